@@ -1,0 +1,37 @@
+"""What a command can end with besides success: three exceptions, one exit status each.
+
+The statuses are part of the command line's surface: 1 the thing checked does not hold, 2 usage, configuration or input
+error, 3 cannot tell. Messages are one line that names the option, file or line, what was found and what is accepted.
+"""
+
+
+class MonitorError(Exception):
+    """An end of a command that is told to the user in one line, without a traceback.
+
+    Attributes:
+        exit_status: what the process ends with.
+    """
+
+    exit_status = 1
+
+    def __init__(self, message: str) -> None:
+        # Texts of other libraries end up in these messages; some of them bring line breaks along.
+        super().__init__(" ".join(message.split()))
+
+
+class CheckFailed(MonitorError):
+    """The thing asked about was looked at and does not hold."""
+
+    exit_status = 1
+
+
+class UsageError(MonitorError):
+    """An option, a configuration or an input file is not what is accepted."""
+
+    exit_status = 2
+
+
+class CannotTellError(MonitorError):
+    """The answer is out of reach: no access, data incomplete, not caught up."""
+
+    exit_status = 3

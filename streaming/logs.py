@@ -1,0 +1,70 @@
+"""Logging set-up: key=value lines that people can grep, or JSON lines, on standard error.
+
+Libraries that log through the standard library (kafka-python, uvicorn, py4j) are rendered by the same processors, so
+one line looks like another. Standard output is left to what a command was asked to show.
+"""
+
+import logging
+import sys
+from typing import Final, Literal
+
+import structlog
+
+LogFormat = Literal["text", "json"]
+
+LEVELS: Final = ("debug", "info", "warning", "error")
+
+# Chatty at levels that do not concern the reader of a monitor: they speak one level later than we do.
+NOISY_LOGGERS: Final = ("kafka", "py4j", "uvicorn", "uvicorn.access", "uvicorn.error", "asyncio")
+
+
+def configure(level: str = "info", log_format: LogFormat = "text") -> None:
+    """Send the log of this process to standard error; a second call replaces the first.
+
+    Args:
+        level: one of `LEVELS`.
+        log_format: "text" for key=value lines, "json" for one JSON object a line.
+    """
+    shared: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+    ]
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, _renderer(log_format)],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    quieter = logging.DEBUG if level == "debug" else max(logging.WARNING, root.level)
+    for name in NOISY_LOGGERS:
+        logging.getLogger(name).setLevel(quieter)
+
+
+def silence_clients() -> None:
+    """Keep Kafka's client quiet where a command reports its failures itself, in one line."""
+    logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
+
+
+def _renderer(log_format: LogFormat) -> structlog.typing.Processor:
+    if log_format == "json":
+        return structlog.processors.JSONRenderer()
+    return structlog.processors.LogfmtRenderer(
+        key_order=["timestamp", "level", "logger", "event"], drop_missing=True, bool_as_flag=False
+    )
