@@ -1,0 +1,128 @@
+"""Key and value bytes of one record, to a record and back.
+
+Three outcomes and no exception, because a replica must get past every record of the log: what is known, what another
+Kafka release wrote (`UnknownRecord`), and what is damaged (`UndecodableRecord`). Where it deviates from the broker's
+`GroupCoordinatorRecordSerde`: a value version above the highest known is read with the highest layout if that is a
+flexible one (KIP-915), while the broker gives up the whole partition.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from coordinator_model import schema, wire
+from coordinator_model.record_types import RECORD_SCHEMAS, SCHEMA_OF_KEY, RecordSchema, RecordType
+from coordinator_model.records.keys import RecordKey
+from coordinator_model.wire import Reader, WireError
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record of a known type. `value` None is a tombstone, `value_version` then None too.
+
+    `key` and `value` are the classes that `record_types` lists for `type`; `value_version` is the one on the wire.
+    """
+
+    type: RecordType
+    key: Any
+    value: Any | None
+    value_version: int | None
+
+    @property
+    def group_name(self) -> str:
+        """The group whose state the record is part of."""
+        name: str = self.key.group_name
+        return name
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownRecord:
+    """A record of a type that Kafka 4.3.1 does not have. `group_name` is what its key seems to say, or None."""
+
+    record_type: int
+    group_name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class UndecodableRecord:
+    """A record whose bytes are not what its type says; `record_type` is None if not even the type can be read."""
+
+    record_type: int | None
+    reason: str
+
+
+DecodedRecord: TypeAlias = Record | UnknownRecord | UndecodableRecord
+
+
+def decode_record(key: bytes | None, value: bytes | None) -> DecodedRecord:
+    """The record in these bytes, whatever they are. Never raises; `value` None is a tombstone."""
+    if key is None:
+        return UndecodableRecord(None, "key is null")
+    key = bytes(key)  # Spark may hand over a bytearray; for bytes this is no copy
+    try:
+        type_id, position = wire.read_int16(key, 0)
+    except WireError as error:
+        return UndecodableRecord(None, f"key: {error}")
+    decoder = _DECODERS.get(type_id)
+    if decoder is None:
+        return UnknownRecord(type_id, _group_of_unknown(key, position))
+    try:
+        decoded_key = decoder.read_key(key, position)[0]
+    except WireError as error:
+        return UndecodableRecord(type_id, f"key: {error}")
+    if value is None:
+        return Record(decoder.type, decoded_key, None, None)
+    value = bytes(value)
+    try:
+        version, position = wire.read_int16(value, 0)
+        read_value = decoder.value_readers.get(version) or decoder.value_reader(version)
+        return Record(decoder.type, decoded_key, read_value(value, position)[0], version)
+    except WireError as error:
+        return UndecodableRecord(type_id, f"value: {error}")
+
+
+def encode_record(key: RecordKey, value: schema.TopLevel | None, version: int | None = None) -> tuple[bytes, bytes | None]:
+    """Key and value bytes as Kafka would write them; `version` is the value's, by default the one Kafka 4.3.1 writes.
+
+    A field that `version` lacks is left out. Raises WireError for a value that does not fit, TypeError for a key or
+    value class that is not in the registry or does not belong together.
+    """
+    row = SCHEMA_OF_KEY.get(type(key))
+    if row is None:
+        raise TypeError(f"{type(key).__name__} is not the key of a record type")
+    key_bytes = row.type.to_bytes(2, "big") + schema.encode_struct(key, 0)
+    if value is None:
+        return key_bytes, None
+    if type(value) is not row.value:
+        raise TypeError(f"{type(key).__name__} goes with {row.value.__name__}, not {type(value).__name__}")
+    if version is None:
+        version = row.value.SCHEMA.default_version
+    return key_bytes, version.to_bytes(2, "big", signed=True) + schema.encode_struct(value, version)
+
+
+@dataclass(frozen=True, slots=True)
+class _Decoder:
+    """A registry row with its readers compiled."""
+
+    type: RecordType
+    read_key: Reader
+    value_readers: dict[int, Reader]
+    value_reader: Callable[[int], Reader]
+    """For versions not in `value_readers`; raises UnsupportedVersion."""
+
+
+def _decoder(row: RecordSchema) -> _Decoder:
+    readers = {version: schema.reader(row.value, version) for version in row.value.SCHEMA.versions}
+    return _Decoder(row.type, schema.reader(row.key, 0), readers, lambda version: schema.reader(row.value, version))
+
+
+_DECODERS: Final = {int(row.type): _decoder(row) for row in RECORD_SCHEMAS.values()}
+
+
+def _group_of_unknown(key: bytes, position: int) -> str | None:
+    """Every type so far has the group first in its key, so a later one probably has too."""
+    try:
+        name: str | None = wire.read_nullable_legacy_string(key, position)[0]
+    except WireError:
+        return None
+    return name
