@@ -1,0 +1,47 @@
+"""How rules speak: a rule yields findings, a step turns them into events at the place in the log that showed them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from coordinator_model.events import SEVERITIES, Event
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing a rule found. The severity is the kind's own where none is given."""
+
+    kind: str
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    severity: str | None = None
+    inferred: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in the log something was shown, and when."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+
+
+def events_of(group: str, place: Place, findings: Iterable[Finding]) -> Iterator[Event]:
+    """Findings as events, numbered within their kind so that each has an id of its own."""
+    said: Counter[str] = Counter()
+    for finding in findings:
+        yield Event(
+            time_ms=place.timestamp_ms,
+            group=group,
+            kind=finding.kind,
+            severity=finding.severity or SEVERITIES[finding.kind],
+            partition=place.partition,
+            offset=place.offset,
+            detail=finding.detail,
+            inferred=finding.inferred,
+            ordinal=said[finding.kind],
+        )
+        said[finding.kind] += 1

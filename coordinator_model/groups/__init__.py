@@ -1,0 +1,1 @@
+"""One module per group family: what its records do to a membership, and how its state is told from them."""

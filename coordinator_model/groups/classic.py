@@ -1,0 +1,68 @@
+"""Classic groups: one record, written when a rebalance has ended.
+
+A classic group is a state machine in the coordinator's memory, of which only rests reach the log:
+
+    state                 reaches the log
+    Empty                 yes: a record with no members, or nothing but offsets ("simple" group)
+    PreparingRebalance    no: members are (re)joining
+    CompletingRebalance   no: the leader is computing the assignment
+    Stable                yes: the leader's SyncGroup writes the record with every member and its assignment
+    Dead                  yes: the tombstone
+
+So from the records alone a group with members is Stable and one without is Empty; the record's
+`currentStateTimestamp` is the moment the join phase ended, and generations that never completed are gaps in the
+sequence (coordinator-records, 4.1 and 8).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from coordinator_model.group_state import CLASSIC, ClassicGroup, ClassicMember, Membership
+from coordinator_model.groups.claims import by_topic, claim_of
+from coordinator_model.records.classic_group import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from coordinator_model.records.consumer_protocol import decode_assignment
+
+CONSUMER_PROTOCOL_TYPE: Final = "consumer"
+
+EMPTY: Final = "Empty"
+STABLE: Final = "Stable"
+
+
+def state(group: ClassicGroup) -> str:
+    """State as far as the log tells it."""
+    return STABLE if group.members else EMPTY
+
+
+def replay_group_metadata(
+    membership: Membership, _key: GroupMetadataKey, value: GroupMetadataValue | None
+) -> None:
+    """Type 2: the whole group, or its end."""
+    if value is None:
+        membership.classic = None
+        return
+    membership.family = CLASSIC
+    membership.classic = ClassicGroup(
+        generation=value.generation,
+        protocol_type=value.protocol_type,
+        protocol=value.protocol,
+        leader=value.leader,
+        state_timestamp_ms=value.current_state_timestamp,
+        members={member.member_id: _member(member, value) for member in value.members},
+    )
+
+
+def _member(member: MemberMetadata, group: GroupMetadataValue) -> ClassicMember:
+    embedded = group.protocol_type == CONSUMER_PROTOCOL_TYPE
+    assignment = decode_assignment(member.assignment) if embedded else None
+    return ClassicMember(
+        member_id=member.member_id,
+        instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout_ms=member.rebalance_timeout if member.rebalance_timeout >= 0 else member.session_timeout,
+        session_timeout_ms=member.session_timeout,
+        claim=claim_of(group.protocol, member.subscription) if embedded else None,
+        assigned=by_topic(assignment.assigned_partitions) if assignment is not None else {},
+        assignment_user_data=bool(assignment is not None and assignment.user_data),
+    )

@@ -1,0 +1,134 @@
+"""What consumer, share and streams groups have in common: an epoch, an assignment epoch, members with both.
+
+Whatever arrives creates what it belongs to, and a tombstone for something unknown is nothing: a cleaned log may
+begin anywhere (KAFKA-17306). The tombstone of the epoch ends the group; records of its family that are still live
+then are left over, and a later value begins a new incarnation without them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Protocol
+
+from coordinator_model.group_state import FIRST_EPOCH, Membership, ModernGroup, ModernMember, Partitions
+
+
+class _Assigned(Protocol):
+    @property
+    def topic_id(self) -> str: ...
+    @property
+    def partitions(self) -> tuple[int, ...]: ...
+
+
+def by_topic_id(parts: Iterable[_Assigned]) -> Partitions:
+    """Topic id → partitions ascending; the records hold them unsorted."""
+    merged: dict[str, tuple[int, ...]] = {}
+    for part in parts:
+        merged[part.topic_id] = tuple(sorted({*merged.get(part.topic_id, ()), *part.partitions}))
+    return {topic: partitions for topic, partitions in merged.items() if partitions}
+
+
+def of_family(membership: Membership, family: str) -> ModernGroup:
+    """The group that a value record of this family belongs to, begun anew where there is none."""
+    modern = membership.modern
+    if modern is None or modern.closed or modern.family != family:
+        modern = membership.modern = ModernGroup(family=family)
+    membership.family = family
+    return modern
+
+
+def known(membership: Membership, family: str) -> ModernGroup | None:
+    """The group that a tombstone of this family touches, if there is one."""
+    modern = membership.modern
+    return modern if modern is not None and modern.family == family else None
+
+
+def replay_epoch(membership: Membership, family: str, epoch: int | None) -> None:
+    """Group epoch; None is its tombstone, which ends the group."""
+    if epoch is not None:
+        group = of_family(membership, family)
+        group.epoch, group.epoch_live = epoch, True
+        return
+    ended = known(membership, family)
+    if ended is not None:
+        ended.closed, ended.epoch_live = True, False
+        if not ended.live_records():
+            membership.modern = None
+
+
+def replay_assignment_epoch(membership: Membership, family: str, epoch: int | None) -> None:
+    """Epoch of the target assignment; its tombstone puts back what memory starts with."""
+    group = of_family(membership, family) if epoch is not None else known(membership, family)
+    if group is not None:
+        group.assignment_epoch = FIRST_EPOCH if epoch is None else epoch
+        group.assignment_epoch_live = epoch is not None
+        forget_if_gone(membership, group)
+
+
+def put_member(group: ModernGroup, member: ModernMember) -> None:
+    """Keep the member, or drop it when neither of its records is live."""
+    if member.metadata_live or member.current_live:
+        group.members[member.member_id] = member
+    else:
+        group.members.pop(member.member_id, None)
+
+
+def member_of(group: ModernGroup, member_id: str) -> ModernMember:
+    """The member as known so far; a new one knows nothing but its id."""
+    return group.members.get(member_id) or ModernMember(member_id=member_id)
+
+
+def drop_metadata(membership: Membership, family: str, member_id: str) -> None:
+    """Tombstone of a member's metadata."""
+    group = known(membership, family)
+    if group is not None and member_id in group.members:
+        put_member(group, replace(group.members[member_id], metadata_live=False))
+        forget_if_gone(membership, group)
+
+
+def drop_current(membership: Membership, family: str, member_id: str) -> None:
+    """Tombstone of a member's current assignment: it owns nothing and is at no epoch."""
+    group = known(membership, family)
+    if group is not None and member_id in group.members:
+        blank = ModernMember(member_id=member_id)
+        member = group.members[member_id]
+        put_member(
+            group,
+            replace(
+                member,
+                current_live=False,
+                epoch=blank.epoch,
+                previous_epoch=blank.previous_epoch,
+                state=blank.state,
+                assigned={},
+                pending_revocation={},
+                standby_tasks={},
+                warmup_tasks={},
+            ),
+        )
+        forget_if_gone(membership, group)
+
+
+def drop_target(membership: Membership, family: str, member_id: str) -> None:
+    """Tombstone of a member's target assignment."""
+    group = known(membership, family)
+    if group is not None:
+        group.targets.pop(member_id, None)
+        group.task_targets.pop(member_id, None)
+        forget_if_gone(membership, group)
+
+
+def forget_if_gone(membership: Membership, group: ModernGroup) -> None:
+    """An ended group is forgotten with the last of its records."""
+    if group.closed and not group.live_records():
+        membership.modern = None
+
+
+def unsettled_members(group: ModernGroup, stable_state: int) -> list[ModernMember]:
+    """Members not yet at the target: another epoch, or still giving up or awaiting partitions."""
+    return [
+        member
+        for member in group.members.values()
+        if member.state != stable_state or member.epoch != group.assignment_epoch
+    ]

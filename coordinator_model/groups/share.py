@@ -1,0 +1,125 @@
+"""Share groups (KIP-932): members share partitions, so targets overlap by design and nothing is revoked.
+
+    Empty    no members
+    Stable   all others
+
+(coordinator-records, 1.5, 4.7 and 8.) Where a share group's offsets stand is in another topic, not here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from coordinator_model.group_state import SHARE, Membership, ModernGroup
+from coordinator_model.groups import modern
+from coordinator_model.records.share_group import (
+    ShareGroupCurrentMemberAssignmentKey,
+    ShareGroupCurrentMemberAssignmentValue,
+    ShareGroupMemberMetadataKey,
+    ShareGroupMemberMetadataValue,
+    ShareGroupMetadataKey,
+    ShareGroupMetadataValue,
+    ShareGroupStatePartitionMetadataKey,
+    ShareGroupStatePartitionMetadataValue,
+    ShareGroupTargetAssignmentMemberKey,
+    ShareGroupTargetAssignmentMemberValue,
+    ShareGroupTargetAssignmentMetadataKey,
+    ShareGroupTargetAssignmentMetadataValue,
+)
+
+MEMBER_STABLE: Final = 0
+MEMBER_STATES: Final = {0: "Stable"}
+
+EMPTY: Final = "Empty"
+STABLE: Final = "Stable"
+
+
+def state(group: ModernGroup) -> str:
+    """State as `kafka-share-groups --describe --state` prints it."""
+    return STABLE if group.members else EMPTY
+
+
+def replay_epoch(membership: Membership, _key: ShareGroupMetadataKey, value: ShareGroupMetadataValue | None) -> None:
+    """Type 11: the group epoch."""
+    modern.replay_epoch(membership, SHARE, None if value is None else value.epoch)
+
+
+def replay_member_metadata(
+    membership: Membership, key: ShareGroupMemberMetadataKey, value: ShareGroupMemberMetadataValue | None
+) -> None:
+    """Type 10: who the member is."""
+    if value is None:
+        modern.drop_metadata(membership, SHARE, key.member_id)
+        return
+    group = modern.of_family(membership, SHARE)
+    modern.put_member(
+        group,
+        replace(
+            modern.member_of(group, key.member_id),
+            metadata_live=True,
+            rack_id=value.rack_id,
+            client_id=value.client_id,
+            client_host=value.client_host,
+            subscribed_topics=value.subscribed_topic_names,
+        ),
+    )
+
+
+def replay_assignment_epoch(
+    membership: Membership,
+    _key: ShareGroupTargetAssignmentMetadataKey,
+    value: ShareGroupTargetAssignmentMetadataValue | None,
+) -> None:
+    """Type 12: the epoch the target was computed for."""
+    modern.replay_assignment_epoch(membership, SHARE, None if value is None else value.assignment_epoch)
+
+
+def replay_target(
+    membership: Membership,
+    key: ShareGroupTargetAssignmentMemberKey,
+    value: ShareGroupTargetAssignmentMemberValue | None,
+) -> None:
+    """Type 13: the partitions a member is to read."""
+    if value is None:
+        modern.drop_target(membership, SHARE, key.member_id)
+        return
+    modern.of_family(membership, SHARE).targets[key.member_id] = modern.by_topic_id(value.topic_partitions)
+
+
+def replay_current(
+    membership: Membership,
+    key: ShareGroupCurrentMemberAssignmentKey,
+    value: ShareGroupCurrentMemberAssignmentValue | None,
+) -> None:
+    """Type 14: the partitions a member reads."""
+    if value is None:
+        modern.drop_current(membership, SHARE, key.member_id)
+        return
+    group = modern.of_family(membership, SHARE)
+    modern.put_member(
+        group,
+        replace(
+            modern.member_of(group, key.member_id),
+            current_live=True,
+            epoch=value.member_epoch,
+            previous_epoch=value.previous_member_epoch,
+            state=value.state,
+            assigned=modern.by_topic_id(value.assigned_partitions),
+        ),
+    )
+
+
+def replay_state_partition_metadata(
+    membership: Membership,
+    _key: ShareGroupStatePartitionMetadataKey,
+    value: ShareGroupStatePartitionMetadataValue | None,
+) -> None:
+    """Type 15: partitions whose share state is (being) set up."""
+    if value is not None:
+        modern.of_family(membership, SHARE).partition_metadata_live = True
+        return
+    group = modern.known(membership, SHARE)
+    if group is not None:
+        group.partition_metadata_live = False
+        modern.forget_if_gone(membership, group)

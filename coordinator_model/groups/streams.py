@@ -1,0 +1,182 @@
+"""Streams groups (KIP-1071): members run tasks of a topology, active, standby and warm-up.
+
+    Empty         no members
+    NotReady      no topology yet, or its epoch is not the validated one
+    Assigning     group epoch > assignment epoch
+    Reconciling   some member is not Stable or not at the assignment epoch
+    Stable        all others
+
+A member's codes are not those of consumer groups: 1 Stable, 2 UnrevokedTasks, 3 UnreleasedTasks.
+(coordinator-records, 1.6, 4.8 and 8.) A task is a subtopology and a partition number; the partitions it reads are
+those of the subtopology's source topics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final, Protocol
+
+from coordinator_model.group_state import STREAMS, Membership, ModernGroup, Partitions, TaskTarget
+from coordinator_model.groups import modern
+from coordinator_model.records.streams_group import (
+    StreamsGroupCurrentMemberAssignmentKey,
+    StreamsGroupCurrentMemberAssignmentValue,
+    StreamsGroupMemberMetadataKey,
+    StreamsGroupMemberMetadataValue,
+    StreamsGroupMetadataKey,
+    StreamsGroupMetadataValue,
+    StreamsGroupTargetAssignmentMemberKey,
+    StreamsGroupTargetAssignmentMemberValue,
+    StreamsGroupTargetAssignmentMetadataKey,
+    StreamsGroupTargetAssignmentMetadataValue,
+    StreamsGroupTopologyKey,
+    StreamsGroupTopologyValue,
+)
+
+MEMBER_STABLE: Final = 1
+MEMBER_STATES: Final = {1: "Stable", 2: "UnrevokedTasks", 3: "UnreleasedTasks"}
+
+EMPTY: Final = "Empty"
+NOT_READY: Final = "NotReady"
+ASSIGNING: Final = "Assigning"
+RECONCILING: Final = "Reconciling"
+STABLE: Final = "Stable"
+
+
+class _Tasks(Protocol):
+    @property
+    def subtopology_id(self) -> str: ...
+    @property
+    def partitions(self) -> tuple[int, ...]: ...
+
+
+def state(group: ModernGroup) -> str:
+    """State as `kafka-streams-groups --describe --state` prints it."""
+    if not group.members:
+        return EMPTY
+    if group.topology_epoch is None or group.topology_epoch != group.validated_topology_epoch:
+        return NOT_READY
+    if group.epoch > group.assignment_epoch:
+        return ASSIGNING
+    return RECONCILING if modern.unsettled_members(group, MEMBER_STABLE) else STABLE
+
+
+def partitions_of_tasks(group: ModernGroup, tasks: Partitions) -> Partitions:
+    """Source topic → partitions that tasks (subtopology → partitions) read; nothing of an unknown subtopology."""
+    read: dict[str, set[int]] = {}
+    for subtopology, partitions in tasks.items():
+        for topic in group.subtopologies.get(subtopology, ()):
+            read.setdefault(topic, set()).update(partitions)
+    return {topic: tuple(sorted(partitions)) for topic, partitions in read.items()}
+
+
+def by_subtopology(tasks: Iterable[_Tasks]) -> Partitions:
+    """Subtopology → partitions ascending."""
+    merged: dict[str, tuple[int, ...]] = {}
+    for part in tasks:
+        merged[part.subtopology_id] = tuple(sorted({*merged.get(part.subtopology_id, ()), *part.partitions}))
+    return {subtopology: partitions for subtopology, partitions in merged.items() if partitions}
+
+
+def replay_epoch(
+    membership: Membership, _key: StreamsGroupMetadataKey, value: StreamsGroupMetadataValue | None
+) -> None:
+    """Type 17: the group epoch and the topology epoch found valid."""
+    modern.replay_epoch(membership, STREAMS, None if value is None else value.epoch)
+    if value is not None:
+        modern.of_family(membership, STREAMS).validated_topology_epoch = value.validated_topology_epoch
+
+
+def replay_member_metadata(
+    membership: Membership, key: StreamsGroupMemberMetadataKey, value: StreamsGroupMemberMetadataValue | None
+) -> None:
+    """Type 19: who the member is and which topology it runs."""
+    if value is None:
+        modern.drop_metadata(membership, STREAMS, key.member_id)
+        return
+    group = modern.of_family(membership, STREAMS)
+    modern.put_member(
+        group,
+        replace(
+            modern.member_of(group, key.member_id),
+            metadata_live=True,
+            instance_id=value.instance_id,
+            rack_id=value.rack_id,
+            client_id=value.client_id,
+            client_host=value.client_host,
+            rebalance_timeout_ms=value.rebalance_timeout_ms,
+            topology_epoch=value.topology_epoch,
+            process_id=value.process_id,
+        ),
+    )
+
+
+def replay_assignment_epoch(
+    membership: Membership,
+    _key: StreamsGroupTargetAssignmentMetadataKey,
+    value: StreamsGroupTargetAssignmentMetadataValue | None,
+) -> None:
+    """Type 20: the epoch the target was computed for."""
+    modern.replay_assignment_epoch(membership, STREAMS, None if value is None else value.assignment_epoch)
+
+
+def replay_target(
+    membership: Membership,
+    key: StreamsGroupTargetAssignmentMemberKey,
+    value: StreamsGroupTargetAssignmentMemberValue | None,
+) -> None:
+    """Type 21: the tasks a member is to run."""
+    if value is None:
+        modern.drop_target(membership, STREAMS, key.member_id)
+        return
+    modern.of_family(membership, STREAMS).task_targets[key.member_id] = TaskTarget(
+        active=by_subtopology(value.active_tasks),
+        standby=by_subtopology(value.standby_tasks),
+        warmup=by_subtopology(value.warmup_tasks),
+    )
+
+
+def replay_current(
+    membership: Membership,
+    key: StreamsGroupCurrentMemberAssignmentKey,
+    value: StreamsGroupCurrentMemberAssignmentValue | None,
+) -> None:
+    """Type 22: the tasks a member runs, and the active ones it has yet to give up."""
+    if value is None:
+        modern.drop_current(membership, STREAMS, key.member_id)
+        return
+    group = modern.of_family(membership, STREAMS)
+    modern.put_member(
+        group,
+        replace(
+            modern.member_of(group, key.member_id),
+            current_live=True,
+            epoch=value.member_epoch,
+            previous_epoch=value.previous_member_epoch,
+            state=value.state,
+            assigned=by_subtopology(value.active_tasks),
+            pending_revocation=by_subtopology(value.active_tasks_pending_revocation),
+            standby_tasks=by_subtopology((*value.standby_tasks, *value.standby_tasks_pending_revocation)),
+            warmup_tasks=by_subtopology((*value.warmup_tasks, *value.warmup_tasks_pending_revocation)),
+        ),
+    )
+
+
+def replay_topology(
+    membership: Membership, _key: StreamsGroupTopologyKey, value: StreamsGroupTopologyValue | None
+) -> None:
+    """Type 23: the topology; when a group is deleted its tombstone comes last, after the epoch's."""
+    if value is None:
+        group = modern.known(membership, STREAMS)
+        if group is not None:
+            group.topology_epoch = None
+            group.subtopologies.clear()
+            modern.forget_if_gone(membership, group)
+        return
+    group = modern.of_family(membership, STREAMS)
+    group.topology_epoch = value.epoch
+    group.subtopologies = {
+        part.subtopology_id: (*part.source_topics, *(topic.name for topic in part.repartition_source_topics))
+        for part in value.subtopologies
+    }

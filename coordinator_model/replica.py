@@ -1,0 +1,277 @@
+"""The replica of the group coordinator: a state that is a function of the log, and of nothing else.
+
+`Replica.replay` takes one record with its place in the log and applies it; `settle` says that a record batch ended
+there. Neither ever throws on what a log can hold, reads a clock, or asks anyone: the same log gives the same state
+and the same events, in one go or in pieces.
+
+    record type                         goes to
+    0, 1      offset commit             the group's offset bucket
+    2 … 23    membership                the handler of its family, within a step (`steps.py`)
+    others    unknown to this release   counted by type (KIP-915); the first of a type is an event
+
+A replica may hold one offsets partition or all of them: groups never meet. Where groups come from that it has not
+seen yet is its store's business, a checkpoint's in the streaming job, nobody's in a replay of a whole log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from coordinator_model import steps
+from coordinator_model.conclusions import Finding, Place, events_of
+from coordinator_model.events import Event
+from coordinator_model.group_state import GroupState, Membership
+from coordinator_model.groups import classic, consumer, share, streams
+from coordinator_model.offsets import ZERO_TOPIC_ID, CommittedOffset, OffsetBucket, bucket_number
+from coordinator_model.record_types import RecordType
+from coordinator_model.records.offset_commit import OffsetCommitValue
+from coordinator_model.serde import Record, UndecodableRecord, UnknownRecord, decode_record
+
+Position = Place
+
+HANDLERS: Final[dict[RecordType, Callable[[Membership, Any, Any], None]]] = {
+    RecordType.GROUP_METADATA: classic.replay_group_metadata,
+    RecordType.CONSUMER_GROUP_METADATA: consumer.replay_epoch,
+    RecordType.CONSUMER_GROUP_PARTITION_METADATA: consumer.replay_partition_metadata,
+    RecordType.CONSUMER_GROUP_MEMBER_METADATA: consumer.replay_member_metadata,
+    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA: consumer.replay_assignment_epoch,
+    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: consumer.replay_target,
+    RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: consumer.replay_current,
+    RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: consumer.replay_regex,
+    RecordType.SHARE_GROUP_MEMBER_METADATA: share.replay_member_metadata,
+    RecordType.SHARE_GROUP_METADATA: share.replay_epoch,
+    RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA: share.replay_assignment_epoch,
+    RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER: share.replay_target,
+    RecordType.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT: share.replay_current,
+    RecordType.SHARE_GROUP_STATE_PARTITION_METADATA: share.replay_state_partition_metadata,
+    RecordType.STREAMS_GROUP_METADATA: streams.replay_epoch,
+    RecordType.STREAMS_GROUP_MEMBER_METADATA: streams.replay_member_metadata,
+    RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA: streams.replay_assignment_epoch,
+    RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER: streams.replay_target,
+    RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT: streams.replay_current,
+    RecordType.STREAMS_GROUP_TOPOLOGY: streams.replay_topology,
+}
+"""Membership record type → what it does to a membership (tested to be every registered type but the commits)."""
+
+OFFSET_TYPES: Final = (RecordType.LEGACY_OFFSET_COMMIT, RecordType.OFFSET_COMMIT)
+
+
+class GroupStore(Protocol):
+    """Where a replica finds what earlier records made of a group; None where there is nothing."""
+
+    def load_group(self, name: str) -> GroupState | None: ...
+    def load_bucket(self, group: str, topic: str, number: int) -> OffsetBucket | None: ...
+
+
+class NoStore:
+    """The store of a replica that reads a log from its beginning."""
+
+    def load_group(self, name: str) -> GroupState | None:  # noqa: ARG002 - the protocol's signature
+        return None
+
+    def load_bucket(self, group: str, topic: str, number: int) -> OffsetBucket | None:  # noqa: ARG002 - as above
+        return None
+
+
+@dataclass(slots=True)
+class Counters:
+    """What was read. Unknown types are counted by their number, undecodable records by it or `none`."""
+
+    records: int = 0
+    unknown_records: dict[str, int] = field(default_factory=dict)
+    undecodable_records: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Changes:
+    """What changed since the changes were last taken: what a checkpoint has to write, and a board to show."""
+
+    groups: set[str] = field(default_factory=set)
+    buckets: set[tuple[str, str, int]] = field(default_factory=set)
+    """(group, topic, bucket number)"""
+    deleted: dict[str, set[tuple[str, int]]] = field(default_factory=dict)
+    """Group that ended → (topic, bucket number) of its offsets. Applied before the rest: it may have begun anew."""
+
+
+class Replica:
+    """Groups by name, their offset buckets by (group, topic, number)."""
+
+    def __init__(self, store: GroupStore | None = None, counters: Counters | None = None) -> None:
+        self.groups: dict[str, GroupState] = {}
+        self.buckets: dict[tuple[str, str, int], OffsetBucket] = {}
+        self.counters = counters if counters is not None else Counters()
+        self.undecodable: list[tuple[Position, UndecodableRecord]] = []
+        """Records passed over since the caller last emptied the list, for its log."""
+        self._store: GroupStore = store if store is not None else NoStore()
+        self._changes = Changes()
+        self._open: dict[str, None] = {}
+        self._begun_anew: set[str] = set()
+        """Groups that ended while this replica watched: what the store has of them is of a former incarnation."""
+
+    def replay(self, position: Position, key: bytes | None, value: bytes | None, *, live: bool = True) -> list[Event]:
+        """Apply one record; returns what it, and the step it ended, showed.
+
+        `live` is False while catching up with the end of the log as it was when reading began.
+        """
+        self.counters.records += 1
+        match decode_record(key, value):
+            case Record(type=type_) as record if type_ in OFFSET_TYPES:
+                return self._replay_offset(position, record)
+            case Record() as record:
+                return self._replay_membership(position, record, live=live)
+            case UnknownRecord() as unknown:
+                return self._replay_unknown(position, unknown)
+            case UndecodableRecord() as undecodable:
+                name = "none" if undecodable.record_type is None else str(undecodable.record_type)
+                count = self.counters.undecodable_records
+                count[name] = count.get(name, 0) + 1
+                self.undecodable.append((position, undecodable))
+                return []
+
+    def settle(self, *, live: bool = True) -> list[Event]:
+        """Close every open step: the caller knows that a record batch ended here (or the log)."""
+        events = [event for name in self.open_steps() for event in self._close(self.groups[name], live=live)]
+        return sorted(events, key=lambda event: (event.partition, event.offset))
+
+    def judge(self, name: str, position: Position) -> list[Event]:
+        """Report of a group what was withheld while catching up, if it still holds."""
+        self._changes.groups.add(name)
+        return steps.judge(self.group(name), position)
+
+    def group(self, name: str, partition: int = -1) -> GroupState:
+        """The group's state, new where nothing is known of it."""
+        state = self.groups.get(name)
+        if state is None:
+            stored = None if name in self._begun_anew else self._store.load_group(name)
+            state = stored or GroupState(name=name, partition=partition)
+            self.groups[name] = state
+            if state.step is not None:
+                self._open[name] = None
+        return state
+
+    def offsets(self, name: str) -> Iterator[tuple[str, int, CommittedOffset]]:
+        """(topic, partition, committed offset) of a group, by topic and partition."""
+        for topic, numbers in sorted(self.group(name).buckets.items()):
+            for number in numbers:
+                for partition, committed in sorted(self._bucket(name, topic, number).offsets.items()):
+                    yield topic, partition, committed
+
+    def open_steps(self) -> list[str]:
+        """Groups whose last step is still open."""
+        return list(self._open)
+
+    def take_changes(self) -> Changes:
+        """What changed since the last call."""
+        changes, self._changes = self._changes, Changes()
+        return changes
+
+    def _replay_membership(self, position: Position, record: Record, *, live: bool) -> list[Event]:
+        name = record.group_name
+        state = self.group(name, position.partition)
+        events: list[Event] = []
+        if state.step is not None and state.step.timestamp_ms != position.timestamp_ms:
+            events = self._close(state, live=live)
+            state = self.group(name, position.partition)
+        if state.step is None:
+            steps.open_step(state, position)
+            self._open[name] = None
+        else:
+            state.step.last_offset = position.offset
+        HANDLERS[record.type](state.membership, record.key, record.value)
+        self._changes.groups.add(name)
+        return events
+
+    def _close(self, state: GroupState, *, live: bool) -> list[Event]:
+        self._open.pop(state.name, None)
+        self._changes.groups.add(state.name)
+        events = steps.close_step(state, live=live)
+        if not state.exists:
+            self._forget(state)
+        return events
+
+    def _forget(self, state: GroupState) -> None:
+        """A group of the same name that comes later is another one: it inherits neither counters nor offsets."""
+        name = state.name
+        places = {(topic, number) for topic, numbers in state.buckets.items() for number in numbers}
+        self._changes.deleted[name] = self._changes.deleted.get(name, set()) | places
+        self._changes.groups.discard(name)
+        self._changes.buckets -= {(name, topic, number) for topic, number in places}
+        for topic, number in places:
+            self.buckets.pop((name, topic, number), None)
+        del self.groups[name]
+        self._begun_anew.add(name)
+
+    def _replay_offset(self, position: Position, record: Record) -> list[Event]:
+        name, topic, partition = record.group_name, record.key.topic, record.key.partition
+        state = self.group(name, position.partition)
+        bucket = self._bucket(name, topic, bucket_number(partition))
+        former = bucket.offsets.get(partition)
+        if record.value is None and former is None:
+            return []
+        self._changes.buckets.add((name, topic, bucket.number))
+        if record.value is None:
+            findings = self._delete_offset(state, bucket, partition)
+        else:
+            findings = self._commit_offset(state, bucket, partition, record.value, former)
+        return list(events_of(name, position, findings)) if findings else []
+
+    def _commit_offset(
+        self,
+        state: GroupState,
+        bucket: OffsetBucket,
+        partition: int,
+        value: OffsetCommitValue,
+        former: CommittedOffset | None,
+    ) -> list[Finding]:
+        bucket.commits += 1
+        topic_id = getattr(value, "topic_id", ZERO_TOPIC_ID)
+        bucket.offsets[partition] = CommittedOffset(
+            value.offset,
+            getattr(value, "leader_epoch", -1),
+            value.metadata,
+            value.commit_timestamp,
+            None if topic_id == ZERO_TOPIC_ID else topic_id,
+        )
+        if former is None:
+            return self._first_offset(state, bucket)
+        if value.offset >= former.offset:
+            return []
+        bucket.rewinds += 1
+        detail = {"topic": bucket.topic, "partition": partition, "from": former.offset, "to": value.offset}
+        return [Finding("offset_rewound", detail)]
+
+    def _first_offset(self, state: GroupState, bucket: OffsetBucket) -> list[Finding]:
+        self._changes.groups.add(state.name)
+        state.offset_count += 1
+        numbers = state.buckets.get(bucket.topic, ())
+        if bucket.number not in numbers:
+            state.buckets[bucket.topic] = tuple(sorted((*numbers, bucket.number)))
+        return list(steps.announce(state)) if state.step is None else []
+
+    def _delete_offset(self, state: GroupState, bucket: OffsetBucket, partition: int) -> list[Finding]:
+        self._changes.groups.add(state.name)
+        deleted = bucket.offsets.pop(partition)
+        state.offset_count -= 1
+        detail = {"topic": bucket.topic, "partition": partition, "offset": deleted.offset}
+        gone: list[Finding] = []
+        if state.step is None and not state.exists:
+            gone = list(steps.announce(state))
+            self._forget(state)
+        return [Finding("offset_deleted", detail), *gone]
+
+    def _replay_unknown(self, position: Position, unknown: UnknownRecord) -> list[Event]:
+        name, count = str(unknown.record_type), self.counters.unknown_records
+        count[name] = count.get(name, 0) + 1
+        if count[name] > 1:
+            return []
+        finding = Finding("unknown_record", {"record_type": unknown.record_type})
+        return list(events_of(unknown.group_name or "", position, [finding]))
+
+    def _bucket(self, group: str, topic: str, number: int) -> OffsetBucket:
+        bucket = self.buckets.get((group, topic, number))
+        if bucket is None:
+            stored = None if group in self._begun_anew else self._store.load_bucket(group, topic, number)
+            bucket = self.buckets[group, topic, number] = stored or OffsetBucket(topic=topic, number=number)
+        return bucket

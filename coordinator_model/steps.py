@@ -1,0 +1,88 @@
+"""From records to events: a step is what the coordinator wrote for one thing that happened.
+
+One event of the coordinator (a join, an expiry, a conversion) is several records, and in the middle of them the
+group is in states it never was in: an upgrade begins with the tombstone of the classic group. So conclusions are
+drawn at the end of a step only, from the membership before it and the membership after it.
+
+A step is a run of one group's membership records with one timestamp: all records of an event carry the same
+(coordinator-records, 4.0). Nothing in the log marks its end, so it ends when the group's next record has another
+timestamp, or when the caller knows that a record batch ended (`Replica.settle`), because an event never spans
+two. Offset commits do not take part. Two events of one group in the same millisecond become one step, which then
+tells what both did together.
+
+What would be an alarm is reported only of the live tail. While catching up, a compacted log shows states that
+never were; what is then found is withheld and judged again when the group is live (KAFKA-19862).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from coordinator_model import invariants, migration, rebalances, roster
+from coordinator_model.conclusions import Finding, Place, events_of
+from coordinator_model.events import Event
+from coordinator_model.group_state import GroupState, Membership, Step
+
+
+def open_step(state: GroupState, place: Place) -> None:
+    """Remember the membership as it is before the first record of a step."""
+    state.step = Step(timestamp_ms=place.timestamp_ms, last_offset=place.offset, before=state.membership.copy())
+
+
+def close_step(state: GroupState, *, live: bool) -> list[Event]:
+    """Draw the conclusions of the open step; nothing where none is open."""
+    step = state.step
+    if step is None:
+        return []
+    state.step = None
+    place = Place(state.partition, step.last_offset, step.timestamp_ms)
+    return list(events_of(state.name, place, _findings(state, step.before, place.timestamp_ms, live=live)))
+
+
+def judge(state: GroupState, place: Place) -> list[Event]:
+    """Judge a group anew that became live without a record of its own."""
+    return list(events_of(state.name, place, _verdicts(state, live=True)))
+
+
+def announce(state: GroupState) -> Iterator[Finding]:
+    """Say that a group came to be, or is no more, once each."""
+    if state.exists and not state.announced:
+        state.announced = True
+        yield Finding("group_created", {"type": state.type, "simple": state.simple})
+    elif not state.exists and state.announced:
+        state.announced = False
+        yield Finding("group_deleted")
+
+
+def _findings(state: GroupState, before: Membership, time_ms: int, *, live: bool) -> Iterator[Finding]:
+    after = state.membership
+    if state.exists:
+        yield from announce(state)
+    yield from roster.follow(state.counters, before, after)
+    yield from migration.follow(state.migration, state.counters, before, after, time_ms)
+    yield from rebalances.follow(state, before, after, time_ms)
+    yield from _verdicts(state, live=live)
+    if after.exists and roster.members_of(before) and not roster.members_of(after):
+        yield Finding("group_emptied", {"type": after.type, "epoch": after.epoch})
+    if not state.exists:
+        yield from announce(state)
+
+
+def _verdicts(state: GroupState, *, live: bool) -> Iterator[Finding]:
+    """What is an alarm. Each opens once and clears once."""
+    found = invariants.duplicate_assignments(state.membership)
+    leftovers = state.membership.leftovers()
+    if not live:
+        state.withheld = bool(found) or bool(leftovers)
+        return
+    state.withheld = False
+    opened = {place: ids for place, ids in found.items() if place not in state.duplicates}
+    cleared = {place: ids for place, ids in state.duplicates.items() if place not in found}
+    if opened:
+        yield Finding("duplicate_assignment", {"partitions": opened})
+    if cleared:
+        yield Finding("duplicate_assignment_cleared", {"partitions": cleared})
+    state.duplicates = found
+    if leftovers and not state.migration.leftovers_reported:
+        yield Finding("downgrade_unclean", {"leftover_records": leftovers})
+    state.migration.leftovers_reported = bool(leftovers)
