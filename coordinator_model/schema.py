@@ -20,6 +20,7 @@ a dataclass             a nested struct; it shares version and flexibility with 
 ``Since``, ``Until``    ``versions``
 ``Tag``                 ``tag`` (``taggedVersions`` are the ``versions`` in every schema used here)
 the Python default      ``default``: what a reader finds when its version lacks the field, or its tag is omitted
+``OmittedAs``           the same, for a field that has no Python default
 ======================  ========================================================================================
 
 `decoder` and `encoder` compile a (class, version) once into closures; adjacent fixed-size fields become one
@@ -81,6 +82,13 @@ class Tag:
     """The field travels in the tagged section under this number, and only when it is not the default."""
 
     number: int
+
+
+@dataclass(frozen=True, slots=True)
+class OmittedAs:
+    """What an omitted tag means, where that would be a treacherous Python default and every writer should choose."""
+
+    value: Any
 
 
 class OffWire(Enum):
@@ -170,8 +178,10 @@ def _field_spec(cls: type[Any], name: str, annotation: Any, default: Any) -> Fie
     if OFF_WIRE in marks:
         return None
     type_, nullable = _field_type(annotation, where=f"{cls.__name__}.{name}")
-    versions = {type(mark): mark for mark in marks}
-    since, until, tag = versions.get(Since), versions.get(Until), versions.get(Tag)
+    by_kind = {type(mark): mark for mark in marks}
+    since, until, tag = by_kind.get(Since), by_kind.get(Until), by_kind.get(Tag)
+    if default is MISSING and OmittedAs in by_kind:
+        default = by_kind[OmittedAs].value
     if default is MISSING and (since or until or tag):
         raise TypeError(f"{cls.__name__}.{name} is not in every version, so it needs a default")
     return FieldSpec(
@@ -292,9 +302,11 @@ def _field_step(name: str, read: Reader) -> _Step:
 
 
 def _tagged_step(specs: dict[int | None, FieldSpec], version: int) -> _Step:
-    readers = {tag: (spec.name, _reader(spec, version, flexible=True)) for tag, spec in specs.items()}
+    readers = {tag: (spec.name, _tagged_reader(spec, version)) for tag, spec in specs.items()}
+    omitted = {spec.name: spec.default for spec in specs.values()}
 
     def step(buffer: bytes, position: int, values: dict[str, Any]) -> int:
+        values.update(omitted)
         count, position = wire.read_uvarint(buffer, position)
         for _ in range(count):
             tag, position = wire.read_uvarint(buffer, position)
@@ -311,10 +323,17 @@ def _tagged_step(specs: dict[int | None, FieldSpec], version: int) -> _Step:
     return step
 
 
+def _tagged_reader(spec: FieldSpec, version: int) -> Reader:
+    """Like `_reader`, but a nullable struct has another presence mark when tagged (upstream's generator, not a KIP)."""
+    if isinstance(spec.type, type) and spec.nullable:
+        return _nullable_struct_reader(struct_reader(spec.type, version, True), wire.read_uvarint, null_up_to=0)
+    return _reader(spec, version, flexible=True)
+
+
 def _reader(spec: FieldSpec, version: int, flexible: bool) -> Reader:
     if isinstance(spec.type, type):
         read = struct_reader(spec.type, version, flexible)
-        return _nullable_struct_reader(read) if spec.nullable else read
+        return _nullable_struct_reader(read, wire.read_int8, null_up_to=-1) if spec.nullable else read
     read = _type_reader(spec.type, version, flexible)
     may_be_null = isinstance(spec.type, ArrayOf) or (spec.type, flexible) in _LENGTHED
     return wire.required(read) if may_be_null and not spec.nullable else read
@@ -369,12 +388,12 @@ def _fixed_array_reader(element: struct.Struct, flexible: bool) -> Reader:
     return read
 
 
-def _nullable_struct_reader(read_struct: Reader) -> Reader:
-    """An int8 in front: negative for null."""
+def _nullable_struct_reader(read_struct: Reader, read_presence: Reader, null_up_to: int) -> Reader:
+    """A presence mark in front: an int8, negative for null; in tagged fields a uvarint, 0 for null."""
 
     def read(buffer: bytes, position: int) -> tuple[Any, int]:
-        presence, position = wire.read_int8(buffer, position)
-        return (None, position) if presence < 0 else read_struct(buffer, position)
+        presence, position = read_presence(buffer, position)
+        return (None, position) if presence <= null_up_to else read_struct(buffer, position)
 
     return read
 
@@ -388,7 +407,7 @@ def struct_writer(cls: type[Any], version: int, flexible: bool) -> Writer:
     ``ignorable`` fields are."""
     specs = [spec for spec in field_specs(cls) if spec.in_version(version)]
     plain = [(spec.name, _writer(spec, version, flexible)) for spec in specs if spec.tag is None]
-    tagged = [(spec, _writer(spec, version, flexible)) for spec in specs if spec.tag is not None]
+    tagged = [(spec, _tagged_writer(spec, version)) for spec in specs if spec.tag is not None]
 
     def write(out: bytearray, value: Any) -> None:
         if not isinstance(value, cls):
@@ -416,10 +435,16 @@ def _tagged_contents(value: Any, tagged: list[tuple[FieldSpec, Writer]]) -> list
     return contents
 
 
+def _tagged_writer(spec: FieldSpec, version: int) -> Writer:
+    if isinstance(spec.type, type) and spec.nullable:
+        return _nullable_struct_writer(struct_writer(spec.type, version, True), null=b"\x00")
+    return _writer(spec, version, flexible=True)
+
+
 def _writer(spec: FieldSpec, version: int, flexible: bool) -> Writer:
     write = _type_writer(spec.type, version, flexible)
     if isinstance(spec.type, type):
-        return _nullable_struct_writer(write) if spec.nullable else write
+        return _nullable_struct_writer(write, null=b"\xff") if spec.nullable else write
     return write if spec.nullable else _required_writer(write)
 
 
@@ -451,9 +476,9 @@ def _array_writer(write_element: Writer, flexible: bool) -> Writer:
     return write
 
 
-def _nullable_struct_writer(write_struct: Writer) -> Writer:
+def _nullable_struct_writer(write_struct: Writer, null: bytes) -> Writer:
     def write(out: bytearray, value: Any) -> None:
-        wire.write_int8(out, -1 if value is None else 1)
+        out += null if value is None else b"\x01"
         if value is not None:
             write_struct(out, value)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from coordinator_model.records.keys import GroupIdKey, MemberKey
-from coordinator_model.schema import Bytes, Int8, Int32, Int64, Schema, String, Tag, Uuid
+from coordinator_model.schema import Bytes, Int8, Int32, Int64, OmittedAs, Schema, String, Tag, Uuid
 
 FLEXIBLE = Schema(flexible_since=0)
 """New-protocol values have stayed at version 0: they grow by tagged fields alone."""
@@ -81,9 +81,16 @@ class ClassicMemberMetadata:
     supported_protocols: tuple[ClassicProtocol, ...]
 
 
+EMPTY_CLASSIC_METADATA = ClassicMemberMetadata(session_timeout_ms=-1, supported_protocols=())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupMemberMetadataValue:
-    """What a member said about itself. `classic_member_metadata` is there exactly if it uses the classic protocol."""
+    """What a member said about itself. `classic_member_metadata` is there exactly if it uses the classic protocol.
+
+    Its default upstream is the empty struct, so brokers write the null of every other member out, and a record without
+    the tag counts as one of a classic member.
+    """
 
     SCHEMA: ClassVar[Schema] = FLEXIBLE
 
@@ -95,7 +102,7 @@ class ConsumerGroupMemberMetadataValue:
     subscribed_topic_regex: String | None
     rebalance_timeout_ms: Int32
     server_assignor: String | None
-    classic_member_metadata: Annotated[ClassicMemberMetadata | None, Tag(0)] = None
+    classic_member_metadata: Annotated[ClassicMemberMetadata | None, Tag(0), OmittedAs(EMPTY_CLASSIC_METADATA)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
