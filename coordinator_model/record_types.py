@@ -44,7 +44,7 @@ class RecordType(IntEnum):
 class RecordSchema:
     """The two halves of a record type. Versions are the value's: ``schema.value.SCHEMA``."""
 
-    type: RecordType
+    record_type: RecordType
     key: type[RecordKey]
     value: type[TopLevel]
 
@@ -151,7 +151,7 @@ _ROWS: Final = (
     ),
 )
 
-RECORD_SCHEMAS: Final[dict[RecordType, RecordSchema]] = {row.type: row for row in _ROWS}
+RECORD_SCHEMAS: Final[dict[RecordType, RecordSchema]] = {row.record_type: row for row in _ROWS}
 """Every known type, in order of ids."""
 
 SCHEMA_OF_KEY: Final[dict[type[RecordKey], RecordSchema]] = {row.key: row for row in _ROWS}

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from coordinator_model import schema, wire
+from coordinator_model import wire
 from coordinator_model.record_types import RECORD_SCHEMAS, SCHEMA_OF_KEY, RecordSchema, RecordType
 from coordinator_model.records.keys import RecordKey
+from coordinator_model.schema import TopLevel
+from coordinator_model.structs import encode_struct, reader
 from coordinator_model.wire import Reader, WireError
 
 
@@ -71,17 +73,19 @@ def decode_record(key: bytes | None, value: bytes | None) -> DecodedRecord:
     except WireError as error:
         return UndecodableRecord(type_id, f"key: {error}")
     if value is None:
-        return Record(decoder.type, decoded_key, None, None)
+        return Record(decoder.record_type, decoded_key, None, None)
     value = bytes(value)
     try:
         version, position = wire.read_int16(value, 0)
         read_value = decoder.value_readers.get(version) or decoder.value_reader(version)
-        return Record(decoder.type, decoded_key, read_value(value, position)[0], version)
+        return Record(decoder.record_type, decoded_key, read_value(value, position)[0], version)
     except WireError as error:
         return UndecodableRecord(type_id, f"value: {error}")
 
 
-def encode_record(key: RecordKey, value: schema.TopLevel | None, version: int | None = None) -> tuple[bytes, bytes | None]:
+def encode_record(
+    key: RecordKey, value: TopLevel | None, version: int | None = None
+) -> tuple[bytes, bytes | None]:
     """Key and value bytes as Kafka would write them; `version` is the value's, by default the one Kafka 4.3.1 writes.
 
     A field that `version` lacks is left out. Raises WireError for a value that does not fit, TypeError for a key or
@@ -90,21 +94,21 @@ def encode_record(key: RecordKey, value: schema.TopLevel | None, version: int | 
     row = SCHEMA_OF_KEY.get(type(key))
     if row is None:
         raise TypeError(f"{type(key).__name__} is not the key of a record type")
-    key_bytes = row.type.to_bytes(2, "big") + schema.encode_struct(key, 0)
+    key_bytes = row.record_type.to_bytes(2, "big") + encode_struct(key, 0)
     if value is None:
         return key_bytes, None
     if type(value) is not row.value:
         raise TypeError(f"{type(key).__name__} goes with {row.value.__name__}, not {type(value).__name__}")
     if version is None:
         version = row.value.SCHEMA.default_version
-    return key_bytes, version.to_bytes(2, "big", signed=True) + schema.encode_struct(value, version)
+    return key_bytes, version.to_bytes(2, "big", signed=True) + encode_struct(value, version)
 
 
 @dataclass(frozen=True, slots=True)
 class _Decoder:
     """A registry row with its readers compiled."""
 
-    type: RecordType
+    record_type: RecordType
     read_key: Reader
     value_readers: dict[int, Reader]
     value_reader: Callable[[int], Reader]
@@ -112,11 +116,11 @@ class _Decoder:
 
 
 def _decoder(row: RecordSchema) -> _Decoder:
-    readers = {version: schema.reader(row.value, version) for version in row.value.SCHEMA.versions}
-    return _Decoder(row.type, schema.reader(row.key, 0), readers, lambda version: schema.reader(row.value, version))
+    readers = {version: reader(row.value, version) for version in row.value.SCHEMA.versions}
+    return _Decoder(row.record_type, reader(row.key, 0), readers, lambda version: reader(row.value, version))
 
 
-_DECODERS: Final = {int(row.type): _decoder(row) for row in RECORD_SCHEMAS.values()}
+_DECODERS: Final = {int(row.record_type): _decoder(row) for row in RECORD_SCHEMAS.values()}
 
 
 def _group_of_unknown(key: bytes, position: int) -> str | None:

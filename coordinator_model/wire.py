@@ -68,7 +68,8 @@ INT32: Final = struct.Struct(">i")
 INT64: Final = struct.Struct(">q")
 
 
-def _int_reader(layout: struct.Struct) -> Reader:
+def int_reader(layout: struct.Struct) -> Reader:
+    """The reader of one integer."""
     unpack, size = layout.unpack_from, layout.size
 
     def read(buffer: bytes, position: int) -> tuple[int, int]:
@@ -90,11 +91,11 @@ def _int_writer(layout: struct.Struct) -> Writer:
     return write
 
 
-read_int8, write_int8 = _int_reader(INT8), _int_writer(INT8)
-read_int16, write_int16 = _int_reader(INT16), _int_writer(INT16)
-read_uint16, write_uint16 = _int_reader(UINT16), _int_writer(UINT16)
-read_int32, write_int32 = _int_reader(INT32), _int_writer(INT32)
-read_int64, write_int64 = _int_reader(INT64), _int_writer(INT64)
+read_int8, write_int8 = int_reader(INT8), _int_writer(INT8)
+read_int16, write_int16 = int_reader(INT16), _int_writer(INT16)
+read_uint16, write_uint16 = int_reader(UINT16), _int_writer(UINT16)
+read_int32, write_int32 = int_reader(INT32), _int_writer(INT32)
+read_int64, write_int64 = int_reader(INT64), _int_writer(INT64)
 
 
 def read_uvarint(buffer: bytes, position: int) -> tuple[int, int]:
@@ -160,60 +161,78 @@ def write_uuid(out: bytearray, value: str) -> None:
 
 
 # -- strings and bytes ------------------------------------------------------------------------------------------------
-# A null is told from the length; whether a field may be null is the schema's business (`required`).
+# Kafka takes any negative length for null. Malformed UTF-8 is replaced, as Kafka does: a record with a broken client id
+# must not hide the group.
 
 
-def required(read: Reader) -> Reader:
-    """The reader for a field that cannot be null, from the one that can."""
-
-    def read_required(buffer: bytes, position: int) -> tuple[Any, int]:
-        value, end = read(buffer, position)
-        if value is None:
-            raise UnexpectedNull(f"null at byte {position}, where none is allowed")
-        return value, end
-
-    return read_required
+def read_legacy_string(buffer: bytes, position: int) -> tuple[str, int]:
+    """int16 length and UTF-8."""
+    length, start = read_int16(buffer, position)
+    end = start + length
+    if length < 0 or end > len(buffer):
+        raise _null(position) if length < 0 else underflow(buffer, start, length)
+    return str(buffer[start:end], "utf-8", "replace"), end
 
 
-def _text(buffer: bytes, position: int, length: int) -> tuple[str, int]:
-    if length > MAX_STRING_BYTES:
-        raise OutOfBoundValue(f"string of {length} bytes at byte {position}, more than {MAX_STRING_BYTES}")
-    end = position + length
-    if end > len(buffer):
-        raise underflow(buffer, position, length)
-    # Kafka replaces malformed input too: a record with a broken client id must not hide the group.
-    return str(buffer[position:end], "utf-8", "replace"), end
+def read_compact_string(buffer: bytes, position: int) -> tuple[str, int]:
+    """uvarint of length + 1 and UTF-8."""
+    length, start = read_uvarint(buffer, position)
+    end = start + length - 1
+    if length == 0 or length > MAX_STRING_BYTES + 1 or end > len(buffer):
+        raise _null(position) if length == 0 else _bad_length(buffer, start, length - 1)
+    return str(buffer[start:end], "utf-8", "replace"), end
 
 
-def _raw(buffer: bytes, position: int, length: int) -> tuple[bytes, int]:
-    end = position + length
-    if end > len(buffer):
-        raise underflow(buffer, position, length)
-    return buffer[position:end], end
+def read_legacy_bytes(buffer: bytes, position: int) -> tuple[bytes, int]:
+    """int32 length and the bytes."""
+    length, start = read_int32(buffer, position)
+    end = start + length
+    if length < 0 or end > len(buffer):
+        raise _null(position) if length < 0 else underflow(buffer, start, length)
+    return buffer[start:end], end
+
+
+def read_compact_bytes(buffer: bytes, position: int) -> tuple[bytes, int]:
+    """uvarint of length + 1 and the bytes."""
+    length, start = read_uvarint(buffer, position)
+    end = start + length - 1
+    if length == 0 or end > len(buffer):
+        raise _null(position) if length == 0 else underflow(buffer, start, length - 1)
+    return buffer[start:end], end
 
 
 def read_nullable_legacy_string(buffer: bytes, position: int) -> tuple[str | None, int]:
-    """int16 length; Kafka takes any negative one for null."""
-    length, position = read_int16(buffer, position)
-    return (None, position) if length < 0 else _text(buffer, position, length)
+    """Like `read_legacy_string`, or null."""
+    length, start = read_int16(buffer, position)
+    return (None, start) if length < 0 else read_legacy_string(buffer, position)
 
 
 def read_nullable_compact_string(buffer: bytes, position: int) -> tuple[str | None, int]:
-    """uvarint of length + 1."""
-    length, position = read_uvarint(buffer, position)
-    return (None, position) if length == 0 else _text(buffer, position, length - 1)
+    """Like `read_compact_string`, or null."""
+    length, start = read_uvarint(buffer, position)
+    return (None, start) if length == 0 else read_compact_string(buffer, position)
 
 
 def read_nullable_legacy_bytes(buffer: bytes, position: int) -> tuple[bytes | None, int]:
-    """int32 length; Kafka takes any negative one for null."""
-    length, position = read_int32(buffer, position)
-    return (None, position) if length < 0 else _raw(buffer, position, length)
+    """Like `read_legacy_bytes`, or null."""
+    length, start = read_int32(buffer, position)
+    return (None, start) if length < 0 else read_legacy_bytes(buffer, position)
 
 
 def read_nullable_compact_bytes(buffer: bytes, position: int) -> tuple[bytes | None, int]:
-    """uvarint of length + 1."""
-    length, position = read_uvarint(buffer, position)
-    return (None, position) if length == 0 else _raw(buffer, position, length - 1)
+    """Like `read_compact_bytes`, or null."""
+    length, start = read_uvarint(buffer, position)
+    return (None, start) if length == 0 else read_compact_bytes(buffer, position)
+
+
+def _null(position: int) -> UnexpectedNull:
+    return UnexpectedNull(f"null at byte {position}, where none is allowed")
+
+
+def _bad_length(buffer: bytes, position: int, length: int) -> WireError:
+    if length > MAX_STRING_BYTES:
+        return OutOfBoundValue(f"string of {length} bytes at byte {position}, more than {MAX_STRING_BYTES}")
+    return underflow(buffer, position, length)
 
 
 def encode_text(value: str) -> bytes:
@@ -269,7 +288,7 @@ def write_nullable_compact_bytes(out: bytearray, value: bytes | None) -> None:
 
 
 def read_legacy_count(buffer: bytes, position: int) -> tuple[int, int]:
-    """Elements of an array, -1 for null. No element is shorter than a byte, so a larger count is a lie."""
+    """int32 of elements, -1 for null. No element is shorter than a byte, so a count beyond the bytes left is a lie."""
     count, position = read_int32(buffer, position)
     return _believable(buffer, position, max(count, -1))
 
@@ -278,6 +297,18 @@ def read_compact_count(buffer: bytes, position: int) -> tuple[int, int]:
     """Like `read_legacy_count`, from the uvarint of count + 1."""
     count, position = read_uvarint(buffer, position)
     return _believable(buffer, position, count - 1)
+
+
+def required_count(read_count: Reader) -> Reader:
+    """The reader of a count that cannot stand for null."""
+
+    def read(buffer: bytes, position: int) -> tuple[int, int]:
+        count, start = read_count(buffer, position)
+        if count < 0:
+            raise _null(position)
+        return count, start
+
+    return read
 
 
 def _believable(buffer: bytes, position: int, count: int) -> tuple[int, int]:

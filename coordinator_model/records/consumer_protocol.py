@@ -2,24 +2,15 @@
 
 The blobs stand in `MemberMetadata` and `ClassicProtocol`; they mean this only if the protocol type is ``consumer``.
 They are the client's own bytes and nobody checked them, so every decoder here answers None when it cannot read one,
-as Kafka then goes on with opaque bytes. An int16 version leads; later versions only append, so one above 3 is read as 3.
+as Kafka then goes on with opaque bytes. An int16 version leads; later ones only append, so one above 3 is read as 3.
 """
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, TypeVar
 
 from coordinator_model import wire
-from coordinator_model.schema import (
-    OFF_WIRE,
-    Bytes,
-    Int32,
-    Schema,
-    Since,
-    String,
-    TopLevel,
-    decode_struct,
-    encode_struct,
-)
+from coordinator_model.schema import OFF_WIRE, Bytes, Int32, Schema, Since, String, TopLevel
+from coordinator_model.structs import decode_struct, encode_struct
 
 NO_GENERATION = -1
 
