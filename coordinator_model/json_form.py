@@ -1,14 +1,14 @@
 """Records as JSON, in the form of upstream's generated `CoordinatorRecordJsonConverters`.
 
 ``kafka-dump-log --offsets-decoder`` and the console formatters print this form, so outputs can be compared. Names are
-the schemas' camelCase. A field that the value's version lacks is absent, and so is a tagged one at its default; bytes are
-standard base64.
+the schemas' camelCase. A field that the value's version lacks is absent, and so is a tagged one at its default; bytes
+are standard base64.
 """
 
 from base64 import b64encode
 from typing import Any
 
-from coordinator_model.schema import FieldSpec, TopLevel, WireType, field_specs
+from coordinator_model.schema import TopLevel, field_specs
 from coordinator_model.serde import DecodedRecord, Record, UnknownRecord
 
 
@@ -20,7 +20,7 @@ def record_json(record: DecodedRecord) -> dict[str, Any]:
     """
     if isinstance(record, Record):
         return {
-            "key": {"type": int(record.type), "data": struct_json(record.key, 0, flexible=False)},
+            "key": {"type": int(record.type), "data": struct_json(record.key, 0)},
             "value": _value_json(record.value, record.value_version),
         }
     if isinstance(record, UnknownRecord):
@@ -31,27 +31,26 @@ def record_json(record: DecodedRecord) -> dict[str, Any]:
 def _value_json(value: TopLevel | None, version: int | None) -> dict[str, Any] | None:
     if value is None or version is None:
         return None
-    layout = value.SCHEMA.layout_version(version)
-    return {"version": version, "data": struct_json(value, layout, value.SCHEMA.is_flexible(layout))}
+    return {"version": version, "data": struct_json(value, value.SCHEMA.layout_version(version))}
 
 
-def struct_json(struct: Any, version: int, flexible: bool) -> dict[str, Any]:
+def struct_json(struct: Any, version: int) -> dict[str, Any]:
     """One struct as `version` has it."""
     return {
-        camel_case(spec.name): _field_json(getattr(struct, spec.name), spec, version, flexible)
+        camel_case(spec.name): _field_json(getattr(struct, spec.name), version)
         for spec in field_specs(type(struct))
         if spec.in_version(version) and not (spec.tag is not None and getattr(struct, spec.name) == spec.default)
     }
 
 
-def _field_json(value: Any, spec: FieldSpec, version: int, flexible: bool) -> Any:
+def _field_json(value: Any, version: int) -> Any:
     if isinstance(value, tuple):
-        return [_field_json(element, spec, version, flexible) for element in value]
+        return [_field_json(element, version) for element in value]
     if isinstance(value, bytes):
         return b64encode(value).decode("ascii")
-    if value is None or isinstance(value, int | str) or isinstance(spec.type, WireType):
+    if value is None or isinstance(value, int | str):
         return value
-    return struct_json(value, version, flexible)
+    return struct_json(value, version)
 
 
 def camel_case(name: str) -> str:

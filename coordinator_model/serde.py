@@ -83,9 +83,7 @@ def decode_record(key: bytes | None, value: bytes | None) -> DecodedRecord:
         return UndecodableRecord(type_id, f"value: {error}")
 
 
-def encode_record(
-    key: RecordKey, value: TopLevel | None, version: int | None = None
-) -> tuple[bytes, bytes | None]:
+def encode_record(key: RecordKey, value: TopLevel | None, version: int | None = None) -> tuple[bytes, bytes | None]:
     """Key and value bytes as Kafka would write them; `version` is the value's, by default the one Kafka 4.3.1 writes.
 
     A field that `version` lacks is left out. Raises WireError for a value that does not fit, TypeError for a key or

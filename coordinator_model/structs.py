@@ -195,7 +195,7 @@ def _reader(type_: FieldType, nullable: bool, version: int, flexible: bool) -> R
     if isinstance(type_, WireType):
         return _READERS[type_, flexible, nullable]
     if isinstance(type_, ArrayOf):
-        read_count = wire.read_compact_count if flexible else wire.read_legacy_count
+        read_count: Reader = wire.read_compact_count if flexible else wire.read_legacy_count
         if not nullable:
             read_count = wire.required_count(read_count)
         return _array_reader(type_.element, read_count, version, flexible)

@@ -267,9 +267,7 @@ def consumer_group_member_subscription(
 
 def consumer_group_member_subscription_tombstone(group: str, member_id: str) -> RecordBytes:
     """A member left or was removed."""
-    return encode_record(
-        consumer_group.ConsumerGroupMemberMetadataKey(group_id=group, member_id=member_id), None
-    )
+    return encode_record(consumer_group.ConsumerGroupMemberMetadataKey(group_id=group, member_id=member_id), None)
 
 
 def consumer_group_target_assignment_epoch(group: str, epoch: int, *, timestamp: int = 0) -> RecordBytes:
@@ -382,9 +380,7 @@ def share_group_member_subscription_tombstone(group: str, member_id: str) -> Rec
 
 def share_group_target_assignment_epoch(group: str, epoch: int, *, timestamp: int = 0) -> RecordBytes:
     """A target assignment was computed for this group epoch."""
-    value = share_group.ShareGroupTargetAssignmentMetadataValue(
-        assignment_epoch=epoch, assignment_timestamp=timestamp
-    )
+    value = share_group.ShareGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=timestamp)
     return encode_record(share_group.ShareGroupTargetAssignmentMetadataKey(group_id=group), value)
 
 
@@ -612,7 +608,9 @@ def streams_group_topology_tombstone(group: str) -> RecordBytes:
 
 
 def _by_name(partitions: Partitions) -> tuple[consumer_protocol.TopicPartition, ...]:
-    return tuple(consumer_protocol.TopicPartition(topic=topic, partitions=tuple(of)) for topic, of in partitions.items())
+    return tuple(
+        consumer_protocol.TopicPartition(topic=topic, partitions=tuple(of)) for topic, of in partitions.items()
+    )
 
 
 def _by_id(partitions: Partitions) -> tuple[consumer_group.TopicPartitions, ...]:
