@@ -167,7 +167,7 @@ def _walk(  # noqa: PLR0913 - a recursion that carries its collectors
         if inner is not None:
             _walk(loader, value_node, inner, f"{dotted}.", path, entries, problems)
         else:
-            entries[dotted] = _Entry(loader.construct_object(value_node, deep=True), origin)  # type: ignore[no-untyped-call]  # types-PyYAML leaves it open
+            entries[dotted] = _Entry(loader.construct_object(value_node, deep=True), origin)
 
 
 def _from_environment(environment: Mapping[str, str], problems: list[Problem]) -> dict[str, _Entry]:

@@ -60,14 +60,10 @@ def _host_port_list(value: str) -> str:
     return ",".join(entry.strip() for entry in value.split(","))
 
 
-def _whole(**bounds: int) -> Any:  # noqa: ANN401 - what Field returns is typed so by pydantic
-    return Field(**bounds)
-
-
 Whole = Annotated[int, BeforeValidator(_not_bool)]
-Positive = Annotated[Whole, _whole(ge=1)]
-NotNegative = Annotated[Whole, _whole(ge=0)]
-Port = Annotated[Whole, _whole(ge=0, le=65535)]
+Positive = Annotated[Whole, Field(ge=1)]
+NotNegative = Annotated[Whole, Field(ge=0)]
+Port = Annotated[Whole, Field(ge=0, le=65535)]
 Text = Annotated[str, Field(min_length=1)]
 
 
@@ -302,7 +298,7 @@ class EndOffsetsSection(Section):
     """Sampling of log end offsets, the other half of lag."""
 
     interval_ms: Positive = option(1_000, "Time between two samples of all log end offsets.")
-    history_points: Annotated[Whole, _whole(ge=2)] = option(
+    history_points: Annotated[Whole, Field(ge=2)] = option(
         600, "Samples kept for a partition; lag in seconds is interpolated between them."
     )
     history_seconds: Positive = option(

@@ -1,0 +1,114 @@
+"""The command line, `group-monitor`: commands, common options, and how a process ends.
+
+Exit status: 0 done or passed, 1 the thing checked does not hold, 2 usage, configuration or input error, 3 cannot tell.
+Whatever goes wrong is one line on standard error; `--debug` adds the traceback. Every command is one file in
+`streaming/cli/`, and imports what is heavy only when it runs.
+"""
+
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Annotated, Final
+
+import typer
+
+from streaming.cli import check, decode, demo, describe, groups, record, replay, run, watch
+from streaming.cli.common import CommonOptions, guarded
+from streaming.errors import CannotTellError, MonitorError, UsageError
+
+COMMANDS: Final[dict[str, Callable[..., None]]] = {
+    "demo": demo.demo,
+    "run": run.run,
+    "check": check.check,
+    "replay": replay.replay,
+    "record": record.record,
+    "decode": decode.decode,
+    "groups": groups.groups,
+    "describe": describe.describe,
+    "watch": watch.watch,
+}
+
+_LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+_LOG_FORMATS: Final = ("text", "json")
+_INTERRUPTED: Final = 130
+
+app = typer.Typer(
+    name="group-monitor",
+    help="Monitor Kafka groups from the group coordinator's own log.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for _name, _command in COMMANDS.items():
+    app.command(_name)(guarded(_command))
+
+
+@app.callback()
+def common(
+    context: typer.Context,
+    debug: Annotated[bool, typer.Option("--debug", help="Log everything, and show the traceback of an error.")] = False,
+    log_level: Annotated[str, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")] = "info",
+    log_format: Annotated[str, typer.Option(metavar="FORMAT", help="text (key=value) or json.")] = "text",
+) -> None:
+    """Monitor Kafka groups from the group coordinator's own log."""
+    for name, value, accepted in (("level", log_level, _LOG_LEVELS), ("format", log_format, _LOG_FORMATS)):
+        if value not in accepted:
+            raise UsageError(f"--log-{name}: found {value!r}, accepted: {', '.join(accepted)}")
+    context.obj = CommonOptions(debug, log_level, log_format)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Args:
+        arguments: without the program's name; None for those of the process.
+
+    Returns:
+        The exit status.
+    """
+    given = common_options_first(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in given
+    try:
+        # Without standalone mode, an exit is returned and an error raised, both for us to handle.
+        status = app(args=given or ["--help"], prog_name="group-monitor", standalone_mode=False)
+        return (status if isinstance(status, int) else 0) if given else UsageError.exit_status
+    except MonitorError as error:
+        return _failed(str(error), error.exit_status, debug=debug)
+    except typer.TyperException as error:
+        return _failed(" ".join(error.format_message().split()), UsageError.exit_status, debug=debug)
+    except (KeyboardInterrupt, typer.Abort):
+        return _INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - the last place that can turn it into one line
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        return _failed(f"unexpected {text} (--debug shows where)", CannotTellError.exit_status, debug=debug)
+
+
+def common_options_first(arguments: Sequence[str]) -> list[str]:
+    """Move the common options in front of the command, so that they may stand anywhere."""
+    first: list[str] = []
+    rest: list[str] = []
+    remaining = iter(arguments)
+    for argument in remaining:
+        name = argument.partition("=")[0]
+        if argument == "--":
+            rest.extend([argument, *remaining])
+        elif argument == "--debug":
+            first.append(argument)
+        elif name in ("--log-level", "--log-format"):
+            first.append(argument)
+            if name == argument:
+                first.extend([value] if (value := next(remaining, None)) is not None else [])
+        else:
+            rest.append(argument)
+    return [*first, *rest]
+
+
+def _failed(message: str, status: int, *, debug: bool) -> int:
+    if debug:
+        traceback.print_exc()
+    sys.stderr.write(f"error: {message}\n")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,119 @@
+"""`check`: everything `run` needs, looked at one by one, in one list."""
+
+import os
+import socket
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import typer
+
+from streaming.cli import common
+from streaming.cli.run import ConfigFile, Settings, load_config
+from streaming.errors import MonitorError, UsageError
+
+if TYPE_CHECKING:
+    from streaming.config import Config
+    from streaming.kafka_client import Finding
+
+CONNECTOR_JARS: Final = ("spark-sql-kafka-0-10_2.13", "spark-token-provider-kafka-0-10_2.13", "kafka-clients")
+"""Jars without which Spark cannot read Kafka, by the beginning of their file name."""
+
+
+def check(
+    context: typer.Context, config: ConfigFile = None, settings: Settings = None, json: common.Json = False
+) -> None:
+    """Check configuration, Java, jars, brokers, permissions, port and directories; start nothing."""
+    common.set_up_logging(context, clients_silent=True)
+    from streaming.kafka_client import Finding, broker_findings  # imported late, with all it needs
+
+    try:
+        loaded = load_config(config, settings)
+    except UsageError as error:
+        _print([Finding("configuration", "fail", str(error))], as_json=json)
+        raise typer.Exit(UsageError.exit_status) from None
+    findings = [
+        Finding("configuration", "ok", str(config) if config is not None else "defaults"),
+        _java(),
+        _jars(loaded),
+        *broker_findings(loaded.kafka),
+        _port(loaded),
+        _state_dir(loaded),
+    ]
+    _print(findings, as_json=json)
+    raise typer.Exit(exit_status(findings))
+
+
+def exit_status(findings: "list[Finding]") -> int:
+    """1 if anything does not hold, else 3 if anything cannot be told, else 0."""
+    statuses = {finding.status for finding in findings}
+    return 1 if "fail" in statuses else 3 if "cannot tell" in statuses else 0
+
+
+def _print(findings: "list[Finding]", *, as_json: bool) -> None:
+    if as_json:
+        checks = [{"check": found.name, "status": found.status, "detail": found.detail} for found in findings]
+        common.print_json({"checks": checks, "exit_status": exit_status(findings)})
+        return
+    common.print_line(common.table(["CHECK", "STATUS", "DETAIL"], [[f.name, f.status, f.detail] for f in findings]))
+
+
+def _java() -> "Finding":
+    from streaming.java import find_java
+    from streaming.kafka_client import Finding
+
+    try:
+        return Finding("java", "ok", str(find_java()))
+    except MonitorError as error:
+        return Finding("java", "fail", str(error))
+
+
+def _jars(config: "Config") -> "Finding":
+    from streaming.kafka_client import Finding
+
+    directory = config.spark.jars_dir
+    names = [path.name for path in directory.glob("*.jar")]
+    missing = [jar for jar in CONNECTOR_JARS if not any(name.startswith(jar) for name in names)]
+    if not missing:
+        return Finding("jars", "ok", f"{len(names)} in {directory}")
+    detail = f"spark.jars_dir: found {str(directory)!r} without {', '.join(missing)}, accepted: what `make setup` fills"
+    return Finding("jars", "fail", detail)
+
+
+def _port(config: "Config") -> "Finding":
+    from streaming.kafka_client import Finding
+
+    host, port = config.http.host, config.http.port
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as listener:
+            # As the server does it: a port still draining its last connections is free.
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+    except OSError as error:
+        detail = f"http.port: found {host}:{port} ({error.strerror}), accepted: a free port, 0 for any"
+        return Finding("http port", "fail", detail)
+    return Finding("http port", "ok", f"{host}:{port or 'any'} is free")
+
+
+def _state_dir(config: "Config") -> "Finding":
+    from streaming.kafka_client import Finding
+
+    directory = config.state.dir
+    existing = next(_existing(directory))
+    try:
+        with tempfile.TemporaryFile(dir=existing):
+            pass
+    except OSError as error:
+        detail = f"state.dir: found {str(directory)!r} ({error.strerror}: {existing}), accepted: a directory to write to"
+        return Finding("state directory", "fail", detail)
+    made = "" if existing == directory else ", to be made"
+    return Finding("state directory", "ok", f"{directory}{made}")
+
+
+def _existing(directory: Path) -> Iterator[Path]:
+    """The directory and those above it that exist: the first one decides whether it can be made."""
+    yield from (path for path in (directory, *directory.absolute().parents) if os.path.lexists(path))

@@ -1,0 +1,128 @@
+"""A group and an event as text: what `replay`, `groups` and `describe` print, from the objects the API serves too."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from streaming.cli.common import printable, table
+
+Group = Mapping[str, Any]
+
+
+def time_text(milliseconds: int | None) -> str:
+    """ISO-8601 in UTC with milliseconds; `-` for None and for times the log does not hold (negative)."""
+    if milliseconds is None or milliseconds < 0:
+        return "-"
+    try:
+        moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (OverflowError, OSError, ValueError):
+        return str(milliseconds)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{milliseconds % 1000:03d}Z"
+
+
+def partitions_text(partitions: Mapping[str, Sequence[int]]) -> str:
+    """`orders:0-2,5 audit:1`, or `-` for none."""
+    return " ".join(f"{topic}:{_ranges(numbers)}" for topic, numbers in sorted(partitions.items()) if numbers) or "-"
+
+
+def groups_table(groups: Sequence[Group]) -> str:
+    """One line a group; a column for lag if the groups carry it."""
+    lag = any("sum_lag" in group for group in groups)
+    headers = ["GROUP", "TYPE", "STATE", "EPOCH", "ASSIGNMENT-EPOCH", "PROTOCOL", "#MEMBERS", "MIGRATION"]
+    rows = [
+        [
+            group["group"],
+            group["type"],
+            group["state"],
+            group["epoch"],
+            group["assignment_epoch"],
+            group["protocol"],
+            _member_count(group),
+            _migration_text(group["migration"]) if group.get("migration") else None,
+            *([group.get("sum_lag")] if lag else []),
+        ]
+        for group in groups
+    ]
+    return table([*headers, "LAG"] if lag else headers, rows)
+
+
+def group_text(group: Group) -> Iterator[str]:
+    """Paragraphs on one group: itself, its members, its offsets."""
+    yield groups_table([group])
+    migration = group.get("migration") or {}
+    if migration.get("blockers"):
+        yield "upgrade blocked: " + ", ".join(_detail(blocker) for blocker in migration["blockers"])
+    if migration.get("leftovers"):
+        yield f"records left over from a downgrade: {_detail(migration['leftovers'])}"
+    if group.get("members"):
+        yield table(
+            ["MEMBER", "INSTANCE", "CLIENT-ID", "HOST", "PROTOCOL", "EPOCH", "STATE", "ASSIGNED", "PENDING", "TARGET"],
+            [_member_row(member) for member in group["members"]],
+        )
+    if group.get("offsets"):
+        yield _offsets_table(group["offsets"])
+
+
+def event_text(event: Mapping[str, Any]) -> str:
+    """One line an event: time, kind, group, details, and whether it is inferred."""
+    detail = " ".join(f"{name}={_detail(value)}" for name, value in event["detail"].items())
+    inferred = " (inferred)" if event["inferred"] else ""
+    line = f"{time_text(event['time'])} {event['severity']:<8} {event['kind']} {event['group']} {detail}"
+    return printable(line.rstrip()) + inferred
+
+
+def _offsets_table(offsets: Sequence[Mapping[str, Any]]) -> str:
+    lag = any("lag" in offset for offset in offsets)
+    headers = ["TOPIC", "PARTITION", "OFFSET", "LEADER-EPOCH", "COMMITTED", "METADATA"]
+    rows = [
+        [
+            offset["topic"],
+            offset["partition"],
+            offset["offset"],
+            None if offset["leader_epoch"] == -1 else offset["leader_epoch"],
+            time_text(offset["commit_timestamp"]),
+            offset["metadata"],
+            *([offset.get("log_end_offset"), offset.get("lag"), offset.get("lag_seconds")] if lag else []),
+        ]
+        for offset in offsets
+    ]
+    return table([*headers, "LOG-END-OFFSET", "LAG", "LAG-SECONDS"] if lag else headers, rows)
+
+
+def _member_row(member: Mapping[str, Any]) -> list[object]:
+    return [
+        member["member_id"],
+        member["instance_id"],
+        member["client_id"],
+        member["client_host"],
+        member["protocol"],
+        member["epoch"],
+        member["state"],
+        *(partitions_text(member[name]) for name in ("assigned", "pending_revocation", "target")),
+    ]
+
+
+def _member_count(group: Group) -> object:
+    members = group.get("members")
+    return len(members) if isinstance(members, list) else members
+
+
+def _migration_text(migration: Mapping[str, Any]) -> str:
+    text = str(migration["phase"])
+    return f"{text} {migration['upgraded_members']}/{migration['members']}" if migration["upgraded_members"] else text
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Ascending numbers with runs of three and more drawn together."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(map(str, run)) for run in runs)  # noqa: PLR2004 - see above
+
+
+def _detail(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,88 @@
+"""`record`: what the offsets topic holds, into a file that `replay` and `decode` read."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from coordinator_model.serde import Record, UnknownRecord, decode_record
+from streaming.cli import common
+from streaming.recording import Header, RecordedRecord, RecordedTopic, open_new_recording
+
+if TYPE_CHECKING:
+    from streaming.config import Config
+
+
+def record(
+    context: typer.Context,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="File to write, .ndjson or .ndjson.gz.")],
+    bootstrap_server: Annotated[
+        str | None, typer.Option("--bootstrap-server", metavar="S", help="Brokers, HOST:PORT[,HOST:PORT…].")
+    ] = None,
+    group: Annotated[
+        list[str] | None, typer.Option("--group", metavar="G", help="Record this group only; may be repeated.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE", help="Configuration, for credentials and the topic's name.")
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on after the log's end, until Ctrl-C.")] = False,
+) -> None:
+    """Make a recording: the group coordinator's log from its beginning to its end as it is now."""
+    common.set_up_logging(context, clients_silent=True)
+    from streaming.config import load  # imported late, with all it needs
+    from streaming.kafka_client import preflight
+
+    settings = load(config, overrides={"kafka.bootstrap_servers": bootstrap_server})
+    preflight(settings)
+    written = _record(settings, out, sorted(set(group or ())), follow=follow)
+    common.note(f"{written} records in {out}")
+
+
+def _record(config: "Config", out: Path, groups: list[str], *, follow: bool) -> int:
+    from streaming.log_recorder import LogRecorder, offsets_partition
+
+    header = _header(config)
+    partitions = list(range(header.offsets_topic_partitions))
+    if groups:
+        partitions = sorted({offsets_partition(name, len(partitions)) for name in groups})
+    recorder = LogRecorder(config.kafka, partitions, follow=follow)
+    try:
+        for partition, count in recorder.open_transactions.items():
+            common.warn(
+                f"partition {partition}: an open transaction holds back offset commits in its last {count} offsets"
+            )
+        with open_new_recording(out, header) as recording, common.progress(f"recording to {out}") as advance:
+            for item in recorder.records(advance):
+                if not groups or _group_of(item) in groups:
+                    recording.write(item)
+        return recording.records
+    finally:
+        recorder.close()
+
+
+def _header(config: "Config") -> Header:
+    from streaming.kafka_client import admin_client, broker_release, describe_topics
+
+    with admin_client(config.kafka, "record") as admin:
+        topics = describe_topics(admin)
+        release = broker_release(admin)
+        own = next(topic for topic in describe_topics(admin, [config.kafka.offsets_topic]))
+    return Header(
+        kafka_version=release,
+        offsets_topic_partitions=own.partitions,
+        topics=tuple(
+            RecordedTopic(id=topic.id, name=topic.name, partitions=topic.partitions)
+            for topic in sorted(topics, key=_name)
+            if topic.name != config.kafka.offsets_topic
+        ),
+    )
+
+
+def _name(topic: Any) -> str:  # noqa: ANN401 - a TopicDescription, whose module is imported late
+    return str(topic.name)
+
+
+def _group_of(item: RecordedRecord) -> str | None:
+    # A tombstone is enough: the group stands in the key.
+    decoded = decode_record(item.key, None)
+    return decoded.group_name if isinstance(decoded, Record | UnknownRecord) else None

@@ -1,0 +1,137 @@
+"""`replay`: a recording through the model, without Spark, Kafka or a configuration."""
+
+import difflib
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from coordinator_model.events import Event, event_view
+from coordinator_model.replica import Position, Replica
+from coordinator_model.view import group_view, named
+from streaming.cli import common, group_text
+from streaming.errors import UsageError
+from streaming.recording import RecordingReader, open_recording
+
+# Undecodable records told one by one; a damaged recording may hold millions.
+_REPORTED = 20
+_PROGRESS_EVERY = 2_000
+
+
+def replay(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Recording: .ndjson or .ndjson.gz.")],
+    group: Annotated[str | None, typer.Option(metavar="G", help="Show this group only.")] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Stop each partition at the first later record: ISO-8601 or epoch ms."),
+    ] = None,
+    events: Annotated[bool, typer.Option("--events", help="Print events instead of groups.")] = False,
+    json: common.Json = False,
+) -> None:
+    """Replay a recording: groups as they are at its end, and what happened."""
+    until_ms = None if until is None else time_ms(until)
+    replica = Replica()
+    with open_recording(file) as recording:
+        happened = _replayed(recording, replica, until_ms)
+        names = recording.header.topic_names
+    groups = {
+        name: group_view(state, replica.offsets(name), names)
+        for name, state in sorted(replica.groups.items())
+        if state.exists and group in (None, name)
+    }
+    shown = [_named(event_view(event), names) for event in happened if group in (None, event.group)]
+    if group is not None and not groups and not shown:
+        raise _unknown_group(group, sorted(replica.groups))
+    if json:
+        common.print_json({"groups": groups, "events": shown, "counters": _counters(replica)})
+    elif events:
+        for event in shown:
+            common.print_line(group_text.event_text(event))
+    else:
+        _print_groups(groups, in_detail=group is not None)
+
+
+def time_ms(text: str) -> int:
+    """Read a time given as epoch milliseconds or ISO-8601 (UTC unless it says otherwise).
+
+    Raises:
+        UsageError: it is neither.
+    """
+    if text.lstrip("-").isdecimal():
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        accepted = "ISO-8601 (2026-11-21T07:05:04Z) or milliseconds since the epoch"
+        raise UsageError(f"--until: found {text!r}, accepted: {accepted}") from None
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return round(aware.timestamp() * 1000)
+
+
+def _replayed(recording: RecordingReader, replica: Replica, until_ms: int | None) -> list[Event]:
+    happened: list[Event] = []
+    ended: set[int] = set()
+    reported = 0
+    with common.progress(f"replaying {recording.path.name}") as advance:
+        for count, record in enumerate(recording):
+            if count % _PROGRESS_EVERY == 0:
+                advance(recording.fraction_read)
+            # The state at a time is that of a prefix of each partition: one record too late ends its partition.
+            if until_ms is not None and (record.partition in ended or record.timestamp_ms > until_ms):
+                ended.add(record.partition)
+                continue
+            position = Position(record.partition, record.offset, record.timestamp_ms)
+            happened.extend(replica.replay(position, record.key, record.value))
+            reported += _report_undecodable(replica, reported)
+    happened.extend(replica.settle())
+    if reported > _REPORTED:
+        common.warn(f"{reported - _REPORTED} more records do not decode")
+    # A step is closed by what follows it, so an event may come late; readers want them in the order of the log's time.
+    return sorted(happened, key=lambda event: (event.time_ms, event.partition, event.offset))
+
+
+def _report_undecodable(replica: Replica, reported: int) -> int:
+    """Tell what was passed over; returns how many."""
+    count = len(replica.undecodable)
+    for place, undecodable in replica.undecodable[: max(_REPORTED - reported, 0)]:
+        common.warn(
+            f"partition {place.partition} offset {place.offset}: record of type "
+            f"{'unknown' if undecodable.record_type is None else undecodable.record_type} "
+            f"does not decode ({undecodable.reason})"
+        )
+    replica.undecodable.clear()
+    return count
+
+
+def _counters(replica: Replica) -> dict[str, Any]:
+    return {
+        "records": replica.counters.records,
+        "unknown_records": {str(key): count for key, count in replica.counters.unknown_records.items()},
+        "undecodable_records": {str(key): count for key, count in replica.counters.undecodable_records.items()},
+    }
+
+
+def _named(event: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    return {**event, "detail": named(event["detail"], names)}
+
+
+def _print_groups(groups: dict[str, dict[str, Any]], *, in_detail: bool) -> None:
+    if not groups:
+        sys.stderr.write("no groups\n")
+    elif in_detail:
+        for group in groups.values():
+            common.print_line("\n\n".join(group_text.group_text(group)))
+    else:
+        common.print_line(group_text.groups_table(list(groups.values())))
+        for group in groups.values():
+            paragraphs = list(group_text.group_text(group))[1:]
+            if paragraphs:
+                common.print_line(f"\n{group['group']}\n" + "\n\n".join(paragraphs))
+
+
+def _unknown_group(group: str, known: list[str]) -> UsageError:
+    near = difflib.get_close_matches(group, known, n=1)
+    hint = f" (did you mean {near[0]}?)" if near else f" ({len(known)} of them, e.g. {known[0]})" if known else ""
+    return UsageError(f"--group: found {group!r}, accepted: a group of the recording{hint}")

@@ -1,0 +1,49 @@
+"""`run`: the streaming job."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from streaming.cli import common
+from streaming.errors import UsageError
+
+if TYPE_CHECKING:
+    from streaming.config import Config
+
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="Configuration (YAML); conf/reference.yaml has all of it.")
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="OPTION=VALUE", help="Set one option, e.g. http.port=0; may be repeated."),
+]
+
+
+def run(context: typer.Context, config: ConfigFile = None, settings: Settings = None) -> None:
+    """Run the monitor: read the coordinator's log, serve page, metrics and API until Ctrl-C."""
+    common.set_up_logging(context)
+    loaded = load_config(config, settings)
+    from streaming.kafka_client import preflight  # imported late, with all it needs
+
+    preflight(loaded)
+    from streaming.job import run as run_job  # imported last: Spark takes seconds, a mistake above none
+
+    run_job(loaded)
+
+
+def load_config(path: Path | None, settings: list[str] | None) -> "Config":
+    """Read the configuration with `--set` on top.
+
+    Raises:
+        UsageError: a setting is not OPTION=VALUE, or the configuration does not hold.
+    """
+    from streaming.config import load  # imported late, with all it needs
+
+    overrides: dict[str, object] = {}
+    for setting in settings or ():
+        name, equals, value = setting.partition("=")
+        if not equals:
+            raise UsageError(f"--set: found {name!r}, accepted: OPTION=VALUE, e.g. http.port=0")
+        overrides[name] = value
+    return load(path, overrides=overrides)

@@ -1,0 +1,132 @@
+"""Asking a running monitor over its HTTP API, with the standard library alone so that commands start at once."""
+
+import base64
+import json
+import os
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, urlencode, urlsplit
+from urllib.request import Request, urlopen
+
+from streaming.errors import CannotTellError, CheckFailed, UsageError
+
+DEFAULT_URL: Final = "http://127.0.0.1:9464"
+TIMEOUT_SECONDS: Final = 10.0
+
+# The environment, not the command line: a process list shows the latter to everybody.
+TOKEN_VARIABLE: Final = "GROUP_MONITOR_TOKEN"  # noqa: S105 - the variable's name, no token
+USERNAME_VARIABLE: Final = "GROUP_MONITOR_USERNAME"
+PASSWORD_VARIABLE: Final = "GROUP_MONITOR_PASSWORD"  # noqa: S105 - as above
+
+_UNAUTHORIZED: Final = (401, 403)
+_NOT_FOUND: Final = 404
+
+
+class MonitorClient:
+    """A running monitor.
+
+    Args:
+        url: where it listens, http:// or https://.
+        ca_file: PEM file with the certificates to trust; None for the system's.
+        environment: where credentials are looked up, None for the process's.
+
+    Raises:
+        UsageError: the URL is none, or the file cannot be used.
+    """
+
+    def __init__(self, url: str, ca_file: Path | None = None, environment: Mapping[str, str] | None = None) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.netloc:
+            raise UsageError(f"--url: found {url!r}, accepted: http://HOST:PORT or https://HOST:PORT")
+        self._url = url.rstrip("/")
+        self._headers = _authorization(os.environ if environment is None else environment)
+        self._tls = _tls_context(ca_file) if parts.scheme == "https" else None
+
+    def groups(self) -> list[dict[str, Any]]:
+        """All groups."""
+        answer = self._get("/api/v1/groups")
+        return list(answer["groups"])
+
+    def group(self, name: str) -> dict[str, Any]:
+        """One group with members, offsets and lag.
+
+        Raises:
+            CheckFailed: there is no such group.
+        """
+        try:
+            return self._get(f"/api/v1/groups/{quote(name, safe='')}")
+        except _NotFoundError as error:
+            raise CheckFailed(f"G: found {name!r}, which is not a group of this cluster ({error})") from None
+
+    def events(self, group: str | None = None) -> list[dict[str, Any]]:
+        """The latest events, of one group or of all."""
+        query = "" if group is None else "?" + urlencode({"group": group})
+        answer = self._get(f"/api/v1/events{query}")
+        return list(answer["events"])
+
+    def _get(self, path: str) -> dict[str, Any]:
+        request = Request(self._url + path, headers={"Accept": "application/json", **self._headers})  # noqa: S310 - the scheme was checked
+        try:
+            with urlopen(request, timeout=TIMEOUT_SECONDS, context=self._tls) as response:  # noqa: S310 - as above
+                answer = json.loads(response.read())
+        except HTTPError as error:
+            raise self._refused(error) from None
+        except (URLError, OSError) as error:
+            reason = getattr(error, "reason", error)
+            text = getattr(reason, "strerror", None) or str(reason)
+            raise CannotTellError(
+                f"--url: found {self._url} ({text}), accepted: the address of a running monitor"
+            ) from None
+        except ValueError:
+            raise CannotTellError(f"--url: found {self._url}{path} answering without JSON, accepted: a monitor") from None
+        if not isinstance(answer, dict):
+            raise CannotTellError(f"--url: found {self._url}{path} answering strangely, accepted: a monitor")
+        return answer
+
+    def _refused(self, error: HTTPError) -> Exception:
+        reason = _reason_of(error)
+        if error.code == _NOT_FOUND:
+            return _NotFoundError(reason)
+        if error.code in _UNAUTHORIZED:
+            return CannotTellError(
+                f"{TOKEN_VARIABLE}: found credentials that {self._url} refuses ({reason}), accepted: its bearer token, "
+                f"or {USERNAME_VARIABLE} and {PASSWORD_VARIABLE}"
+            )
+        return CannotTellError(f"--url: found {self._url} answering {error.code} ({reason}), accepted: a ready monitor")
+
+
+class _NotFoundError(Exception):
+    """The monitor does not know what was asked for."""
+
+
+def _authorization(environment: Mapping[str, str]) -> dict[str, str]:
+    token = environment.get(TOKEN_VARIABLE)
+    if token:
+        return {"Authorization": f"Bearer {token}"}
+    username = environment.get(USERNAME_VARIABLE)
+    if username:
+        credentials = f"{username}:{environment.get(PASSWORD_VARIABLE, '')}".encode()
+        return {"Authorization": "Basic " + base64.b64encode(credentials).decode("ascii")}
+    return {}
+
+
+def _tls_context(ca_file: Path | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=None if ca_file is None else str(ca_file))
+    except (OSError, ssl.SSLError):
+        raise UsageError(f"--ca-file: found {str(ca_file)!r}, accepted: a readable PEM file") from None
+
+
+def _reason_of(error: HTTPError) -> str:
+    """The monitor's own words where it gives any: its errors are JSON objects with a reason."""
+    try:
+        answer = json.loads(error.read())
+    except (ValueError, OSError):
+        return error.reason
+    for name in ("reason", "error", "detail"):
+        if isinstance(answer, dict) and isinstance(answer.get(name), str):
+            return str(answer[name])
+    return error.reason

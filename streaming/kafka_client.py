@@ -1,0 +1,339 @@
+"""Settings of the three Kafka clients, derived from one section, and the look at the brokers before anything starts.
+
+- kafka-python asks (log end offsets, topic ids) and records,
+- Spark's connector (Kafka's Java client) reads the log,
+- confluent-kafka (librdkafka) is what the demo's traffic uses.
+
+Security options mean the same everywhere: certificates and keys are PEM, which all three read. Spark's connector gets
+their content instead of their path, so executors on other machines need no copies of the files.
+"""
+
+import socket
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pydantic import SecretStr
+
+from coordinator_model.wire import uuid_text
+from streaming.config_sections import Config, KafkaSection, KafkaSecuritySection
+from streaming.errors import CannotTellError
+
+IsolationLevel = Literal["read_committed", "read_uncommitted"]
+Status = Literal["ok", "fail", "cannot tell"]
+
+# Long enough for a slow handshake, short enough for a person to wait for.
+_BOOTSTRAP_TIMEOUT_MS: Final = 15_000
+_CONNECT_TIMEOUT_SECONDS: Final = 5.0
+
+_JAAS_MODULES: Final[Mapping[str, str]] = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check found out.
+
+    Attributes:
+        name: what was checked.
+        status: "ok", "fail" (it does not hold) or "cannot tell" (no access to the answer).
+        detail: one line; for what is not ok it names the option, what was found and what is accepted.
+    """
+
+    name: str
+    status: Status
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicDescription:
+    """A topic as the brokers describe it.
+
+    Attributes:
+        id: 22-character text form of the topic id.
+        name: the topic's name.
+        partitions: how many it has.
+        operations: what this client may do with it, in Kafka's words; None if the broker does not say.
+    """
+
+    id: str
+    name: str
+    partitions: int
+    operations: tuple[str, ...] | None = None
+
+
+# --- settings ---
+
+
+def python_settings(kafka: KafkaSection, purpose: str) -> dict[str, Any]:
+    """Settings that both `KafkaAdminClient` and `KafkaConsumer` of kafka-python take.
+
+    Args:
+        kafka: the section.
+        purpose: ends the client id, so that brokers' logs tell our clients apart.
+    """
+    security = kafka.security
+    settings: dict[str, Any] = {
+        "bootstrap_servers": kafka.bootstrap_servers.split(","),
+        "client_id": f"{kafka.client_id}-{purpose}",
+        "request_timeout_ms": kafka.request_timeout_ms,
+        "bootstrap_timeout_ms": min(kafka.request_timeout_ms, _BOOTSTRAP_TIMEOUT_MS),
+        "security_protocol": security.protocol,
+    }
+    if security.uses_sasl:
+        settings["sasl_mechanism"] = security.sasl_mechanism
+        settings["sasl_plain_username"] = security.username
+        settings["sasl_plain_password"] = _revealed(security.password)
+    if security.uses_tls:
+        settings["ssl_check_hostname"] = security.check_hostname
+        settings["ssl_cafile"] = _text(security.ca_file)
+        settings["ssl_certfile"] = _text(security.certificate_file)
+        settings["ssl_keyfile"] = _text(security.key_file)
+        settings["ssl_password"] = _revealed(security.key_password)
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def spark_options(config: Config, isolation_level: IsolationLevel) -> dict[str, str]:
+    """Options of Spark's Kafka source for one reader of the offsets topic.
+
+    Topic, security and fetch settings and the rate limit; what belongs to the query (starting offsets, header columns)
+    is the source's own business. The session must also set spark.sql.streaming.kafka.useDeprecatedOffsetFetching=true:
+    the connector's other way of finding offsets leaves out internal topics without a word.
+
+    Raises:
+        CannotTellError: a certificate or key file cannot be read.
+    """
+    kafka, source = config.kafka, config.source
+    options = {
+        "kafka.bootstrap.servers": kafka.bootstrap_servers,
+        "subscribe": kafka.offsets_topic,
+        "kafka.request.timeout.ms": str(kafka.request_timeout_ms),
+        "kafka.isolation.level": isolation_level,
+        "kafka.fetch.max.wait.ms": str(source.fetch_max_wait_ms),
+        "kafka.max.poll.records": str(source.max_poll_records),
+        "kafka.max.partition.fetch.bytes": str(source.max_partition_fetch_bytes),
+        "maxOffsetsPerTrigger": str(source.max_offsets_per_trigger),
+    }
+    options.update({f"kafka.{name}": value for name, value in java_security_settings(kafka.security).items()})
+    return options
+
+
+def java_security_settings(security: KafkaSecuritySection) -> dict[str, str]:
+    """Security settings of Kafka's Java clients, without any prefix; empty for PLAINTEXT."""
+    settings: dict[str, str] = {}
+    if security.protocol != "PLAINTEXT":
+        settings["security.protocol"] = security.protocol
+    if security.uses_sasl:
+        mechanism = security.sasl_mechanism or "PLAIN"
+        settings["sasl.mechanism"] = mechanism
+        settings["sasl.jaas.config"] = (
+            f"{_JAAS_MODULES[mechanism]} required username={_quoted(security.username or '')} "
+            f"password={_quoted(_revealed(security.password) or '')};"
+        )
+    if security.uses_tls:
+        settings.update(_java_tls_settings(security))
+    return settings
+
+
+def confluent_settings(kafka: KafkaSection, purpose: str) -> dict[str, str]:
+    """Settings of confluent-kafka (librdkafka)."""
+    security = kafka.security
+    settings: dict[str, str | None] = {
+        "bootstrap.servers": kafka.bootstrap_servers,
+        "client.id": f"{kafka.client_id}-{purpose}",
+        "security.protocol": security.protocol.lower(),
+    }
+    if security.uses_sasl:
+        settings["sasl.mechanisms"] = security.sasl_mechanism
+        settings["sasl.username"] = security.username
+        settings["sasl.password"] = _revealed(security.password)
+    if security.uses_tls:
+        settings["ssl.ca.location"] = _text(security.ca_file)
+        settings["ssl.certificate.location"] = _text(security.certificate_file)
+        settings["ssl.key.location"] = _text(security.key_file)
+        settings["ssl.key.password"] = _revealed(security.key_password)
+        settings["ssl.endpoint.identification.algorithm"] = "https" if security.check_hostname else "none"
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _java_tls_settings(security: KafkaSecuritySection) -> dict[str, str]:
+    settings: dict[str, str] = {}
+    if security.ca_file is not None:
+        settings["ssl.truststore.type"] = "PEM"
+        settings["ssl.truststore.certificates"] = _content(security.ca_file)
+    if security.certificate_file is not None and security.key_file is not None:
+        settings["ssl.keystore.type"] = "PEM"
+        settings["ssl.keystore.certificate.chain"] = _content(security.certificate_file)
+        settings["ssl.keystore.key"] = _content(security.key_file)
+    if security.key_password is not None:
+        settings["ssl.key.password"] = security.key_password.get_secret_value()
+    if not security.check_hostname:
+        settings["ssl.endpoint.identification.algorithm"] = ""
+    return settings
+
+
+def _content(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError):
+        raise CannotTellError(f"kafka.security: found {str(path)!r}, accepted: a readable PEM file") from None
+
+
+def _quoted(text: str) -> str:
+    # JAAS reads the value as a Java string literal.
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _revealed(secret: SecretStr | None) -> str | None:
+    return None if secret is None else secret.get_secret_value()
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)
+
+
+# --- asking the brokers ---
+
+
+@contextmanager
+def admin_client(kafka: KafkaSection, purpose: str = "admin") -> Iterator[Any]:
+    """Open a `KafkaAdminClient` and close it at the end.
+
+    Raises:
+        CannotTellError: no broker answers, or it does not let us in.
+    """
+    from kafka.admin import KafkaAdminClient  # imported late: commands that need no broker start sooner
+    from kafka.errors import KafkaError
+
+    _refuse_unreachable(kafka)
+    try:
+        admin = KafkaAdminClient(**python_settings(kafka, purpose))
+    except (KafkaError, OSError, ValueError) as error:
+        raise CannotTellError(
+            f"kafka.bootstrap_servers: found {kafka.bootstrap_servers!r}, which accepts connections but does not "
+            f"answer as a broker we may talk to with security.protocol {kafka.security.protocol} "
+            f"({_reason(error)}), accepted: a listener of that protocol, and credentials it knows"
+        ) from error
+    try:
+        yield admin
+    finally:
+        admin.close()
+
+
+def describe_topics(admin: Any, names: list[str] | None = None) -> list[TopicDescription]:  # noqa: ANN401 - kafka-python has no types
+    """Describe topics by name, or all that this client may see.
+
+    Topics that do not exist or may not be described are left out.
+    """
+    return [
+        TopicDescription(
+            id=uuid_text(_uuid_bytes(topic["topic_id"])),
+            name=topic["name"],
+            partitions=len(topic["partitions"]),
+            operations=_operations(topic.get("authorized_operations")),
+        )
+        for topic in admin.describe_topics(names)
+        if topic["error_code"] == 0
+    ]
+
+
+def broker_release(admin: Any) -> str | None:  # noqa: ANN401 - kafka-python has no types
+    """Release of the brokers as far as the protocol tells it ("4.3"); None if it does not."""
+    try:
+        version = admin._manager.broker_version  # noqa: SLF001 - kafka-python infers it and shows it nowhere else
+    except (AttributeError, RuntimeError):
+        return None
+    return ".".join(str(part) for part in version) if isinstance(version, tuple) else None
+
+
+def broker_findings(kafka: KafkaSection) -> list[Finding]:
+    """Look at everything the monitor needs of the brokers; what cannot be looked at is said to be so."""
+    from kafka.errors import KafkaError  # see admin_client
+
+    names = ("broker", "offsets topic", "permission to read", "topics")
+    try:
+        with admin_client(kafka, "check") as admin:
+            findings = [Finding("broker", "ok", f"{kafka.bootstrap_servers} answers")]
+            findings.extend(_topic_findings(admin, kafka))
+            count = len(describe_topics(admin))
+            findings.append(Finding("topics", "ok", f"{count} topics can be described"))
+            return findings
+    except CannotTellError as error:
+        first = Finding("broker", "cannot tell", str(error))
+    except KafkaError as error:
+        first = Finding("broker", "cannot tell", f"kafka.bootstrap_servers: {_reason(error)}")
+    return [first, *(Finding(name, "cannot tell", "no broker to ask") for name in names[1:])]
+
+
+def preflight(config: Config) -> None:
+    """Look before starting: brokers reachable, the offsets topic there, and we may read it.
+
+    Raises:
+        CannotTellError: the first thing that is not so.
+    """
+    for finding in broker_findings(config.kafka):
+        if finding.status != "ok":
+            raise CannotTellError(finding.detail)
+
+
+def _topic_findings(admin: Any, kafka: KafkaSection) -> Iterator[Finding]:  # noqa: ANN401 - kafka-python has no types
+    from kafka.errors import for_code  # see admin_client
+
+    name = kafka.offsets_topic
+    described = admin.describe_topics([name])[0]
+    code = described["error_code"]
+    if code != 0:
+        problem = for_code(code).__name__.removesuffix("Error")
+        detail = f"kafka.offsets_topic: found {name!r}, {problem} on this cluster, accepted: "
+        missing = "an existing topic (Kafka makes __consumer_offsets when the first group joins or commits)"
+        denied = "a topic this user has the DESCRIBE and READ permission on"
+        yield Finding("offsets topic", "fail", detail + (denied if "Authorization" in problem else missing))
+        yield Finding("permission to read", "cannot tell", f"{name} is not there to be read")
+        return
+    yield Finding("offsets topic", "ok", f"{name} has {len(described['partitions'])} partitions")
+    operations = _operations(described.get("authorized_operations"))
+    if operations is not None and "READ" not in operations:
+        held = ", ".join(operations) or "nothing"
+        yield Finding(
+            "permission to read", "fail", f"kafka.security: found the permission {held} on {name}, accepted: READ"
+        )
+        return
+    yield Finding("permission to read", "ok", f"{name} may be read")
+
+
+def _refuse_unreachable(kafka: KafkaSection) -> None:
+    """Connect once to each server named: a refusal is then told at once, and by its cause."""
+    reasons = []
+    for server in kafka.bootstrap_servers.split(","):
+        host, _, port = server.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_TIMEOUT_SECONDS).close()
+        except OSError as error:
+            reasons.append(f"{server}: {_reason(error)}")
+        else:
+            return
+    raise CannotTellError(
+        f"kafka.bootstrap_servers: found {kafka.bootstrap_servers!r}, none reachable ({'; '.join(reasons)}), "
+        "accepted: HOST:PORT of a running broker"
+    )
+
+
+def _operations(described: object) -> tuple[str, ...] | None:
+    """Operations by name; None where the broker (before 2.3) does not say."""
+    if not isinstance(described, list | tuple | set | frozenset):
+        return None
+    return tuple(sorted(str(getattr(operation, "name", operation)).upper() for operation in described))
+
+
+def _uuid_bytes(value: object) -> bytes:
+    return value.bytes if isinstance(value, uuid.UUID) else bytes(16)
+
+
+def _reason(error: BaseException) -> str:
+    return (getattr(error, "strerror", None) or str(error) or type(error).__name__).splitlines()[0]
