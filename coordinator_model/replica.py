@@ -96,31 +96,34 @@ class Changes:
 
 
 class Replica:
-    """Groups by name, their offset buckets by (group, topic, number)."""
+    """Groups by name, their offset buckets by (group, topic, number).
 
-    def __init__(self, store: GroupStore | None = None, counters: Counters | None = None) -> None:
+    `live_from` is the end of the log as it was when reading began: alarms are drawn only from steps that reach it.
+    """
+
+    def __init__(
+        self, store: GroupStore | None = None, counters: Counters | None = None, *, live_from: int = 0
+    ) -> None:
         self.groups: dict[str, GroupState] = {}
         self.buckets: dict[tuple[str, str, int], OffsetBucket] = {}
         self.counters = counters if counters is not None else Counters()
         self.undecodable: list[tuple[Position, UndecodableRecord]] = []
         """Records passed over since the caller last emptied the list, for its log."""
+        self._live_from = live_from
         self._store: GroupStore = store if store is not None else NoStore()
         self._changes = Changes()
         self._open: dict[str, None] = {}
         self._begun_anew: set[str] = set()
         """Groups that ended while this replica watched: what the store has of them is of a former incarnation."""
 
-    def replay(self, position: Position, key: bytes | None, value: bytes | None, *, live: bool = True) -> list[Event]:
-        """Apply one record; returns what it, and the step it ended, showed.
-
-        `live` is False while catching up with the end of the log as it was when reading began.
-        """
+    def replay(self, position: Position, key: bytes | None, value: bytes | None) -> list[Event]:
+        """Apply one record; returns what it, and the step it ended, showed."""
         self.counters.records += 1
         match decode_record(key, value):
             case Record(type=type_) as record if type_ in OFFSET_TYPES:
                 return self._replay_offset(position, record)
             case Record() as record:
-                return self._replay_membership(position, record, live=live)
+                return self._replay_membership(position, record)
             case UnknownRecord() as unknown:
                 return self._replay_unknown(position, unknown)
             case UndecodableRecord() as undecodable:
@@ -130,9 +133,9 @@ class Replica:
                 self.undecodable.append((position, undecodable))
                 return []
 
-    def settle(self, *, live: bool = True) -> list[Event]:
+    def settle(self) -> list[Event]:
         """Close every open step: the caller knows that a record batch ended here (or the log)."""
-        events = [event for name in self.open_steps() for event in self._close(self.groups[name], live=live)]
+        events = [event for name in self.open_steps() for event in self._close(self.groups[name])]
         return sorted(events, key=lambda event: (event.partition, event.offset))
 
     def judge(self, name: str, position: Position) -> list[Event]:
@@ -167,12 +170,12 @@ class Replica:
         changes, self._changes = self._changes, Changes()
         return changes
 
-    def _replay_membership(self, position: Position, record: Record, *, live: bool) -> list[Event]:
+    def _replay_membership(self, position: Position, record: Record) -> list[Event]:
         name = record.group_name
         state = self.group(name, position.partition)
         events: list[Event] = []
         if state.step is not None and state.step.timestamp_ms != position.timestamp_ms:
-            events = self._close(state, live=live)
+            events = self._close(state)
             state = self.group(name, position.partition)
         if state.step is None:
             steps.open_step(state, position)
@@ -183,10 +186,10 @@ class Replica:
         self._changes.groups.add(name)
         return events
 
-    def _close(self, state: GroupState, *, live: bool) -> list[Event]:
+    def _close(self, state: GroupState) -> list[Event]:
         self._open.pop(state.name, None)
         self._changes.groups.add(state.name)
-        events = steps.close_step(state, live=live)
+        events = steps.close_step(state, live_from=self._live_from)
         if not state.exists:
             self._forget(state)
         return events

@@ -29,13 +29,17 @@ def open_step(state: GroupState, place: Place) -> None:
     state.step = Step(timestamp_ms=place.timestamp_ms, last_offset=place.offset, before=state.membership.copy())
 
 
-def close_step(state: GroupState, *, live: bool) -> list[Event]:
-    """Draw the conclusions of the open step; nothing where none is open."""
+def close_step(state: GroupState, *, live_from: int) -> list[Event]:
+    """Draw the conclusions of the open step; nothing where none is open.
+
+    `live_from` is the log's end as it was when reading began: alarms are for steps at or beyond it.
+    """
     step = state.step
     if step is None:
         return []
     state.step = None
     place = Place(state.partition, step.last_offset, step.timestamp_ms)
+    live = step.last_offset >= live_from
     return list(events_of(state.name, place, _findings(state, step.before, place.timestamp_ms, live=live)))
 
 

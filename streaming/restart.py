@@ -1,0 +1,93 @@
+"""What a checkpoint belongs to, and what is in it: resuming is reading the state back, not the log.
+
+A state directory is made for one cluster, one offsets topic and one number of stateful tasks. It says so in
+`monitor.json`, so that a wrong configuration is told before anything is touched.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from coordinator_model import snapshot
+from streaming.errors import UsageError
+from streaming.schemas import GROUPS_STATE, OFFSETS_STATE, SHARD_STATE, OutputRow
+
+IDENTITY_FILE: Final = "monitor.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What the checkpoint is of. A difference in any field makes it another one's."""
+
+    cluster_id: str
+    offsets_topic: str
+    partitions: int
+    shuffle_partitions: int
+    isolation: str
+    snapshot_format: int = snapshot.FORMAT
+
+
+REMEDY: Final = {
+    "cluster_id": "kafka.bootstrap_servers of the same cluster, or another state.dir",
+    "offsets_topic": "the same kafka.offsets_topic, or another state.dir",
+    "partitions": "the offsets topic as it was, or another state.dir",
+    "shuffle_partitions": "the same spark.shuffle_partitions, or another state.dir",
+    "isolation": "the same source.isolation, or another state.dir",
+    "snapshot_format": "the release that wrote it, or another state.dir",
+}
+
+
+def claim(directory: Path, identity: Identity) -> None:
+    """Make the state directory this identity's, or see that it is.
+
+    Raises:
+        UsageError: it belongs to another one, or cannot be written.
+    """
+    path = directory / IDENTITY_FILE
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            scratch = path.with_suffix(".new")
+            scratch.write_text(json.dumps(asdict(identity), indent=1) + "\n", encoding="utf-8")
+            scratch.replace(path)
+            return
+        held = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"state.dir: found {str(directory)!r}: {error}, accepted: a writable directory") from error
+    for name, value in asdict(identity).items():
+        if held.get(name) != value:
+            raise UsageError(
+                f"state.dir: found {str(directory)!r} of a monitor with {name} {held.get(name)!r}, this one has "
+                f"{value!r}, accepted: {REMEDY[name]}"
+            )
+
+
+def has_committed_batch(checkpoint: str) -> bool:
+    """Whether a run got as far as finishing a micro-batch; before that there is no state to read back."""
+    commits = Path(checkpoint.removeprefix("file://")) / "commits"
+    return commits.is_dir() and any(name.isdecimal() for name in os.listdir(commits))
+
+
+def stored_rows(spark: SparkSession, checkpoint: str) -> Iterator[OutputRow]:
+    """The checkpoint's state as the rows that once made it, for filling the board."""
+    # Asking for the streams registers the coordinator of state stores, without which reading them fails loudly.
+    _ = spark.streams.active
+    for row in _state(spark, checkpoint, GROUPS_STATE).toLocalIterator():
+        state = snapshot.load_group(row.user_map_value.snapshot)
+        if state.exists:
+            yield OutputRow(row.key.shard, "group", row.user_map_key.group, row.user_map_value.snapshot)
+    for row in _state(spark, checkpoint, OFFSETS_STATE).toLocalIterator():
+        yield OutputRow(row.key.shard, "offsets", row.user_map_key.group, row.user_map_value.snapshot)
+    for row in _state(spark, checkpoint, SHARD_STATE).toLocalIterator():
+        book: dict[str, Any] = json.loads(row.value.snapshot)
+        totals = {**book["counters"], "last_offset": book["last_offset"]}
+        yield OutputRow(row.key.shard, "shard", "", json.dumps(totals))
+
+
+def _state(spark: SparkSession, checkpoint: str, variable: str) -> DataFrame:
+    return spark.read.format("statestore").option("path", checkpoint).option("stateVarName", variable).load()

@@ -1,0 +1,61 @@
+"""Row layouts at the borders of the stateful step: what enters it, what it keeps, what leaves it."""
+
+from typing import Final, NamedTuple
+
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
+
+SHARD: Final = "shard"
+"""Grouping key: the partition of the offsets topic. Kafka's coordinator, too, is one shard a partition."""
+
+LOG_ROW: Final = StructType(
+    [
+        StructField(SHARD, IntegerType(), nullable=False),
+        StructField("offset", LongType(), nullable=False),
+        StructField("timestamp_ms", LongType(), nullable=False),
+        StructField("key", BinaryType()),
+        StructField("value", BinaryType()),
+    ]
+)
+"""One record of the log, of either reader."""
+
+GROUP_KEY: Final = StructType([StructField("group", StringType(), nullable=False)])
+BUCKET_KEY: Final = StructType(
+    [
+        StructField("group", StringType(), nullable=False),
+        StructField("topic", StringType(), nullable=False),
+        StructField("bucket", IntegerType(), nullable=False),
+    ]
+)
+SNAPSHOT: Final = StructType([StructField("snapshot", StringType(), nullable=False)])
+"""What every state variable holds: text of `coordinator_model.snapshot`, or of a shard's bookkeeping."""
+
+GROUPS_STATE: Final = "groups"
+OFFSETS_STATE: Final = "offsets"
+SHARD_STATE: Final = "shard"
+
+OUTPUT: Final = StructType(
+    [
+        StructField("partition", IntegerType(), nullable=False),
+        StructField("kind", StringType(), nullable=False),
+        StructField("group", StringType(), nullable=False),
+        StructField("payload", StringType(), nullable=False),
+    ]
+)
+
+
+class OutputRow(NamedTuple):
+    """One row for the sinks. All but events are absolute, so that a repeated batch changes nothing.
+
+    kind            payload
+    group           snapshot of a group without its offsets
+    group_deleted   empty
+    offsets         snapshot of one offset bucket
+    event           the contract's EVENT with its `id`, as JSON
+    shard           totals of an offsets partition, as JSON
+    undecodable     where and why a record was passed over, as JSON
+    """
+
+    partition: int
+    kind: str
+    group: str
+    payload: str

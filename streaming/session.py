@@ -1,0 +1,82 @@
+"""The Spark session, and every spark.* setting with its reason."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from streaming.config import Config
+from streaming.errors import UsageError
+
+SETTINGS: Final = {
+    # The connector's admin-based reader leaves out internal topics without a word: __consumer_offsets reads as no rows.
+    "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "true",
+    # State costs what changed, not what exists; the only provider that transformWithState accepts.
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # Timers are looked at with every batch; without this, empty batches would follow each other without end.
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # The number of stateful tasks is ours to set; coalescing it would move shards between them.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.python.worker.reuse": "true",
+    # The monitor supervises the query itself, and a task that failed is a batch that is repeated.
+    "spark.task.maxFailures": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.showConsoleProgress": "false",
+    # Nothing but this process talks to the driver of a local master.
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+
+
+def start(config: Config) -> SparkSession:
+    """Start Spark with the connector's jars.
+
+    Raises:
+        UsageError: the jars are not there.
+    """
+    jars = connector_jars(config.spark.jars_dir)
+    # Without this the workers run whatever `python3` is on the path.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.appName("group-monitor").master(config.spark.master)
+    settings = {
+        **SETTINGS,
+        "spark.jars": ",".join(str(jar) for jar in jars),
+        "spark.driver.memory": config.spark.driver_memory,
+        "spark.sql.shuffle.partitions": str(config.spark.shuffle_partitions),
+        "spark.ui.enabled": str(config.spark.ui).lower(),
+        "spark.ui.port": str(config.spark.ui_port),
+        "spark.driver.extraJavaOptions": " ".join(java_options()),
+        **config.spark.conf,
+    }
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def java_options() -> list[str]:
+    """Options of the driver's JVM: our quiet log configuration, and C1 only, which starts faster."""
+    log4j = Path(__file__).resolve().parent.parent / "conf" / "log4j2.properties"
+    return [f"-Dlog4j2.configurationFile={log4j.as_uri()}"] if log4j.is_file() else []
+
+
+def connector_jars(directory: Path) -> list[Path]:
+    """The jars of Spark's Kafka connector.
+
+    Raises:
+        UsageError: none there.
+    """
+    jars = sorted(directory.resolve().glob("*.jar"))
+    if not any(jar.name.startswith("spark-sql-kafka") for jar in jars):
+        raise UsageError(
+            f"spark.jars_dir: found {str(directory)!r} without a spark-sql-kafka jar, "
+            "accepted: the directory that `make setup` fills"
+        )
+    return jars
