@@ -92,14 +92,19 @@ _Step: TypeAlias = Callable[[bytes, int, list[Any]], int]
 @once
 def struct_reader(cls: type[Any], version: int, flexible: bool) -> Reader:
     """The compiled reader of one struct in one version."""
-    present = [spec for spec in field_specs(cls) if spec.in_version(version)]
+    specs = {spec.name: spec for spec in field_specs(cls)}
+    present = [spec for spec in specs.values() if spec.in_version(version)]
     plain = [spec for spec in present if spec.tag is None]
-    tagged = [spec for spec in present if spec.tag is not None]
+    tagged = [spec for spec in present if spec.tag is not None and flexible]
     steps = _steps(plain, version, flexible)
     if flexible:
         steps.append(_tagged_step(tagged, version))
     names = [spec.name for spec in plain + tagged]
-    absent = {field.name: field.default for field in fields(cls) if field.name not in names}
+    absent = {
+        field.name: specs[field.name].default if field.name in specs else field.default
+        for field in fields(cls)
+        if field.name not in names
+    }
     defaults = list(absent.values())
     # Filling the slots directly halves the cost of a frozen dataclass's __init__, which these classes do not extend.
     new, fillers = object.__new__, [getattr(cls, name).__set__ for name in (*names, *absent)]
