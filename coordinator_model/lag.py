@@ -1,0 +1,202 @@
+"""Lag: how far a committed offset is behind the end of its partition, in records and in seconds.
+
+In records it is a subtraction. In seconds it is the age of the record at the committed offset, and no log of the
+coordinator holds that: it is read off the sampled history of the partition's end, at the moment when the end stood
+where the commit stands now.
+
+    end offset                        the commit                                 records   seconds   method
+    unknown                           any                                        -         -         no_end_offset
+    known                             none                                       -         -         no_committed_offset
+    of a topic made anew since        any                                        -         -         topic_recreated
+    known                             at the end                                 0         0         caught_up
+    known                             beyond it: fresher than the sample         0         0         ahead_of_end
+    known                             between two samples                        n         t         interpolated
+    known                             before the first sample                    n         -         outside_history
+
+Where nothing brackets the commit there is no figure: not 0, not NaN, not the continuation of a line. An idle topic
+makes no exception, because the *last* sample at or below the commit counts: a record written after an hour of silence
+is as old as the sample that first showed it, not an hour.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+NO_END_OFFSET: Final = "no_end_offset"
+NO_COMMITTED_OFFSET: Final = "no_committed_offset"
+TOPIC_RECREATED: Final = "topic_recreated"
+CAUGHT_UP: Final = "caught_up"
+AHEAD_OF_END: Final = "ahead_of_end"
+INTERPOLATED: Final = "interpolated"
+OUTSIDE_HISTORY: Final = "outside_history"
+
+METHODS: Final = (
+    NO_END_OFFSET,
+    NO_COMMITTED_OFFSET,
+    TOPIC_RECREATED,
+    CAUGHT_UP,
+    AHEAD_OF_END,
+    INTERPOLATED,
+    OUTSIDE_HISTORY,
+)
+
+DEFAULT_POINTS: Final = 600
+DEFAULT_SPAN_MS: Final = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """One partition's lag. Figures that are not known are None; `method` says how they came about."""
+
+    records: int | None
+    seconds: float | None
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class TotalLag:
+    """Lag of several partitions together.
+
+    `records` and `max_records` are over the partitions whose lag is known, None where it is of none. `max_seconds` is
+    None as soon as a lagging partition has no figure: a maximum that leaves out the worst would be a false calm.
+    """
+
+    records: int | None
+    max_records: int | None
+    max_seconds: float | None
+
+
+class EndOffsetHistory:
+    """Samples (time, end offset) of one partition: dense lately, sparser the older.
+
+    A run of equal ends is kept as its first and last sample. When there are more than `points`, every second one of
+    the older half goes, so the distance between neighbours grows with their age and so does the error of a time read
+    between them. What is older than `span_ms` goes, but for the last sample that brackets it.
+
+    Times are milliseconds and only grow; a clock set back takes the samples of the repeated time with it. An end
+    that moves backwards is another log (a topic made anew, or a truncated one): history begins again.
+    """
+
+    __slots__ = ("_ends", "_points", "_span_ms", "_times")
+
+    def __init__(self, points: int = DEFAULT_POINTS, span_ms: int = DEFAULT_SPAN_MS) -> None:
+        self._points = max(2, points)
+        self._span_ms = span_ms
+        # Arrays, not tuples: 15,000 partitions of 600 samples are 144 MB this way and five times as much the other.
+        self._times = array("q")
+        self._ends = array("q")
+
+    def __len__(self) -> int:
+        return len(self._times)
+
+    def add(self, time_ms: int, end: int) -> None:
+        """Take one sample."""
+        times, ends = self._times, self._ends
+        while times and times[-1] >= time_ms:
+            times.pop()
+            ends.pop()
+        if ends and end < ends[-1]:
+            del times[:], ends[:]
+        if len(ends) > 1 and ends[-1] == ends[-2] == end:
+            times[-1] = time_ms
+        else:
+            times.append(time_ms)
+            ends.append(end)
+        self._forget(time_ms - self._span_ms)
+        if len(times) > self._points:
+            # Never the first: it is what the history reaches back to.
+            half = max(2, len(times) // 2)
+            del times[1:half:2], ends[1:half:2]
+
+    def time_of(self, offset: int) -> float | None:
+        """When the end stood at this offset, in milliseconds; None where no two samples bracket it."""
+        ends = self._ends
+        below = bisect_right(ends, offset) - 1
+        if below < 0 or below + 1 == len(ends):
+            return None
+        start, stop = self._times[below], self._times[below + 1]
+        return start + (stop - start) * (offset - ends[below]) / (ends[below + 1] - ends[below])
+
+    def samples(self) -> Sequence[tuple[int, int]]:
+        """(time in milliseconds, end offset), oldest first."""
+        return list(zip(self._times, self._ends, strict=True))
+
+    def dump(self) -> dict[str, list[int]]:
+        """For a file: first values, then differences, which are small numbers."""
+        return {"times": _differences(self._times), "ends": _differences(self._ends)}
+
+    @classmethod
+    def load(
+        cls, dumped: dict[str, list[int]], points: int = DEFAULT_POINTS, span_ms: int = DEFAULT_SPAN_MS
+    ) -> EndOffsetHistory:
+        """Inverse of `dump`, under limits that may have changed; raises ValueError on what `dump` does not give."""
+        history = cls(points, span_ms)
+        try:
+            times, ends = _sums(dumped["times"]), _sums(dumped["ends"])
+            steps = [*dumped["times"][1:], 1]
+            if len(times) != len(ends) or min(steps) <= 0 or min(dumped["ends"], default=0) < 0:
+                raise ValueError("times that do not grow, or ends that shrink")
+            for time_ms, end in zip(times, ends, strict=True):
+                history.add(time_ms, end)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"not an end offset history: {error}, found {str(dumped)[:80]}") from None
+        return history
+
+    def _forget(self, horizon_ms: int) -> None:
+        gone = bisect_right(self._times, horizon_ms) - 1
+        if gone > 0:
+            del self._times[:gone], self._ends[:gone]
+
+
+def measure(
+    committed: int | None, end: int | None, history: EndOffsetHistory | None, now_ms: int, *, same_topic: bool = True
+) -> Lag:
+    """Lag of one committed offset at `now_ms`.
+
+    Args:
+        committed: the committed offset, the next to be read; None or negative for none.
+        end: the end a consumer can read to, the last stable offset; None where it was never sampled.
+        history: sampled ends of the same kind; None for none.
+        now_ms: the time of reading, by the clock that timed the samples.
+        same_topic: False where the commit names another topic id than the topic has now.
+    """
+    if committed is None or committed < 0:
+        return Lag(None, None, NO_COMMITTED_OFFSET)
+    if not same_topic:
+        return Lag(None, None, TOPIC_RECREATED)
+    if end is None:
+        return Lag(None, None, NO_END_OFFSET)
+    if committed >= end:
+        return Lag(0, 0.0, CAUGHT_UP if committed == end else AHEAD_OF_END)
+    written_ms = history.time_of(committed) if history is not None else None
+    if written_ms is None:
+        return Lag(end - committed, None, OUTSIDE_HISTORY)
+    return Lag(end - committed, max(0.0, (now_ms - written_ms) / 1000), INTERPOLATED)
+
+
+def total(lags: Iterable[Lag]) -> TotalLag:
+    """Sum and maxima of several partitions' lag."""
+    known = [lag for lag in lags if lag.records is not None]
+    records = [lag.records for lag in known if lag.records is not None]
+    seconds = [lag.seconds for lag in known if lag.seconds is not None]
+    return TotalLag(
+        records=sum(records) if records else None,
+        max_records=max(records, default=None),
+        max_seconds=max(seconds) if seconds and len(seconds) == len(known) else None,
+    )
+
+
+def _differences(values: Sequence[int]) -> list[int]:
+    return [*values[:1], *(after - before for before, after in pairwise(values))]
+
+
+def _sums(differences: Sequence[int]) -> list[int]:
+    values: list[int] = []
+    for difference in differences:
+        values.append(difference + (values[-1] if values else 0))
+    return values

@@ -1,0 +1,198 @@
+"""Lag: every odd case users of such figures have met is a row here."""
+
+import json
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator_model.lag import METHODS, EndOffsetHistory, Lag, TotalLag, measure, total
+
+NOW_MS = 100_000
+
+
+def history_of(*samples: tuple[int, int], points: int = 600, span_ms: int = 3_600_000) -> EndOffsetHistory:
+    """A history of (time in ms, end offset) samples."""
+    history = EndOffsetHistory(points, span_ms)
+    for time_ms, end in samples:
+        history.add(time_ms, end)
+    return history
+
+
+STEADY = ((90_000, 1_000), (95_000, 1_500), (100_000, 2_000))
+"""A hundred records a second."""
+
+IDLE_THEN_BUSY = ((0, 500), (50_000, 500), (99_000, 500), (100_000, 510))
+"""An hour of silence in short, then ten records at once."""
+
+CASES = {
+    # what it shows: (committed, end, samples, expected)
+    "at the end": (2_000, 2_000, STEADY, Lag(0, 0.0, "caught_up")),
+    "at the end, nothing sampled before": (2_000, 2_000, (), Lag(0, 0.0, "caught_up")),
+    "fresher than the sample: never negative": (2_040, 2_000, STEADY, Lag(0, 0.0, "ahead_of_end")),
+    "between two samples": (1_600, 2_000, STEADY, Lag(400, 4.0, "interpolated")),
+    "exactly at a sample": (1_500, 2_000, STEADY, Lag(500, 5.0, "interpolated")),
+    "exactly at the first sample": (1_000, 2_000, STEADY, Lag(1_000, 10.0, "interpolated")),
+    "older than the first sample: no line is continued": (999, 2_000, STEADY, Lag(1_001, None, "outside_history")),
+    "one sample brackets nothing": (1_999, 2_000, ((100_000, 2_000),), Lag(1, None, "outside_history")),
+    "no sample at all": (1_999, 2_000, (), Lag(1, None, "outside_history")),
+    "idle topic: the silence is not lag": (500, 510, IDLE_THEN_BUSY, Lag(10, 1.0, "interpolated")),
+    "idle topic, part of the burst read": (505, 510, IDLE_THEN_BUSY, Lag(5, 0.5, "interpolated")),
+    "end newer than the history": (2_100, 2_200, STEADY, Lag(100, None, "outside_history")),
+    "never committed is not committed at 0": (None, 2_000, STEADY, Lag(None, None, "no_committed_offset")),
+    "a commit of -1 says there is none": (-1, 2_000, STEADY, Lag(None, None, "no_committed_offset")),
+    "end unknown": (1_500, None, (), Lag(None, None, "no_end_offset")),
+    "committed at 0 is a commit": (0, 0, ((100_000, 0),), Lag(0, 0.0, "caught_up")),
+    "topic made anew with fewer records": (1_500, 10, ((99_000, 5), (100_000, 10)), Lag(0, 0.0, "ahead_of_end")),
+}
+
+
+@pytest.mark.parametrize(("committed", "end", "samples", "expected"), CASES.values(), ids=CASES.keys())
+def test_lag_of_one_partition(
+    committed: int | None, end: int | None, samples: tuple[tuple[int, int], ...], expected: Lag
+) -> None:
+    """Each row of the table gives the lag it says."""
+    assert expected == measure(committed, end, history_of(*samples), NOW_MS)
+
+
+def test_lag_of_a_topic_made_anew_is_unknown() -> None:
+    """A commit that names a former topic's id says nothing about the present one, although its offset would fit."""
+    assert Lag(None, None, "topic_recreated") == measure(1_500, 2_000, history_of(*STEADY), NOW_MS, same_topic=False)
+
+
+def test_lag_in_seconds_grows_while_nobody_commits() -> None:
+    """A dead consumer's lag in seconds grows with the time of reading, without any new sample."""
+    history = history_of(*STEADY)
+
+    assert [4.0, 64.0] == [measure(1_600, 2_000, history, now).seconds for now in (NOW_MS, NOW_MS + 60_000)]
+
+
+def test_every_method_of_the_table_is_declared() -> None:
+    """What `measure` may answer is what `METHODS` lists."""
+    found = {measure(row[0], row[1], history_of(*row[2]), NOW_MS).method for row in CASES.values()}
+
+    assert set(METHODS) == found | {"topic_recreated"}
+
+
+TOTALS = {
+    "sum and maxima": ([Lag(5, 1.0, "interpolated"), Lag(7, 0.5, "interpolated")], TotalLag(12, 7, 1.0)),
+    "nothing known": ([Lag(None, None, "no_end_offset")], TotalLag(None, None, None)),
+    "nothing at all": ([], TotalLag(None, None, None)),
+    "an unknown partition does not poison the sum": (
+        [Lag(5, 1.0, "interpolated"), Lag(None, None, "no_end_offset")],
+        TotalLag(5, 5, 1.0),
+    ),
+    "a maximum without the worst is no maximum": (
+        [Lag(0, 0.0, "caught_up"), Lag(900, None, "outside_history")],
+        TotalLag(900, 900, None),
+    ),
+}
+
+
+@pytest.mark.parametrize(("lags", "expected"), TOTALS.values(), ids=TOTALS.keys())
+def test_lag_of_several_partitions(lags: list[Lag], expected: TotalLag) -> None:
+    """Each row of the table gives the total it says."""
+    assert expected == total(lags)
+
+
+def test_history_keeps_first_and_last_of_equal_ends() -> None:
+    """An idle partition costs two samples, however long it is idle."""
+    history = history_of(*((second * 1_000, 500) for second in range(10_000)), span_ms=10**9)
+
+    assert [(0, 500), (9_999_000, 500)] == history.samples()
+
+
+def test_history_begins_again_when_the_end_goes_backwards() -> None:
+    """A smaller end is another log: nothing is read off the former one."""
+    history = history_of((1_000, 900), (2_000, 1_000), (3_000, 4), (4_000, 8))
+
+    assert [(3_000, 4), (4_000, 8)] == history.samples()
+    assert history.time_of(950) is None
+
+
+def test_history_follows_a_clock_set_back() -> None:
+    """Samples of the time that is lived through again go; the history goes on growing."""
+    history = history_of((1_000, 10), (9_000, 20), (10_000, 30), (2_000, 40), (3_000, 50))
+
+    assert [(1_000, 10), (2_000, 40), (3_000, 50)] == history.samples()
+
+
+def test_history_spans_a_long_time_with_few_points() -> None:
+    """An hour of a busy partition, sampled each second, fits 600 points and still answers for its first minute."""
+    history = history_of(*((second * 1_000, second * 100) for second in range(3_601)), span_ms=3_600_000)
+
+    assert len(history) <= 600
+    assert history.time_of(6_000) == pytest.approx(60_000, abs=1_000)
+
+
+def test_history_is_dense_where_it_is_young() -> None:
+    """The latest five minutes of an hour are kept second by second."""
+    history = history_of(*((second * 1_000, second * 100) for second in range(3_601)))
+
+    latest = [time_ms for time_ms, _ in history.samples()][-290:]
+    assert {1_000} == {after - before for before, after in pairwise(latest)}
+
+
+def test_history_forgets_what_is_older_than_its_span() -> None:
+    """One sample at or before the horizon stays, so that the span is bracketed to its beginning."""
+    history = history_of(*((second * 1_000, second) for second in range(101)), span_ms=10_000)
+
+    assert 90_000 == history.samples()[0][0]
+
+
+@pytest.mark.parametrize("points", [1, 2, 3, 5])
+def test_history_keeps_within_its_points(points: int) -> None:
+    """However few points are allowed, there are never more, and never fewer than bracket something."""
+    history = history_of(*((second * 1_000, second) for second in range(50)), points=points)
+
+    assert 2 <= len(history) <= max(2, points)
+
+
+def test_history_survives_a_restart() -> None:
+    """What is dumped as JSON and loaded again answers alike."""
+    history = history_of(*STEADY, *((100_000 + n * 7, 2_000 + n * n) for n in range(1, 40)))
+
+    again = EndOffsetHistory.load(json.loads(json.dumps(history.dump())))
+
+    assert history.samples() == again.samples()
+
+
+@pytest.mark.parametrize(
+    "dumped",
+    [
+        {"times": [1, 2], "ends": [1]},
+        {"times": [1, 0], "ends": [1, 2]},
+        {"times": [1, 1], "ends": [5, -2]},
+        {"times": [1]},
+        {"times": ["x"], "ends": ["y"]},
+        {"times": [1 << 70], "ends": [1]},
+        [],
+    ],
+    ids=["lengths", "time stands still", "end shrinks", "no ends", "not numbers", "not a time", "no object"],
+)
+def test_history_refuses_what_is_no_history(dumped: dict[str, list[int]]) -> None:
+    """A damaged file is an error to be reported, not a history that answers wrongly."""
+    with pytest.raises(ValueError, match="end offset history"):
+        EndOffsetHistory.load(dumped)
+
+
+@given(
+    steps=st.lists(st.tuples(st.integers(1, 5_000), st.integers(-20, 500)), min_size=1, max_size=200),
+    committed=st.integers(0, 20_000),
+    points=st.integers(2, 40),
+)
+def test_lag_is_a_figure_or_none(steps: list[tuple[int, int]], committed: int, points: int) -> None:
+    """Whatever was sampled, lag is not negative, and a time lies within what was sampled or is not there."""
+    history = EndOffsetHistory(points)
+    now_ms, end = 0, 0
+    for elapsed_ms, grown in steps:
+        now_ms, end = now_ms + elapsed_ms, max(0, end + grown)
+        history.add(now_ms, end)
+
+    lag = measure(committed, end, history, now_ms)
+
+    assert lag.records == max(0, end - committed)
+    samples = history.samples()
+    assert list(samples) == sorted(samples)
+    assert lag.seconds is None or 0 <= lag.seconds <= (now_ms - samples[0][0]) / 1000
