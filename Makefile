@@ -1,0 +1,90 @@
+# Everything lands in .venv and .cache; a second call downloads nothing.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-fast check lock clean
+# Stages depend on each other's stamps, not on their order in the file; jars and packages are fetched one after the other.
+.NOTPARALLEL:
+
+VENV := .venv
+BIN := $(VENV)/bin
+CACHE := .cache
+
+# A stamp carries the checksum of what it answers to: content decides, not the time at which git wrote a file.
+checksum = $(shell cat $(1) | cksum | tr ' ' -)
+PACKAGES := $(VENV)/.packages-$(call checksum,requirements.lock)
+JARS := $(CACHE)/jars/.fetched-$(call checksum,conf/ivy.xml conf/ivysettings.xml)
+CONSOLE := $(BIN)/group-monitor
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(PACKAGES) $(CONSOLE) $(JARS) ## virtual environment, pinned packages, jars
+	@:
+
+demo: setup ## embedded Kafka, real members, a rolling upgrade, watched (DEMO_SECONDS=n ends it by itself)
+	@exec $(CONSOLE) demo
+
+test: setup ## every test, the slow ones included
+	@exec $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-fast: setup ## the tests without Spark or a broker
+	@exec $(BIN)/python -m pytest -m 'not spark and not broker' $(PYTEST_ARGS)
+
+check: setup ## lint, types, layering, generated files up to date
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check .
+	@$(BIN)/mypy
+	@$(BIN)/python -m pytest -q tests/test_layering.py
+	@$(if $(wildcard dashboards/build.py),$(BIN)/python -m dashboards.build --check)
+
+lock: ## pin the packages of pyproject.toml anew; needs uv
+	uv pip compile --universal --extra test --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements.lock
+
+clean: ## remove what set-up and tests have left
+	rm -rf $(VENV) $(CACHE) .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --- set-up -------------------------------------------------------------------------------------------------------------
+
+# The first Python that is new enough; PYTHON=… takes another.
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$python" && break; done)
+
+define check_python
+	found=$$("$(or $(PYTHON),python3)" -c 'import sys; print(*sys.version_info[:3], sep=".")' 2>/dev/null) || found=none; \
+	if ! "$(or $(PYTHON),python3)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+		echo "error: PYTHON: found $$found, accepted: Python 3.11 or newer; install it and let PATH lead to it, or say make PYTHON=/path/to/python3" >&2; \
+		exit 2; \
+	fi; \
+	if ! "$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null; then \
+		echo "error: PYTHON: found $(PYTHON) $$found without ensurepip and venv; install them (Debian: apt install python3-venv)" >&2; \
+		exit 2; \
+	fi
+endef
+
+$(PACKAGES):
+	@$(check_python)
+	@"$(PYTHON)" -m streaming.java >/dev/null
+	@[ -x $(BIN)/python ] && $(BIN)/python -m pip --version >/dev/null 2>&1 || "$(PYTHON)" -m venv --clear $(VENV)
+	@echo "Installing packages into $(VENV) (minutes, once)"
+	@# The cache lets an interrupted set-up go on where it was; once all is installed it is of no use.
+	@PIP_CACHE_DIR="$(CURDIR)/$(CACHE)/pip" PIP_DISABLE_PIP_VERSION_CHECK=1 \
+		$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	@rm -rf $(CACHE)/pip $(VENV)/.packages-*
+	@touch $@
+
+# An installation of the checkout itself would have to fetch a build backend; a line in a .pth file does the same.
+$(CONSOLE): $(PACKAGES)
+	@pwd > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/group-monitor.pth"
+	@printf '#!/bin/sh\n# -P: a directory of the same name where the user stands must not come first.\nexec "%s" -P -m streaming "$$@"\n' \
+		"$(CURDIR)/$(BIN)/python" > $@
+	@chmod +x $@
+
+$(JARS): | $(PACKAGES)
+	@java=$$($(BIN)/python -m streaming.java) && mkdir -p $(CACHE) && \
+	echo "Fetching jars into $(CACHE)/jars (about a minute, once)" && \
+	"$$java" -jar $(BIN)/../lib/python3.*/site-packages/pyspark/jars/ivy-*.jar -warn \
+		-settings conf/ivysettings.xml -ivy conf/ivy.xml -confs spark kafka \
+		-retrieve '$(CACHE)/jars/[conf]/[artifact]-[revision].[ext]' -sync
+	@touch $@
