@@ -148,7 +148,9 @@ def _walk(  # noqa: PLR0913 - a recursion that carries its collectors
         return
     if not isinstance(node, yaml.MappingNode):
         accepted = f"a mapping with {_names(section)}"
-        problems.append(Problem(option=prefix.rstrip(".") or "file", found="no mapping", accepted=accepted, origin=origin))
+        problems.append(
+            Problem(option=prefix.rstrip(".") or "file", found="no mapping", accepted=accepted, origin=origin)
+        )
         return
     seen: set[str] = set()
     for key_node, value_node in node.value:

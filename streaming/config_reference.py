@@ -21,7 +21,7 @@ Every option with its default, what it means and what it accepts. Written by `py
 from the declarations in streaming/config_sections.py; change those, not this file.
 
 What is left out has its default. Unknown options are refused. An environment variable GROUP_MONITOR__SECTION__OPTION
-wins over the file, a flag over both. ${env:NAME} stands for the environment variable NAME; secrets are given only so."""
+wins over the file, a flag over both. ${env:NAME} stands for the environment variable NAME; secrets come only so."""
 
 
 def reference_yaml() -> str:
@@ -58,7 +58,9 @@ def _comment(text: str, depth: int) -> list[str]:
     for paragraph in text.split("\n\n"):
         if lines:
             lines.append(prefix.rstrip())
-        lines.extend(textwrap.wrap(paragraph, 118, initial_indent=prefix, subsequent_indent=prefix, break_on_hyphens=False))
+        lines.extend(
+            textwrap.wrap(paragraph, 118, initial_indent=prefix, subsequent_indent=prefix, break_on_hyphens=False)
+        )
     return lines
 
 

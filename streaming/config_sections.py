@@ -157,9 +157,9 @@ class KafkaSecuritySection(Section):
 class KafkaSection(Section):
     """Where the brokers are."""
 
-    bootstrap_servers: Annotated[
-        str, BeforeValidator(_bootstrap_servers), AfterValidator(_host_port_list)
-    ] = option("127.0.0.1:9092", "Brokers to ask first.", accepted="HOST:PORT[,HOST:PORT…] or a list of HOST:PORT")
+    bootstrap_servers: Annotated[str, BeforeValidator(_bootstrap_servers), AfterValidator(_host_port_list)] = option(
+        "127.0.0.1:9092", "Brokers to ask first.", accepted="HOST:PORT[,HOST:PORT…] or a list of HOST:PORT"
+    )
     offsets_topic: Text = option("__consumer_offsets", "The group coordinator's log.")
     client_id: Text = option("group-monitor", "Prefix of the client ids seen in the brokers' logs and quotas.")
     request_timeout_ms: Positive = option(30_000, "How long one request to a broker may take.")
@@ -285,9 +285,7 @@ class HttpSection(Section):
                 involves=("token", "username", "password", "allow_remote_without_auth"),
             )
         yield from _together("username", self.username, "password", self.password)
-        yield from _together(
-            "tls_certificate_file", self.tls_certificate_file, "tls_key_file", self.tls_key_file
-        )
+        yield from _together("tls_certificate_file", self.tls_certificate_file, "tls_key_file", self.tls_key_file)
         for name in ("tls_certificate_file", "tls_key_file"):
             path = getattr(self, name)
             if path is not None:

@@ -81,7 +81,9 @@ class MonitorClient:
                 f"--url: found {self._url} ({text}), accepted: the address of a running monitor"
             ) from None
         except ValueError:
-            raise CannotTellError(f"--url: found {self._url}{path} answering without JSON, accepted: a monitor") from None
+            raise CannotTellError(
+                f"--url: found {self._url}{path} answering without JSON, accepted: a monitor"
+            ) from None
         if not isinstance(answer, dict):
             raise CannotTellError(f"--url: found {self._url}{path} answering strangely, accepted: a monitor")
         return answer

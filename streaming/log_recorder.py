@@ -153,7 +153,9 @@ class LogRecorder:
             limit = min(self._reach(reader, partition) for reader in self._readers) if until_reached else math.inf
             commits, membership = self._commits.waiting[partition], self._membership.waiting[partition]
             while commits or membership:
-                earlier = commits if not membership or (commits and commits[0].offset < membership[0].offset) else membership
+                earlier = (
+                    commits if not membership or (commits and commits[0].offset < membership[0].offset) else membership
+                )
                 if earlier[0].offset >= limit:
                     break
                 yield earlier.popleft()

@@ -61,7 +61,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class RecordedRecord:
-    """One record of the offsets topic: its place, its time (ms since the epoch) and its bytes; value None is a tombstone."""
+    """One record of the offsets topic: place, time (ms since the epoch) and bytes; value None is a tombstone."""
 
     partition: int
     offset: int
@@ -104,7 +104,9 @@ class RecordingReader:
             self._refuse(_quoted(fields, "kafka_version"), '"kafka_version" as text or null')
         partitions = fields.get("offsets_topic_partitions")
         if not _is_int(partitions) or partitions < 1:
-            self._refuse(_quoted(fields, "offsets_topic_partitions"), '"offsets_topic_partitions" as a whole number, 1 or more')
+            self._refuse(
+                _quoted(fields, "offsets_topic_partitions"), '"offsets_topic_partitions" as a whole number, 1 or more'
+            )
         topics = fields.get("topics")
         if not isinstance(topics, list):
             self._refuse(_quoted(fields, "topics"), '"topics" as a list')
@@ -123,7 +125,8 @@ class RecordingReader:
             or not _is_int(topic.get("partitions"))
         ):
             self._refuse(
-                f"the topic {_shortened(json.dumps(topic))}", '{"id": 22 characters of base64url, "name": text, "partitions": n}'
+                f"the topic {_shortened(json.dumps(topic))}",
+                '{"id": 22 characters of base64url, "name": text, "partitions": n}',
             )
         return RecordedTopic(id=topic["id"], name=topic["name"], partitions=topic["partitions"])
 
@@ -265,7 +268,9 @@ def open_new_recording(path: Path, header: Header) -> Iterator[RecordingWriter]:
     except OSError as error:
         if error.filename is None:
             raise
-        raise UsageError(f"--out: found {str(path)!r} ({error.strerror}), accepted: a file that can be written") from None
+        raise UsageError(
+            f"--out: found {str(path)!r} ({error.strerror}), accepted: a file that can be written"
+        ) from None
 
 
 def _is_int(value: object) -> TypeGuard[int]:

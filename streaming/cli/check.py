@@ -108,7 +108,9 @@ def _state_dir(config: "Config") -> "Finding":
         with tempfile.TemporaryFile(dir=existing):
             pass
     except OSError as error:
-        detail = f"state.dir: found {str(directory)!r} ({error.strerror}: {existing}), accepted: a directory to write to"
+        detail = (
+            f"state.dir: found {str(directory)!r} ({error.strerror}: {existing}), accepted: a directory to write to"
+        )
         return Finding("state directory", "fail", detail)
     made = "" if existing == directory else ", to be made"
     return Finding("state directory", "ok", f"{directory}{made}")

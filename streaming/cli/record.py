@@ -23,7 +23,8 @@ def record(
         list[str] | None, typer.Option("--group", metavar="G", help="Record this group only; may be repeated.")
     ] = None,
     config: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE", help="Configuration, for credentials and the topic's name.")
+        Path | None,
+        typer.Option("--config", metavar="FILE", help="Configuration, for credentials and the topic's name."),
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", help="Go on after the log's end, until Ctrl-C.")] = False,
 ) -> None:

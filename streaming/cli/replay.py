@@ -128,7 +128,7 @@ def _print_groups(groups: dict[str, dict[str, Any]], *, in_detail: bool) -> None
         for group in groups.values():
             paragraphs = list(group_text.group_text(group))[1:]
             if paragraphs:
-                common.print_line(f"\n{group['group']}\n" + "\n\n".join(paragraphs))
+                common.print_line(f"\n{common.printable(group['group'])}\n" + "\n\n".join(paragraphs))
 
 
 def _unknown_group(group: str, known: list[str]) -> UsageError:

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from streaming.config import Config
 
 ConfigFile = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="Configuration (YAML); conf/reference.yaml has all of it.")
+    Path | None,
+    typer.Option("--config", metavar="FILE", help="Configuration (YAML); conf/reference.yaml has all of it."),
 ]
 Settings = Annotated[
     list[str] | None,

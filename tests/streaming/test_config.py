@@ -109,7 +109,9 @@ class TestRefusals:
         """A misspelt option is answered with the one probably meant."""
         message = refused("http:\n  prot: 1\n")
 
-        assert message.endswith("monitor.yaml:2: http.prot: found an unknown option, accepted: known options (did you mean http.port?)")
+        assert message.endswith(
+            "monitor.yaml:2: http.prot: found an unknown option, accepted: known options (did you mean http.port?)"
+        )
 
     def test_option_of_another_section_is_found_there(self, refused: Any) -> None:
         """An option in the wrong section is answered with its right place."""
@@ -164,10 +166,16 @@ class TestRefusals:
             ("kafka: {bootstrap_servers: 'a:0'}", "accepted: HOST:PORT"),
             ("http: {username: me}", "http.password: found none, accepted: a value, as username has one"),
             ("http: {tls_certificate_file: /none.pem}", "http.tls_key_file: found none"),
-            ("kafka: {security: {protocol: SASL_SSL}}", "kafka.security.sasl_mechanism: found none with protocol SASL_SSL"),
+            (
+                "kafka: {security: {protocol: SASL_SSL}}",
+                "kafka.security.sasl_mechanism: found none with protocol SASL_SSL",
+            ),
             ("kafka: {security: {username: me}}", "kafka.security.username: found a value with protocol PLAINTEXT"),
             ("kafka: {security: {protocol: SSL, ca_file: /none.pem}}", "found '/none.pem', which is no file"),
-            ("kafka: {security: {ca_file: /none.pem}}", "kafka.security.ca_file: found /none.pem with protocol PLAINTEXT"),
+            (
+                "kafka: {security: {ca_file: /none.pem}}",
+                "kafka.security.ca_file: found /none.pem with protocol PLAINTEXT",
+            ),
             ("a: [b", "monitor.yaml:1: not YAML"),
         ],
     )
@@ -240,9 +248,8 @@ class TestSecrets:
 
     def test_reference_to_a_variable_that_is_not_set(self, refused: Any) -> None:
         """A missing variable is named with the option that needs it."""
-        assert (
-            "kafka.security.password: found ${env:KAFKA_PASSWORD}, but KAFKA_PASSWORD is not set"
-            in refused(SASL_YAML, {"KAFKA_USER": "monitor"})
+        assert "kafka.security.password: found ${env:KAFKA_PASSWORD}, but KAFKA_PASSWORD is not set" in refused(
+            SASL_YAML, {"KAFKA_USER": "monitor"}
         )
 
     def test_literal_secret_is_refused_unseen(self, refused: Any) -> None:
@@ -280,7 +287,10 @@ class TestSecrets:
 
     def test_planted_secret_is_in_no_rendering(self, tmp_path: Path) -> None:
         """Neither repr nor str nor the YAML of a configuration shows a secret."""
-        text = SASL_YAML + "http: {token: '${env:KAFKA_PASSWORD}'}\nspark: {conf: {spark.x.secret.key: '${env:KAFKA_PASSWORD}'}}"
+        text = (
+            SASL_YAML
+            + "http: {token: '${env:KAFKA_PASSWORD}'}\nspark: {conf: {spark.x.secret.key: '${env:KAFKA_PASSWORD}'}}"
+        )
         config = load(written(tmp_path, text), SASL_ENV)
 
         assert SECRET == config.spark.conf["spark.x.secret.key"]

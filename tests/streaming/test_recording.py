@@ -65,7 +65,9 @@ class TestRoundTrip:
             with open_new_recording(tmp_path / name, HEADER):
                 pass
 
-        assert [False, True] == [(tmp_path / name).read_bytes()[:2] == b"\x1f\x8b" for name in ("r.ndjson", "r.ndjson.gz")]
+        assert [False, True] == [
+            (tmp_path / name).read_bytes()[:2] == b"\x1f\x8b" for name in ("r.ndjson", "r.ndjson.gz")
+        ]
 
     def test_gzip_is_recognized_whatever_the_name(self, tmp_path: Path) -> None:
         """A zipped recording under a plain name is read all the same."""
@@ -111,7 +113,10 @@ class TestHeader:
     @pytest.mark.parametrize(
         ("header", "expected"),
         [
-            ({**HEADER_LINE, "format": "group-recording/2"}, 'found "format": "group-recording/2", accepted: "format": "group-recording/1"'),
+            (
+                {**HEADER_LINE, "format": "group-recording/2"},
+                'found "format": "group-recording/2", accepted: "format": "group-recording/1"',
+            ),
             ({"a": 1}, 'found no "format"'),
             ({**HEADER_LINE, "kafka_version": 4}, 'found "kafka_version": 4'),
             ({**HEADER_LINE, "offsets_topic_partitions": 0}, "a whole number, 1 or more"),
@@ -137,7 +142,9 @@ class TestHeader:
 
     def test_missing_file(self, tmp_path: Path) -> None:
         """A file that is not there is named."""
-        assert f"FILE: found '{tmp_path}/none' (No such file or directory), accepted: a recording" == refusal(tmp_path / "none")
+        assert f"FILE: found '{tmp_path}/none' (No such file or directory), accepted: a recording" == refusal(
+            tmp_path / "none"
+        )
 
 
 class TestRecordLines:
@@ -185,7 +192,10 @@ class TestRecordLines:
             {**RECORD_LINE, "offset": second},
         )
 
-        assert f"{path}:4: found offset {second} after 10 in partition 1, accepted: offsets in ascending order from 0" == refusal(path)
+        assert (
+            f"{path}:4: found offset {second} after 10 in partition 1, accepted: offsets in ascending order from 0"
+            == refusal(path)
+        )
 
     def test_good_lines_before_a_bad_one_are_delivered(self, tmp_path: Path) -> None:
         """Reading is a line at a time: what precedes the error has been read."""
