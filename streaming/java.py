@@ -41,7 +41,7 @@ def find_java() -> Path:
 
 
 def feature_version(text: str) -> int | None:
-    """The feature version in what `java -version` prints: 17 for `17.0.15`, 8 for `1.8.0_402`; None if there is none."""
+    """The feature version in what `java -version` prints: 17 of `17.0.15`, 8 of `1.8.0_402`; None where none is."""
     match = _VERSION.search(text)
     if match is None:
         return None
@@ -52,7 +52,7 @@ def feature_version(text: str) -> int | None:
 
 def _version(java: str) -> int | None:
     try:
-        said = subprocess.run(
+        said = subprocess.run(  # noqa: S603 - no shell takes part
             [java, "-version"], capture_output=True, text=True, timeout=_CHECK_SECONDS, check=False
         ).stderr
     except (OSError, subprocess.TimeoutExpired):
