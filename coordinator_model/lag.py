@@ -138,9 +138,8 @@ class EndOffsetHistory:
         history = cls(points, span_ms)
         try:
             times, ends = _sums(dumped["times"]), _sums(dumped["ends"])
-            steps = [*dumped["times"][1:], 1]
-            if len(times) != len(ends) or min(steps) <= 0 or min(dumped["ends"], default=0) < 0:
-                raise ValueError("times that do not grow, or ends that shrink")
+            if len(times) != len(ends) or min([*dumped["times"][1:], 1]) <= 0 or min(dumped["ends"], default=0) < 0:
+                raise ValueError("times that do not grow, or ends that shrink")  # noqa: TRY301 - one message for all
             for time_ms, end in zip(times, ends, strict=True):
                 history.add(time_ms, end)
         except (KeyError, TypeError, ValueError, OverflowError) as error:

@@ -1,0 +1,301 @@
+"""Sampling where the logs end: one thread asks the brokers, `LogEnds` keeps the answers.
+
+Each round asks for the high watermark and for the last stable offset of every partition that some group has to do
+with, and of the offsets topic: two requests a broker. Topics are described again when a name or an id comes up that
+is not known, and every half minute, which is how a topic made anew is noticed.
+
+A round that fails is not the end of anything: the figures grow old, which is shown, and the next round tries again.
+"""
+
+import contextlib
+import threading
+import time
+import uuid
+from base64 import urlsafe_b64decode
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import structlog
+from kafka import TopicPartition as KafkaTopicPartition
+from kafka.admin import KafkaAdminClient, OffsetSpec
+from kafka.errors import KafkaError, TopicAuthorizationFailedError
+from kafka.protocol.consumer import IsolationLevel
+
+from coordinator_model.wire import uuid_text
+from streaming.log_ends import LogEnds, Topic, TopicPartition
+
+DESCRIBE_EVERY_MS: Final = 30_000
+SAVE_EVERY_MS: Final = 60_000
+SLOWEST_RETRY_MS: Final = 5_000
+"""Longest pause between rounds while the brokers do not answer."""
+
+_SPLIT_REQUESTS: Final = 64
+_BOOTSTRAP_TIMEOUT_MS: Final = 5_000
+_REQUEST_TIMEOUT_MS: Final = 10_000
+_STOP_SECONDS: Final = 1.0
+
+_log = structlog.stdlib.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the groups have to do with: topics by name (commits, subscriptions) and by id (assignments)."""
+
+    names: frozenset[str] = frozenset()
+    ids: frozenset[str] = frozenset()
+
+
+class OffsetsClient(Protocol):
+    """What the sampler asks of a cluster. Every method may raise KafkaError, OSError or RuntimeError."""
+
+    def describe(self, names: Collection[str], ids: Collection[str]) -> list[Topic]:
+        """Topics by name and by id (22-character text); those that do not exist are left out."""
+        ...
+
+    def ends(self, partitions: Mapping[TopicPartition, int], *, committed: bool) -> dict[TopicPartition, int]:
+        """Last stable offsets if `committed`, else high watermarks, of partitions that answer.
+
+        `partitions` maps each to the broker that leads it.
+        """
+        ...
+
+    def earliest(self, partitions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """First offsets that can be read, of partitions that answer."""
+        ...
+
+    def close(self) -> None:
+        """Let go of all connections; a call under way in another thread ends with an error."""
+        ...
+
+
+class KafkaOffsetsClient:
+    """kafka-python behind the protocol.
+
+    Args:
+        settings: of `KafkaAdminClient`; time limits are tightened, because a sample that comes late is worth nothing.
+
+    Raises:
+        KafkaError: no broker answers.
+    """
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        timeout_ms = min(_REQUEST_TIMEOUT_MS, settings.get("request_timeout_ms", _REQUEST_TIMEOUT_MS))
+        self._silent: set[TopicPartition] = set()
+        self._refused: set[str] = set()
+        self._admin = KafkaAdminClient.__new__(KafkaAdminClient)
+        try:
+            self._admin.__init__(
+                **{**settings, "bootstrap_timeout_ms": _BOOTSTRAP_TIMEOUT_MS, "request_timeout_ms": timeout_ms}
+            )
+        except BaseException:
+            # A constructor that fails leaves its I/O thread running, and close() passes it over unless told otherwise.
+            self._admin._closed = False  # noqa: SLF001 - as said above
+            self._admin.close()
+            raise
+
+    def describe(self, names: Collection[str], ids: Collection[str]) -> list[Topic]:
+        """See `OffsetsClient`. Partitions that did not answer before are asked again from here on."""
+        self._silent.clear()
+        described = self._admin.describe_topics([*names, *(_uuid(id_) for id_ in ids)])
+        self._tell_refused(described)
+        return [
+            Topic(
+                id=uuid_text(topic["topic_id"].bytes),
+                name=topic["name"],
+                partitions=len(topic["partitions"]),
+                leaders={p["partition_index"]: p["leader_id"] for p in topic["partitions"] if p["leader_id"] >= 0},
+            )
+            for topic in described
+            if topic["error_code"] == 0
+        ]
+
+    def ends(self, partitions: Mapping[TopicPartition, int], *, committed: bool) -> dict[TopicPartition, int]:
+        """See `OffsetsClient`."""
+        isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+        return self._list(partitions, OffsetSpec.LATEST, isolation)
+
+    def earliest(self, partitions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """See `OffsetsClient`."""
+        return self._list(partitions, OffsetSpec.EARLIEST, IsolationLevel.READ_UNCOMMITTED)
+
+    def close(self) -> None:
+        """See `OffsetsClient`."""
+        self._admin.close()
+
+    def _tell_refused(self, described: list[dict[str, Any]]) -> None:
+        """Say once of each topic that it is there, but not for us: it would be missing without a word."""
+        code = TopicAuthorizationFailedError.errno
+        refused = {topic["name"] or str(topic["topic_id"]) for topic in described if topic["error_code"] == code}
+        for name in sorted(refused - self._refused):
+            _log.warning("topic_not_described", topic=name, needs="the permission DESCRIBE")
+        self._refused = refused
+
+    def _list(
+        self, partitions: Mapping[TopicPartition, int], spec: object, isolation: object
+    ) -> dict[TopicPartition, int]:
+        """All in one question; where kafka-python fails it for the sake of one partition, in halves.
+
+        Partitions are halved in the order of their brokers, so a broker that is down costs few questions.
+        """
+        found: dict[TopicPartition, int] = {}
+        asked = sorted(partitions.keys() - self._silent, key=lambda place: (partitions[place], place))
+        pending, first_error = [asked] if asked else [], None
+        for _ in range(_SPLIT_REQUESTS):
+            if not pending:
+                break
+            part = pending.pop()
+            specs = {KafkaTopicPartition(topic, partition): spec for topic, partition in part}
+            try:
+                answer = self._admin.list_partition_offsets(specs, isolation)
+            except KafkaError as error:
+                first_error = first_error or error
+                if len(part) == 1:
+                    self._silent.update(part)
+                else:
+                    pending += [part[len(part) // 2 :], part[: len(part) // 2]]
+                continue
+            found.update({(place.topic, place.partition): held.offset for place, held in answer.items()})
+        if first_error is not None and not found:
+            raise first_error
+        return found
+
+
+class EndOffsetSampler:
+    """The thread that samples.
+
+    Args:
+        ends: where the samples go.
+        connect: makes a client; called again after a failure.
+        wanted: what the groups have to do with at the moment.
+        offsets_topic: the coordinator's log, sampled too.
+        interval_ms: time between the beginnings of two rounds.
+        file: where histories are kept over a restart; None for nowhere.
+        clock_ms: the wall clock, in milliseconds.
+    """
+
+    def __init__(  # noqa: PLR0913 - what it samples, how, and how often
+        self,
+        ends: LogEnds,
+        connect: Callable[[], OffsetsClient],
+        wanted: Callable[[], Wanted],
+        *,
+        offsets_topic: str = "__consumer_offsets",
+        interval_ms: int = 1_000,
+        file: Path | None = None,
+        clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self._ends = ends
+        self._connect = connect
+        self._wanted = wanted
+        self._offsets_topic = offsets_topic
+        self._interval_ms = interval_ms
+        self._file = file
+        self._clock_ms = clock_ms
+        self._client: OffsetsClient | None = None
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="end-offsets", daemon=True)
+        self._failures = 0
+        self._failing_since_ms = 0
+        self._described_ms: int | None = None
+        self._asked = Wanted()
+        self._saved_ms = clock_ms()
+
+    def start(self) -> None:
+        """Load the histories and begin to sample."""
+        if self._file is not None:
+            try:
+                self._ends.load(self._file)
+            except ValueError as error:
+                _log.warning("end_offset_history_not_loaded", reason=str(error))
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread, even out of a question that nobody answers, and keep the histories."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join(_STOP_SECONDS)
+        self._disconnect()
+        if self._thread.is_alive():
+            self._thread.join(_STOP_SECONDS)
+        self._save()
+
+    def sample(self) -> bool:
+        """One round; tells whether it came in. Never raises."""
+        try:
+            if self._client is None:
+                self._client = self._connect()
+            self._round(self._client)
+        except Exception as error:  # noqa: BLE001 - whatever a client throws must not end the sampling
+            self._failed(error)
+            return False
+        if self._failures:
+            since_ms = self._clock_ms() - self._failing_since_ms
+            _log.info("end_offsets_available_again", after_seconds=round(since_ms / 1000, 1))
+        self._failures = 0
+        return True
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            begun = time.monotonic()
+            self.sample()
+            if self._clock_ms() - self._saved_ms >= SAVE_EVERY_MS:
+                self._save()
+            pause_ms = self._interval_ms
+            if self._failures:
+                pause_ms = max(pause_ms, min(SLOWEST_RETRY_MS, pause_ms << min(self._failures, 10)))
+            self._stopping.wait(max(0.0, pause_ms / 1000 - (time.monotonic() - begun)))
+
+    def _round(self, client: OffsetsClient) -> None:
+        wanted = self._wanted()
+        wanted = Wanted(wanted.names | {self._offsets_topic}, wanted.ids - self._ends.topic_names.keys())
+        now_ms = self._clock_ms()
+        due = self._described_ms is None or not 0 <= now_ms - self._described_ms < DESCRIBE_EVERY_MS
+        news = wanted.names - self._asked.names or wanted.ids - self._asked.ids
+        if due or news:
+            self._describe(client, wanted)
+        partitions = self._partitions()
+        high_watermarks = client.ends(partitions, committed=False)
+        last_stable = client.ends(partitions, committed=True)
+        self._ends.record(self._clock_ms(), high_watermarks, last_stable)
+        if due or news:
+            self._ends.record_earliest(client.earliest(partitions))
+
+    def _describe(self, client: OffsetsClient, wanted: Wanted) -> None:
+        described = client.describe(wanted.names, ())
+        by_id = client.describe((), wanted.ids) if wanted.ids else []
+        self._ends.set_topics([*described, *by_id], wanted.names)
+        self._asked = wanted
+        self._described_ms = self._clock_ms()
+
+    def _partitions(self) -> dict[TopicPartition, int]:
+        topics = self._ends.topics.values()
+        return {(topic.name, partition): broker for topic in topics for partition, broker in topic.leaders.items()}
+
+    def _failed(self, error: Exception) -> None:
+        if not self._failures and not self._stopping.is_set():
+            self._failing_since_ms = self._clock_ms()
+            _log.warning("end_offsets_unavailable", reason=f"{type(error).__name__}: {error}")
+        self._failures += 1
+        self._described_ms = None
+        self._disconnect()
+
+    def _disconnect(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            with contextlib.suppress(Exception):
+                client.close()
+
+    def _save(self) -> None:
+        self._saved_ms = self._clock_ms()
+        if self._file is None or self._thread.ident is None:
+            return
+        try:
+            self._ends.save(self._file)
+        except OSError as error:
+            _log.warning("end_offset_history_not_saved", file=str(self._file), reason=str(error))
+
+
+def _uuid(text: str) -> uuid.UUID:
+    return uuid.UUID(bytes=urlsafe_b64decode(text + "=="))

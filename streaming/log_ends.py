@@ -1,0 +1,189 @@
+"""Where the logs end: what the sampler last heard of topics and partitions, for all who read lag.
+
+Written by one thread (`end_offsets.py`), read by many. What was never sampled is absent. A partition that stopped
+answering while others do loses its figures after a while, because a frozen end would be read as a lag of zero; when
+no broker answers at all the figures stay, and their age says so.
+"""
+
+import json
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from coordinator_model.lag import DEFAULT_POINTS, DEFAULT_SPAN_MS, EndOffsetHistory
+
+FILE_FORMAT: Final = "end-offsets/1"
+
+STALE_AFTER_MS: Final = 30_000
+"""How long one partition may be silent while others answer."""
+
+TopicPartition = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic as the brokers describe it.
+
+    Attributes:
+        id: 22-character text form of the topic id.
+        name: its name.
+        partitions: how many it has.
+        leaders: partition to broker, of those partitions that have a leader.
+    """
+
+    id: str
+    name: str
+    partitions: int
+    leaders: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class PartitionEnds:
+    """What is known of one partition; `history` is of its last stable offset, which is what consumers can reach."""
+
+    history: EndOffsetHistory
+    high_watermark: int | None = None
+    last_stable: int | None = None
+    earliest: int | None = None
+    sampled_ms: int = 0
+
+
+class LogEnds:
+    """Ends of all sampled partitions, and the topics they belong to.
+
+    Hold `lock` while using a `PartitionEnds`: its history changes under the sampler's hands.
+    """
+
+    def __init__(self, history_points: int = DEFAULT_POINTS, history_span_ms: int = DEFAULT_SPAN_MS) -> None:
+        self.lock = threading.RLock()
+        self._history_points = history_points
+        self._history_span_ms = history_span_ms
+        self._partitions: dict[TopicPartition, PartitionEnds] = {}
+        self._topics: dict[str, Topic] = {}
+        self._names: dict[str, str] = {}
+        self._former_ids: dict[str, str] = {}
+        self._sampled_ms: int | None = None
+        self._version = 0
+
+    @property
+    def version(self) -> int:
+        """Grows with every change."""
+        return self._version
+
+    @property
+    def sampled_ms(self) -> int | None:
+        """When the last round of samples came in; None before the first."""
+        return self._sampled_ms
+
+    @property
+    def topic_names(self) -> Mapping[str, str]:
+        """Topic id → name, of every topic ever described. Replaced, never changed."""
+        return self._names
+
+    @property
+    def topics(self) -> Mapping[str, Topic]:
+        """Name → topic, of those last described. Replaced, never changed."""
+        return self._topics
+
+    def topic(self, name: str) -> Topic | None:
+        """The topic of that name, if there is one."""
+        return self._topics.get(name)
+
+    def partition(self, topic: str, partition: int) -> PartitionEnds | None:
+        """What is known of a partition; None before its first sample."""
+        return self._partitions.get((topic, partition))
+
+    def of_topic(self, name: str) -> dict[int, PartitionEnds]:
+        """Partition → what is known of it, ascending."""
+        topic = self._topics.get(name)
+        held = ((number, self.partition(name, number)) for number in range(topic.partitions if topic else 0))
+        return {number: ends for number, ends in held if ends is not None}
+
+    def age_seconds(self, now_ms: int) -> float | None:
+        """Age of the last round of samples; None before the first."""
+        return None if self._sampled_ms is None else max(0.0, (now_ms - self._sampled_ms) / 1000)
+
+    def set_topics(self, described: Iterable[Topic], asked: Iterable[str]) -> None:
+        """Take a description of all topics by the names `asked`: what is not among `described` is gone.
+
+        A topic that came back under another id is another topic: its history begins anew.
+        """
+        with self.lock:
+            former = {**self._former_ids, **{topic.name: topic.id for topic in self._topics.values()}}
+            found = {topic.name: topic for topic in described}
+            gone = {*asked, *self._topics} - found.keys()
+            anew = {name for name, topic in found.items() if former.get(name, topic.id) != topic.id}
+            self._partitions = {place: ends for place, ends in self._partitions.items() if place[0] not in gone | anew}
+            self._topics = found
+            self._former_ids = {name: id_ for name, id_ in self._former_ids.items() if name not in found.keys() | gone}
+            self._names = {**self._names, **{topic.id: topic.name for topic in found.values()}}
+            self._version += 1
+
+    def record(
+        self, now_ms: int, high_watermarks: Mapping[TopicPartition, int], last_stable: Mapping[TopicPartition, int]
+    ) -> None:
+        """Take one round of samples, asked for in this order and with these two isolation levels."""
+        with self.lock:
+            for place in high_watermarks.keys() & last_stable.keys():
+                ends = self._partitions.get(place)
+                if ends is None:
+                    ends = self._partitions[place] = PartitionEnds(self._new_history())
+                # Records written between the two questions are in the second answer only.
+                ends.high_watermark = max(high_watermarks[place], last_stable[place])
+                ends.last_stable, ends.sampled_ms = last_stable[place], now_ms
+                ends.history.add(now_ms, last_stable[place])
+            for ends in self._partitions.values():
+                if now_ms - ends.sampled_ms > STALE_AFTER_MS:
+                    ends.high_watermark = ends.last_stable = None
+            self._sampled_ms = now_ms
+            self._version += 1
+
+    def record_earliest(self, earliest: Mapping[TopicPartition, int]) -> None:
+        """Take the first offsets that can still be read."""
+        with self.lock:
+            for place, offset in earliest.items():
+                if place in self._partitions:
+                    self._partitions[place].earliest = offset
+            self._version += 1
+
+    def save(self, file: Path) -> None:
+        """Write the histories, so that lag in seconds survives a restart; raises OSError."""
+        with self.lock:
+            topics: dict[str, dict[str, Any]] = {}
+            for (name, partition), ends in self._partitions.items():
+                id_ = self._topics[name].id if name in self._topics else self._former_ids.get(name)
+                if id_ is not None:
+                    held = topics.setdefault(name, {"id": id_, "partitions": {}})
+                    held["partitions"][str(partition)] = ends.history.dump()
+        file.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = file.with_name(file.name + ".tmp")
+        unfinished.write_text(json.dumps({"format": FILE_FORMAT, "topics": topics}, separators=(",", ":")), "utf-8")
+        unfinished.replace(file)
+
+    def load(self, file: Path) -> None:
+        """Inverse of `save`; nothing where there is no file. Raises ValueError, naming what is wrong with it."""
+        try:
+            held = json.loads(file.read_text("utf-8"))
+            if held["format"] != FILE_FORMAT:
+                raise ValueError(f"format {held['format']!r}, accepted: {FILE_FORMAT!r}")  # noqa: TRY301 - as below
+            loaded = {
+                (name, int(partition)): PartitionEnds(self._load_history(history))
+                for name, topic in held["topics"].items()
+                for partition, history in topic["partitions"].items()
+            }
+            ids = {name: str(topic["id"]) for name, topic in held["topics"].items()}
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{file}: not a history of end offsets ({error})") from None
+        with self.lock:
+            self._partitions.update(loaded)
+            self._former_ids = ids
+
+    def _new_history(self) -> EndOffsetHistory:
+        return EndOffsetHistory(self._history_points, self._history_span_ms)
+
+    def _load_history(self, dumped: dict[str, list[int]]) -> EndOffsetHistory:
+        return EndOffsetHistory.load(dumped, self._history_points, self._history_span_ms)
