@@ -8,6 +8,8 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -50,6 +52,25 @@ def feature_version(text: str) -> int | None:
     return int(second) if first == 1 and second else first
 
 
+def command(jars_dir: Path, main_class: str, arguments: Sequence[str] = (), *, heap: str = "128m") -> list[str]:
+    """The command line of a small JVM that is up quickly: one compiler, one collector thread.
+
+    Args:
+        jars_dir: folder with every jar of the class path.
+        main_class: the class to run.
+        arguments: what it is given.
+        heap: the largest heap, in Java's form.
+
+    Raises:
+        UsageError: no usable Java, or no jars.
+    """
+    if not any(jars_dir.glob("*.jar")):
+        raise UsageError(f"jars: found none in {str(jars_dir)!r}, accepted: the folder that `make setup` fills")
+    options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", f"-Xmx{heap}", "-Djava.net.preferIPv4Stack=true"]
+    return [str(find_java()), *options, "-cp", str(jars_dir.resolve() / "*"), main_class, *arguments]
+
+
+@cache
 def _version(java: str) -> int | None:
     try:
         said = subprocess.run(  # noqa: S603 - no shell takes part
