@@ -60,27 +60,22 @@ def decode_record(key: bytes | None, value: bytes | None) -> DecodedRecord:
     """The record in these bytes, whatever they are. Never raises; `value` None is a tombstone."""
     if key is None:
         return UndecodableRecord(None, "key is null")
-    key = bytes(key)  # Spark may hand over a bytearray; for bytes this is no copy
+    type_id, part = None, "key"
     try:
+        key = bytes(key)  # Spark may hand over a bytearray; for bytes this is no copy
         type_id, position = wire.read_int16(key, 0)
-    except WireError as error:
-        return UndecodableRecord(None, f"key: {error}")
-    decoder = _DECODERS.get(type_id)
-    if decoder is None:
-        return UnknownRecord(type_id, _group_of_unknown(key, position))
-    try:
+        decoder = _DECODERS.get(type_id)
+        if decoder is None:
+            return UnknownRecord(type_id, _group_of_unknown(key, position))
         decoded_key = decoder.read_key(key, position)[0]
-    except WireError as error:
-        return UndecodableRecord(type_id, f"key: {error}")
-    if value is None:
-        return Record(decoder.record_type, decoded_key, None, None)
-    value = bytes(value)
-    try:
+        if value is None:
+            return Record(decoder.record_type, decoded_key, None, None)
+        part, value = "value", bytes(value)
         version, position = wire.read_int16(value, 0)
         read_value = decoder.value_readers.get(version) or decoder.value_reader(version)
         return Record(decoder.record_type, decoded_key, read_value(value, position)[0], version)
     except WireError as error:
-        return UndecodableRecord(type_id, f"value: {error}")
+        return UndecodableRecord(type_id, f"{part}: {error}")
 
 
 def encode_record(key: RecordKey, value: TopLevel | None, version: int | None = None) -> tuple[bytes, bytes | None]:

@@ -307,8 +307,10 @@ def consumer_group_current_assignment(
     pending_revocation: EpochPartitions | None = None,
     epochs: bool = True,
 ) -> RecordBytes:
-    """What a member owns. Partitions without an epoch of their own get the member's; `epochs` False leaves all out, as
-    brokers up to 4.2 do."""
+    """What a member owns.
+
+    Partitions without an epoch of their own get the member's; `epochs` False leaves all out, as brokers up to 4.2 do.
+    """
     value = consumer_group.ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=epoch,
         previous_member_epoch=epoch if previous_epoch is None else previous_epoch,
@@ -465,7 +467,7 @@ def streams_group_epoch(
         epoch=epoch,
         metadata_hash=metadata_hash,
         validated_topology_epoch=validated_topology_epoch,
-        last_assignment_configs=None if configs is None else _key_values(configs),
+        last_assignment_configs=_key_values(configs or {}),
     )
     return encode_record(streams_group.StreamsGroupMetadataKey(group_id=group), value)
 
@@ -634,7 +636,7 @@ def _by_id_with_epochs(
         consumer_group.AssignedTopicPartitions(
             topic_id=topic_id(topic),
             partitions=tuple(of),
-            assignment_epochs=_epochs(of, epoch) if epochs else None,
+            assignment_epochs=_epochs(of, epoch) if epochs else (),
         )
         for topic, of in partitions.items()
     )

@@ -81,7 +81,7 @@ class ClassicMemberMetadata:
     supported_protocols: tuple[ClassicProtocol, ...]
 
 
-EMPTY_CLASSIC_METADATA = ClassicMemberMetadata(session_timeout_ms=-1, supported_protocols=())
+EMPTY_CLASSIC_METADATA = ClassicMemberMetadata(session_timeout_ms=0, supported_protocols=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,9 +149,12 @@ class ConsumerGroupCurrentMemberAssignmentKey(MemberKey):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignedTopicPartitions(TopicPartitions):
-    """Partitions of one topic and, in parallel, the epoch each was assigned in (4.3, KIP-1251)."""
+    """Partitions of one topic and, in parallel, the epoch each was assigned in (4.3, KIP-1251).
 
-    assignment_epochs: Annotated[tuple[Int32, ...] | None, Tag(0)] = None
+    No epochs mean that the writer knew none; null is legal too, and never the default.
+    """
+
+    assignment_epochs: Annotated[tuple[Int32, ...] | None, Tag(0)] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ class StreamsGroupMetadataValue:
     epoch: Int32
     metadata_hash: Int64
     validated_topology_epoch: Annotated[Int32, Tag(0)] = -1
-    last_assignment_configs: Annotated[tuple[KeyValue, ...] | None, Tag(1)] = None
+    last_assignment_configs: Annotated[tuple[KeyValue, ...] | None, Tag(1)] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +111,7 @@ class StreamsGroupCurrentMemberAssignmentKey(MemberKey):
 class AssignedTaskIds(TaskIds):
     """Tasks of one subtopology and, in parallel and for active ones alone, the epoch each was assigned in (4.2)."""
 
-    assignment_epochs: Annotated[tuple[Int32, ...] | None, Tag(0)] = None
+    assignment_epochs: Annotated[tuple[Int32, ...] | None, Tag(0)] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
