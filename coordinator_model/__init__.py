@@ -1,4 +1,4 @@
-"""A replica of Kafka's group coordinator: the log in, groups and what happened to them out.
+r"""A replica of Kafka's group coordinator: the log in, groups and what happened to them out.
 
 Kafka keeps its groups the way a database keeps its rows: every change is a record in a compacted log,
 `__consumer_offsets`, and the coordinator's memory is what replaying the log gives. This package replays it too. It
@@ -18,7 +18,7 @@ Reading order:
 
     >>> from coordinator_model import Position, Replica
     >>> replica = Replica()
-    >>> replica.replay(Position(partition=0, offset=7, timestamp_ms=1_700_000_000_000), b"\\x00\\x63", None)[0].kind
+    >>> replica.replay(Position(partition=0, offset=7, timestamp_ms=1_700_000_000_000), b"\x00\x63", None)[0].kind
     'unknown_record'
 """
 

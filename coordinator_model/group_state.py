@@ -178,6 +178,7 @@ class Membership:
     modern: ModernGroup | None = None
 
     def copy(self) -> Membership:
+        """A membership that later records of the group do not change."""
         return Membership(
             family=self.family, classic=self.classic, modern=self.modern.copy() if self.modern is not None else None
         )
@@ -267,6 +268,18 @@ class Rebalance:
     since_ms: int
     from_epoch: int
     owners: dict[str, Partitions] = field(default_factory=dict)
+    causes: tuple[str, ...] = ()
+    """Causes seen so far (`causes.py`), each once."""
+
+
+@dataclass(slots=True, kw_only=True)
+class InstanceHistory:
+    """Who stands for an instance id now, and when it was last taken over from a member that had not left."""
+
+    member_id: str
+    replaced_ms: tuple[int, ...] = ()
+    contended: bool = False
+    absent_since_ms: int | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -293,6 +306,11 @@ class GroupState:
     """Whether `group_created` was said and `group_deleted` not yet."""
     migration: Migration = field(default_factory=Migration)
     rebalance: Rebalance | None = None
+    recent_rebalances_ms: tuple[int, ...] = ()
+    """When rebalances of the storm window were completed (`rebalances.py`)."""
+    storm: bool = False
+    instances: dict[str, InstanceHistory] = field(default_factory=dict)
+    """Static members by instance id (`statics.py`)."""
     counters: GroupCounters = field(default_factory=GroupCounters)
     duplicates: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Duplicate assignments reported and not cleared: `topic/partition` → member ids (`invariants.py`)."""
@@ -312,8 +330,10 @@ class GroupState:
 
     @property
     def type(self) -> str:
+        """Group type as `kafka-groups --list` prints it, in lower case."""
         return self.membership.type
 
     @property
     def epoch(self) -> int:
+        """Generation or group epoch; 0 for a group that only commits."""
         return self.membership.epoch

@@ -8,12 +8,16 @@
 Epochs that move on while a rebalance is under way belong to it. A classic rebalance has a duration only from the
 end of its join phase (`currentStateTimestamp`) to the leader's assignment; how long members took to join is not
 recorded. Generations that were begun and never completed are the gap between two that were.
+
+A storm is many completed rebalances in a few minutes: more than restarting every member once would take.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
+from coordinator_model.causes import causes
 from coordinator_model.conclusions import Finding
 from coordinator_model.group_state import (
     STREAMS,
@@ -28,6 +32,11 @@ from coordinator_model.group_state import (
     Rebalance,
 )
 from coordinator_model.groups import consumer, modern, streams
+
+STORM_WINDOW_MS: Final = 300_000
+STORM_REBALANCES: Final = 20
+STORM_REBALANCES_A_MEMBER: Final = 2
+"""A storm is more than 20 + 2 a member in five minutes: a rolling restart costs every member a leave and a join."""
 
 
 def epochs_known(group: ModernGroup) -> bool:
@@ -48,33 +57,55 @@ def follow(state: GroupState, before: Membership, after: Membership, time_ms: in
     """Advance the group's rebalance over one step; yields its beginning, its end and what was lost."""
     group = after.modern_group
     if group is not None:
-        yield from _modern(state, before, group, time_ms)
+        yield from _modern(state, before, after, group, time_ms)
         return
     state.rebalance = None
     was, now = before.classic_group, after.classic_group
     if was is not None and now is not None and now.generation > was.generation:
-        yield from _classic(state.counters, was, now, time_ms)
+        yield from _lost_rounds(state.counters, was, now)
+        if now.members:
+            yield _classic(state.counters, was, now, causes(before, after), time_ms)
+            yield from _storm(state, len(now.members), time_ms)
 
 
-def _classic(counters: GroupCounters, was: ClassicGroup, now: ClassicGroup, time_ms: int) -> Iterator[Finding]:
+def _lost_rounds(counters: GroupCounters, was: ClassicGroup, now: ClassicGroup) -> Iterator[Finding]:
     lost = now.generation - was.generation - 1
     if lost:
         counters.rounds_lost += lost
         detail = {"from_generation": was.generation, "to_generation": now.generation, "rounds_lost": lost}
         yield Finding("rebalance_rounds_lost", detail, inferred=True)
-    if not now.members:
-        return
-    detail = {"generation": now.generation, "members": len(now.members), "partitions_moved": 0}
+
+
+def _classic(counters: GroupCounters, was: ClassicGroup, now: ClassicGroup, why: list[str], time_ms: int) -> Finding:
+    partitions_moved = moved(_owners(was.members), _owners(now.members))
+    detail: dict[str, Any] = {
+        "generation": now.generation,
+        "members": len(now.members),
+        "partitions_moved": partitions_moved,
+        "causes": why,
+    }
     if now.state_timestamp_ms >= 0:
         detail["sync_ms"] = max(0, time_ms - now.state_timestamp_ms)
         counters.observe_duration(detail["sync_ms"])
-    detail["partitions_moved"] = moved(_owners(was.members), _owners(now.members))
     counters.rebalances += 1
-    counters.partitions_moved += detail["partitions_moved"]
-    yield Finding("rebalance_completed", detail)
+    counters.partitions_moved += partitions_moved
+    return Finding("rebalance_completed", detail)
 
 
-def _modern(state: GroupState, before: Membership, group: ModernGroup, time_ms: int) -> Iterator[Finding]:
+def _storm(state: GroupState, members: int, time_ms: int) -> Iterator[Finding]:
+    """Remember a completed rebalance; yields a storm once, when it begins."""
+    recent = (*state.recent_rebalances_ms, time_ms)
+    state.recent_rebalances_ms = tuple(ms for ms in recent if time_ms - ms <= STORM_WINDOW_MS)
+    storm = len(state.recent_rebalances_ms) > STORM_REBALANCES + STORM_REBALANCES_A_MEMBER * members
+    if storm and not state.storm:
+        detail = {"rebalances": len(state.recent_rebalances_ms), "window_ms": STORM_WINDOW_MS, "members": members}
+        yield Finding("rebalance_storm", detail, inferred=True)
+    state.storm = storm
+
+
+def _modern(
+    state: GroupState, before: Membership, after: Membership, group: ModernGroup, time_ms: int
+) -> Iterator[Finding]:
     if not group.members:
         state.rebalance = None
         return
@@ -86,7 +117,11 @@ def _modern(state: GroupState, before: Membership, group: ModernGroup, time_ms: 
             return
         owners = _owners(was.members) if was is not None else {}
         state.rebalance = Rebalance(since_ms=time_ms, from_epoch=was.epoch if was else group.epoch, owners=owners)
-        yield Finding("rebalance_started", {"epoch": group.epoch, "members": len(group.members)})
+        why = causes(before, after)
+        state.rebalance.causes = tuple(why)
+        yield Finding("rebalance_started", {"epoch": group.epoch, "members": len(group.members), "causes": why})
+    elif was is not None and group.epoch > was.epoch:
+        state.rebalance.causes = tuple(dict.fromkeys((*state.rebalance.causes, *causes(before, after))))
     if moving:
         return
     rebalance, state.rebalance = state.rebalance, None
@@ -102,8 +137,10 @@ def _modern(state: GroupState, before: Membership, group: ModernGroup, time_ms: 
             "members": len(group.members),
             "duration_ms": duration_ms,
             "partitions_moved": partitions_moved,
+            "causes": list(rebalance.causes),
         },
     )
+    yield from _storm(state, len(group.members), time_ms)
 
 
 def _owners(members: Mapping[str, ClassicMember] | Mapping[str, ModernMember]) -> dict[str, Partitions]:
@@ -115,5 +152,8 @@ def moved(was: Mapping[str, Partitions], now: Mapping[str, Partitions]) -> int:
     """Partitions that had an owner before and have another one now."""
     former = {(topic, p): owner for owner, parts in was.items() for topic, ps in parts.items() for p in ps}
     return sum(
-        former.get((topic, p), owner) != owner for owner, parts in now.items() for topic, ps in parts.items() for p in ps
+        former.get((topic, p), owner) != owner
+        for owner, parts in now.items()
+        for topic, ps in parts.items()
+        for p in ps
     )

@@ -61,17 +61,24 @@ OFFSET_TYPES: Final = (RecordType.LEGACY_OFFSET_COMMIT, RecordType.OFFSET_COMMIT
 class GroupStore(Protocol):
     """Where a replica finds what earlier records made of a group; None where there is nothing."""
 
-    def load_group(self, name: str) -> GroupState | None: ...
-    def load_bucket(self, group: str, topic: str, number: int) -> OffsetBucket | None: ...
+    def load_group(self, name: str) -> GroupState | None:
+        """The group as it was left."""
+        ...
+
+    def load_bucket(self, group: str, topic: str, number: int) -> OffsetBucket | None:
+        """One offset bucket as it was left."""
+        ...
 
 
 class NoStore:
     """The store of a replica that reads a log from its beginning."""
 
     def load_group(self, name: str) -> GroupState | None:  # noqa: ARG002 - the protocol's signature
+        """Nothing is known."""
         return None
 
     def load_bucket(self, group: str, topic: str, number: int) -> OffsetBucket | None:  # noqa: ARG002 - as above
+        """Nothing is known."""
         return None
 
 

@@ -34,9 +34,7 @@ def dump_group(state: GroupState) -> str:
 
 def load_group(text: str) -> GroupState:
     """Inverse of `dump_group`; raises SnapshotFormatError."""
-    loaded = _load(GroupState, text)
-    assert isinstance(loaded, GroupState)
-    return loaded
+    return typing.cast("GroupState", _load(GroupState, text))
 
 
 def dump_offsets(bucket: OffsetBucket) -> str:
@@ -46,9 +44,7 @@ def dump_offsets(bucket: OffsetBucket) -> str:
 
 def load_offsets(text: str) -> OffsetBucket:
     """Inverse of `dump_offsets`; raises SnapshotFormatError."""
-    loaded = _load(OffsetBucket, text)
-    assert isinstance(loaded, OffsetBucket)
-    return loaded
+    return typing.cast("OffsetBucket", _load(OffsetBucket, text))
 
 
 def _dump(cls: type, value: object) -> str:

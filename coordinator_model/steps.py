@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from coordinator_model import invariants, migration, rebalances, roster
+from coordinator_model import invariants, migration, ownership, rebalances, roster, statics
 from coordinator_model.conclusions import Finding, Place, events_of
 from coordinator_model.events import Event
 from coordinator_model.group_state import GroupState, Membership, Step
@@ -63,6 +63,8 @@ def _findings(state: GroupState, before: Membership, time_ms: int, *, live: bool
     if state.exists:
         yield from announce(state)
     yield from roster.follow(state.counters, before, after)
+    yield from statics.follow(state, before, after, time_ms)
+    yield from ownership.follow(state.counters, before.classic_group, after.classic_group)
     yield from migration.follow(state.migration, state.counters, before, after, time_ms)
     yield from rebalances.follow(state, before, after, time_ms)
     yield from _verdicts(state, live=live)

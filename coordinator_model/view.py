@@ -7,7 +7,6 @@ from typing import Any
 
 from coordinator_model import migration, roster
 from coordinator_model.group_state import (
-    CLASSIC,
     CONSUMER,
     SHARE,
     STREAMS,

@@ -57,10 +57,12 @@ class ShardBook:
     last_rows_ms: int = 0
 
     def dump(self) -> str:
+        """As text for the state."""
         return json.dumps(asdict(self), separators=(",", ":"))
 
     @classmethod
     def load(cls, text: str) -> "ShardBook":
+        """Inverse of `dump`."""
         held = json.loads(text)
         return cls(**{**held, "counters": Counters(**held["counters"])})
 
@@ -104,90 +106,82 @@ class CoordinatorShard(StatefulProcessor):
         self._shard = handle.getValueState(SHARD_STATE, SNAPSHOT)
 
     def handleInputRows(  # noqa: N802 - Spark's name
-        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: TimerValues  # noqa: ANN401, N803 - Spark's
+        self,
+        key: Any,  # noqa: ANN401 - Spark's
+        rows: Iterator[pd.DataFrame],
+        timerValues: TimerValues,  # noqa: N803 - Spark's
     ) -> Iterator[pd.DataFrame]:
         """Replay what a micro-batch brings to the shard, in the order of the log."""
-        partition = int(key[0])
-        book, replica, store = self._open(partition)
-        events: list[Event] = []
+        run = self._open(int(key[0]))
+        book = run.book
         for offset, timestamp_ms, record_key, record_value in _in_log_order(rows):
             book.last_offset = max(book.last_offset, offset)
-            events += replica.replay(Position(partition, offset, timestamp_ms), record_key, record_value)
+            place = Position(run.partition, offset, timestamp_ms)
+            run.events += run.replica.replay(place, record_key, record_value)
         book.last_rows_ms = timerValues.getCurrentProcessingTimeInMs()
-        if self._reached_live(partition, book):
-            events += _conclude(partition, book, replica)
-        return self._finish(partition, book, replica, store, events, now_ms=book.last_rows_ms)
+        if self._reached_live(run):
+            run.conclude()
+        return self._finish(run, book.last_rows_ms)
 
     def handleExpiredTimer(  # noqa: N802 - Spark's name
-        self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo  # noqa: ANN401, ARG002, N803 - Spark's
+        self,
+        key: Any,  # noqa: ANN401 - Spark's
+        timerValues: TimerValues,  # noqa: N803 - Spark's
+        expiredTimerInfo: ExpiredTimerInfo,  # noqa: ARG002, N803 - Spark's
     ) -> Iterator[pd.DataFrame]:
         """Nothing came to finish an open step, or to give a withheld alarm its occasion: do so now."""
-        partition = int(key[0])
-        book, replica, store = self._open(partition)
+        run = self._open(int(key[0]))
         now_ms = timerValues.getCurrentProcessingTimeInMs()
-        book.timer_ms = None
-        events: list[Event] = []
-        if self._reached_live(partition, book) or now_ms - book.last_rows_ms >= GIVE_UP_WAITING_MS:
-            events = _conclude(partition, book, replica)
-        return self._finish(partition, book, replica, store, events, now_ms=now_ms)
+        run.book.timer_ms = None
+        if self._reached_live(run) or now_ms - run.book.last_rows_ms >= GIVE_UP_WAITING_MS:
+            run.conclude()
+        return self._finish(run, now_ms)
 
-    def _open(self, partition: int) -> tuple[ShardBook, Replica, _StateStore]:
+    def _open(self, partition: int) -> "_Run":
         held = self._shard.get()
         book = ShardBook() if held is None else ShardBook.load(held[0])
         store = _StateStore(self._groups, self._offsets, is_new=held is None)
-        return book, Replica(store, book.counters, live_from=self._live_from.get(partition, 0)), store
+        replica = Replica(store, book.counters, live_from=self._live_from.get(partition, 0))
+        return _Run(partition, book, store, replica)
 
-    def _reached_live(self, partition: int, book: ShardBook) -> bool:
-        return book.last_offset >= self._live_from.get(partition, 0) - 1
+    def _reached_live(self, run: "_Run") -> bool:
+        return run.book.last_offset >= self._live_from.get(run.partition, 0) - 1
 
-    def _finish(
-        self,
-        partition: int,
-        book: ShardBook,
-        replica: Replica,
-        store: _StateStore,
-        events: list[Event],
-        *,
-        now_ms: int,
-    ) -> Iterator[pd.DataFrame]:
+    def _finish(self, run: "_Run", now_ms: int) -> Iterator[pd.DataFrame]:
         """Write what changed, in as few calls as there are changed groups and buckets, and pass it on."""
-        changes = replica.take_changes()
-        rows = [*self._write(partition, changes, replica, store), *_undecodable(replica)]
-        rows += [
-            OutputRow(partition, "event", event.group, json.dumps(event_view(event), separators=(",", ":")))
-            for event in events
-        ]
-        self._wait(book, replica, changes, now_ms)
-        self._shard.update((book.dump(),))
-        totals = {**asdict(book.counters), "last_offset": book.last_offset}
-        rows.append(OutputRow(partition, "shard", "", json.dumps(totals, separators=(",", ":"))))
+        changes = run.replica.take_changes()
+        rows = [*self._write(run, changes), *_undecodable(run.replica)]
+        rows += [OutputRow(run.partition, "event", event.group, _json(event_view(event))) for event in run.events]
+        self._wait(run, changes, now_ms)
+        self._shard.update((run.book.dump(),))
+        totals = {**asdict(run.book.counters), "last_offset": run.book.last_offset}
+        rows.append(OutputRow(run.partition, "shard", "", _json(totals)))
         return _frames(rows)
 
-    def _write(
-        self, partition: int, changes: Changes, replica: Replica, store: _StateStore
-    ) -> Iterator[OutputRow]:
+    def _write(self, run: "_Run", changes: Changes) -> Iterator[OutputRow]:
         for name, places in changes.deleted.items():
-            if name in store.stored_groups:
+            if name in run.store.stored_groups:
                 self._groups.removeKey((name,))
             for topic, number in places:
                 self._offsets.removeKey((name, topic, number))
-            yield OutputRow(partition, "group_deleted", name, "")
+            yield OutputRow(run.partition, "group_deleted", name, "")
         for name in sorted(changes.groups):
-            state = replica.groups.get(name)
+            state = run.replica.groups.get(name)
             if state is not None and (state.exists or state.step is not None):
                 text = snapshot.dump_group(state)
                 self._groups.updateValue((name,), (text,))
                 if state.exists:
-                    yield OutputRow(partition, "group", name, text)
+                    yield OutputRow(run.partition, "group", name, text)
         for name, topic, number in sorted(changes.buckets):
-            text = snapshot.dump_offsets(replica.buckets[name, topic, number])
+            text = snapshot.dump_offsets(run.replica.buckets[name, topic, number])
             self._offsets.updateValue((name, topic, number), (text,))
-            yield OutputRow(partition, "offsets", name, text)
+            yield OutputRow(run.partition, "offsets", name, text)
 
-    def _wait(self, book: ShardBook, replica: Replica, changes: Changes, now_ms: int) -> None:
+    def _wait(self, run: "_Run", changes: Changes, now_ms: int) -> None:
         """Keep one timer while something waits, and none else."""
-        unseen = {name for name in book.waiting if name not in replica.groups and name not in changes.deleted}
-        held = {state.name for state in replica.groups.values() if state.step is not None or state.withheld}
+        book, groups = run.book, run.replica.groups
+        unseen = {name for name in book.waiting if name not in groups and name not in changes.deleted}
+        held = {state.name for state in groups.values() if state.step is not None or state.withheld}
         book.waiting = sorted(unseen | held)
         if book.timer_ms is not None:
             self._handle.deleteTimer(book.timer_ms)
@@ -196,15 +190,28 @@ class CoordinatorShard(StatefulProcessor):
             self._handle.registerTimer(book.timer_ms)
 
 
-def _conclude(partition: int, book: ShardBook, replica: Replica) -> list[Event]:
-    """Close what is open and report what was withheld: the shard is at the end of the log."""
-    for name in book.waiting:
-        replica.group(name)
-    events = replica.settle()
-    place = Position(partition, book.last_offset, book.last_rows_ms)
-    for name in [state.name for state in replica.groups.values() if state.withheld]:
-        events += replica.judge(name, place)
-    return events
+@dataclass(slots=True)
+class _Run:
+    """One call into a shard: its book and replica while they are open."""
+
+    partition: int
+    book: ShardBook
+    store: _StateStore
+    replica: Replica
+    events: list[Event] = field(default_factory=list)
+
+    def conclude(self) -> None:
+        """Close what is open and report what was withheld: the shard is at the end of the log."""
+        for name in self.book.waiting:
+            self.replica.group(name)
+        self.events += self.replica.settle()
+        place = Position(self.partition, self.book.last_offset, self.book.last_rows_ms)
+        for name in [state.name for state in self.replica.groups.values() if state.withheld]:
+            self.events += self.replica.judge(name, place)
+
+
+def _json(value: Any) -> str:  # noqa: ANN401 - whatever JSON can hold
+    return json.dumps(value, separators=(",", ":"))
 
 
 def _in_log_order(frames: Iterable[pd.DataFrame]) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
@@ -226,5 +233,5 @@ def _frames(rows: list[OutputRow]) -> Iterator[pd.DataFrame]:
 def _undecodable(replica: Replica) -> Iterator[OutputRow]:
     for position, record in replica.undecodable:
         told = {"offset": position.offset, "record_type": record.record_type, "reason": record.reason}
-        yield OutputRow(position.partition, "undecodable", "", json.dumps(told, separators=(",", ":")))
+        yield OutputRow(position.partition, "undecodable", "", _json(told))
     replica.undecodable.clear()

@@ -5,7 +5,6 @@ A state directory is made for one cluster, one offsets topic and one number of s
 """
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from coordinator_model import snapshot
 from streaming.errors import UsageError
+from streaming.progress import PartitionOffsets, offsets_of
 from streaming.schemas import GROUPS_STATE, OFFSETS_STATE, SHARD_STATE, OutputRow
 
 IDENTITY_FILE: Final = "monitor.json"
@@ -70,7 +70,18 @@ def claim(directory: Path, identity: Identity) -> None:
 def has_committed_batch(checkpoint: str) -> bool:
     """Whether a run got as far as finishing a micro-batch; before that there is no state to read back."""
     commits = Path(checkpoint.removeprefix("file://")) / "commits"
-    return commits.is_dir() and any(name.isdecimal() for name in os.listdir(commits))
+    return commits.is_dir() and any(entry.name.isdecimal() for entry in commits.iterdir())
+
+
+def committed_positions(checkpoint: str, topic: str) -> tuple[PartitionOffsets, ...]:
+    """Next offset of each reader, in the order of the sources, as the last finished micro-batch left them.
+
+    Spark writes them before a batch, one line of JSON a source after two lines of its own.
+    """
+    directory = Path(checkpoint.removeprefix("file://"))
+    finished = [int(entry.name) for entry in (directory / "commits").iterdir() if entry.name.isdecimal()]
+    lines = (directory / "offsets" / str(max(finished))).read_text(encoding="utf-8").splitlines()
+    return tuple(offsets_of(line, topic) for line in lines[2:])
 
 
 def stored_rows(spark: SparkSession, checkpoint: str) -> Iterator[OutputRow]:

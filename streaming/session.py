@@ -2,6 +2,8 @@
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -34,8 +36,8 @@ SETTINGS: Final = {
 }
 
 
-def start(config: Config) -> SparkSession:
-    """Start Spark with the connector's jars.
+def start(config: Config, log_file: Path) -> SparkSession:
+    """Start Spark with the connector's jars; what its JVM and workers print goes to `log_file`.
 
     Raises:
         UsageError: the jars are not there.
@@ -56,13 +58,30 @@ def start(config: Config) -> SparkSession:
     }
     for name, value in settings.items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    return session
+    with _output_to(log_file):
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _output_to(log_file: Path) -> Iterator[None]:
+    """Let processes started meanwhile, the JVM and through it the workers, write to a file instead of our terminal."""
+    log_file.parent.mkdir(parents=True, exist_ok=True)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    ours = os.dup(1), os.dup(2)
+    with log_file.open("ab") as log:
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+        try:
+            yield
+        finally:
+            for saved, standard in zip(ours, (1, 2), strict=True):
+                os.dup2(saved, standard)
+                os.close(saved)
 
 
 def java_options() -> list[str]:
-    """Options of the driver's JVM: our quiet log configuration, and C1 only, which starts faster."""
+    """Options of the driver's JVM: our log configuration."""
     log4j = Path(__file__).resolve().parent.parent / "conf" / "log4j2.properties"
     return [f"-Dlog4j2.configurationFile={log4j.as_uri()}"] if log4j.is_file() else []
 

@@ -19,7 +19,9 @@ _log = get_logger("sink")
 class Sink(Protocol):
     """Takes the rows of one micro-batch; `now_ms` is the wall clock at that moment."""
 
-    def apply(self, batch_id: int, rows: Sequence[OutputRow], now_ms: int) -> None: ...
+    def apply(self, batch_id: int, rows: Sequence[OutputRow], now_ms: int) -> None:
+        """Take them; a batch id seen before means the same rows again."""
+        ...
 
 
 class BatchWriter:
@@ -30,6 +32,7 @@ class BatchWriter:
         self._clock_ms = clock_ms
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
+        """Collect and hand on one micro-batch."""
         rows = [OutputRow(*values) for values in _tuples(batch)]
         for row in rows:
             if row.kind == "undecodable":

@@ -1,0 +1,85 @@
+"""What classic members claim to own, against what they were given (KIP-341, KIP-429, KIP-792).
+
+A member that joins says what it owns and in which generation it got it. The leader believes the claims of the
+highest generation and must ignore older ones: a member that was away may name partitions that others have long been
+given. From one GroupMetadataValue follows exactly
+
+    stale claim                   a claim of an older generation than the newest one made in the same join
+    contradicting claims          two claims of that newest generation on one partition
+    hand-over without revocation  a partition claimed in that generation and assigned to another member at once,
+                                  which a cooperative protocol forbids (KAFKA-14639)
+
+Eager members own nothing while they join; only the sticky assignor's user data remembers for them, and hand-over is
+then the rule. So the third question is not put to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from coordinator_model.conclusions import Finding
+from coordinator_model.group_state import Claim, ClassicGroup, GroupCounters, Partitions
+from coordinator_model.groups.claims import STICKY
+
+
+def follow(counters: GroupCounters, before: ClassicGroup | None, after: ClassicGroup | None) -> Iterator[Finding]:
+    """Findings about the claims made in a new generation."""
+    if after is None or not after.members or (before is not None and before.generation >= after.generation):
+        return
+    claims = {member.member_id: member.claim for member in after.members.values() if member.claim is not None}
+    claims = {member_id: claim for member_id, claim in claims.items() if claim.owned and claim.generation >= 0}
+    if not claims:
+        return
+    newest = max(claim.generation for claim in claims.values())
+    current = {member_id: claim for member_id, claim in claims.items() if claim.generation == newest}
+    for member_id, claim in sorted(claims.items()):
+        if claim.generation < newest:
+            counters.stale_claims += 1
+            yield Finding(
+                "stale_claim",
+                {
+                    "member_id": member_id,
+                    "claimed_generation": claim.generation,
+                    "newest_generation": newest,
+                    "partitions": _listed(claim.owned),
+                },
+            )
+    yield from _contradictions(current, newest)
+    if after.protocol != STICKY:
+        yield from _handovers(current, after)
+
+
+def _contradictions(current: Mapping[str, Claim], generation: int) -> Iterator[Finding]:
+    claimants: dict[tuple[str, int], list[str]] = {}
+    for member_id, claim in sorted(current.items()):
+        for place in _places(claim.owned):
+            claimants.setdefault(place, []).append(member_id)
+    twice = {f"{topic}/{p}": tuple(ids) for (topic, p), ids in sorted(claimants.items()) if len(ids) > 1}
+    if twice:
+        detail = {"contradicting": True, "claimed_generation": generation, "partitions": twice}
+        yield Finding("stale_claim", detail, inferred=True)
+
+
+def _handovers(current: Mapping[str, Claim], group: ClassicGroup) -> Iterator[Finding]:
+    owner = {place: member.member_id for member in group.members.values() for place in _places(member.assigned)}
+    handed: dict[tuple[str, str], dict[str, list[int]]] = {}
+    for member_id, claim in sorted(current.items()):
+        for topic, partition in _places(claim.owned):
+            to = owner.get((topic, partition), member_id)
+            if to != member_id:
+                handed.setdefault((member_id, to), {}).setdefault(topic, []).append(partition)
+    for (member_id, to), partitions in sorted(handed.items()):
+        yield Finding(
+            "handover_without_revocation",
+            {"from_member_id": member_id, "to_member_id": to, "partitions": partitions, "generation": group.generation},
+        )
+
+
+def _places(parts: Partitions) -> Iterator[tuple[str, int]]:
+    for topic, partitions in parts.items():
+        for partition in partitions:
+            yield topic, partition
+
+
+def _listed(parts: Partitions) -> dict[str, list[int]]:
+    return {topic: list(partitions) for topic, partitions in parts.items()}
