@@ -4,8 +4,11 @@ The other two sources of truth for the codec are generated records (`record_stra
 (`kafka_oracle`).
 """
 
+import json
+from base64 import b64decode
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from coordinator_model.record_types import RecordType
 from coordinator_model.records.classic_group import GroupMetadataKey, GroupMetadataValue, MemberMetadata
@@ -33,7 +36,14 @@ from coordinator_model.records.share_group import (
 from coordinator_model.records.streams_group import KeyValue, StreamsGroupMetadataKey, StreamsGroupMetadataValue
 from coordinator_model.serde import Record
 
+RECORDING: Final = Path(__file__).parent / "recordings" / "scenarios.ndjson"
 T1 = "qfldg-hETbqqm-sPvkJUZQ"
+
+
+def recorded() -> list[tuple[bytes, bytes | None]]:
+    """Keys and values of the recording, in the order of its lines."""
+    lines = [json.loads(line) for line in RECORDING.read_text().splitlines()[1:]]
+    return [(b64decode(line["key"]), None if line["value"] is None else b64decode(line["value"])) for line in lines]
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,22 @@ class KafkaOracle:
         record = self._deserialize(key, value)
         return self.serde.serializeKey(record), self.serde.serializeValue(record)
 
+    def embedded_json(self, kind: str, blob: bytes) -> dict[str, Any]:
+        """A ``Subscription`` or ``Assignment`` of the consumer protocol as JSON, in its own version. Raises Refused."""
+        name = f"ConsumerProtocol{kind}"
+        kafka = self.gateway.jvm.org.apache.kafka
+        protocol = kafka.clients.consumer.internals.ConsumerProtocol
+        buffer = self.gateway.jvm.java.nio.ByteBuffer.wrap(blob)
+        try:
+            read = getattr(protocol, f"deserialize{name}")(buffer)
+        except Py4JJavaError as error:
+            raise Refused(error.java_exception.toString()) from None
+        version = min(int.from_bytes(blob[:2], "big"), read.highestSupportedVersion())
+        parsed: dict[str, Any] = json.loads(
+            getattr(kafka.common.message, f"{name}JsonConverter").write(read, version).toString()
+        )
+        return parsed
+
     def types(self) -> dict[str, tuple[int, int, int]]:
         """Name of each record type → id, lowest and highest version of its value."""
         types = self.gateway.jvm.org.apache.kafka.coordinator.group.generated.CoordinatorRecordType.values()

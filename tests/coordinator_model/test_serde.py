@@ -16,12 +16,18 @@ from coordinator_model.records.consumer_group import (
     ConsumerGroupMetadataKey,
     ConsumerGroupMetadataValue,
 )
+from coordinator_model.records.consumer_protocol import (
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
 from coordinator_model.records.offset_commit import OffsetCommitKey, OffsetCommitValue
 from coordinator_model.schema import field_specs
 from coordinator_model.serde import Record, UndecodableRecord, UnknownRecord, decode_record, encode_record
 from coordinator_model.wire import OutOfBoundValue, UnexpectedNull, UnsupportedVersion, WireError
 from tests import builders
-from tests.golden_records import GOLDEN_RECORDS, GoldenRecord
+from tests.golden_records import GOLDEN_RECORDS, GoldenRecord, recorded
 from tests.record_strategies import records, types_and_versions
 
 every_golden_record = pytest.mark.parametrize("golden", GOLDEN_RECORDS, ids=lambda golden: golden.name)
@@ -92,6 +98,30 @@ class TestGoldenRecords:
     def test_null_value_is_a_tombstone(self, golden: GoldenRecord) -> None:
         """A tombstone has the key of the record it deletes, and no version."""
         assert Record(golden.record.type, golden.record.key, None, None) == decode_record(golden.key, None)
+
+
+class TestRecording:
+    def test_recording_is_written_back_to_the_byte(self) -> None:
+        """Every record of a real broker is read, and is the same when written back in its version."""
+        for key, value in recorded():
+            record = decode_record(key, value)
+
+            assert isinstance(record, Record)
+            assert (key, value) == encode_record(record.key, record.value, record.value_version)
+
+    def test_recording_embeds_nothing_opaque(self) -> None:
+        """What its classic members embed is read and written back too."""
+        groups = [value for key, value in recorded() if value is not None and key.startswith(b"\x00\x02")]
+        members = [member for value in groups for member in value_in(b"\x00\x02\x00\x00", value).members]
+
+        assert members
+        for member in members:
+            subscription, assignment = decode_subscription(member.subscription), decode_assignment(member.assignment)
+
+            assert subscription is not None
+            assert assignment is not None
+            assert member.subscription == encode_subscription(subscription)
+            assert member.assignment in (b"", encode_assignment(assignment))
 
 
 class TestGeneratedRecords:

@@ -2,9 +2,8 @@
 
 import json
 import re
-from base64 import b64decode
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,27 +12,34 @@ from hypothesis import strategies as st
 from py4j.java_collections import JavaList
 from py4j.java_gateway import JavaObject
 
-from coordinator_model.json_form import camel_case, record_json
+from coordinator_model.json_form import camel_case, record_json, struct_json
 from coordinator_model.record_types import RECORD_SCHEMAS, RecordType
 from coordinator_model.records.classic_group import MemberMetadata
 from coordinator_model.records.consumer_group import (
     AssignedTopicPartitions,
     ClassicMemberMetadata,
 )
+from coordinator_model.records.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
 from coordinator_model.records.streams_group import AssignedTaskIds
 from coordinator_model.schema import field_specs
 from coordinator_model.serde import Record, UndecodableRecord, UnknownRecord, decode_record, encode_record
 from tests import builders
-from tests.golden_records import GOLDEN_RECORDS, GoldenRecord
+from tests.golden_records import GOLDEN_RECORDS, GoldenRecord, recorded
 from tests.kafka_oracle import KAFKA_JARS, KafkaOracle, Refused, kafka_oracle
-from tests.record_strategies import records, types_and_versions
+from tests.record_strategies import records, structs, types_and_versions
 
 pytestmark = [
     pytest.mark.broker,
     pytest.mark.skipif(not KAFKA_JARS.exists(), reason="no jars of Kafka in .cache/jars/kafka: run `make setup`"),
 ]
 
-RECORDING = Path(__file__).parents[1] / "recordings" / "scenarios.ndjson"
 every_golden_record = pytest.mark.parametrize("golden", GOLDEN_RECORDS, ids=lambda golden: golden.name)
 every_type_and_version = pytest.mark.parametrize(
     ("record_type", "version"), types_and_versions(), ids=lambda part: getattr(part, "name", f"v{part}")
@@ -45,12 +51,6 @@ def oracle() -> Iterator[KafkaOracle]:
     """One JVM for the module."""
     with kafka_oracle() as started:
         yield started
-
-
-def recorded() -> list[tuple[bytes, bytes | None]]:
-    """Keys and values of the recording of a real broker."""
-    lines = [json.loads(line) for line in RECORDING.read_text().splitlines()[1:]]
-    return [(b64decode(line["key"]), None if line["value"] is None else b64decode(line["value"])) for line in lines]
 
 
 def verdict(oracle: KafkaOracle, key: bytes, value: bytes | None) -> Any:
@@ -240,3 +240,39 @@ def test_malformed_utf8_is_replaced_by_both(oracle: KafkaOracle) -> None:
 
     assert verdict(oracle, key, value)["key"]["data"] == {"groupId": "g\ufffd!"}
     assert our_verdict(key, value) == verdict(oracle, key, value)
+
+
+@pytest.mark.parametrize("version", [*range(4), 9])
+@pytest.mark.parametrize(
+    ("kind", "struct", "decode", "encode"),
+    [
+        ("Subscription", ConsumerProtocolSubscription, decode_subscription, encode_subscription),
+        ("Assignment", ConsumerProtocolAssignment, decode_assignment, encode_assignment),
+    ],
+)
+@given(data=st.data())
+def test_embedded_blob_reads_alike_or_is_refused_by_both(
+    oracle: KafkaOracle,
+    kind: str,
+    struct: type[Any],
+    decode: Callable[[bytes], Any],
+    encode: Callable[[Any], bytes],
+    version: int,
+    data: st.DataObject,
+) -> None:
+    """What classic members embed, whole, of a later version, and with one byte changed."""
+    layout = min(version, struct.SCHEMA.highest)
+    drawn = data.draw(structs(struct, layout))
+    whole = version.to_bytes(2, "big") + encode(replace(drawn, version=layout))[2:]
+    place = data.draw(st.integers(2, len(whole) - 1))
+    damaged = whole[:place] + bytes([data.draw(st.integers(0, 255))]) + whole[place + 1 :]
+
+    assert oracle.embedded_json(kind, whole) == struct_json(decode(whole), layout)
+    for blob in (damaged, whole[:place]):
+        ours = decode(blob)
+        try:
+            kafkas = comparable(oracle.embedded_json(kind, blob))
+        except Refused:
+            kafkas = None
+
+        assert kafkas == (None if ours is None else comparable(struct_json(ours, layout)))
