@@ -62,6 +62,8 @@ class ClassicMember:
     assigned: Partitions = field(default_factory=dict)
     assignment_user_data: bool = False
     """A custom assignor's data, which a broker refuses to carry over in an online upgrade."""
+    assignment_malformed: bool = False
+    """Of protocol type `consumer`, and yet not in its format."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,11 +32,15 @@ PHASES: Final = ("classic", "upgrading", "upgraded", "downgrading", "downgraded"
 
 PROTOCOL_TYPE: Final = "protocol_type"
 ASSIGNMENT_USER_DATA: Final = "assignment_user_data"
+MALFORMED: Final = "malformed_embedded_protocol"
 BLOCKERS: Final = {
     PROTOCOL_TYPE: "the group's protocol type is not `consumer`",
     ASSIGNMENT_USER_DATA: "a custom assignor's user data is in the assignment",
+    MALFORMED: "a member's subscription or assignment is not in the consumer protocol's format",
 }
-"""Reason a broker refuses an online upgrade for → what it means (coordinator-records, 4.6)."""
+"""Reason a broker refuses an online upgrade for → what it means (GroupMetadataManager.validateOnlineUpgrade and
+ConsumerGroup.fromClassicGroup, 4.3.1). It also refuses for its migration policy and for the group's size, which are
+configuration; KIP-848 asks for embedded protocol version 3, which brokers do not insist on (`gate.py` says so)."""
 
 
 def members_by_protocol(membership: Membership) -> tuple[int, int]:
@@ -56,8 +60,11 @@ def blockers(membership: Membership) -> list[str]:
     found = []
     if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         found.append(PROTOCOL_TYPE)
+        return found
     if any(member.assignment_user_data for member in group.members.values()):
         found.append(ASSIGNMENT_USER_DATA)
+    if any(member.claim is None or member.assignment_malformed for member in group.members.values()):
+        found.append(MALFORMED)
     return found
 
 

@@ -34,9 +34,7 @@ def state(group: ClassicGroup) -> str:
     return STABLE if group.members else EMPTY
 
 
-def replay_group_metadata(
-    membership: Membership, _key: GroupMetadataKey, value: GroupMetadataValue | None
-) -> None:
+def replay_group_metadata(membership: Membership, _key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
     """Type 2: the whole group, or its end."""
     if value is None:
         membership.classic = None
@@ -65,4 +63,5 @@ def _member(member: MemberMetadata, group: GroupMetadataValue) -> ClassicMember:
         claim=claim_of(group.protocol, member.subscription) if embedded else None,
         assigned=by_topic(assignment.assigned_partitions) if assignment is not None else {},
         assignment_user_data=bool(assignment is not None and assignment.user_data),
+        assignment_malformed=embedded and assignment is None,
     )
