@@ -1,0 +1,220 @@
+"""One group as the board holds it: its state, its offsets, and what is figured out from both.
+
+Never changed once made: a batch that touches the group puts another one in its place, so a reader may keep what it
+got. What needs neither a clock nor a log end is worked out once.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from coordinator_model import lag, view
+from coordinator_model.group_state import CLASSIC, CONSUMER, SHARE, STREAMS, GroupState, ModernGroup
+from coordinator_model.lag import Lag, TotalLag
+from coordinator_model.offsets import CommittedOffset, OffsetBucket
+from coordinator_model.record_types import RecordType
+from streaming.log_ends import LogEnds, Topic
+
+BucketKey = tuple[str, int]
+TopicNames = Mapping[str, str]
+
+_T = RecordType
+_RECORD_TYPES: Final[Mapping[str, tuple[RecordType, ...]]] = {
+    # epoch, assignment epoch, partition metadata, member metadata, target, current assignment, last one: see _live
+    CONSUMER: (
+        _T.CONSUMER_GROUP_METADATA,
+        _T.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA,
+        _T.CONSUMER_GROUP_PARTITION_METADATA,
+        _T.CONSUMER_GROUP_MEMBER_METADATA,
+        _T.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER,
+        _T.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT,
+        _T.CONSUMER_GROUP_REGULAR_EXPRESSION,
+    ),
+    SHARE: (
+        _T.SHARE_GROUP_METADATA,
+        _T.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA,
+        _T.SHARE_GROUP_STATE_PARTITION_METADATA,
+        _T.SHARE_GROUP_MEMBER_METADATA,
+        _T.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER,
+        _T.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT,
+    ),
+    STREAMS: (
+        _T.STREAMS_GROUP_METADATA,
+        _T.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA,
+        _T.STREAMS_GROUP_TOPOLOGY,
+        _T.STREAMS_GROUP_MEMBER_METADATA,
+        _T.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER,
+        _T.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT,
+    ),
+}
+NEW_PROTOCOL_TYPES: Final = tuple(sorted(type_ for types in _RECORD_TYPES.values() for type_ in types))
+"""Record types that only brokers with the new group protocols write and read."""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetLag:
+    """One committed offset with its lag; `log_end` and `log_start` are None where they are not known."""
+
+    topic: str
+    partition: int
+    committed: CommittedOffset
+    lag: Lag
+    log_end: int | None
+    log_start: int | None
+
+
+class HeldGroup:
+    """A group's state and its offset buckets by (topic, bucket number)."""
+
+    def __init__(self, state: GroupState, buckets: Mapping[BucketKey, OffsetBucket]) -> None:
+        self.state = state
+        self.buckets = buckets
+        self._view: tuple[TopicNames, dict[str, Any]] | None = None
+
+    @cached_property
+    def offsets(self) -> tuple[tuple[str, int, CommittedOffset], ...]:
+        """(topic, partition, committed offset), by topic and partition."""
+        return tuple(
+            (topic, partition, committed)
+            for (topic, _), bucket in sorted(self.buckets.items())
+            for partition, committed in sorted(bucket.offsets.items())
+        )
+
+    @cached_property
+    def group_state(self) -> str:
+        """The state as Kafka's tools print it."""
+        return view.group_state(self.state)
+
+    @cached_property
+    def subscribed_topics(self) -> frozenset[str]:
+        """Names of the topics that members subscribe to, as far as the log tells."""
+        membership = self.state.membership
+        modern = membership.modern_group
+        if modern is None:
+            members = () if membership.classic is None else membership.classic.members.values()
+            return frozenset(topic for member in members if member.claim is not None for topic in member.claim.topics)
+        if modern.family == STREAMS:
+            return frozenset(topic for topics in modern.subtopologies.values() for topic in topics)
+        named = (topic for member in modern.members.values() for topic in member.subscribed_topics)
+        return frozenset([*named, *(topic for topics in modern.regexes.values() for topic in topics)])
+
+    @cached_property
+    def assigned(self) -> Mapping[str, frozenset[int]]:
+        """Topic (name in a classic group, id in any other) → partitions that some member holds; not of streams."""
+        membership = self.state.membership
+        modern = membership.modern_group
+        held: dict[str, set[int]] = {}
+        if modern is not None:
+            parts = [] if modern.family == STREAMS else _held_parts(modern)
+        else:
+            members = {} if membership.classic is None else membership.classic.members
+            parts = [member.assigned for member in members.values()]
+        for part in parts:
+            for topic, partitions in part.items():
+                held.setdefault(topic, set()).update(partitions)
+        return {topic: frozenset(partitions) for topic, partitions in held.items()}
+
+    @cached_property
+    def topic_names(self) -> frozenset[str]:
+        """Names of the topics the group has to do with: commits, subscriptions, classic assignments."""
+        names = {topic for topic, _, _ in self.offsets} | self.subscribed_topics
+        return frozenset(names if self.state.membership.modern_group is not None else names | self.assigned.keys())
+
+    @cached_property
+    def topic_ids(self) -> frozenset[str]:
+        """Ids of the topics that stand in assignments and targets."""
+        modern = self.state.membership.modern_group
+        if modern is None or modern.family == STREAMS:
+            return frozenset()
+        return frozenset([*self.assigned, *(topic for target in modern.targets.values() for topic in target)])
+
+    @cached_property
+    def commits(self) -> Mapping[str, tuple[int, int]]:
+        """Topic → (commits, rewinds), of topics the group still has to do with."""
+        totals: dict[str, tuple[int, int]] = {}
+        for (topic, _), bucket in sorted(self.buckets.items()):
+            if topic in self.topic_names:
+                commits, rewinds = totals.get(topic, (0, 0))
+                totals[topic] = (commits + bucket.commits, rewinds + bucket.rewinds)
+        return totals
+
+    @cached_property
+    def new_protocol_records(self) -> Mapping[RecordType, int]:
+        """Live records of the new protocols the group has, by type; types it has none of are absent."""
+        modern = self.state.membership.modern
+        return {} if modern is None else dict(_live(modern))
+
+    def group_view(self, topic_names: TopicNames) -> dict[str, Any]:
+        """The contract's GROUP, not to be changed; made once for a set of topic names."""
+        if self._view is None or self._view[0] is not topic_names:
+            self._view = (topic_names, view.group_view(self.state, self.offsets, topic_names))
+        return self._view[1]
+
+    def unassigned_partitions(self, topics: Mapping[str, Topic]) -> int | None:
+        """Partitions of subscribed topics that no member holds; None where that cannot be told.
+
+        It cannot for streams groups, whose tasks are not partitions, where a topic is not described, and where a
+        member's subscription does not decode.
+        """
+        modern = self.state.membership.modern_group
+        classic = self.state.membership.classic_group
+        if modern is not None and modern.family == STREAMS:
+            return None
+        if classic is not None and any(member.claim is None for member in classic.members.values()):
+            return None
+        unassigned = 0
+        for name in self.subscribed_topics:
+            topic = topics.get(name)
+            if topic is None:
+                return None
+            held = self.assigned.get(name if modern is None else topic.id, frozenset())
+            unassigned += sum(partition not in held for partition in range(topic.partitions))
+        return unassigned
+
+    def lags(self, ends: LogEnds, now_ms: int) -> list[OffsetLag]:
+        """Lag of every committed offset at this moment."""
+        with ends.lock:
+            return [self._lag(ends, topic, partition, held, now_ms) for topic, partition, held in self.offsets]
+
+    @staticmethod
+    def _lag(ends: LogEnds, topic: str, partition: int, committed: CommittedOffset, now_ms: int) -> OffsetLag:
+        known, described = ends.partition(topic, partition), ends.topic(topic)
+        same = committed.topic_id is None or described is None or committed.topic_id == described.id
+        if known is None:
+            figure = lag.measure(committed.offset, None, None, now_ms, same_topic=same)
+            return OffsetLag(topic, partition, committed, figure, None, None)
+        figure = lag.measure(committed.offset, known.last_stable, known.history, now_ms, same_topic=same)
+        return OffsetLag(topic, partition, committed, figure, known.last_stable, known.earliest)
+
+
+def total(lags: list[OffsetLag]) -> TotalLag:
+    """Sum and maxima of a group's or a topic's lag."""
+    return lag.total(each.lag for each in lags)
+
+
+def is_migrating_kind(state: GroupState) -> bool:
+    """Whether the way from the classic to the consumer protocol concerns the group at all."""
+    return state.type in (CLASSIC, CONSUMER)
+
+
+def _held_parts(modern: ModernGroup) -> Iterator[Mapping[str, tuple[int, ...]]]:
+    for member in modern.members.values():
+        yield member.assigned
+        yield member.pending_revocation
+
+
+def _live(modern: ModernGroup) -> Iterator[tuple[RecordType, int]]:
+    members = modern.members.values()
+    counts = [
+        int(modern.epoch_live),
+        int(modern.assignment_epoch_live),
+        int(modern.topology_epoch is not None if modern.family == STREAMS else modern.partition_metadata_live),
+        sum(member.metadata_live for member in members),
+        len(modern.targets) + len(modern.task_targets),
+        sum(member.current_live for member in members),
+        len(modern.regexes),
+    ]
+    found = Counter(dict(zip(_RECORD_TYPES[modern.family], counts, strict=False)))
+    return ((type_, count) for type_, count in found.items() if count)

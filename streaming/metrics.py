@@ -1,0 +1,170 @@
+"""The catalogue of metrics as data: what the exporter feeds and the dashboards read.
+
+A metric stands here with what feeds it, or it does not stand here. Names are the contract; all metrics carry the label
+`cluster`, which is not repeated in the rows. Those of kafka-lag-exporter carry `cluster_name` as well, so that
+dashboards made for it keep working.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Kind = Literal["gauge", "counter", "histogram"]
+
+CLUSTER: Final = "cluster"
+CLUSTER_NAME: Final = "cluster_name"
+
+BATCH_SECONDS_BUCKETS: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+RECORD_TO_METRIC_SECONDS_BUCKETS: Final = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 5.0, 10.0, 30.0, 60.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One metric.
+
+    Attributes:
+        name: as it is exposed; a counter's ends with `_total`.
+        kind: its Prometheus type.
+        help: one sentence without a full stop.
+        labels: label names besides `cluster`, in the order values are given.
+        unit: Grafana's word for what the value is.
+        per_partition: part of what `metrics.partition_series` switches off.
+    """
+
+    name: str
+    kind: Kind
+    help: str
+    labels: tuple[str, ...] = ()
+    unit: str = "short"
+    per_partition: bool = False
+
+
+def _gauge(name: str, text: str, *labels: str, unit: str = "short", per_partition: bool = False) -> Metric:
+    return Metric(name=name, kind="gauge", help=text, labels=labels, unit=unit, per_partition=per_partition)
+
+
+def _counter(name: str, text: str, *labels: str) -> Metric:
+    return Metric(name=name, kind="counter", help=text, labels=labels)
+
+
+def _histogram(name: str, text: str, *labels: str) -> Metric:
+    return Metric(name=name, kind="histogram", help=text, labels=labels, unit="s")
+
+
+_GROUPS: Final = (
+    _gauge("kafka_group_info", "Always 1; protocol is the assignor chosen or preferred", "group", "type", "protocol"),
+    _gauge("kafka_group_state", "1 for the state the group is in", "group", "state"),
+    _gauge("kafka_group_epoch", "Group epoch, or generation of a classic group", "group"),
+    _gauge("kafka_group_assignment_epoch", "Epoch of the target assignment; not of classic groups", "group"),
+    _gauge("kafka_group_members", "Members, by the protocol they use", "group", "protocol"),
+)
+
+_REBALANCES: Final = (
+    _counter("kafka_group_rebalances_total", "Rebalances completed", "group"),
+    _counter("kafka_group_rebalance_rounds_lost_total", "Generations begun and never completed", "group"),
+    _counter("kafka_group_partitions_moved_total", "Partitions that changed owner in rebalances", "group"),
+    _histogram(
+        "kafka_group_rebalance_duration_seconds",
+        "Duration of rebalances; of classic groups from the end of the join phase",
+        "group",
+    ),
+    _gauge(
+        "kafka_group_rebalancing_seconds",
+        "Age of the rebalance under way, 0 for none; not of classic groups, whose log does not tell",
+        "group",
+        unit="s",
+    ),
+)
+
+_OWNERSHIP: Final = (
+    _gauge("kafka_group_duplicate_partitions", "Partitions held by more than one member", "group"),
+    _gauge("kafka_group_unassigned_partitions", "Partitions of subscribed topics that no member holds", "group"),
+    _counter("kafka_group_stale_claims_total", "Claims of ownership from a former generation", "group"),
+    _gauge("kafka_group_static_members", "Members with a group instance id", "group"),
+    _gauge("kafka_group_static_members_absent", "Static members that are away and keep their partitions", "group"),
+    _counter("kafka_group_static_member_replacements_total", "Static members that came back under another id", "group"),
+)
+
+_MIGRATION: Final = (
+    _gauge("kafka_group_migration_phase", "1 for the phase between the protocols the group is in", "group", "phase"),
+    _gauge("kafka_group_migration_upgraded_members", "Members that use the consumer protocol", "group"),
+    _gauge("kafka_group_migration_mixed_seconds", "How long both protocols are in use, 0 if not", "group", unit="s"),
+    _counter("kafka_group_conversions_total", "Conversions between the protocols", "group", "direction"),
+    _gauge("kafka_group_upgrade_blockers", "1 for each reason a broker would refuse an upgrade for", "group", "reason"),
+)
+
+_CLUSTER: Final = (
+    _gauge("kafka_cluster_groups", "Groups, by type and state", "type", "state"),
+    _gauge(
+        "kafka_cluster_leftover_records",
+        "Live records of the new protocols that a broker downgrade would meet, by record type",
+        "record_type",
+    ),
+)
+
+_OFFSETS: Final = (
+    _counter("kafka_group_commits_total", "Offsets committed", "group", "topic"),
+    _counter("kafka_group_offset_rewinds_total", "Commits of a smaller offset than the one before", "group", "topic"),
+    _gauge(
+        "kafka_group_commit_age_seconds",
+        "Time since the last commit",
+        *("group", "topic", "partition"),
+        unit="s",
+        per_partition=True,
+    ),
+)
+
+_PARTITION: Final = (CLUSTER_NAME, "group", "topic", "partition")
+
+_LAG: Final = (
+    _gauge("kafka_consumergroup_group_offset", "Committed offset", *_PARTITION, per_partition=True),
+    _gauge("kafka_consumergroup_group_lag", "Log end offset minus committed offset", *_PARTITION, per_partition=True),
+    _gauge(
+        "kafka_consumergroup_group_lag_seconds",
+        "Age of the record at the committed offset; absent where no two samples bracket it",
+        *_PARTITION,
+        unit="s",
+        per_partition=True,
+    ),
+    _gauge("kafka_consumergroup_group_max_lag", "Largest lag of a partition", CLUSTER_NAME, "group"),
+    _gauge(
+        "kafka_consumergroup_group_max_lag_seconds",
+        "Largest lag in seconds; absent while a lagging partition has no figure",
+        *(CLUSTER_NAME, "group"),
+        unit="s",
+    ),
+    _gauge("kafka_consumergroup_group_sum_lag", "Lag of all partitions", CLUSTER_NAME, "group"),
+    _gauge("kafka_consumergroup_group_topic_sum_lag", "Lag of a topic's partitions", CLUSTER_NAME, "group", "topic"),
+    _gauge(
+        "kafka_partition_latest_offset", "High watermark", CLUSTER_NAME, "topic", "partition", per_partition=True
+    ),
+    _gauge(
+        "kafka_partition_earliest_offset",
+        "First offset that can be read",
+        *(CLUSTER_NAME, "topic", "partition"),
+        per_partition=True,
+    ),
+)
+
+_MONITOR: Final = (
+    _gauge("group_monitor_replica_lag_records", "Own distance to the end of an offsets partition", "partition"),
+    _gauge(
+        "group_monitor_open_transaction_records",
+        "High watermark minus last stable offset of an offsets partition",
+        "partition",
+    ),
+    _histogram(
+        "group_monitor_record_to_metric_seconds", "From a record's timestamp to its being visible here, once caught up"
+    ),
+    _counter("group_monitor_unknown_records_total", "Records of types this release does not know", "record_type"),
+    _counter("group_monitor_undecodable_records_total", "Records passed over as damaged", "record_type"),
+    _histogram("group_monitor_batch_seconds", "Duration of micro-batches"),
+    _gauge("group_monitor_ready", "1 when caught up with the log's end as it was at start"),
+    _gauge("group_monitor_end_offset_age_seconds", "Age of the last sample of log end offsets", unit="s"),
+)
+
+CATALOGUE: Final[Mapping[str, Metric]] = {
+    metric.name: metric
+    for metric in (*_GROUPS, *_REBALANCES, *_OWNERSHIP, *_MIGRATION, *_CLUSTER, *_OFFSETS, *_LAG, *_MONITOR)
+}
+"""Name → metric, in the order of the page."""
