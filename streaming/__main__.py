@@ -5,6 +5,7 @@ Whatever goes wrong is one line on standard error; `--debug` adds the traceback.
 `streaming/cli/`, and imports what is heavy only when it runs.
 """
 
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -69,6 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = common_options_first(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
     try:
+        signal.signal(signal.SIGTERM, _interrupt)
         # Without standalone mode, an exit is returned and an error raised, both for us to handle.
         status = app(args=given or ["--help"], prog_name="group-monitor", standalone_mode=False)
         return (status if isinstance(status, int) else 0) if given else UsageError.exit_status
@@ -101,6 +103,11 @@ def common_options_first(arguments: Sequence[str]) -> list[str]:
         else:
             rest.append(argument)
     return [*first, *rest]
+
+
+def _interrupt(_signal: int, _frame: object) -> None:
+    """Let the end a service manager sends be the same as Ctrl-C: what is open is closed."""
+    raise KeyboardInterrupt
 
 
 def _failed(message: str, status: int, *, debug: bool) -> int:

@@ -244,12 +244,15 @@ def describe_topics(admin: Any, names: list[str] | None = None) -> list[TopicDes
 
 
 def broker_release(admin: Any) -> str | None:  # noqa: ANN401 - kafka-python has no types
-    """Release of the brokers as far as the protocol tells it ("4.3"); None if it does not."""
+    """Release of a broker as far as the protocol tells it ("4.3"); None if it does not."""
+    from kafka.errors import KafkaError  # see admin_client
+
     try:
-        version = admin._manager.broker_version  # noqa: SLF001 - kafka-python infers it and shows it nowhere else
-    except (AttributeError, RuntimeError):
+        broker = admin.describe_cluster()["brokers"][0]
+        version = admin.get_broker_version_data(broker["broker_id"]).broker_version
+    except (KafkaError, LookupError, AttributeError):
         return None
-    return ".".join(str(part) for part in version) if isinstance(version, tuple) else None
+    return ".".join(str(part) for part in version) if version else None
 
 
 def broker_findings(kafka: KafkaSection) -> list[Finding]:
@@ -332,7 +335,8 @@ def _operations(described: object) -> tuple[str, ...] | None:
 
 
 def _uuid_bytes(value: object) -> bytes:
-    return value.bytes if isinstance(value, uuid.UUID) else bytes(16)
+    """A topic id as kafka-python gives it, a UUID as object or text; zeros from brokers before 2.8, which have none."""
+    return uuid.UUID(str(value)).bytes if value else bytes(16)
 
 
 def _reason(error: BaseException) -> str:
