@@ -1,7 +1,7 @@
 """A real Kafka of one node, broker and controller in one JVM, for the demo and for tests.
 
-`kafka.tools.StorageTool` formats the data directory, `kafka.Kafka` runs; no ZooKeeper, no container. The node listens on
-loopback only, knows all four group protocols, and keeps everything it writes in the directory it is given.
+`kafka.tools.StorageTool` formats the data directory, `kafka.Kafka` runs; no ZooKeeper, no container. The node listens
+on loopback only, knows all four group protocols, and keeps everything it writes in the directory it is given.
 """
 
 import socket
@@ -36,6 +36,9 @@ PROPERTIES: Final[Mapping[str, str]] = {
     "group.coordinator.rebalance.protocols": "classic,consumer,share,streams",
     "group.consumer.migration.policy": "bidirectional",
     "group.min.session.timeout.ms": "1000",
+    # A member of the new protocol learns of a change with its next heartbeat, by default every 5 s.
+    "group.consumer.min.heartbeat.interval.ms": "500",
+    "group.consumer.heartbeat.interval.ms": "1000",
     "auto.create.topics.enable": "false",
     "num.network.threads": "2",
     "num.io.threads": "4",
@@ -64,7 +67,7 @@ class EmbeddedBroker:
         log_file: what it said.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what tests and the demo set, each with its default
         self,
         data_dir: Path,
         *,

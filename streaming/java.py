@@ -52,7 +52,9 @@ def feature_version(text: str) -> int | None:
     return int(second) if first == 1 and second else first
 
 
-def command(jars_dir: Path, main_class: str, arguments: Sequence[str] = (), *, heap: str = "128m") -> list[str]:
+def command(
+    jars_dir: Path, main_class: str, arguments: Sequence[str] = (), *, heap: str = "128m", also: Sequence[Path] = ()
+) -> list[str]:
     """The command line of a small JVM that is up quickly: one compiler, one collector thread.
 
     Args:
@@ -60,6 +62,7 @@ def command(jars_dir: Path, main_class: str, arguments: Sequence[str] = (), *, h
         main_class: the class to run.
         arguments: what it is given.
         heap: the largest heap, in Java's form.
+        also: further jars.
 
     Raises:
         UsageError: no usable Java, or no jars.
@@ -67,7 +70,8 @@ def command(jars_dir: Path, main_class: str, arguments: Sequence[str] = (), *, h
     if not any(jars_dir.glob("*.jar")):
         raise UsageError(f"jars: found none in {str(jars_dir)!r}, accepted: the folder that `make setup` fills")
     options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", f"-Xmx{heap}", "-Djava.net.preferIPv4Stack=true"]
-    return [str(find_java()), *options, "-cp", str(jars_dir.resolve() / "*"), main_class, *arguments]
+    class_path = os.pathsep.join([str(jars_dir.resolve() / "*"), *map(str, also)])
+    return [str(find_java()), *options, "-cp", class_path, main_class, *arguments]
 
 
 @cache
