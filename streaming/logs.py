@@ -57,6 +57,12 @@ def configure(level: str = "info", log_format: LogFormat = "text") -> None:
         logging.getLogger(name).setLevel(quieter)
 
 
+def get_logger(name: str) -> structlog.stdlib.BoundLogger:
+    """A logger of our own, called `streaming.NAME` in the lines it writes; what is given as keywords becomes fields."""
+    logger: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(f"streaming.{name}")
+    return logger
+
+
 def silence_clients() -> None:
     """Keep Kafka's client quiet where a command reports its failures itself, in one line."""
     logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
