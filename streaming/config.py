@@ -34,6 +34,7 @@ ENVIRONMENT_PREFIX: Final = "GROUP_MONITOR__"
 _REFERENCE: Final = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
 _SECRET_NAME: Final = re.compile(r"secret|password|token|credential|access.?key", re.IGNORECASE)
 _MASK: Final = "**********"
+_SHOWN_CHARACTERS: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,7 +359,7 @@ def _shown(field: FieldInfo, value: object) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}…"
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[: _SHOWN_CHARACTERS - 1]}…"
 
 
 def _yaml_error(path: Path, error: yaml.YAMLError) -> str:

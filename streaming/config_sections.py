@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from streaming.errors import UsageError
 
 MIB: Final = 1024 * 1024
+MAX_PORT: Final = 65535
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,7 @@ def _bootstrap_servers(value: object) -> object:
 def _host_port_list(value: str) -> str:
     for entry in value.split(","):
         host, _, port = entry.strip().rpartition(":")
-        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        if not host or not port.isdecimal() or not 0 < int(port) <= MAX_PORT:
             raise ValueError(entry)
     return ",".join(entry.strip() for entry in value.split(","))
 
@@ -63,7 +64,7 @@ def _host_port_list(value: str) -> str:
 Whole = Annotated[int, BeforeValidator(_not_bool)]
 Positive = Annotated[Whole, Field(ge=1)]
 NotNegative = Annotated[Whole, Field(ge=0)]
-Port = Annotated[Whole, Field(ge=0, le=65535)]
+Port = Annotated[Whole, Field(ge=0, le=MAX_PORT)]
 Text = Annotated[str, Field(min_length=1)]
 
 

@@ -157,12 +157,11 @@ class RecordingReader:
 
     def _bytes(self, name: str, text: object) -> bytes:
         try:
-            if isinstance(text, str):
-                return a2b_base64(text.encode("ascii"), strict_mode=True)
-        except (Base64Error, UnicodeEncodeError):
-            pass
-        accepted = "base64 text" + (" or null" if name == "value" else "")
-        self._refuse(_quoted({name: text}, name), f'"{name}" as {accepted}')
+            # Anything but text fails here too, as would text beyond ASCII: base64 has neither.
+            return a2b_base64(str.encode(text, "ascii"), strict_mode=True)  # type: ignore[arg-type]  # see above
+        except (TypeError, Base64Error, UnicodeEncodeError):
+            accepted = "base64 text" + (" or null" if name == "value" else "")
+            self._refuse(_quoted({name: text}, name), f'"{name}" as {accepted}')
 
     def _object(self, line: bytes, expected: str) -> dict[str, Any]:
         try:

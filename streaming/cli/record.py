@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from streaming.config import Config
 
 
-def record(
+def record(  # noqa: PLR0913 - a command's options are its arguments
     context: typer.Context,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="File to write, .ndjson or .ndjson.gz.")],
     bootstrap_server: Annotated[

@@ -306,7 +306,7 @@ class TestReplay:
 
     def test_time_that_is_none(self) -> None:
         """What is neither is refused with both forms."""
-        with pytest.raises(UsageError, match="ISO-8601 .* or milliseconds since the epoch"):
+        with pytest.raises(UsageError, match=r"ISO-8601 .* or milliseconds since the epoch"):
             time_ms("1.5")
 
 
@@ -418,15 +418,18 @@ class TestProcess:
             assert b"" == running.stderr.read()
             assert 0 == running.wait(timeout=60)
 
-    def test_interrupt_ends_it_quietly(self, tmp_path: Path) -> None:
-        """Ctrl-C ends a command with 130 and without a traceback."""
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_interrupt_ends_it_quietly(self, tmp_path: Path, number: signal.Signals) -> None:
+        """Ctrl-C, and the end a service manager sends, end a command with 130 and without a traceback."""
         pipe = tmp_path / "endless.ndjson"
         os.mkfifo(pipe)
         command = [sys.executable, "-m", "streaming", "replay", str(pipe)]
-        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:  # noqa: S603 - as above
-            with pipe.open("w"):  # waits until the command has opened its end
-                running.send_signal(signal.SIGINT)
-                _, errors = running.communicate(timeout=60)
+        with (
+            subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running,  # noqa: S603 - as above
+            pipe.open("w"),  # waits until the command has opened its end
+        ):
+            running.send_signal(number)
+            _, errors = running.communicate(timeout=60)
 
         assert (130, b"") == (running.returncode, errors)
 
