@@ -1,0 +1,64 @@
+"""Rows for a board under test, made as the shards make them: records through a replica, changes as snapshots."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+
+from coordinator_model import snapshot
+from coordinator_model.events import Event, event_view
+from coordinator_model.replica import Position, Replica
+from streaming.board import Row
+
+KeyValue = tuple[bytes | None, bytes | None]
+
+
+class Shard:
+    """One offsets partition that is written to in the coordinator's words."""
+
+    def __init__(self, partition: int = 0) -> None:
+        self.partition = partition
+        self.replica = Replica()
+        self.next_offset = 0
+
+    def write(self, *records: KeyValue, timestamp_ms: int) -> list[Row]:
+        """Rows of a micro-batch that holds these records, written at once."""
+        return self.batch((timestamp_ms, key, value) for key, value in records)
+
+    def batch(self, records: Iterable[tuple[int, bytes | None, bytes | None]]) -> list[Row]:
+        """Rows of a micro-batch of (timestamp, key, value) at consecutive offsets."""
+        events: list[Event] = []
+        for timestamp_ms, key, value in records:
+            events += self.replica.replay(Position(self.partition, self.next_offset, timestamp_ms), key, value)
+            self.next_offset += 1
+        events += self.replica.settle()
+        return [*self._changes(), *self._told(events)]
+
+    def rows(self) -> list[Row]:
+        """Everything, as a state store holds it."""
+        groups = [self._row("group", name, snapshot.dump_group(state)) for name, state in self.replica.groups.items()]
+        buckets = [
+            self._row("offsets", name, snapshot.dump_offsets(bucket))
+            for (name, _, _), bucket in self.replica.buckets.items()
+        ]
+        return [*groups, *buckets, self._totals()]
+
+    def _changes(self) -> list[Row]:
+        changes = self.replica.take_changes()
+        rows = [self._row("group_deleted", name, "") for name in changes.deleted]
+        for name in sorted(changes.groups):
+            state = self.replica.groups.get(name)
+            if state is not None and state.exists:
+                rows.append(self._row("group", name, snapshot.dump_group(state)))
+        for place in sorted(changes.buckets):
+            rows.append(self._row("offsets", place[0], snapshot.dump_offsets(self.replica.buckets[place])))
+        return rows
+
+    def _told(self, events: list[Event]) -> list[Row]:
+        return [*(self._row("event", event.group, json.dumps(event_view(event))) for event in events), self._totals()]
+
+    def _totals(self) -> Row:
+        totals = {**asdict(self.replica.counters), "last_offset": self.next_offset - 1}
+        return self._row("shard", "", json.dumps(totals))
+
+    def _row(self, kind: str, group: str, payload: str) -> Row:
+        return (self.partition, kind, group, payload)
