@@ -255,6 +255,11 @@ def broker_release(admin: Any) -> str | None:  # noqa: ANN401 - kafka-python has
     return ".".join(str(part) for part in version) if version else None
 
 
+def cluster_id(admin: Any) -> str:  # noqa: ANN401 - kafka-python has no types
+    """The id that the cluster gave itself when it was made."""
+    return str(admin.describe_cluster()["cluster_id"])
+
+
 def broker_findings(kafka: KafkaSection) -> list[Finding]:
     """Look at everything the monitor needs of the brokers; what cannot be looked at is said to be so."""
     from kafka.errors import KafkaError  # see admin_client

@@ -26,6 +26,7 @@ class Identity:
 
     cluster_id: str
     offsets_topic: str
+    topic_id: str
     partitions: int
     shuffle_partitions: int
     isolation: str
@@ -35,6 +36,7 @@ class Identity:
 REMEDY: Final = {
     "cluster_id": "kafka.bootstrap_servers of the same cluster, or another state.dir",
     "offsets_topic": "the same kafka.offsets_topic, or another state.dir",
+    "topic_id": "the same offsets topic; made anew, it needs another state.dir",
     "partitions": "the offsets topic as it was, or another state.dir",
     "shuffle_partitions": "the same spark.shuffle_partitions, or another state.dir",
     "isolation": "the same source.isolation, or another state.dir",

@@ -1,0 +1,282 @@
+"""The whole, wired: source → shards → board, and what serves and feeds the board.
+
+A monitor owns everything it starts and ends it in the opposite order. Of what it starts only the query is ever
+started again: it fails when brokers are away, its checkpoint says where to go on, and the board keeps showing what
+was.
+"""
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Final, Self
+
+from kafka.errors import KafkaError
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from streaming import kafka_client, restart, session
+from streaming.board import Board
+from streaming.config import Config
+from streaming.end_offsets import EndOffsetSampler, KafkaOffsetsClient
+from streaming.errors import CannotTellError, MonitorError
+from streaming.exporter import Exporter
+from streaming.log_ends import LogEnds
+from streaming.logs import get_logger
+from streaming.processor import CoordinatorShard
+from streaming.progress import PartitionOffsets, Progress, ProgressListener
+from streaming.readiness import Offsets
+from streaming.restart import Identity
+from streaming.schemas import OUTPUT, SHARD
+from streaming.server import Server
+from streaming.sink import BatchWriter
+from streaming.source import coordinator_log
+
+CHECKPOINT: Final = "checkpoint"
+END_OFFSETS_FILE: Final = "end-offsets.json"
+SPARK_LOG: Final = "spark.log"
+
+RETRY_DELAYS_SECONDS: Final = (1, 2, 5, 10, 30)
+"""Waits before the query is started again; the last one repeats. A finished micro-batch starts over with the first."""
+
+FRUITLESS_STARTS: Final = 5
+"""So many starts in a row without a finished micro-batch, brokers being reachable, are no passing trouble."""
+
+LOG_LOST: Final = (
+    "may have been aged out",
+    "offset was changed from",
+    "KAFKA_DATA_LOSS",
+    "Some data may have been lost",
+)
+"""What the connector says when the log is not the one the checkpoint knows."""
+
+_log = get_logger("job")
+
+
+def now_ms() -> int:
+    """The wall clock, as Kafka writes it."""
+    return time.time_ns() // 1_000_000
+
+
+class Monitor:
+    """A running monitor of one cluster; a context manager.
+
+    Raises on entry, with everything ended again:
+        UsageError: the address is taken, the state directory is another monitor's, the jars are missing.
+        CannotTellError: the brokers do not answer, or not about the offsets topic.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._directory = Path(config.state.dir)
+        # Spark reads a bare path as the file system's it is configured for, which is not always this machine's.
+        self._checkpoint = config.state.checkpoint_location or (self._directory / CHECKPOINT).resolve().as_uri()
+        self._ends = LogEnds(config.end_offsets.history_points, config.end_offsets.history_seconds * 1_000)
+        self.board = Board(self._ends, offsets_topic=config.kafka.offsets_topic, event_window=config.events.window)
+        exporter = Exporter(
+            self.board,
+            config.cluster.name,
+            partition_series=config.metrics.partition_series,
+            rebalance_histogram=config.metrics.rebalance_histogram,
+        )
+        self.server = Server.of(config.http, self.board, exporter)
+        self._stack = ExitStack()
+        self._spark: SparkSession | None = None
+        self._partitions = 0
+        self._finished_batches = 0
+        self._listener: ProgressListener | None = None
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self._identify()
+            stack.callback(self.server.stop)
+            self.server.start()
+            self._spark = session.start(self._config, self._directory / SPARK_LOG)
+            stack.callback(self._spark.stop)
+            self._fill_board(self._spark)
+            sampler = self._sampler()
+            stack.callback(sampler.stop)
+            sampler.start()
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def run_until(self, stopped: threading.Event) -> None:
+        """Keep the query running until told to stop.
+
+        Raises:
+            MonitorError: the query cannot go on.
+        """
+        failures = fruitless = 0
+        while not stopped.is_set():
+            before = self._finished_batches
+            error = self._run_query(stopped)
+            if error is None:
+                return
+            failures = 0 if self._finished_batches > before else failures + 1
+            reachable = self._tell(error, failures)
+            fruitless = fruitless + 1 if reachable and failures else 0
+            if fruitless >= FRUITLESS_STARTS:
+                raise MonitorError(f"the query fails again and again: {_first_line(error)}")
+            stopped.wait(RETRY_DELAYS_SECONDS[min(failures, len(RETRY_DELAYS_SECONDS) - 1)])
+
+    def _identify(self) -> None:
+        """Learn what is to be read, and see that the state directory is of it."""
+        kafka = self._config.kafka
+        with kafka_client.admin_client(kafka, "start") as admin:
+            described = kafka_client.describe_topics(admin, [kafka.offsets_topic])
+            if not described:
+                raise CannotTellError(
+                    f"kafka.offsets_topic: found no {kafka.offsets_topic!r}, accepted: an existing topic"
+                )
+            cluster_id = kafka_client.cluster_id(admin)
+        self._partitions = described[0].partitions
+        restart.claim(
+            self._directory,
+            Identity(
+                cluster_id=cluster_id,
+                offsets_topic=kafka.offsets_topic,
+                topic_id=described[0].id,
+                partitions=self._partitions,
+                shuffle_partitions=self._config.spark.shuffle_partitions,
+                isolation=self._config.source.isolation,
+            ),
+        )
+
+    def _fill_board(self, spark: SparkSession) -> None:
+        if not restart.has_committed_batch(self._checkpoint):
+            self.board.load([])
+            return
+        topic = self._config.kafka.offsets_topic
+        self.board.load(restart.stored_rows(spark, self._checkpoint))
+        self._set_positions(restart.committed_positions(self._checkpoint, topic))
+
+    def _sampler(self) -> EndOffsetSampler:
+        kafka = self._config.kafka
+        return EndOffsetSampler(
+            self._ends,
+            lambda: KafkaOffsetsClient(kafka_client.python_settings(kafka, "end-offsets")),
+            self.board.wanted,
+            offsets_topic=kafka.offsets_topic,
+            interval_ms=self._config.end_offsets.interval_ms,
+            file=self._directory / END_OFFSETS_FILE,
+        )
+
+    def _run_query(self, stopped: threading.Event) -> Exception | None:
+        """Start the query and wait for its end; the reason if it failed."""
+        query = None
+        try:
+            query = self._start_query()
+            while query.isActive and not stopped.wait(0.2):
+                pass
+            return query.exception() if not stopped.is_set() else None
+        except (StreamingQueryException, MonitorError) as error:
+            return error
+        finally:
+            if query is not None:
+                query.stop()
+
+    def _start_query(self) -> StreamingQuery:
+        assert self._spark is not None  # noqa: S101 - set on entry
+        config = self._config
+        high_watermarks, last_stable = self._log_end()
+        if self._listener is None:
+            self.board.set_log_end_at_start(high_watermarks, last_stable)
+            self._set_positions(())
+            self._listener = ProgressListener(config.kafka.offsets_topic, self._on_progress)
+            self._spark.streams.addListener(self._listener)
+        shards = coordinator_log(self._spark, config, self._partitions).groupBy(SHARD)
+        processor = CoordinatorShard(dict(high_watermarks))
+        replayed = shards.transformWithStateInPandas(
+            processor, outputStructType=OUTPUT, outputMode="Update", timeMode="ProcessingTime"
+        )
+        return (
+            replayed.writeStream.queryName(f"group-monitor {config.cluster.name}")
+            .foreachBatch(BatchWriter([self.board], now_ms))
+            .outputMode("update")
+            .option("checkpointLocation", self._checkpoint)
+            .trigger(processingTime=f"{config.spark.trigger_interval_ms} milliseconds")
+            .start()
+        )
+
+    def _log_end(self) -> tuple[Offsets, Offsets]:
+        """High watermark and last stable offset of every partition of the offsets topic."""
+        kafka = self._config.kafka
+        try:
+            client = KafkaOffsetsClient(kafka_client.python_settings(kafka, "start"))
+        except (KafkaError, OSError) as error:
+            raise CannotTellError(f"kafka.bootstrap_servers: {_first_line(error)}") from error
+        with closing(client):
+            try:
+                (topic,) = client.describe([kafka.offsets_topic], ())
+                leaders = {(topic.name, partition): broker for partition, broker in topic.leaders.items()}
+                ends = [client.ends(leaders, committed=committed) for committed in (False, True)]
+            except (KafkaError, OSError, RuntimeError, ValueError) as error:
+                raise CannotTellError(f"kafka.offsets_topic: its end is not to be had: {_first_line(error)}") from error
+        high_watermarks, last_stable = ({partition: end for (_, partition), end in each.items()} for each in ends)
+        return high_watermarks, last_stable
+
+    def _on_progress(self, progress: Progress) -> None:
+        self._finished_batches += 1
+        self.board.observe_batch(progress.duration_ms / 1_000)
+        self._set_positions(progress.positions)
+
+    def _set_positions(self, by_reader: tuple[PartitionOffsets, ...]) -> None:
+        """The readers stand in the order of `source.isolation_levels`: commits first, membership last."""
+        commits, membership = (by_reader[0], by_reader[-1]) if by_reader else ({}, {})
+        self.board.set_positions(membership, commits, now_ms())
+
+    def _tell(self, error: Exception, failures: int) -> bool:
+        """Log a failed query; returns whether the brokers can be reached.
+
+        Raises:
+            MonitorError: the log is not the one the checkpoint knows.
+        """
+        if any(sign in str(error) for sign in LOG_LOST):
+            raise MonitorError(
+                f"state.dir: found {str(self._directory)!r} of a log that was cut off or made anew "
+                f"({_first_line(error)}), accepted: another state.dir, or this one emptied, to read from the beginning"
+            ) from error
+        try:
+            kafka_client.preflight(self._config)
+        except MonitorError as unreachable:
+            _log.warning("brokers_unreachable", reason=str(unreachable), failures=failures)
+            return False
+        _log.warning("query_failed", reason=_first_line(error), failures=failures)
+        return True
+
+
+def run(config: Config) -> None:
+    """Run the monitor until SIGINT or SIGTERM. Raises MonitorError."""
+    with Monitor(config) as monitor, stop_signals() as stopped:
+        print(f"page {monitor.server.url}/  metrics {monitor.server.url}/metrics", flush=True)  # noqa: T201 - the answer
+        monitor.run_until(stopped)
+
+
+@contextmanager
+def stop_signals() -> Iterator[threading.Event]:
+    """An event that SIGINT and SIGTERM set. To be entered after Spark has put in its own handler."""
+    stopped = threading.Event()
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        stopped.set()
+
+    former = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stopped
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+def _first_line(error: BaseException) -> str:
+    """What is worth telling of an error that brings a Java stack along."""
+    text = str(error) or type(error).__name__
+    causes = [line for line in text.splitlines() if line.startswith("Caused by:")]
+    return (causes[-1].removeprefix("Caused by: ") if causes else text.splitlines()[0])[:500]
