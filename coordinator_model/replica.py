@@ -123,12 +123,15 @@ class Replica:
         self._begun_anew: set[str] = set()
         """Groups that ended while this replica watched: what the store has of them is of a former incarnation."""
 
-    def replay(self, position: Position, key: bytes | None, value: bytes | None) -> list[Event]:
-        """Apply one record; returns what it, and the step it ended, showed."""
-        self.counters.records += 1
+    def replay(self, position: Position, key: bytes | None, value: bytes | None, *, commits: int = 1) -> list[Event]:
+        """Apply one record; returns what it, and the step it ended, showed.
+
+        An offset commit may stand for several of its key that went forward before it: `commits` says how many.
+        """
+        self.counters.records += commits
         match decode_record(key, value):
             case Record(type=type_) as record if type_ in OFFSET_TYPES:
-                return self._replay_offset(position, record)
+                return self._replay_offset(position, record, commits)
             case Record() as record:
                 return self._replay_membership(position, record)
             case UnknownRecord() as unknown:
@@ -213,7 +216,7 @@ class Replica:
         del self.groups[name]
         self._begun_anew.add(name)
 
-    def _replay_offset(self, position: Position, record: Record) -> list[Event]:
+    def _replay_offset(self, position: Position, record: Record, commits: int) -> list[Event]:
         name, topic, partition = record.group_name, record.key.topic, record.key.partition
         state = self.group(name, position.partition)
         bucket = self._bucket(name, topic, bucket_number(partition))
@@ -224,6 +227,7 @@ class Replica:
         if record.value is None:
             findings = self._delete_offset(state, bucket, partition)
         else:
+            bucket.commits += commits
             findings = self._commit_offset(state, bucket, partition, record.value, former)
         return list(events_of(name, position, findings)) if findings else []
 
@@ -235,7 +239,6 @@ class Replica:
         value: OffsetCommitValue,
         former: CommittedOffset | None,
     ) -> list[Finding]:
-        bucket.commits += 1
         topic_id = getattr(value, "topic_id", ZERO_TOPIC_ID)
         bucket.offsets[partition] = CommittedOffset(
             value.offset,

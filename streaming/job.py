@@ -17,7 +17,7 @@ from typing import Final, Self
 from kafka.errors import KafkaError
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from streaming import kafka_client, restart, session
 from streaming.board import Board

@@ -13,11 +13,10 @@ Nothing here is a rule about groups: those are the model's.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-import numpy as np
 import pandas as pd
 from pyspark.sql.streaming.stateful_processor import (
     ExpiredTimerInfo,
@@ -33,6 +32,7 @@ from coordinator_model.events import Event, event_view
 from coordinator_model.group_state import GroupState
 from coordinator_model.offsets import OffsetBucket
 from coordinator_model.replica import Changes, Counters, Position, Replica
+from streaming.reduction import in_log_order
 from streaming.schemas import BUCKET_KEY, GROUP_KEY, GROUPS_STATE, OFFSETS_STATE, SHARD_STATE, SNAPSHOT, OutputRow
 
 SETTLE_AFTER_MS: Final = 2_000
@@ -105,7 +105,7 @@ class CoordinatorShard(StatefulProcessor):
         self._offsets = handle.getMapState(OFFSETS_STATE, BUCKET_KEY, SNAPSHOT)
         self._shard = handle.getValueState(SHARD_STATE, SNAPSHOT)
 
-    def handleInputRows(  # noqa: N802 - Spark's name
+    def handleInputRows(  # type: ignore[override]  # noqa: N802 - Spark's name, and one signature for its two forms
         self,
         key: Any,  # noqa: ANN401 - Spark's
         rows: Iterator[pd.DataFrame],
@@ -114,10 +114,10 @@ class CoordinatorShard(StatefulProcessor):
         """Replay what a micro-batch brings to the shard, in the order of the log."""
         run = self._open(int(key[0]))
         book = run.book
-        for offset, timestamp_ms, record_key, record_value in _in_log_order(rows):
-            book.last_offset = max(book.last_offset, offset)
-            place = Position(run.partition, offset, timestamp_ms)
-            run.events += run.replica.replay(place, record_key, record_value)
+        for row in in_log_order(rows):
+            book.last_offset = max(book.last_offset, row.offset)
+            place = Position(run.partition, row.offset, row.timestamp_ms)
+            run.events += run.replica.replay(place, row.key, row.value, commits=row.commits)
         book.last_rows_ms = timerValues.getCurrentProcessingTimeInMs()
         if self._reached_live(run):
             run.conclude()
@@ -212,17 +212,6 @@ class _Run:
 
 def _json(value: Any) -> str:  # noqa: ANN401 - whatever JSON can hold
     return json.dumps(value, separators=(",", ":"))
-
-
-def _in_log_order(frames: Iterable[pd.DataFrame]) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
-    """(offset, timestamp, key, value) by offset: the two readers' rows arrive in any order."""
-    held = [frame for frame in frames if len(frame)]
-    if not held:
-        return
-    rows = pd.concat(held, ignore_index=True) if len(held) > 1 else held[0]
-    order = np.argsort(rows["offset"].to_numpy(), kind="stable")
-    columns = (rows[name].to_numpy()[order].tolist() for name in ("offset", "timestamp_ms", "key", "value"))
-    yield from zip(*columns, strict=True)
 
 
 def _frames(rows: list[OutputRow]) -> Iterator[pd.DataFrame]:

@@ -1,0 +1,85 @@
+"""Reducing commits: fewer records replayed, nothing told differently."""
+
+from itertools import count
+
+import pandas as pd
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator_model.replica import Position, Replica
+from streaming import reduction
+from streaming.reduction import in_log_order
+from streaming.schemas import LOG_ROW
+from tests.builders import RecordBytes, group_metadata, member, offset_commit, offset_commit_tombstone
+
+Row = tuple[int, int, int, bytes | None, bytes | None]
+
+GROUPS = ("a", "b")
+
+
+def frame(rows: list[Row]) -> pd.DataFrame:
+    """Rows as Spark hands them over."""
+    return pd.DataFrame(rows, columns=[field.name for field in LOG_ROW.fields])
+
+
+def rows_of(records: list[RecordBytes]) -> list[Row]:
+    """Records at consecutive offsets of one partition."""
+    return [(0, offset, 1_000 + offset, key, value) for offset, (key, value) in zip(count(), records)]
+
+
+def replayed(rows: list[Row], *, reduced: bool) -> tuple[object, ...]:
+    """State and events of a log, read row by row or reduced."""
+    replica, events = Replica(), []
+    if reduced:
+        for row in in_log_order([frame(rows)]):
+            place = Position(0, row.offset, row.timestamp_ms)
+            events += replica.replay(place, row.key, row.value, commits=row.commits)
+    else:
+        for _, offset, timestamp_ms, key, value in rows:
+            events += replica.replay(Position(0, offset, timestamp_ms), key, value)
+    events += replica.settle()
+    return replica.groups, replica.buckets, replica.counters, events
+
+
+commits = st.builds(
+    offset_commit, st.sampled_from(GROUPS), st.just("t"), st.integers(0, 1), st.integers(0, 6), version=st.integers(0, 4)
+)
+tombstones = st.builds(offset_commit_tombstone, st.sampled_from(GROUPS), st.just("t"), st.integers(0, 1))
+memberships = st.builds(
+    group_metadata, st.sampled_from(GROUPS), generation=st.integers(1, 3), members=st.just([member("m", assigned={})])
+)
+oddities = st.tuples(st.just(offset_commit("a", "t", 0, 1)[0]), st.binary(max_size=12))
+
+
+@given(st.lists(st.one_of(commits, commits, commits, tombstones, memberships, oddities), max_size=60))
+def test_reduced_log_gives_the_same_state_counters_and_events(records: list[RecordBytes]) -> None:
+    """Whatever the log holds, replaying it reduced tells exactly what replaying every record tells."""
+    rows = rows_of(records)
+    padding = [
+        (0, len(rows) + n, 5_000, *offset_commit("c", "t", n % 3, n)) for n in range(reduction.WORTH_REDUCING)
+    ]
+
+    assert replayed(rows + padding, reduced=False) == replayed(rows + padding, reduced=True)
+
+
+def test_forward_commits_are_reduced_to_their_ends() -> None:
+    """Of a thousand commits of one partition that go forward, two records are replayed."""
+    rows = rows_of([offset_commit("a", "t", 0, n) for n in range(1_000)])
+
+    assert [(0, 1), (999, 999)] == [(row.offset, row.commits) for row in in_log_order([frame(rows)])]
+
+
+def test_rows_come_in_the_order_of_the_log() -> None:
+    """The two readers' rows arrive mixed; the shard sees them by offset."""
+    rows = rows_of([offset_commit("a", "t", n, 1) for n in range(10)])
+
+    shuffled = [frame(rows[5:]), frame(rows[:5])]
+
+    assert list(range(10)) == [row.offset for row in in_log_order(shuffled)]
+
+
+def test_small_batches_are_taken_as_they_are() -> None:
+    """A batch of a few rows is not worth looking through."""
+    rows = rows_of([offset_commit("a", "t", 0, n) for n in range(10)])
+
+    assert 10 == len(list(in_log_order([frame(rows)])))
