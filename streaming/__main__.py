@@ -16,6 +16,7 @@ import typer
 from streaming.cli import check, decode, demo, describe, groups, record, replay, run, watch
 from streaming.cli.common import CommonOptions, guarded
 from streaming.errors import CannotTellError, MonitorError, UsageError
+from streaming.secrecy import masked
 
 COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "demo": demo.demo,
@@ -112,8 +113,8 @@ def _interrupt(_signal: int, _frame: object) -> None:
 
 def _failed(message: str, status: int, *, debug: bool) -> int:
     if debug:
-        traceback.print_exc()
-    sys.stderr.write(f"error: {message}\n")
+        sys.stderr.write(masked(traceback.format_exc()))
+    sys.stderr.write(masked(f"error: {message}\n"))
     return status
 
 

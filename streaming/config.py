@@ -27,13 +27,13 @@ from pydantic.fields import FieldInfo
 
 from streaming.config_sections import Config, Problem, Section, all_rules
 from streaming.errors import UsageError
+from streaming.secrecy import MASK, hide
 
 __all__ = ["ENVIRONMENT_PREFIX", "Config", "accepted_by", "effective_yaml", "is_secret", "load", "options"]
 
 ENVIRONMENT_PREFIX: Final = "GROUP_MONITOR__"
 _REFERENCE: Final = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
 _SECRET_NAME: Final = re.compile(r"secret|password|token|credential|access.?key", re.IGNORECASE)
-_MASK: Final = "**********"
 _SHOWN_CHARACTERS: Final = 80
 
 
@@ -218,9 +218,13 @@ def _resolved(
             accepted = accepted_by(known[dotted]) if secret else "references to variables that are set"
             problems.append(Problem(option=dotted, found=found, accepted=accepted, origin=entry.origin))
         elif _references(entry.value):
+            for name in _references(entry.value) if secret or isinstance(entry.value, dict) else ():
+                hide(environment[name])
             shown = str(entry.value) if isinstance(entry.value, str) else "(not shown)"
             resolved[dotted] = replace(entry, value=_substituted(entry.value, environment), shown=shown)
         else:
+            if secret and isinstance(entry.value, str):
+                hide(entry.value)
             resolved[dotted] = entry
     return resolved
 
@@ -378,9 +382,9 @@ def _plain(section: Section) -> dict[str, Any]:
         if isinstance(value, Section):
             plain[name] = _plain(value)
         elif isinstance(value, SecretStr):
-            plain[name] = _MASK
+            plain[name] = MASK
         elif isinstance(value, dict):
-            plain[name] = {key: _MASK if _SECRET_NAME.search(key) else inner for key, inner in value.items()}
+            plain[name] = {key: MASK if _SECRET_NAME.search(key) else inner for key, inner in value.items()}
         else:
             plain[name] = str(value) if isinstance(value, Path) else value
     return plain

@@ -31,19 +31,6 @@ _STALL_POLLS: Final = 150
 """Polls without any progress before giving up: 30 s."""
 
 
-def offsets_partition(group: str, partitions: int) -> int:
-    """Partition of the offsets topic that holds a group's records.
-
-    Java's String.hashCode over UTF-16 code units, made positive by Math.abs, whose overflow Kafka turns into 0.
-    """
-    code = 0
-    units = group.encode("utf-16-be")
-    for index in range(0, len(units), 2):
-        code = (31 * code + int.from_bytes(units[index : index + 2], "big")) & 0xFFFFFFFF
-    signed = code - (1 << 32) if code >= 1 << 31 else code
-    return 0 if signed == -(1 << 31) else abs(signed) % partitions
-
-
 @dataclass(slots=True)
 class _Reader:
     """One isolation level: how far it has come, and what it delivered that waits for the other one."""

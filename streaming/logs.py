@@ -10,6 +10,8 @@ from typing import Final, Literal
 
 import structlog
 
+from streaming.secrecy import masked
+
 LogFormat = Literal["text", "json"]
 
 LEVELS: Final = ("debug", "info", "warning", "error")
@@ -44,7 +46,7 @@ def configure(level: str = "info", log_format: LogFormat = "text") -> None:
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
+        _Discreet(
             foreign_pre_chain=shared,
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, _renderer(log_format)],
         )
@@ -66,6 +68,13 @@ def get_logger(name: str) -> structlog.stdlib.BoundLogger:
 def silence_clients() -> None:
     """Keep Kafka's client quiet where a command reports its failures itself, in one line."""
     logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
+
+
+class _Discreet(structlog.stdlib.ProcessorFormatter):
+    """Renders as its base does, but never a secret: libraries log their settings."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return masked(super().format(record))
 
 
 def _renderer(log_format: LogFormat) -> structlog.typing.Processor:

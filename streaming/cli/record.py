@@ -7,7 +7,7 @@ import typer
 
 from coordinator_model.serde import Record, UnknownRecord, decode_record
 from streaming.cli import common
-from streaming.recording import Header, RecordedRecord, RecordedTopic, open_new_recording
+from streaming.recording import Header, RecordedRecord, RecordedTopic, offsets_partition, open_new_recording
 
 if TYPE_CHECKING:
     from streaming.config import Config
@@ -40,7 +40,7 @@ def record(  # noqa: PLR0913 - a command's options are its arguments
 
 
 def _record(config: "Config", out: Path, groups: list[str], *, follow: bool) -> int:
-    from streaming.log_recorder import LogRecorder, offsets_partition
+    from streaming.log_recorder import LogRecorder
 
     header = _header(config)
     partitions = list(range(header.offsets_topic_partitions))

@@ -1,0 +1,31 @@
+"""Secrets that must not be written anywhere: whoever reads one says so here, whoever writes a line asks here.
+
+Our own messages never hold one. This is for what others write: kafka-python logs its whole configuration at debug
+level, and an error's text may quote what was sent.
+"""
+
+import json
+from typing import Final
+
+MASK: Final = "**********"
+
+# Shorter ones would be found in every other word; whoever has such a password has no secret.
+_SHORTEST: Final = 4
+
+_hidden: set[str] = set()
+
+
+def hide(secret: str) -> None:
+    """Have `masked` replace a secret from now on, in every form a log line may give it."""
+    if len(secret) < _SHORTEST:
+        return
+    spelt = {secret, repr(secret)[1:-1], json.dumps(secret)[1:-1]}
+    _hidden.update(spelt | {text.replace("\\", "\\\\").replace('"', '\\"') for text in spelt})
+
+
+def masked(text: str) -> str:
+    """The text without any secret."""
+    # Longest first: one secret may be part of another.
+    for secret in sorted(_hidden, key=len, reverse=True):
+        text = text.replace(secret, MASK)
+    return text

@@ -1,0 +1,368 @@
+"""`record`, `check` and the preflight against a real broker with transactions, users and permissions."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
+from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
+
+from coordinator_model.replica import Position, Replica
+from coordinator_model.view import group_view
+from streaming.config import load
+from streaming.embedded_broker import HOST, EmbeddedBroker
+from streaming.errors import CannotTellError
+from streaming.kafka_client import broker_findings, preflight
+from streaming.kafka_tools import GroupTool, create_topics
+from streaming.recording import RecordedRecord, RecordingReader, offsets_partition, open_recording
+from tests.kafka_oracle import KAFKA_JARS
+
+pytestmark = [
+    pytest.mark.broker,
+    # kafka-python reads its message schemas by a function that Python 3.11 calls deprecated (and 3.13 no longer).
+    pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning"),
+    pytest.mark.skipif(not KAFKA_JARS.exists(), reason="no jars of Kafka in .cache/jars/kafka: run `make setup`"),
+]
+
+ROOT = Path(__file__).resolve().parents[2]
+PARTITIONS = 4
+PASSWORD = "battery-staple"  # noqa: S105 - of users that live as long as the test
+WRONG_PASSWORD = "staple-battery"  # noqa: S105 - as above
+USERS = ("monitor", "describer", "stranger")
+OFFSETS_TOPIC = "__consumer_offsets"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A broker with an open listener and one that asks who is there."""
+
+    open_servers: str
+    sasl_servers: str
+    truth: GroupTool
+
+    def environment(self, user: str, password: str = PASSWORD) -> dict[str, str]:
+        security = {"PROTOCOL": "SASL_PLAINTEXT", "SASL_MECHANISM": "PLAIN", "USERNAME": user, "PASSWORD": password}
+        return {
+            "GROUP_MONITOR__KAFKA__BOOTSTRAP_SERVERS": self.sasl_servers,
+            "GROUP_MONITOR__KAFKA__REQUEST_TIMEOUT_MS": "4000",
+            **{f"GROUP_MONITOR__KAFKA__SECURITY__{name}": value for name, value in security.items()},
+        }
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory, free_port: int) -> Iterator[Cluster]:
+    directory = tmp_path_factory.mktemp("broker")
+    broker = EmbeddedBroker(directory, jars_dir=KAFKA_JARS, offsets_partitions=PARTITIONS, initial_rebalance_delay_ms=0)
+    listeners = f"{broker._properties['listeners']},SASL_PLAINTEXT://{HOST}:{free_port}"
+    users = " ".join(f'user_{user}="{PASSWORD}"' for user in USERS)
+    broker._properties.update(
+        {
+            "listeners": listeners,
+            "advertised.listeners": listeners,
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT",
+            "sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
+                f"org.apache.kafka.common.security.plain.PlainLoginModule required {users};"
+            ),
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": "User:ANONYMOUS",
+        }
+    )
+    with broker, GroupTool(broker.bootstrap_servers, log=directory / "tool.log", jars_dir=KAFKA_JARS) as truth:
+        create_topics(broker.bootstrap_servers, {"orders": 3})
+        _allow(broker.bootstrap_servers, "monitor", "orders", AclOperation.DESCRIBE)
+        _allow(broker.bootstrap_servers, "monitor", OFFSETS_TOPIC, AclOperation.READ)
+        _allow(broker.bootstrap_servers, "describer", OFFSETS_TOPIC, AclOperation.DESCRIBE)
+        _traffic(broker.bootstrap_servers)
+        yield Cluster(broker.bootstrap_servers, f"{HOST}:{free_port}", truth)
+
+
+@pytest.fixture(scope="module")
+def free_port() -> int:
+    import socket
+
+    with socket.create_server((HOST, 0)) as listener:
+        port: int = listener.getsockname()[1]
+    return port
+
+
+class TestRecording:
+    """What is recorded is what the cluster holds."""
+
+    def test_replayed_it_is_what_kafka_s_tool_says(self, cluster: Cluster, tmp_path: Path) -> None:
+        """Groups, states, epochs and committed offsets; the aborted transaction's offset is not among them."""
+        path = tmp_path / "r.ndjson.gz"
+        assert 0 == run("record", "--bootstrap-server", cluster.open_servers, "--out", str(path)).returncode
+        groups = replayed(path)
+
+        assert cluster.truth.list_groups() == sorted(groups)
+        assert {row["group"]: (row["state"], row["members"]) for row in cluster.truth.states()} == {
+            name: (group["state"], len(group["members"])) for name, group in groups.items()
+        }
+        assert {
+            (row["group"], row["topic"], row["partition"]): row["offset"]
+            for row in cluster.truth.offsets()
+            if row["topic"] is not None and row["offset"] is not None
+        } == {
+            (name, offset["topic"], offset["partition"]): offset["offset"]
+            for name, group in groups.items()
+            for offset in group["offsets"]
+        }
+        assert 5 == groups["transactional"]["offsets"][0]["offset"]
+
+    def test_header_says_what_the_cluster_is(self, cluster: Cluster, tmp_path: Path) -> None:
+        """Partitions of the offsets topic, topics with real ids, and the release."""
+        path = tmp_path / "r.ndjson"
+        run("record", "--bootstrap-server", cluster.open_servers, "--out", str(path))
+        with open_recording(path) as recording:
+            header = recording.header
+
+        assert (PARTITIONS, "4.3") == (header.offsets_topic_partitions, header.kafka_version)
+        assert 3 == {topic.name: topic.partitions for topic in header.topics}["orders"]
+        assert {"AAAAAAAAAAAAAAAAAAAAAA"}.isdisjoint(header.topic_names)
+
+    def test_recording_leaves_no_trace(self, cluster: Cluster, tmp_path: Path) -> None:
+        """Nothing is committed and no group joined: a second recording is the same."""
+        for name in ("a.ndjson", "b.ndjson"):
+            run("record", "--bootstrap-server", cluster.open_servers, "--out", str(tmp_path / name))
+
+        assert (tmp_path / "a.ndjson").read_text() == (tmp_path / "b.ndjson").read_text()
+
+    def test_one_group_is_found_in_its_partition(self, cluster: Cluster, tmp_path: Path) -> None:
+        """With --group only its records are written, and they are all there."""
+        run("record", "--bootstrap-server", cluster.open_servers, "--out", str(tmp_path / "all.ndjson"))
+        path = tmp_path / "one.ndjson"
+        run("record", "--bootstrap-server", cluster.open_servers, "--out", str(path), "--group", "modern")
+
+        assert {"modern": replayed(tmp_path / "all.ndjson")["modern"]} == replayed(path)
+        assert {offsets_partition("modern", PARTITIONS)} == {record.partition for record in records(path)}
+
+    def test_open_transaction_holds_back_commits_but_not_membership(self, cluster: Cluster, tmp_path: Path) -> None:
+        """It is said which partition waits; a group that joins behind the transaction is there all the same."""
+        partition = offsets_partition("transactional", PARTITIONS)
+        neighbour = next(name for name in map(str, range(99)) if offsets_partition(name, PARTITIONS) == partition)
+        with_open = tmp_path / "open.ndjson"
+        transaction = begun(cluster.open_servers, "left-open", 77)
+        try:
+            consume(cluster.open_servers, neighbour).close()
+            result = run("record", "--bootstrap-server", cluster.open_servers, "--out", str(with_open))
+        finally:
+            transaction.abort_transaction()
+        groups = replayed(with_open)
+
+        assert f"warning: partition {partition}: an open transaction holds back offset commits" in result.stderr
+        assert 5 == groups["transactional"]["offsets"][0]["offset"]
+        assert ("Empty", []) == (groups[neighbour]["state"], groups[neighbour]["offsets"])
+        cluster.truth.delete(neighbour)
+
+    def test_follow_goes_on_until_it_is_interrupted(self, cluster: Cluster, tmp_path: Path) -> None:
+        """What happens meanwhile is recorded too, and Ctrl-C ends it with a complete file."""
+        path = tmp_path / "r.ndjson"
+        command = [sys.executable, "-m", "streaming", "record", "--bootstrap-server", cluster.open_servers]
+        with subprocess.Popen(  # noqa: S603 - our own interpreter and module
+            [*command, "--out", str(path), "--follow"], cwd=ROOT, stderr=subprocess.PIPE, text=True
+        ) as following:
+            await_file(path.with_name("r.ndjson.partial"))
+            consume(cluster.open_servers, "latecomer").close()
+            time.sleep(1)
+            following.send_signal(signal.SIGINT)
+            _, errors = following.communicate(timeout=30)
+
+        assert (0, True) == (following.returncode, errors.endswith(f" records in {path}\n"))
+        assert 100 == sum(offset["offset"] for offset in replayed(path)["latecomer"]["offsets"])
+        cluster.truth.delete("latecomer")
+
+
+class TestPermissions:
+    """Who may not read is told so, in one line, before anything starts."""
+
+    def test_reader_is_let_in(self, cluster: Cluster) -> None:
+        """READ on the offsets topic is enough."""
+        config = load(None, cluster.environment("monitor"))
+        preflight(config)
+
+        assert ["ok"] * 4 == [finding.status for finding in broker_findings(config.kafka)]
+
+    @pytest.mark.parametrize(
+        ("user", "expected"),
+        [
+            ("describer", "kafka.security: found the permission DESCRIBE on __consumer_offsets, accepted: READ"),
+            ("stranger", "kafka.offsets_topic: found '__consumer_offsets', TopicAuthorizationFailed on this cluster"),
+        ],
+    )
+    def test_others_are_told_what_they_lack(self, cluster: Cluster, user: str, expected: str) -> None:
+        """Seeing the topic is not reading it, and not seeing it is told apart from its absence."""
+        with pytest.raises(CannotTellError) as refused:
+            preflight(load(None, cluster.environment(user)))
+
+        assert expected in str(refused.value)
+
+    def test_wrong_password_is_told_without_it(self, cluster: Cluster, tmp_path: Path) -> None:
+        """A refused login ends with 3 and one line that holds no secret."""
+        environment = cluster.environment("monitor", WRONG_PASSWORD)
+        result = run("record", "--out", str(tmp_path / "r.ndjson"), **environment)
+
+        assert (3, 1) == (result.returncode, len(result.stderr.splitlines()))
+        assert "does not answer as a broker we may talk to with security.protocol SASL_PLAINTEXT" in result.stderr
+        assert WRONG_PASSWORD not in result.stderr
+        assert WRONG_PASSWORD not in run("--debug", "record", "--out", str(tmp_path / "r"), **environment).stderr
+
+    def test_recording_as_a_reader(self, cluster: Cluster, tmp_path: Path) -> None:
+        """A user who may read records the same groups."""
+        result = run("record", "--out", str(tmp_path / "r.ndjson"), **cluster.environment("monitor"))
+
+        assert 0 == result.returncode
+        assert cluster.truth.list_groups() == sorted(replayed(tmp_path / "r.ndjson"))
+
+    def test_topic_that_does_not_exist(self, cluster: Cluster) -> None:
+        """The topic is named, with how it comes to be."""
+        overrides = {"kafka.bootstrap_servers": cluster.open_servers, "kafka.offsets_topic": "nowhere"}
+        with pytest.raises(CannotTellError, match=r"kafka\.offsets_topic: found 'nowhere', UnknownTopicOrPartition"):
+            preflight(load(None, {}, overrides))
+
+
+class TestCheck:
+    """`check` tells all of it in one list."""
+
+    def test_all_is_well(self, cluster: Cluster, tmp_path: Path) -> None:
+        """Everything in order ends with 0."""
+        told = check(cluster.environment("monitor"), tmp_path)
+
+        assert {"ok"} == {found["status"] for found in told["checks"]}
+        assert 0 == told["exit_status"]
+
+    def test_missing_permission_does_not_hold(self, cluster: Cluster, tmp_path: Path) -> None:
+        """What is refused fails, what cannot be looked at because of it is told apart, and the rest is looked at."""
+        told = check(cluster.environment("stranger"), tmp_path)
+        statuses = {found["check"]: found["status"] for found in told["checks"]}
+
+        assert 1 == told["exit_status"]
+        assert ("ok", "fail", "cannot tell", "ok") == tuple(
+            statuses[name] for name in ("broker", "offsets topic", "permission to read", "http port")
+        )
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # noqa: S603 - our own interpreter and module
+        [sys.executable, "-m", "streaming", *arguments],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def check(environment: dict[str, str], directory: Path) -> dict[str, Any]:
+    """The list as JSON; jars and port are not what is tested here, so they are right."""
+    settings = {"http.port": "0", "state.dir": str(directory / "state")}
+    arguments = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+    result = run("check", "--json", *arguments, **environment)
+    told: dict[str, Any] = json.loads(result.stdout)
+    assert told["exit_status"] == result.returncode
+    return told
+
+
+def records(path: Path) -> list[RecordedRecord]:
+    with open_recording(path) as recording:
+        return list(recording)
+
+
+def replayed(path: Path) -> dict[str, dict[str, Any]]:
+    """Groups by name, as a replay of the recording shows them."""
+    replica = Replica()
+    with open_recording(path) as recording:
+        return _views(recording, replica)
+
+
+def _views(recording: RecordingReader, replica: Replica) -> dict[str, dict[str, Any]]:
+    for record in recording:
+        replica.replay(Position(record.partition, record.offset, record.timestamp_ms), record.key, record.value)
+    replica.settle()
+    names = recording.header.topic_names
+    return {
+        name: group_view(state, replica.offsets(name), names)
+        for name, state in list(replica.groups.items())
+        if state.exists
+    }
+
+
+def _allow(servers: str, user: str, topic: str, operation: AclOperation) -> None:
+    binding = AclBinding(
+        ResourceType.TOPIC,
+        topic,
+        ResourcePatternType.LITERAL,
+        f"User:{user}",
+        "*",
+        operation,
+        AclPermissionType.ALLOW,
+    )
+    admin = AdminClient({"bootstrap.servers": servers})
+    for created in admin.create_acls([binding]).values():
+        created.result(10)
+
+
+def _traffic(servers: str) -> None:
+    """A classic group that ended, a modern one that ended, simple commits, and three transactions."""
+    producer = Producer({"bootstrap.servers": servers})
+    for number in range(100):
+        producer.produce("orders", str(number), partition=number % 3)
+    producer.flush()
+    consume(servers, "classic").close()
+    consume(servers, "modern", **{"group.protocol": "consumer"}).close()
+    simple = Consumer({"bootstrap.servers": servers, "group.id": "simple"})
+    simple.commit(offsets=[TopicPartition("orders", 0, 7)], asynchronous=False)
+    simple.close()
+    begun(servers, "committed", 5).commit_transaction()
+    # The last thing in its partition is then a control batch, which no reader ever sees as a record.
+    begun(servers, "aborted", 6).abort_transaction()
+
+
+def consume(servers: str, group: str, **settings: str) -> Consumer:
+    """Read all of the topic as a group and commit."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            **settings,
+        }
+    )
+    consumer.subscribe(["orders"])
+    read = 0
+    deadline = time.monotonic() + 30
+    while read < 100 and time.monotonic() < deadline:
+        message = consumer.poll(0.2)
+        read += message is not None and message.error() is None
+    consumer.commit(asynchronous=False)
+    return consumer
+
+
+def begun(servers: str, name: str, offset: int) -> Producer:
+    """A transaction that has committed an offset of the group `transactional` and is still open."""
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": name, "log_level": 0})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    owner = Consumer({"bootstrap.servers": servers, "group.id": "transactional"})
+    producer.send_offsets_to_transaction([TopicPartition("orders", 0, offset)], owner.consumer_group_metadata(), 30)
+    owner.close()
+    return producer
+
+
+def await_file(path: Path) -> None:
+    deadline = time.monotonic() + 30
+    while not path.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
