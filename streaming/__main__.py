@@ -13,7 +13,7 @@ from typing import Annotated, Final
 
 import typer
 
-from streaming.cli import check, decode, demo, describe, groups, record, replay, run, watch
+from streaming.cli import check, decode, demo, describe, gate, groups, record, replay, run, watch
 from streaming.cli.common import CommonOptions, guarded
 from streaming.errors import CannotTellError, MonitorError, UsageError
 from streaming.secrecy import masked
@@ -28,6 +28,7 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "groups": groups.groups,
     "describe": describe.describe,
     "watch": watch.watch,
+    "gate": gate.gate,
 }
 
 _LOG_LEVELS: Final = ("debug", "info", "warning", "error")

@@ -27,8 +27,8 @@ def partitions_text(partitions: Mapping[str, Sequence[int]]) -> str:
 
 
 def groups_table(groups: Sequence[Group]) -> str:
-    """One line a group; a column for lag if the groups carry it."""
-    lag = any("sum_lag" in group for group in groups)
+    """One line a group; columns for lag if the groups carry it."""
+    lag = any("lag" in group for group in groups)
     headers = ["GROUP", "TYPE", "STATE", "EPOCH", "ASSIGNMENT-EPOCH", "PROTOCOL", "#MEMBERS", "MIGRATION"]
     rows = [
         [
@@ -40,11 +40,11 @@ def groups_table(groups: Sequence[Group]) -> str:
             group["protocol"],
             _member_count(group),
             _migration_text(group["migration"]) if group.get("migration") else None,
-            *([group.get("sum_lag")] if lag else []),
+            *([group.get("lag"), group.get("max_lag_seconds")] if lag else []),
         ]
         for group in groups
     ]
-    return table([*headers, "LAG"] if lag else headers, rows)
+    return table([*headers, "LAG", "MAX-LAG-SECONDS"] if lag else headers, rows)
 
 
 def group_text(group: Group) -> Iterator[str]:

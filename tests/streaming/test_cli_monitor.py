@@ -1,0 +1,186 @@
+"""Commands that ask a running monitor, against the real server over a board with real records."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from streaming.__main__ import main
+from streaming.board import Board
+from streaming.config_sections import HttpSection
+from streaming.exporter import Exporter
+from streaming.log_ends import LogEnds
+from streaming.server import Server
+from tests import builders
+from tests.streaming.board_rows import Shard
+
+ROOT = Path(__file__).resolve().parents[2]
+NOW_MS = builders.NOW_MS
+TOKEN = "open-sesame"  # noqa: S105 - of a server that lives as long as the test
+NAMES = ("orders", "a/b c?&#", "..", "группа")
+Start = Callable[..., str]
+
+
+@pytest.fixture
+def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+    """Start a monitor's server, return its address; no credentials are in the environment."""
+    for name in ("URL", "TOKEN", "USERNAME", "PASSWORD"):
+        monkeypatch.delenv(f"GROUP_MONITOR_{name}", raising=False)
+    servers: list[Server] = []
+
+    def started(**options: Any) -> str:
+        shard = Shard()
+        board = Board(LogEnds())
+        rows = shard.write(*(builders.offset_commit(name, "t", 0, 7) for name in NAMES), timestamp_ms=NOW_MS)
+        rows += shard.write(builders.consumer_group_epoch("modern", 2), timestamp_ms=NOW_MS + 1)
+        board.apply(1, rows, NOW_MS)
+        server = Server.of(HttpSection(port=0, **options), board, Exporter(board, "test"))
+        servers.append(server)
+        server.start()
+        return server.url
+
+    yield started
+    for server in servers:
+        server.stop()
+
+
+class TestGroups:
+    """`groups` and `describe`."""
+
+    def test_lists_all(self, start: Start, capsys: pytest.CaptureFixture[str]) -> None:
+        """One line a group, with lag."""
+        assert 0 == main(["groups", "--url", start()])
+        lines = capsys.readouterr().out.splitlines()
+
+        assert ["GROUP", "TYPE", "STATE"] == lines[0].split()[:3]
+        assert "MAX-LAG-SECONDS" in lines[0]
+        assert sorted([*NAMES, "modern"]) == [line.split("  ")[0] for line in lines[1:]]
+
+    def test_lists_all_as_json(self, start: Start, capsys: pytest.CaptureFixture[str]) -> None:
+        """The objects of the API."""
+        assert 0 == main(["groups", "--json", "--url", start()])
+        told = json.loads(capsys.readouterr().out)
+
+        assert sorted([*NAMES, "modern"]) == [group["group"] for group in told["groups"]]
+
+    @pytest.mark.parametrize("name", NAMES)
+    def test_describes_one_whatever_its_name(self, start: Start, capsys: pytest.CaptureFixture[str], name: str) -> None:
+        """A group is found under its very name, slashes, dots and other alphabets included."""
+        url = start()
+        assert 0 == main(["describe", name, "--json", "--url", url])
+        told = json.loads(capsys.readouterr().out)
+        assert 0 == main(["describe", name, "--url", url])
+        text = capsys.readouterr().out
+
+        assert (name, 7) == (told["group"], told["offsets"][0]["offset"])
+        assert "LOG-END-OFFSET" in text
+        assert text.splitlines()[1].startswith(f"{name} ")
+
+    def test_unknown_group(self, start: Start, capsys: pytest.CaptureFixture[str]) -> None:
+        """A group that is not there does not hold: 1, and one line."""
+        url = start()
+        for command in (["describe", "nobody"], ["watch", "nobody"], ["gate", "upgrade", "--group", "nobody"]):
+            assert 1 == main([*command, "--url", url])
+            assert "error: group: found 'nobody', accepted: a group of this cluster\n" == capsys.readouterr().err
+
+    def test_address_from_the_environment(
+        self, start: Start, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Where no address is given the environment's is taken."""
+        monkeypatch.setenv("GROUP_MONITOR_URL", start())
+
+        assert 0 == main(["describe", "orders"])
+        assert "orders" in capsys.readouterr().out
+
+
+class TestCredentials:
+    """Token or user come from the environment."""
+
+    def test_without_them(self, start: Start, capsys: pytest.CaptureFixture[str]) -> None:
+        """Being refused is not knowing: 3, and what would be accepted."""
+        url = start(token=SecretStr(TOKEN))
+
+        assert 3 == main(["groups", "--url", url])
+        assert (
+            f"error: GROUP_MONITOR_TOKEN: found credentials that {url} refuses (Authorization: found no credentials, "
+            "accepted: Bearer or Basic as configured), accepted: its bearer token, or GROUP_MONITOR_USERNAME and "
+            "GROUP_MONITOR_PASSWORD\n" == capsys.readouterr().err
+        )
+
+    @pytest.mark.parametrize(
+        ("options", "environment"),
+        [
+            ({"token": SecretStr(TOKEN)}, {"TOKEN": TOKEN}),
+            ({"username": "me", "password": SecretStr(TOKEN)}, {"USERNAME": "me", "PASSWORD": TOKEN}),
+        ],
+    )
+    def test_with_them(
+        self, start: Start, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], environment: dict[str, str]
+    ) -> None:
+        """The right ones open the door."""
+        for name, value in environment.items():
+            monkeypatch.setenv(f"GROUP_MONITOR_{name}", value)
+
+        assert 0 == main(["groups", "--url", start(**options)])
+
+    def test_wrong_ones(
+        self, start: Start, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """The wrong ones do not, and are not repeated."""
+        monkeypatch.setenv("GROUP_MONITOR_TOKEN", "close-sesame")
+
+        assert 3 == main(["groups", "--url", start(token=SecretStr(TOKEN))])
+        assert "sesame" not in capsys.readouterr().err
+
+
+class TestGate:
+    """`gate` ends with the verdict."""
+
+    @pytest.mark.parametrize(
+        ("arguments", "expected", "verdict"),
+        [
+            # Nothing was said of the log's end, so the monitor of this test is never caught up.
+            (["upgrade", "--group", "orders"], 3, "upgrade: cannot tell"),
+            (["downgrade", "--group", "modern"], 1, "downgrade: closed"),
+        ],
+    )
+    def test_verdict_is_the_exit_status(
+        self, start: Start, capsys: pytest.CaptureFixture[str], arguments: list[str], expected: int, verdict: str
+    ) -> None:
+        """Closed is 1, not knowing is 3, and every reason is listed."""
+        url = start()
+        assert expected == main(["gate", *arguments, "--url", url])
+        text = capsys.readouterr().out
+        assert expected == main(["gate", *arguments, "--url", url, "--json"])
+        told = json.loads(capsys.readouterr().out)
+
+        assert verdict == text.splitlines()[0]
+        assert len(told["reasons"]) == len(text.splitlines()) - 3
+        assert verdict == f"{told['gate']}: {told['verdict'].replace('_', ' ')}"
+
+    def test_gate_there_is_not(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """A third gate is a usage error."""
+        assert 2 == main(["gate", "sideways"])
+        assert "'sideways' is not one of" in capsys.readouterr().err
+
+
+def test_watch_prints_what_changed_until_it_is_interrupted(start: Start) -> None:
+    """Piped, `watch` prints once what does not change, and Ctrl-C ends it quietly."""
+    command = [sys.executable, "-m", "streaming", "watch", "--json", "--interval", "0.1", "--url", start()]
+    with subprocess.Popen(  # noqa: S603 - our own interpreter and module
+        command, cwd=ROOT, env={**os.environ}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as watching:
+        assert watching.stdout is not None
+        first = json.loads(watching.stdout.readline())
+        watching.send_signal(signal.SIGINT)
+        rest, errors = watching.communicate(timeout=30)
+
+    assert len(NAMES) + 1 == len(first["groups"])
+    assert (130, "", "") == (watching.returncode, rest, errors)
