@@ -93,7 +93,7 @@ def _tell_keeper(line: str) -> None:
     if _keeper is None:
         # -S -I: starts in 20 ms and sees nothing but the standard library.
         _keeper = subprocess.Popen(  # noqa: S603 - no shell takes part
-            [sys.executable, "-S", "-I", __file__],
+            [sys.executable, "-S", "-I", __file__, str(GRACE_SECONDS)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -122,7 +122,7 @@ def _stop_all() -> None:
 # --- the keeper's side -----------------------------------------------------------------------------------------------
 
 
-def keep(lines: IO[str]) -> None:
+def keep(lines: IO[str], grace_seconds: float) -> None:
     """Follow `+pid` and `-pid` until there are no more lines, then end every process that is left."""
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
@@ -130,7 +130,7 @@ def keep(lines: IO[str]) -> None:
     for line in lines:
         pid = int(line[1:])
         (kept.add if line[0] == "+" else kept.discard)(pid)
-    deadline = time.monotonic() + GRACE_SECONDS
+    deadline = time.monotonic() + grace_seconds
     left = {pid for pid in kept if _signalled(pid, signal.SIGTERM)}
     while left and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)
@@ -148,4 +148,4 @@ def _signalled(pid: int, number: int) -> bool:
 
 
 if __name__ == "__main__":
-    keep(sys.stdin)
+    keep(sys.stdin, float(sys.argv[1]))

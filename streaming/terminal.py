@@ -1,0 +1,156 @@
+"""What the demo shows where it was started: a live table on a terminal, one line an event elsewhere."""
+
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TextIO
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from streaming.cli.common import printable
+from streaming.cli.group_text import time_text
+
+GroupView = Mapping[str, Any]
+"""The contract's GROUP with `lag`, the sum over its partitions or None."""
+
+REFRESH_SECONDS: Final = 1.0
+LAST_EVENTS: Final = 12
+LAST_STEPS: Final = 4
+
+_SEVERITY_STYLES: Final = {"info": "", "warning": "yellow", "critical": "bold red"}
+_PHASE_STYLES: Final = {"upgrading": "yellow", "downgrading": "yellow", "blocked": "red", "upgraded": "green"}
+_STATE_STYLES: Final = {"Stable": "green", "Empty": "dim", "Dead": "dim"}
+
+
+class Terminal:
+    """Shows groups, events and what the demo does; events and steps may come from any thread.
+
+    Args:
+        groups: gives the groups as they are now.
+        address: the page's, shown above the groups.
+        output: where to show them; a terminal gets the live table.
+        remarks: where the steps go if the output is no terminal, so that it holds events only.
+    """
+
+    def __init__(
+        self,
+        groups: Callable[[], Sequence[GroupView]],
+        *,
+        address: str,
+        output: TextIO = sys.stdout,
+        remarks: TextIO = sys.stderr,
+    ) -> None:
+        self._groups = groups
+        self._address = address
+        self._output = output
+        self._remarks = remarks
+        self._console = Console(file=output)
+        self._events: deque[Mapping[str, Any]] = deque(maxlen=LAST_EVENTS)
+        self._steps: deque[str] = deque(maxlen=LAST_STEPS)
+        self._lock = threading.Lock()
+
+    @property
+    def is_live(self) -> bool:
+        """Whether there is a terminal to draw on."""
+        return self._console.is_terminal
+
+    def event(self, event: Mapping[str, Any]) -> None:
+        """Take one of the contract's EVENTs."""
+        with self._lock:
+            self._events.append(event)
+            if not self.is_live:
+                print(event_line(event), file=self._output, flush=True)
+
+    def step(self, text: str) -> None:
+        """Take a sentence on what the demo does next."""
+        with self._lock:
+            self._steps.append(text)
+            if not self.is_live:
+                print(f"demo: {text}", file=self._remarks, flush=True)
+
+    def run(self, stopping: threading.Event) -> None:
+        """Draw every second until the event is set; without a terminal, only wait for it."""
+        if not self.is_live:
+            stopping.wait()
+            return
+        # The alternate screen is given back at the end, so what the terminal showed before is still there.
+        with Live(console=self._console, screen=True, auto_refresh=False) as live:
+            while not stopping.is_set():
+                live.update(self.picture(), refresh=True)
+                stopping.wait(REFRESH_SECONDS)
+
+    def picture(self) -> RenderableType:
+        """What a terminal shows now: groups, the last events, the last steps."""
+        with self._lock:
+            events, steps = list(self._events), list(self._steps)
+        return Group(
+            Text(f"{self._address}    Ctrl-C ends the demo", style="bold"),
+            Text(),
+            groups_table(self._groups()),
+            Text(),
+            events_table(events),
+            Text(),
+            *(Text(printable(step), style="cyan") for step in steps),
+        )
+
+
+def event_line(event: Mapping[str, Any]) -> str:
+    """`time kind group detail` on one line; the detail is empty or name=value pairs."""
+    return printable(
+        f"{time_text(event['time'])} {event['kind']} {event['group']} {detail_text(event['detail'])}"
+    ).rstrip()
+
+
+def detail_text(detail: Mapping[str, Any]) -> str:
+    """An event's detail as name=value pairs; what is itself a collection is counted, not written out."""
+    return " ".join(
+        f"{name}={len(value) if isinstance(value, list | dict) else value}" for name, value in detail.items()
+    )
+
+
+def groups_table(groups: Sequence[GroupView]) -> Table:
+    """One row a group, by name."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("GROUP", "TYPE", "STATE"):
+        table.add_column(name, no_wrap=True)
+    for name in ("EPOCH", "CLASSIC", "CONSUMER"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("MIGRATION", no_wrap=True)
+    table.add_column("LAG", justify="right", no_wrap=True)
+    for group in sorted(groups, key=lambda each: str(each["group"])):
+        phase = group["migration"]["phase"]
+        speaking = [member["protocol"] for member in group["members"]]
+        table.add_row(
+            escape(printable(group["group"])),
+            group["type"],
+            _styled(group["state"], _STATE_STYLES.get(group["state"], "yellow")),
+            str(group["epoch"]),
+            str(speaking.count("classic")),
+            str(speaking.count("consumer")),
+            _styled(phase, _PHASE_STYLES.get(phase, "")),
+            "-" if group["lag"] is None else str(group["lag"]),
+        )
+    return table
+
+
+def events_table(events: Sequence[Mapping[str, Any]]) -> Table:
+    """One row an event, the last one at the bottom."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("TIME", "EVENT", "GROUP"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("DETAIL", no_wrap=True, overflow="ellipsis")
+    for event in events:
+        style = _SEVERITY_STYLES[event["severity"]]
+        clock = time_text(event["time"]).partition("T")[2].removesuffix("Z") or "-"
+        group, detail = printable(event["group"]), printable(detail_text(event["detail"]))
+        table.add_row(clock, event["kind"], escape(group), escape(detail), style=style)
+    return table
+
+
+def _styled(text: str, style: str) -> Text:
+    return Text(text, style=style)

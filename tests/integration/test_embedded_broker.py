@@ -1,0 +1,156 @@
+"""The embedded broker, Kafka's own members and tools, and the demo's scenario, all for real."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from streaming.demo import (
+    ROLLED_GROUP,
+    ROLLED_MEMBERS,
+    SIMPLE_GROUP,
+    SLOW_GROUP,
+    STATIC_GROUP,
+    STATIC_MEMBERS,
+    DemoScenario,
+)
+from streaming.embedded_broker import EmbeddedBroker
+from streaming.errors import CannotTellError
+from streaming.kafka_tools import GroupTool, Protocol, VerifiableConsumer, create_topics
+
+pytestmark = pytest.mark.broker
+
+PATIENCE_SECONDS: Final = 60
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(tmp_path_factory.mktemp("broker"), offsets_partitions=5) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def tool(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GroupTool]:
+    with GroupTool(broker.bootstrap_servers, log=tmp_path_factory.mktemp("tool") / "tool.log") as running:
+        yield running
+
+
+def eventually(holds: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not holds() and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return holds()
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_a_member_is_rolled_as_kafka_itself_sees_it(broker: EmbeddedBroker, tool: GroupTool, tmp_path: Path) -> None:
+    """A classic group takes in a member of the new protocol; members and Kafka's tool agree on who owns what."""
+    create_topics(broker.bootstrap_servers, {"rolled": 4})
+
+    def member(name: str, protocol: Protocol) -> VerifiableConsumer:
+        return VerifiableConsumer(
+            broker.bootstrap_servers, group="g", topic="rolled", name=name, directory=tmp_path, protocol=protocol
+        )
+
+    with member("stays", "classic") as stays:
+        stays.await_assigned(at_least=4)
+        (before,) = tool.states("g")
+        with member("comes", "consumer") as comes:
+            comes.await_assigned(at_least=2)
+
+            assert (None, "Stable", 1) == (before["epoch"], before["state"], before["members"])
+            assert eventually(lambda: len(stays.owned) == 2)
+            assert {"stays": False, "comes": True} == {row["client_id"]: row["upgraded"] for row in tool.members("g")}
+            assert {"stays": stays.owned, "comes": comes.owned} == {
+                row["client_id"]: {("rolled", number) for number in row["assigned"]["rolled"]}
+                for row in tool.members("g")
+            }
+        assert eventually(lambda: len(stays.owned) == 4)
+        assert not is_alive(comes.pid)
+    assert eventually(lambda: tool.states("g")[0]["state"] == "Empty")
+
+
+def test_the_tool_tells_its_errors(tool: GroupTool) -> None:
+    """A group that is not there is an error in the tool's own words, and the tool can be asked again."""
+    with pytest.raises(CannotTellError, match="no-such-group not found"):
+        tool.states("no-such-group")
+    assert "no-such-group" not in tool.list_groups()
+
+
+def test_the_scenario_rolls_there_and_back_and_leaves_nothing(
+    broker: EmbeddedBroker, tool: GroupTool, tmp_path: Path
+) -> None:
+    """One cycle upgrades and downgrades the rolled group; four groups of different kinds are there; all members end."""
+    steps: list[str] = []
+    seen_upgraded = False
+    scenario = DemoScenario(
+        broker.bootstrap_servers, tmp_path, on_step=steps.append, settle_seconds=0.2, pause_seconds=60
+    )
+    scenario.start(roll=False)
+    try:
+        scenario.roll()
+        assert eventually(lambda: scenario.upgrades == 1 or scenario.failure is not None)
+        seen_upgraded = {row["epoch"] is not None for row in tool.states(ROLLED_GROUP)} == {True}
+        assert eventually(lambda: scenario.downgrades == 1 or scenario.failure is not None)
+        states = {row["group"]: row for row in tool.states()}
+        lag = {row["lag"] for row in tool.offsets(SLOW_GROUP)}
+    finally:
+        scenario.stop()
+
+    assert scenario.failure is None
+    assert seen_upgraded
+    assert states[ROLLED_GROUP]["epoch"] is None
+    assert {ROLLED_GROUP: ROLLED_MEMBERS, STATIC_GROUP: STATIC_MEMBERS, SLOW_GROUP: 1, SIMPLE_GROUP: 0} == {
+        name: row["members"] for name, row in states.items() if name != "g"
+    }
+    assert max(each or 0 for each in lag) > 0
+    assert any("rolling downgrade" in step for step in steps)
+    assert [] == [pid for pid in member_pids(tmp_path) if is_alive(pid)]
+
+
+def member_pids(directory: Path) -> list[int]:
+    """Ids of the processes whose command line names the directory."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            command = entry.read_bytes()
+        except OSError:
+            continue
+        if str(directory).encode() in command:
+            found.append(int(entry.parent.name))
+    return found
+
+
+def test_a_node_that_dies_at_start_is_told_in_one_line(tmp_path: Path) -> None:
+    """What the node said last, and where the rest stands, without waiting for an answer that never comes."""
+    broker = EmbeddedBroker(tmp_path, properties={"authorizer.class.name": "no.such.Authorizer"})
+
+    with pytest.raises(
+        CannotTellError, match=r"^embedded broker: ended while .*no\.such\.Authorizer.* \(see .*broker\.log\)$"
+    ):
+        broker.start()
+    assert broker.pid is None
+
+
+def test_a_data_directory_can_be_used_again(tmp_path: Path) -> None:
+    """A second node on the directory of a first one that stopped has its topics."""
+    with EmbeddedBroker(tmp_path, offsets_partitions=1) as first:
+        create_topics(first.bootstrap_servers, {"kept": 1})
+        pid = first.pid
+    with EmbeddedBroker(tmp_path, offsets_partitions=1) as second:
+        topics = AdminClient({"bootstrap.servers": second.bootstrap_servers}).list_topics(timeout=10).topics
+
+    assert 1 == len(topics["kept"].partitions)
+    assert pid is not None
+    assert not is_alive(pid)
