@@ -73,9 +73,9 @@ KEPT_APART: Final = (
 # Library → the modules of streaming that may import it.
 LIBRARY_HOMES: Final = {
     "pyspark": "session source processor sink progress job schemas restart",
-    "pandas": "processor source",
-    "numpy": "processor",
-    "kafka": "kafka_client log_recorder end_offsets",
+    "pandas": "processor reduction source",
+    "numpy": "processor reduction",
+    "kafka": "kafka_client log_recorder end_offsets job",
     "confluent_kafka": "traffic kafka_tools",
     "py4j": "kafka_tools",
     "prometheus_client": "exporter",
