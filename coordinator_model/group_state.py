@@ -293,6 +293,14 @@ class Step:
     before: Membership
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withheld:
+    """Last record of a step whose verdict was not told, because it was read while catching up."""
+
+    timestamp_ms: int
+    offset: int
+
+
 @dataclass(slots=True, kw_only=True)
 class GroupState:
     """Everything remembered of one group but its committed offsets."""
@@ -316,7 +324,7 @@ class GroupState:
     counters: GroupCounters = field(default_factory=GroupCounters)
     duplicates: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Duplicate assignments reported and not cleared: `topic/partition` → member ids (`invariants.py`)."""
-    withheld: bool = False
+    withheld: Withheld | None = None
     """Something was seen while catching up that would be reported live: judged again at the end of the log."""
     step: Step | None = None
 

@@ -148,25 +148,38 @@ class Replica:
         events = [event for name in self.open_steps() for event in self._close(self.groups[name])]
         return sorted(events, key=lambda event: (event.partition, event.offset))
 
-    def judge(self, name: str, position: Position) -> list[Event]:
+    def judge(self, name: str) -> list[Event]:
         """Report of a group what was withheld while catching up, if it still holds."""
+        state = self.known(name)
+        if state is None or state.withheld is None:
+            return []
         self._changes.groups.add(name)
-        return steps.judge(self.group(name), position)
+        return steps.judge(state)
 
-    def group(self, name: str, partition: int = -1) -> GroupState:
-        """The group's state, new where nothing is known of it."""
+    def known(self, name: str) -> GroupState | None:
+        """The group's state, here or in the store; None where nothing is known of it."""
         state = self.groups.get(name)
+        if state is None and name not in self._begun_anew:
+            state = self._store.load_group(name)
+            if state is not None:
+                self.groups[name] = state
+                if state.step is not None:
+                    self._open[name] = None
+        return state
+
+    def group(self, name: str, partition: int) -> GroupState:
+        """The group's state, new where nothing is known of it."""
+        state = self.known(name)
         if state is None:
-            stored = None if name in self._begun_anew else self._store.load_group(name)
-            state = stored or GroupState(name=name, partition=partition)
-            self.groups[name] = state
-            if state.step is not None:
-                self._open[name] = None
+            state = self.groups[name] = GroupState(name=name, partition=partition)
         return state
 
     def offsets(self, name: str) -> Iterator[tuple[str, int, CommittedOffset]]:
         """(topic, partition, committed offset) of a group, by topic and partition."""
-        for topic, numbers in sorted(self.group(name).buckets.items()):
+        state = self.known(name)
+        if state is None:
+            return
+        for topic, numbers in sorted(state.buckets.items()):
             for number in numbers:
                 for partition, committed in sorted(self._bucket(name, topic, number).offsets.items()):
                     yield topic, partition, committed

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from coordinator_model import invariants, migration, ownership, rebalances, roster, statics
 from coordinator_model.conclusions import Finding, Place, events_of
 from coordinator_model.events import Event
-from coordinator_model.group_state import GroupState, Membership, Step
+from coordinator_model.group_state import GroupState, Membership, Step, Withheld
 
 
 def open_step(state: GroupState, place: Place) -> None:
@@ -40,12 +40,15 @@ def close_step(state: GroupState, *, live_from: int) -> list[Event]:
     state.step = None
     place = Place(state.partition, step.last_offset, step.timestamp_ms)
     live = step.last_offset >= live_from
-    return list(events_of(state.name, place, _findings(state, step.before, place.timestamp_ms, live=live)))
+    return list(events_of(state.name, place, _findings(state, step.before, place, live=live)))
 
 
-def judge(state: GroupState, place: Place) -> list[Event]:
-    """Judge a group anew that became live without a record of its own."""
-    return list(events_of(state.name, place, _verdicts(state, live=True)))
+def judge(state: GroupState) -> list[Event]:
+    """Report what was withheld of a group that became live without a record of its own, as of the record it is from."""
+    if state.withheld is None:
+        return []
+    place = Place(state.partition, state.withheld.offset, state.withheld.timestamp_ms)
+    return list(events_of(state.name, place, _verdicts(state, place, live=True)))
 
 
 def announce(state: GroupState) -> Iterator[Finding]:
@@ -58,8 +61,8 @@ def announce(state: GroupState) -> Iterator[Finding]:
         yield Finding("group_deleted")
 
 
-def _findings(state: GroupState, before: Membership, time_ms: int, *, live: bool) -> Iterator[Finding]:
-    after = state.membership
+def _findings(state: GroupState, before: Membership, place: Place, *, live: bool) -> Iterator[Finding]:
+    after, time_ms = state.membership, place.timestamp_ms
     if state.exists:
         yield from announce(state)
     yield from roster.follow(state.counters, before, after)
@@ -67,21 +70,23 @@ def _findings(state: GroupState, before: Membership, time_ms: int, *, live: bool
     yield from ownership.follow(state.counters, before.classic_group, after.classic_group)
     yield from migration.follow(state.migration, state.counters, before, after, time_ms)
     yield from rebalances.follow(state, before, after, time_ms)
-    yield from _verdicts(state, live=live)
+    yield from _verdicts(state, place, live=live)
     if after.exists and roster.members_of(before) and not roster.members_of(after):
         yield Finding("group_emptied", {"type": after.type, "epoch": after.epoch})
     if not state.exists:
         yield from announce(state)
 
 
-def _verdicts(state: GroupState, *, live: bool) -> Iterator[Finding]:
+def _verdicts(state: GroupState, place: Place, *, live: bool) -> Iterator[Finding]:
     """What is an alarm. Each opens once and clears once."""
     found = invariants.duplicate_assignments(state.membership)
     leftovers = state.membership.leftovers()
+    state.withheld = None
     if not live:
-        state.withheld = bool(found) or bool(leftovers)
+        # An end counts too: what was told before a restart may have resolved itself before this run caught up.
+        if found != state.duplicates or bool(leftovers) != state.migration.leftovers_reported:
+            state.withheld = Withheld(timestamp_ms=place.timestamp_ms, offset=place.offset)
         return
-    state.withheld = False
     opened = {place: ids for place, ids in found.items() if place not in state.duplicates}
     cleared = {place: ids for place, ids in state.duplicates.items() if place not in found}
     if opened:

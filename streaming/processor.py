@@ -181,7 +181,7 @@ class CoordinatorShard(StatefulProcessor):
         """Keep one timer while something waits, and none else."""
         book, groups = run.book, run.replica.groups
         unseen = {name for name in book.waiting if name not in groups and name not in changes.deleted}
-        held = {state.name for state in groups.values() if state.step is not None or state.withheld}
+        held = {state.name for state in groups.values() if state.step is not None or state.withheld is not None}
         book.waiting = sorted(unseen | held)
         if book.timer_ms is not None:
             self._handle.deleteTimer(book.timer_ms)
@@ -203,11 +203,10 @@ class _Run:
     def conclude(self) -> None:
         """Close what is open and report what was withheld: the shard is at the end of the log."""
         for name in self.book.waiting:
-            self.replica.group(name)
+            self.replica.known(name)
         self.events += self.replica.settle()
-        place = Position(self.partition, self.book.last_offset, self.book.last_rows_ms)
-        for name in [state.name for state in self.replica.groups.values() if state.withheld]:
-            self.events += self.replica.judge(name, place)
+        for name in [state.name for state in self.replica.groups.values() if state.withheld is not None]:
+            self.events += self.replica.judge(name)
 
 
 def _json(value: Any) -> str:  # noqa: ANN401 - whatever JSON can hold

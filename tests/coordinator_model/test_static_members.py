@@ -1,0 +1,179 @@
+"""Static members (KIP-345; coordinator-records, 4.1 and 4.5): one identity under changing member ids."""
+
+from typing import Any
+
+from coordinator_model.statics import CONTENDED_REPLACEMENTS, CONTENDED_WINDOW_MS
+from tests.builders import group_metadata, member
+from tests.coordinator_events import (
+    consumer_join,
+    consumer_leave,
+    consumer_moves,
+    retarget,
+    static_goes_away,
+    static_returns,
+)
+from tests.histories import Moment, at, history
+
+JOINED = at(0, *consumer_join("g", "a1", epoch=2, targets={"a1": {"t": [0]}}, instance_id="i"))
+OTHER = at(
+    1_000,
+    *consumer_join("g", "b", epoch=3, targets={"b": {"t": [1]}}),
+    *consumer_moves("g", "a1", epoch=3, previous_epoch=2, assigned={"t": [0]}),
+)
+"""A second member, and the first at its epoch."""
+
+AWAY = at(60_000, *static_goes_away("g", "a1", assigned={"t": [0]}, previous_epoch=2))
+BACK = at(70_000, *static_returns("g", old="a1", new="a2", instance_id="i", epoch=3, assigned={"t": [0]}))
+
+
+def test_member_away_keeps_its_partitions_and_the_group_reconciling() -> None:
+    """It closed with "remain": epoch -2, partitions kept. Kafka's tools say Reconciling until it is back or expired."""
+    told = history(JOINED, OTHER, AWAY).replayed()
+
+    assert "Reconciling 3/3" == told.status("g")
+    assert {"a1": {"t": [0]}, "b": {"t": [1]}} == told.owners("g")
+    assert ("i", -2) == (told.member("g", "a1")["instance_id"], told.member("g", "a1")["epoch"])
+    assert ["static_member_absent"] == told.kinds()[60_000]
+    assert 60_000 == told.states["g"].instances["i"].absent_since_ms
+
+
+def test_member_away_is_not_a_rebalance() -> None:
+    """It is waited for; nothing is computed or handed on."""
+    told = history(JOINED, OTHER, AWAY).replayed()
+
+    assert told.states["g"].rebalance is None
+
+
+def test_return_is_neither_a_leave_nor_a_join() -> None:
+    """Three tombstones and new keys in one batch, no epoch: one event, and no rebalance."""
+    told = history(JOINED, OTHER, AWAY, BACK).replayed()
+
+    assert "Stable 3/3" == told.status("g")
+    assert {"a2": {"t": [0]}, "b": {"t": [1]}} == told.owners("g")
+    assert ["static_member_returned"] == told.kinds()[70_000]
+    (detail,) = told.details("static_member_returned")
+    assert ("i", "a2", "a1") == (detail["instance_id"], detail["member_id"], detail["former_member_id"])
+    assert told.states["g"].instances["i"].absent_since_ms is None
+    assert 0 == told.states["g"].counters.partitions_moved
+
+
+def test_expiry_of_a_member_away_is_its_leave() -> None:
+    """The session timeout passes: now its partitions are for others, and the rebalance begins."""
+    told = history(
+        JOINED,
+        OTHER,
+        AWAY,
+        at(105_000, *consumer_leave("g", "a1", epoch=4)),
+        at(
+            106_000,
+            *retarget("g", 4, {"b": {"t": [0, 1]}}),
+            *consumer_moves("g", "b", epoch=4, previous_epoch=3, assigned={"t": [0, 1]}),
+        ),
+    ).replayed()
+
+    assert "Stable 4/4" == told.status("g")
+    assert {105_000: ["member_left", "rebalance_started"], 106_000: ["rebalance_completed"]} == {
+        time: kinds for time, kinds in told.kinds().items() if time > 60_000
+    }
+    assert [1] == [detail["partitions_moved"] for detail in told.details("rebalance_completed")][-1:]
+    assert {} == told.states["g"].instances
+
+
+def test_last_member_away_and_expired_empties_the_group() -> None:
+    """Away is not gone: the group is empty only when the member has expired."""
+    away = history(JOINED, AWAY).replayed()
+    gone = history(JOINED, AWAY, at(105_000, *consumer_leave("g", "a1", epoch=3))).replayed()
+
+    assert "Reconciling 2/2" == away.status("g")
+    assert "Empty 3/2" == gone.status("g")
+    assert ["member_left", "group_emptied"] == gone.kinds()[105_000]
+
+
+def test_staying_away_is_said_once() -> None:
+    """A member written again at -2 is as absent as before."""
+    again = at(61_000, *static_goes_away("g", "a1", assigned={"t": [0]}, previous_epoch=2))
+
+    told = history(JOINED, OTHER, AWAY, again).replayed()
+
+    assert 61_000 not in told.kinds()
+
+
+def test_rejoin_of_a_classic_static_member_keeps_the_generation() -> None:
+    """New member id, same generation, same assignment: replaced, without a leave, a join or a rebalance."""
+    told = history(
+        at(0, group_metadata("g", generation=4, members=[member("i-1", {"t": [0]}, instance_id="i")])),
+        at(9_000, group_metadata("g", generation=4, members=[member("i-2", {"t": [0]}, instance_id="i")])),
+    ).replayed()
+
+    assert "Stable 4" == told.status("g")
+    assert ["static_member_replaced"] == told.kinds()[9_000]
+    assert (0, 1) == (told.states["g"].counters.rebalances, told.states["g"].counters.static_replacements)
+
+
+def test_rejoin_that_rebalances_is_still_the_same_member() -> None:
+    """The group was not Stable, or the protocol changed: a new generation in which the instance has a new id."""
+    told = history(
+        at(0, group_metadata("g", generation=4, members=[member("i-1", {"t": [0]}, instance_id="i")])),
+        at(9_000, group_metadata("g", generation=5, members=[member("i-2", {"t": [0]}, instance_id="i")])),
+    ).replayed()
+
+    assert ["static_member_replaced", "rebalance_completed"] == told.kinds()[9_000]
+    assert ["static_return"] == told.details("rebalance_completed")[0]["causes"]
+    assert 0 == told.details("rebalance_completed")[0]["partitions_moved"]
+
+
+def test_instance_that_left_and_joined_later_did_both() -> None:
+    """Gone in one generation and back in another: nobody held its place."""
+    told = history(
+        at(0, group_metadata("g", generation=1, members=[member("i-1", {"t": [0]}, instance_id="i")])),
+        at(1_000, group_metadata("g", generation=2)),
+        at(2_000, group_metadata("g", generation=3, members=[member("i-2", {"t": [0]}, instance_id="i")])),
+    ).replayed()
+
+    assert ["member_left", "group_emptied"] == told.kinds()[1_000]
+    assert ["member_joined", "rebalance_completed"] == told.kinds()[2_000]
+
+
+def _takeovers(count: int, every_ms: int) -> tuple[Moment, ...]:
+    def named(turn: int) -> Any:
+        return member(f"i-{turn}", {"t": [0]}, instance_id="i")
+
+    return tuple(
+        at(turn * every_ms, group_metadata("g", generation=1, members=[named(turn)])) for turn in range(count + 1)
+    )
+
+
+def test_two_processes_with_one_instance_id_fight() -> None:
+    """Each throws the other out, again and again within minutes: said once, however long it goes on."""
+    told = history(*_takeovers(CONTENDED_REPLACEMENTS + 5, every_ms=3_000)).replayed()
+
+    (event,) = (event for event in told.events if event.kind == "static_member_contended")
+    assert ("critical", True, CONTENDED_REPLACEMENTS * 3_000) == (event.severity, event.inferred, event.time_ms)
+    assert ("i", ["i-2", "i-3"]) == (event.detail["instance_id"], event.detail["member_ids"])
+
+
+def test_restarts_are_no_fight() -> None:
+    """One restart less than it takes, and as many as one likes if they are far enough apart."""
+    few = history(*_takeovers(CONTENDED_REPLACEMENTS - 1, every_ms=3_000)).replayed()
+    rare = history(*_takeovers(12, every_ms=CONTENDED_WINDOW_MS // (CONTENDED_REPLACEMENTS - 1) + 1)).replayed()
+
+    assert {} == few.alarms()
+    assert {} == rare.alarms()
+
+
+def test_returns_of_a_member_that_was_away_are_no_fight() -> None:
+    """It had released its place each time."""
+    moments: list[Moment] = [JOINED]
+    for turn in range(1, 9):
+        moments += [
+            at(turn * 2_000, *static_goes_away("g", f"a{turn}", assigned={"t": [0]}, previous_epoch=2)),
+            at(
+                turn * 2_000 + 1_000,
+                *static_returns("g", old=f"a{turn}", new=f"a{turn + 1}", instance_id="i", epoch=2, assigned={"t": [0]}),
+            ),
+        ]
+
+    told = history(*moments).replayed()
+
+    assert [] == told.details("static_member_contended")
+    assert 8 == len(told.details("static_member_returned"))
