@@ -8,7 +8,7 @@ was.
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from types import FrameType
@@ -33,7 +33,7 @@ from streaming.readiness import Offsets
 from streaming.restart import Identity
 from streaming.schemas import OUTPUT, SHARD
 from streaming.server import Server
-from streaming.sink import BatchWriter
+from streaming.sink import BatchWriter, Sink
 from streaming.source import coordinator_log
 
 CHECKPOINT: Final = "checkpoint"
@@ -70,8 +70,10 @@ class Monitor:
         CannotTellError: the brokers do not answer, or not about the offsets topic.
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, sinks: Sequence[Sink] = ()) -> None:
+        """Take the port; nothing else is started. `sinks` get every micro-batch after the board."""
         self._config = config
+        self._sinks = sinks
         self._directory = Path(config.state.dir)
         # Spark reads a bare path as the file system's it is configured for, which is not always this machine's.
         self._checkpoint = config.state.checkpoint_location or (self._directory / CHECKPOINT).resolve().as_uri()
@@ -198,7 +200,7 @@ class Monitor:
         )
         return (
             replayed.writeStream.queryName(f"group-monitor {config.cluster.name}")
-            .foreachBatch(BatchWriter([self.board], now_ms))
+            .foreachBatch(BatchWriter([self.board, *self._sinks], now_ms))
             .outputMode("update")
             .option("checkpointLocation", self._checkpoint)
             .trigger(processingTime=f"{config.spark.trigger_interval_ms} milliseconds")
@@ -255,7 +257,7 @@ class Monitor:
 def run(config: Config) -> None:
     """Run the monitor until SIGINT or SIGTERM. Raises MonitorError."""
     with Monitor(config) as monitor, stop_signals() as stopped:
-        print(f"page {monitor.server.url}/  metrics {monitor.server.url}/metrics", flush=True)  # noqa: T201 - the answer
+        print(f"page {monitor.server.url}/  metrics {monitor.server.url}/metrics", flush=True)  # noqa: T201 - its address
         monitor.run_until(stopped)
 
 
