@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-import structlog
 from kafka import TopicPartition as KafkaTopicPartition
 from kafka.admin import KafkaAdminClient, OffsetSpec
 from kafka.errors import KafkaError, TopicAuthorizationFailedError
@@ -25,6 +24,7 @@ from kafka.protocol.consumer import IsolationLevel
 
 from coordinator_model.wire import uuid_text
 from streaming.log_ends import LogEnds, Topic, TopicPartition
+from streaming.logs import get_logger
 
 DESCRIBE_EVERY_MS: Final = 30_000
 SAVE_EVERY_MS: Final = 60_000
@@ -36,7 +36,7 @@ _BOOTSTRAP_TIMEOUT_MS: Final = 5_000
 _REQUEST_TIMEOUT_MS: Final = 10_000
 _STOP_SECONDS: Final = 1.0
 
-_log = structlog.stdlib.get_logger(__name__)
+_log = get_logger("end_offsets")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class KafkaOffsetsClient:
         self._tell_refused(described)
         return [
             Topic(
-                id=uuid_text(topic["topic_id"].bytes),
+                id=uuid_text(uuid.UUID(str(topic["topic_id"])).bytes),
                 name=topic["name"],
                 partitions=len(topic["partitions"]),
                 leaders={p["partition_index"]: p["leader_id"] for p in topic["partitions"] if p["leader_id"] >= 0},

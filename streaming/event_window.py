@@ -62,13 +62,13 @@ class EventWindow:
         found.sort(key=lambda event: int(event["time"]))
         return found[-limit:]
 
-    def after(self, number: int) -> list[Event]:
-        """Events that came in after the one of that number, in that order."""
+    def after(self, number: int) -> list[tuple[int, Event]]:
+        """(number, event) of those that came in after the one of that number, in that order."""
         if number >= self._last:
             return []
         with self._lock:
             newer = list(takewhile(lambda item: item[0] > number, reversed(self._events)))
-        return [event for _, event in reversed(newer)]
+        return newer[::-1]
 
     def number_of(self, event_id: str) -> int | None:
         """Number of an event that is still here."""

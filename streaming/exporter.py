@@ -48,7 +48,7 @@ class Exporter(Collector):
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self._board = board
-        self._cluster = cluster
+        self.cluster = cluster
         self._partition_series = partition_series
         self._rebalance_histogram = rebalance_histogram
         self._clock_ms = clock_ms
@@ -65,13 +65,13 @@ class Exporter(Collector):
             for suffix, values, value in samples:
                 names = (*row.labels, exposition.BOUND) if suffix == exposition.BUCKET else row.labels
                 labels = dict(zip(names, values, strict=True))
-                family.add_sample(name + suffix, {CLUSTER: self._cluster, **labels}, value)
+                family.add_sample(name + suffix, {CLUSTER: self.cluster, **labels}, value)
             yield family
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
         """The page of /metrics, as OpenMetrics if the Accept header names it, and its content type."""
         openmetrics = "application/openmetrics-text" in accept
-        page = exposition.page(self._families(), self._cluster, openmetrics=openmetrics)
+        page = exposition.page(self._families(), self.cluster, openmetrics=openmetrics)
         return page, OPENMETRICS_CONTENT_TYPE if openmetrics else CONTENT_TYPE_PLAIN_0_0_4
 
     def _families(self) -> Families:
@@ -119,7 +119,7 @@ class Exporter(Collector):
             _migration(families, state, now_ms)
 
     def _offsets(self, families: Families, held: HeldGroup, now_ms: int) -> None:
-        group, cluster, add = held.state.name, self._cluster, families.add
+        group, cluster, add = held.state.name, self.cluster, families.add
         for topic, (commits, rewinds) in held.commits.items():
             add("kafka_group_commits_total", (group, topic), commits)
             add("kafka_group_offset_rewinds_total", (group, topic), rewinds)
@@ -136,7 +136,7 @@ class Exporter(Collector):
 
     def _partition(self, families: Families, group: str, each: OffsetLag, now_ms: int) -> None:
         place = (group, each.topic, str(each.partition))
-        labels = (self._cluster, *place)
+        labels = (self.cluster, *place)
         if each.committed.commit_timestamp_ms >= 0:
             age = _age(now_ms, each.committed.commit_timestamp_ms)
             families.add("kafka_group_commit_age_seconds", place, age)
@@ -149,7 +149,7 @@ class Exporter(Collector):
         with ends.lock:
             for topic in sorted(topics):
                 for partition, known in ends.of_topic(topic).items():
-                    labels = (self._cluster, topic, str(partition))
+                    labels = (self.cluster, topic, str(partition))
                     families.add("kafka_partition_latest_offset", labels, known.high_watermark)
                     families.add("kafka_partition_earliest_offset", labels, known.earliest)
 
