@@ -9,12 +9,12 @@ Epochs that move on while a rebalance is under way belong to it. A classic rebal
 end of its join phase (`currentStateTimestamp`) to the leader's assignment; how long members took to join is not
 recorded. Generations that were begun and never completed are the gap between two that were.
 
-A storm is many completed rebalances in a few minutes: more than restarting every member once would take.
+A storm is many completed rebalances in a few minutes: more than restarting every member would take.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from coordinator_model.causes import causes
@@ -35,8 +35,10 @@ from coordinator_model.groups import consumer, modern, streams
 
 STORM_WINDOW_MS: Final = 300_000
 STORM_REBALANCES: Final = 20
-STORM_REBALANCES_A_MEMBER: Final = 2
-"""A storm is more than 20 + 2 a member in five minutes: a rolling restart costs every member a leave and a join."""
+STORM_REBALANCES_A_MEMBER: Final = 4
+"""A storm is more than 20 + 4 a member in five minutes: a rolling restart costs every member a leave and a join, and
+may be done twice. Follow-up rounds of a cooperative rebalance do not count, nor what happens while a group is rolled
+from one protocol to the other: that is somebody's intention."""
 
 
 def epochs_known(group: ModernGroup) -> bool:
@@ -64,8 +66,9 @@ def follow(state: GroupState, before: Membership, after: Membership, time_ms: in
     if was is not None and now is not None and now.generation > was.generation:
         yield from _lost_rounds(state.counters, was, now)
         if now.members:
-            yield _classic(state.counters, was, now, causes(before, after), time_ms)
-            yield from _storm(state, len(now.members), time_ms)
+            why = causes(before, after)
+            yield _classic(state.counters, was, now, why, time_ms)
+            yield from _storm(state, why, len(now.members), time_ms)
 
 
 def _lost_rounds(counters: GroupCounters, was: ClassicGroup, now: ClassicGroup) -> Iterator[Finding]:
@@ -92,8 +95,10 @@ def _classic(counters: GroupCounters, was: ClassicGroup, now: ClassicGroup, why:
     return Finding("rebalance_completed", detail)
 
 
-def _storm(state: GroupState, members: int, time_ms: int) -> Iterator[Finding]:
+def _storm(state: GroupState, why: Sequence[str], members: int, time_ms: int) -> Iterator[Finding]:
     """Remember a completed rebalance; yields a storm once, when it begins."""
+    if "conversion" in why or list(why) == ["follow_up"] or state.migration.mixed_since_ms is not None:
+        return
     recent = (*state.recent_rebalances_ms, time_ms)
     state.recent_rebalances_ms = tuple(ms for ms in recent if time_ms - ms <= STORM_WINDOW_MS)
     storm = len(state.recent_rebalances_ms) > STORM_REBALANCES + STORM_REBALANCES_A_MEMBER * members
@@ -140,7 +145,7 @@ def _modern(
             "causes": list(rebalance.causes),
         },
     )
-    yield from _storm(state, len(group.members), time_ms)
+    yield from _storm(state, rebalance.causes, len(group.members), time_ms)
 
 
 def _owners(members: Mapping[str, ClassicMember] | Mapping[str, ModernMember]) -> dict[str, Partitions]:

@@ -1,5 +1,6 @@
 """The Spark session, and every spark.* setting with its reason."""
 
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -58,6 +59,8 @@ def start(config: Config, log_file: Path) -> SparkSession:
     }
     for name, value in settings.items():
         builder = builder.config(name, value)
+    # A sink that fails fails the query, whose error we tell; py4j would print its stack as well, even on a stop.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
     with _output_to(log_file):
         return builder.getOrCreate()
 
