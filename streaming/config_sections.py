@@ -117,7 +117,11 @@ class KafkaSecuritySection(Section):
     )
     certificate_file: Path | None = option(None, "PEM file with the client's certificate chain (mutual TLS).")
     key_file: Path | None = option(None, "PEM file (PKCS#8) with the client's private key (mutual TLS).")
-    key_password: SecretStr | None = option(None, "Password of the private key, if it is encrypted.")
+    key_password: SecretStr | None = option(
+        None,
+        "Password of the private key, if it is encrypted. On Java 17 the encryption must be the older one: "
+        "openssl pkcs8 -topk8 -v1 PBE-SHA1-3DES.",
+    )
     check_hostname: bool = option(True, "Whether the broker's certificate must carry the broker's host name.")
 
     @property

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -19,10 +20,10 @@ from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
 from coordinator_model.replica import Position, Replica
 from coordinator_model.view import group_view
-from streaming.config import load
+from streaming.config import Config, load
 from streaming.embedded_broker import HOST, EmbeddedBroker
 from streaming.errors import CannotTellError
-from streaming.kafka_client import broker_findings, preflight
+from streaming.kafka_client import broker_findings, confluent_settings, java_security_settings, preflight
 from streaming.kafka_tools import GroupTool, create_topics
 from streaming.recording import RecordedRecord, RecordingReader, offsets_partition, open_recording
 from tests.kafka_oracle import KAFKA_JARS
@@ -40,6 +41,7 @@ PASSWORD = "battery-staple"  # noqa: S105 - of users that live as long as the te
 WRONG_PASSWORD = "staple-battery"  # noqa: S105 - as above
 USERS = ("monitor", "describer", "stranger")
 OFFSETS_TOPIC = "__consumer_offsets"
+_NEW_KEY = ("-newkey", "rsa:2048", "-nodes")
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class Cluster:
 
     open_servers: str
     sasl_servers: str
+    tls_servers: str
+    certificates: Path
     truth: GroupTool
 
     def environment(self, user: str, password: str = PASSWORD) -> dict[str, str]:
@@ -58,24 +62,45 @@ class Cluster:
             **{f"GROUP_MONITOR__KAFKA__SECURITY__{name}": value for name, value in security.items()},
         }
 
+    def tls(self, **options: str) -> Config:
+        """A configuration for the listener that wants a certificate of its clients."""
+        files = {"ca_file": "ca.pem", "certificate_file": "client.pem", "key_file": "client.key"}
+        security = {
+            "protocol": "SSL",
+            **{name: str(self.certificates / file) for name, file in files.items()},
+            **options,
+        }
+        overrides = {f"kafka.security.{name}": value for name, value in security.items()}
+        environment = {"GROUP_MONITOR__KAFKA__SECURITY__KEY_PASSWORD": PASSWORD}
+        return load(None, environment, {"kafka.bootstrap_servers": self.tls_servers, **overrides})
+
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory, free_port: int) -> Iterator[Cluster]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     directory = tmp_path_factory.mktemp("broker")
+    sasl, tls = (f"{HOST}:{port}" for port in free_ports(2))
+    make_certificates(directory)
     broker = EmbeddedBroker(directory, jars_dir=KAFKA_JARS, offsets_partitions=PARTITIONS, initial_rebalance_delay_ms=0)
-    listeners = f"{broker._properties['listeners']},SASL_PLAINTEXT://{HOST}:{free_port}"
+    listeners = f"{broker._properties['listeners']},SASL_PLAINTEXT://{sasl},SSL://{tls}"
     users = " ".join(f'user_{user}="{PASSWORD}"' for user in USERS)
     broker._properties.update(
         {
             "listeners": listeners,
             "advertised.listeners": listeners,
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT",
+            "listener.security.protocol.map": ",".join(
+                ["CONTROLLER:PLAINTEXT", *(f"{name}:{name}" for name in ("PLAINTEXT", "SASL_PLAINTEXT", "SSL"))]
+            ),
+            "ssl.client.auth": "required",
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(directory / "broker-keystore.pem"),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(directory / "ca.pem"),
             "sasl.enabled.mechanisms": "PLAIN",
             "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
                 f"org.apache.kafka.common.security.plain.PlainLoginModule required {users};"
             ),
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-            "super.users": "User:ANONYMOUS",
+            "super.users": "User:ANONYMOUS;User:CN=client",
         }
     )
     with broker, GroupTool(broker.bootstrap_servers, log=directory / "tool.log", jars_dir=KAFKA_JARS) as truth:
@@ -84,16 +109,34 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, free_port: int) -> Iterato
         _allow(broker.bootstrap_servers, "monitor", OFFSETS_TOPIC, AclOperation.READ)
         _allow(broker.bootstrap_servers, "describer", OFFSETS_TOPIC, AclOperation.DESCRIBE)
         _traffic(broker.bootstrap_servers)
-        yield Cluster(broker.bootstrap_servers, f"{HOST}:{free_port}", truth)
+        yield Cluster(broker.bootstrap_servers, sasl, tls, directory, truth)
 
 
-@pytest.fixture(scope="module")
-def free_port() -> int:
-    import socket
+def free_ports(count: int) -> list[int]:
+    listeners = [socket.create_server((HOST, 0)) for _ in range(count)]
+    ports = [listener.getsockname()[1] for listener in listeners]
+    for listener in listeners:
+        listener.close()
+    return ports
 
-    with socket.create_server((HOST, 0)) as listener:
-        port: int = listener.getsockname()[1]
-    return port
+
+def make_certificates(directory: Path) -> None:
+    """An authority, and what it signed: a broker for our address, a client whose key is encrypted."""
+
+    def openssl(*arguments: str) -> None:
+        subprocess.run(["openssl", *arguments], cwd=directory, capture_output=True, check=True)  # noqa: S603, S607 - see above
+
+    openssl("req", "-x509", *_NEW_KEY, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=authority")
+    (directory / "names").write_text(f"subjectAltName=IP:{HOST}")
+    for name in ("broker", "client"):
+        openssl("req", *_NEW_KEY, "-keyout", f"{name}.plain", "-out", f"{name}.request", "-subj", f"/CN={name}")
+        signing = ["-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "1", "-extfile", "names"]
+        openssl("x509", "-req", "-in", f"{name}.request", "-out", f"{name}.pem", *signing)
+    # The newer scheme (PBES2) is one that Kafka's client cannot read on Java 17.
+    encrypted = ["-v1", "PBE-SHA1-3DES", "-passout", f"pass:{PASSWORD}", "-out", "client.key"]
+    openssl("pkcs8", "-topk8", "-in", "client.plain", *encrypted)
+    parts = [(directory / name).read_text() for name in ("broker.plain", "broker.pem")]
+    (directory / "broker-keystore.pem").write_text("".join(parts))
 
 
 class TestRecording:
@@ -231,6 +274,37 @@ class TestPermissions:
             preflight(load(None, {}, overrides))
 
 
+class TestTls:
+    """One set of PEM files lets all three clients in."""
+
+    def test_kafka_python(self, cluster: Cluster) -> None:
+        """The client that asks and records."""
+        preflight(cluster.tls())
+
+    def test_librdkafka(self, cluster: Cluster) -> None:
+        """The client of the demo."""
+        admin = AdminClient({**confluent_settings(cluster.tls().kafka, "test")})
+
+        assert "orders" in admin.list_topics(timeout=10).topics
+
+    def test_java(self, cluster: Cluster, tmp_path: Path) -> None:
+        """Kafka's own, which Spark's connector uses: it gets the files' content."""
+        settings = tmp_path / "client.properties"
+        given = java_security_settings(cluster.tls().kafka.security)
+        settings.write_text("".join(f"{name}={_property(value)}\n" for name, value in given.items()))
+        with GroupTool(cluster.tls_servers, log=tmp_path / "tool.log", jars_dir=KAFKA_JARS) as tool:
+            listed = tool.run("--list", "--command-config", str(settings)).split()
+
+        assert cluster.truth.list_groups() == sorted(listed)
+
+    def test_certificate_of_another_authority(self, cluster: Cluster) -> None:
+        """A broker that cannot be trusted is not talked to, and the listener is what is named."""
+        config = cluster.tls(ca_file=str(cluster.certificates / "client.pem"))
+        config = config.model_copy(update={"kafka": config.kafka.model_copy(update={"request_timeout_ms": 3000})})
+        with pytest.raises(CannotTellError, match=r"kafka\.bootstrap_servers: found .* security\.protocol SSL"):
+            preflight(config)
+
+
 class TestCheck:
     """`check` tells all of it in one list."""
 
@@ -359,6 +433,11 @@ def begun(servers: str, name: str, offset: int) -> Producer:
     producer.send_offsets_to_transaction([TopicPartition("orders", 0, offset)], owner.consumer_group_metadata(), 30)
     owner.close()
     return producer
+
+
+def _property(value: str) -> str:
+    """A value as Java's properties files spell it."""
+    return value.replace("\\", "\\\\").replace("\n", "\\n")
 
 
 def await_file(path: Path) -> None:
