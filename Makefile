@@ -82,9 +82,14 @@ $(CONSOLE): $(PACKAGES)
 	@chmod +x $@
 
 $(JARS): | $(PACKAGES)
+	@rm -f $(CACHE)/jars/.fetched-*
 	@java=$$($(BIN)/python -m streaming.java) && mkdir -p $(CACHE) && \
 	echo "Fetching jars into $(CACHE)/jars (about a minute, once)" && \
-	"$$java" -jar $(BIN)/../lib/python3.*/site-packages/pyspark/jars/ivy-*.jar -warn \
-		-settings conf/ivysettings.xml -ivy conf/ivy.xml -confs spark kafka \
-		-retrieve '$(CACHE)/jars/[conf]/[artifact]-[revision].[ext]' -sync
+	if ! "$$java" -jar $(VENV)/lib/python3.*/site-packages/pyspark/jars/ivy-*.jar -warn \
+			-settings conf/ivysettings.xml -ivy conf/ivy.xml -confs spark kafka \
+			-retrieve '$(CACHE)/jars/[conf]/[artifact]-[revision].[ext]' -sync > $(CACHE)/ivy.log 2>&1; then \
+		grep -iE 'unresolved dependency|download failed|not found|unknownhost|refused|timed out' $(CACHE)/ivy.log | head -3 >&2 || true; \
+		echo "error: jars: not all of conf/ivy.xml could be fetched (see $(CACHE)/ivy.log); is the registry within reach?" >&2; \
+		exit 2; \
+	fi
 	@touch $@
