@@ -1,0 +1,245 @@
+"""Committed offsets (coordinator-records, 4.2): one per group, topic and partition; what goes back, and what goes."""
+
+import pytest
+
+from coordinator_model.offsets import BUCKET_PARTITIONS, CommittedOffset, bucket_number
+from coordinator_model.replica import Replica
+from coordinator_model.wire import ZERO_UUID
+from tests.builders import (
+    group_metadata,
+    legacy_offset_commit,
+    legacy_offset_commit_tombstone,
+    member,
+    offset_commit,
+    offset_commit_tombstone,
+    topic_id,
+)
+from tests.histories import History, at, history
+
+
+def replica_of(log: History) -> Replica:
+    """The replica after a history."""
+    replica = Replica()
+    for record in log.records:
+        replica.replay(record.place, record.key, record.value)
+    replica.settle()
+    return replica
+
+
+def test_last_commit_of_a_partition_counts() -> None:
+    """Whatever it says: offset, leader epoch, metadata, time and topic id are replaced together."""
+    told = history(
+        at(0, offset_commit("g", "t", 0, 5, leader_epoch=1, metadata="old")),
+        at(1_000, offset_commit("g", "t", 0, 9, leader_epoch=2, metadata="new", timestamp=1_000)),
+    ).replayed()
+
+    assert [
+        {
+            "topic": "t",
+            "partition": 0,
+            "offset": 9,
+            "leader_epoch": 2,
+            "metadata": "new",
+            "commit_timestamp": 1_000,
+            "topic_id": topic_id("t"),
+        }
+    ] == told.view("g")["offsets"]
+
+
+def test_partitions_committed_in_any_order_are_no_rewind() -> None:
+    """Clients send 3, 2, 1, 0 as they like; shown is by topic and partition."""
+    told = history(
+        at(0, *(offset_commit("g", "t", partition, 100 * partition) for partition in (3, 2, 1, 0))),
+        at(1_000, *(offset_commit("g", "t", partition, 100 * partition + 1) for partition in (3, 2, 1, 0))),
+        at(2_000, offset_commit("g", "s", 0, 7)),
+    ).replayed()
+
+    assert {"s/0": 7, "t/0": 1, "t/1": 101, "t/2": 201, "t/3": 301} == told.offsets("g")
+    assert ["s/0", "t/0", "t/1", "t/2", "t/3"] == list(told.offsets("g"))
+    assert {0: ["group_created"]} == told.kinds()
+
+
+def test_commit_of_the_same_offset_is_no_rewind() -> None:
+    """An idle consumer commits where it stands."""
+    told = history(at(0, offset_commit("g", "t", 0, 5)), at(1_000, offset_commit("g", "t", 0, 5))).replayed()
+
+    assert [] == told.details("offset_rewound")
+
+
+def test_offset_that_goes_back_is_a_rewind() -> None:
+    """A seek, an admin's reset or a zombie: the log does not say who committed."""
+    told = history(
+        at(0, offset_commit("g", "t", 4, 500)),
+        at(1_000, offset_commit("g", "t", 4, 200)),
+        at(2_000, offset_commit("g", "t", 4, 300)),
+    ).replayed()
+
+    (event,) = (event for event in told.events if event.kind == "offset_rewound")
+    assert (1_000, 1, "warning") == (event.time_ms, event.offset, event.severity)
+    assert {"topic": "t", "partition": 4, "from": 500, "to": 200} == event.detail
+
+
+def test_commits_and_rewinds_are_counted_by_bucket() -> None:
+    """They go to the checkpoint with the offsets, and so survive a restart."""
+    replica = replica_of(
+        history(
+            at(0, offset_commit("g", "t", 0, 5), offset_commit("g", "t", 1, 5)),
+            at(1, offset_commit("g", "t", 0, 4)),
+            at(2, offset_commit("g", "t", 1, 6)),
+        )
+    )
+
+    bucket = replica.buckets["g", "t", 0]
+    assert (4, 1) == (bucket.commits, bucket.rewinds)
+
+
+def test_commit_after_a_tombstone_is_a_first_one() -> None:
+    """What was deleted is not gone back from."""
+    told = history(
+        at(0, offset_commit("g", "t", 0, 500), offset_commit("g", "t", 1, 1)),
+        at(1_000, offset_commit_tombstone("g", "t", 0)),
+        at(2_000, offset_commit("g", "t", 0, 3)),
+    ).replayed()
+
+    assert {"t/0": 3, "t/1": 1} == told.offsets("g")
+    assert {0: ["group_created"], 1_000: ["offset_deleted"]} == told.kinds()
+    assert [{"topic": "t", "partition": 0, "offset": 500}] == told.details("offset_deleted")
+
+
+def test_tombstone_of_an_offset_that_is_not_there_is_nothing() -> None:
+    """Topic deletion may write one twice; a cleaned log begins with some."""
+    told = history(
+        at(0, offset_commit("g", "t", 0, 5), offset_commit("g", "t", 1, 5)),
+        at(1_000, offset_commit_tombstone("g", "t", 0), offset_commit_tombstone("g", "t", 0)),
+        at(2_000, offset_commit_tombstone("g", "never", 0)),
+    ).replayed()
+
+    assert {0: ["group_created"], 1_000: ["offset_deleted"]} == told.kinds()
+
+
+def test_topic_deleted_under_a_group_with_members_leaves_the_group() -> None:
+    """All its offsets go one by one; the members stay."""
+    told = history(
+        at(0, group_metadata("g", generation=1, members=[member("a", {"t": [0]})])),
+        at(1_000, offset_commit("g", "t", 0, 5)),
+        at(2_000, offset_commit_tombstone("g", "t", 0)),
+    ).replayed()
+
+    assert ("Stable 1", {}) == (told.status("g"), told.offsets("g"))
+    assert ["offset_deleted"] == told.kinds()[2_000]
+
+
+def test_topic_id_is_kept_and_zero_is_none() -> None:
+    """It tells a topic made anew from its namesake; commits before 4.1 and in transactions have none."""
+    told = history(
+        at(
+            0,
+            offset_commit("g", "t", 0, 5, id_of_topic=topic_id("former t")),
+            offset_commit("g", "t", 1, 5, id_of_topic=ZERO_UUID),
+            offset_commit("g", "t", 2, 5, version=3, leader_epoch=4),
+            offset_commit("g", "t", 3, 5, version=1, expire_timestamp=99),
+        )
+    ).replayed()
+
+    assert [(topic_id("former t"), -1), (None, -1), (None, 4), (None, -1)] == [
+        (of["topic_id"], of["leader_epoch"]) for of in told.view("g")["offsets"]
+    ]
+
+
+def test_topic_made_anew_takes_the_new_id() -> None:
+    """The former topic's offsets are deleted with it; the next commit is of the new one."""
+    told = history(
+        at(0, offset_commit("g", "t", 0, 500, id_of_topic=topic_id("t"))),
+        at(1_000, offset_commit_tombstone("g", "t", 0), group_metadata("g", generation=0)),
+        at(2_000, offset_commit("g", "t", 0, 1, id_of_topic=topic_id("t again"))),
+    ).replayed()
+
+    assert [topic_id("t again")] == [of["topic_id"] for of in told.view("g")["offsets"]]
+    assert [] == told.details("offset_rewound")
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 3, 4])
+def test_every_version_of_a_commit_is_read(version: int) -> None:
+    """Offset, metadata and time are in all of them."""
+    told = history(at(0, offset_commit("g", "t", 0, 5, metadata="m", timestamp=77, version=version))).replayed()
+
+    (shown,) = told.view("g")["offsets"]
+    assert (5, "m", 77) == (shown["offset"], shown["metadata"], shown["commit_timestamp"])
+
+
+def test_legacy_commits_are_commits() -> None:
+    """Type 0 differs in its number only: the same offset under the same name, and its tombstone ends it."""
+    told = history(
+        at(0, legacy_offset_commit("g", "t", 0, 5, metadata="m", timestamp=77), offset_commit("g", "t", 1, 1)),
+        at(1_000, offset_commit("g", "t", 0, 6)),
+        at(2_000, legacy_offset_commit("g", "t", 1, 3)),
+        at(3_000, legacy_offset_commit_tombstone("g", "t", 0)),
+    ).replayed()
+
+    assert {"t/1": 3} == told.offsets("g")
+    assert {0: ["group_created"], 3_000: ["offset_deleted"]} == told.kinds()
+
+
+# -- buckets ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("partition", "number"), [(0, 0), (63, 0), (64, 1), (127, 1), (128, 2), (9_999, 156)])
+def test_bucket_holds_64_neighbouring_partitions(partition: int, number: int) -> None:
+    """Its number is the partition's, divided by 64."""
+    assert number == bucket_number(partition)
+
+
+def test_offsets_on_both_sides_of_a_bucket_border_are_one_groups() -> None:
+    """They are kept apart and shown together, in order."""
+    log = history(at(0, *(offset_commit("g", "t", partition, partition) for partition in (64, 128, 63, 0, 127, 65))))
+    replica = replica_of(log)
+
+    assert {("g", "t", 0): {0, 63}, ("g", "t", 1): {64, 65, 127}, ("g", "t", 2): {128}} == {
+        place: set(bucket.offsets) for place, bucket in replica.buckets.items()
+    }
+    assert {"t": (0, 1, 2)} == replica.groups["g"].buckets
+    assert [0, 63, 64, 65, 127, 128] == [partition for _, partition, _ in replica.offsets("g")]
+
+
+def test_commit_changes_its_own_bucket_only() -> None:
+    """A group of 10,000 partitions is not rewritten for one of them, nor is its membership."""
+    log = history(at(0, *(offset_commit("g", "t", partition, 1) for partition in range(2 * BUCKET_PARTITIONS))))
+    replica = replica_of(log)
+    replica.take_changes()
+
+    (commit,) = history(at(1, offset_commit("g", "t", 70, 2)), start=len(log)).records
+    replica.replay(commit.place, commit.key, commit.value)
+
+    changes = replica.take_changes()
+    assert ({("g", "t", 1)}, set(), {}) == (changes.buckets, changes.groups, changes.deleted)
+
+
+def test_emptied_bucket_keeps_its_totals_as_long_as_the_group_lives() -> None:
+    """Totals only grow; they go with the group."""
+    moments = (
+        at(0, offset_commit("g", "t", 0, 5), offset_commit("g", "t", 64, 5)),
+        at(1, offset_commit("g", "t", 0, 4)),
+        at(2, offset_commit_tombstone("g", "t", 0)),
+    )
+    replica = replica_of(history(*moments))
+    gone = replica_of(history(*moments, at(3, offset_commit_tombstone("g", "t", 64))))
+
+    assert (2, 1, {}) == (
+        replica.buckets["g", "t", 0].commits,
+        replica.buckets["g", "t", 0].rewinds,
+        replica.buckets["g", "t", 0].offsets,
+    )
+    assert ({}, {}) == (gone.buckets, gone.groups)
+    assert {"g": {("t", 0), ("t", 1)}} == gone.take_changes().deleted
+
+
+def test_offsets_are_read_bucket_by_bucket() -> None:
+    """(topic, partition, committed offset), by topic and partition; none of a group that is not known."""
+    replica = replica_of(history(at(0, offset_commit("g", "t", 64, 1, timestamp=9), offset_commit("g", "a", 1, 2))))
+
+    assert [
+        ("a", 1, CommittedOffset(2, -1, "", 1_795_236_417_050, topic_id("a"))),
+        ("t", 64, CommittedOffset(1, -1, "", 9, topic_id("t"))),
+    ] == list(replica.offsets("g"))
+    assert [] == list(replica.offsets("nobody"))
+    assert ["g"] == list(replica.groups)
