@@ -33,14 +33,11 @@ def check(
     except UsageError as error:
         _print([Finding("configuration", "fail", str(error))], as_json=json)
         raise typer.Exit(UsageError.exit_status) from None
-    findings = [
-        Finding("configuration", "ok", str(config) if config is not None else "defaults"),
-        _java(),
-        _jars(loaded),
-        *broker_findings(loaded.kafka),
-        _port(loaded),
-        _state_dir(loaded),
-    ]
+    findings = [Finding("configuration", "ok", str(config) if config is not None else "defaults")]
+    with common.progress("checking") as advance:
+        findings += [_java(), _jars(loaded), _port(loaded), _state_dir(loaded)]
+        advance(0.5)
+        findings += broker_findings(loaded.kafka)
     _print(findings, as_json=json)
     raise typer.Exit(exit_status(findings))
 
