@@ -31,6 +31,8 @@ SETTINGS: Final = {
     "spark.task.maxFailures": "2",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",
+    # Options of the source hold credentials and keys; plans and the UI must not show them.
+    "spark.sql.redaction.options.regex": "(?i)url|jaas|password|keystore|truststore|secret|token",
     # Nothing but this process talks to the driver of a local master.
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
