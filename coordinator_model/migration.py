@@ -44,12 +44,16 @@ configuration; KIP-848 asks for embedded protocol version 3, which brokers do no
 
 
 def members_by_protocol(membership: Membership) -> tuple[int, int]:
-    """(classic, consumer) members; all members of a share or streams group count as new-protocol ones."""
+    """(classic, consumer) members; all members of a share or streams group count as new-protocol ones.
+
+    A member known by its assignment alone, as in a compacted log, is of neither until its metadata tells.
+    """
     modern = membership.modern_group
     if modern is None:
         return (0 if membership.classic is None else len(membership.classic.members), 0)
-    classic = sum(member.uses_classic_protocol for member in modern.members.values())
-    return classic, len(modern.members) - classic
+    known = [member for member in modern.members.values() if member.metadata_live]
+    classic = sum(member.uses_classic_protocol for member in known)
+    return classic, len(known) - classic
 
 
 def blockers(membership: Membership) -> list[str]:
@@ -141,9 +145,10 @@ def _rolled(migration: Migration, before: Membership, after: Membership, time_ms
     rolling = {"members": classic + consumer, "upgraded_members": consumer}
     if migration.mixed_since_ms is None:
         if classic and consumer:
-            down = was_consumer > 0
+            seen = _seen_to_change(before, after) or consumer < was_consumer
+            down = seen and was_consumer > 0
             _mixed(migration, DOWNGRADE if down else UPGRADE, classic, consumer, time_ms)
-            if before.exists:
+            if seen:
                 yield Finding("downgrade_started" if down else "upgrade_started", {"online": True, **rolling})
         return
     if not classic:
@@ -161,6 +166,15 @@ def _rolled(migration: Migration, before: Membership, after: Membership, time_ms
         yield Finding(kind, {"online": True, "turned_round": True, **rolling}, inferred=True)
     migration.peak_classic = max(migration.peak_classic, classic)
     migration.peak_consumer = max(migration.peak_consumer, consumer)
+
+
+def _seen_to_change(before: Membership, after: Membership) -> bool:
+    """Whether the step brought members, rather than a compacted log the records of members there long since.
+
+    A join moves the group epoch on, and the cleaned part of a log holds one record of it.
+    """
+    was, now = before.modern_group, after.modern_group
+    return was is not None and now is not None and was.epoch_live and now.epoch > was.epoch
 
 
 def _mixed(migration: Migration, direction: str, classic: int, consumer: int, time_ms: int) -> None:
