@@ -98,7 +98,7 @@ class Monitor:
             stack.callback(self.server.stop)
             self.server.start()
             self._spark = session.start(self._config, self._directory / SPARK_LOG)
-            stack.callback(self._spark.stop)
+            stack.callback(session.stop, self._spark)
             self._fill_board(self._spark)
             sampler = self._sampler()
             stack.callback(sampler.stop)

@@ -2,12 +2,15 @@
 
 import logging
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from streaming.config import Config
@@ -38,6 +41,8 @@ SETTINGS: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
 }
 
+_JVM_END_SECONDS: Final = 5.0
+
 
 def start(config: Config, log_file: Path) -> SparkSession:
     """Start Spark with the connector's jars; what its JVM and workers print goes to `log_file`.
@@ -65,6 +70,29 @@ def start(config: Config, log_file: Path) -> SparkSession:
     logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
     with _output_to(log_file):
         return builder.getOrCreate()
+
+
+def stop(spark: SparkSession) -> None:
+    """Stop Spark and the JVM started for it, and wait for its end: who ended must have left nothing behind.
+
+    Spark itself leaves the JVM to notice, seconds later, that its parent is gone.
+    """
+    gateway = SparkContext._gateway  # noqa: SLF001 - the only way to the process
+    # A JVM that was killed cannot be asked to stop.
+    with suppress(Py4JError, OSError):
+        spark.stop()
+    jvm: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
+    # Under spark-submit the JVM is the parent, and ends when we do.
+    if gateway is None or jvm is None or jvm.stdin is None:
+        return
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - so that a session may be started again
+    gateway.shutdown()
+    jvm.stdin.close()
+    try:
+        jvm.wait(_JVM_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        jvm.kill()
+        jvm.wait()
 
 
 @contextmanager
