@@ -19,6 +19,12 @@ class Shard:
         self.partition = partition
         self.replica = Replica()
         self.next_offset = 0
+        self.pending: list[tuple[int, bytes | None, bytes | None]] = []
+
+    def flush(self) -> list[Row]:
+        """Rows of a micro-batch of what is pending."""
+        pending, self.pending = self.pending, []
+        return self.batch(pending)
 
     def write(self, *records: KeyValue, timestamp_ms: int) -> list[Row]:
         """Rows of a micro-batch that holds these records, written at once."""
@@ -49,9 +55,8 @@ class Shard:
             state = self.replica.groups.get(name)
             if state is not None and state.exists:
                 rows.append(self._row("group", name, snapshot.dump_group(state)))
-        for place in sorted(changes.buckets):
-            rows.append(self._row("offsets", place[0], snapshot.dump_offsets(self.replica.buckets[place])))
-        return rows
+        buckets = ((place[0], self.replica.buckets[place]) for place in sorted(changes.buckets))
+        return [*rows, *(self._row("offsets", name, snapshot.dump_offsets(bucket)) for name, bucket in buckets)]
 
     def _told(self, events: list[Event]) -> list[Row]:
         return [*(self._row("event", event.group, json.dumps(event_view(event))) for event in events), self._totals()]

@@ -1,0 +1,48 @@
+"""A board with one group of each kind on it, at a time that stands still."""
+
+from collections.abc import Mapping
+
+from streaming.board import Board
+from streaming.log_ends import LogEnds, Topic
+from tests import builders
+from tests.streaming.board_rows import Shard
+
+NOW_MS = 1_700_000_100_000
+THEN_MS = NOW_MS - 10_000
+CLUSTER = "prod"
+OFFSETS_TOPIC = "__consumer_offsets"
+
+
+def described(name: str, partitions: int) -> Topic:
+    return Topic(builders.topic_id(name), name, partitions, dict.fromkeys(range(partitions), 1))
+
+
+def log_ends(**partitions: int) -> LogEnds:
+    """Topics by name with so many partitions; nothing sampled."""
+    ends = LogEnds()
+    ends.set_topics([described(name, count) for name, count in partitions.items()], [])
+    return ends
+
+
+def sample(ends: LogEnds, now_ms: int, topic: str, *offsets: int, stable: Mapping[int, int] | None = None) -> None:
+    """One sample of a topic's partitions from 0 on; last stable offsets as the high watermarks but for `stable`."""
+    high = {(topic, partition): offset for partition, offset in enumerate(offsets)}
+    ends.record(now_ms, high, {**high, **{(topic, partition): offset for partition, offset in (stable or {}).items()}})
+
+
+def classic_group(
+    shard: Shard, name: str, assigned: Mapping[str, Mapping[str, list[int]]], generation: int = 3
+) -> None:
+    """A group of classic members by id, with what each was assigned, all subscribing to the assigned topics."""
+    topics = sorted({topic for parts in assigned.values() for topic in parts})
+    members = [builders.member(member_id, parts, topics=topics) for member_id, parts in assigned.items()]
+    record = builders.group_metadata(name, generation=generation, members=members, timestamp=THEN_MS - 250)
+    shard.pending.append((THEN_MS, *record))
+
+
+def board_of(shard: Shard, ends: LogEnds | None = None) -> Board:
+    """A board that took what the shard has pending in one batch."""
+    board = Board(ends or log_ends())
+    board.load([])
+    board.apply(0, shard.flush(), NOW_MS)
+    return board
