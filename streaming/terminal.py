@@ -107,10 +107,22 @@ def event_line(event: Mapping[str, Any]) -> str:
 
 
 def detail_text(detail: Mapping[str, Any]) -> str:
-    """An event's detail as name=value pairs; what is itself a collection is counted, not written out."""
-    return " ".join(
-        f"{name}={len(value) if isinstance(value, list | dict) else value}" for name, value in detail.items()
-    )
+    """An event's detail as name=value pairs: what is absent is left out, what is nested is counted."""
+    return " ".join(f"{name}={_value_text(value)}" for name, value in detail.items() if value is not None)
+
+
+def _value_text(value: object) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case dict():
+            return str(len(value))
+        case list() if all(isinstance(each, str | int) for each in value):
+            return ",".join(map(str, value))
+        case list():
+            return str(len(value))
+        case _:
+            return str(value)
 
 
 def groups_table(groups: Sequence[GroupView]) -> Table:

@@ -15,7 +15,7 @@ EVENT: dict[str, Any] = {
     "severity": "info",
     "partition": 7,
     "offset": 41,
-    "detail": {"members": 3, "moved": [1, 2]},
+    "detail": {"members": 3, "online": True, "causes": ["join", "leave"], "instance_id": None, "moved": [{}, {}]},
     "inferred": False,
 }
 
@@ -45,8 +45,12 @@ def drawn(renderable: Any) -> list[str]:
 
 
 def test_an_event_is_one_line() -> None:
-    """A line is time, kind, group and detail; collections in the detail are counted."""
-    assert "2026-11-21T07:40:19.567Z upgrade_completed orders-service members=3 moved=2" == event_line(EVENT)
+    """A line is time, kind, group and detail; what is absent is left out, what is nested is counted."""
+    expected = (
+        "2026-11-21T07:40:19.567Z upgrade_completed orders-service members=3 online=true causes=join,leave moved=2"
+    )
+
+    assert expected == event_line(EVENT)
 
 
 def test_an_event_without_detail_has_no_trailing_blank() -> None:
