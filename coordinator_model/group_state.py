@@ -259,6 +259,8 @@ class Migration:
     peak_classic: int = 0
     peak_consumer: int = 0
     """Most members of either protocol since the group is mixed: a roll that turns round is seen against them."""
+    changed_ms: int | None = None
+    """When members of either protocol last came or went."""
     was_downgraded: bool = False
     leftovers_reported: bool = False
 
@@ -327,6 +329,9 @@ class GroupState:
     withheld: Withheld | None = None
     """Something was seen while catching up that would be reported live: judged again at the end of the log."""
     step: Step | None = None
+    last_step_ms: int = -1
+    last_step_offset: int = -1
+    """When and where the last concluded step was written: since then nothing about the group was."""
 
     @property
     def exists(self) -> bool:

@@ -38,6 +38,7 @@ def close_step(state: GroupState, *, live_from: int) -> list[Event]:
     if step is None:
         return []
     state.step = None
+    state.last_step_ms, state.last_step_offset = step.timestamp_ms, step.last_offset
     place = Place(state.partition, step.last_offset, step.timestamp_ms)
     live = step.last_offset >= live_from
     return list(events_of(state.name, place, _findings(state, step.before, place, live=live)))
@@ -69,6 +70,8 @@ def _findings(state: GroupState, before: Membership, place: Place, *, live: bool
     yield from statics.follow(state, before, after, time_ms)
     yield from ownership.follow(state.counters, before.classic_group, after.classic_group)
     yield from migration.follow(state.migration, state.counters, before, after, time_ms)
+    if migration.members_by_protocol(before) != migration.members_by_protocol(after):
+        state.migration.changed_ms = time_ms
     yield from rebalances.follow(state, before, after, time_ms)
     yield from _verdicts(state, place, live=live)
     if after.exists and roster.members_of(before) and not roster.members_of(after):

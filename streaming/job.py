@@ -35,6 +35,7 @@ from streaming.schemas import OUTPUT, SHARD
 from streaming.server import Server
 from streaming.sink import BatchWriter, Sink
 from streaming.source import coordinator_log
+from streaming.watch import Watch
 
 CHECKPOINT: Final = "checkpoint"
 END_OFFSETS_FILE: Final = "end-offsets.json"
@@ -103,6 +104,9 @@ class Monitor:
             sampler = self._sampler()
             stack.callback(sampler.stop)
             sampler.start()
+            watch = Watch(self.board, self.board.events.add, now_ms)
+            stack.callback(watch.stop)
+            watch.start()
             self._stack = stack.pop_all()
         return self
 

@@ -42,7 +42,12 @@ def replayed(rows: list[Row], *, reduced: bool) -> tuple[object, ...]:
 
 
 commits = st.builds(
-    offset_commit, st.sampled_from(GROUPS), st.just("t"), st.integers(0, 1), st.integers(0, 6), version=st.integers(0, 4)
+    offset_commit,
+    st.sampled_from(GROUPS),
+    st.just("t"),
+    st.integers(0, 1),
+    st.integers(0, 6),
+    version=st.integers(0, 4),
 )
 tombstones = st.builds(offset_commit_tombstone, st.sampled_from(GROUPS), st.just("t"), st.integers(0, 1))
 memberships = st.builds(
@@ -55,9 +60,7 @@ oddities = st.tuples(st.just(offset_commit("a", "t", 0, 1)[0]), st.binary(max_si
 def test_reduced_log_gives_the_same_state_counters_and_events(records: list[RecordBytes]) -> None:
     """Whatever the log holds, replaying it reduced tells exactly what replaying every record tells."""
     rows = rows_of(records)
-    padding = [
-        (0, len(rows) + n, 5_000, *offset_commit("c", "t", n % 3, n)) for n in range(reduction.WORTH_REDUCING)
-    ]
+    padding = [(0, len(rows) + n, 5_000, *offset_commit("c", "t", n % 3, n)) for n in range(reduction.WORTH_REDUCING)]
 
     assert replayed(rows + padding, reduced=False) == replayed(rows + padding, reduced=True)
 

@@ -1,0 +1,69 @@
+"""Looks at the board with a clock in hand, for what nothing is written of (`coordinator_model.overdue`).
+
+Not a timer in the stream: Spark looks at timers with every batch, and an empty batch a second costs a processor core,
+where this costs a look at the groups that are between two states. What is found carries the id of the record that was
+last written of the group, so that a second monitor, or this one after a restart, finds the very same event.
+"""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from coordinator_model import overdue
+from coordinator_model.conclusions import events_of
+from coordinator_model.events import event_view
+from streaming.board import Board
+from streaming.logs import get_logger
+
+LOOK_EVERY_SECONDS: Final = 1.0
+
+Publish = Callable[[Sequence[Mapping[str, Any]]], object]
+
+_log = get_logger("watch")
+
+
+class Watch:
+    """The thread that looks.
+
+    Args:
+        board: what to look at; nothing is found before it is ready.
+        publish: takes events, each with its id, possibly more than once.
+        clock_ms: the wall clock.
+    """
+
+    def __init__(self, board: Board, publish: Publish, clock_ms: Callable[[], int]) -> None:
+        self._board = board
+        self._publish = publish
+        self._clock_ms = clock_ms
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def look(self) -> None:
+        """Publish what is overdue now."""
+        if not self._board.ready()[0]:
+            return
+        now_ms = self._clock_ms()
+        found = [
+            event_view(event)
+            for held in self._board.shown.groups.values()
+            for event in events_of(held.state.name, overdue.place(held.state), overdue.findings(held.state, now_ms))
+        ]
+        if found:
+            self._publish(found)
+
+    def _run(self) -> None:
+        while not self._stopping.wait(LOOK_EVERY_SECONDS):
+            try:
+                self.look()
+            except Exception:  # noqa: BLE001 - one look that fails must not be the last
+                _log.exception("look_failed")
