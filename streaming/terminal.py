@@ -3,7 +3,7 @@
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TextIO
 
 from rich.console import Console, Group, RenderableType
@@ -93,7 +93,7 @@ class Terminal:
             Text(),
             groups_table(self._groups()),
             Text(),
-            events_table(events),
+            *event_rows(events),
             Text(),
             *(Text(printable(step), style="cyan") for step in steps),
         )
@@ -150,18 +150,15 @@ def groups_table(groups: Sequence[GroupView]) -> Table:
     return table
 
 
-def events_table(events: Sequence[Mapping[str, Any]]) -> Table:
-    """One row an event, the last one at the bottom."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("TIME", "EVENT", "GROUP"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("DETAIL", no_wrap=True, overflow="ellipsis")
+def event_rows(events: Sequence[Mapping[str, Any]]) -> Iterator[Text]:
+    """One row an event, the last one at the bottom; a detail that is too long is cut at the terminal's edge."""
+    kinds = max((len(event["kind"]) for event in events), default=0)
+    groups = max((len(printable(event["group"])) for event in events), default=0)
     for event in events:
-        style = _SEVERITY_STYLES[event["severity"]]
-        clock = time_text(event["time"]).partition("T")[2].removesuffix("Z") or "-"
-        group, detail = printable(event["group"]), printable(detail_text(event["detail"]))
-        table.add_row(clock, event["kind"], escape(group), escape(detail), style=style)
-    return table
+        clock = time_text(event["time"]).partition("T")[2].removesuffix("Z")
+        row = f"{clock:<12}  {event['kind']:<{kinds}}  {printable(event['group']):<{groups}}  "
+        text = row + printable(detail_text(event["detail"]))
+        yield Text(text, style=_SEVERITY_STYLES[event["severity"]], no_wrap=True, overflow="ellipsis")
 
 
 def _styled(text: str, style: str) -> Text:

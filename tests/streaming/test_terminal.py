@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.console import Console
 
-from streaming.terminal import Terminal, event_line, groups_table
+from streaming.terminal import Terminal, event_line, event_rows, groups_table
 
 EVENT: dict[str, Any] = {
     "time": 1_795_246_819_567,
@@ -121,3 +121,13 @@ def test_the_picture_holds_address_groups_events_and_steps() -> None:
     assert any(line.startswith("g ") for line in lines)
     assert any("07:40:19.567" in line and "upgrade_completed" in line for line in lines)
     assert "a member joins" == lines[-1]
+
+
+def test_a_long_detail_is_cut_at_the_edge() -> None:
+    """Time, kind and group keep their places whatever the detail holds; an event stays on one row."""
+    long = {**EVENT, "detail": {"member_id": "m" * 500}}
+    rows = [line for event in event_rows([EVENT, long]) for line in drawn(event)]
+
+    assert 2 == len(rows)
+    assert all(row.startswith("07:40:19.567  upgrade_completed  orders-service  ") for row in rows)
+    assert rows[1].endswith("…")
