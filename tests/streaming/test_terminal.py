@@ -4,7 +4,7 @@ import io
 import threading
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group
 
 from streaming.terminal import Terminal, event_line, event_rows, groups_table
 
@@ -126,7 +126,7 @@ def test_the_picture_holds_address_groups_events_and_steps() -> None:
 def test_a_long_detail_is_cut_at_the_edge() -> None:
     """Time, kind and group keep their places whatever the detail holds; an event stays on one row."""
     long = {**EVENT, "detail": {"member_id": "m" * 500}}
-    rows = [line for event in event_rows([EVENT, long]) for line in drawn(event)]
+    rows = drawn(Group(*event_rows([EVENT, long])))
 
     assert 2 == len(rows)
     assert all(row.startswith("07:40:19.567  upgrade_completed  orders-service  ") for row in rows)
