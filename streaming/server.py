@@ -5,6 +5,7 @@ What an address answers is worked out in `api.py` and `exporter.py`; who may ask
 
 import asyncio
 import hashlib
+import os
 import socket
 import ssl
 import threading
@@ -248,6 +249,8 @@ class Server:
             ) from None
         self._server = uvicorn.Server(config)
         self._socket = _listen(host, port)
+        address = self._socket.getsockname()
+        self._host, self._port = str(address[0]), int(address[1])
         self._thread = threading.Thread(
             target=self._server.run, kwargs={"sockets": [self._socket]}, name="http", daemon=True
         )
@@ -269,14 +272,13 @@ class Server:
     @property
     def port(self) -> int:
         """The port that is listened on."""
-        return int(self._socket.getsockname()[1])
+        return self._port
 
     @property
     def url(self) -> str:
         """Address of the page, as a browser on this machine reaches it."""
-        host = str(self._socket.getsockname()[0])
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - "any address" is looked for, not bound
-        return f"{self._scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self._host, self._host)  # noqa: S104 - looked for, not bound
+        return f"{self._scheme}://{f'[{host}]' if ':' in host else host}:{self._port}"
 
     def start(self) -> None:
         """Serve, in a thread of its own."""
@@ -297,9 +299,16 @@ def _listen(host: str, port: int) -> socket.socket:
         return socket.create_server(address[:2], family=family)
     except OSError as error:
         raise UsageError(
-            f"http.port: found {port} on http.host {host!r} ({error.strerror or error}), "
+            f"http.port: found {port} on http.host {host!r} ({_reason(error)}), "
             "accepted: an address of this machine with a free port, or port 0 for any"
         ) from None
+
+
+def _reason(error: OSError) -> str:
+    # asyncio's and socket's own texts repeat the address; resolvers' numbers are not the operating system's.
+    if isinstance(error, socket.gaierror) or error.errno is None:
+        return str(error.strerror or error)
+    return os.strerror(error.errno)
 
 
 def _answer(answer: object, status: int = 200) -> Response:
