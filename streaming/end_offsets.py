@@ -14,12 +14,13 @@ import uuid
 from base64 import urlsafe_b64decode
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from kafka import TopicPartition as KafkaTopicPartition
 from kafka.admin import KafkaAdminClient, OffsetSpec
-from kafka.errors import KafkaError, TopicAuthorizationFailedError
+from kafka.errors import BrokerResponseError, KafkaError, TopicAuthorizationFailedError
 from kafka.protocol.consumer import IsolationLevel
 
 from coordinator_model.wire import uuid_text
@@ -31,7 +32,7 @@ SAVE_EVERY_MS: Final = 60_000
 SLOWEST_RETRY_MS: Final = 5_000
 """Longest pause between rounds while the brokers do not answer."""
 
-_SPLIT_REQUESTS: Final = 64
+_MOST_QUESTIONS: Final = 64
 _BOOTSTRAP_TIMEOUT_MS: Final = 5_000
 _REQUEST_TIMEOUT_MS: Final = 10_000
 _STOP_SECONDS: Final = 1.0
@@ -135,14 +136,11 @@ class KafkaOffsetsClient:
     def _list(
         self, partitions: Mapping[TopicPartition, int], spec: object, isolation: object
     ) -> dict[TopicPartition, int]:
-        """All in one question; where kafka-python fails it for the sake of one partition, in halves.
-
-        Partitions are halved in the order of their brokers, so a broker that is down costs few questions.
-        """
+        """All in one question; where kafka-python fails it for the sake of a part, in smaller ones."""
         found: dict[TopicPartition, int] = {}
         asked = sorted(partitions.keys() - self._silent, key=lambda place: (partitions[place], place))
         pending, first_error = [asked] if asked else [], None
-        for _ in range(_SPLIT_REQUESTS):
+        for _ in range(_MOST_QUESTIONS):
             if not pending:
                 break
             part = pending.pop()
@@ -151,15 +149,26 @@ class KafkaOffsetsClient:
                 answer = self._admin.list_partition_offsets(specs, isolation)
             except KafkaError as error:
                 first_error = first_error or error
-                if len(part) == 1:
-                    self._silent.update(part)
-                else:
-                    pending += [part[len(part) // 2 :], part[: len(part) // 2]]
+                pending += self._smaller(part, partitions, error)
                 continue
             found.update({(place.topic, place.partition): held.offset for place, held in answer.items()})
         if first_error is not None and not found:
             raise first_error
         return found
+
+    def _smaller(
+        self, part: list[TopicPartition], brokers: Mapping[TopicPartition, int], error: KafkaError
+    ) -> list[list[TopicPartition]]:
+        """What to ask instead: broker by broker, then by halves until the partition that the broker means is alone."""
+        by_broker = [list(places) for _, places in groupby(part, key=brokers.__getitem__)]
+        if len(by_broker) > 1:
+            return by_broker
+        if not isinstance(error, BrokerResponseError):
+            return []  # the broker does not answer at all
+        if len(part) == 1:
+            self._silent.update(part)
+            return []
+        return [part[len(part) // 2 :], part[: len(part) // 2]]
 
 
 class EndOffsetSampler:
