@@ -295,14 +295,6 @@ class Step:
     before: Membership
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Withheld:
-    """Last record of a step whose verdict was not told, because it was read while catching up."""
-
-    timestamp_ms: int
-    offset: int
-
-
 @dataclass(slots=True, kw_only=True)
 class GroupState:
     """Everything remembered of one group but its committed offsets."""
@@ -326,7 +318,7 @@ class GroupState:
     counters: GroupCounters = field(default_factory=GroupCounters)
     duplicates: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Duplicate assignments reported and not cleared: `topic/partition` → member ids (`invariants.py`)."""
-    withheld: Withheld | None = None
+    withheld: bool = False
     """Something was seen while catching up that would be reported live: judged again at the end of the log."""
     step: Step | None = None
     last_step_ms: int = -1

@@ -151,7 +151,7 @@ class Replica:
     def judge(self, name: str) -> list[Event]:
         """Report of a group what was withheld while catching up, if it still holds."""
         state = self.known(name)
-        if state is None or state.withheld is None:
+        if state is None or not state.withheld:
             return []
         self._changes.groups.add(name)
         return steps.judge(state)

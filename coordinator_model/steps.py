@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from coordinator_model import invariants, migration, ownership, rebalances, roster, statics
 from coordinator_model.conclusions import Finding, Place, events_of
 from coordinator_model.events import Event
-from coordinator_model.group_state import GroupState, Membership, Step, Withheld
+from coordinator_model.group_state import GroupState, Membership, Step
 
 
 def open_step(state: GroupState, place: Place) -> None:
@@ -46,10 +46,10 @@ def close_step(state: GroupState, *, live_from: int) -> list[Event]:
 
 def judge(state: GroupState) -> list[Event]:
     """Report what was withheld of a group that became live without a record of its own, as of the record it is from."""
-    if state.withheld is None:
+    if not state.withheld:
         return []
-    place = Place(state.partition, state.withheld.offset, state.withheld.timestamp_ms)
-    return list(events_of(state.name, place, _verdicts(state, place, live=True)))
+    place = Place(state.partition, state.last_step_offset, state.last_step_ms)
+    return list(events_of(state.name, place, _verdicts(state, live=True)))
 
 
 def announce(state: GroupState) -> Iterator[Finding]:
@@ -73,23 +73,22 @@ def _findings(state: GroupState, before: Membership, place: Place, *, live: bool
     if migration.members_by_protocol(before) != migration.members_by_protocol(after):
         state.migration.changed_ms = time_ms
     yield from rebalances.follow(state, before, after, time_ms)
-    yield from _verdicts(state, place, live=live)
+    yield from _verdicts(state, live=live)
     if after.exists and roster.members_of(before) and not roster.members_of(after):
         yield Finding("group_emptied", {"type": after.type, "epoch": after.epoch})
     if not state.exists:
         yield from announce(state)
 
 
-def _verdicts(state: GroupState, place: Place, *, live: bool) -> Iterator[Finding]:
+def _verdicts(state: GroupState, *, live: bool) -> Iterator[Finding]:
     """What is an alarm. Each opens once and clears once."""
     found = invariants.duplicate_assignments(state.membership)
     # The tombstones of a group that ends may span record batches: only a classic group in its place is a downgrade.
     leftovers = state.membership.leftovers() if state.membership.classic is not None else 0
-    state.withheld = None
+    # An end counts too: what was told before a restart may have resolved itself before this run caught up.
+    changed = found != state.duplicates or bool(leftovers) != state.migration.leftovers_reported
+    state.withheld = changed and not live
     if not live:
-        # An end counts too: what was told before a restart may have resolved itself before this run caught up.
-        if found != state.duplicates or bool(leftovers) != state.migration.leftovers_reported:
-            state.withheld = Withheld(timestamp_ms=place.timestamp_ms, offset=place.offset)
         return
     opened = {place: ids for place, ids in found.items() if place not in state.duplicates}
     cleared = {place: ids for place, ids in state.duplicates.items() if place not in found}

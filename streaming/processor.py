@@ -181,7 +181,7 @@ class CoordinatorShard(StatefulProcessor):
         """Keep one timer while something waits, and none else."""
         book, groups = run.book, run.replica.groups
         unseen = {name for name in book.waiting if name not in groups and name not in changes.deleted}
-        held = {state.name for state in groups.values() if state.step is not None or state.withheld is not None}
+        held = {state.name for state in groups.values() if state.step is not None or state.withheld}
         book.waiting = sorted(unseen | held)
         if book.timer_ms is not None:
             self._handle.deleteTimer(book.timer_ms)
@@ -205,7 +205,7 @@ class _Run:
         for name in self.book.waiting:
             self.replica.known(name)
         self.events += self.replica.settle()
-        for name in [state.name for state in self.replica.groups.values() if state.withheld is not None]:
+        for name in [state.name for state in self.replica.groups.values() if state.withheld]:
             self.events += self.replica.judge(name)
 
 

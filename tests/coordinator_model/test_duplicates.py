@@ -222,7 +222,7 @@ def test_duplicate_before_the_live_tail_is_withheld() -> None:
     told = history(*PAST).replayed(live_from=_end(*PAST))
 
     assert [] == alarms(told)
-    assert told.states["g"].withheld is not None
+    assert told.states["g"].withheld
 
 
 def test_withheld_duplicate_that_resolves_before_the_live_tail_is_never_told() -> None:
@@ -232,7 +232,7 @@ def test_withheld_duplicate_that_resolves_before_the_live_tail_is_never_told() -
     told = history(*whole, at(9_000, consumer_group_member_subscription("g", "b"))).replayed(live_from=_end(*whole))
 
     assert [] == alarms(told)
-    assert told.states["g"].withheld is None
+    assert not told.states["g"].withheld
 
 
 def test_duplicate_that_lasts_into_the_live_tail_is_told_with_the_next_record() -> None:
@@ -307,9 +307,9 @@ def test_clearing_is_told_although_the_monitor_was_away_meanwhile() -> None:
         restarted.replay(record.place, record.key, record.value)
     restarted.settle()
 
-    assert restarted.groups["g"].withheld is not None
+    assert restarted.groups["g"].withheld
     assert ["duplicate_assignment_cleared"] == [event.kind for event in restarted.judge("g")]
-    assert restarted.groups["g"].withheld is None
+    assert not restarted.groups["g"].withheld
 
 
 @pytest.mark.parametrize("live_from", [0, 1_000_000])
@@ -317,7 +317,7 @@ def test_clean_group_is_never_withheld(live_from: int) -> None:
     """There is nothing to judge again."""
     told = history(at(0, new_group_metadata("g")), *PAST[:1]).replayed(live_from=live_from)
 
-    assert told.states["g"].withheld is None
+    assert not told.states["g"].withheld
 
 
 def test_judging_a_group_that_is_clean_says_nothing() -> None:

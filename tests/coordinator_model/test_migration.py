@@ -427,7 +427,7 @@ def test_left_over_records_are_reported_when_reading_has_caught_up() -> None:
     )
 
     assert [] == caught_up_with.details("downgrade_unclean")
-    assert caught_up_with.states["g"].withheld is not None
+    assert caught_up_with.states["g"].withheld
     assert [{"leftover_records": 1}] == later.details("downgrade_unclean")
 
 

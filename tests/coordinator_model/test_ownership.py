@@ -1,0 +1,164 @@
+"""What classic members claim to own against what they get (KIP-341, KIP-429): stale, contradicting, not revoked."""
+
+from typing import Any
+
+import pytest
+
+from tests.builders import (
+    RecordBytes,
+    cooperative_sticky_user_data,
+    group_metadata,
+    member,
+    sticky_user_data,
+    subscription,
+)
+from tests.histories import Told, at, history
+
+
+def generation(number: int, *members: Any, protocol: str = "cooperative-sticky") -> RecordBytes:
+    """A generation of group g."""
+    return group_metadata("g", generation=number, members=members, protocol=protocol)
+
+
+def findings(told: Told) -> list[tuple[str, dict[str, Any]]]:
+    """What was told of claims."""
+    kinds = {"stale_claim", "handover_without_revocation"}
+    return [(event.kind, dict(event.detail)) for event in told.events if event.kind in kinds]
+
+
+def test_claims_of_the_generation_before_are_as_they_should_be() -> None:
+    """Everyone says what it got last, and keeps it."""
+    told = history(
+        at(
+            0,
+            generation(
+                5,
+                member("a", {"t": [0]}, owned={"t": [0]}, owned_generation=4),
+                member("b", {"t": [1]}, owned={"t": [1]}, owned_generation=4),
+            ),
+        )
+    ).replayed()
+
+    assert [] == findings(told)
+
+
+def test_claim_of_an_older_generation_is_stale() -> None:
+    """KAFKA-7026: a member that was away claims what others have been given since."""
+    told = history(
+        at(
+            0,
+            generation(
+                6,
+                member("a", {"t": [0, 1]}, owned={"t": [0, 1]}, owned_generation=5),
+                member("b", {}, owned={"t": [1]}, owned_generation=2),
+            ),
+        )
+    ).replayed()
+
+    assert [
+        (
+            "stale_claim",
+            {"member_id": "b", "claimed_generation": 2, "newest_generation": 5, "partitions": {"t": [1]}},
+        )
+    ] == findings(told)
+    assert 1 == told.states["g"].counters.stale_claims
+
+
+@pytest.mark.parametrize("protocol", ["sticky", "cooperative-sticky"])
+def test_claims_are_read_where_the_assignor_puts_them(protocol: str) -> None:
+    """The sticky assignor's are in its user data; the cooperative one's generation may be four bytes of it."""
+    if protocol == "sticky":
+        claims = [subscription(user_data=sticky_user_data({"t": [0]}, of), version=0) for of in (5, 2)]
+    else:
+        claims = [
+            subscription(owned={"t": [0]}, user_data=cooperative_sticky_user_data(of), version=1) for of in (5, 2)
+        ]
+    members = [member("a", {"t": [0]}, subscription_bytes=claims[0]), member("b", {}, subscription_bytes=claims[1])]
+
+    told = history(at(0, generation(6, *members, protocol=protocol))).replayed()
+
+    assert [(2, 5)] == [(of["claimed_generation"], of["newest_generation"]) for of in told.details("stale_claim")]
+
+
+def test_two_claims_of_the_newest_generation_on_one_partition_contradict() -> None:
+    """One of them is wrong; which one the log does not say."""
+    told = history(
+        at(
+            0,
+            generation(
+                6,
+                member("a", {"t": [0]}, owned={"t": [0]}, owned_generation=5),
+                member("b", {}, owned={"t": [0]}, owned_generation=5),
+            ),
+        )
+    ).replayed()
+
+    contradicting = {"contradicting": True, "claimed_generation": 5, "partitions": {"t/0": ("a", "b")}}
+    assert ("stale_claim", contradicting) == findings(told)[0]
+
+
+def test_cooperative_handover_without_revocation() -> None:
+    """KAFKA-14639: claimed by one and given to another in the same generation, when it should rest for a round."""
+    told = history(
+        at(
+            0,
+            generation(
+                6,
+                member("a", {"t": [0]}, owned={"t": [0, 1]}, owned_generation=5),
+                member("b", {"t": [1]}, owned_generation=5),
+            ),
+        )
+    ).replayed()
+
+    assert [
+        (
+            "handover_without_revocation",
+            {"from_member_id": "a", "to_member_id": "b", "partitions": {"t": [1]}, "generation": 6},
+        )
+    ] == findings(told)
+
+
+def test_eager_sticky_handover_is_the_rule() -> None:
+    """Its members own nothing while they join: what they remember may go to anyone."""
+    remembered = subscription(user_data=sticky_user_data({"t": [0, 1]}, 5), version=0)
+
+    told = history(
+        at(
+            0,
+            generation(
+                6, member("a", {"t": [0]}, subscription_bytes=remembered), member("b", {"t": [1]}), protocol="sticky"
+            ),
+        )
+    ).replayed()
+
+    assert [] == findings(told)
+
+
+@pytest.mark.parametrize(
+    "claimless",
+    [
+        member("b", {"t": [1]}),
+        member("b", {"t": [1]}, owned={}, owned_generation=3),
+        member("b", {"t": [1]}, owned={"t": [1]}, owned_generation=-1),
+        member("b", {"t": [1]}, subscription_bytes=b"\xff"),
+    ],
+    ids=["eager", "owns nothing", "without a generation", "opaque"],
+)
+def test_member_without_a_claim_is_not_judged(claimless: Any) -> None:
+    """Nothing follows from what is not said."""
+    told = history(
+        at(0, generation(6, member("a", {"t": [0]}, owned={"t": [0]}, owned_generation=5), claimless))
+    ).replayed()
+
+    assert [] == findings(told)
+
+
+def test_claims_are_judged_once_a_generation() -> None:
+    """A static member's rejoin writes the same generation again, claims included."""
+    stale = member("b", {}, owned={"t": [1]}, owned_generation=2)
+    told = history(
+        at(0, generation(6, member("a-1", {"t": [0]}, owned={"t": [0]}, owned_generation=5, instance_id="i"), stale)),
+        at(1, generation(6, member("a-2", {"t": [0]}, owned={"t": [0]}, owned_generation=5, instance_id="i"), stale)),
+    ).replayed()
+
+    assert 1 == len(findings(told))

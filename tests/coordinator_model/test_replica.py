@@ -1,0 +1,342 @@
+"""The replica as a whole: same log, same state, same events, in one go or in pieces; nothing makes it throw."""
+
+import random
+from collections import Counter
+from dataclasses import fields
+from typing import Any, Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator_model.record_types import RecordType
+from coordinator_model.replica import HANDLERS, OFFSET_TYPES, Counters, Position, Replica
+from coordinator_model.snapshot import dump_group, load_group
+from coordinator_model.view import group_view
+from tests.builders import (
+    consumer_group_member_subscription,
+    group_metadata,
+    member,
+    new_group_metadata,
+    offset_commit,
+)
+from tests.coordinator_events import consumer_join, consumer_leave, converted_to_consumer
+from tests.histories import History, Told, at, history, recorded
+from tests.history_strategies import nonsense, simulated
+from tests.simulated_coordinator import SimulatedCoordinator, shown
+
+SAID_OF_LAWFUL_HISTORIES: Final = {"downgrade_started", "static_member_absent"}
+"""Kinds beyond information that a roll back and a static member away are worth, though nothing is wrong."""
+
+
+def same(expected: Told, found: Told) -> None:
+    """Two replays of one log came to the same: states, views, totals and events."""
+    assert expected.states == found.states
+    assert expected.views == found.views
+    assert expected.counters == found.counters
+    assert expected.event_texts() == found.event_texts()
+
+
+def with_parts(views: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The parts of GROUP views that a compacted log must keep."""
+    return {name: shown(view) for name, view in views.items()}
+
+
+# -- same log, same state, same events --------------------------------------------------------------------------------
+
+
+@given(simulated())
+def test_replica_knows_what_the_coordinator_knows(coordinator: SimulatedCoordinator) -> None:
+    """After any lawful history the GROUP views say what the coordinator that wrote it holds in memory."""
+    assert coordinator.expected() == with_parts(history(*coordinator.moments).replayed().views)
+
+
+@given(simulated())
+def test_lawful_history_raises_no_alarm(coordinator: SimulatedCoordinator) -> None:
+    """Joins, leaves, reconciliation, conversions, static members and deletions are information."""
+    alarms = history(*coordinator.moments).replayed().alarms()
+
+    assert set() == {kind for _, kind in alarms} - SAID_OF_LAWFUL_HISTORIES
+
+
+@given(simulated(), st.lists(st.integers(0, 9)))
+def test_lawful_history_in_micro_batches_of_any_size(coordinator: SimulatedCoordinator, sizes: list[int]) -> None:
+    """State goes to text and back between batches, which may cut through an event."""
+    log = history(*coordinator.moments)
+
+    same(log.replayed(), log.replayed_in_batches(sizes))
+
+
+@given(nonsense(), st.lists(st.integers(0, 9)))
+def test_nonsense_in_micro_batches_of_any_size(log: History, sizes: list[int]) -> None:
+    """Records no broker would write still give one state, however they are cut."""
+    same(log.replayed(), log.replayed_in_batches(sizes))
+
+
+@given(nonsense(max_size=5))
+def test_nonsense_cut_at_every_position(log: History) -> None:
+    """Once at each position, and at all of them."""
+    whole = log.replayed()
+
+    for position in range(len(log) + 1):
+        same(whole, log.replayed_in_batches([position]))
+    same(whole, log.replayed_in_batches([1] * len(log)))
+
+
+@pytest.mark.parametrize("live_from", [0, 11, 10_000])
+def test_history_cut_at_every_position(live_from: int) -> None:
+    """An upgrade among offset commits, before, at and beyond the live tail."""
+    log = history(
+        at(0, new_group_metadata("g")),
+        at(1, group_metadata("g", generation=1, members=[member("c", {"t": [0, 1]})])),
+        at(2, offset_commit("g", "t", 0, 5), offset_commit("h", "t", 64, 5), offset_commit("g", "t", 1, 5)),
+        at(
+            3,
+            *converted_to_consumer("g", generation=1, members={"c": {"t": [0, 1]}}),
+            *consumer_join("g", "n", epoch=2, targets={"n": {"t": [1]}, "c": {"t": [0]}}),
+        ),
+        at(4, offset_commit("g", "t", 0, 4)),
+        at(5, *consumer_leave("g", "c", epoch=3)),
+    )
+    whole = log.replayed(live_from=live_from)
+
+    for position in range(len(log) + 1):
+        same(whole, log.replayed_in_batches([position], live_from=live_from))
+
+
+def test_recording_of_a_real_broker_cut_at_every_position() -> None:
+    """Real bytes, several partitions: the same at each position, and in batches of one."""
+    log = recorded()
+    whole = log.replayed()
+
+    for position in range(0, len(log), 3):
+        same(whole, log.replayed_in_batches([position]))
+    same(whole, log.replayed_in_batches([1] * len(log)))
+    same(whole, log.replayed_in_batches([7] * len(log)))
+
+
+# -- a compacted log --------------------------------------------------------------------------------------------------
+
+
+def not_given_by(whole: Told, compacted: Told) -> Counter[tuple[str, str]]:
+    """Alarms that only the compacted log gave."""
+    return compacted.alarms() - whole.alarms()
+
+
+@given(simulated(), st.integers(0, 10_000))
+def test_compacted_history_ends_in_the_same_groups(coordinator: SimulatedCoordinator, before: int) -> None:
+    """The cleaner keeps the last record of each key.
+
+    Members, epochs, offsets and states come out the same, and no alarm is made up out of what is missing.
+    """
+    log = history(*coordinator.moments)
+    whole, compacted = log.replayed(), log.compacted(before % (len(log) + 1)).replayed()
+
+    assert with_parts(whole.views) == with_parts(compacted.views)
+    assert Counter() == not_given_by(whole, compacted)
+
+
+def test_recording_compacted_anywhere_ends_in_the_same_groups() -> None:
+    """As above, on real bytes."""
+    log = recorded()
+    whole = log.replayed()
+
+    for before in range(0, len(log) + 1, 2):
+        compacted = log.compacted(before).replayed()
+        assert with_parts(whole.views) == with_parts(compacted.views)
+        assert Counter() == not_given_by(whole, compacted)
+
+
+@given(nonsense(), st.integers(0, 10_000))
+def test_compacted_nonsense_does_not_throw(log: History, before: int) -> None:
+    """Nothing is promised of its state but that there is one."""
+    assert len(log) >= log.compacted(before % (len(log) + 1)).replayed().counters.records
+
+
+# -- never throws -----------------------------------------------------------------------------------------------------
+
+
+@given(nonsense())
+def test_every_prefix_can_be_shown_and_kept(log: History) -> None:
+    """After each record, in the middle of events too, every group has a view and a text that gives it back."""
+    replica = Replica()
+    for record in log.records:
+        replica.replay(record.place, record.key, record.value)
+        for name, state in replica.groups.items():
+            assert name == group_view(state, replica.offsets(name), log.topic_names)["group"]
+            assert state == load_group(dump_group(state))
+    assert len(log) == replica.counters.records
+
+
+def test_damaged_recording_is_read_to_its_end() -> None:
+    """Bytes flipped, cut off and swapped in a real log: whatever decodes is replayed, the rest is counted."""
+    log = recorded()
+    chance = random.Random(7)
+    replica = Replica()
+    for _ in range(20):
+        for record in log.records:
+            key, value = bytearray(record.key), None if record.value is None else bytearray(record.value)
+            target = key if value is None or chance.random() < 0.2 else value
+            if chance.random() < 0.3 and target:
+                target[chance.randrange(len(target))] ^= 1 << chance.randrange(8)
+            if chance.random() < 0.1:
+                del target[chance.randrange(len(target) + 1) :]
+            replica.replay(record.place, bytes(key), None if value is None else bytes(value))
+    replica.settle()
+
+    assert 20 * len(log) == replica.counters.records
+    assert replica.counters.undecodable_records
+    assert replica.counters.unknown_records
+
+
+# -- what is not known ------------------------------------------------------------------------------------------------
+
+
+def test_every_registered_type_has_a_handler() -> None:
+    """A new record type that only the codec knows would be dropped in silence."""
+    assert set(RecordType) == {*HANDLERS, *OFFSET_TYPES}
+
+
+def unknown(type_: int, group: str = "g") -> tuple[bytes, bytes]:
+    """A record of a type that Kafka 4.3.1 does not have."""
+    return type_.to_bytes(2, "big") + len(group).to_bytes(2, "big") + group.encode(), b"\0\0"
+
+
+def test_unknown_type_is_told_once_and_counted_always() -> None:
+    """Types 9 and 18 are gaps in the list, 24 the next one: each is an event when first met (KIP-915)."""
+    told = history(at(0, unknown(24)), at(1, unknown(24, "h")), at(2, unknown(9)), at(3, unknown(24))).replayed()
+
+    assert Counters(records=4, unknown_records={"24": 3, "9": 1}) == told.counters
+    assert [("g", 0, {"record_type": 24}), ("g", 2, {"record_type": 9})] == [
+        (event.group, event.time_ms, dict(event.detail)) for event in told.events
+    ]
+    assert {("g", "unknown_record"): 2} == told.alarms()
+    assert {} == told.views
+
+
+def test_unknown_type_whose_key_is_no_group_is_told_without_one() -> None:
+    """The group is a guess from the key's first string."""
+    told = history(at(0, (b"\x00\x63\x00\x10short", None))).replayed()
+
+    assert ["", {"99": 1}] == [told.events[0].group, told.counters.unknown_records]
+
+
+def test_undecodable_records_are_counted_and_kept_for_the_log() -> None:
+    """By type where that much can be read; the caller says where they stood and why."""
+    replica = Replica()
+    key, value = offset_commit("g", "t", 0, 5)
+    assert value is not None
+
+    for offset, (bad_key, bad_value) in enumerate([(key, value[:-1]), (key[:5], value), (b"\0", value), (key, b"")]):
+        assert [] == replica.replay(Position(3, offset, 0), bad_key, bad_value)
+    assert [] == replica.replay(Position(3, 4, 0), None, value)
+
+    assert Counters(records=5, undecodable_records={"1": 3, "none": 2}) == replica.counters
+    assert [0, 1, 2, 3, 4] == [place.offset for place, _ in replica.undecodable]
+    assert {} == replica.groups
+
+
+def test_undecodable_record_leaves_the_group_as_it_was() -> None:
+    """A damaged value is passed over, also in the middle of an event."""
+    key, _ = group_metadata("g", generation=2)
+    log = (at(0, group_metadata("g", generation=1, members=[member("a", {"t": [0]})])),)
+
+    told = history(*log, at(1, (key, b"\0\x03\0"))).replayed()
+
+    assert history(*log).replayed().views == told.views
+
+
+# -- steps ------------------------------------------------------------------------------------------------------------
+
+
+def test_event_is_judged_when_the_next_one_of_its_group_begins() -> None:
+    """Another group's records and offset commits do not end it; another timestamp does."""
+    replica = Replica()
+    log = history(
+        at(5, new_group_metadata("g")),
+        at(6, new_group_metadata("h"), offset_commit("g", "t", 0, 1)),
+        at(7, group_metadata("g", generation=1, members=[member("a", {})])),
+    )
+    said = [[event.kind for event in replica.replay(of.place, of.key, of.value)] for of in log.records]
+
+    assert [[], [], [], ["group_created"]] == said
+    assert ["g", "h"] == sorted(replica.open_steps())
+    assert [("h", 1), ("g", 3), ("g", 3)] == [(event.group, event.offset) for event in replica.settle()]
+    assert ([], []) == (replica.open_steps(), replica.settle())
+
+
+def test_event_stands_at_its_last_record() -> None:
+    """Its place is that of the record that completed it, its time the records'."""
+    told = history(at(9, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0]}}))).replayed()
+
+    assert {(7, 4, 9)} == {(event.partition, event.offset, event.time_ms) for event in told.events}
+
+
+def test_two_events_of_one_millisecond_are_told_together() -> None:
+    """Nothing separates them in the log; what both did is what is told."""
+    told = history(
+        at(0, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0]}}), *consumer_leave("g", "a", epoch=3))
+    ).replayed()
+
+    assert ["group_created"] == told.kinds()[0]
+    assert "Empty 3/2" == told.status("g")
+
+
+def test_commit_within_an_event_leaves_the_announcement_to_it() -> None:
+    """The group is created once, as what it turns out to be."""
+    told = history(at(0, new_group_metadata("g"), offset_commit("g", "t", 0, 5))).replayed()
+
+    assert [{"type": "classic", "simple": False}] == told.details("group_created")
+
+
+# -- what changed -----------------------------------------------------------------------------------------------------
+
+
+def changes_of(replica: Replica) -> tuple[set[str], set[tuple[str, str, int]], dict[str, set[tuple[str, int]]]]:
+    """Groups, buckets and deletions since last asked."""
+    changes = replica.take_changes()
+    return changes.groups, changes.buckets, changes.deleted
+
+
+def test_changes_are_what_was_touched_since_last_taken() -> None:
+    """A checkpoint writes these and nothing else."""
+    replica = Replica()
+    log = history(
+        at(0, new_group_metadata("g"), offset_commit("g", "t", 0, 5)),
+        at(1, offset_commit("g", "t", 0, 6)),
+        at(2, consumer_group_member_subscription("h", "a")),
+    ).records
+
+    for record in log[:2]:
+        replica.replay(record.place, record.key, record.value)
+    assert ({"g"}, {("g", "t", 0)}, {}) == changes_of(replica)
+    replica.replay(log[2].place, log[2].key, log[2].value)
+    assert (set(), {("g", "t", 0)}, {}) == changes_of(replica)
+    replica.replay(log[3].place, log[3].key, log[3].value)
+    replica.settle()
+    assert ({"g", "h"}, set(), {}) == changes_of(replica)
+    assert (set(), set(), {}) == changes_of(replica)
+
+
+def test_group_that_ends_and_begins_anew_between_two_looks() -> None:
+    """Its former offsets are named for deletion, its new ones for writing: in this order they give what is."""
+    log = history(
+        at(0, offset_commit("g", "t", 0, 5), offset_commit("g", "t", 64, 5)),
+        at(1, *(record for record in _deleted("g", (0, 64)))),
+        at(2, offset_commit("g", "t", 0, 1)),
+    )
+    replica = Replica()
+    for record in log.records:
+        replica.replay(record.place, record.key, record.value)
+
+    assert ({"g"}, {("g", "t", 0)}, {"g": {("t", 0), ("t", 1)}}) == changes_of(replica)
+    same(log.replayed(), log.replayed_in_batches([2, 1, 1]))
+
+
+def _deleted(group: str, partitions: tuple[int, ...]) -> list[tuple[bytes, bytes | None]]:
+    return [(offset_commit(group, "t", partition, 0)[0], None) for partition in partitions]
+
+
+def test_position_is_partition_offset_and_time() -> None:
+    """What the callers know of a record besides its bytes."""
+    assert ["partition", "offset", "timestamp_ms"] == [part.name for part in fields(Position)]

@@ -1,0 +1,276 @@
+"""Snapshots: what a checkpoint holds must be read by this release and the next."""
+
+import json
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any, Final
+
+import pytest
+from hypothesis import given
+
+from coordinator_model.group_state import (
+    Claim,
+    ClassicGroup,
+    ClassicMember,
+    GroupCounters,
+    GroupState,
+    InstanceHistory,
+    Membership,
+    Migration,
+    ModernGroup,
+    ModernMember,
+    Rebalance,
+    Step,
+    TaskTarget,
+)
+from coordinator_model.offsets import CommittedOffset, OffsetBucket
+from coordinator_model.snapshot import (
+    FORMAT,
+    SnapshotFormatError,
+    dump_group,
+    dump_offsets,
+    load_group,
+    load_offsets,
+)
+from tests.histories import History, recorded
+from tests.history_strategies import nonsense
+
+CLASSIC: Final = ClassicGroup(
+    generation=3,
+    protocol_type="consumer",
+    protocol="range",
+    leader="a",
+    state_timestamp_ms=9,
+    members={
+        "a": ClassicMember(
+            member_id="a",
+            instance_id="i",
+            client_id="c",
+            client_host="/h",
+            rebalance_timeout_ms=1,
+            session_timeout_ms=2,
+            claim=Claim(version=3, topics=("t",), owned={"t": (0, 1)}, generation=2, rack_id="r"),
+            assigned={"t": (0,), "ü/\n": (2**31 - 1,)},
+            assignment_user_data=True,
+            assignment_malformed=True,
+        )
+    },
+)
+MODERN: Final = ModernGroup(
+    family="consumer",
+    epoch=5,
+    assignment_epoch=4,
+    epoch_live=True,
+    assignment_epoch_live=True,
+    partition_metadata_live=True,
+    closed=True,
+    members={
+        "b": ModernMember(
+            member_id="b",
+            metadata_live=True,
+            current_live=True,
+            instance_id="i",
+            rack_id="r",
+            client_id="c",
+            client_host="/h",
+            subscribed_topics=("t", "u"),
+            subscribed_regex="rx",
+            rebalance_timeout_ms=1,
+            server_assignor="uniform",
+            uses_classic_protocol=True,
+            classic_session_timeout_ms=2,
+            claims={"range": Claim(version=0), "opaque": None},
+            epoch=-2,
+            previous_epoch=4,
+            state=127,
+            assigned={"t": (0,)},
+            pending_revocation={"t": (1,)},
+            topology_epoch=1,
+            process_id="p",
+            standby_tasks={"s": (0,)},
+            warmup_tasks={"s": (1,)},
+        )
+    },
+    targets={"b": {"t": (0, 1)}},
+    task_targets={"b": TaskTarget(active={"s": (0,)}, standby={"s": (1,)}, warmup={"s": (2,)})},
+    regexes={"rx": ("t",)},
+    topology_epoch=0,
+    validated_topology_epoch=2,
+    subtopologies={"s": ("t",)},
+)
+FULL: Final = GroupState(
+    name="g",
+    partition=7,
+    membership=Membership(family="classic", classic=CLASSIC, modern=MODERN),
+    offset_count=2,
+    buckets={"t": (0, 156)},
+    announced=True,
+    migration=Migration(
+        direction="upgrade",
+        mixed_since_ms=0,
+        peak_classic=1,
+        peak_consumer=2,
+        changed_ms=3,
+        was_downgraded=True,
+        leftovers_reported=True,
+    ),
+    rebalance=Rebalance(since_ms=1, from_epoch=2, owners={"b": {"t": (0,)}}, causes=("join", "leave")),
+    recent_rebalances_ms=(1, 2),
+    storm=True,
+    instances={"i": InstanceHistory(member_id="a", replaced_ms=(1,), contended=True, absent_since_ms=0)},
+    counters=GroupCounters(
+        rebalances=1,
+        rounds_lost=2,
+        partitions_moved=3,
+        stale_claims=4,
+        static_replacements=5,
+        upgrades=6,
+        downgrades=7,
+        duration_buckets=[8] * 11,
+        duration_sum_ms=9,
+    ),
+    duplicates={"t/0": ("a", "b")},
+    withheld=True,
+    step=Step(timestamp_ms=1, last_offset=2, before=Membership(family="consumer", modern=MODERN)),
+    last_step_ms=3,
+    last_step_offset=4,
+)
+"""A state in which no field has its default."""
+
+BUCKET: Final = OffsetBucket(
+    topic="t", number=1, commits=2, rewinds=1, offsets={64: CommittedOffset(5, 1, "m", 9, "A" * 22)}
+)
+
+
+def defaults_in(value: Any, path: str) -> list[str]:
+    """Paths of the dataclass fields within `value` that have their default."""
+    if isinstance(value, dict):
+        return [found for key, item in value.items() for found in defaults_in(item, f"{path}[{key}]")]
+    if not is_dataclass(value):
+        return []
+    found: list[str] = []
+    for part in fields(value):
+        item = getattr(value, part.name)
+        default = part.default_factory() if part.default_factory is not MISSING else part.default
+        here = f"{path}.{part.name}"
+        found += [here] if item == default else defaults_in(item, here)
+    return found
+
+
+def test_example_has_a_value_in_every_field() -> None:
+    """A field added to the state must be added here, or nothing shows that it is kept."""
+    ignored = {"FULL.step.before.classic", "FULL.membership.modern.members[b].claims[range].topics"}
+    ignored |= {
+        f"FULL.membership.modern.members[b].claims[range].{name}" for name in ("owned", "generation", "rack_id")
+    }
+    ignored |= {path.replace(".membership.", ".step.before.") for path in ignored}
+
+    assert set() == set(defaults_in(FULL, "FULL")) - ignored
+
+
+def test_group_comes_back_as_it_was() -> None:
+    """Every field, in full."""
+    assert load_group(dump_group(FULL)) == FULL
+
+
+def test_empty_group_comes_back_as_it_was() -> None:
+    """What has its default is left out of the text: a group that knows nothing takes a line."""
+    state = GroupState(name="g", partition=7)
+
+    assert f'[{FORMAT},{{"name":"g","partition":7}}]' == dump_group(state)
+    assert state == load_group(dump_group(state))
+
+
+def test_offsets_come_back_as_they_were() -> None:
+    """Partition numbers are numbers again."""
+    assert load_offsets(dump_offsets(BUCKET)) == BUCKET
+    assert OffsetBucket(topic="", number=-1) == load_offsets(dump_offsets(OffsetBucket(topic="", number=-1)))
+
+
+def test_snapshot_is_compact_text() -> None:
+    """It is written for every changed group of every batch: no spaces, and names as they are."""
+    text = dump_group(GroupState(name="группа", partition=0))
+
+    assert '[1,{"name":"группа","partition":0}]' == text
+
+
+def test_loaded_state_shares_nothing_with_the_dumped_one() -> None:
+    """Changing one leaves the other."""
+    loaded = load_group(dump_group(FULL))
+    assert loaded.membership.modern is not None
+    loaded.membership.modern.members.clear()
+    loaded.counters.duration_buckets[0] += 1
+
+    assert FULL == load_group(dump_group(FULL))
+
+
+# -- other releases ---------------------------------------------------------------------------------------------------
+
+
+def test_text_of_an_older_release_lacks_what_came_later() -> None:
+    """A field that it does not have takes its default."""
+    number, body = json.loads(dump_group(FULL))
+    del body["instances"], body["rebalance"]["causes"], body["membership"]["classic"]["members"]["a"]["claim"]
+
+    loaded = load_group(json.dumps([number, body]))
+
+    assert ({}, ()) == (loaded.instances, loaded.rebalance.causes if loaded.rebalance else None)
+    assert loaded.membership.classic is not None
+    assert loaded.membership.classic.members["a"].claim is None
+
+
+def test_text_of_a_newer_release_may_hold_more() -> None:
+    """A field that is not known here is passed over, at any depth."""
+    number, body = json.loads(dump_group(FULL))
+    body["novelty"] = {"x": 1}
+    body["membership"]["modern"]["members"]["b"]["novelty"] = [1]
+
+    assert load_group(json.dumps([number, body])) == FULL
+
+
+@pytest.mark.parametrize(("load", "text"), [(load_group, dump_group(FULL)), (load_offsets, dump_offsets(BUCKET))])
+def test_format_of_another_meaning_is_refused(load: Any, text: str) -> None:
+    """It says which it found and which it reads."""
+    _, body = json.loads(text)
+
+    with pytest.raises(SnapshotFormatError, match="found 2, this release reads 1"):
+        load(json.dumps([2, body]))
+
+
+def test_format_1_is_what_it_was() -> None:
+    """Text as release 0.1 wrote it: whatever changes in the code, this must load."""
+    text = (
+        '[1,{"name":"g","partition":7,"membership":{"family":"consumer","modern":{"family":"consumer","epoch":2,'
+        '"assignment_epoch":2,"epoch_live":true,"assignment_epoch_live":true,"members":{"a":{"member_id":"a",'
+        '"metadata_live":true,"current_live":true,"client_id":"c","epoch":2,"previous_epoch":0,'
+        '"assigned":{"t":[0,1]}}},"targets":{"a":{"t":[0,1]}}}},"offset_count":1,"buckets":{"t":[0]},'
+        '"announced":true}]'
+    )
+
+    state = load_group(text)
+
+    modern = state.membership.modern_group
+    assert modern is not None
+    assert ("g", 7, 1, {"t": (0,)}) == (state.name, state.partition, state.offset_count, state.buckets)
+    assert (2, 2, {"a": {"t": (0, 1)}}) == (modern.epoch, modern.assignment_epoch, modern.targets)
+    assert ("c", 2, {"t": (0, 1)}) == (
+        modern.members["a"].client_id,
+        modern.members["a"].epoch,
+        modern.members["a"].assigned,
+    )
+    assert text == dump_group(state)
+
+
+# -- real states ------------------------------------------------------------------------------------------------------
+
+
+def test_states_of_a_real_broker_come_back_as_they_were() -> None:
+    """Groups and offset buckets of the recording."""
+    for state in recorded().replayed().states.values():
+        assert state == load_group(dump_group(state))
+
+
+@given(nonsense())
+def test_any_state_comes_back_as_it_was(log: History) -> None:
+    """States that no broker would lead to as well."""
+    for state in log.replayed().states.values():
+        assert state == load_group(dump_group(state))
