@@ -82,7 +82,9 @@ def downgrade_gate(groups: Iterable[GroupState], cluster: Cluster) -> dict[str, 
         text = "dynamic GROUP configurations are set, which an older controller does not know: remove them"
         reasons.append(Reason(STOP, "group_configs", text, name))
     for record_type, count in sorted(cluster.unknown_records.items()):
-        text = f"{count} records of type {record_type}, unknown to this monitor, were read: an older broker may fail on them"
+        text = (
+            f"{count} records of type {record_type}, unknown to this monitor, were read: older brokers may fail on them"
+        )
         reasons.append(Reason(STOP, "unknown_records", text))
     return _verdict(DOWNGRADE, reasons)
 

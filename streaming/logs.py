@@ -57,6 +57,8 @@ def configure(level: str = "info", log_format: LogFormat = "text") -> None:
     quieter = logging.DEBUG if level == "debug" else max(logging.WARNING, root.level)
     for name in NOISY_LOGGERS:
         logging.getLogger(name).setLevel(quieter)
+    # Warns of itself whenever the machine is busy.
+    logging.getLogger("kafka.net.selector").setLevel(max(logging.ERROR, quieter))
 
 
 def get_logger(name: str) -> structlog.stdlib.BoundLogger:

@@ -60,7 +60,9 @@ oddities = st.tuples(st.just(offset_commit("a", "t", 0, 1)[0]), st.binary(max_si
 def test_reduced_log_gives_the_same_state_counters_and_events(records: list[RecordBytes]) -> None:
     """Whatever the log holds, replaying it reduced tells exactly what replaying every record tells."""
     rows = rows_of(records)
-    padding = [(0, len(rows) + n, 5_000, *offset_commit("c", "t", n % 3, n)) for n in range(reduction.WORTH_REDUCING)]
+    padding: list[Row] = [
+        (0, len(rows) + n, 5_000, *offset_commit("c", "t", n % 3, n)) for n in range(reduction.WORTH_REDUCING)
+    ]
 
     assert replayed(rows + padding, reduced=False) == replayed(rows + padding, reduced=True)
 
