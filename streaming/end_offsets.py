@@ -2,12 +2,13 @@
 
 Each round asks for the high watermark and for the last stable offset of every partition that some group has to do
 with, and of the offsets topic: two requests a broker. Topics are described again when a name or an id comes up that
-is not known, and every half minute, which is how a topic made anew is noticed.
+is not known, when something is amiss, and every half minute: that is how a topic made anew is noticed.
 
 A round that fails is not the end of anything: the figures grow old, which is shown, and the next round tries again.
 """
 
 import contextlib
+import logging
 import threading
 import time
 import uuid
@@ -25,9 +26,12 @@ from kafka.protocol.consumer import IsolationLevel
 
 from coordinator_model.wire import uuid_text
 from streaming.log_ends import LogEnds, Topic, TopicPartition
-from streaming.logs import get_logger
+from streaming.logs import get_logger, silence_clients
 
 DESCRIBE_EVERY_MS: Final = 30_000
+DESCRIBE_AGAIN_MS: Final = 5_000
+"""How soon where a topic is missing, a partition does not answer, or an end went backwards: something is changing."""
+
 SAVE_EVERY_MS: Final = 60_000
 SLOWEST_RETRY_MS: Final = 5_000
 """Longest pause between rounds while the brokers do not answer."""
@@ -72,29 +76,21 @@ class OffsetsClient(Protocol):
 
 
 class KafkaOffsetsClient:
-    """kafka-python behind the protocol.
+    """kafka-python behind the protocol. It connects with the first question, so that `close` can end that, too.
 
     Args:
         settings: of `KafkaAdminClient`; time limits are tightened, because a sample that comes late is worth nothing.
-
-    Raises:
-        KafkaError: no broker answers.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         timeout_ms = min(_REQUEST_TIMEOUT_MS, settings.get("request_timeout_ms", _REQUEST_TIMEOUT_MS))
+        self._settings = {
+            **settings, "bootstrap_timeout_ms": _BOOTSTRAP_TIMEOUT_MS, "request_timeout_ms": timeout_ms
+        }  # fmt: skip
         self._silent: set[TopicPartition] = set()
         self._refused: set[str] = set()
-        self._admin = KafkaAdminClient.__new__(KafkaAdminClient)
-        try:
-            self._admin.__init__(
-                **{**settings, "bootstrap_timeout_ms": _BOOTSTRAP_TIMEOUT_MS, "request_timeout_ms": timeout_ms}
-            )
-        except BaseException:
-            # A constructor that fails leaves its I/O thread running, and close() passes it over unless told otherwise.
-            self._admin._closed = False  # noqa: SLF001 - as said above
-            self._admin.close()
-            raise
+        self._client = KafkaAdminClient.__new__(KafkaAdminClient)
+        self._is_open = False
 
     def describe(self, names: Collection[str], ids: Collection[str]) -> list[Topic]:
         """See `OffsetsClient`. Partitions that did not answer before are asked again from here on."""
@@ -123,7 +119,20 @@ class KafkaOffsetsClient:
 
     def close(self) -> None:
         """See `OffsetsClient`."""
-        self._admin.close()
+        if hasattr(self._client, "_net"):
+            # While its constructor runs, and after it failed, kafka-python takes the client for closed and would let
+            # its I/O thread live on.
+            self._client._closed = False  # noqa: SLF001 - as said above
+            self._client.close()
+
+    @property
+    def _admin(self) -> Any:  # noqa: ANN401 - kafka-python has no types
+        if not self._is_open:
+            if not logging.getLogger("kafka").isEnabledFor(logging.DEBUG):
+                silence_clients()  # the sampler tells of an outage once, kafka-python with every try
+            self._client.__init__(**self._settings)
+            self._is_open = True
+        return self._client
 
     def _tell_refused(self, described: list[dict[str, Any]]) -> None:
         """Say once of each topic that it is there, but not for us: it would be missing without a word."""
@@ -209,6 +218,7 @@ class EndOffsetSampler:
         self._failing_since_ms = 0
         self._described_ms: int | None = None
         self._asked = Wanted()
+        self._amiss = False
         self._saved_ms = clock_ms()
 
     def start(self) -> None:
@@ -260,14 +270,18 @@ class EndOffsetSampler:
         wanted = self._wanted()
         wanted = Wanted(wanted.names | {self._offsets_topic}, wanted.ids - self._ends.topic_names.keys())
         now_ms = self._clock_ms()
-        due = self._described_ms is None or not 0 <= now_ms - self._described_ms < DESCRIBE_EVERY_MS
+        interval_ms = DESCRIBE_AGAIN_MS if self._amiss else DESCRIBE_EVERY_MS
+        due = self._described_ms is None or not 0 <= now_ms - self._described_ms < interval_ms
         news = wanted.names - self._asked.names or wanted.ids - self._asked.ids
         if due or news:
             self._describe(client, wanted)
         partitions = self._partitions()
         high_watermarks = client.ends(partitions, committed=False)
         last_stable = client.ends(partitions, committed=True)
-        self._ends.record(self._clock_ms(), high_watermarks, last_stable)
+        backwards = self._ends.record(self._clock_ms(), high_watermarks, last_stable)
+        unanswered = partitions.keys() - (high_watermarks.keys() & last_stable.keys())
+        missing = self._asked.names - self._ends.topics.keys() or self._asked.ids - self._ends.topic_names.keys()
+        self._amiss = bool(backwards or unanswered or missing)
         if due or news:
             self._ends.record_earliest(client.earliest(partitions))
 

@@ -123,13 +123,18 @@ class LogEnds:
 
     def record(
         self, now_ms: int, high_watermarks: Mapping[TopicPartition, int], last_stable: Mapping[TopicPartition, int]
-    ) -> None:
-        """Take one round of samples, asked for in this order and with these two isolation levels."""
+    ) -> bool:
+        """Take one round of samples, asked for in this order and with these two isolation levels.
+
+        Tells whether an end went backwards, which is what a topic made anew does.
+        """
+        backwards = False
         with self.lock:
             for place in high_watermarks.keys() & last_stable.keys():
                 ends = self._partitions.get(place)
                 if ends is None:
                     ends = self._partitions[place] = PartitionEnds(self._new_history())
+                backwards |= ends.last_stable is not None and last_stable[place] < ends.last_stable
                 # Records written between the two questions are in the second answer only.
                 ends.high_watermark = max(high_watermarks[place], last_stable[place])
                 ends.last_stable, ends.sampled_ms = last_stable[place], now_ms
@@ -139,6 +144,7 @@ class LogEnds:
                     ends.high_watermark = ends.last_stable = None
             self._sampled_ms = now_ms
             self._version += 1
+        return backwards
 
     def record_earliest(self, earliest: Mapping[TopicPartition, int]) -> None:
         """Take the first offsets that can still be read."""

@@ -12,7 +12,7 @@ import pytest
 from kafka.errors import KafkaConnectionError, KafkaError, NodeNotReadyError, UnknownTopicOrPartitionError
 from structlog.testing import capture_logs
 
-from streaming.end_offsets import DESCRIBE_EVERY_MS, EndOffsetSampler, KafkaOffsetsClient, Wanted
+from streaming.end_offsets import DESCRIBE_AGAIN_MS, DESCRIBE_EVERY_MS, EndOffsetSampler, KafkaOffsetsClient, Wanted
 from streaming.log_ends import STALE_AFTER_MS, LogEnds, Topic
 from tests import builders
 from tests.streaming.boards import NOW_MS, OFFSETS_TOPIC, described, sample
@@ -89,6 +89,23 @@ def test_new_topics_are_described_at_once_and_missing_ones_now_and_then() -> Non
 
     rig.sample()
 
+    assert ["read_uncommitted", "read_committed"] == rig.cluster.asked
+
+    rig.sample(after_ms=DESCRIBE_AGAIN_MS)
+
+    assert f"describe {OFFSETS_TOPIC} nonsense orders" == rig.cluster.asked[0]
+
+
+def test_an_end_that_goes_backwards_has_its_topic_described_soon() -> None:
+    """A topic made anew under our eyes: the old id must not stand for half a minute."""
+    rig = Rig()
+    rig.sample()
+    rig.cluster.high_watermarks[OFFSETS_TOPIC, 0] = rig.cluster.last_stable[OFFSETS_TOPIC, 0] = 3
+    rig.sample()
+    rig.sample(after_ms=DESCRIBE_AGAIN_MS)
+
+    assert f"describe {OFFSETS_TOPIC}" == rig.cluster.asked[0]
+    rig.sample(after_ms=DESCRIBE_AGAIN_MS)
     assert ["read_uncommitted", "read_committed"] == rig.cluster.asked
 
 
@@ -288,8 +305,8 @@ class FakeAdmin:
 
 
 def client_over(admin: FakeAdmin) -> KafkaOffsetsClient:
-    client = KafkaOffsetsClient.__new__(KafkaOffsetsClient)
-    client._admin, client._silent, client._refused = admin, set(), set()
+    client = KafkaOffsetsClient({})
+    client._client, client._is_open = admin, True
     return client
 
 
