@@ -253,7 +253,7 @@ class Replica:
         former: CommittedOffset | None,
     ) -> list[Finding]:
         topic_id = getattr(value, "topic_id", ZERO_TOPIC_ID)
-        bucket.offsets[partition] = CommittedOffset(
+        committed = bucket.offsets[partition] = CommittedOffset(
             value.offset,
             getattr(value, "leader_epoch", -1),
             value.metadata,
@@ -262,10 +262,13 @@ class Replica:
         )
         if former is None:
             return self._first_offset(state, bucket)
-        if value.offset >= former.offset:
+        if committed.offset >= former.offset:
             return []
+        detail = {"topic": bucket.topic, "partition": partition, "from": former.offset, "to": committed.offset}
+        if None not in (former.topic_id, committed.topic_id) and former.topic_id != committed.topic_id:
+            # Offsets of two topics of one name: none of them was gone back on.
+            return [Finding("topic_recreated", {**detail, "former_topic_id": former.topic_id})]
         bucket.rewinds += 1
-        detail = {"topic": bucket.topic, "partition": partition, "from": former.offset, "to": value.offset}
         return [Finding("offset_rewound", detail)]
 
     def _first_offset(self, state: GroupState, bucket: OffsetBucket) -> list[Finding]:

@@ -158,6 +158,37 @@ def test_topic_made_anew_takes_the_new_id() -> None:
     assert [] == told.details("offset_rewound")
 
 
+def test_offset_that_goes_back_into_another_topic_is_no_rewind() -> None:
+    """The commit names another topic id: the topic was made anew, and its tombstones were not written or are gone."""
+    told = history(
+        at(0, offset_commit("g", "t", 0, 500, id_of_topic=topic_id("t"))),
+        at(1_000, offset_commit("g", "t", 0, 1, id_of_topic=topic_id("t again"))),
+    ).replayed()
+
+    assert {("g", "topic_recreated"): 1} == told.alarms()
+    assert [
+        {
+            "topic": "t",
+            "partition": 0,
+            "from": 500,
+            "to": 1,
+            "former_topic_id": topic_id("t"),
+        }
+    ] == told.details("topic_recreated")
+
+
+@pytest.mark.parametrize(("former", "now"), [(ZERO_UUID, "t"), ("t", ZERO_UUID), (ZERO_UUID, ZERO_UUID)])
+def test_offset_that_goes_back_without_an_id_to_compare_is_a_rewind(former: str, now: str) -> None:
+    """Old brokers and transactions write none: nothing says it is another topic."""
+    ids = [of if of == ZERO_UUID else topic_id(of) for of in (former, now)]
+    told = history(
+        at(0, offset_commit("g", "t", 0, 500, id_of_topic=ids[0])),
+        at(1_000, offset_commit("g", "t", 0, 1, id_of_topic=ids[1])),
+    ).replayed()
+
+    assert {("g", "offset_rewound"): 1} == told.alarms()
+
+
 @pytest.mark.parametrize("version", [0, 1, 2, 3, 4])
 def test_every_version_of_a_commit_is_read(version: int) -> None:
     """Offset, metadata and time are in all of them."""
