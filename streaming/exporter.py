@@ -182,9 +182,7 @@ def _members(families: Families, state: GroupState) -> None:
     static = [member for member in members if member.instance_id is not None]
     families.add("kafka_group_static_members", (state.name,), len(static))
     families.add("kafka_group_static_members_absent", (state.name,), sum(map(is_absent, static)))
-    families.add(
-        "kafka_group_static_member_replacements_total", (state.name,), state.counters.static_replacements
-    )
+    families.add("kafka_group_static_member_replacements_total", (state.name,), state.counters.static_replacements)
 
 
 def _migration(families: Families, state: GroupState, now_ms: int) -> None:

@@ -135,9 +135,7 @@ _LAG: Final = (
     ),
     _gauge("kafka_consumergroup_group_sum_lag", "Lag of all partitions", CLUSTER_NAME, "group"),
     _gauge("kafka_consumergroup_group_topic_sum_lag", "Lag of a topic's partitions", CLUSTER_NAME, "group", "topic"),
-    _gauge(
-        "kafka_partition_latest_offset", "High watermark", CLUSTER_NAME, "topic", "partition", per_partition=True
-    ),
+    _gauge("kafka_partition_latest_offset", "High watermark", CLUSTER_NAME, "topic", "partition", per_partition=True),
     _gauge(
         "kafka_partition_earliest_offset",
         "First offset that can be read",

@@ -56,8 +56,11 @@ class Readiness:
         elif self._caught_up_ms is None:
             behind = self._behind(self._targets, positions)
             found.append(
-                {"reason": "not at the end of the log as it was at start", "records": sum(behind.values()),
-                 "partitions": {str(partition): records for partition, records in sorted(behind.items())}}
+                {
+                    "reason": "not at the end of the log as it was at start",
+                    "records": sum(behind.values()),
+                    "partitions": {str(partition): records for partition, records in sorted(behind.items())},
+                }
             )
         elif sampled_ms is None or sampled_ms < self._caught_up_ms:
             found.append({"reason": "log end offsets are not sampled, so there is no lag"})
