@@ -1,0 +1,225 @@
+"""A monitor as its users run it: a process of its own, started through the command line, asked over HTTP.
+
+What it starts is found by a mark in the environment, which every process below it inherits, whatever session or
+process group it makes itself; so a test can tell whether anything is left.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, Self
+from urllib.error import HTTPError
+from urllib.parse import quote
+from urllib.request import urlopen
+
+from prometheus_client.parser import text_string_to_metric_families
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+MARK: Final = "TEST_RUN"
+
+READY_SECONDS: Final = 90.0
+"""A cold Spark needs 15 s of two cores that are its own."""
+
+END_SECONDS: Final = 15.0
+"""How long a monitor may take to end once it is told to."""
+
+_POLL_SECONDS: Final = 0.2
+
+
+class CommandProcess:
+    """A command of `group-monitor` in a session of its own; use as a context manager, which leaves nothing of it.
+
+    Attributes:
+        pid: of the command itself.
+        output, errors: files with what it printed.
+    """
+
+    def __init__(self, directory: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
+        """Start it; its output goes to files in `directory`."""
+        directory.mkdir(parents=True, exist_ok=True)
+        self._mark = uuid.uuid4().hex
+        self.output, self.errors = directory / "output", directory / "errors"
+        with self.output.open("wb") as output, self.errors.open("wb") as errors:
+            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+                [sys.executable, "-P", "-m", "streaming", *arguments],
+                cwd=ROOT,
+                env={**os.environ, **(environment or {}), MARK: self._mark, "PYTHONPATH": str(ROOT)},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                start_new_session=True,
+            )
+        self.pid = self._process.pid
+
+    @property
+    def exit_status(self) -> int | None:
+        """None while it runs."""
+        return self._process.poll()
+
+    def error_lines(self) -> list[str]:
+        """What it wrote to standard error."""
+        return self.errors.read_text(encoding="utf-8", errors="replace").splitlines()
+
+    def output_lines(self) -> list[str]:
+        """What it wrote to standard output."""
+        return self.output.read_text(encoding="utf-8", errors="replace").splitlines()
+
+    def interrupt(self) -> None:
+        """Ctrl-C: a terminal sends the signal to the whole process group."""
+        os.killpg(self.pid, signal.SIGINT)
+
+    def terminate(self) -> None:
+        """What a service manager sends, and to the main process only."""
+        self._process.terminate()
+
+    def kill(self) -> None:
+        """End it as a machine does that fails, and wait until all it had started has noticed."""
+        self._process.kill()
+        self._process.wait()
+        until(lambda: not self.left_over(), 30, "processes of a killed command are still there")
+
+    def await_end(self, seconds: float) -> int:
+        """Wait until it has ended, and return its exit status."""
+        return self._process.wait(seconds)
+
+    def left_over(self) -> list[str]:
+        """Command lines of the processes that it or its children started and that are still there."""
+        return [command for pid, command in marked_processes(self._mark) if pid != self.pid]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.exit_status is None:
+            self._process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(END_SECONDS)
+        for pid, _command in marked_processes(self._mark):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._process.wait()
+
+
+class MonitorProcess(CommandProcess):
+    """`group-monitor run --config FILE` on any free port."""
+
+    def __init__(self, directory: Path, bootstrap_servers: str, *, state: Path, settings: str = "") -> None:
+        """Start it; `await_ready` waits until it may be believed.
+
+        Args:
+            directory: where its configuration and what it prints go.
+            bootstrap_servers: the cluster.
+            state: its state directory.
+            settings: further sections of its configuration, as YAML.
+        """
+        directory.mkdir(parents=True, exist_ok=True)
+        self.config = directory / "monitor.yaml"
+        self.config.write_text(configuration(bootstrap_servers, state) + settings, encoding="utf-8")
+        super().__init__(directory, "run", "--config", str(self.config))
+        self._url: str | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it listens, as it says itself."""
+        if self._url is None:
+            until(self._has_said_where, READY_SECONDS, self._what_it_said)
+            # `page URL/  metrics URL/metrics`
+            self._url = self.output_lines()[0].split()[1].rstrip("/")
+        return self._url
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Status and body of an answer.
+
+        Raises:
+            OSError: nobody answers.
+        """
+        try:
+            with urlopen(self.url + path, timeout=10) as response:  # noqa: S310 - our own address
+                return response.status, response.read().decode("utf-8")
+        except HTTPError as error:
+            return error.code, error.read().decode("utf-8")
+
+    def json(self, path: str) -> Any:
+        """What an address answers, from JSON."""
+        return json.loads(self.get(path)[1])
+
+    def is_ready(self) -> bool:
+        return self.get("/ready")[0] == 200
+
+    def await_ready(self, seconds: float = READY_SECONDS) -> None:
+        """Wait until /ready says yes."""
+        until(lambda: self._is_alive() and self.is_ready(), seconds, lambda: f"not ready: {self._what_it_said()}")
+
+    def groups(self) -> dict[str, dict[str, Any]]:
+        """All groups by name, each as its own address answers."""
+        names = [group["group"] for group in self.json("/api/v1/groups")["groups"]]
+        answers = {name: self.get(f"/api/v1/groups/{quote(name, safe='')}") for name in names}
+        return {name: json.loads(body) for name, (status, body) in answers.items() if status == 200}
+
+    def events(self, **query: str) -> list[dict[str, Any]]:
+        """The events it remembers."""
+        given = "&".join(f"{name}={quote(value)}" for name, value in query.items())
+        events: list[dict[str, Any]] = self.json(f"/api/v1/events?{given}")["events"]
+        return events
+
+    def samples(self) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
+        """/metrics: sample name → sorted labels → value."""
+        return parse_metrics(self.get("/metrics")[1])
+
+    def _has_said_where(self) -> bool:
+        return self._is_alive() and any(line.startswith("page ") for line in self.output_lines())
+
+    def _is_alive(self) -> bool:
+        assert self.exit_status is None, f"it ended with {self.exit_status}: {self._what_it_said()}"
+        return True
+
+    def _what_it_said(self) -> str:
+        return "\n".join(self.error_lines()[-10:])
+
+
+def configuration(bootstrap_servers: str, state: Path) -> str:
+    """A configuration for a small machine, as YAML."""
+    return (
+        "cluster: {name: tested}\n"
+        f"kafka: {{bootstrap_servers: '{bootstrap_servers}'}}\n"
+        f"state: {{dir: '{state}'}}\n"
+        "http: {port: 0}\n"
+        "spark: {driver_memory: 1g}\n"
+    )
+
+
+def parse_metrics(page: str) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
+    """Prometheus' text format: sample name → sorted labels → value."""
+    found: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
+    for family in text_string_to_metric_families(page):
+        for sample in family.samples:
+            found.setdefault(sample.name, {})[tuple(sorted(sample.labels.items()))] = sample.value
+    return found
+
+
+def marked_processes(mark: str) -> list[tuple[int, str]]:
+    """(process id, command line) of the processes that have the mark in their environment."""
+    wanted = f"{MARK}={mark}".encode()
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        # A process may end while it is looked at; one that has ended and is not waited for has no environment.
+        with suppress(OSError):
+            if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                found.append((int(entry.name), (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip()))
+    return found
+
+
+def until(holds: Callable[[], bool], seconds: float, otherwise: str | Callable[[], str]) -> None:
+    """Wait until something holds; fails with what `otherwise` says."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > deadline:
+            raise AssertionError(otherwise if isinstance(otherwise, str) else otherwise())
+        time.sleep(_POLL_SECONDS)
