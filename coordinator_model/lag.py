@@ -20,11 +20,11 @@ is as old as the sample that first showed it, not an hour.
 
 from __future__ import annotations
 
+import struct
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final
 
 NO_END_OFFSET: Final = "no_end_offset"
@@ -109,9 +109,7 @@ class EndOffsetHistory:
             ends.append(end)
         self._forget(time_ms - self._span_ms)
         if len(times) > self._points:
-            # Never the first: it is what the history reaches back to.
-            half = max(2, len(times) // 2)
-            del times[1:half:2], ends[1:half:2]
+            self._thin()
 
     def time_of(self, offset: int) -> float | None:
         """When the end stood at this offset, in milliseconds; None where no two samples bracket it."""
@@ -126,25 +124,33 @@ class EndOffsetHistory:
         """(time in milliseconds, end offset), oldest first."""
         return list(zip(self._times, self._ends, strict=True))
 
-    def dump(self) -> dict[str, list[int]]:
-        """For a file: first values, then differences, which are small numbers."""
-        return {"times": _differences(self._times), "ends": _differences(self._ends)}
+    def dump(self) -> bytes:
+        """For a file: all times, then all ends, as little-endian int64."""
+        return struct.pack(f"<{2 * len(self)}q", *self._times, *self._ends)
 
     @classmethod
-    def load(
-        cls, dumped: dict[str, list[int]], points: int = DEFAULT_POINTS, span_ms: int = DEFAULT_SPAN_MS
-    ) -> EndOffsetHistory:
+    def load(cls, dumped: bytes, points: int = DEFAULT_POINTS, span_ms: int = DEFAULT_SPAN_MS) -> EndOffsetHistory:
         """Inverse of `dump`, under limits that may have changed; raises ValueError on what `dump` does not give."""
+        count, rest = divmod(len(dumped), 16)
+        if rest:
+            raise ValueError(f"an end offset history has 16 bytes a sample, found {len(dumped)}")
+        values = struct.unpack(f"<{2 * count}q", dumped)
+        times, ends = list(values[:count]), list(values[count:])
+        if times != sorted(set(times)) or ends != sorted(ends) or min(ends, default=0) < 0:
+            raise ValueError("times of an end offset history grow, and its ends do not shrink")
         history = cls(points, span_ms)
-        try:
-            times, ends = _sums(dumped["times"]), _sums(dumped["ends"])
-            if len(times) != len(ends) or min([*dumped["times"][1:], 1]) <= 0 or min(dumped["ends"], default=0) < 0:
-                raise ValueError("times that do not grow, or ends that shrink")  # noqa: TRY301 - one message for all
-            for time_ms, end in zip(times, ends, strict=True):
-                history.add(time_ms, end)
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise ValueError(f"not an end offset history: {error}, found {str(dumped)[:80]}") from None
+        history._times.extend(times)
+        history._ends.extend(ends)
+        if times:
+            history._forget(times[-1] - span_ms)
+        while len(history) > history._points:
+            history._thin()
         return history
+
+    def _thin(self) -> None:
+        # Never the first: it is what the history reaches back to.
+        half = max(2, len(self) // 2)
+        del self._times[1:half:2], self._ends[1:half:2]
 
     def _forget(self, horizon_ms: int) -> None:
         gone = bisect_right(self._times, horizon_ms) - 1
@@ -188,14 +194,3 @@ def total(lags: Iterable[Lag]) -> TotalLag:
         max_records=max(records, default=None),
         max_seconds=max(seconds) if seconds and len(seconds) == len(known) else None,
     )
-
-
-def _differences(values: Sequence[int]) -> list[int]:
-    return [*values[:1], *(after - before for before, after in pairwise(values))]
-
-
-def _sums(differences: Sequence[int]) -> list[int]:
-    values: list[int] = []
-    for difference in differences:
-        values.append(difference + (values[-1] if values else 0))
-    return values

@@ -7,6 +7,8 @@ no broker answers at all the figures stay, and their age says so.
 
 import json
 import threading
+import zlib
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -157,12 +159,16 @@ class LogEnds:
     def save(self, file: Path) -> None:
         """Write the histories, so that lag in seconds survives a restart; raises OSError."""
         with self.lock:
-            topics: dict[str, dict[str, Any]] = {}
-            for (name, partition), ends in self._partitions.items():
-                id_ = self._topics[name].id if name in self._topics else self._former_ids.get(name)
-                if id_ is not None:
-                    held = topics.setdefault(name, {"id": id_, "partitions": {}})
-                    held["partitions"][str(partition)] = ends.history.dump()
+            ids = {**self._former_ids, **{topic.name: topic.id for topic in self._topics.values()}}
+            places = sorted(place for place in self._partitions if place[0] in ids)
+        topics: dict[str, dict[str, Any]] = {}
+        for name, partition in places:
+            with self.lock:  # again and again, because packing a big cluster takes a second
+                ends = self._partitions.get((name, partition))
+                dumped = None if ends is None else ends.history.dump()
+            if dumped is not None:
+                held = topics.setdefault(name, {"id": ids[name], "partitions": {}})
+                held["partitions"][str(partition)] = b64encode(zlib.compress(dumped, 1)).decode("ascii")
         file.parent.mkdir(parents=True, exist_ok=True)
         unfinished = file.with_name(file.name + ".tmp")
         unfinished.write_text(json.dumps({"format": FILE_FORMAT, "topics": topics}, separators=(",", ":")), "utf-8")
@@ -182,7 +188,7 @@ class LogEnds:
             ids = {name: str(topic["id"]) for name, topic in held["topics"].items()}
         except FileNotFoundError:
             return
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
             raise ValueError(f"{file}: not a history of end offsets ({error})") from None
         with self.lock:
             self._partitions.update(loaded)
@@ -191,5 +197,6 @@ class LogEnds:
     def _new_history(self) -> EndOffsetHistory:
         return EndOffsetHistory(self._history_points, self._history_span_ms)
 
-    def _load_history(self, dumped: dict[str, list[int]]) -> EndOffsetHistory:
+    def _load_history(self, text: str) -> EndOffsetHistory:
+        dumped = zlib.decompress(b64decode(text, validate=True))
         return EndOffsetHistory.load(dumped, self._history_points, self._history_span_ms)
