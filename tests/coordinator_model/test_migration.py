@@ -3,10 +3,20 @@
 import pytest
 
 from tests.builders import (
+    consumer_group_current_assignment,
+    consumer_group_current_assignment_tombstone,
     consumer_group_epoch,
     consumer_group_epoch_tombstone,
     consumer_group_member_subscription,
+    consumer_group_member_subscription_tombstone,
+    consumer_group_partition_metadata,
+    consumer_group_partition_metadata_tombstone,
     consumer_group_regular_expression,
+    consumer_group_regular_expression_tombstone,
+    consumer_group_target_assignment,
+    consumer_group_target_assignment_epoch,
+    consumer_group_target_assignment_epoch_tombstone,
+    consumer_group_target_assignment_tombstone,
     group_metadata,
     group_metadata_tombstone,
     member,
@@ -416,6 +426,27 @@ def test_left_over_records_are_gone_with_their_tombstones() -> None:
     assert 0 == told.view("g")["migration"]["leftovers"]
 
 
+def test_nothing_is_left_of_a_group_whose_last_left_over_record_has_ended() -> None:
+    """Whichever record that was: the next group of the name begins without any of it."""
+    for left, ended in (
+        (consumer_group_regular_expression("g", "rx", []), consumer_group_regular_expression_tombstone("g", "rx")),
+        (consumer_group_partition_metadata("g", {}), consumer_group_partition_metadata_tombstone("g")),
+        (consumer_group_target_assignment("g", "x", {}), consumer_group_target_assignment_tombstone("g", "x")),
+        (consumer_group_target_assignment_epoch("g", 2), consumer_group_target_assignment_epoch_tombstone("g")),
+        (consumer_group_member_subscription("g", "x"), consumer_group_member_subscription_tombstone("g", "x")),
+        (consumer_group_current_assignment("g", "x", epoch=2), consumer_group_current_assignment_tombstone("g", "x")),
+    ):
+        unclean = (
+            at(0, consumer_group_epoch("g", 2), left),
+            at(1, consumer_group_epoch_tombstone("g"), new_group_metadata("g")),
+        )
+
+        assert 1 == history(*unclean).replayed().view("g")["migration"]["leftovers"]
+        clean = history(*unclean, at(2, ended)).replayed()
+        assert 0 == clean.view("g")["migration"]["leftovers"]
+        assert clean.states["g"].membership.modern is None
+
+
 def test_left_over_records_are_reported_when_reading_has_caught_up() -> None:
     """In a log being caught up with, a tombstone may only be further on."""
     moments = (*REGEX_LEFT, _unclean())
@@ -441,6 +472,35 @@ def test_epochs_tombstone_ends_the_group_whatever_else_is_live() -> None:
 
     assert [] == told.view("g")["members"]
     assert "Empty 2/1" == told.status("g")
+
+
+def test_downgraded_group_that_only_commits_afterwards_is_classic() -> None:
+    """Its members' record is gone, its offsets are not: nothing is left to have been downgraded."""
+    told = history(
+        *REGEX_LEFT[:1],
+        at(1_000, *consumer_leave("g", "n1", epoch=3), offset_commit("g", "t", 0, 5)),
+        at(2_000, *consumer_group_deleted("g"), new_group_metadata("g")),
+        at(3_000, group_metadata_tombstone("g")),
+    ).replayed()
+
+    assert (True, "classic") == (told.view("g")["simple"], migration(told)[0])
+
+
+def test_roll_that_begins_anew_is_measured_from_there() -> None:
+    """How far a former roll of the group got says nothing about where the next one is going."""
+    both = at(
+        9_000,
+        *consumer_join("g", "n9", epoch=21, targets={"n9": {}}),
+        *consumer_join("g", "c9", epoch=22, targets={"c9": {}}, classic=speaks_classic()),
+    )
+    told = history(
+        *UPGRADED[:4],
+        at(5_000, *consumer_leave("g", "c2", "n1", "n2", epoch=20)),
+        both,
+        at(9_500, *consumer_join("g", "c8", epoch=23, targets={"c8": {}}, classic=speaks_classic())),
+    ).replayed()
+
+    assert ("upgrading", 3, 1, 9_000) == migration(told)
 
 
 # -- other families ---------------------------------------------------------------------------------------------------

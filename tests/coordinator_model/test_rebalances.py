@@ -18,7 +18,7 @@ from tests.builders import (
     streams_group_member,
     streams_group_target_assignment_epoch,
 )
-from tests.coordinator_events import consumer_join, consumer_leave, consumer_moves, retarget
+from tests.coordinator_events import consumer_join, consumer_leave, consumer_moves, retarget, speaks_classic
 from tests.histories import Moment, Told, at, history
 
 
@@ -61,9 +61,11 @@ def test_rebalance_lasts_from_its_first_epoch_to_the_last_members_arrival() -> N
     ).replayed()
 
     assert [0, 7_500] == [detail["duration_ms"] for detail in completed(told)]
+    assert [0, 1] == [detail["partitions_moved"] for detail in completed(told)]
     counters = told.states["g"].counters
-    assert (2, 7_500, 1, 1) == (
+    assert (2, 1, 7_500, 1, 1) == (
         counters.rebalances,
+        counters.partitions_moved,
         counters.duration_sum_ms,
         counters.duration_buckets[0],
         counters.duration_buckets[6],
@@ -261,6 +263,38 @@ def test_rolling_restart_is_no_storm() -> None:
             moments.append(at(generation * 5_000, group_metadata("g", generation=generation, members=members)))
 
     assert {} == history(*moments).replayed().alarms()
+
+
+def test_follow_up_rounds_of_cooperative_rebalances_do_not_count() -> None:
+    """Each rebalance takes two generations there; the second gives out what the first one took."""
+    moments: list[Moment] = []
+    for turn in range(2 * ENOUGH):
+        assigned = {"t": [0, 1] if turn % 2 else [0]}
+        moments.append(at(turn * 1_000, group_metadata("g", generation=turn + 1, members=[member("a", assigned)])))
+
+    causes = [cause for detail in completed(history(*moments).replayed()) for cause in detail["causes"]]
+
+    assert (ENOUGH, ENOUGH - 1) == (causes.count("follow_up"), causes.count("rejoin"))
+    assert {} == history(*moments).replayed().alarms()
+
+
+def test_rebalances_of_a_group_rolled_between_the_protocols_do_not_count() -> None:
+    """Members come and go by somebody's intention; the same comings and goings in a group of one kind are a storm."""
+
+    def moments(classic_members: int) -> list[Moment]:
+        said = [at(0, consumer_group_epoch("g", 1), consumer_group_target_assignment_epoch("g", 1))]
+        for number in range(2):
+            classic = speaks_classic() if number < classic_members else None
+            joined = consumer_join("g", f"m{number}", epoch=number + 2, targets={f"m{number}": {}}, classic=classic)
+            said.append(at(number + 1, *joined))
+        for turn in range(2 * ENOUGH):
+            settled = [consumer_moves("g", f"m{number}", epoch=turn + 4, assigned={})[0] for number in range(2)]
+            bumped = [consumer_group_epoch("g", turn + 4), consumer_group_target_assignment_epoch("g", turn + 4)]
+            said.append(at(1_000 * (turn + 1), *bumped, *settled))
+        return said
+
+    assert {("g", "rebalance_storm"): 1} == history(*moments(classic_members=0)).replayed().alarms()
+    assert ("g", "rebalance_storm") not in history(*moments(classic_members=1)).replayed().alarms()
 
 
 def test_storm_over_and_begun_again_is_told_again() -> None:
