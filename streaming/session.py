@@ -26,6 +26,8 @@ SETTINGS: Final = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     # Timers are looked at with every batch; without this, empty batches would follow each other without end.
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    # Two readers of fifty partitions: with the default of 64, consumers are closed and opened again in every batch.
+    "spark.kafka.consumer.cache.capacity": "1000",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # The number of stateful tasks is ours to set; coalescing it would move shards between them.
     "spark.sql.adaptive.enabled": "false",
@@ -42,6 +44,8 @@ SETTINGS: Final = {
 }
 
 _JVM_END_SECONDS: Final = 5.0
+
+_CHECKOUT: Final = Path(__file__).resolve().parent.parent
 
 
 def start(config: Config, log_file: Path) -> SparkSession:
@@ -115,7 +119,7 @@ def _output_to(log_file: Path) -> Iterator[None]:
 
 def java_options() -> list[str]:
     """Options of the driver's JVM: our log configuration."""
-    log4j = Path(__file__).resolve().parent.parent / "conf" / "log4j2.properties"
+    log4j = _CHECKOUT / "conf" / "log4j2.properties"
     return [f"-Dlog4j2.configurationFile={log4j.as_uri()}"] if log4j.is_file() else []
 
 
@@ -125,7 +129,9 @@ def connector_jars(directory: Path) -> list[Path]:
     Raises:
         UsageError: none there.
     """
-    jars = sorted(directory.resolve().glob("*.jar"))
+    # As `make setup` fills it, from wherever the command is called.
+    found = directory if directory.is_absolute() or directory.is_dir() else _CHECKOUT / directory
+    jars = sorted(found.resolve().glob("*.jar"))
     if not any(jar.name.startswith("spark-sql-kafka") for jar in jars):
         raise UsageError(
             f"spark.jars_dir: found {str(directory)!r} without a spark-sql-kafka jar, "
