@@ -86,7 +86,7 @@ class Monitor:
             partition_series=config.metrics.partition_series,
             rebalance_histogram=config.metrics.rebalance_histogram,
         )
-        self.server = Server.of(config.http, self.board, exporter)
+        self.server = Server.of(config.http, self.board, exporter, lambda: kafka_client.group_configs(config.kafka))
         self._stack = ExitStack()
         self._spark: SparkSession | None = None
         self._partitions = 0

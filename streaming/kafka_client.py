@@ -20,7 +20,7 @@ from pydantic import SecretStr
 
 from coordinator_model.wire import uuid_text
 from streaming.config_sections import Config, KafkaSection, KafkaSecuritySection
-from streaming.errors import CannotTellError
+from streaming.errors import CannotTellError, MonitorError
 
 IsolationLevel = Literal["read_committed", "read_uncommitted"]
 Status = Literal["ok", "fail", "cannot tell"]
@@ -258,6 +258,21 @@ def broker_release(admin: Any) -> str | None:  # noqa: ANN401 - kafka-python has
 def cluster_id(admin: Any) -> str:  # noqa: ANN401 - kafka-python has no types
     """The id that the cluster gave itself when it was made."""
     return str(admin.describe_cluster()["cluster_id"])
+
+
+def group_configs(kafka: KafkaSection) -> list[str] | None:
+    """Names of groups with dynamic GROUP configurations (KIP-915 has them removed before brokers are downgraded).
+
+    None where the brokers do not say: older than 4.1, out of reach, or without the permission DESCRIBE_CONFIGS.
+    """
+    from kafka.errors import KafkaError  # see admin_client
+
+    try:
+        with admin_client(kafka, "gate") as admin:
+            held = admin.list_config_resources(["GROUP"])
+    except (MonitorError, KafkaError, OSError, ValueError):
+        return None
+    return sorted(held.get("group", ()))
 
 
 def broker_findings(kafka: KafkaSection) -> list[Finding]:

@@ -1,0 +1,37 @@
+"""Dynamic configurations of groups, which a broker downgrade would stumble over (KIP-915)."""
+
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient
+from kafka.admin import ConfigResource, ConfigResourceType
+
+from streaming.config import Config
+from streaming.embedded_broker import EmbeddedBroker
+from streaming.kafka_client import group_configs
+
+pytestmark = pytest.mark.broker
+
+
+def config_of(bootstrap_servers: str) -> Config:
+    defaults = Config()
+    return defaults.model_copy(
+        update={"kafka": defaults.kafka.model_copy(update={"bootstrap_servers": bootstrap_servers})}
+    )
+
+
+def test_groups_with_configurations_of_their_own_are_named(tmp_path: Path) -> None:
+    """A broker tells which groups have dynamic configurations; one that is gone tells nothing, which is not none."""
+    with EmbeddedBroker(tmp_path / "broker") as broker:
+        kafka = config_of(broker.bootstrap_servers).kafka
+
+        assert [] == group_configs(kafka)
+
+        admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
+        setting = ConfigResource(ConfigResourceType.GROUP, "orders", {"consumer.session.timeout.ms": "50000"})
+        admin.alter_configs([setting], raise_on_unknown=False)
+        admin.close()
+
+        assert ["orders"] == group_configs(kafka)
+
+    assert group_configs(kafka) is None
