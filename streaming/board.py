@@ -4,8 +4,8 @@ One thread writes (a sink's), many read. A batch becomes visible as a whole: it 
 and takes its place in one assignment, so readers need no lock and never see half a batch. Rows are absolute and
 events carry ids, so a batch that Spark repeats changes nothing.
 
-The board holds everything in memory, with about 1 KB for a group and 0.3 KB for a committed offset: made for some
-20,000 groups and a million offsets. Beyond that, pages and exporters read the compacted topic instead.
+The board holds everything in memory, about 4 KB for a group of two members and 0.3 KB for a committed offset: made
+for some 20,000 groups and a million offsets. Beyond that, pages and exporters read the compacted topic instead.
 """
 
 import json

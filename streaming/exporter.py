@@ -92,12 +92,11 @@ class Exporter(Collector):
     def _group(self, families: Families, held: HeldGroup, now_ms: int) -> None:
         state, add = held.state, families.add
         group, counters = state.name, state.counters
-        shown = held.group_view(self._board.ends.topic_names)
-        add("kafka_group_info", (group, state.type, shown["protocol"] or ""), 1)
+        modern = state.membership.modern_group
+        add("kafka_group_info", (group, state.type, held.protocol or ""), 1)
         add("kafka_group_state", (group, held.group_state), 1)
         add("kafka_group_epoch", (group,), state.epoch)
-        if shown["assignment_epoch"] is not None:
-            add("kafka_group_assignment_epoch", (group,), shown["assignment_epoch"])
+        add("kafka_group_assignment_epoch", (group,), None if modern is None else modern.assignment_epoch)
         add("kafka_group_rebalances_total", (group,), counters.rebalances)
         add("kafka_group_rebalance_rounds_lost_total", (group,), counters.rounds_lost)
         add("kafka_group_partitions_moved_total", (group,), counters.partitions_moved)

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from coordinator_model import lag, view
 from coordinator_model.group_state import CLASSIC, CONSUMER, SHARE, STREAMS, GroupState, ModernGroup
+from coordinator_model.groups.consumer import preferred_assignor
 from coordinator_model.lag import Lag, TotalLag
 from coordinator_model.offsets import CommittedOffset, OffsetBucket
 from coordinator_model.record_types import RecordType
@@ -71,7 +72,6 @@ class HeldGroup:
     def __init__(self, state: GroupState, buckets: Mapping[BucketKey, OffsetBucket]) -> None:
         self.state = state
         self.buckets = buckets
-        self._view: tuple[TopicNames, dict[str, Any]] | None = None
 
     @cached_property
     def offsets(self) -> tuple[tuple[str, int, CommittedOffset], ...]:
@@ -146,11 +146,17 @@ class HeldGroup:
         modern = self.state.membership.modern
         return {} if modern is None else dict(_live(modern))
 
+    @property
+    def protocol(self) -> str | None:
+        """The assignor: chosen by a classic group, preferred by another; None for the broker's default."""
+        modern = self.state.membership.modern_group
+        if modern is not None:
+            return preferred_assignor(modern)
+        return None if self.state.membership.classic is None else self.state.membership.classic.protocol
+
     def group_view(self, topic_names: TopicNames) -> dict[str, Any]:
-        """The contract's GROUP, not to be changed; made once for a set of topic names."""
-        if self._view is None or self._view[0] is not topic_names:
-            self._view = (topic_names, view.group_view(self.state, self.offsets, topic_names))
-        return self._view[1]
+        """The contract's GROUP."""
+        return view.group_view(self.state, self.offsets, topic_names)
 
     def unassigned_partitions(self, topics: Mapping[str, Topic]) -> int | None:
         """Partitions of subscribed topics that no member holds; None where that cannot be told.
