@@ -1,5 +1,6 @@
 """Dynamic configurations of groups, which a broker downgrade would stumble over (KIP-915)."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from streaming.embedded_broker import EmbeddedBroker
 from streaming.kafka_client import group_configs
 
 pytestmark = pytest.mark.broker
+
+PROPAGATION_SECONDS = 20
 
 
 def config_of(bootstrap_servers: str) -> Config:
@@ -31,6 +34,11 @@ def test_groups_with_configurations_of_their_own_are_named(tmp_path: Path) -> No
         setting = ConfigResource(ConfigResourceType.GROUP, "orders", {"consumer.session.timeout.ms": "50000"})
         admin.alter_configs([setting], raise_on_unknown=False)
         admin.close()
+
+        # The setting is the controller's at once, and the broker's once it has read the controller's log.
+        deadline = time.monotonic() + PROPAGATION_SECONDS
+        while not group_configs(kafka) and time.monotonic() < deadline:
+            time.sleep(0.1)
 
         assert ["orders"] == group_configs(kafka)
 
