@@ -95,8 +95,8 @@ class Monitor:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            self._identify()
             stack.callback(self.server.stop)
+            self._identify()
             self.server.start()
             self._spark = session.start(self._config, self._directory / SPARK_LOG)
             stack.callback(session.stop, self._spark)
@@ -193,7 +193,9 @@ class Monitor:
         config = self._config
         high_watermarks, last_stable = self._log_end()
         if self._listener is None:
-            self.board.set_log_end_at_start(high_watermarks, last_stable)
+            # A single reader never gets past an open transaction: its target is the last stable offset throughout.
+            both = config.source.isolation == "exact"
+            self.board.set_log_end_at_start(high_watermarks if both else last_stable, last_stable)
             self._set_positions(())
             self._listener = ProgressListener(config.kafka.offsets_topic, self._on_progress)
             self._spark.streams.addListener(self._listener)

@@ -35,16 +35,10 @@ from coordinator_model.records.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMemberMetadataValue,
-    ConsumerGroupMetadataKey,
-    ConsumerGroupMetadataValue,
     ConsumerGroupPartitionMetadataKey,
     ConsumerGroupPartitionMetadataValue,
     ConsumerGroupRegularExpressionKey,
     ConsumerGroupRegularExpressionValue,
-    ConsumerGroupTargetAssignmentMemberKey,
-    ConsumerGroupTargetAssignmentMemberValue,
-    ConsumerGroupTargetAssignmentMetadataKey,
-    ConsumerGroupTargetAssignmentMetadataValue,
 )
 
 MEMBER_STABLE: Final = 0
@@ -71,11 +65,12 @@ def preferred_assignor(group: ModernGroup) -> str | None:
     return max(asked, key=lambda name: (asked[name], name)) if asked else None
 
 
-def replay_epoch(
-    membership: Membership, _key: ConsumerGroupMetadataKey, value: ConsumerGroupMetadataValue | None
-) -> None:
-    """Type 3: the group epoch."""
-    modern.replay_epoch(membership, CONSUMER, None if value is None else value.epoch)
+replay_epoch = modern.replays_epoch(CONSUMER)
+"""Type 3: the group epoch."""
+replay_assignment_epoch = modern.replays_assignment_epoch(CONSUMER)
+"""Type 6: the epoch the target was computed for."""
+replay_target = modern.replays_target(CONSUMER)
+"""Type 7: what a member is to own."""
 
 
 def replay_partition_metadata(
@@ -120,28 +115,6 @@ def replay_member_metadata(
             claims=claims_of((p.name, p.metadata) for p in classic.supported_protocols) if classic is not None else {},
         ),
     )
-
-
-def replay_assignment_epoch(
-    membership: Membership,
-    _key: ConsumerGroupTargetAssignmentMetadataKey,
-    value: ConsumerGroupTargetAssignmentMetadataValue | None,
-) -> None:
-    """Type 6: the epoch the target was computed for."""
-    modern.replay_assignment_epoch(membership, CONSUMER, None if value is None else value.assignment_epoch)
-
-
-def replay_target(
-    membership: Membership,
-    key: ConsumerGroupTargetAssignmentMemberKey,
-    value: ConsumerGroupTargetAssignmentMemberValue | None,
-) -> None:
-    """Type 7: what a member is to own."""
-    if value is None:
-        modern.drop_target(membership, CONSUMER, key.member_id)
-        return
-    group = modern.of_family(membership, CONSUMER)
-    group.targets[key.member_id] = modern.by_topic_id(value.topic_partitions)
 
 
 def replay_current(

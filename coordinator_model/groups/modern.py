@@ -7,11 +7,14 @@ then are left over, and a later value begins a new incarnation without them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from coordinator_model.group_state import FIRST_EPOCH, Membership, ModernGroup, ModernMember, Partitions
+
+Handler = Callable[[Membership, Any, Any], None]
+"""What a record does to a membership: (membership, key, value), a value of None being the tombstone."""
 
 
 class _Assigned(Protocol):
@@ -19,6 +22,26 @@ class _Assigned(Protocol):
     def topic_id(self) -> str: ...
     @property
     def partitions(self) -> tuple[int, ...]: ...
+
+
+class _Epoch(Protocol):
+    @property
+    def epoch(self) -> int: ...
+
+
+class _AssignmentEpoch(Protocol):
+    @property
+    def assignment_epoch(self) -> int: ...
+
+
+class _OfMember(Protocol):
+    @property
+    def member_id(self) -> str: ...
+
+
+class _Target(Protocol):
+    @property
+    def topic_partitions(self) -> Iterable[_Assigned]: ...
 
 
 def by_topic_id(parts: Iterable[_Assigned]) -> Partitions:
@@ -64,6 +87,36 @@ def replay_assignment_epoch(membership: Membership, family: str, epoch: int | No
         group.assignment_epoch = FIRST_EPOCH if epoch is None else epoch
         group.assignment_epoch_live = epoch is not None
         forget_if_gone(membership, group)
+
+
+def replays_epoch(family: str) -> Handler:
+    """Handler of a family's group epoch records."""
+
+    def handler(membership: Membership, _key: object, value: _Epoch | None) -> None:
+        replay_epoch(membership, family, None if value is None else value.epoch)
+
+    return handler
+
+
+def replays_assignment_epoch(family: str) -> Handler:
+    """Handler of a family's records of the epoch the target was computed for."""
+
+    def handler(membership: Membership, _key: object, value: _AssignmentEpoch | None) -> None:
+        replay_assignment_epoch(membership, family, None if value is None else value.assignment_epoch)
+
+    return handler
+
+
+def replays_target(family: str) -> Handler:
+    """Handler of a family's records of what a member is to own, where that is partitions."""
+
+    def handler(membership: Membership, key: _OfMember, value: _Target | None) -> None:
+        if value is None:
+            drop_target(membership, family, key.member_id)
+        else:
+            of_family(membership, family).targets[key.member_id] = by_topic_id(value.topic_partitions)
+
+    return handler
 
 
 def put_member(group: ModernGroup, member: ModernMember) -> None:

@@ -18,14 +18,8 @@ from coordinator_model.records.share_group import (
     ShareGroupCurrentMemberAssignmentValue,
     ShareGroupMemberMetadataKey,
     ShareGroupMemberMetadataValue,
-    ShareGroupMetadataKey,
-    ShareGroupMetadataValue,
     ShareGroupStatePartitionMetadataKey,
     ShareGroupStatePartitionMetadataValue,
-    ShareGroupTargetAssignmentMemberKey,
-    ShareGroupTargetAssignmentMemberValue,
-    ShareGroupTargetAssignmentMetadataKey,
-    ShareGroupTargetAssignmentMetadataValue,
 )
 
 MEMBER_STABLE: Final = 0
@@ -40,9 +34,12 @@ def state(group: ModernGroup) -> str:
     return STABLE if group.members else EMPTY
 
 
-def replay_epoch(membership: Membership, _key: ShareGroupMetadataKey, value: ShareGroupMetadataValue | None) -> None:
-    """Type 11: the group epoch."""
-    modern.replay_epoch(membership, SHARE, None if value is None else value.epoch)
+replay_epoch = modern.replays_epoch(SHARE)
+"""Type 11: the group epoch."""
+replay_assignment_epoch = modern.replays_assignment_epoch(SHARE)
+"""Type 12: the epoch the target was computed for."""
+replay_target = modern.replays_target(SHARE)
+"""Type 13: what a member is to own."""
 
 
 def replay_member_metadata(
@@ -64,27 +61,6 @@ def replay_member_metadata(
             subscribed_topics=value.subscribed_topic_names,
         ),
     )
-
-
-def replay_assignment_epoch(
-    membership: Membership,
-    _key: ShareGroupTargetAssignmentMetadataKey,
-    value: ShareGroupTargetAssignmentMetadataValue | None,
-) -> None:
-    """Type 12: the epoch the target was computed for."""
-    modern.replay_assignment_epoch(membership, SHARE, None if value is None else value.assignment_epoch)
-
-
-def replay_target(
-    membership: Membership,
-    key: ShareGroupTargetAssignmentMemberKey,
-    value: ShareGroupTargetAssignmentMemberValue | None,
-) -> None:
-    """Type 13: the partitions a member is to read."""
-    if value is None:
-        modern.drop_target(membership, SHARE, key.member_id)
-        return
-    modern.of_family(membership, SHARE).targets[key.member_id] = modern.by_topic_id(value.topic_partitions)
 
 
 def replay_current(

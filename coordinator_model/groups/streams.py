@@ -28,8 +28,6 @@ from coordinator_model.records.streams_group import (
     StreamsGroupMetadataValue,
     StreamsGroupTargetAssignmentMemberKey,
     StreamsGroupTargetAssignmentMemberValue,
-    StreamsGroupTargetAssignmentMetadataKey,
-    StreamsGroupTargetAssignmentMetadataValue,
     StreamsGroupTopologyKey,
     StreamsGroupTopologyValue,
 )
@@ -79,6 +77,10 @@ def by_subtopology(tasks: Iterable[_Tasks]) -> Partitions:
     return {subtopology: partitions for subtopology, partitions in merged.items() if partitions}
 
 
+replay_assignment_epoch = modern.replays_assignment_epoch(STREAMS)
+"""Type 20: the epoch the target was computed for."""
+
+
 def replay_epoch(
     membership: Membership, _key: StreamsGroupMetadataKey, value: StreamsGroupMetadataValue | None
 ) -> None:
@@ -110,15 +112,6 @@ def replay_member_metadata(
             process_id=value.process_id,
         ),
     )
-
-
-def replay_assignment_epoch(
-    membership: Membership,
-    _key: StreamsGroupTargetAssignmentMetadataKey,
-    value: StreamsGroupTargetAssignmentMetadataValue | None,
-) -> None:
-    """Type 20: the epoch the target was computed for."""
-    modern.replay_assignment_epoch(membership, STREAMS, None if value is None else value.assignment_epoch)
 
 
 def replay_target(
