@@ -269,6 +269,38 @@ def test_downgrade_goes_on_from_the_group_epoch_with_the_targets() -> None:
     assert 0 == told.view("g")["migration"]["leftovers"]
 
 
+def test_rebalance_under_way_does_not_outlive_the_downgrade() -> None:
+    """Members that had not reached their target are members of a classic group now."""
+    before = history(*DOWNGRADED[:8]).replayed()
+    after = history(*DOWNGRADED[:9]).replayed()
+
+    assert before.states["g"].rebalance is not None
+    assert after.states["g"].rebalance is None
+
+
+def test_downgrade_given_up_and_begun_again_is_told_twice() -> None:
+    """In between the group was of consumer-protocol members only, and so on no way at all."""
+    static = consumer_join("g", "n1", epoch=5, targets={"n1": {"t": [0]}}, instance_id="i")
+    told = history(
+        at(0, *static),
+        at(1_000, *consumer_join("g", "c1", epoch=6, targets={"c1": {}}, classic=speaks_classic())),
+        at(2_000, *consumer_leave("g", "c1", epoch=7)),
+        at(
+            3_000,
+            *static_returns(
+                "g", old="n1", new="c2", instance_id="i", epoch=7, assigned={"t": [0]}, classic=speaks_classic()
+            ),
+            *converted_to_classic(
+                "g", all_members=["c2"], generation=7, remaining={"c2": {"t": [0]}}, instance_ids={"c2": "i"}
+            ),
+        ),
+    ).replayed()
+
+    assert ["downgrade_started", "upgrade_completed", "downgrade_started", "downgrade_completed"] == (
+        migration_kinds(told)
+    )
+
+
 def test_downgrade_by_static_replacement() -> None:
     """A classic instance replaces the last consumer-protocol one: replaced, converted, neither left nor joined."""
     told = history(
@@ -369,6 +401,27 @@ def test_downgrade_that_turns_round_is_an_upgrade_again() -> None:
     assert ["upgrade_started", "upgrade_completed", "downgrade_started", "upgrade_started"] == migration_kinds(back)
 
 
+def test_turning_round_once_is_told_once() -> None:
+    """From there on what counts is how far it gets in the new direction."""
+    old = ("c1", "c2", "c3")
+    told = history(
+        at(0, group_metadata("g", generation=1, members=[member(name, {}) for name in old])),
+        at(
+            1_000,
+            *converted_to_consumer("g", generation=1, members={name: {} for name in old}),
+            *consumer_join("g", "n1", epoch=2, targets={"n1": {}}),
+        ),
+        at(2_000, *consumer_leave("g", "c1", "c2", epoch=3)),
+        at(3_000, *consumer_join("g", "n2", epoch=4, targets={"n2": {}})),
+        at(4_000, *consumer_leave("g", "n2", epoch=5)),
+        at(5_000, *consumer_join("g", "c4", epoch=6, targets={"c4": {}}, classic=speaks_classic())),
+        at(6_000, *consumer_join("g", "n3", epoch=7, targets={"n3": {}})),
+    ).replayed()
+
+    assert ("downgrading", 4, 2, 1_000) == migration(told)
+    assert ["upgrade_started", "downgrade_started"] == migration_kinds(told)
+
+
 def test_classic_member_that_joins_early_in_an_upgrade_does_not_turn_it() -> None:
     """A restarting old instance is no change of direction as long as no new member has gone."""
     told = history(
@@ -460,6 +513,37 @@ def test_left_over_records_are_reported_when_reading_has_caught_up() -> None:
     assert [] == caught_up_with.details("downgrade_unclean")
     assert caught_up_with.states["g"].withheld
     assert [{"leftover_records": 1}] == later.details("downgrade_unclean")
+
+
+def test_classic_record_over_live_consumer_records_makes_a_classic_group() -> None:
+    """The last word counts: a downgrade without its tombstones is one all the same, and all of it is left over."""
+    told = history(
+        at(0, *consumer_join("g", "n1", epoch=2, targets={"n1": {"t": [0]}})),
+        at(1_000, group_metadata("g", generation=3, members=[member("c", {"t": [0]})])),
+    ).replayed()
+
+    assert ("classic", "Stable 3", {"c": {"t": [0]}}) == (
+        told.view("g")["type"],
+        told.status("g"),
+        told.owners("g"),
+    )
+    assert 5 == told.view("g")["migration"]["leftovers"]
+    assert [{"leftover_records": 5}] == told.details("downgrade_unclean")
+
+
+def test_consumer_records_over_a_live_classic_record_make_a_consumer_group() -> None:
+    """A classic group whose tombstone is missing, as a log read while it is cleaned may show."""
+    told = history(
+        at(0, group_metadata("g", generation=3, members=[member("c", {"t": [0]})])),
+        at(1_000, *consumer_join("g", "n1", epoch=4, targets={"n1": {"t": [0]}})),
+    ).replayed()
+
+    assert ("consumer", "Stable 4/4", {"n1": {"t": [0]}}) == (
+        told.view("g")["type"],
+        told.status("g"),
+        told.owners("g"),
+    )
+    assert 0 == told.view("g")["migration"]["leftovers"]
 
 
 def test_epochs_tombstone_ends_the_group_whatever_else_is_live() -> None:
