@@ -20,6 +20,7 @@ from typing import Any, Final
 from coordinator_model.causes import causes
 from coordinator_model.conclusions import Finding
 from coordinator_model.group_state import (
+    FIRST_EPOCH,
     STREAMS,
     ClassicGroup,
     ClassicMember,
@@ -42,8 +43,15 @@ from one protocol to the other: that is somebody's intention."""
 
 
 def epochs_known(group: ModernGroup) -> bool:
-    """False for a group met half-way in a compacted log: without both epochs nothing can be said of a rebalance."""
-    return group.epoch_live and group.assignment_epoch_live
+    """False for a group met half-way in a compacted log: without both epochs nothing can be said of a rebalance.
+
+    A new group may wait for its first target, for a regular expression or the delay of a streams group: its members
+    then stand where memory starts, and nobody has a target.
+    """
+    if not group.epoch_live or group.assignment_epoch_live:
+        return group.epoch_live
+    new = all(member.current_live and 0 <= member.epoch <= FIRST_EPOCH for member in group.members.values())
+    return new and not group.targets and not group.task_targets
 
 
 def under_way(group: ModernGroup) -> bool:

@@ -49,6 +49,11 @@ def test_new_streams_group_is_assigning_until_the_initial_delay_has_passed() -> 
     assert "Reconciling 2/2" == history(FIRST, TARGET).replayed().status("w")
     told = history(FIRST, TARGET, RUNNING).replayed()
     assert ("streams", "Stable 2/2") == (told.view("w")["type"], told.status("w"))
+    assert {0: ["group_created", "member_joined", "rebalance_started"], 3_400: ["rebalance_completed"]} == told.kinds()
+    assert (3_400, ["join"]) == (
+        told.details("rebalance_completed")[0]["duration_ms"],
+        told.details("rebalance_completed")[0]["causes"],
+    )
 
 
 def test_streams_member_is_shown_with_the_partitions_its_tasks_read() -> None:
