@@ -9,13 +9,14 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Final, Self
 
 from kafka.errors import KafkaError
-from pyspark.errors import StreamingQueryException
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -91,6 +92,7 @@ class Monitor:
         self._spark: SparkSession | None = None
         self._partitions = 0
         self._finished_batches = 0
+        self._brokers_away = False
         self._listener: ProgressListener | None = None
 
     def __enter__(self) -> Self:
@@ -184,9 +186,11 @@ class Monitor:
             return query.exception() if not stopped.is_set() else None
         except (StreamingQueryException, MonitorError) as error:
             return error
+        except (Py4JNetworkError, OSError) as error:
+            raise MonitorError(f"spark: its JVM ended by itself (see {self._directory / SPARK_LOG})") from error
         finally:
             if query is not None:
-                query.stop()
+                _stop(query)
 
     def _start_query(self) -> StreamingQuery:
         assert self._spark is not None  # noqa: S101 - set on entry
@@ -232,6 +236,9 @@ class Monitor:
 
     def _on_progress(self, progress: Progress) -> None:
         self._finished_batches += 1
+        if self._brokers_away:
+            self._brokers_away = False
+            _log.info("brokers_reachable_again")
         self.board.observe_batch(progress.duration_ms / 1_000)
         self._set_positions(progress.positions)
 
@@ -254,7 +261,9 @@ class Monitor:
         try:
             kafka_client.preflight(self._config)
         except MonitorError as unreachable:
-            _log.warning("brokers_unreachable", reason=str(unreachable), failures=failures)
+            if not self._brokers_away:
+                _log.warning("brokers_unreachable", reason=str(unreachable))
+            self._brokers_away = True
             return False
         _log.warning("query_failed", reason=_first_line(error), failures=failures)
         return True
@@ -281,6 +290,12 @@ def stop_signals() -> Iterator[threading.Event]:
     finally:
         for number, handler in former.items():
             signal.signal(number, handler)
+
+
+def _stop(query: StreamingQuery) -> None:
+    # One that waits for brokers that are away does not stop in time; its JVM, which goes next, does.
+    with suppress(PySparkException, Py4JError, OSError):
+        query.stop()
 
 
 def _first_line(error: BaseException) -> str:

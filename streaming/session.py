@@ -4,6 +4,7 @@ import logging
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -34,6 +35,8 @@ SETTINGS: Final = {
     "spark.python.worker.reuse": "true",
     # The monitor supervises the query itself, and a task that failed is a batch that is repeated.
     "spark.task.maxFailures": "2",
+    # By default a query that waits for brokers that are away is waited for without end.
+    "spark.sql.streaming.stopTimeout": "3000",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",
     # Options of the source hold credentials and keys; plans and the UI must not show them.
@@ -43,7 +46,8 @@ SETTINGS: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
 }
 
-_JVM_END_SECONDS: Final = 5.0
+_STOP_SECONDS: Final = 4.0
+"""How long Spark, and then its JVM, may take to stop before the JVM is killed."""
 
 _CHECKOUT: Final = Path(__file__).resolve().parent.parent
 
@@ -82,21 +86,30 @@ def stop(spark: SparkSession) -> None:
     Spark itself leaves the JVM to notice, seconds later, that its parent is gone.
     """
     gateway = SparkContext._gateway  # noqa: SLF001 - the only way to the process
-    # A JVM that was killed cannot be asked to stop.
-    with suppress(Py4JError, OSError):
-        spark.stop()
+    # A query that waits for brokers that are away cannot be stopped, and the session waits for the query.
+    stopping = threading.Thread(target=_stop_session, args=(spark,), name="stop-spark", daemon=True)
+    stopping.start()
+    stopping.join(_STOP_SECONDS)
     jvm: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
     # Under spark-submit the JVM is the parent, and ends when we do.
     if gateway is None or jvm is None or jvm.stdin is None:
         return
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - so that a session may be started again
-    gateway.shutdown()
-    jvm.stdin.close()
+    if not stopping.is_alive():
+        gateway.shutdown()
+        jvm.stdin.close()
     try:
-        jvm.wait(_JVM_END_SECONDS)
+        jvm.wait(_STOP_SECONDS if not stopping.is_alive() else 0)
     except subprocess.TimeoutExpired:
+        # Whatever it was at, the checkpoint is made for it.
         jvm.kill()
         jvm.wait()
+
+
+def _stop_session(spark: SparkSession) -> None:
+    # A JVM that was killed cannot be asked to stop.
+    with suppress(Py4JError, OSError):
+        spark.stop()
 
 
 @contextmanager
