@@ -32,9 +32,11 @@ def coordinator_log(spark: SparkSession, config: Config, partitions: int) -> Dat
     """Every record of the offsets topic once, as `schemas.LOG_ROW`."""
     readers = [_reader(spark, config, level, partitions) for level in isolation_levels(config)]
     if len(readers) == 1:
-        return _rows(readers[0])
-    committed, uncommitted = readers
-    return _rows(committed.where(_IS_OFFSET_COMMIT)).unionAll(_rows(uncommitted.where(f"not {_IS_OFFSET_COMMIT}")))
+        log = _rows(readers[0])
+    else:
+        committed, uncommitted = readers
+        log = _rows(committed.where(_IS_OFFSET_COMMIT)).unionAll(_rows(uncommitted.where(f"not {_IS_OFFSET_COMMIT}")))
+    return log.coalesce(config.source.tasks)
 
 
 def _reader(spark: SparkSession, config: Config, level: IsolationLevel, partitions: int) -> DataFrame:
