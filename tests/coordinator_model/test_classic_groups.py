@@ -243,6 +243,21 @@ def test_custom_assignors_user_data_blocks_the_upgrade() -> None:
     )
 
 
+@pytest.mark.parametrize(("version", "timeout_ms"), [(0, 45_000), (1, 300_000), (2, 300_000), (3, 300_000)])
+def test_every_version_of_the_record_is_read(version: int, timeout_ms: int) -> None:
+    """The first has no rebalance timeout, so the session's counts; instance ids came with the last."""
+    record = group_metadata(
+        "g", generation=1, members=[member("a", {"t": [0]}, instance_id="i" if version == 3 else None)], version=version
+    )
+
+    told = history(at(0, record)).replayed()
+
+    assert {"a": {"t": [0]}} == told.owners("g")
+    group = told.states["g"].membership.classic
+    assert group is not None
+    assert timeout_ms == group.members["a"].rebalance_timeout_ms
+
+
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
 def test_every_version_of_the_embedded_protocol_is_read(version: int) -> None:
     """Old clients' subscriptions and assignments say less, not something else."""

@@ -22,8 +22,12 @@ from tests.builders import (
     member,
     new_group_metadata,
     offset_commit,
+    streams_group_current_assignment,
     streams_group_epoch,
     streams_group_member,
+    streams_group_target_assignment,
+    streams_group_target_assignment_epoch,
+    streams_group_topology,
 )
 from tests.coordinator_events import (
     consumer_group_deleted,
@@ -128,6 +132,7 @@ def test_upgrade_is_one_story() -> None:
         3_000: ["member_joined"],
         4_000: ["member_left", "upgrade_completed"],
     } == told.kinds()
+    assert [{"online": True, "members": 3, "upgraded_members": 1}] == told.details("upgrade_started")
     assert [{"online": True, "members": 2, "mixed_ms": 3_000}] == told.details("upgrade_completed")
     assert {} == told.alarms()
     assert (1, 0) == (told.states["g"].counters.upgrades, told.states["g"].counters.downgrades)
@@ -255,6 +260,7 @@ def test_downgrade_is_one_story() -> None:
         for time, kinds in told.kinds().items()
         if time >= 5_000
     }
+    assert [{"online": True, "members": 3, "upgraded_members": 2}] == told.details("downgrade_started")
     assert [{"online": True, "members": 1, "mixed_ms": 2_000}] == told.details("downgrade_completed")
     assert {("g", "downgrade_started"): 1} == told.alarms()
     assert (1, 1) == (told.states["g"].counters.upgrades, told.states["g"].counters.downgrades)
@@ -334,6 +340,7 @@ def test_offline_downgrade_restarts_the_epoch() -> None:
     assert ("downgraded", 1, 0, None) == migration(told)
     assert ["downgrade_completed"] == told.kinds()[2_000]
     assert [{"online": False, "members": 0}] == told.details("downgrade_completed")
+    assert told.states["g"].membership.modern is None
     assert ["member_joined", "rebalance_completed"] == told.kinds()[3_000]
     assert {} == told.alarms()
 
@@ -378,7 +385,8 @@ def test_roll_that_turns_round_half_way_is_a_downgrade() -> None:
 
     assert ("downgrading", 3, 1, 1_000) == migration(told)
     (turned,) = (event for event in told.events if event.kind == "downgrade_started")
-    assert (6_000, True, True) == (turned.time_ms, turned.inferred, turned.detail["turned_round"])
+    assert (6_000, True) == (turned.time_ms, turned.inferred)
+    assert {"online": True, "turned_round": True, "members": 3, "upgraded_members": 1} == turned.detail
 
 
 def test_downgrade_that_turns_round_is_an_upgrade_again() -> None:
@@ -500,6 +508,18 @@ def test_nothing_is_left_of_a_group_whose_last_left_over_record_has_ended() -> N
         assert clean.states["g"].membership.modern is None
 
 
+def test_left_over_records_are_counted_until_the_last() -> None:
+    """One of two has ended: a broker downgrade would still meet the other."""
+    told = history(
+        at(0, *(consumer_group_regular_expression("g", regex, []) for regex in ("rx-1", "rx-2"))),
+        at(1, *consumer_group_deleted("g"), new_group_metadata("g")),
+        at(2, consumer_group_regular_expression_tombstone("g", "rx-1")),
+    ).replayed()
+
+    assert 1 == told.view("g")["migration"]["leftovers"]
+    assert [{"leftover_records": 2}] == told.details("downgrade_unclean")
+
+
 def test_left_over_records_are_reported_when_reading_has_caught_up() -> None:
     """In a log being caught up with, a tombstone may only be further on."""
     moments = (*REGEX_LEFT, _unclean())
@@ -593,9 +613,18 @@ def test_roll_that_begins_anew_is_measured_from_there() -> None:
 def test_empty_streams_group_becomes_classic_and_back() -> None:
     """They convert when empty, like consumer groups; it is not an upgrade to the consumer protocol."""
     told = history(
-        at(0, streams_group_epoch("g", 2), streams_group_member("g", "s")),
+        at(
+            0,
+            streams_group_member("g", "s"),
+            streams_group_topology("g", 0, {"sub": ["t"]}),
+            streams_group_epoch("g", 2),
+            streams_group_target_assignment("g", "s", active={"sub": [0]}),
+            streams_group_target_assignment_epoch("g", 2),
+            streams_group_current_assignment("g", "s", epoch=2, active={"sub": [0]}),
+        ),
         at(1_000, *streams_group_deleted("g", ["s"]), new_group_metadata("g")),
-        at(2_000, group_metadata_tombstone("g"), streams_group_epoch("g", 2)),
+        at(2_000, group_metadata("g", generation=1)),
+        at(3_000, group_metadata_tombstone("g"), streams_group_epoch("g", 2)),
     ).replayed()
 
     assert "streams" == told.view("g")["type"]
