@@ -286,6 +286,21 @@ class InstanceHistory:
     absent_since_ms: int | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochAnomaly:
+    """An epoch that no coordinator writes (`invariants.py` lists the rules). `member_id` is None for a group's."""
+
+    rule: str
+    expected: str
+    found: str
+    member_id: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What it is called while it lasts: the rule and whom it is about."""
+        return f"{self.rule}/{self.member_id or ''}"
+
+
 @dataclass(slots=True, kw_only=True)
 class Step:
     """Records of one coordinator event read so far (`steps.py`), and the membership before the first of them."""
@@ -293,6 +308,11 @@ class Step:
     timestamp_ms: int
     last_offset: int
     before: Membership
+    anomalies: tuple[EpochAnomaly, ...] = ()
+    """Seen between one record of the step and the next."""
+    ended_type: str | None = None
+    ended_epoch: int = 0
+    """Type and epoch of a group with members that ended within the step: an online conversion goes on from there."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -318,6 +338,10 @@ class GroupState:
     counters: GroupCounters = field(default_factory=GroupCounters)
     duplicates: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Duplicate assignments reported and not cleared: `topic/partition` → member ids (`invariants.py`)."""
+    anomalies: tuple[str, ...] = ()
+    """Names of epoch anomalies reported that still last (`invariants.py`)."""
+    topic_ids: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Topic → ids its commits named, the latest last: a topic made anew has another (`replica.py`)."""
     withheld: bool = False
     """Something was seen while catching up that would be reported live: judged again at the end of the log."""
     step: Step | None = None

@@ -19,14 +19,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from coordinator_model import steps
+from coordinator_model import invariants, steps
 from coordinator_model.conclusions import Finding, Place, events_of
-from coordinator_model.events import Event
+from coordinator_model.events import INFO, Event
 from coordinator_model.group_state import GroupState, Membership
 from coordinator_model.groups import classic, consumer, share, streams
 from coordinator_model.offsets import ZERO_TOPIC_ID, CommittedOffset, OffsetBucket, bucket_number
 from coordinator_model.record_types import RecordType
 from coordinator_model.records.offset_commit import OffsetCommitValue
+from coordinator_model.roster import members_of
 from coordinator_model.serde import Record, UndecodableRecord, UnknownRecord, decode_record
 
 Position = Place
@@ -56,6 +57,9 @@ HANDLERS: Final[dict[RecordType, Callable[[Membership, Any, Any], None]]] = {
 """Membership record type → what it does to a membership (tested to be every registered type but the commits)."""
 
 OFFSET_TYPES: Final = (RecordType.LEGACY_OFFSET_COMMIT, RecordType.OFFSET_COMMIT)
+
+TOPIC_IDS_KEPT: Final = 4
+"""Ids of a topic that are remembered: a commit to the former one may yet come, many topics ago none does."""
 
 
 class GroupStore(Protocol):
@@ -205,7 +209,10 @@ class Replica:
             self._open[name] = None
         else:
             state.step.last_offset = position.offset
+        member_id = getattr(record.key, "member_id", None)
+        was = invariants.epochs_of(state.membership, member_id)
         HANDLERS[record.type](state.membership, record.key, record.value)
+        steps.note(state, was, member_id)
         self._changes.groups.add(name)
         return events
 
@@ -241,17 +248,18 @@ class Replica:
             findings = self._delete_offset(state, bucket, partition)
         else:
             bucket.commits += commits
-            findings = self._commit_offset(state, bucket, partition, record.value, former)
+            findings = self._commit_offset(state, bucket, position, partition, record.value)
         return list(events_of(name, position, findings)) if findings else []
 
     def _commit_offset(
         self,
         state: GroupState,
         bucket: OffsetBucket,
+        position: Position,
         partition: int,
         value: OffsetCommitValue,
-        former: CommittedOffset | None,
     ) -> list[Finding]:
+        former = bucket.offsets.get(partition)
         topic_id = getattr(value, "topic_id", ZERO_TOPIC_ID)
         committed = bucket.offsets[partition] = CommittedOffset(
             value.offset,
@@ -260,16 +268,36 @@ class Replica:
             value.commit_timestamp,
             None if topic_id == ZERO_TOPIC_ID else topic_id,
         )
-        if former is None:
-            return self._first_offset(state, bucket)
-        if committed.offset >= former.offset:
+        known_topic = committed.topic_id is None or committed.topic_id in state.topic_ids.get(bucket.topic, ())
+        if former is not None and committed.offset >= former.offset and known_topic:
             return []
-        detail = {"topic": bucket.topic, "partition": partition, "from": former.offset, "to": committed.offset}
-        if None not in (former.topic_id, committed.topic_id) and former.topic_id != committed.topic_id:
+        detail = {"topic": bucket.topic, "partition": partition, "to": committed.offset}
+        if former is not None:
+            detail["from"] = former.offset
+        recreated = list(self._recreated(state, committed.topic_id, detail))
+        if former is None:
+            return [*self._first_offset(state, bucket), *recreated]
+        other_topic = None not in (former.topic_id, committed.topic_id) and former.topic_id != committed.topic_id
+        if committed.offset >= former.offset or recreated or other_topic:
             # Offsets of two topics of one name: none of them was gone back on.
-            return [Finding("topic_recreated", {**detail, "former_topic_id": former.topic_id})]
+            return recreated
         bucket.rewinds += 1
-        return [Finding("offset_rewound", detail)]
+        return [_rewound(state, position, detail)]
+
+    def _recreated(self, state: GroupState, topic_id: str | None, detail: dict[str, Any]) -> Iterator[Finding]:
+        """A commit that names an id which none of the group did before: the topic was deleted and made anew.
+
+        Once per id, whichever partition commits first, and also where the former topic's offsets are gone already.
+        Commits without an id, as all in transactions are, say nothing.
+        """
+        topic = detail["topic"]
+        known = state.topic_ids.get(topic, ())
+        if topic_id is None or topic_id in known:
+            return
+        state.topic_ids[topic] = (*known, topic_id)[-TOPIC_IDS_KEPT:]
+        self._changes.groups.add(state.name)
+        if known:
+            yield Finding("topic_recreated", {**detail, "former_topic_id": known[-1]})
 
     def _first_offset(self, state: GroupState, bucket: OffsetBucket) -> list[Finding]:
         self._changes.groups.add(state.name)
@@ -304,3 +332,17 @@ class Replica:
             stored = None if group in self._begun_anew else self._store.load_bucket(group, topic, number)
             bucket = self.buckets[group, topic, number] = stored or OffsetBucket(topic=topic, number=number)
         return bucket
+
+
+def _rewound(state: GroupState, position: Position, detail: dict[str, Any]) -> Finding:
+    """An offset that went back: by a member that sought back or is a zombie, or by an admin's reset.
+
+    The record names no author, but a broker takes commits of members only while there are any, and an admin's only
+    while there are none (coordinator-records, 5.6). So in a group without members it was a reset, which is meant.
+    Whoever only commits has no members ever: of a simple group nothing is told.
+    """
+    step_at = state.last_step_offset if state.step is None else state.step.last_offset
+    if not state.membership.exists or step_at > position.offset:  # commits may be read later than memberships
+        return Finding("offset_rewound", detail)
+    empty = not members_of(state.membership)
+    return Finding("offset_rewound", {**detail, "group_empty": empty}, severity=INFO if empty else None)

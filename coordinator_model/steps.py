@@ -16,17 +16,35 @@ never were; what is then found is withheld and judged again when the group is li
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from coordinator_model import invariants, migration, ownership, rebalances, roster, statics
 from coordinator_model.conclusions import Finding, Place, events_of
 from coordinator_model.events import Event
-from coordinator_model.group_state import GroupState, Membership, Step
+from coordinator_model.group_state import EpochAnomaly, GroupState, Membership, Step
 
 
 def open_step(state: GroupState, place: Place) -> None:
     """Remember the membership as it is before the first record of a step."""
     state.step = Step(timestamp_ms=place.timestamp_ms, last_offset=place.offset, before=state.membership.copy())
+
+
+def note(state: GroupState, was: invariants.Epochs, member_id: str | None) -> None:
+    """Remember of the open step what only two neighbouring records show. `was` is from before the last one."""
+    step = state.step
+    if step is None:
+        return
+    now = invariants.epochs_of(state.membership, member_id)
+    if was == now:
+        return
+    step.anomalies += tuple(invariants.odd_moves(was, now, member_id))
+    begun, ended = now.began(was), was.began(now)
+    if begun is not None:
+        if now.has_members:
+            step.anomalies += tuple(invariants.odd_conversion(step.ended_type, step.ended_epoch, *begun))
+        step.ended_type = None
+    if ended is not None and (was.has_members or roster.members_of(step.before)):
+        step.ended_type, step.ended_epoch = ended
 
 
 def close_step(state: GroupState, *, live_from: int) -> list[Event]:
@@ -41,7 +59,8 @@ def close_step(state: GroupState, *, live_from: int) -> list[Event]:
     state.last_step_ms, state.last_step_offset = step.timestamp_ms, step.last_offset
     place = Place(state.partition, step.last_offset, step.timestamp_ms)
     live = step.last_offset >= live_from
-    return list(events_of(state.name, place, _findings(state, step.before, place, live=live)))
+    findings = [*_findings(state, step.before, place, live=live), *_anomalies(step.anomalies if live else ())]
+    return list(events_of(state.name, place, findings))
 
 
 def judge(state: GroupState) -> list[Event]:
@@ -85,8 +104,10 @@ def _verdicts(state: GroupState, *, live: bool) -> Iterator[Finding]:
     found = invariants.duplicate_assignments(state.membership)
     # The tombstones of a group that ends may span record batches: only a classic group in its place is a downgrade.
     leftovers = state.membership.leftovers() if state.membership.classic is not None else 0
+    odd = {anomaly.name: anomaly for anomaly in invariants.odd_epochs(state.membership)}
     # An end counts too: what was told before a restart may have resolved itself before this run caught up.
     changed = found != state.duplicates or bool(leftovers) != state.migration.leftovers_reported
+    changed = changed or odd.keys() != set(state.anomalies)
     state.withheld = changed and not live
     if not live:
         return
@@ -100,3 +121,18 @@ def _verdicts(state: GroupState, *, live: bool) -> Iterator[Finding]:
     if leftovers and not state.migration.leftovers_reported:
         yield Finding("downgrade_unclean", {"leftover_records": leftovers})
     state.migration.leftovers_reported = bool(leftovers)
+    yield from _anomalies(anomaly for name, anomaly in odd.items() if name not in state.anomalies)
+    state.anomalies = tuple(sorted(odd))
+
+
+def _anomalies(anomalies: Iterable[EpochAnomaly]) -> Iterator[Finding]:
+    for anomaly in anomalies:
+        yield Finding(
+            "epoch_anomaly",
+            {
+                "rule": anomaly.rule,
+                "member_id": anomaly.member_id,
+                "expected": anomaly.expected,
+                "found": anomaly.found,
+            },
+        )

@@ -7,6 +7,7 @@ from tests.builders import (
     RecordBytes,
     consumer_group_member_subscription,
     group_metadata,
+    group_metadata_tombstone,
     member,
     new_group_metadata,
     streams_group_current_assignment,
@@ -315,7 +316,8 @@ def test_clearing_is_told_although_the_monitor_was_away_meanwhile() -> None:
 @pytest.mark.parametrize("live_from", [0, 1_000_000])
 def test_clean_group_is_never_withheld(live_from: int) -> None:
     """There is nothing to judge again."""
-    told = history(at(0, new_group_metadata("g")), *PAST[:1]).replayed(live_from=live_from)
+    ended = (new_group_metadata("g"), group_metadata_tombstone("g"))
+    told = history(at(0, *ended), *PAST[:1]).replayed(live_from=live_from)
 
     assert not told.states["g"].withheld
 
