@@ -20,7 +20,7 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from streaming import kafka_client, restart, session
+from streaming import java, kafka_client, restart, session
 from streaming.board import Board
 from streaming.config import Config
 from streaming.end_offsets import EndOffsetSampler, KafkaOffsetsClient
@@ -68,12 +68,14 @@ class Monitor:
     """A running monitor of one cluster; a context manager.
 
     Raises on entry, with everything ended again:
-        UsageError: the address is taken, the state directory is another monitor's, the jars are missing.
+        UsageError: no usable Java, no jars, the address is taken, the state directory is another monitor's.
         CannotTellError: the brokers do not answer, or not about the offsets topic.
     """
 
     def __init__(self, config: Config, sinks: Sequence[Sink] = ()) -> None:
-        """Take the port; nothing else is started. `sinks` get every micro-batch after the board."""
+        """See that Java and jars are there, and take the port; `sinks` get every micro-batch after the board."""
+        java.find_java()
+        session.connector_jars(config.spark.jars_dir)
         self._config = config
         self._sinks = sinks
         self._directory = Path(config.state.dir)

@@ -15,7 +15,7 @@ Seconds = Annotated[
 
 def demo(context: typer.Context, config: ConfigFile = None, settings: Settings = None, seconds: Seconds = None) -> None:
     """Show it all at once: embedded Kafka, real members and a rolling upgrade, watched by the monitor."""
-    common.set_up_logging(context)
+    common.set_up_logging(context, clients_silent=True)
     loaded = load_config(config, settings)
     from streaming.demo_run import demo as run_demo  # imported last: Spark takes seconds, a mistake above none
 

@@ -23,7 +23,7 @@ Settings = Annotated[
 
 def run(context: typer.Context, config: ConfigFile = None, settings: Settings = None) -> None:
     """Run the monitor: read the coordinator's log, serve page, metrics and API until Ctrl-C."""
-    common.set_up_logging(context)
+    common.set_up_logging(context, clients_silent=True)
     loaded = load_config(config, settings)
     from streaming.kafka_client import preflight  # imported late, with all it needs
 

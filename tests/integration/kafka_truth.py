@@ -22,8 +22,8 @@ def of_tool(tool: GroupTool) -> Described:
     if not groups:
         return groups
     for state in tool.states():
-        names = ("state", "epoch", "assignment_epoch")
-        groups[state["group"]] |= {name: value for name, value in state.items() if name in names}
+        shown = {name: value for name, value in state.items() if name in ("state", "epoch", "assignment_epoch")}
+        groups[state["group"]] |= shown
     for member in tool.members():
         group = groups[member["group"]]
         # The tool says so of a mixed group only; else all members speak the group's protocol.

@@ -4,6 +4,7 @@ What it starts is found by a mark in the environment, which every process below 
 process group it makes itself; so a test can tell whether anything is left.
 """
 
+import hashlib
 import json
 import os
 import signal
@@ -41,7 +42,9 @@ class CommandProcess:
         output, errors: files with what it printed.
     """
 
-    def __init__(self, directory: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, directory: Path, *arguments: str, environment: Mapping[str, str] | None = None, cwd: Path = ROOT
+    ) -> None:
         """Start it; its output goes to files in `directory`."""
         directory.mkdir(parents=True, exist_ok=True)
         self._mark = uuid.uuid4().hex
@@ -49,7 +52,7 @@ class CommandProcess:
         with self.output.open("wb") as output, self.errors.open("wb") as errors:
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
                 [sys.executable, "-P", "-m", "streaming", *arguments],
-                cwd=ROOT,
+                cwd=cwd,
                 env={**os.environ, **(environment or {}), MARK: self._mark, "PYTHONPATH": str(ROOT)},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -151,7 +154,10 @@ class MonitorProcess(CommandProcess):
         return json.loads(self.get(path)[1])
 
     def is_ready(self) -> bool:
-        return self.get("/ready")[0] == 200
+        """Whether /ready says yes; not if nobody answers."""
+        with suppress(OSError):
+            return self.get("/ready")[0] == 200
+        return False
 
     def await_ready(self, seconds: float = READY_SECONDS) -> None:
         """Wait until /ready says yes."""
@@ -182,6 +188,15 @@ class MonitorProcess(CommandProcess):
 
     def _what_it_said(self) -> str:
         return "\n".join(self.error_lines()[-10:])
+
+
+def contents(directory: Path) -> dict[str, str]:
+    """File below a directory → digest of what is in it."""
+    return {
+        str(path.relative_to(directory)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(directory.rglob("*"))
+        if path.is_file()
+    }
 
 
 def configuration(bootstrap_servers: str, state: Path) -> str:
