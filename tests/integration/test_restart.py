@@ -1,0 +1,358 @@
+"""A monitor that is killed, stopped, started again, and left without brokers: it goes on as if nothing had been.
+
+One story is told once, in `told`. Traffic runs; the monitor is killed in the middle of a micro-batch and started again
+on the same state directory; it is stopped and started with nothing new in the log; the brokers go away and come back.
+What it shows is compared with Kafka's tool, what it counted with a replay of the whole log that nothing disturbed.
+"""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from coordinator_model.replica import Position, Replica
+from streaming import embedded_broker
+from streaming.embedded_broker import EmbeddedBroker
+from streaming.kafka_tools import GroupTool, Protocol, create_topics
+from streaming.recording import open_recording
+from tests.integration.in_process_member import InProcessMember
+from tests.integration.kafka_truth import Described, agreement
+from tests.integration.monitor_process import END_SECONDS, CommandProcess, MonitorProcess, contents, until
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
+
+TOPICS: Final = {"orders": 6, "payments": 3}
+CLASSIC: Final = "classic-service"
+CONSUMER: Final = "consumer-service"
+OUTAGE_SECONDS: Final = 20.0
+
+Counts = dict[tuple[str, ...], float]
+"""(what, group[, topic]) → total."""
+
+
+@dataclass
+class Told:
+    """What was seen while the story was told."""
+
+    truths: dict[str, tuple[Described, Described]] = field(default_factory=dict)
+    counts: dict[str, tuple[Counts, Counts]] = field(default_factory=dict)
+    ends: dict[str, tuple[int, float, list[str]]] = field(default_factory=dict)
+    """Which end → exit status, seconds it took, processes left."""
+    log_ends: list[dict[int, int]] = field(default_factory=list)
+    while_away: list[int] = field(default_factory=list)
+    """Status of /healthz, /metrics and a group while the brokers were away."""
+    outage_lines: list[str] = field(default_factory=list)
+    error_lines: dict[str, list[str]] = field(default_factory=dict)
+    state: Path = Path()
+
+
+class Story:
+    """The cluster, its traffic, and one monitor after the other on one state directory."""
+
+    def __init__(self, stack: ExitStack, directory: Path) -> None:
+        self.told = Told(state=directory / "state")
+        self._stack = stack
+        self._directory = directory
+        self.broker = stack.enter_context(EmbeddedBroker(directory / "broker", offsets_partitions=4))
+        self.servers = self.broker.bootstrap_servers
+        self._tool = stack.enter_context(GroupTool(self.servers, log=directory / "tool.log"))
+        create_topics(self.servers, TOPICS)
+        self._members = {name: self._join(group, protocol) for name, group, protocol in _MEMBERS}
+        self._commit_once("deleted-unseen")
+
+    def tell(self) -> Told:
+        """From the first start to the last end."""
+        self._kill_in_the_middle()
+        self._start_with_nothing_new()
+        return self.told
+
+    def _kill_in_the_middle(self) -> None:
+        monitor = self._start("first")
+        with Traffic(self.servers):
+            monitor.await_ready()
+            until(lambda: {CLASSIC, CONSUMER, "simple"} <= monitor.groups().keys(), 60, "groups are not seen")
+            self._change_members()
+            self._await_batch_under_way()
+            monitor.kill()
+            # Nobody watches; members come and go, a group goes for good.
+            self._change_members()
+            self._commit_once("made-unseen")
+            self._tool.delete("deleted-unseen")
+            monitor = self._start("after the kill")
+            monitor.await_ready()
+        self._compare(monitor, "after the kill")
+        self._stop(monitor, "after the kill")
+
+    def _start_with_nothing_new(self) -> None:
+        self.told.log_ends.append(self._log_end())
+        monitor = self._start("nothing new")
+        monitor.await_ready()
+        self._compare(monitor, "nothing new")
+        self.told.log_ends.append(self._log_end())
+        self._lose_the_brokers(monitor)
+
+    def _lose_the_brokers(self, monitor: MonitorProcess) -> None:
+        said = len(monitor.error_lines())
+        self.broker.stop()
+        gone = time.monotonic()
+        until(lambda: time.monotonic() - gone > OUTAGE_SECONDS, 2 * OUTAGE_SECONDS, "time stands still")
+        addresses = ("/healthz", "/metrics", f"/api/v1/groups/{CLASSIC}")
+        self.told.while_away = [monitor.get(address)[0] for address in addresses]
+        self.broker.start()
+        with Traffic(self.servers):
+            self._change_members()
+        self._compare(monitor, "brokers back")
+        self.told.outage_lines = monitor.error_lines()[said:]
+        for member in self._members.values():
+            member.close()
+        self.broker.stop()
+        self._stop(monitor, "without brokers")
+
+    def _start(self, name: str) -> MonitorProcess:
+        return self._stack.enter_context(MonitorProcess(self._directory / name, self.servers, state=self.told.state))
+
+    def _stop(self, monitor: MonitorProcess, name: str) -> None:
+        begun = time.monotonic()
+        monitor.terminate()
+        status = monitor.await_end(4 * END_SECONDS)
+        self.told.ends[name] = (status, time.monotonic() - begun, monitor.left_over())
+        self.told.error_lines[name] = monitor.error_lines()
+
+    def _await_batch_under_way(self) -> None:
+        """Return when Spark has begun a micro-batch, and not recorded its end."""
+        begun, ended = self.told.state / "checkpoint" / "offsets", self.told.state / "checkpoint" / "commits"
+        deadline = time.monotonic() + 60
+        while _numbers(begun) <= _numbers(ended):
+            assert time.monotonic() < deadline, "no micro-batch is under way"
+            time.sleep(0.005)
+
+    def _change_members(self) -> None:
+        """One member of each group goes, another one comes."""
+        for name, group, protocol in _MEMBERS[::2]:
+            self._members[name].close()
+            self._members[name] = self._join(group, protocol)
+
+    def _join(self, group: str, protocol: Protocol) -> InProcessMember:
+        return self._stack.enter_context(InProcessMember(self.servers, group, "orders", protocol=protocol))
+
+    def _commit_once(self, group: str) -> None:
+        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": group})
+        consumer.commit(offsets=[TopicPartition("payments", 0, 0)], asynchronous=False)
+        consumer.close()
+
+    def _compare(self, monitor: MonitorProcess, name: str) -> None:
+        self.told.truths[name] = agreement(self._tool, monitor, holds=_at_rest, seconds=60)
+        self.told.counts[name] = (self._replayed(name), counted(monitor))
+
+    def _replayed(self, name: str) -> Counts:
+        """Totals of a replay of the whole log, in one piece."""
+        path = self._directory / f"{name}.ndjson"
+        arguments = ("record", "--bootstrap-server", self.servers, "--out", str(path))
+        with CommandProcess(self._directory / f"record {name}", *arguments) as recording:
+            assert 0 == recording.await_end(60), recording.error_lines()
+        replica = Replica()
+        with open_recording(path) as records:
+            for record in records:
+                place = Position(record.partition, record.offset, record.timestamp_ms)
+                replica.replay(place, record.key, record.value)
+        replica.settle()
+        return totals(replica)
+
+    def _log_end(self) -> dict[int, int]:
+        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": "asks-only"})
+        try:
+            topic = "__consumer_offsets"
+            return {n: consumer.get_watermark_offsets(TopicPartition(topic, n), timeout=10)[1] for n in range(4)}
+        finally:
+            consumer.close()
+
+
+_MEMBERS: Final[tuple[tuple[str, str, Protocol], ...]] = (
+    ("classic-1", CLASSIC, "classic"),
+    ("classic-2", CLASSIC, "classic"),
+    ("consumer-1", CONSUMER, "consumer"),
+    ("consumer-2", CONSUMER, "consumer"),
+)
+
+
+class Traffic:
+    """Records for the members to read, commits without members, and transactions, until it is left."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self._servers = bootstrap_servers
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="traffic", daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        quiet = {"bootstrap.servers": self._servers, "log_level": 2}
+        producer = Producer(quiet)
+        transactional = Producer({**quiet, "transactional.id": "traffic"})
+        transactional.init_transactions(60)
+        simple = Consumer({**quiet, "group.id": "simple"})
+        owner = Consumer({**quiet, "group.id": "transactional"})
+        rounds = 0
+        while not self._stopping.wait(0.1):
+            rounds += 1
+            for topic, partitions in TOPICS.items():
+                for number in range(partitions):
+                    producer.produce(topic, str(rounds), partition=number)
+            producer.poll(0)
+            # Every fifth one starts over.
+            simple.commit(offsets=[TopicPartition("payments", 0, rounds % 5)], asynchronous=False)
+            transactional.begin_transaction()
+            place = TopicPartition("payments", 1, rounds)
+            transactional.send_offsets_to_transaction([place], owner.consumer_group_metadata(), 30)
+            # Every other one never was.
+            (transactional.abort_transaction if rounds % 2 else transactional.commit_transaction)(30)
+        assert 0 == producer.flush(30)
+        for consumer in (simple, owner):
+            consumer.close()
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+    with ExitStack() as stack:
+        yield Story(stack, tmp_path_factory.mktemp("story")).tell()
+
+
+@pytest.mark.parametrize("name", ["after the kill", "nothing new", "brokers back"])
+class TestGoesOn:
+    """What a monitor shows and has counted when it went on from where it, or another one, had been."""
+
+    def test_state_is_what_kafka_s_tool_says(self, told: Told, name: str) -> None:
+        """Every group, member, assignment, epoch, committed offset and lag."""
+        expected, found = told.truths[name]
+
+        assert expected == found
+
+    def test_nothing_is_counted_twice_or_lost(self, told: Told, name: str) -> None:
+        """Rebalances, moves, conversions, commits and rewinds are those of a replay that nothing disturbed."""
+        expected, found = told.counts[name]
+
+        assert expected == found
+        assert found["kafka_group_rebalances_total", CLASSIC] > 1
+        assert found["kafka_group_commits_total", "simple", "payments"] > 1
+        assert found["kafka_group_offset_rewinds_total", "simple", "payments"] > 0
+
+
+def test_groups_come_and_go_unseen(told: Told) -> None:
+    """A group deleted while nobody watched is gone, one made meanwhile is there."""
+    _, found = told.truths["after the kill"]
+
+    assert {CLASSIC, CONSUMER, "simple", "transactional", "made-unseen"} == found.keys()
+
+
+def test_start_with_nothing_new_in_the_log(told: Told) -> None:
+    """It became ready although not one record came: what it was told was read from the checkpoint."""
+    before, after = told.log_ends
+
+    assert before == after
+    assert told.truths["after the kill"] == told.truths["nothing new"]
+
+
+@pytest.mark.parametrize("name", ["after the kill", "without brokers"])
+def test_sigterm_ends_it(told: Told, name: str) -> None:
+    """Exit status 0, soon, with no process left and nothing to say, with brokers and without."""
+    status, seconds, left = told.ends[name]
+
+    assert (0, []) == (status, left)
+    assert seconds < END_SECONDS
+
+
+def test_end_is_quiet(told: Told) -> None:
+    """A monitor that was started on the state of a killed one and stopped again had nothing to report."""
+    assert [] == told.error_lines["after the kill"]
+
+
+def test_shows_what_it_knows_while_the_brokers_are_away(told: Told) -> None:
+    """Page, metrics and groups stay: the board needs no broker."""
+    assert [200, 200, 200] == told.while_away
+
+
+def test_says_once_that_the_brokers_are_gone_and_back(told: Told) -> None:
+    """One line a change of state and part, no matter how often it was tried in between; no stack, no other line."""
+    happened = [line.partition("event=")[2].split()[0] for line in told.outage_lines]
+
+    assert ["end_offsets_available_again", "end_offsets_unavailable"] == sorted(happened)
+
+
+def test_state_of_another_cluster_is_refused(told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one line, with exit status 2, before anything is started; and not a byte of the state is changed."""
+    monkeypatch.setattr(embedded_broker, "_CLUSTER_ID", "YW5vdGhlci1jbHVzdGVyMQ")
+    before = contents(told.state)
+    with (
+        EmbeddedBroker(tmp_path / "broker", offsets_partitions=4) as other,
+        MonitorProcess(tmp_path / "monitor", other.bootstrap_servers, state=told.state) as monitor,
+    ):
+        status, left = monitor.await_end(60), monitor.left_over()
+    (line,) = monitor.error_lines()
+
+    assert (2, []) == (status, left)
+    assert line.startswith("error: state.dir: found ")
+    assert "of a monitor with cluster_id" in line
+    assert before == contents(told.state)
+
+
+def counted(monitor: MonitorProcess) -> Counts:
+    """Totals on /metrics that only grow."""
+    names = (*_GROUP_TOTALS.values(), "kafka_group_commits_total", "kafka_group_offset_rewinds_total")
+    return {
+        (name, *(value for label, value in labels if label != "cluster")): total
+        for name, samples in monitor.samples().items()
+        if name in names
+        for labels, total in samples.items()
+    }
+
+
+_GROUP_TOTALS: Final = {
+    "rebalances": "kafka_group_rebalances_total",
+    "rounds_lost": "kafka_group_rebalance_rounds_lost_total",
+    "partitions_moved": "kafka_group_partitions_moved_total",
+    "stale_claims": "kafka_group_stale_claims_total",
+    "static_replacements": "kafka_group_static_member_replacements_total",
+}
+
+
+def totals(replica: Replica) -> Counts:
+    """The same of a replica."""
+    found: Counts = {}
+    for group, state in replica.groups.items():
+        if not state.exists:
+            continue
+        for counter, name in _GROUP_TOTALS.items():
+            found[name, group] = getattr(state.counters, counter)
+        list(replica.offsets(group))
+    for (group, topic, _), bucket in replica.buckets.items():
+        for name, count in (("commits", bucket.commits), ("offset_rewinds", bucket.rewinds)):
+            key = (f"kafka_group_{name}_total", group, topic)
+            found[key] = found.get(key, 0) + count
+    return found
+
+
+def _numbers(directory: Path) -> int:
+    """The largest number that a file of a Spark log is named by; -1 for none."""
+    names = [path.name for path in directory.glob("[0-9]*")]
+    return max((int(name) for name in names if name.isdecimal()), default=-1)
+
+
+def _at_rest(truth: Described) -> bool:
+    """No rebalance is under way, and the members have committed all there is."""
+    return all(
+        truth[group]["state"] == "Stable"
+        and len(truth[group]["members"]) == 2
+        and all(lag == 0 for _, _, lag in truth[group]["offsets"].values())
+        for group in (CLASSIC, CONSUMER)
+    )
