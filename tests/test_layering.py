@@ -77,7 +77,7 @@ LIBRARY_HOMES: Final = {
     "numpy": "processor reduction",
     "kafka": "kafka_client log_recorder end_offsets job",
     "confluent_kafka": "traffic kafka_tools",
-    "py4j": "kafka_tools session",
+    "py4j": "job kafka_tools session",
     "prometheus_client": "exporter",
     "yaml": "config",
     "pydantic": "config config_sections config_reference kafka_client",
