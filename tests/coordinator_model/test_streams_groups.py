@@ -4,6 +4,7 @@ import pytest
 
 from tests.builders import (
     RecordBytes,
+    new_group_metadata,
     streams_group_current_assignment,
     streams_group_epoch,
     streams_group_member,
@@ -204,6 +205,16 @@ def test_topology_goes_last_when_a_streams_group_is_deleted() -> None:
     assert {} == torn.alarms()
     assert 1 == len(told.details("group_deleted"))
     assert 1 == len(torn.details("group_deleted"))
+
+
+def test_nothing_of_a_deleted_streams_group_is_left_over() -> None:
+    """A classic group takes its place in the same event, as when it converts."""
+    told = history(
+        FIRST, TARGET, RUNNING, at(20_000, *streams_group_deleted("w", ["a"]), new_group_metadata("w"))
+    ).replayed()
+
+    assert ("classic", 0) == (told.view("w")["type"], told.view("w")["migration"]["leftovers"])
+    assert told.states["w"].membership.modern is None
 
 
 def test_tombstones_of_unknown_streams_records_are_nothing() -> None:
