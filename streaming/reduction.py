@@ -3,7 +3,7 @@
 Nearly all of the log is offset commits, and of a run of commits to one partition that only went forward, the first
 and the last tell everything: the first may be new or a rewind, the last is what stands, and how many there were is
 counted. Finding such runs needs of each record its key and eight bytes of its value, which is done on whole columns.
-Where a run has a tombstone, a rewind or anything odd in it, every record of it is replayed.
+Where a run has a tombstone, a rewind, another topic id or anything odd in it, every record of it is replayed.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,6 +20,10 @@ _OFFSET_COMMIT: Final = b"\x00\x01"
 _OFFSET_AT: Final = slice(2, 10)
 """Where the committed offset stands in an OffsetCommitValue of every version: first field after the version."""
 _OLDEST, _NEWEST_VERSION = b"\x00\x00", b"\x00\x04"
+_ONE_TAG: Final = b"\x01\x00\x10"
+"""How the tagged section begins whose only field is the topic id: one field, tag 0, 16 bytes."""
+_TOPIC_ID_BYTES: Final = 16
+_TAGGED_ID_BYTES: Final = len(_ONE_TAG) + _TOPIC_ID_BYTES
 _SHORTEST_RUN: Final = 3
 _NOT_PLAIN: Final = np.iinfo(np.int64).min
 """Stands for the offset of a record that may not be passed over: it never goes forward."""
@@ -66,6 +70,9 @@ def _commits_told(keys: npt.NDArray[Any], values: npt.NDArray[Any]) -> npt.NDArr
     first = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]])
     last = np.r_[first[1:], len(codes)] - 1
     forward = np.r_[True, offsets[1:] >= offsets[:-1]]
+    # A topic made anew under its name is an event of the very commit that shows it.
+    ids = _topic_ids(values[places])
+    forward &= np.r_[True, ids[1:] == ids[:-1]]
     forward[first] = True
     forward &= offsets != _NOT_PLAIN
     runs = np.logical_and.reduceat(forward, first) & (last - first >= _SHORTEST_RUN - 1)
@@ -77,6 +84,16 @@ def _commits_told(keys: npt.NDArray[Any], values: npt.NDArray[Any]) -> npt.NDArr
     counts[last[runs]] = lengths[runs]
     told[places] = counts
     return told
+
+
+def _topic_ids(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Topic id of each value as its last bytes, a tagged field of version 4; empty where there is none."""
+    ids = np.empty(len(values), dtype=object)
+    ids[:] = [
+        value[-_TOPIC_ID_BYTES:] if value is not None and value[-_TAGGED_ID_BYTES:-_TOPIC_ID_BYTES] == _ONE_TAG else b""
+        for value in values
+    ]
+    return ids
 
 
 def _committed_offsets(values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:

@@ -6,11 +6,12 @@ import pandas as pd
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator_model.offsets import ZERO_TOPIC_ID
 from coordinator_model.replica import Position, Replica
 from streaming import reduction
 from streaming.reduction import in_log_order
 from streaming.schemas import LOG_ROW
-from tests.builders import RecordBytes, group_metadata, member, offset_commit, offset_commit_tombstone
+from tests.builders import RecordBytes, group_metadata, member, offset_commit, offset_commit_tombstone, topic_id
 
 Row = tuple[int, int, int, bytes | None, bytes | None]
 
@@ -48,6 +49,7 @@ commits = st.builds(
     st.integers(0, 1),
     st.integers(0, 6),
     version=st.integers(0, 4),
+    id_of_topic=st.sampled_from([None, None, None, topic_id("t, made anew"), ZERO_TOPIC_ID]),
 )
 tombstones = st.builds(offset_commit_tombstone, st.sampled_from(GROUPS), st.just("t"), st.integers(0, 1))
 memberships = st.builds(
@@ -72,6 +74,15 @@ def test_forward_commits_are_reduced_to_their_ends() -> None:
     rows = rows_of([offset_commit("a", "t", 0, n) for n in range(1_000)])
 
     assert [(0, 1), (999, 999)] == [(row.offset, row.commits) for row in in_log_order([frame(rows)])]
+
+
+def test_topic_made_anew_is_told_of_the_commit_that_shows_it() -> None:
+    """A run in which the topic id changes is replayed record by record."""
+    rows = rows_of(
+        [offset_commit("a", "t", 0, n, id_of_topic=None if n < 300 else topic_id("made anew")) for n in range(600)]
+    )
+
+    assert replayed(rows, reduced=False) == replayed(rows, reduced=True)
 
 
 def test_rows_come_in_the_order_of_the_log() -> None:
