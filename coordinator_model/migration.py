@@ -111,7 +111,7 @@ def _upgraded(
     migration.was_downgraded = False
     members, _ = members_by_protocol(before)
     classic, consumer = members_by_protocol(after)
-    if not members:
+    if not members and not classic:
         yield Finding("upgrade_completed", {"online": False, "members": consumer})
         return
     yield Finding("upgrade_started", {"online": True, "members": classic + consumer, "upgraded_members": consumer})

@@ -11,6 +11,10 @@ given. From one GroupMetadataValue follows exactly
 
 Eager members own nothing while they join; only the sticky assignor's user data remembers for them, and hand-over is
 then the rule. So the third question is not put to it.
+
+A downgrade writes a GroupMetadataValue, too, with what each member said when it last joined the consumer group. Members
+of that join one by one, so their claims are of different times and none of them is judged; neither are those of the
+first record seen of a group, which a downgrade may have written.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from coordinator_model.groups.claims import STICKY
 
 def follow(counters: GroupCounters, before: ClassicGroup | None, after: ClassicGroup | None) -> Iterator[Finding]:
     """Findings about the claims made in a new generation."""
-    if after is None or not after.members or (before is not None and before.generation >= after.generation):
+    if before is None or after is None or not after.members or before.generation >= after.generation:
         return
     claims = {member.member_id: member.claim for member in after.members.values() if member.claim is not None}
     claims = {member_id: claim for member_id, claim in claims.items() if claim.owned and claim.generation >= 0}

@@ -637,3 +637,19 @@ def test_members_of_a_share_group_are_of_the_new_protocol() -> None:
     told = history(at(0, *share_join("g", "s", epoch=2, targets={"s": {"t": [0]}}))).replayed()
 
     assert ("upgraded", 1, 1, None) == migration(told)
+
+
+def test_upgrade_of_a_group_that_never_completed_a_round_is_online() -> None:
+    """Its members have joined and nothing was written of them; they come with the conversion, with nothing assigned."""
+    told = history(
+        at(0, new_group_metadata("g")),
+        at(
+            1_000,
+            *converted_to_consumer("g", generation=1, members={"c": {}}),
+            *consumer_join("g", "n", epoch=2, targets={"n": {"t": [1]}, "c": {"t": [0]}}),
+        ),
+    ).replayed()
+
+    assert ("upgrading", 2, 1, 1_000) == migration(told)
+    assert [{"online": True, "members": 2, "upgraded_members": 1}] == told.details("upgrade_started")
+    assert [] == told.details("upgrade_completed")

@@ -12,12 +12,17 @@ from tests.builders import (
     sticky_user_data,
     subscription,
 )
+from tests.coordinator_events import consumer_group_deleted, consumer_join
 from tests.histories import Told, at, history
 
 
 def generation(number: int, *members: Any, protocol: str = "cooperative-sticky") -> RecordBytes:
     """A generation of group g."""
     return group_metadata("g", generation=number, members=members, protocol=protocol)
+
+
+FORMER = at(-1, group_metadata("g", generation=1))
+"""The group was known before: what is claimed in the first record that is seen of a group is not judged."""
 
 
 def findings(told: Told) -> list[tuple[str, dict[str, Any]]]:
@@ -29,6 +34,7 @@ def findings(told: Told) -> list[tuple[str, dict[str, Any]]]:
 def test_claims_of_the_generation_before_are_as_they_should_be() -> None:
     """Everyone says what it got last, and keeps it."""
     told = history(
+        FORMER,
         at(
             0,
             generation(
@@ -36,7 +42,7 @@ def test_claims_of_the_generation_before_are_as_they_should_be() -> None:
                 member("a", {"t": [0]}, owned={"t": [0]}, owned_generation=4),
                 member("b", {"t": [1]}, owned={"t": [1]}, owned_generation=4),
             ),
-        )
+        ),
     ).replayed()
 
     assert [] == findings(told)
@@ -45,6 +51,7 @@ def test_claims_of_the_generation_before_are_as_they_should_be() -> None:
 def test_claim_of_an_older_generation_is_stale() -> None:
     """KAFKA-7026: a member that was away claims what others have been given since."""
     told = history(
+        FORMER,
         at(
             0,
             generation(
@@ -52,7 +59,7 @@ def test_claim_of_an_older_generation_is_stale() -> None:
                 member("a", {"t": [0, 1]}, owned={"t": [0, 1]}, owned_generation=5),
                 member("b", {}, owned={"t": [1]}, owned_generation=2),
             ),
-        )
+        ),
     ).replayed()
 
     assert [
@@ -75,7 +82,7 @@ def test_claims_are_read_where_the_assignor_puts_them(protocol: str) -> None:
         ]
     members = [member("a", {"t": [0]}, subscription_bytes=claims[0]), member("b", {}, subscription_bytes=claims[1])]
 
-    told = history(at(0, generation(6, *members, protocol=protocol))).replayed()
+    told = history(FORMER, at(0, generation(6, *members, protocol=protocol))).replayed()
 
     assert [(2, 5)] == [(of["claimed_generation"], of["newest_generation"]) for of in told.details("stale_claim")]
 
@@ -83,6 +90,7 @@ def test_claims_are_read_where_the_assignor_puts_them(protocol: str) -> None:
 def test_two_claims_of_the_newest_generation_on_one_partition_contradict() -> None:
     """One of them is wrong; which one the log does not say."""
     told = history(
+        FORMER,
         at(
             0,
             generation(
@@ -90,7 +98,7 @@ def test_two_claims_of_the_newest_generation_on_one_partition_contradict() -> No
                 member("a", {"t": [0]}, owned={"t": [0]}, owned_generation=5),
                 member("b", {}, owned={"t": [0]}, owned_generation=5),
             ),
-        )
+        ),
     ).replayed()
 
     contradicting = {"contradicting": True, "claimed_generation": 5, "partitions": {"t/0": ("a", "b")}}
@@ -100,6 +108,7 @@ def test_two_claims_of_the_newest_generation_on_one_partition_contradict() -> No
 def test_cooperative_handover_without_revocation() -> None:
     """KAFKA-14639: claimed by one and given to another in the same generation, when it should rest for a round."""
     told = history(
+        FORMER,
         at(
             0,
             generation(
@@ -107,7 +116,7 @@ def test_cooperative_handover_without_revocation() -> None:
                 member("a", {"t": [0]}, owned={"t": [0, 1]}, owned_generation=5),
                 member("b", {"t": [1]}, owned_generation=5),
             ),
-        )
+        ),
     ).replayed()
 
     assert [
@@ -123,12 +132,13 @@ def test_eager_sticky_handover_is_the_rule() -> None:
     remembered = subscription(user_data=sticky_user_data({"t": [0, 1]}, 5), version=0)
 
     told = history(
+        FORMER,
         at(
             0,
             generation(
                 6, member("a", {"t": [0]}, subscription_bytes=remembered), member("b", {"t": [1]}), protocol="sticky"
             ),
-        )
+        ),
     ).replayed()
 
     assert [] == findings(told)
@@ -147,7 +157,7 @@ def test_eager_sticky_handover_is_the_rule() -> None:
 def test_member_without_a_claim_is_not_judged(claimless: Any) -> None:
     """Nothing follows from what is not said."""
     told = history(
-        at(0, generation(6, member("a", {"t": [0]}, owned={"t": [0]}, owned_generation=5), claimless))
+        FORMER, at(0, generation(6, member("a", {"t": [0]}, owned={"t": [0]}, owned_generation=5), claimless))
     ).replayed()
 
     assert [] == findings(told)
@@ -157,8 +167,33 @@ def test_claims_are_judged_once_a_generation() -> None:
     """A static member's rejoin writes the same generation again, claims included."""
     stale = member("b", {}, owned={"t": [1]}, owned_generation=2)
     told = history(
+        FORMER,
         at(0, generation(6, member("a-1", {"t": [0]}, owned={"t": [0]}, owned_generation=5, instance_id="i"), stale)),
         at(1, generation(6, member("a-2", {"t": [0]}, owned={"t": [0]}, owned_generation=5, instance_id="i"), stale)),
     ).replayed()
 
     assert 1 == len(findings(told))
+
+
+def test_claims_in_a_record_that_a_downgrade_wrote_are_not_judged() -> None:
+    """It repeats what each member said when it last joined, and in a consumer group they join one by one."""
+    moved_on = generation(
+        6,
+        member("a", {"t": [0]}, owned={"t": [0]}, owned_generation=2),
+        member("b", {"t": [1]}, owned={"t": [0, 1]}, owned_generation=5),
+    )
+    told = history(
+        at(0, *consumer_join("g", "n", epoch=6, targets={"n": {"t": [0, 1]}})),
+        at(1, *consumer_group_deleted("g", ["n", "a", "b"]), moved_on),
+    ).replayed()
+
+    assert [] == findings(told)
+    assert 0 == told.states["g"].counters.stale_claims
+
+
+def test_claims_in_the_first_record_seen_of_a_group_are_not_judged() -> None:
+    """In a cleaned log nothing tells whether a downgrade wrote it."""
+    stale = member("b", {}, owned={"t": [1]}, owned_generation=2)
+    told = history(at(0, generation(6, member("a", {}, owned={"t": [0]}, owned_generation=5), stale))).replayed()
+
+    assert [] == findings(told)
