@@ -1,0 +1,101 @@
+"""What an alert rule is, and Prometheus's rule made of it.
+
+Two things hold for all rules. What a group does is believed only of a monitor that is ready (`gated`): while it
+catches up, it counts what happened days ago. And every rule waits at least a minute, so that a single scrape never
+wakes anybody. Links to the runbook and to the boards are added in one place (`_annotations`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dashboards import thresholds as at
+from dashboards.promql import expanded, used
+from dashboards.signals import SIGNALS
+from dashboards.thresholds import duration
+
+CRITICAL: Final = "critical"
+WARNING: Final = "warning"
+INFO: Final = "info"
+SEVERITIES: Final[Mapping[str, str]] = {
+    CRITICAL: "wakes somebody",
+    WARNING: "is looked at the same day",
+    INFO: "is looked at if nobody meant it",
+}
+
+PREFIX: Final = "KafkaGroup"
+GROUP: Final = "Group {{ $labels.group }} of cluster {{ $labels.cluster }}"
+MONITOR: Final = "The monitor of cluster {{ $labels.cluster }}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    """One alert rule.
+
+    Attributes:
+        name: CamelCase, with the prefix of all.
+        condition: PromQL with signals by name.
+        limits: what it compares with; their reasons go with the alert.
+        wait: how long the condition has to hold.
+        severity: of `SEVERITIES`; that of the monitor's event where there is one.
+        summary: a sentence that names the group, with Prometheus's placeholders.
+        first_look: board and panel to open first, as `Board: Panel`.
+        event: kind of the monitor's event that says the same, if there is one.
+    """
+
+    name: str
+    condition: str
+    limits: tuple[at.Limit, ...]
+    wait: at.Limit
+    severity: str
+    summary: str
+    first_look: str
+    event: str | None = None
+
+    @property
+    def signals(self) -> list[str]:
+        """Names of the signals it reads."""
+        return used(self.condition)
+
+    @property
+    def by_group(self) -> bool:
+        """Whether it is about one group, rather than about the cluster or the monitor."""
+        return "$labels.group " in self.summary
+
+
+def gated(condition: str, window_seconds: int | None = None) -> str:
+    """The condition, of a monitor that is ready and was so all the time looked back over."""
+    ready = "$ready" if window_seconds is None else f"$ready_throughout[{duration(window_seconds)}]"
+    return f"({condition}) and on (cluster) {ready} == 1"
+
+
+def within(limit: at.Limit) -> str:
+    """PromQL's word for looking back so far."""
+    return f"[{duration(limit.value)}]"
+
+
+def rule(alert: Alert, runbook_url: str, grafana_url: str) -> dict[str, Any]:
+    """The rule as Prometheus reads it, with its links."""
+    return {
+        "alert": alert.name,
+        "expr": expanded(alert.condition, SIGNALS),
+        "for": duration(alert.wait.value),
+        "labels": {"severity": alert.severity},
+        "annotations": _annotations(alert, runbook_url, grafana_url),
+    }
+
+
+def _annotations(alert: Alert, runbook_url: str, grafana_url: str) -> dict[str, str]:
+    board, _, panel = alert.first_look.partition(": ")
+    uid = "group-monitor-" + board.lower().replace(" ", "-")
+    variables = "var-cluster={{ $labels.cluster | urlquery }}"
+    if alert.by_group:
+        # The board of one group has the variable `group`, those of many have `groups`.
+        variables += f"&var-{'group' if board == 'Group' else 'groups'}={{{{ $labels.group | urlquery }}}}"
+    return {
+        "summary": alert.summary,
+        "reason": "; ".join(dict.fromkeys(limit.reason for limit in (*alert.limits, alert.wait))),
+        "first_look": f"Board {board}, panel {panel}",
+        "dashboard_url": f"{grafana_url.rstrip('/')}/d/{uid}?{variables}",
+        "runbook_url": f"{runbook_url}#{alert.name.lower()}",
+    }

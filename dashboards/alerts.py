@@ -1,0 +1,323 @@
+"""Alert rules: when somebody has to look, in the words of `signals.py`, against the figures of `thresholds.py`.
+
+There are no recording rules: no board needs one, as every signal reads at most one series a group or partition.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from dashboards import thresholds as at
+from dashboards.alert import CRITICAL, GROUP, INFO, MONITOR, WARNING, Alert, gated, rule, within
+
+RUNBOOK: Final = "dashboards/runbook.md"
+"""The runbook, from the root of the repository; `dashboards build --runbook-url` says where it is published."""
+
+_OWNERSHIP: Final = (
+    Alert(
+        name="KafkaGroupDuplicateOwner",
+        condition=gated(f"$duplicate_partitions > {at.NONE.value}"),
+        limits=(at.NONE,),
+        wait=at.AT_ONCE,
+        severity=CRITICAL,
+        summary=f"{GROUP}: {{{{ $value }}}} partitions have two owners at once, so records are processed twice.",
+        first_look="Group: Ownership",
+        event="duplicate_assignment",
+    ),
+    Alert(
+        name="KafkaGroupUnassignedPartitions",
+        condition=gated(f"$unassigned_partitions > {at.NONE.value} and on (cluster, group) $member_count > 0"),
+        limits=(at.NONE,),
+        wait=at.HANDED_OUT_SECONDS,
+        severity=WARNING,
+        summary=f"{GROUP}: {{{{ $value }}}} partitions of its topics have no owner, so nobody reads them.",
+        first_look="Group: Ownership",
+        event="partition_unassigned",
+    ),
+    Alert(
+        name="KafkaGroupStaleClaims",
+        condition=gated(
+            f"$stale_claims{within(at.STALE_CLAIM_WINDOW_SECONDS)} > on (cluster, group) $member_count",
+            at.STALE_CLAIM_WINDOW_SECONDS.value,
+        ),
+        limits=(at.STALE_CLAIM_WINDOW_SECONDS,),
+        wait=at.AT_ONCE,
+        severity=WARNING,
+        summary=f"{GROUP}: members keep claiming partitions of an earlier generation, "
+        "{{ $value | humanize }} times in half an hour.",
+        first_look="Group: Stale claims",
+        event="stale_claim",
+    ),
+    Alert(
+        name="KafkaGroupStaticMemberAbsent",
+        condition=gated(f"$static_members_absent > {at.NONE.value}"),
+        limits=(at.NONE,),
+        wait=at.ABSENT_SECONDS,
+        severity=WARNING,
+        summary=f"{GROUP}: {{{{ $value }}}} static members are away; nobody reads their partitions meanwhile.",
+        first_look="Group: Static members",
+        event="static_member_absent",
+    ),
+    Alert(
+        name="KafkaGroupStaticMemberContended",
+        condition=gated(
+            f"$static_member_replacements{within(at.REPLACEMENT_WINDOW_SECONDS)} > on (cluster, group) "
+            f"({at.REPLACEMENTS.value} + {at.REPLACEMENTS_A_MEMBER.value} * $static_members)",
+            at.REPLACEMENT_WINDOW_SECONDS.value,
+        ),
+        limits=(at.REPLACEMENTS, at.REPLACEMENTS_A_MEMBER, at.REPLACEMENT_WINDOW_SECONDS),
+        wait=at.AT_ONCE,
+        severity=CRITICAL,
+        summary=f"{GROUP}: static members were replaced {{{{ $value | humanize }}}} times in ten minutes; "
+        "two processes may share one group.instance.id.",
+        first_look="Group: Static members",
+        event="static_member_contended",
+    ),
+)
+
+_REBALANCES: Final = (
+    Alert(
+        name="KafkaGroupRebalanceStuck",
+        condition=gated(
+            f"$rebalancing_seconds > {at.REBALANCING_SECONDS.value} and on (cluster, group) "
+            f"$epoch_changes{within(at.REBALANCE_SILENT_SECONDS)} == 0"
+        ),
+        limits=(at.REBALANCING_SECONDS, at.REBALANCE_SILENT_SECONDS),
+        wait=at.AT_ONCE,
+        severity=CRITICAL,
+        summary=f"{GROUP} has been rebalancing for {{{{ $value | humanizeDuration }}}}, and nobody comes or goes.",
+        first_look="Group: Rebalancing for",
+        event="rebalance_stuck",
+    ),
+    Alert(
+        name="KafkaGroupRebalanceStorm",
+        condition=gated(
+            f"$rebalances{within(at.STORM_WINDOW_SECONDS)} > on (cluster, group) "
+            f"({at.STORM_REBALANCES.value} + {at.STORM_REBALANCES_A_MEMBER.value} * $member_count) "
+            f"unless on (cluster, group) $mixed_recently{within(at.STORM_WINDOW_SECONDS)} > 0",
+            at.STORM_WINDOW_SECONDS.value,
+        ),
+        limits=(at.STORM_REBALANCES, at.STORM_REBALANCES_A_MEMBER, at.STORM_WINDOW_SECONDS),
+        wait=at.AT_ONCE,
+        severity=WARNING,
+        summary=f"{GROUP} rebalanced {{{{ $value | humanize }}}} times in five minutes: more than restarts explain.",
+        first_look="Group: Rebalances",
+        event="rebalance_storm",
+    ),
+    Alert(
+        name="KafkaGroupRebalanceRoundsLost",
+        condition=gated(
+            f"$rounds_lost{within(at.ROUNDS_LOST_WINDOW_SECONDS)} > {at.ROUNDS_LOST.value}",
+            at.ROUNDS_LOST_WINDOW_SECONDS.value,
+        ),
+        limits=(at.ROUNDS_LOST, at.ROUNDS_LOST_WINDOW_SECONDS),
+        wait=at.AT_ONCE,
+        severity=WARNING,
+        summary=f"{GROUP}: {{{{ $value | humanize }}}} rebalances were begun and lost in a quarter of an hour.",
+        first_look="Group: Rebalances",
+        event="rebalance_rounds_lost",
+    ),
+)
+
+_MIGRATION: Final = (
+    Alert(
+        name="KafkaGroupMigrationStalled",
+        condition=gated(
+            f"$mixed_seconds > {at.MIGRATION_STALLED_SECONDS.value} and on (cluster, group) "
+            f"$members_changed{within(at.MIGRATION_STALLED_SECONDS)} == 0",
+            at.MIGRATION_STALLED_SECONDS.value,
+        ),
+        limits=(at.MIGRATION_STALLED_SECONDS,),
+        wait=at.AT_ONCE,
+        severity=WARNING,
+        summary=f"{GROUP} has had members of both protocols for {{{{ $value | humanizeDuration }}}}, "
+        "and for half an hour none came or went.",
+        first_look="Rolling upgrade: Groups on the way",
+        event="migration_stalled",
+    ),
+    Alert(
+        name="KafkaGroupMixedTooLong",
+        condition=gated(f"$mixed_seconds > {at.MIXED_SECONDS.value}"),
+        limits=(at.MIXED_SECONDS,),
+        wait=at.AT_ONCE,
+        severity=WARNING,
+        summary=f"{GROUP} has had members of both protocols for {{{{ $value | humanizeDuration }}}}.",
+        first_look="Rolling upgrade: Groups on the way",
+    ),
+    Alert(
+        name="KafkaGroupUnexpectedDowngrade",
+        condition=gated(
+            f"$downgrading > 0 or on (cluster, group) $downgrades{within(at.CONVERSION_WINDOW_SECONDS)} > 0",
+            at.CONVERSION_WINDOW_SECONDS.value,
+        ),
+        limits=(at.CONVERSION_WINDOW_SECONDS,),
+        wait=at.AT_ONCE,
+        severity=WARNING,
+        summary=f"{GROUP} goes back to the classic protocol.",
+        first_look="Rolling upgrade: Conversions",
+        event="downgrade_started",
+    ),
+    Alert(
+        name="KafkaGroupUnexpectedUpgrade",
+        condition=gated(
+            f"$upgrades{within(at.CONVERSION_WINDOW_SECONDS)} > 0",
+            at.CONVERSION_WINDOW_SECONDS.value,
+        ),
+        limits=(at.CONVERSION_WINDOW_SECONDS,),
+        wait=at.AT_ONCE,
+        severity=INFO,
+        summary=f"{GROUP} was converted to the consumer protocol.",
+        first_look="Rolling upgrade: Conversions",
+        event="upgrade_started",
+    ),
+    Alert(
+        name="KafkaGroupDowngradeUnclean",
+        condition=gated(f"$unclean_leftovers > {at.NONE.value}"),
+        limits=(at.NONE,),
+        wait=at.LEFTOVERS_SECONDS,
+        severity=WARNING,
+        summary="Cluster {{ $labels.cluster }} has no {{ $labels.type }} group any more, but {{ $value }} records of "
+        "one: a broker of an older release may fail on them.",
+        first_look="Rolling upgrade: Left over",
+        event="downgrade_unclean",
+    ),
+)
+
+_COMMITS: Final = f"$commits{within(at.COMMIT_WINDOW_SECONDS)}"
+_GROWTH: Final = f"$lag_growth{within(at.COMMIT_WINDOW_SECONDS)}"
+
+_OFFSETS: Final = (
+    Alert(
+        name="KafkaGroupLagGrowingWithoutCommits",
+        condition=gated(
+            f"{_GROWTH} > 0 and on (cluster, group) {_COMMITS} == 0 and on (cluster, group) $member_count > 0",
+            at.COMMIT_WINDOW_SECONDS.value,
+        ),
+        limits=(at.COMMIT_WINDOW_SECONDS,),
+        wait=at.NO_COMMIT_SECONDS,
+        severity=CRITICAL,
+        summary=f"{GROUP} has members but committed nothing in a quarter of an hour, in which its lag grew by "
+        "{{ $value | humanize }} records.",
+        first_look="Group: Commits",
+    ),
+    Alert(
+        name="KafkaGroupConsumerStopped",
+        condition=gated(
+            f"{_GROWTH} > 0 and on (cluster, group) $empty > 0 and on (cluster, group) "
+            f"$recently_active{within(at.STOPPED_RECENTLY_SECONDS)} > 0",
+            at.COMMIT_WINDOW_SECONDS.value,
+        ),
+        limits=(at.COMMIT_WINDOW_SECONDS, at.STOPPED_RECENTLY_SECONDS),
+        wait=at.STOPPED_SECONDS,
+        severity=WARNING,
+        summary=f"{GROUP} has no members any more, and its lag grew by {{{{ $value | humanize }}}} records "
+        "in a quarter of an hour.",
+        first_look="Group: Lag",
+    ),
+    Alert(
+        name="KafkaGroupOffsetRewound",
+        condition=gated(f"$rewinds{within(at.REWIND_WINDOW_SECONDS)} > 0", at.REWIND_WINDOW_SECONDS.value),
+        limits=(at.REWIND_WINDOW_SECONDS,),
+        wait=at.AT_ONCE,
+        severity=WARNING,
+        summary=f"{GROUP} committed smaller offsets of topic {{{{ $labels.topic }}}} than before: "
+        "records are processed again.",
+        first_look="Group: Rewinds",
+        event="offset_rewound",
+    ),
+    Alert(
+        name="KafkaGroupOpenTransactionBlocking",
+        condition=f"$open_transactions_least{within(at.OPEN_TRANSACTION_SECONDS)} > 0 and on (cluster, partition) "
+        f"$open_transactions_falls{within(at.OPEN_TRANSACTION_SECONDS)} == 0",
+        limits=(at.OPEN_TRANSACTION_SECONDS,),
+        wait=at.AT_ONCE,
+        severity=WARNING,
+        summary="Cluster {{ $labels.cluster }}: a transaction has been open for a quarter of an hour in partition "
+        "{{ $labels.partition }} of __consumer_offsets; the offsets of all groups there wait for it.",
+        first_look="Monitor health: Open transactions",
+    ),
+)
+
+_MONITOR_ITSELF: Final = (
+    Alert(
+        name="KafkaGroupMonitorDown",
+        condition=f"$monitor_gone{within(at.DOWN_RECENTLY_SECONDS)}",
+        limits=(at.DOWN_RECENTLY_SECONDS,),
+        wait=at.DOWN_SECONDS,
+        severity=CRITICAL,
+        # A monitor that never was has no cluster either.
+        summary="The monitor{{ with $labels.cluster }} of cluster {{ . }}{{ end }} gives no metrics, so no alert about "
+        "its groups can fire.",
+        first_look="Monitor health: Ready",
+    ),
+    Alert(
+        name="KafkaGroupMonitorNotReady",
+        condition="$ready < 1",
+        limits=(),
+        wait=at.NOT_READY_SECONDS,
+        severity=WARNING,
+        summary=f"{MONITOR} has not reached the end of the log for a quarter of an hour, so alerts about groups wait.",
+        first_look="Monitor health: Distance to the end of the log",
+    ),
+    Alert(
+        name="KafkaGroupMonitorBehind",
+        condition=gated(f"$replica_lag_total > {at.REPLICA_LAG_RECORDS.value}"),
+        limits=(at.REPLICA_LAG_RECORDS,),
+        wait=at.BEHIND_SECONDS,
+        severity=WARNING,
+        summary=f"{MONITOR} is {{{{ $value }}}} records behind the log: what it shows is the past.",
+        first_look="Monitor health: Distance to the end of the log",
+    ),
+    Alert(
+        name="KafkaGroupEndOffsetsOld",
+        condition=f"$end_offset_age > {at.END_OFFSET_AGE_SECONDS.value}",
+        limits=(at.END_OFFSET_AGE_SECONDS,),
+        wait=at.END_OFFSETS_OLD_SECONDS,
+        severity=WARNING,
+        summary=f"{MONITOR} learnt {{{{ $value | humanizeDuration }}}} ago where logs end: lag is as old as that.",
+        first_look="Monitor health: Age of log ends",
+    ),
+    Alert(
+        name="KafkaGroupUnknownRecords",
+        condition=f"$new_unknown_records{within(at.NEW_RECORDS_WINDOW_SECONDS)} > 0",
+        limits=(at.NEW_RECORDS_WINDOW_SECONDS,),
+        wait=at.AT_ONCE,
+        severity=WARNING,
+        summary=f"{MONITOR} met records of type {{{{ $labels.record_type }}}}, which it does not know.",
+        first_look="Monitor health: Records not understood",
+        event="unknown_record",
+    ),
+    Alert(
+        name="KafkaGroupUndecodableRecords",
+        condition=f"$new_undecodable_records{within(at.NEW_RECORDS_WINDOW_SECONDS)} > 0",
+        limits=(at.NEW_RECORDS_WINDOW_SECONDS,),
+        wait=at.AT_ONCE,
+        severity=WARNING,
+        summary=f"{MONITOR} passed over damaged records of type {{{{ $labels.record_type }}}}.",
+        first_look="Monitor health: Records not understood",
+    ),
+)
+
+GROUPS: Final[Mapping[str, tuple[Alert, ...]]] = {
+    "kafka_group_ownership": _OWNERSHIP,
+    "kafka_group_rebalances": _REBALANCES,
+    "kafka_group_migration": _MIGRATION,
+    "kafka_group_offsets": _OFFSETS,
+    "kafka_group_monitor": _MONITOR_ITSELF,
+}
+"""Rule groups of Prometheus, in the order of the runbook."""
+
+ALERTS: Final[tuple[Alert, ...]] = tuple(alert for alerts in GROUPS.values() for alert in alerts)
+
+
+def rules(runbook_url: str = RUNBOOK, grafana_url: str = "") -> dict[str, Any]:
+    """The rule file as Prometheus reads it.
+
+    Args:
+        runbook_url: address of the runbook, to which an alert's heading is added.
+        grafana_url: address of Grafana, in front of the boards' paths.
+    """
+    groups = [
+        {"name": name, "rules": [rule(alert, runbook_url, grafana_url) for alert in alerts]}
+        for name, alerts in GROUPS.items()
+    ]
+    return {"groups": groups}

@@ -1,0 +1,140 @@
+"""A board: rows of panels with ids and places, variables, and links to the other boards."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from dashboards.panels import DATASOURCE, Panel, Scope
+from dashboards.sdk import JSONEncoder, dashboard, dashboard_model
+
+TAG: Final = "group-monitor"
+
+CLUSTERS: Final = Scope('cluster=~"$cluster"')
+GROUPS: Final = Scope(CLUSTERS.cluster, 'group=~"$groups"')
+ONE_GROUP: Final = Scope(CLUSTERS.cluster, 'group="$group"')
+TOPICS: Final = Scope(CLUSTERS.cluster, 'group="$group", topic=~"$topic"')
+"""What the variables below choose, as matchers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Panels under one heading."""
+
+    title: str
+    panels: Sequence[Panel]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Board:
+    """A dashboard as it is written down; `to_json` makes Grafana's of it.
+
+    Attributes:
+        uid: what links and addresses know it by.
+        title: under which it is listed.
+        description: what it answers, in a sentence or two.
+        rows: its panels.
+        variables: besides the data source, which every board has.
+        since: beginning of the time shown first, e.g. `now-1h`.
+        queries: whether it asks Prometheus anything.
+    """
+
+    uid: str
+    title: str
+    description: str
+    rows: Sequence[Row]
+    variables: Sequence[dashboard.QueryVariable] = field(default_factory=tuple)
+    since: str = "now-1h"
+    queries: bool = True
+
+    def to_json(self) -> dict[str, Any]:
+        """The dashboard in Grafana's classic schema, which Grafana 10 and later load."""
+        board = (
+            dashboard.Dashboard(self.title)
+            .uid(self.uid)
+            .description(self.description)
+            .tags([TAG])
+            .editable()
+            .timezone("browser")
+            .tooltip(dashboard_model.DashboardCursorSync.CROSSHAIR)
+            .time(self.since, "now")
+            .refresh("10s" if self.queries else "")
+            .link(_links())
+        )
+        if self.queries:
+            board.with_variable(_datasource())
+        for variable in self.variables:
+            board.with_variable(variable)
+        ids = iter(range(1, 1000))
+        for row in self.rows:
+            board.with_row(dashboard.Row(row.title).id(next(ids)))
+            for panel in row.panels:
+                board.with_panel(panel.id(next(ids)))
+        written: dict[str, Any] = _without_placement(json.loads(json.dumps(board.build(), cls=JSONEncoder)))
+        return written
+
+
+def cluster_variable() -> dashboard.QueryVariable:
+    """The clusters that are monitored: several, at first all."""
+    return _variable("cluster", "Cluster", "label_values(group_monitor_ready, cluster)", several=True)
+
+
+def groups_variable() -> dashboard.QueryVariable:
+    """Groups of the chosen clusters: several, at first all.
+
+    Not called as the one group of `group_variable`: links carry variables along, and "all" is no group.
+    """
+    return _variable("groups", "Groups", f"label_values(kafka_group_info{{{CLUSTERS.cluster}}}, group)", several=True)
+
+
+def group_variable() -> dashboard.QueryVariable:
+    """One group of the chosen clusters."""
+    return _variable("group", "Group", f"label_values(kafka_group_info{{{CLUSTERS.cluster}}}, group)", several=False)
+
+
+def topic_variable() -> dashboard.QueryVariable:
+    """Topics the one group has committed offsets of: several, at first all."""
+    matchers = f"{ONE_GROUP.cluster}, {ONE_GROUP.group}"
+    query = f"label_values(kafka_consumergroup_group_topic_sum_lag{{{matchers}}}, topic)"
+    return _variable("topic", "Topic", query, several=True)
+
+
+def _variable(name: str, label: str, query: str, *, several: bool) -> dashboard.QueryVariable:
+    variable = (
+        dashboard.QueryVariable(name)
+        .label(label)
+        .query({"query": query, "refId": name})
+        .definition(query)
+        .datasource(DATASOURCE)
+        .refresh(dashboard_model.VariableRefresh.ON_TIME_RANGE_CHANGED)
+        .sort(dashboard_model.VariableSort.ALPHABETICAL_CASE_INSENSITIVE_ASC)
+        .multi(several)
+        .include_all(several)
+    )
+    if several:
+        # Not `.+`: what is about the monitor itself carries no group, and belongs to all.
+        variable.all_value(".*").current(dashboard_model.VariableOption(selected=True, text="All", value="$__all"))
+    return variable
+
+
+def _datasource() -> dashboard.DatasourceVariable:
+    return dashboard.DatasourceVariable("datasource").label("Prometheus").type("prometheus")
+
+
+def _links() -> dashboard.DashboardLink:
+    return (
+        dashboard.DashboardLink("Kafka groups")
+        .type(dashboard_model.DashboardLinkType.DASHBOARDS)
+        .tags([TAG])
+        .as_dropdown(False)
+        .include_vars(True)
+        .keep_time(True)
+    )
+
+
+def _without_placement(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    """JSON without the SDK's `placement` of links: it would put them into a menu, where nobody finds them."""
+    if isinstance(value, Mapping):
+        kept = {key: _without_placement(item) for key, item in value.items()}
+        return {key: item for key, item in kept.items() if (key, item) != ("placement", "inControlsMenu")}
+    return [_without_placement(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,98 @@
+"""Writes the boards and the rules: `python -m dashboards.build`, or with `--check` compares what is written.
+
+What is written is committed, so that Prometheus and Grafana can be pointed at the files and a change of a rule is read
+as a change of a rule. The same sources give the same bytes.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from dashboards import alerts, runbook
+from dashboards.group import GROUP
+from dashboards.monitor_health import MONITOR_HEALTH
+from dashboards.overview import OVERVIEW
+from dashboards.rolling_upgrade import ROLLING_UPGRADE
+
+GENERATED: Final = Path(__file__).parent / "generated"
+RULES: Final = "rules.yaml"
+COMMAND: Final = "python -m dashboards.build"
+
+_HEADER: Final = f"# Made by `{COMMAND}`; change dashboards/alerts.py and dashboards/thresholds.py instead.\n"
+
+
+def boards() -> dict[str, dict[str, Any]]:
+    """File name → dashboard in Grafana's classic schema."""
+    made = {
+        "overview": OVERVIEW,
+        "group": GROUP,
+        "rolling_upgrade": ROLLING_UPGRADE,
+        "monitor_health": MONITOR_HEALTH,
+        "runbook": runbook.board(),
+    }
+    return {f"{name}.json": board.to_json() for name, board in made.items()}
+
+
+def files(runbook_url: str = alerts.RUNBOOK, grafana_url: str = "") -> dict[str, str]:
+    """File name → text of all that is made.
+
+    Args:
+        runbook_url: where the runbook is published, for the links of alerts.
+        grafana_url: where Grafana is, likewise.
+    """
+    made = {
+        name: json.dumps(board, indent=2, sort_keys=True, ensure_ascii=False) + "\n" for name, board in boards().items()
+    }
+    rules = alerts.rules(runbook_url, grafana_url)
+    made[RULES] = _HEADER + yaml.safe_dump(rules, sort_keys=False, allow_unicode=True, width=120)
+    return made
+
+
+def write(made: Mapping[str, str], directory: Path) -> list[str]:
+    """Write what differs from what is there; returns the names of the files written."""
+    directory.mkdir(parents=True, exist_ok=True)
+    stale = differing(made, directory)
+    for name in stale:
+        (directory / name).write_text(made[name], encoding="utf-8")
+    return stale
+
+
+def differing(made: Mapping[str, str], directory: Path) -> list[str]:
+    """Names of the files that are not, or not so, in a directory."""
+    return [name for name, text in made.items() if _read(directory / name) != text]
+
+
+def unknown(made: Mapping[str, str], directory: Path) -> list[str]:
+    """Names of files in a directory that nothing here makes: what a renamed board leaves behind."""
+    return sorted(path.name for path in directory.glob("*") if path.name not in made)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write, or with `--check` compare; the exit status is 1 where something is not as it should be."""
+    parser = argparse.ArgumentParser(prog=COMMAND, description="Write dashboards and alert rules.")
+    parser.add_argument("--check", action="store_true", help="compare with what is written, and write nothing")
+    parser.add_argument("--out", type=Path, default=GENERATED, metavar="DIR", help="where the files are")
+    options = parser.parse_args(arguments)
+    made = files()
+    if not options.check:
+        for name in write(made, options.out):
+            sys.stdout.write(f"{options.out / name}\n")
+        return 0
+    problems = [f"{name} is stale" for name in differing(made, options.out)]
+    problems += [f"{name} is made by nothing: remove it" for name in unknown(made, options.out)]
+    if problems:
+        sys.stderr.write(f"error: {options.out}: {', '.join(problems)}; run `{COMMAND}` and commit the result\n")
+    return 1 if problems else 0
+
+
+def _read(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.is_file() else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

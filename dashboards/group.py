@@ -1,0 +1,188 @@
+"""One group: what it does now, how far behind it is, and how it got there."""
+
+from typing import Final
+
+from dashboards import thresholds as at
+from dashboards.board import ONE_GROUP, TOPICS, Board, Row, cluster_variable, group_variable, topic_variable
+from dashboards.panels import (
+    PHASE_COLOURS,
+    STATE_COLOURS,
+    Query,
+    stat_panel,
+    table_panel,
+    timeline_panel,
+    timeseries_panel,
+    words,
+)
+from dashboards.signals import PHASE_CODES, STATE_CODES
+
+_STATES: Final = words(STATE_CODES, STATE_COLOURS)
+_PHASES: Final = words(PHASE_CODES, PHASE_COLOURS)
+_PARTITION: Final = "{{topic}}/{{partition}}"
+
+_NOW: Final = (
+    stat_panel(ONE_GROUP, "State", Query(signal="state_code"), span=3, texts=_STATES),
+    stat_panel(
+        ONE_GROUP,
+        "Type and assignor",
+        Query(signal="group_info", legend="{{type}} {{protocol}}"),
+        show_name=True,
+    ),
+    stat_panel(ONE_GROUP, "Protocol", Query(signal="phase_code"), span=3, texts=_PHASES),
+    stat_panel(ONE_GROUP, "Members", Query(signal="member_count"), span=2),
+    stat_panel(ONE_GROUP, "Lag", Query(signal="sum_lag"), span=3),
+    stat_panel(
+        ONE_GROUP,
+        "Lag in time",
+        Query(signal="max_lag_seconds"),
+        span=3,
+        limit=at.LAG_SECONDS,
+        colour="orange",
+    ),
+    stat_panel(
+        ONE_GROUP,
+        "Two owners",
+        Query(signal="duplicate_partitions"),
+        span=3,
+        limit=at.NONE,
+    ),
+    stat_panel(
+        ONE_GROUP,
+        "No owner",
+        Query(signal="unassigned_partitions"),
+        span=3,
+        limit=at.NONE,
+        colour="orange",
+    ),
+)
+
+_MEMBERSHIP: Final = (
+    timeline_panel(ONE_GROUP, "States", Query(signal="state_code", legend="{{group}}"), _STATES, height=4),
+    timeseries_panel(ONE_GROUP, "Members by protocol", [Query(signal="members", legend="{{protocol}}")], stacked=True),
+    timeseries_panel(
+        ONE_GROUP,
+        "Epochs",
+        [
+            Query(signal="group_epoch", legend="group epoch, or generation"),
+            Query(signal="assignment_epoch", legend="assignment epoch"),
+        ],
+    ),
+)
+
+_LAG: Final = (
+    timeseries_panel(TOPICS, "Lag", [Query(signal="lag", legend=_PARTITION)]),
+    timeseries_panel(
+        TOPICS,
+        "Lag by partition in time",
+        [Query(signal="lag_seconds", legend=_PARTITION)],
+        limit=at.LAG_SECONDS,
+        colour="orange",
+    ),
+    timeseries_panel(TOPICS, "Lag by topic", [Query(signal="topic_lag", legend="{{topic}}")], span=8, stacked=True),
+    timeseries_panel(
+        TOPICS,
+        "Commits",
+        [Query(signal="commit_rate", legend="{{topic}}")],
+        span=8,
+    ),
+    timeseries_panel(
+        TOPICS,
+        "Records written",
+        [Query(signal="write_rate", legend="{{topic}}")],
+        span=8,
+    ),
+    timeseries_panel(
+        TOPICS,
+        "Commit age",
+        [Query(signal="commit_age", legend=_PARTITION)],
+        limit=at.COMMIT_AGE_SECONDS,
+        colour="orange",
+    ),
+    timeseries_panel(TOPICS, "Rewinds", [Query(signal="rewinds", legend="{{topic}}")], bars=True),
+    table_panel(
+        TOPICS,
+        "Partitions",
+        [
+            Query(signal="committed_offset", legend="committed offset"),
+            Query(signal="lag", legend="lag"),
+            Query(signal="lag_seconds", legend="lag in time"),
+            Query(signal="commit_age", legend="commit age"),
+            Query(signal="retention_margin", legend="above log start"),
+        ],
+        sort_by="lag",
+        hidden=("cluster", "group"),
+        limits={"lag in time": (at.LAG_SECONDS, "orange"), "commit age": (at.COMMIT_AGE_SECONDS, "orange")},
+    ),
+)
+
+_REBALANCES: Final = (
+    timeseries_panel(
+        ONE_GROUP,
+        "Rebalances",
+        [
+            Query(signal="rebalances", legend="completed"),
+            Query(signal="rounds_lost", legend="begun and lost"),
+        ],
+        span=8,
+        bars=True,
+    ),
+    timeseries_panel(
+        ONE_GROUP, "Partitions moved", [Query(signal="partitions_moved", legend="moved")], span=8, bars=True
+    ),
+    timeseries_panel(
+        ONE_GROUP,
+        "Rebalancing for",
+        [Query(signal="rebalancing_seconds", legend="age")],
+        span=8,
+        limit=at.REBALANCING_SECONDS,
+    ),
+    timeseries_panel(
+        ONE_GROUP,
+        "Duration of rebalances",
+        [
+            Query(signal="rebalance_duration_p50", legend="50 of 100 under"),
+            Query(signal="rebalance_duration_p95", legend="95 of 100 under"),
+        ],
+        span=8,
+    ),
+    timeseries_panel(
+        ONE_GROUP,
+        "Ownership",
+        [
+            Query(signal="duplicate_partitions", legend="two owners"),
+            Query(signal="unassigned_partitions", legend="no owner"),
+        ],
+        span=8,
+        limit=at.NONE,
+    ),
+    timeseries_panel(
+        ONE_GROUP, "Stale claims", [Query(signal="stale_claims", legend="stale claims")], span=8, bars=True
+    ),
+    timeseries_panel(
+        ONE_GROUP,
+        "Static members",
+        [
+            Query(signal="static_members", legend="static members"),
+            Query(signal="static_members_absent", legend="of them away"),
+        ],
+    ),
+    timeseries_panel(
+        ONE_GROUP,
+        "Static members replaced",
+        [Query(signal="static_member_replacements", legend="replaced")],
+        bars=True,
+    ),
+)
+
+GROUP: Final = Board(
+    uid="group-monitor-group",
+    title="Kafka groups: Group",
+    description="One group: state, members and epochs, lag by partition in records and in time, and its rebalances.",
+    variables=(cluster_variable(), group_variable(), topic_variable()),
+    rows=(
+        Row("Now", _NOW),
+        Row("Membership", _MEMBERSHIP),
+        Row("Lag and commits", _LAG),
+        Row("Rebalances and ownership", _REBALANCES),
+    ),
+)

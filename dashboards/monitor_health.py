@@ -1,0 +1,119 @@
+"""The monitor itself: may the other boards be believed."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from dashboards import thresholds as at
+from dashboards.board import CLUSTERS, Board, Row, cluster_variable
+from dashboards.panels import Colour, Query, stat_panel, table_panel, timeline_panel, timeseries_panel
+
+_READY: Final[Mapping[int, tuple[str, Colour]]] = {0: ("catching up", "orange"), 1: ("ready", "green")}
+
+_NOW: Final = (
+    stat_panel(CLUSTERS, "Ready", Query(signal="ready", legend="{{cluster}}"), texts=_READY),
+    stat_panel(
+        CLUSTERS,
+        "Records behind",
+        Query(signal="replica_lag_total", legend="{{cluster}}"),
+        limit=at.REPLICA_LAG_RECORDS,
+        colour="orange",
+    ),
+    stat_panel(
+        CLUSTERS,
+        "Record to metric",
+        Query(signal="record_to_metric_p95", legend="{{cluster}}", window="5m"),
+        limit=at.RECORD_TO_METRIC_SECONDS,
+        colour="orange",
+    ),
+    stat_panel(
+        CLUSTERS,
+        "Log ends sampled ago",
+        Query(signal="end_offset_age", legend="{{cluster}}"),
+        limit=at.END_OFFSET_AGE_SECONDS,
+        colour="orange",
+    ),
+    stat_panel(
+        CLUSTERS,
+        "Unknown records",
+        Query(signal="unknown_records", legend="{{cluster}}", over="sum by (cluster) (%s) or on () vector(0)"),
+        limit=at.NONE,
+        colour="orange",
+    ),
+    stat_panel(
+        CLUSTERS,
+        "Damaged records",
+        Query(signal="undecodable_records", legend="{{cluster}}", over="sum by (cluster) (%s) or on () vector(0)"),
+        limit=at.NONE,
+        colour="orange",
+    ),
+)
+
+_KEEPING_UP: Final = (
+    timeline_panel(CLUSTERS, "Readiness", Query(signal="ready", legend="{{cluster}}"), _READY, height=4),
+    timeseries_panel(
+        CLUSTERS,
+        "Distance to the end of the log",
+        [Query(signal="replica_lag", legend="{{cluster}} partition {{partition}}", over="topk(15, %s)")],
+        limit=at.REPLICA_LAG_RECORDS,
+        colour="orange",
+    ),
+    timeseries_panel(
+        CLUSTERS,
+        "From record to metric",
+        [
+            Query(signal="record_to_metric_p50", legend="{{cluster}}: 50 of 100 under"),
+            Query(signal="record_to_metric_p95", legend="{{cluster}}: 95 of 100 under"),
+        ],
+        limit=at.RECORD_TO_METRIC_SECONDS,
+        colour="orange",
+    ),
+    timeseries_panel(
+        CLUSTERS,
+        "Duration of micro-batches",
+        [
+            Query(signal="batch_p50", legend="{{cluster}}: 50 of 100 under"),
+            Query(signal="batch_p95", legend="{{cluster}}: 95 of 100 under"),
+        ],
+    ),
+    timeseries_panel(
+        CLUSTERS,
+        "Age of log ends",
+        [Query(signal="end_offset_age", legend="{{cluster}}")],
+        limit=at.END_OFFSET_AGE_SECONDS,
+        colour="orange",
+    ),
+)
+
+_INPUT: Final = (
+    timeseries_panel(
+        CLUSTERS,
+        "Open transactions",
+        [Query(signal="open_transactions", legend="{{cluster}} partition {{partition}}", over="topk(15, %s > 0)")],
+    ),
+    timeseries_panel(
+        CLUSTERS,
+        "Groups",
+        [Query(signal="groups", legend="{{cluster}}")],
+    ),
+    table_panel(
+        CLUSTERS,
+        "Records not understood",
+        [
+            Query(signal="unknown_records", legend="of unknown type"),
+            Query(signal="undecodable_records", legend="damaged"),
+        ],
+        height=7,
+    ),
+)
+
+MONITOR_HEALTH: Final = Board(
+    uid="group-monitor-monitor-health",
+    title="Kafka groups: Monitor health",
+    description="Whether the monitor keeps up with the log, how fresh its figures are, and what it did not understand.",
+    variables=(cluster_variable(),),
+    rows=(
+        Row("Now", _NOW),
+        Row("Keeping up", _KEEPING_UP),
+        Row("What comes in", _INPUT),
+    ),
+)

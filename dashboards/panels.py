@@ -1,0 +1,360 @@
+"""House style: how a stat, a time series, a table, a state timeline and a text look, and nothing about what they show.
+
+What holds for every panel: a title, a description made of the meanings of its signals and the reason of its limit, a
+unit, the board's data source, a legend. The SDK hides legends and leaves ids out unless told; `board.py` gives the ids.
+A limit colours from where an alert would begin: what is red on the wall is what somebody is told about.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from dashboards.sdk import (
+    common,
+    common_model,
+    dashboard,
+    dashboard_model,
+    prometheus,
+    prometheus_model,
+    stat,
+    statetimeline,
+    table,
+    text,
+    text_model,
+    timeseries,
+)
+from dashboards.signals import SIGNALS
+from dashboards.thresholds import Limit
+
+Panel = stat.Panel | timeseries.Panel | table.Panel | statetimeline.Panel | text.Panel
+Colour = Literal["green", "yellow", "orange", "red", "blue", "purple", "text"]
+
+DATASOURCE: Final = common_model.DataSourceRef(type_val="prometheus", uid="${datasource}")
+GROUP_BOARD: Final = "group-monitor-group"
+RUNBOOK_BOARD: Final = "group-monitor-runbook"
+
+BAR_INTERVAL: Final = "1m"
+"""A bar is at least a minute wide: four scrapes at the usual 15 seconds, so that `increase` has what it needs."""
+
+STATE_COLOURS: Final[Mapping[str, Colour]] = {
+    "Empty": "text",
+    "Stable": "green",
+    "Assigning": "yellow",
+    "Reconciling": "orange",
+    "NotReady": "red",
+}
+PHASE_COLOURS: Final[Mapping[str, Colour]] = {
+    "classic": "blue",
+    "blocked": "red",
+    "upgrading": "yellow",
+    "upgraded": "green",
+    "downgrading": "orange",
+    "downgraded": "purple",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What the board's variables choose: matchers of the cluster, and of the group alone."""
+
+    cluster: str
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """A signal as a panel asks for it.
+
+    Attributes:
+        signal: its name.
+        legend: Grafana's format of a series' name; in a table the name of the column.
+        window: the time a signal looks back over, if it does; None for the usual one of the panel.
+        over: what is taken of it, `%s` standing for the signal, e.g. `sum by (cluster) (%s)`.
+    """
+
+    signal: str
+    legend: str = ""
+    window: str | None = None
+    over: str = "%s"
+
+    def promql(self, scope: Scope, window: str) -> str:
+        """The whole expression in a scope; the window is for signals that look back and say nothing themselves."""
+        signal = SIGNALS[self.signal]
+        looked_back = (self.window or window) if signal.windowed else None
+        return self.over % signal.promql(cluster=scope.cluster, group=scope.group, window=looked_back)
+
+
+def stat_panel(  # noqa: PLR0913 - what a panel may be told is its vocabulary
+    scope: Scope,
+    title: str,
+    query: Query,
+    *,
+    span: int = 4,
+    limit: Limit | None = None,
+    colour: Colour = "red",
+    texts: Mapping[int, tuple[str, Colour]] | None = None,
+    show_name: bool = False,
+) -> stat.Panel:
+    """One figure, large: how it is now. With `texts`, numbers are shown as words; with `show_name`, the legend is."""
+    panel = (
+        stat.Panel()
+        .title(title)
+        .description(_description([query], limit))
+        .datasource(DATASOURCE)
+        .span(span)
+        .height(4)
+        .unit(SIGNALS[query.signal].unit)
+        .with_target(_target(scope, query, "A", "$__range", instant=True))
+        .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
+        .text_mode(common_model.BigValueTextMode.NAME if show_name else common_model.BigValueTextMode.AUTO)
+        .graph_mode(common_model.BigValueGraphMode.NONE)
+        .color_mode(common_model.BigValueColorMode.NONE)
+        .no_value("-")
+    )
+    if limit is not None:
+        panel.color_mode(common_model.BigValueColorMode.BACKGROUND_SOLID)
+        panel.thresholds(_thresholds(limit, "green", colour))
+    if texts is not None:
+        panel.color_mode(common_model.BigValueColorMode.BACKGROUND_SOLID).mappings([_mapping(texts)])
+    return panel
+
+
+def timeseries_panel(  # noqa: PLR0913 - as above
+    scope: Scope,
+    title: str,
+    queries: Sequence[Query],
+    *,
+    span: int = 12,
+    height: int = 8,
+    limit: Limit | None = None,
+    colour: Colour = "red",
+    stacked: bool = False,
+    bars: bool = False,
+    links: bool = False,
+) -> timeseries.Panel:
+    """Lines over time; `bars` for counts per interval, `links` where a series is a group and leads to its board."""
+    panel = (
+        timeseries.Panel()
+        .title(title)
+        .description(_description(queries, limit))
+        .datasource(DATASOURCE)
+        .span(span)
+        .height(height)
+        .unit(_unit(queries))
+        .min(0)
+        .legend(
+            common.VizLegendOptions()
+            .show_legend(True)
+            .display_mode(common_model.LegendDisplayMode.LIST)
+            .placement(common_model.LegendPlacement.BOTTOM)
+            .calcs(["lastNotNull"])
+        )
+        .tooltip(
+            common.VizTooltipOptions()
+            .mode(common_model.TooltipDisplayMode.MULTI)
+            .sort(common_model.SortOrder.DESCENDING)
+        )
+        .line_width(2)
+        .fill_opacity(8)
+        .show_points(common_model.VisibilityMode.NEVER)
+        .color_scheme(dashboard.FieldColor().mode(dashboard_model.FieldColorModeId.PALETTE_CLASSIC_BY_NAME))
+    )
+    for query, letter in zip(queries, _LETTERS, strict=False):
+        panel.with_target(_target(scope, query, letter, "$__interval" if bars else "$__rate_interval"))
+    if bars:
+        panel.interval(BAR_INTERVAL).draw_style(common_model.GraphDrawStyle.BARS).fill_opacity(80)
+    if bars or stacked:
+        panel.stacking(common.StackingConfig().mode(common_model.StackingMode.NORMAL))
+    if stacked:
+        panel.fill_opacity(40)
+    if limit is not None:
+        panel.thresholds(_thresholds(limit, "green", colour))
+        panel.thresholds_style(common.GraphThresholdsStyleConfig().mode(common_model.GraphThresholdsStyleMode.DASHED))
+    if links:
+        panel.data_links([_link("Open ${__field.labels.group}", _group_url("__field.labels"))])
+    return panel
+
+
+def timeline_panel(  # noqa: PLR0913 - as above
+    scope: Scope,
+    title: str,
+    query: Query,
+    texts: Mapping[int, tuple[str, Colour]],
+    *,
+    span: int = 24,
+    height: int = 5,
+    links: bool = False,
+) -> statetimeline.Panel:
+    """What state something was in when: a row a series, a colour and a word a state."""
+    panel = (
+        statetimeline.Panel()
+        .title(title)
+        .description(_description([query], None))
+        .datasource(DATASOURCE)
+        .span(span)
+        .height(height)
+        .unit(SIGNALS[query.signal].unit)
+        .with_target(_target(scope, query, "A", "$__rate_interval"))
+        .mappings([_mapping(texts)])
+        .show_value(common_model.VisibilityMode.AUTO)
+        .merge_values(True)
+        .row_height(0.85)
+        .per_page(20)
+        .legend(
+            common.VizLegendOptions()
+            .show_legend(True)
+            .display_mode(common_model.LegendDisplayMode.LIST)
+            .placement(common_model.LegendPlacement.BOTTOM)
+        )
+    )
+    if links:
+        panel.data_links([_link("Open ${__field.labels.group}", _group_url("__field.labels"))])
+    return panel
+
+
+def table_panel(  # noqa: PLR0913 - as above
+    scope: Scope,
+    title: str,
+    queries: Sequence[Query],
+    *,
+    span: int = 24,
+    height: int = 9,
+    sort_by: str | None = None,
+    limits: Mapping[str, tuple[Limit, Colour]] | None = None,
+    hidden: Sequence[str] = (),
+    texts: Mapping[str, Mapping[int, tuple[str, Colour]]] | None = None,
+) -> table.Panel:
+    """How it is now, a row for each set of labels; a column for each query that has a legend.
+
+    A query without a legend gives its labels only. `limits` and `texts` are by column; `hidden` are labels left out.
+    A group is a link to its board, an alert one to the runbook.
+    """
+    panel = (
+        table.Panel()
+        .title(title)
+        .description(_description(queries, None))
+        .datasource(DATASOURCE)
+        .span(span)
+        .height(height)
+        .unit("short")
+        .cell_height(common_model.TableCellHeight.SM)
+        .filterable(True)
+        .no_value("-")
+        .with_transformation(dashboard_model.DataTransformerConfig(id_val="merge", options={}))
+        .with_transformation(_organized(queries, hidden))
+    )
+    for query, letter in zip(queries, _LETTERS, strict=False):
+        panel.with_target(_target(scope, query, letter, "$__range", instant=True, as_table=True))
+        if query.legend:
+            panel.override_by_name(query.legend, _column(query, limits or {}, texts or {}))
+    panel.override_by_name("group", [_value("links", [_plain_link("Open ${__value.text}", _group_url())])])
+    panel.override_by_name("alertname", [_value("links", [_plain_link("Open the runbook", f"/d/{RUNBOOK_BOARD}")])])
+    if sort_by is not None:
+        panel.sort_by([common.TableSortByFieldState().display_name(sort_by).desc(True)])
+    return panel
+
+
+def text_panel(title: str, content: str, *, span: int = 24, height: int = 6) -> text.Panel:
+    """Markdown."""
+    return text.Panel().title(title).span(span).height(height).mode(text_model.TextMode.MARKDOWN).content(content)
+
+
+def words(codes: Mapping[str, int], colours: Mapping[str, Colour]) -> dict[int, tuple[str, Colour]]:
+    """Number → (word, colour), for the panels that draw codes."""
+    return {code: (word, colours[word]) for word, code in codes.items()}
+
+
+_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def _target(  # noqa: PLR0913 - what a query is told
+    scope: Scope, query: Query, letter: str, window: str, *, instant: bool = False, as_table: bool = False
+) -> prometheus.Dataquery:
+    target = prometheus.Dataquery().ref_id(letter).datasource(DATASOURCE).expr(query.promql(scope, window))
+    target.format(prometheus_model.PromQueryFormat.TABLE if as_table else prometheus_model.PromQueryFormat.TIME_SERIES)
+    if query.legend and not as_table:
+        target.legend_format(query.legend)
+    return target.instant() if instant else target.range()
+
+
+def _description(queries: Sequence[Query], limit: Limit | None) -> str:
+    sentences = [SIGNALS[query.signal].meaning for query in queries]
+    if limit is not None:
+        sentences.append(f"Coloured above {limit.value}: {limit.reason}.")
+    return " ".join(dict.fromkeys(sentences))
+
+
+def _unit(queries: Sequence[Query]) -> str:
+    """The one unit of a panel's signals; what is counted in different ones has panels of its own."""
+    units = {SIGNALS[query.signal].unit for query in queries}
+    if len(units) > 1:
+        raise ValueError(f"{[query.signal for query in queries]}: found units {sorted(units)}, accepted: one")
+    return units.pop()
+
+
+def _thresholds(limit: Limit, below: Colour, above: Colour) -> dashboard.ThresholdsConfig:
+    # Grafana colours from the value on, alerts fire above it: of whole things that is one more than none.
+    start = limit.value or 1
+    steps = [dashboard_model.Threshold(value=None, color=below), dashboard_model.Threshold(value=start, color=above)]
+    return dashboard.ThresholdsConfig().mode(dashboard_model.ThresholdsMode.ABSOLUTE).steps(steps)
+
+
+def _mapping(texts: Mapping[int, tuple[str, Colour]]) -> dashboard_model.ValueMap:
+    return dashboard_model.ValueMap(
+        options={
+            str(code): dashboard_model.ValueMappingResult(text=word, color=colour, index=index)
+            for index, (code, (word, colour)) in enumerate(texts.items())
+        }
+    )
+
+
+def _organized(queries: Sequence[Query], hidden: Sequence[str]) -> dashboard_model.DataTransformerConfig:
+    # With several queries Grafana names a value after its query; with one, `Value` is all there is.
+    values = ["Value"] if len(queries) == 1 else [f"Value #{letter}" for letter in _LETTERS[: len(queries)]]
+    named = {value: query.legend for value, query in zip(values, queries, strict=True) if query.legend}
+    dropped = ["Time", *(value for value in values if value not in named), *hidden]
+    labels = [label for query in queries for label in SIGNALS[query.signal].labels if label not in hidden]
+    order = [*dict.fromkeys(labels), *named]
+    return dashboard_model.DataTransformerConfig(
+        id_val="organize",
+        options={
+            "excludeByName": dict.fromkeys(dropped, True),
+            "renameByName": named,
+            "indexByName": {name: index for index, name in enumerate(order)},
+        },
+    )
+
+
+def _column(
+    query: Query,
+    limits: Mapping[str, tuple[Limit, Colour]],
+    texts: Mapping[str, Mapping[int, tuple[str, Colour]]],
+) -> list[dashboard_model.DynamicConfigValue]:
+    properties = [_value("unit", SIGNALS[query.signal].unit)]
+    coloured = {"type": "color-background", "mode": "basic"}
+    if query.legend in limits:
+        steps = _thresholds(limits[query.legend][0], "text", limits[query.legend][1]).build()
+        properties += [_value("thresholds", steps), _value("custom.cellOptions", {"type": "color-text"})]
+    if query.legend in texts:
+        properties += [_value("mappings", [_mapping(texts[query.legend])]), _value("custom.cellOptions", coloured)]
+    return properties
+
+
+def _value(name: str, value: object) -> dashboard_model.DynamicConfigValue:
+    return dashboard_model.DynamicConfigValue(id_val=name, value=value)
+
+
+def _link(title: str, url: str) -> dashboard.DashboardLink:
+    return dashboard.DashboardLink(title).url(url)
+
+
+def _plain_link(title: str, url: str) -> dict[str, Any]:
+    return {"title": title, "url": url}
+
+
+def _group_url(fields: str = "__data.fields") -> str:
+    # Names of groups are anything: a slash or an ampersand must not end the address.
+    return (
+        f"/d/{GROUP_BOARD}?${{datasource:queryparam}}&var-cluster=${{{fields}.cluster:percentencode}}"
+        f"&var-group=${{{fields}.group:percentencode}}&${{__url_time_range}}"
+    )

@@ -1,0 +1,220 @@
+"""What stays open while consumers are rolled from one protocol to the other, and after they were rolled back.
+
+Left to right and top to bottom it is the order in which one asks: how far are we, which groups are on the way and for
+how long, is anything in the way, does it hurt (lag, rebalances, ownership), and is anything left over.
+"""
+
+from typing import Final
+
+from dashboards import thresholds as at
+from dashboards.board import CLUSTERS, GROUPS, Board, Row, cluster_variable, groups_variable
+from dashboards.panels import (
+    PHASE_COLOURS,
+    Query,
+    stat_panel,
+    table_panel,
+    timeline_panel,
+    timeseries_panel,
+    words,
+)
+from dashboards.signals import PHASE_CODES
+
+_PHASES: Final = words(PHASE_CODES, PHASE_COLOURS)
+_GROUP: Final = "{{group}}"
+_SUM: Final = "sum by (cluster) (%s)"
+
+_PROGRESS: Final = (
+    stat_panel(GROUPS, "Members upgraded", Query(signal="upgraded_share", legend="{{cluster}}")),
+    stat_panel(
+        GROUPS,
+        "Groups still mixed",
+        Query(signal="mixed_seconds", legend="{{cluster}}", over="count by (cluster) (%s > 0) or on () vector(0)"),
+        limit=at.NONE,
+        colour="yellow",
+    ),
+    stat_panel(
+        GROUPS,
+        "Longest mixed",
+        Query(signal="mixed_seconds", legend="{{cluster}}", over="max by (cluster) (%s)"),
+        limit=at.MIXED_SECONDS,
+        colour="orange",
+    ),
+    stat_panel(
+        GROUPS,
+        "Groups a broker would refuse",
+        Query(
+            signal="upgrade_blockers",
+            legend="{{cluster}}",
+            over="count by (cluster) (max by (cluster, group) (%s)) or on () vector(0)",
+        ),
+        limit=at.NONE,
+        colour="orange",
+    ),
+    stat_panel(
+        GROUPS,
+        "Partitions with two owners",
+        Query(signal="duplicate_partitions", legend="{{cluster}}", over=_SUM),
+        limit=at.NONE,
+    ),
+    stat_panel(
+        CLUSTERS,
+        "Records left over",
+        Query(signal="unclean_leftovers", legend="{{type}}", over="sum by (cluster) (%s) or on () vector(0)"),
+        limit=at.NONE,
+        colour="orange",
+    ),
+)
+
+_ON_THE_WAY: Final = (
+    timeline_panel(GROUPS, "Phases", Query(signal="phase_code", legend=_GROUP), _PHASES, height=9, links=True),
+    table_panel(
+        GROUPS,
+        "Groups on the way",
+        [
+            Query(signal="phase_code", legend="phase"),
+            Query(signal="member_count", legend="members"),
+            Query(signal="upgraded_members", legend="upgraded"),
+            Query(signal="group_upgraded_share", legend="share"),
+            Query(signal="mixed_seconds", legend="mixed for"),
+        ],
+        span=16,
+        sort_by="mixed for",
+        limits={"mixed for": (at.MIGRATION_STALLED_SECONDS, "orange")},
+        texts={"phase": _PHASES},
+    ),
+    table_panel(GROUPS, "In the way", [Query(signal="upgrade_blockers", legend="found")], span=8),
+)
+
+_OVER_TIME: Final = (
+    timeseries_panel(
+        GROUPS,
+        "Members by protocol",
+        [Query(signal="members_total", legend="{{protocol}}", over="sum by (protocol) (%s)")],
+        span=8,
+        stacked=True,
+    ),
+    timeseries_panel(
+        GROUPS,
+        "Groups by phase",
+        [Query(signal="groups_in_phase", legend="{{phase}}", over="sum by (phase) (%s)")],
+        span=8,
+        stacked=True,
+    ),
+    timeseries_panel(
+        GROUPS,
+        "Conversions",
+        [
+            Query(signal="upgrades", legend="{{group}} up", over="topk(15, %s > 0)"),
+            Query(signal="downgrades", legend="{{group}} down", over="topk(15, %s > 0)"),
+        ],
+        span=8,
+        bars=True,
+        links=True,
+    ),
+    timeseries_panel(
+        GROUPS,
+        "Mixed for",
+        [Query(signal="mixed_seconds", legend=_GROUP, over="topk(15, %s > 0)")],
+        span=12,
+        limit=at.MIXED_SECONDS,
+        colour="orange",
+        links=True,
+    ),
+    timeseries_panel(
+        GROUPS,
+        "Going back to the classic protocol",
+        [Query(signal="downgrading", legend=_GROUP, over="topk(15, %s > 0)")],
+        span=12,
+        limit=at.NONE,
+        colour="orange",
+        links=True,
+    ),
+)
+
+_DOES_IT_HURT: Final = (
+    timeseries_panel(
+        GROUPS, "Largest lag", [Query(signal="max_lag", legend=_GROUP, over="topk(15, %s)")], span=8, links=True
+    ),
+    timeseries_panel(
+        GROUPS,
+        "Largest lag in time",
+        [Query(signal="max_lag_seconds", legend=_GROUP, over="topk(15, %s)")],
+        span=8,
+        limit=at.LAG_SECONDS,
+        colour="orange",
+        links=True,
+    ),
+    timeseries_panel(
+        GROUPS,
+        "Partitions with two owners or with none",
+        [
+            Query(signal="duplicate_partitions", legend="{{group}}: two owners", over="topk(15, %s > 0)"),
+            Query(signal="unassigned_partitions", legend="{{group}}: no owner", over="topk(15, %s > 0)"),
+        ],
+        span=8,
+        limit=at.NONE,
+        links=True,
+    ),
+    timeseries_panel(
+        GROUPS,
+        "Rebalances",
+        [Query(signal="rebalances", legend=_GROUP, over="topk(15, %s > 0)")],
+        span=8,
+        bars=True,
+        links=True,
+    ),
+    timeseries_panel(
+        GROUPS,
+        "Rebalancing for",
+        [Query(signal="rebalancing_seconds", legend=_GROUP, over="topk(15, %s > 0)")],
+        span=8,
+        limit=at.REBALANCING_SECONDS,
+        links=True,
+    ),
+    timeseries_panel(
+        GROUPS,
+        "Partitions moved",
+        [Query(signal="partitions_moved", legend=_GROUP, over="topk(15, %s > 0)")],
+        span=8,
+        bars=True,
+        links=True,
+    ),
+)
+
+_LEFT_OVER: Final = (
+    timeseries_panel(
+        CLUSTERS,
+        "Left over",
+        [Query(signal="unclean_leftovers", legend="{{cluster}} {{type}}")],
+        limit=at.NONE,
+        colour="orange",
+    ),
+    timeseries_panel(
+        CLUSTERS,
+        "Records of the new protocols",
+        [
+            Query(
+                signal="leftover_records",
+                legend="type {{record_type}}",
+                over="sum by (record_type) (%s) > 0",
+            )
+        ],
+        stacked=True,
+    ),
+)
+
+ROLLING_UPGRADE: Final = Board(
+    uid="group-monitor-rolling-upgrade",
+    title="Kafka groups: Rolling upgrade",
+    description="Consumers on their way between the classic and the consumer protocol (KIP-848), and brokers on their "
+    "way back (KIP-915). Before each step ask `group-monitor gate upgrade` or `group-monitor gate downgrade`.",
+    variables=(cluster_variable(), groups_variable()),
+    since="now-3h",
+    rows=(
+        Row("How far", _PROGRESS),
+        Row("On the way", _ON_THE_WAY),
+        Row("Over time", _OVER_TIME),
+        Row("Does it hurt", _DOES_IT_HURT),
+        Row("What is left over", _LEFT_OVER),
+    ),
+)

@@ -1,0 +1,481 @@
+"""What can be asked of the metrics, each question once: name, PromQL, unit, meaning.
+
+Panels, alerts and the runbook speak of signals, never of metrics, so a figure on a board and the alert about it cannot
+differ. `promql.py` has the words that stand in the expressions.
+
+Every signal is aggregated to the labels it names: what a scrape adds (`instance`, `job`) is gone, so two monitors of
+one cluster show as one.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from dashboards.promql import Signal
+
+STATE_CODES: Final[Mapping[str, int]] = {
+    "Empty": 0,
+    "Stable": 1,
+    "Assigning": 2,
+    "Reconciling": 3,
+    "NotReady": 4,
+}
+"""Group state → the number a state timeline draws; states of the log, as Kafka's tools print them."""
+
+PHASE_CODES: Final[Mapping[str, int]] = {
+    "classic": 0,
+    "blocked": 1,
+    "upgrading": 2,
+    "upgraded": 3,
+    "downgrading": 4,
+    "downgraded": 5,
+}
+"""Phase of a migration → the number a state timeline draws."""
+
+LEFTOVER_TYPES: Final[Mapping[str, str]] = {"consumer": "[3-8]|16", "share": "1[0-5]", "streams": "17|19|2[0-3]"}
+"""Group type → its record types, as a regular expression (CoordinatorRecordType, 4.3.1)."""
+
+BUILT_IN: Final = frozenset({"ALERTS"})
+"""Series that Prometheus itself makes."""
+
+
+def _coded(metric: str, label: str, codes: Mapping[str, int]) -> str:
+    values = " or ".join(f'{metric}{{GROUP, {label}="{value}"}} * {code}' for value, code in codes.items())
+    return f"max by (cluster, group) ({values})"
+
+
+def _leftovers(type_: str, record_types: str) -> str:
+    found = f'sum by (cluster) (kafka_cluster_leftover_records{{CLUSTER, record_type=~"{record_types}"}})'
+    return f'label_replace({found}, "type", "{type_}", "", "")'
+
+
+def _new(metric: str) -> str:
+    """What a counter by record type gained, also where its series is new: `increase` sees no birth."""
+    total = f"max by (cluster, record_type) ({metric}{{CLUSTER}}"
+    grown = f"max by (cluster, record_type) (increase({metric}{{CLUSTER}}[WINDOW])) > 0"
+    return f"({grown} or ({total}) unless {total} offset WINDOW)))"
+
+
+_C: Final = ("cluster",)
+_G: Final = ("cluster", "group")
+_T: Final = ("cluster", "group", "topic")
+_P: Final = ("cluster", "group", "topic", "partition")
+_LAG: Final = "kafka_consumergroup_group"
+
+
+def _signal(name: str, expr: str, unit: str, meaning: str, labels: tuple[str, ...] = _G) -> Signal:
+    return Signal(name=name, expr=expr, unit=unit, meaning=meaning, labels=labels)
+
+
+def _gauge(name: str, metric: str, meaning: str, unit: str = "short", labels: tuple[str, ...] = _G) -> Signal:
+    return _signal(name, f"max by ({', '.join(labels)}) ({metric}{{GROUP}})", unit, meaning, labels)
+
+
+def _increase(name: str, metric: str, meaning: str, labels: tuple[str, ...] = _G) -> Signal:
+    return _signal(
+        name, f"max by ({', '.join(labels)}) (increase({metric}{{GROUP}}[WINDOW]))", "short", meaning, labels
+    )
+
+
+def _quantile(name: str, quantile: float, metric: str, meaning: str, labels: tuple[str, ...] = _G) -> Signal:
+    word = "GROUP" if "group" in labels else "CLUSTER"
+    rates = f"sum by ({', '.join((*labels, 'le'))}) (rate({metric}_bucket{{{word}}}[WINDOW]))"
+    return _signal(name, f"histogram_quantile({quantile}, {rates})", "s", meaning, labels)
+
+
+_GROUPS: Final = (
+    _gauge(
+        "group_info",
+        "kafka_group_info",
+        "Type of the group and its assignor, empty for the broker's default.",
+        labels=(*_G, "type", "protocol"),
+    ),
+    _gauge("group_state", "kafka_group_state", "State as Kafka's own tools print it.", labels=(*_G, "state")),
+    _signal(
+        "state_code", _coded("kafka_group_state", "state", STATE_CODES), "short", "State as Kafka's own tools print it."
+    ),
+    _signal(
+        "groups_in_state",
+        "sum by (cluster, type, state) (kafka_cluster_groups{CLUSTER})",
+        "short",
+        "Groups by type and state; the broker's own group-count tells the same.",
+        ("cluster", "type", "state"),
+    ),
+    _signal("groups", "sum by (cluster) (kafka_cluster_groups{CLUSTER})", "short", "Groups a broker would list.", _C),
+    _signal(
+        "groups_unsettled",
+        'sum by (cluster) (kafka_cluster_groups{CLUSTER, state!~"Empty|Stable"}) or sum by (cluster) '
+        "(kafka_cluster_groups{CLUSTER}) * 0",
+        "short",
+        "Groups between two assignments: neither Stable nor Empty.",
+        _C,
+    ),
+    _signal(
+        "empty",
+        'max by (cluster, group) (kafka_group_state{GROUP, state="Empty"})',
+        "short",
+        "1 for a group without members.",
+    ),
+    _signal(
+        "recently_active",
+        'max by (cluster, group) (last_over_time(kafka_group_state{GROUP, state!~"Empty|Dead"}[WINDOW]))',
+        "short",
+        "1 for a group that had members within the time looked back over.",
+    ),
+    _gauge("group_epoch", "kafka_group_epoch", "Group epoch, or the generation of a classic group."),
+    _signal(
+        "epoch_changes",
+        "max by (cluster, group) (changes(kafka_group_epoch{GROUP}[WINDOW]))",
+        "short",
+        "How often the group epoch moved on.",
+    ),
+    _gauge(
+        "assignment_epoch",
+        "kafka_group_assignment_epoch",
+        "Epoch of the target assignment; behind the group epoch while the assignor is at work.",
+    ),
+    _gauge(
+        "members",
+        "kafka_group_members",
+        "Members by the protocol they speak with the broker.",
+        labels=(*_G, "protocol"),
+    ),
+    _signal("member_count", "sum by (cluster, group) (kafka_group_members{GROUP})", "short", "Members of the group."),
+    _signal(
+        "members_total",
+        "sum by (cluster, protocol) (kafka_group_members{GROUP})",
+        "short",
+        "Members of all groups by the protocol they speak.",
+        ("cluster", "protocol"),
+    ),
+    _signal(
+        "members_changed",
+        "sum by (cluster, group) (changes(kafka_group_members{GROUP}[WINDOW]))",
+        "short",
+        "How often the number of members of either protocol changed.",
+    ),
+)
+
+_REBALANCES: Final = (
+    _increase("rebalances", "kafka_group_rebalances_total", "Rebalances completed."),
+    _increase(
+        "rounds_lost",
+        "kafka_group_rebalance_rounds_lost_total",
+        "Generations of a classic group that were begun and never completed.",
+    ),
+    _increase("partitions_moved", "kafka_group_partitions_moved_total", "Partitions that changed owner in rebalances."),
+    _quantile(
+        "rebalance_duration_p50",
+        0.5,
+        "kafka_group_rebalance_duration_seconds",
+        "Duration that half of the rebalances keep under; of classic groups from the end of the join phase.",
+    ),
+    _quantile(
+        "rebalance_duration_p95",
+        0.95,
+        "kafka_group_rebalance_duration_seconds",
+        "Duration that 95 of 100 rebalances keep under; of classic groups from the end of the join phase.",
+    ),
+    _gauge(
+        "rebalancing_seconds",
+        "kafka_group_rebalancing_seconds",
+        "Age of the rebalance under way, 0 for none; of classic groups the log does not tell.",
+        "s",
+    ),
+)
+
+_OWNERSHIP: Final = (
+    _gauge("duplicate_partitions", "kafka_group_duplicate_partitions", "Partitions that two members own at once."),
+    _gauge(
+        "unassigned_partitions",
+        "kafka_group_unassigned_partitions",
+        "Partitions of subscribed topics that no member holds, so nobody reads them.",
+    ),
+    _increase(
+        "stale_claims",
+        "kafka_group_stale_claims_total",
+        "Claims, made while joining, on partitions of an earlier generation (KIP-792).",
+    ),
+    _gauge("static_members", "kafka_group_static_members", "Members with a group.instance.id."),
+    _gauge(
+        "static_members_absent",
+        "kafka_group_static_members_absent",
+        "Static members that are away while their partitions wait for them; of classic groups the log does not tell.",
+    ),
+    _increase(
+        "static_member_replacements",
+        "kafka_group_static_member_replacements_total",
+        "Static members that came back under another member id.",
+    ),
+)
+
+_MIGRATION: Final = (
+    _signal(
+        "phase_code",
+        _coded("kafka_group_migration_phase", "phase", PHASE_CODES),
+        "short",
+        "Phase between the classic and the consumer protocol (KIP-848); blocked: a broker would refuse to convert.",
+    ),
+    _signal(
+        "groups_in_phase",
+        "count by (cluster, phase) (max by (cluster, group, phase) (kafka_group_migration_phase{GROUP}))",
+        "short",
+        "Classic and consumer groups by phase of the migration.",
+        ("cluster", "phase"),
+    ),
+    _signal(
+        "downgrading",
+        'max by (cluster, group) (kafka_group_migration_phase{GROUP, phase="downgrading"})',
+        "short",
+        "1 for a group whose members go back to the classic protocol.",
+    ),
+    _gauge(
+        "upgraded_members",
+        "kafka_group_migration_upgraded_members",
+        "Members that use the consumer protocol.",
+    ),
+    _signal(
+        "upgraded_share",
+        "sum by (cluster) (kafka_group_migration_upgraded_members{GROUP}) / (sum by (cluster) "
+        "(sum by (cluster, group) (kafka_group_members{GROUP}) and on (cluster, group) "
+        "kafka_group_migration_upgraded_members{GROUP}) > 0)",
+        "percentunit",
+        "Share of the members of classic and consumer groups that use the consumer protocol.",
+        _C,
+    ),
+    _signal(
+        "group_upgraded_share",
+        "max by (cluster, group) (kafka_group_migration_upgraded_members{GROUP}) / on (cluster, group) "
+        "(sum by (cluster, group) (kafka_group_members{GROUP}) > 0)",
+        "percentunit",
+        "Share of the group's members that use the consumer protocol.",
+    ),
+    _gauge(
+        "mixed_seconds",
+        "kafka_group_migration_mixed_seconds",
+        "How long members of both protocols are in the group, 0 if they are not.",
+        "s",
+    ),
+    _signal(
+        "mixed_recently",
+        "max by (cluster, group) (max_over_time(kafka_group_migration_mixed_seconds{GROUP}[WINDOW]))",
+        "s",
+        "As mixed_seconds, at its longest: above 0, the group was being rolled.",
+    ),
+    _signal(
+        "upgrades",
+        'max by (cluster, group) (increase(kafka_group_conversions_total{GROUP, direction="upgrade"}[WINDOW]))',
+        "short",
+        "Conversions of the group to the consumer protocol.",
+    ),
+    _signal(
+        "downgrades",
+        'max by (cluster, group) (increase(kafka_group_conversions_total{GROUP, direction="downgrade"}[WINDOW]))',
+        "short",
+        "Conversions of the group back to the classic protocol.",
+    ),
+    _gauge(
+        "upgrade_blockers",
+        "kafka_group_upgrade_blockers",
+        "Reasons for which a broker would refuse to convert the group.",
+        labels=(*_G, "reason"),
+    ),
+    _signal(
+        "leftover_records",
+        "max by (cluster, record_type) (kafka_cluster_leftover_records{CLUSTER})",
+        "short",
+        "Live records of the new protocols, which a broker without them would meet (KIP-915); normal while such groups "
+        "exist.",
+        ("cluster", "record_type"),
+    ),
+    _signal(
+        "unclean_leftovers",
+        "(" + " or ".join(_leftovers(*row) for row in LEFTOVER_TYPES.items()) + ") unless on (cluster, type) "
+        "sum by (cluster, type) (kafka_cluster_groups{CLUSTER})",
+        "short",
+        "Records of a group type of which there is no group left: what a downgrade did not take along.",
+        ("cluster", "type"),
+    ),
+)
+
+_OFFSETS: Final = (
+    _signal(
+        "commits",
+        "sum by (cluster, group) (increase(kafka_group_commits_total{GROUP}[WINDOW]))",
+        "short",
+        "Offsets committed.",
+    ),
+    _signal(
+        "commit_rate",
+        "sum by (cluster, group, topic) (rate(kafka_group_commits_total{GROUP}[WINDOW]))",
+        "cps",
+        "Offsets committed per second.",
+        _T,
+    ),
+    _increase("rewinds", "kafka_group_offset_rewinds_total", "Commits of a smaller offset than the one before.", _T),
+    _gauge("commit_age", "kafka_group_commit_age_seconds", "Time since the last commit.", "s", _P),
+    _gauge("committed_offset", f"{_LAG}_offset", "Committed offset: the next record to be read.", "none", _P),
+    _gauge("lag", f"{_LAG}_lag", "Records between the committed offset and the end of the partition.", labels=_P),
+    _gauge(
+        "lag_seconds",
+        f"{_LAG}_lag_seconds",
+        "Age of the record at the committed offset; no figure where no two samples of the log's end bracket it.",
+        "s",
+        _P,
+    ),
+    _gauge("max_lag", f"{_LAG}_max_lag", "Largest lag of a partition of the group, in records."),
+    _gauge(
+        "max_lag_seconds",
+        f"{_LAG}_max_lag_seconds",
+        "Largest lag of a partition of the group, in seconds; no figure while a lagging partition has none.",
+        "s",
+    ),
+    _gauge("sum_lag", f"{_LAG}_sum_lag", "Lag of all partitions of the group, in records."),
+    _gauge("topic_lag", f"{_LAG}_topic_sum_lag", "Lag of a topic's partitions, in records.", labels=_T),
+    _signal(
+        "lag_growth",
+        f"max by (cluster, group) (delta({_LAG}_sum_lag{{GROUP}}[WINDOW]))",
+        "short",
+        "By how many records the group's lag grew.",
+    ),
+    _signal(
+        "write_rate",
+        "sum by (cluster, topic) (max by (cluster, topic, partition) (rate(kafka_partition_latest_offset{CLUSTER}"
+        f"[WINDOW]))) and on (cluster, topic) {_LAG}_topic_sum_lag{{GROUP}}",
+        "wps",
+        "Records written per second to the topics the group has committed offsets of.",
+        ("cluster", "topic"),
+    ),
+    _signal(
+        "retention_margin",
+        f"max by (cluster, group, topic, partition) ({_LAG}_offset{{GROUP}}) - on (cluster, topic, partition) "
+        "group_left () max by (cluster, topic, partition) (kafka_partition_earliest_offset{CLUSTER})",
+        "short",
+        "Records between the start of the log and the committed offset; below 0, records were deleted unread.",
+        _P,
+    ),
+)
+
+_MONITOR: Final = (
+    _signal(
+        "ready",
+        "min by (cluster) (group_monitor_ready{CLUSTER})",
+        "short",
+        "1 once the monitor has read the log up to its end as it was at start.",
+        _C,
+    ),
+    _signal(
+        "ready_throughout",
+        "min by (cluster) (min_over_time(group_monitor_ready{CLUSTER}[WINDOW]))",
+        "short",
+        "1 if the monitor was ready all the time looked back over: what it counted while catching up is history.",
+        _C,
+    ),
+    _signal(
+        "monitor_gone",
+        "(max by (cluster) (last_over_time(group_monitor_ready{CLUSTER}[WINDOW])) unless on (cluster) "
+        "max by (cluster) (group_monitor_ready{CLUSTER}) or on () absent(group_monitor_ready{CLUSTER}))",
+        "short",
+        "A value for each cluster that was monitored within the time looked back over and is not now.",
+        _C,
+    ),
+    _signal(
+        "replica_lag",
+        "max by (cluster, partition) (group_monitor_replica_lag_records{CLUSTER})",
+        "short",
+        "The monitor's own distance to the end of each partition of __consumer_offsets.",
+        ("cluster", "partition"),
+    ),
+    _signal(
+        "replica_lag_total",
+        "sum by (cluster) (max by (cluster, partition) (group_monitor_replica_lag_records{CLUSTER}))",
+        "short",
+        "The monitor's own distance to the end of __consumer_offsets.",
+        _C,
+    ),
+    _quantile(
+        "record_to_metric_p50",
+        0.5,
+        "group_monitor_record_to_metric_seconds",
+        "From a record's timestamp to its being visible here: half of the records keep under it.",
+        _C,
+    ),
+    _quantile(
+        "record_to_metric_p95",
+        0.95,
+        "group_monitor_record_to_metric_seconds",
+        "From a record's timestamp to its being visible here: 95 of 100 records keep under it.",
+        _C,
+    ),
+    _quantile("batch_p50", 0.5, "group_monitor_batch_seconds", "Duration half of the micro-batches keep under.", _C),
+    _quantile("batch_p95", 0.95, "group_monitor_batch_seconds", "Duration 95 of 100 micro-batches keep under.", _C),
+    _signal(
+        "open_transactions",
+        "max by (cluster, partition) (group_monitor_open_transaction_records{CLUSTER})",
+        "short",
+        "High watermark minus last stable offset of a partition of __consumer_offsets: commits there wait for a "
+        "transaction.",
+        ("cluster", "partition"),
+    ),
+    _signal(
+        "open_transactions_least",
+        "max by (cluster, partition) (min_over_time(group_monitor_open_transaction_records{CLUSTER}[WINDOW]))",
+        "short",
+        "The fewest records that waited for a transaction: above 0, one was open all the time.",
+        ("cluster", "partition"),
+    ),
+    _signal(
+        "open_transactions_falls",
+        "max by (cluster, partition) (resets(group_monitor_open_transaction_records{CLUSTER}[WINDOW]))",
+        "short",
+        "How often fewer records waited for a transaction than before: with none, not one transaction ended.",
+        ("cluster", "partition"),
+    ),
+    _signal(
+        "unknown_records",
+        "max by (cluster, record_type) (group_monitor_unknown_records_total{CLUSTER})",
+        "short",
+        "Records of types this release does not know, since the log's beginning.",
+        ("cluster", "record_type"),
+    ),
+    _signal(
+        "undecodable_records",
+        "max by (cluster, record_type) (group_monitor_undecodable_records_total{CLUSTER})",
+        "short",
+        "Records that were passed over as damaged, since the log's beginning.",
+        ("cluster", "record_type"),
+    ),
+    _signal(
+        "new_unknown_records",
+        _new("group_monitor_unknown_records_total"),
+        "short",
+        "Records of types this release does not know.",
+        ("cluster", "record_type"),
+    ),
+    _signal(
+        "new_undecodable_records",
+        _new("group_monitor_undecodable_records_total"),
+        "short",
+        "Records that were passed over as damaged.",
+        ("cluster", "record_type"),
+    ),
+    _signal(
+        "end_offset_age",
+        "max by (cluster) (group_monitor_end_offset_age_seconds{CLUSTER})",
+        "s",
+        "Age of the last sample of log end offsets: lag is as old as this.",
+        _C,
+    ),
+    _signal(
+        "firing_alerts",
+        'max by (alertname, severity, cluster, group, topic, partition) (ALERTS{GROUP, alertname=~"KafkaGroup.+", '
+        'alertstate="firing"})',
+        "short",
+        "Alerts that Prometheus holds to be firing; none where the rules are not loaded.",
+        ("alertname", "severity", "cluster", "group", "topic", "partition"),
+    ),
+)
+
+SIGNALS: Final[Mapping[str, Signal]] = {
+    signal.name: signal for signal in (*_GROUPS, *_REBALANCES, *_OWNERSHIP, *_MIGRATION, *_OFFSETS, *_MONITOR)
+}
+"""Name → signal."""
