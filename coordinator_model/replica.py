@@ -243,13 +243,17 @@ class Replica:
         former = bucket.offsets.get(partition)
         if record.value is None and former is None:
             return []
+        events: list[Event] = []
+        if _turns_on_offsets(state, position, gone=record.value is None):
+            events = self._close(state)
+            state, bucket = self.group(name, position.partition), self._bucket(name, topic, bucket.number)
         self._changes.buckets.add((name, topic, bucket.number))
         if record.value is None:
             findings = self._delete_offset(state, bucket, partition)
         else:
             bucket.commits += commits
             findings = self._commit_offset(state, bucket, position, partition, record.value)
-        return list(events_of(name, position, findings)) if findings else []
+        return [*events, *events_of(name, position, findings)] if findings else events
 
     def _commit_offset(
         self,
@@ -332,6 +336,17 @@ class Replica:
             stored = None if group in self._begun_anew else self._store.load_bucket(group, topic, number)
             bucket = self.buckets[group, topic, number] = stored or OffsetBucket(topic=topic, number=number)
         return bucket
+
+
+def _turns_on_offsets(state: GroupState, position: Position, *, gone: bool) -> bool:
+    """Whether the group begins or ends with this offset, the step that ended its membership being open still.
+
+    That step was over then, and what began anew is another group.
+    """
+    step = state.step
+    if step is None or state.membership.exists or state.offset_count != (1 if gone else 0):
+        return False
+    return step.timestamp_ms != position.timestamp_ms and step.last_offset < position.offset
 
 
 def _rewound(state: GroupState, position: Position, detail: dict[str, Any]) -> Finding:

@@ -1,13 +1,14 @@
-"""Offsets that go back, and topics made anew under a group: who may commit, and what a commit's topic id tells."""
+"""Offsets that go back, topics made anew under a group, and groups that begin and end by their offsets."""
 
 import pytest
 
 from coordinator_model.offsets import BUCKET_PARTITIONS
-from coordinator_model.replica import TOPIC_IDS_KEPT
+from coordinator_model.replica import TOPIC_IDS_KEPT, Replica
 from coordinator_model.wire import ZERO_UUID
 from tests.builders import (
     RecordBytes,
     group_metadata,
+    group_metadata_tombstone,
     member,
     offset_commit,
     offset_commit_tombstone,
@@ -193,3 +194,58 @@ def test_topic_made_anew_is_told_wherever_the_log_is_cut() -> None:
     for position in range(len(log) + 1):
         assert whole.event_texts() == log.replayed_in_batches([position]).event_texts()
     assert whole.event_texts() == log.replayed_in_batches([1] * len(log)).event_texts()
+
+
+# -- groups that begin and end by offsets -----------------------------------------------------------------------------
+
+ENDS = (at(0, *MEMBERS), at(1_000, *NO_MEMBERS), at(2_000, group_metadata_tombstone("g")))
+
+
+@pytest.mark.parametrize("settled", [False, True])
+def test_group_that_is_deleted_and_begins_anew_by_a_commit(settled: bool) -> None:
+    """Whether its end was concluded before the commit is read or by it: it is another group, and told as such."""
+    replica = Replica()
+    events = []
+    for record in history(*ENDS, at(3_000, commit(0, 5, "t"))).records:
+        events += replica.replay(record.place, record.key, record.value)
+        events += replica.settle() if settled else []
+
+    assert [("group_created", 0), ("group_deleted", 2_000), ("group_created", 3_000)] == [
+        (event.kind, event.time_ms)
+        for event in events
+        if event.kind.startswith("group_") and "emptied" not in event.kind
+    ]
+    assert 0 == replica.groups["g"].counters.rebalances
+
+
+@pytest.mark.parametrize("settled", [False, True])
+def test_group_that_ends_with_its_last_offset(settled: bool) -> None:
+    """Its record went before; it is gone when the offset is."""
+    replica = Replica()
+    events = []
+    moments = (ENDS[0], at(500, commit(0, 5, "t")), *ENDS[1:], at(3_000, offset_commit_tombstone("g", "t", 0)))
+    for record in history(*moments).records:
+        events += replica.replay(record.place, record.key, record.value)
+        events += replica.settle() if settled else []
+
+    assert [3_000] == [event.time_ms for event in events if event.kind == "group_deleted"]
+
+
+def test_offset_within_an_event_does_not_end_it() -> None:
+    """DeleteGroups writes the offsets' tombstones first, all of one time."""
+    told = history(
+        at(0, *MEMBERS),
+        at(1_000, commit(0, 5, "t")),
+        at(2_000, group_metadata_tombstone("g"), offset_commit_tombstone("g", "t", 0), *NO_MEMBERS),
+    ).replayed()
+
+    assert [] == [event for event in told.events if event.kind == "group_deleted"]
+
+
+def test_commit_read_late_does_not_end_a_step() -> None:
+    """It was written before the step began."""
+    log = history(at(0, *MEMBERS), at(1_000, commit(0, 5, "t")), at(2_000, group_metadata_tombstone("g")))
+    late = History((log.records[0], log.records[2], log.records[1]))
+
+    assert {"t/0": 5} == late.replayed().offsets("g")
+    assert [] == [event for event in late.replayed().events if event.kind == "group_deleted"]
