@@ -1,0 +1,194 @@
+"""Consumer groups (coordinator-records, 4.4 and 4.5): a target for the group, and each member on its way to it.
+
+The way of a member is that of upstream's CurrentAssignmentBuilder: give up what the target does not have, wait until
+the process has let go, move to the target's epoch, take what nobody holds any more.
+"""
+
+from collections.abc import Iterable
+from copy import deepcopy
+from dataclasses import replace
+from typing import Final
+
+from tests import builders
+from tests.builders import RecordBytes
+from tests.simulator import classic
+from tests.simulator.assignors import sticky
+from tests.simulator.memory import AWAY, STABLE, UNRELEASED, UNREVOKED, Group, Member, by_topic, with_epochs
+
+THROTTLE_MS: Final = 1_000
+"""group.consumer.assignment.interval.ms: no two targets in a shorter time (KIP-1263)."""
+
+
+def joined(group: Group, member: Member, now_ms: int) -> list[RecordBytes]:
+    """A member joins; its target comes at once unless the last one is too fresh."""
+    group.members[member.member_id] = member
+    member.embedded = classic.subscription(group, member) if member.classic else b""
+    group.epoch += 1
+    records = [subscribed(group, member), _epoch(group), *_retargeted(group, now_ms)]
+    if group.assignment_epoch < group.epoch:
+        member.epoch = group.assignment_epoch
+    else:
+        _moved(group, member, let_go=True)
+    member.previous_epoch = 0
+    return [*records, current(group, member)]
+
+
+def beat(group: Group, member: Member, now_ms: int, *, let_go: bool = True) -> list[RecordBytes]:
+    """A heartbeat (a rejoin, for one of the classic protocol): a target that is due, and a member that moves."""
+    records = _retargeted(group, now_ms)
+    before = deepcopy(member)
+    _moved(group, member, let_go=let_go)
+    if member == before:
+        return records
+    if member.classic:
+        member.embedded = classic.subscription(group, before)
+    rejoined = [] if member.embedded == before.embedded else [subscribed(group, member)]
+    return [*records, *rejoined, current(group, member)]
+
+
+def resubscribed(group: Group, member: Member, topics: tuple[str, ...], now_ms: int) -> list[RecordBytes]:
+    """A member subscribes to other topics."""
+    member.topics = topics
+    group.epoch += 1
+    return [subscribed(group, member), _epoch(group), *beat(group, member, now_ms)]
+
+
+def left(group: Group, leavers: Iterable[Member]) -> list[RecordBytes]:
+    """Members leave, expire or are removed: one new epoch, and nobody's target is computed anew yet."""
+    records = [record for member in leavers for record in forgotten(group, member)]
+    group.epoch += 1
+    return [*records, _epoch(group)]
+
+
+def forgotten(group: Group, member: Member) -> list[RecordBytes]:
+    """The end of a member."""
+    del group.members[member.member_id]
+    group.targets.pop(member.member_id, None)
+    return _tombstones(group.name, member.member_id)
+
+
+def stepped_away(group: Group, member: Member) -> list[RecordBytes]:
+    """A static member closes and will be back: it keeps what it has, but not what it was giving up."""
+    member.epoch, member.pending = AWAY, {}
+    member.assigned = dict.fromkeys(member.assigned, 0)
+    return [current(group, member)]
+
+
+def replaced(group: Group, former: Member, comer: Member, now_ms: int) -> list[RecordBytes]:
+    """A static member is back under another id: its target is copied, no epoch moves.
+
+    Its process holds nothing, so what it would have to give up is given up.
+    """
+    target = group.targets.get(former.member_id)
+    records = forgotten(group, former)
+    copy = replace(former, member_id=comer.member_id, epoch=0, previous_epoch=0, owned=set(), owned_generation=-1)
+    group.members[copy.member_id] = copy
+    records.append(subscribed(group, copy))
+    if target is not None:
+        group.targets[copy.member_id] = target
+        records.append(builders.consumer_group_target_assignment(group.name, copy.member_id, by_topic(target)))
+    records.append(current(group, copy))
+    fields = (comer.classic, comer.client_id, comer.client_host)
+    changed = comer.classic or fields != (copy.classic, copy.client_id, copy.client_host)
+    copy.classic, copy.client_id, copy.client_host = fields
+    if changed:
+        copy.embedded = classic.subscription(group, copy) if copy.classic else b""
+        records.append(subscribed(group, copy))
+    records += _retargeted(group, now_ms)
+    _moved(group, copy, let_go=True)
+    return [*records, current(group, copy)]
+
+
+def ended(group: Group, *, besides: Iterable[str] = ()) -> list[RecordBytes]:
+    """Tombstones of everything; `besides` are members that are gone from memory already, and not from the log."""
+    name, ids = group.name, [*group.members, *besides]
+    return [
+        *(builders.consumer_group_current_assignment_tombstone(name, of) for of in ids),
+        *(builders.consumer_group_target_assignment_tombstone(name, of) for of in ids),
+        builders.consumer_group_target_assignment_epoch_tombstone(name),
+        *(builders.consumer_group_member_subscription_tombstone(name, of) for of in ids),
+        builders.consumer_group_partition_metadata_tombstone(name),
+        builders.consumer_group_epoch_tombstone(name),
+    ]
+
+
+def subscribed(group: Group, member: Member) -> RecordBytes:
+    """Who a member is; one of the classic protocol with what it sends to join."""
+    embedded = {group.protocol.replace("-", "_"): member.embedded} if member.classic else {}
+    return builders.consumer_group_member_subscription(
+        group.name,
+        member.member_id,
+        topics=member.topics,
+        instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        classic=builders.classic_member_metadata(**embedded) if embedded else None,
+    )
+
+
+def current(group: Group, member: Member) -> RecordBytes:
+    """What a member has, and what of it it has yet to give up."""
+    return builders.consumer_group_current_assignment(
+        group.name,
+        member.member_id,
+        epoch=member.epoch,
+        previous_epoch=member.previous_epoch,
+        state=member.state,
+        assigned=with_epochs(member.assigned),
+        pending_revocation=with_epochs(member.pending),
+    )
+
+
+def _epoch(group: Group) -> RecordBytes:
+    return builders.consumer_group_epoch(group.name, group.epoch, metadata_hash=7 if group.members else 0)
+
+
+def _tombstones(name: str, member_id: str) -> list[RecordBytes]:
+    return [
+        builders.consumer_group_current_assignment_tombstone(name, member_id),
+        builders.consumer_group_target_assignment_tombstone(name, member_id),
+        builders.consumer_group_member_subscription_tombstone(name, member_id),
+    ]
+
+
+def _retargeted(group: Group, now_ms: int) -> list[RecordBytes]:
+    """A new target if one is due: of the members it changes for, then its epoch."""
+    too_fresh = bool(group.assignment_ms) and now_ms - group.assignment_ms < THROTTLE_MS
+    if group.epoch == group.assignment_epoch or too_fresh:
+        return []
+    before, group.targets = (
+        group.targets,
+        sticky({of.member_id: of.topics for of in group.members.values()}, group.targets),
+    )
+    group.assignment_epoch, group.assignment_ms = group.epoch, now_ms
+    return [
+        *(
+            builders.consumer_group_target_assignment(group.name, of, by_topic(places))
+            for of, places in group.targets.items()
+            if before.get(of) != places
+        ),
+        builders.consumer_group_target_assignment_epoch(group.name, group.epoch, timestamp=now_ms),
+    ]
+
+
+def _moved(group: Group, member: Member, *, let_go: bool) -> None:
+    """One step of a member towards the target. `let_go`: the process has given up what it was asked to."""
+    if member.state == STABLE and member.epoch == group.assignment_epoch:
+        return
+    if member.state == UNREVOKED and member.pending and not let_go:
+        member.previous_epoch = member.epoch
+        return
+    target = group.targets.get(member.member_id, set())
+    kept = {place: epoch for place, epoch in member.assigned.items() if place in target}
+    revoked = {place: epoch for place, epoch in member.assigned.items() if place not in target}
+    member.previous_epoch = member.epoch
+    eager = member.classic and group.protocol != "cooperative-sticky"
+    if revoked and member.epoch > 0 and not eager:  # a process that has just come, or joins eagerly, holds nothing
+        member.state, member.assigned, member.pending = UNREVOKED, kept, revoked
+        return
+    held = {place for other in group.others(member) for place in other.holds}
+    member.epoch, member.pending = group.assignment_epoch, {}
+    member.assigned = {**kept, **dict.fromkeys(sorted(target - held - kept.keys()), group.assignment_epoch)}
+    member.state = UNRELEASED if target & held else STABLE
+    if member.classic:
+        member.owned, member.owned_generation = set(member.assigned), member.epoch

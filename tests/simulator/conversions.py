@@ -1,0 +1,74 @@
+"""From classic to consumer and back (coordinator-records, 4.6; KIP-848, KIP-915)."""
+
+from collections.abc import Iterable
+
+from tests import builders
+from tests.builders import RecordBytes
+from tests.simulator import classic, consumer
+from tests.simulator.memory import FIRST_EPOCH, STABLE, Group, Member, by_topic
+
+
+def upgraded_online(group: Group) -> list[RecordBytes]:
+    """The classic group as a consumer group: the generation becomes the epoch, what members have their target."""
+    group.kind, group.epoch, group.assignment_epoch, group.assignment_ms = (
+        "consumer",
+        group.generation,
+        group.generation,
+        0,
+    )
+    group.targets = {of: set(group.assignment.get(of, ())) for of in group.members}
+    for member in group.members.values():
+        member.epoch = member.previous_epoch = group.generation
+        member.state, member.pending = STABLE, {}
+        member.assigned = dict.fromkeys(sorted(group.targets[member.member_id]), group.generation)
+    group.was_downgraded = False
+    name, members = group.name, list(group.members.values())
+    return [
+        builders.group_metadata_tombstone(name),
+        *(consumer.subscribed(group, member) for member in members),
+        builders.consumer_group_epoch(name, group.epoch),
+        *(builders.consumer_group_target_assignment(name, of, by_topic(group.targets[of])) for of in group.members),
+        builders.consumer_group_target_assignment_epoch(name, group.assignment_epoch),
+        *(consumer.current(group, member) for member in members),
+    ]
+
+
+def upgraded_offline(group: Group) -> list[RecordBytes]:
+    """An empty classic group, or one that only commits, becomes a consumer group: epochs start anew."""
+    known = group.exists
+    group.kind, group.epoch, group.assignment_epoch, group.assignment_ms = "consumer", FIRST_EPOCH, FIRST_EPOCH, 0
+    group.targets, group.was_downgraded = {}, False
+    return [builders.group_metadata_tombstone(group.name)] if known else []
+
+
+def downgraded_online(group: Group, now_ms: int, *, gone: Iterable[str] = ()) -> list[RecordBytes]:
+    """Only classic members are left: tombstones for all, `gone` too, and the classic group with their targets."""
+    records = consumer.ended(group, besides=gone)
+    given = {of: set(group.targets.get(of, ())) for of in group.members}
+    group.generation = group.written_generation = group.epoch
+    for member in group.members.values():
+        member.owned, member.owned_generation = set(member.assigned), member.epoch
+    _classic_again(group)
+    return [*records, *classic.written(group, given, joined_ms=now_ms)]
+
+
+def downgraded_offline(group: Group, now_ms: int) -> list[RecordBytes]:
+    """A classic member comes to an empty consumer group: it ends, and a classic one begins."""
+    records = consumer.ended(group)
+    _classic_again(group)
+    group.generation = group.written_generation = 0
+    group.written, group.assignment = (), {}
+    return [*records, builders.new_group_metadata(group.name, timestamp=now_ms)]
+
+
+def only_classic(group: Group, leavers: Iterable[Member]) -> bool:
+    """Whether a consumer group without these members is one of classic members only, and not empty."""
+    gone = {member.member_id for member in leavers}
+    rest = [member for member in group.members.values() if member.member_id not in gone]
+    mixed = group.kind == "consumer" and any(not member.classic for member in group.members.values())
+    return mixed and bool(rest) and all(member.classic for member in rest)
+
+
+def _classic_again(group: Group) -> None:
+    group.kind, group.was_downgraded = "classic", True
+    group.targets, group.custom_assignor = {}, False

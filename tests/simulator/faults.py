@@ -1,0 +1,156 @@
+"""What a correct coordinator, leader or client never does, one fault at a time.
+
+Each function makes a group's log show one fault, and what the group's memory holds afterwards is what the log says.
+Where the fault can be mended, a second function does so as the real one would be.
+"""
+
+from dataclasses import replace
+
+from tests import builders
+from tests.builders import RecordBytes
+from tests.simulator import classic, consumer, conversions
+from tests.simulator.assignors import Assignment
+from tests.simulator.coordinator import JOIN_MS, ReferenceCoordinator
+from tests.simulator.memory import UNREVOKED, Group, Member, Place
+
+NEXT_RECORD_TYPE = 24
+"""The first type that Kafka 4.3.1 does not have."""
+
+
+def _two(group: Group) -> tuple[Member, Member]:
+    """One of the members that have something, and another."""
+    giver = max(group.members.values(), key=lambda of: (len(_held(group, of)), of.member_id))
+    return giver, group.others(giver)[0]
+
+
+def _held(group: Group, member: Member) -> set[Place]:
+    return set(member.assigned) if group.kind == "consumer" else group.assignment.get(member.member_id, set())
+
+
+# -- leaders ----------------------------------------------------------------------------------------------------------
+
+
+def assign_twice(coordinator: ReferenceCoordinator, group: Group) -> Place:
+    """KAFKA-7026: the leader of a classic group gives one partition to two members.
+
+    Mended by the next round of a leader that does not.
+    """
+    giver, other = _two(group)
+    place = min(_held(group, giver))
+
+    def twice(of: Group, claims: Assignment) -> Assignment:
+        given = {member: set(group.assignment.get(member, ())) for member in of.members}
+        given[other.member_id].add(place)
+        return given
+
+    coordinator.rebalance(group, assignor=twice)
+    return place
+
+
+def hand_over(coordinator: ReferenceCoordinator, group: Group) -> Place:
+    """KAFKA-14639: in a cooperative round, a partition goes from one member that claims it straight to another."""
+    giver, taker = _two(group)
+    place = min(giver.owned)
+
+    def handed(of: Group, claims: Assignment) -> Assignment:
+        given = {member: set(group.assignment.get(member, ())) for member in of.members}
+        given[giver.member_id].remove(place)
+        given[taker.member_id].add(place)
+        return given
+
+    coordinator.rebalance(group, assignor=handed)
+    return place
+
+
+# -- clients ----------------------------------------------------------------------------------------------------------
+
+
+def claim_of_the_past(coordinator: ReferenceCoordinator, group: Group) -> Member:
+    """KIP-341: a member is thrown out, its partitions go to others, and it joins again claiming them as its own.
+
+    The leader sees that the claim is old and ignores it. Mended with that: the member has new partitions now.
+    """
+    paused, _ = _two(group)
+    owned, generation = set(paused.owned), paused.owned_generation
+    coordinator.leave(group, paused)
+    coordinator.lag(JOIN_MS)
+    back = replace(paused, member_id=f"{paused.member_id}-again", owned=owned, owned_generation=generation)
+    group.members[back.member_id] = back
+
+    def by_the_others(of: Group, claims: Assignment) -> Assignment:
+        return classic.assigned(of, {member: claims[member] for member in claims if member != back.member_id})
+
+    coordinator.rebalance(group, assignor=by_the_others)
+    return back
+
+
+def flap(coordinator: ReferenceCoordinator, group: Group, member: Member, *, times: int, every_ms: int) -> None:
+    """Two processes of one instance id throw each other out of a classic group."""
+    for _ in range(times):
+        coordinator.lag(every_ms - JOIN_MS)
+        coordinator.bounce(group, member)
+
+
+def commit_of_a_zombie(coordinator: ReferenceCoordinator, group: Group, place: Place) -> None:
+    """A member that lost a partition commits where it stood: behind where the one that has it now is."""
+    coordinator.commit(group, {place: 500})
+    coordinator.lag(5_000)
+    coordinator.commit(group, {place: 200})
+
+
+# -- coordinators -----------------------------------------------------------------------------------------------------
+
+
+def own_twice(coordinator: ReferenceCoordinator, group: Group) -> Place:
+    """KAFKA-16147: the coordinator of a consumer group forgets who owns a partition, and another member gets it."""
+    owner, taker = _two(group)
+    place = min(owner.assigned)
+    taker.assigned[place] = taker.epoch
+    coordinator.write(group, [consumer.current(group, taker)])
+    return place
+
+
+def own_once(coordinator: ReferenceCoordinator, group: Group, place: Place) -> None:
+    """The rightful owner gives the partition up, in two steps: to be revoked it is still its own."""
+    owner = next(of for of in group.members.values() if place in of.assigned)
+    owner.pending = {place: owner.assigned.pop(place)}
+    owner.state, owner.previous_epoch = UNREVOKED, owner.epoch
+    coordinator.write(group, [consumer.current(group, owner)])
+    coordinator.lag(5_000)
+    owner.pending, owner.state = {}, 0
+    coordinator.write(group, [consumer.current(group, owner)])
+
+
+def downgrade_and_forget(coordinator: ReferenceCoordinator, group: Group, leaver: Member) -> list[RecordBytes]:
+    """KIP-915's fear: the downgrade by the last consumer-protocol member leaves records of it behind.
+
+    Returns the tombstones that it forgot.
+    """
+    forgotten = [
+        builders.consumer_group_target_assignment_tombstone(group.name, leaver.member_id),
+        builders.consumer_group_member_subscription_tombstone(group.name, leaver.member_id),
+    ]
+    del group.members[leaver.member_id]
+    records = conversions.downgraded_online(group, coordinator.now_ms + 1, gone=[leaver.member_id])
+    group.leftovers = len(forgotten)
+    coordinator.write(group, [record for record in records if record not in forgotten])
+    return forgotten
+
+
+def remember(coordinator: ReferenceCoordinator, group: Group, forgotten: list[RecordBytes]) -> None:
+    """The tombstones that a downgrade forgot are written after all."""
+    group.leftovers = 0
+    coordinator.write(group, forgotten)
+
+
+def skip_epochs(coordinator: ReferenceCoordinator, group: Group, by: int) -> None:
+    """The group epoch of a consumer group moves by more than one, as if records were lost."""
+    group.epoch += by
+    coordinator.write(group, [builders.consumer_group_epoch(group.name, group.epoch)])
+
+
+def write_unknown(coordinator: ReferenceCoordinator, group: Group, record_type: int = NEXT_RECORD_TYPE) -> None:
+    """A record of a newer broker (KIP-915)."""
+    name = group.name.encode()
+    key = record_type.to_bytes(2, "big") + len(name).to_bytes(2, "big") + name
+    coordinator.write(group, [(key, b"\0\0\0")])
