@@ -211,7 +211,7 @@ _OFFSETS: Final = (
         severity=WARNING,
         summary=f"{GROUP} has no members any more, and its lag grew by {{{{ $value | humanize }}}} records "
         "in a quarter of an hour.",
-        first_look="Group: Lag",
+        first_look="Group: States",
     ),
     Alert(
         name="KafkaGroupOffsetRewound",
@@ -256,7 +256,7 @@ _MONITOR_ITSELF: Final = (
         wait=at.NOT_READY_SECONDS,
         severity=WARNING,
         summary=f"{MONITOR} has not reached the end of the log for a quarter of an hour, so alerts about groups wait.",
-        first_look="Monitor health: Distance to the end of the log",
+        first_look="Monitor health: Readiness",
     ),
     Alert(
         name="KafkaGroupMonitorBehind",

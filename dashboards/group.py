@@ -70,7 +70,7 @@ _MEMBERSHIP: Final = (
 )
 
 _LAG: Final = (
-    timeseries_panel(TOPICS, "Lag", [Query(signal="lag", legend=_PARTITION)]),
+    timeseries_panel(TOPICS, "Lag by partition", [Query(signal="lag", legend=_PARTITION)]),
     timeseries_panel(
         TOPICS,
         "Lag by partition in time",

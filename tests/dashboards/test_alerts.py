@@ -1,0 +1,135 @@
+"""Every alert in Prometheus's own hands: when it fires, a minute before, and what only looks like it."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from coordinator_model import events, overdue, rebalances
+from dashboards import thresholds as at
+from dashboards.alert import PREFIX, Alert
+from dashboards.alerts import ALERTS, rules
+from dashboards.build import GENERATED, RULES
+from tests.dashboards.prometheus_tools import needs_promtool, promtool
+
+TESTS: Final = Path(__file__).parent / "alerts"
+BY_NAME: Final = {alert.name: alert for alert in ALERTS}
+GATED: Final = [alert.name for alert in ALERTS if " and on (cluster) $ready" in alert.condition]
+
+
+def file_of(name: str) -> Path:
+    return TESTS / f"{name}.test.yaml"
+
+
+def cases(name: str) -> list[dict[str, Any]]:
+    loaded: list[dict[str, Any]] = yaml.safe_load(file_of(name).read_text("utf-8"))["tests"]
+    return loaded
+
+
+def fires(case: dict[str, Any]) -> bool:
+    return any(check["exp_alerts"] for check in case["alert_rule_test"])
+
+
+def minutes(check: dict[str, Any]) -> int:
+    return int(check["eval_time"].removesuffix("m"))
+
+
+@needs_promtool
+@pytest.mark.parametrize("name", BY_NAME)
+def test_alert_does_what_its_file_says(name: str) -> None:
+    """Prometheus evaluates the generated rule on made-up series and comes to the alerts that are written down."""
+    assert "" == promtool("test", "rules", file_of(name).name, cwd=TESTS)
+
+
+@needs_promtool
+@pytest.mark.parametrize("name", GATED)
+def test_alert_about_groups_waits_for_the_monitor(name: str, tmp_path: Path) -> None:
+    """What makes an alert fire leaves it quiet while the monitor is catching up: that is history."""
+    catching_up = []
+    for case in filter(fires, cases(name)):
+        for series in case["input_series"]:
+            if series["series"].startswith("group_monitor_ready"):
+                series["values"] = "0x400"
+        for check in case["alert_rule_test"]:
+            check["exp_alerts"] = []
+        catching_up.append(case)
+    test = {"rule_files": [str(GENERATED / RULES)], "evaluation_interval": "1m", "tests": catching_up}
+    (tmp_path / "test.yaml").write_text(yaml.safe_dump(test), encoding="utf-8")
+
+    assert "" == promtool("test", "rules", "test.yaml", cwd=tmp_path)
+
+
+@needs_promtool
+def test_rules_are_accepted() -> None:
+    """Prometheus has nothing to say against the rule file."""
+    assert "" == promtool("check", "rules", str(GENERATED / RULES))
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_alert_is_tested_from_three_sides(name: str) -> None:
+    """There is a case that fires, in it a check one minute too early, and a case that only looks like it."""
+    firing = [case for case in cases(name) if fires(case)]
+    quiet = [case for case in cases(name) if not fires(case)]
+
+    assert firing
+    assert quiet
+    for case in firing:
+        early, late = case["alert_rule_test"]
+        assert ([], minutes(late) - 1) == (early["exp_alerts"], minutes(early))
+    assert {name} == {check["alertname"] for case in cases(name) for check in case["alert_rule_test"]}
+    assert all(case["name"].split()[0] in {"fires", "stays", "leaves"} for case in cases(name))
+
+
+def test_every_file_has_an_alert() -> None:
+    """A test of an alert that is gone goes too."""
+    assert sorted(f"{name}.test.yaml" for name in BY_NAME) == sorted(path.name for path in TESTS.iterdir())
+
+
+@pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
+def test_alert_is_well_made(alert: Alert) -> None:
+    """It carries the prefix, waits at least a minute, and names in its sentence what it is about."""
+    assert alert.name.startswith(PREFIX)
+    assert alert.wait.value >= 60
+    assert alert.summary.endswith(".")
+    assert "$labels.cluster" in alert.summary
+    assert ("group" in result_labels(alert)) == ("$labels.group " in alert.summary)
+
+
+def result_labels(alert: Alert) -> set[str]:
+    """Labels of what the condition's first signal gives."""
+    from dashboards.signals import SIGNALS
+
+    return set(SIGNALS[alert.signals[0]].labels)
+
+
+@pytest.mark.parametrize("alert", [alert for alert in ALERTS if alert.event], ids=lambda alert: alert.name)
+def test_severity_is_that_of_the_event(alert: Alert) -> None:
+    """An alert and the monitor's event of the same thing are equally severe."""
+    assert alert.event is not None
+    assert events.SEVERITIES[alert.event] == alert.severity
+
+
+def test_limits_are_those_of_the_events() -> None:
+    """What the model calls a storm or a stalled migration is what the alerts call so."""
+    assert rebalances.STORM_REBALANCES == at.STORM_REBALANCES.value
+    assert rebalances.STORM_REBALANCES_A_MEMBER == at.STORM_REBALANCES_A_MEMBER.value
+    assert rebalances.STORM_WINDOW_MS == at.STORM_WINDOW_SECONDS.value * 1000
+    assert overdue.STALLED_MS == at.MIGRATION_STALLED_SECONDS.value * 1000
+
+
+def test_links_lead_where_one_says() -> None:
+    """Runbook and Grafana are where `build` is told; every link of every rule begins there."""
+    made = rules("https://docs.example/runbook", "https://grafana.example/")
+    links = [rule["annotations"] for group in made["groups"] for rule in group["rules"]]
+
+    assert all(link["runbook_url"].startswith("https://docs.example/runbook#kafkagroup") for link in links)
+    assert all(link["dashboard_url"].startswith("https://grafana.example/d/group-monitor-") for link in links)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"), [(60, "1m"), (90, "90s"), (600, "10m"), (5400, "90m"), (21600, "6h"), (86400, "1d")]
+)
+def test_durations(seconds: int, expected: str) -> None:
+    """A duration is written in the largest unit it is whole in."""
+    assert expected == at.duration(seconds)

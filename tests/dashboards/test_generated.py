@@ -1,0 +1,217 @@
+"""What is generated: current, complete, and in Prometheus's eyes correct."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+from urllib.error import HTTPError
+from urllib.parse import urlencode
+from urllib.request import urlopen
+
+import pytest
+import yaml
+
+from dashboards import build
+from dashboards.build import COMMAND, GENERATED, RULES
+from tests.dashboards.prometheus_tools import needs_prometheus, running_prometheus
+
+BOARDS: Final[dict[str, dict[str, Any]]] = {
+    path.stem: json.loads(path.read_text("utf-8")) for path in sorted(GENERATED.glob("*.json"))
+}
+# What Grafana puts in the place of its own words, so that Prometheus sees what it is asked in earnest.
+INTERPOLATED: Final = {
+    "$__rate_interval": "1m",
+    "$__interval": "1m",
+    "$__range": "1h",
+    "$cluster": ".*",
+    "$groups": "a|b",
+    "$group": "a",
+    "$topic": ".*",
+}
+
+
+def panels(board: str) -> list[dict[str, Any]]:
+    return [panel for panel in BOARDS[board]["panels"] if panel["type"] != "row"]
+
+
+def asking(board: str) -> list[dict[str, Any]]:
+    return [panel for panel in panels(board) if panel["type"] != "text"]
+
+
+def expressions() -> list[tuple[str, str]]:
+    """(where it stands, PromQL) of every panel and every rule."""
+    found = [
+        (f"{board}: {panel['title']}", interpolated(target["expr"]))
+        for board in BOARDS
+        for panel in asking(board)
+        for target in panel["targets"]
+    ]
+    groups = yaml.safe_load((GENERATED / RULES).read_text("utf-8"))["groups"]
+    return found + [(rule["alert"], rule["expr"]) for group in groups for rule in group["rules"]]
+
+
+def interpolated(expr: str) -> str:
+    for word, value in INTERPOLATED.items():
+        expr = expr.replace(word, value)
+    assert "$" not in expr, f"{expr}: a variable no board has"
+    return expr
+
+
+def test_what_is_committed_is_current(capsys: pytest.CaptureFixture[str]) -> None:
+    """The files are those the sources make, and there are no others."""
+    assert 0 == build.main(["--check"]), capsys.readouterr().err
+
+
+def test_stale_files_are_named_with_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A changed, a missing and a foreign file are told in one line, which says what to run."""
+    build.write(build.files(), tmp_path)
+    (tmp_path / "group.json").write_text("{}", encoding="utf-8")
+    (tmp_path / RULES).unlink()
+    (tmp_path / "old_board.json").write_text("{}", encoding="utf-8")
+
+    assert 1 == build.main(["--check", "--out", str(tmp_path)])
+    told = capsys.readouterr().err
+    assert 1 == len(told.splitlines())
+    assert all(word in told for word in ("group.json is stale", f"{RULES} is stale", "old_board.json", f"`{COMMAND}`"))
+
+
+def test_writing_twice_writes_once(tmp_path: Path) -> None:
+    """The same sources make the same bytes, and what is right already is left alone."""
+    made = build.files()
+
+    assert sorted(made) == sorted(build.write(made, tmp_path))
+    assert [] == build.write(build.files(), tmp_path)
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_board_loads_in_grafana_10_and_later(name: str) -> None:
+    """The classic schema: a uid, panels in a list, a schema version Grafana migrates from by itself."""
+    board = BOARDS[name]
+
+    assert f"group-monitor-{name.replace('_', '-')}" == board["uid"]
+    assert board["title"].startswith("Kafka groups: ")
+    assert board["description"]
+    assert 36 <= board["schemaVersion"] <= 42
+    assert "id" not in board
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_panels_have_what_they_need(name: str) -> None:
+    """Each panel has an id of its own and a title; each that asks has a description, a unit and the data source."""
+    ids = [panel["id"] for panel in BOARDS[name]["panels"]]
+    titles = [panel["title"] for panel in panels(name)]
+
+    assert sorted(set(ids)) == sorted(ids)
+    assert sorted(set(titles)) == sorted(titles)
+    for panel in asking(name):
+        assert panel["description"].endswith("."), panel["title"]
+        assert panel["fieldConfig"]["defaults"]["unit"], panel["title"]
+        assert all(source == {"type": "prometheus", "uid": "${datasource}"} for source in sources(panel))
+
+
+def sources(value: Any) -> Iterator[Any]:
+    """Every `datasource` below a value."""
+    if isinstance(value, dict):
+        if "datasource" in value:
+            yield value["datasource"]
+        for item in value.values():
+            yield from sources(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from sources(item)
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_legends_are_shown(name: str) -> None:
+    """Whoever stands in front of the wall can tell the lines apart: legends are shown, and every series has a name."""
+    for panel in panels(name):
+        if panel["type"] in {"timeseries", "state-timeline"}:
+            assert panel["options"]["legend"]["showLegend"], panel["title"]
+            assert all(target["legendFormat"] for target in panel["targets"]), panel["title"]
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_panels_fill_their_rows_and_do_not_overlap(name: str) -> None:
+    """Nothing lies on top of anything, and a row of panels is as wide as the screen."""
+    taken: dict[tuple[int, int], str] = {}
+    for panel in BOARDS[name]["panels"]:
+        place = panel["gridPos"]
+        for x in range(place["x"], place["x"] + place["w"]):
+            for y in range(place["y"], place["y"] + place["h"]):
+                assert (x, y) not in taken, f"{panel['title']} lies on {taken[x, y]}"
+                taken[x, y] = panel["title"]
+    for y in {y for _, y in taken}:
+        width = sum((x, y) in taken for x in range(24))
+        assert 24 == width or name == "runbook", f"line {y} is {width} wide"
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_variables_are_there(name: str) -> None:
+    """Every variable that a query or a link uses is one the board has; those it has are used."""
+    has = {variable["name"] for variable in BOARDS[name].get("templating", {}).get("list", [])}
+    text = json.dumps([panel.get("targets") for panel in panels(name)]) + json.dumps(BOARDS[name].get("templating"))
+    used = set(re.findall(r"\$\{?(\w+)", text)) - {"__rate_interval", "__interval", "__range", "__all"}
+
+    assert used == has
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_boards_lead_to_each_other(name: str) -> None:
+    """Every board shows links to all boards of its tag, and keeps variables and time on the way."""
+    (link,) = BOARDS[name]["links"]
+
+    assert ("dashboards", ["group-monitor"], True, True) == (
+        link["type"],
+        link["tags"],
+        link["includeVars"],
+        link["keepTime"],
+    )
+    assert link["tags"] == BOARDS[name]["tags"]
+    # The SDK would put it into a menu.
+    assert "placement" not in link
+
+
+def texts() -> str:
+    """All boards and rules as one text, without the line breaks of YAML."""
+    rules = yaml.safe_load((GENERATED / RULES).read_text("utf-8"))
+    return json.dumps([list(BOARDS.values()), rules])
+
+
+def test_links_lead_to_boards_there_are() -> None:
+    """An address inside a panel or an alert is that of a board that is generated, and passes variables it has."""
+    text = texts()
+    by_uid = {board["uid"]: board for board in BOARDS.values()}
+    links = re.findall(r'/d/([\w-]+)(?:\?([^"]*))?', text)
+
+    assert links
+    for uid, query in links:
+        variables = {variable["name"] for variable in by_uid[uid].get("templating", {}).get("list", [])}
+        assert set(re.findall(r"var-(\w+)=", query)) <= variables, uid
+
+
+def test_names_of_groups_survive_in_links() -> None:
+    """A group may be called `a/b&c`: its name is encoded wherever it becomes part of an address."""
+    text = texts()
+
+    assert "var-group=" in text
+    assert set() == set(
+        re.findall(r"var-group=(?!\$\{[\w.]+:percentencode\}|\{\{ \$labels\.group \| urlquery \}\}).{9}", text)
+    )
+
+
+@needs_prometheus
+def test_every_expression_is_accepted_by_prometheus(tmp_path: Path) -> None:
+    """Prometheus evaluates what panels and rules ask, without error; it holds no data, so there is no answer."""
+    refused = []
+    with running_prometheus(tmp_path) as address:
+        for where, expr in expressions():
+            body = urlencode({"query": expr}).encode()
+            try:
+                with urlopen(f"{address}/api/v1/query", data=body, timeout=10) as response:  # noqa: S310 - loopback
+                    assert "success" == json.load(response)["status"]
+            except HTTPError as error:
+                refused.append((where, expr, json.load(error)["error"]))
+
+    assert [] == refused
+    assert len(expressions()) > 100
