@@ -415,3 +415,86 @@ def test_fault_that_lasts_is_told_once_of_a_cleaned_log(
 
     assert ["duplicate_assignment"] == [of.kind for of in replica.judge(VICTIM)]
     assert [] == replica.judge(VICTIM)
+
+
+# -- rolled there and back --------------------------------------------------------------------------------------------
+
+
+def phases(coordinator: ReferenceCoordinator) -> list[str | None]:
+    """The victim's phase after each event of the log; None while there is no victim."""
+    replica, offset, found = Replica(), 0, list[str | None]()
+    for written in coordinator.log:
+        for key, value in written.records:
+            replica.replay(Position(PARTITION, offset, written.time_ms), key, value)
+            offset += 1
+        replica.settle()
+        state = replica.groups.get(VICTIM)
+        found.append(None if state is None else group_view(state, (), TOPIC_NAMES)["migration"]["phase"])
+    return found
+
+
+ROLLED: Final = ["upgrade_started", "upgrade_completed", "downgrade_started", "downgrade_completed"]
+
+
+def assert_rolled(scene: Scene, begun: int, turned: int) -> None:
+    """Told once each, nothing else alarmed, and the phase was right after each event on either way."""
+    events, _ = scene.told()
+    way = phases(scene.coordinator)
+
+    assert {} == kinds(events)
+    assert ROLLED == [of.kind for of in events if of.kind.startswith(("upgrade", "downgrade"))]
+    assert ["classic", "upgrading", "upgraded"] == list(dict.fromkeys(way[begun - 1 : turned]))
+    assert ["upgraded", "downgrading", "downgraded"] == list(dict.fromkeys(way[turned - 1 :]))
+
+
+@pytest.mark.parametrize("protocol", ["range", "cooperative-sticky"])
+@pytest.mark.parametrize("seed", range(5))
+def test_members_rolled_up_and_down_one_by_one(protocol: str, seed: int) -> None:
+    """KIP-848, KIP-915: each leaves and comes back speaking the other protocol; the way is known all along."""
+    scene = Scene(seed, protocol)
+    scene.classic_members(3)
+    coordinator, group = scene.coordinator, scene.group
+
+    def roll(*, classic: bool) -> None:
+        for member in list(group.members.values()):
+            coordinator.leave(group, member)
+            coordinator.lag(2_000)
+            coordinator.join_classic(group) if classic else coordinator.join_consumer(group)
+            scene.traffic()
+            coordinator.settle(group)
+
+    begun = len(coordinator.log)
+    roll(classic=False)
+    turned = len(coordinator.log)
+    roll(classic=True)
+
+    assert_rolled(scene, begun, turned)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_static_members_rolled_up_and_down_in_place(seed: int) -> None:
+    """Each is replaced by a process of the same instance id; the last one down converts the group as it comes."""
+    scene = Scene(seed)
+    scene.classic_members(3, static=True)
+    coordinator, group = scene.coordinator, scene.group
+    statics = sorted(of.instance_id or "" for of in group.members.values())
+
+    def roll(*, classic: bool) -> None:
+        for instance_id in statics:
+            member = group.of_instance(instance_id)
+            assert member is not None
+            assert coordinator.come_back(group, member, as_classic=classic)
+            scene.traffic()
+            coordinator.settle(group)
+
+    begun = len(coordinator.log)
+    scene.consumer_members(1)
+    dynamic = next(of for of in group.members.values() if of.instance_id is None)
+    roll(classic=False)
+    coordinator.leave(group, dynamic)
+    coordinator.settle(group)
+    turned = len(coordinator.log)
+    roll(classic=True)
+
+    assert_rolled(scene, begun, turned)
+    assert group.kind == "classic"
