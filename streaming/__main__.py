@@ -13,7 +13,7 @@ from typing import Annotated, Final
 
 import typer
 
-from streaming.cli import check, decode, demo, describe, gate, groups, record, replay, run, watch
+from streaming.cli import check, dashboards, decode, demo, describe, gate, groups, record, replay, run, watch
 from streaming.cli.common import CommonOptions, guarded
 from streaming.errors import CannotTellError, MonitorError, UsageError
 from streaming.secrecy import masked
@@ -44,6 +44,7 @@ app = typer.Typer(
 )
 for _name, _command in COMMANDS.items():
     app.command(_name)(guarded(_command))
+app.add_typer(dashboards.app, name="dashboards")
 
 
 @app.callback()
