@@ -22,6 +22,8 @@ from urllib.request import urlopen
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from streaming import processes
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 MARK: Final = "TEST_RUN"
 
@@ -60,6 +62,8 @@ class CommandProcess:
                 start_new_session=True,
             )
         self.pid = self._process.pid
+        # Should the tests be killed, what they run must not go on without them.
+        processes._tell_keeper(f"+{self.pid}")
 
     @property
     def exit_status(self) -> int | None:
@@ -108,6 +112,7 @@ class CommandProcess:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self._process.wait()
+        processes._tell_keeper(f"-{self.pid}")
 
 
 class MonitorProcess(CommandProcess):
