@@ -1,4 +1,4 @@
-"""Prometheus's own tools where they are installed: promtool as a judge, and a server with nothing in it."""
+"""Prometheus's own tools where they are installed: promtool as a judge, and a server of our own."""
 
 import shutil
 import socket
@@ -29,10 +29,10 @@ def promtool(*arguments: str, cwd: Path | None = None) -> str:
 
 
 @contextmanager
-def running_prometheus(directory: Path) -> Iterator[str]:
-    """The address of an empty Prometheus on loopback, which scrapes nothing."""
+def running_prometheus(directory: Path, configuration: str = "{}") -> Iterator[str]:
+    """The address of a new Prometheus on loopback, which scrapes nothing unless its configuration (YAML) says so."""
     config = directory / "prometheus.yml"
-    config.write_text("{}\n", encoding="utf-8")
+    config.write_text(configuration, encoding="utf-8")
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{listener.getsockname()[1]}"
