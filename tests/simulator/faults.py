@@ -121,6 +121,26 @@ def own_once(coordinator: ReferenceCoordinator, group: Group, place: Place) -> N
     coordinator.write(group, [consumer.current(group, owner)])
 
 
+def keep_revoking(coordinator: ReferenceCoordinator, group: Group) -> Member:
+    """No fault: a member comes, and one that is to give up something for it does not let go yet."""
+    coordinator.join_consumer(group)
+    coordinator.lag(5_000)
+    for member in list(group.members.values()):
+        coordinator.heartbeat(group, member, let_go=False)
+    return next(member for member in group.members.values() if member.pending)
+
+
+def own_what_is_revoked(coordinator: ReferenceCoordinator, group: Group, owner: Member) -> None:
+    """KAFKA-16147: the coordinator gives a partition out before its owner has let go.
+
+    Mended by the owner letting go.
+    """
+    place = min(owner.pending)
+    taker = next(member for member in group.members.values() if place in group.targets[member.member_id])
+    taker.assigned[place] = taker.epoch
+    coordinator.write(group, [consumer.current(group, taker)])
+
+
 def downgrade_and_forget(coordinator: ReferenceCoordinator, group: Group, leaver: Member) -> list[RecordBytes]:
     """KIP-915's fear: the downgrade by the last consumer-protocol member leaves records of it behind.
 
