@@ -16,7 +16,7 @@ from tests.simulator.memory import Group
 
 GROUPS: Final = (("g", "range"), ("h", "cooperative-sticky"), ("s", "sticky"))
 BY_DESIGN: Final = {"downgrade_started", "rebalance_rounds_lost", "static_member_absent"}
-"""Kinds that a lawful history is worth a warning for."""
+"""Kinds that a lawful history is worth a warning for, besides an offset that goes back."""
 
 Views = dict[str, dict[str, Any]]
 
@@ -57,12 +57,13 @@ def is_by_design(event: Event, groups: dict[str, Group]) -> bool:
     """
     group = groups.get(event.group)
     remembered = group is not None and group.protocol == "sticky" and group.was_downgraded
-    return event.kind in BY_DESIGN or (event.kind == "stale_claim" and remembered)
+    return event.kind in BY_DESIGN or event.kind == "offset_rewound" or (event.kind == "stale_claim" and remembered)
 
 
 def alarms(events: list[Event]) -> Counter[tuple[str, str]]:
     """(group, kind) → how many events beyond information that no lawful history shows."""
-    return Counter((of.group, of.kind) for of in events if of.severity != INFO and of.kind not in BY_DESIGN)
+    lawful = {*BY_DESIGN, "offset_rewound"}
+    return Counter((of.group, of.kind) for of in events if of.severity != INFO and of.kind not in lawful)
 
 
 def cleaned(log: History, before: int, *, drop_tombstones: bool) -> History:

@@ -7,7 +7,7 @@ from collections import Counter
 from random import Random
 from typing import Final
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -79,13 +79,18 @@ class SideBySide(RuleBasedStateMachine):
         self.events += events
 
     def teardown(self) -> None:
+        assert self.coordinator.rewinds == [dict(of.detail) for of in self.events if of.kind == "offset_rewound"]
         told = log_of(self.coordinator).replayed()
         assert sorted(of.id for of in told.events) == sorted(of.id for of in self.events)
 
 
+LONGER: Final = settings(max_examples=max(100, settings().max_examples))
+
 TestSideBySide = SideBySide.TestCase
+TestSideBySide.settings = LONGER
 
 
+@LONGER
 @given(st.integers(0, 2**32), st.integers(0, 2**32))
 def test_cut_anywhere_and_restarted_it_tells_the_same(seed: int, cuts: int) -> None:
     """Micro-batches may end within an event; state goes to text and back between them."""
@@ -99,6 +104,7 @@ def test_cut_anywhere_and_restarted_it_tells_the_same(seed: int, cuts: int) -> N
     assert whole.states == pieces.states
 
 
+@LONGER
 @given(st.integers(0, 2**32))
 def test_settled_at_the_end_of_each_record_batch_it_tells_the_same(seed: int) -> None:
     """A batch may hold several events; its end adds nothing to what their times tell."""
@@ -115,6 +121,7 @@ def test_settled_at_the_end_of_each_record_batch_it_tells_the_same(seed: int) ->
     assert sorted(of.id for of in log.replayed().events) == sorted(of.id for of in events)
 
 
+@LONGER
 @given(st.integers(0, 2**32), st.integers(0, 2**32), st.booleans(), st.booleans())
 def test_cleaned_log_ends_in_the_same_groups(seed: int, before: int, drop_tombstones: bool, live: bool) -> None:
     """Whatever the cleaner took, members, epochs, assignments and offsets are the same, and no alarm comes of a gap.

@@ -33,6 +33,8 @@ class ReferenceCoordinator:
 
     groups: dict[str, Group] = field(default_factory=dict)
     log: list[Written] = field(default_factory=list)
+    rewinds: list[dict[str, Any]] = field(default_factory=list)
+    """Offsets that went back, as the details of their events."""
     now_ms: int = 1_000
     batch: int = 0
     _born: int = 0
@@ -195,6 +197,7 @@ class ReferenceCoordinator:
         """Offsets are committed, in the order given."""
         time_ms = self.now_ms + 1
         for place, offset in offsets.items():
+            self._note_rewind(group, place, offset)
             group.offsets[place] = committed(place, offset, leader_epoch=3, metadata=metadata, time_ms=time_ms)
         return self.write(
             group,
@@ -224,6 +227,15 @@ class ReferenceCoordinator:
         return self.write(group, records)
 
     # -- parts --------------------------------------------------------------------------------------------------------
+
+    def _note_rewind(self, group: Group, place: Place, offset: int) -> None:
+        former = group.offsets[place]["offset"] if place in group.offsets else offset
+        if offset >= former:
+            return
+        detail: dict[str, Any] = {"topic": place[0], "partition": place[1], "from": former, "to": offset}
+        if group.kind is not None:  # nobody knows who commits for a group that only commits
+            detail["group_empty"] = not (group.members if group.kind == "consumer" else group.written)
+        self.rewinds.append(detail)
 
     def _member(self, *, classic_protocol: bool, static: bool, topics: tuple[str, ...]) -> Member:
         member_id = self._id("c" if classic_protocol else "n")

@@ -83,6 +83,13 @@ def _commit(coordinator: ReferenceCoordinator, group: Group, chance: Random) -> 
     return coordinator.commit(group, {place: offset + chance.randint(0, 99) for place, offset in ahead.items()})
 
 
+def _rewind(coordinator: ReferenceCoordinator, group: Group, chance: Random) -> bool:
+    """A member seeks back, or an admin resets an empty group."""
+    back = [place for place, offset in group.offsets.items() if offset["offset"] > 0]
+    some = chance.sample(sorted(back), min(len(back), 2))
+    return coordinator.commit(group, {place: group.offsets[place]["offset"] // 2 for place in some})
+
+
 def _settle(coordinator: ReferenceCoordinator, group: Group, chance: Random) -> bool:
     return any([coordinator.heartbeat(group, member) for member in list(group.members.values())])  # noqa: C419 - all of them
 
@@ -108,6 +115,7 @@ DEEDS: Final[dict[str, Deed]] = {
     "step_away": _of_a_member(lambda of, group, member, _: of.step_away(group, member)),
     "come_back": _of_a_member(_come_back),
     "commit": _commit,
+    "rewind": _rewind,
     "delete_offsets": lambda of, group, chance: of.delete_offsets(group, chance.choice(("t", "u"))),
     "delete": lambda of, group, _: of.delete(group),
 }
