@@ -247,7 +247,9 @@ class GroupTool:
         if not port.isdigit():
             processes.stop(self._process)
             raise CannotTellError(f"kafka-consumer-groups: its JVM did not start (see {log})")
-        self._gateway = JavaGateway(gateway_parameters=GatewayParameters(port=int(port)))
+        # Without finalizers: one that ran after the JVM's end, in the middle of something else, would fail that.
+        parameters = GatewayParameters(port=int(port), enable_memory_management=False)
+        self._gateway = JavaGateway(gateway_parameters=parameters)
 
     def list_groups(self) -> list[str]:
         """The names of all groups, sorted."""

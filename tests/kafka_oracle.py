@@ -103,7 +103,9 @@ def kafka_oracle() -> Iterator[KafkaOracle]:
         return_proc=True,
     )
     try:
-        gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
+        # Without finalizers: one that ran after the JVM's end, in the middle of something else, would fail that.
+        parameters = GatewayParameters(port=port, auth_token=token, enable_memory_management=False)
+        gateway = JavaGateway(gateway_parameters=parameters)
         group = gateway.jvm.org.apache.kafka.coordinator.group
         yield KafkaOracle(gateway, group.GroupCoordinatorRecordSerde(), group.generated.CoordinatorRecordJsonConverters)
         gateway.shutdown()
