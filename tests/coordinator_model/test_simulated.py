@@ -19,32 +19,31 @@ from tests.side_by_side import GROUPS, alarms, cleaned, comparable, is_by_design
 from tests.simulator.coordinator import ReferenceCoordinator
 from tests.simulator.driver import DEEDS, LAGS_MS, happen
 
-BLOCKED: Final = "x"
-"""A group whose assignor keeps it from being upgraded."""
-
 
 class SideBySide(RuleBasedStateMachine):
     """A coordinator and a replica of its log: after every event they hold the same."""
 
-    @initialize()
-    def open(self) -> None:
+    @initialize(protocol=st.sampled_from([protocol for _, protocol in GROUPS]), custom=st.booleans())
+    def open(self, protocol: str, custom: bool) -> None:
         self.coordinator = ReferenceCoordinator()
-        for name, protocol in GROUPS:
-            self.coordinator.open(name, protocol=protocol)
-        self.coordinator.open(BLOCKED, custom_assignor=True)
+        self.coordinator.open("g", protocol=protocol)
+        self.coordinator.open("other", custom_assignor=custom)
         self.store = TextStore()
         self.replica = Replica(self.store)
         self.events: list[Event] = []
         self.read = self.offset = 0
 
     @rule(
-        deed=st.sampled_from(sorted(DEEDS)),
-        name=st.sampled_from([name for name, _ in GROUPS] + [BLOCKED]),
+        deeds=st.lists(st.sampled_from(sorted(DEEDS)), min_size=1, max_size=8),
+        name=st.sampled_from(("g", "g", "g", "other")),
         seed=st.integers(0, 2**16),
     )
-    def something_happens(self, deed: str, name: str, seed: int) -> None:
-        happen(self.coordinator, self.coordinator.groups[name], deed, Random(seed))
-        self._read_on()
+    def things_happen(self, deeds: list[str], name: str, seed: int) -> None:
+        chance = Random(seed)
+        for deed in deeds:
+            happen(self.coordinator, self.coordinator.groups[name], deed, chance)
+            self._read_on()
+            self.replica_holds_what_the_coordinator_holds()
 
     @rule(ms=st.sampled_from(LAGS_MS))
     def nothing_happens(self, ms: int) -> None:
