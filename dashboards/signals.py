@@ -333,7 +333,9 @@ _OFFSETS: Final = (
     _gauge("topic_lag", f"{_LAG}_topic_sum_lag", "Lag of a topic's partitions, in records.", labels=_T),
     _signal(
         "lag_growth",
-        f"max by (cluster, group) (delta({_LAG}_sum_lag{{GROUP}}[WINDOW]))",
+        # A difference, not `delta`: that reaches beyond the samples and makes records nobody wrote.
+        f"max by (cluster, group) ({_LAG}_sum_lag{{GROUP}}) - max by (cluster, group) "
+        f"({_LAG}_sum_lag{{GROUP}} offset WINDOW)",
         "short",
         "By how many records the group's lag grew.",
     ),
