@@ -12,6 +12,7 @@ Reading order:
     groups                                        what a record does to it, a module per group family
     steps                                         when to draw conclusions …
     roster, migration, rebalances, invariants     … and which
+    commits                                       what a commit of an offset does, and shows
     replica                                       the whole: records in, events out
     lag, view, events                             what is shown of it
     snapshot                                      state ⇄ text for a checkpoint

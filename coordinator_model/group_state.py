@@ -341,7 +341,7 @@ class GroupState:
     anomalies: tuple[str, ...] = ()
     """Names of epoch anomalies reported that still last (`invariants.py`)."""
     topic_ids: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Topic → ids its commits named, the latest last: a topic made anew has another (`replica.py`)."""
+    """Topic → ids its commits named, the latest last: a topic made anew has another (`commits.py`)."""
     withheld: bool = False
     """Something was seen while catching up that would be reported live: judged again at the end of the log."""
     step: Step | None = None

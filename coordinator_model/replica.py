@@ -5,7 +5,7 @@ there. Neither ever throws on what a log can hold, reads a clock, or asks anyone
 and the same events, in one go or in pieces.
 
     record type                         goes to
-    0, 1      offset commit             the group's offset bucket
+    0, 1      offset commit             the group's offset bucket (`commits.py`)
     2 … 23    membership                the handler of its family, within a step (`steps.py`)
     others    unknown to this release   counted by type (KIP-915); the first of a type is an event
 
@@ -19,15 +19,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from coordinator_model import commits as offset_commits
 from coordinator_model import invariants, steps
 from coordinator_model.conclusions import Finding, Place, events_of
-from coordinator_model.events import INFO, Event
+from coordinator_model.events import Event
 from coordinator_model.group_state import GroupState, Membership
 from coordinator_model.groups import classic, consumer, share, streams
-from coordinator_model.offsets import ZERO_TOPIC_ID, CommittedOffset, OffsetBucket, bucket_number
+from coordinator_model.offsets import CommittedOffset, OffsetBucket, bucket_number
 from coordinator_model.record_types import RecordType
-from coordinator_model.records.offset_commit import OffsetCommitValue
-from coordinator_model.roster import members_of
 from coordinator_model.serde import Record, UndecodableRecord, UnknownRecord, decode_record
 
 Position = Place
@@ -57,9 +56,6 @@ HANDLERS: Final[dict[RecordType, Callable[[Membership, Any, Any], None]]] = {
 """Membership record type → what it does to a membership (tested to be every registered type but the commits)."""
 
 OFFSET_TYPES: Final = (RecordType.LEGACY_OFFSET_COMMIT, RecordType.OFFSET_COMMIT)
-
-TOPIC_IDS_KEPT: Final = 4
-"""Ids of a topic that are remembered: a commit to the former one may yet come, many topics ago none does."""
 
 
 class GroupStore(Protocol):
@@ -244,83 +240,22 @@ class Replica:
         if record.value is None and former is None:
             return []
         events: list[Event] = []
-        if _turns_on_offsets(state, position, gone=record.value is None):
+        if offset_commits.turns_on_offsets(state, position, gone=record.value is None):
             events = self._close(state)
             state, bucket = self.group(name, position.partition), self._bucket(name, topic, bucket.number)
         self._changes.buckets.add((name, topic, bucket.number))
+        findings: list[Finding] | None
         if record.value is None:
-            findings = self._delete_offset(state, bucket, partition)
+            findings = offset_commits.delete(state, bucket, partition)
         else:
             bucket.commits += commits
-            findings = self._commit_offset(state, bucket, position, partition, record.value)
-        return [*events, *events_of(name, position, findings)] if findings else events
-
-    def _commit_offset(
-        self,
-        state: GroupState,
-        bucket: OffsetBucket,
-        position: Position,
-        partition: int,
-        value: OffsetCommitValue,
-    ) -> list[Finding]:
-        former = bucket.offsets.get(partition)
-        topic_id = getattr(value, "topic_id", ZERO_TOPIC_ID)
-        committed = bucket.offsets[partition] = CommittedOffset(
-            value.offset,
-            getattr(value, "leader_epoch", -1),
-            value.metadata,
-            value.commit_timestamp,
-            None if topic_id == ZERO_TOPIC_ID else topic_id,
-        )
-        known_topic = committed.topic_id is None or committed.topic_id in state.topic_ids.get(bucket.topic, ())
-        if former is not None and committed.offset >= former.offset and known_topic:
-            return []
-        detail = {"topic": bucket.topic, "partition": partition, "to": committed.offset}
-        if former is not None:
-            detail["from"] = former.offset
-        recreated = list(self._recreated(state, committed.topic_id, detail))
-        if former is None:
-            return [*self._first_offset(state, bucket), *recreated]
-        other_topic = None not in (former.topic_id, committed.topic_id) and former.topic_id != committed.topic_id
-        if committed.offset >= former.offset or recreated or other_topic:
-            # Offsets of two topics of one name: none of them was gone back on.
-            return recreated
-        bucket.rewinds += 1
-        return [_rewound(state, position, detail)]
-
-    def _recreated(self, state: GroupState, topic_id: str | None, detail: dict[str, Any]) -> Iterator[Finding]:
-        """A commit that names an id which none of the group did before: the topic was deleted and made anew.
-
-        Once per id, whichever partition commits first, and also where the former topic's offsets are gone already.
-        Commits without an id, as all in transactions are, say nothing.
-        """
-        topic = detail["topic"]
-        known = state.topic_ids.get(topic, ())
-        if topic_id is None or topic_id in known:
-            return
-        state.topic_ids[topic] = (*known, topic_id)[-TOPIC_IDS_KEPT:]
-        self._changes.groups.add(state.name)
-        if known:
-            yield Finding("topic_recreated", {**detail, "former_topic_id": known[-1]})
-
-    def _first_offset(self, state: GroupState, bucket: OffsetBucket) -> list[Finding]:
-        self._changes.groups.add(state.name)
-        state.offset_count += 1
-        numbers = state.buckets.get(bucket.topic, ())
-        if bucket.number not in numbers:
-            state.buckets[bucket.topic] = tuple(sorted((*numbers, bucket.number)))
-        return list(steps.announce(state)) if state.step is None else []
-
-    def _delete_offset(self, state: GroupState, bucket: OffsetBucket, partition: int) -> list[Finding]:
-        self._changes.groups.add(state.name)
-        deleted = bucket.offsets.pop(partition)
-        state.offset_count -= 1
-        detail = {"topic": bucket.topic, "partition": partition, "offset": deleted.offset}
-        gone: list[Finding] = []
+            findings = offset_commits.commit(state, bucket, position, partition, record.value)
+        if findings is None:
+            return events
+        self._changes.groups.add(name)
         if state.step is None and not state.exists:
-            gone = list(steps.announce(state))
             self._forget(state)
-        return [Finding("offset_deleted", detail), *gone]
+        return [*events, *events_of(name, position, findings)]
 
     def _replay_unknown(self, position: Position, unknown: UnknownRecord) -> list[Event]:
         name, count = str(unknown.record_type), self.counters.unknown_records
@@ -336,28 +271,3 @@ class Replica:
             stored = None if group in self._begun_anew else self._store.load_bucket(group, topic, number)
             bucket = self.buckets[group, topic, number] = stored or OffsetBucket(topic=topic, number=number)
         return bucket
-
-
-def _turns_on_offsets(state: GroupState, position: Position, *, gone: bool) -> bool:
-    """Whether the group begins or ends with this offset, the step that ended its membership being open still.
-
-    That step was over then, and what began anew is another group.
-    """
-    step = state.step
-    if step is None or state.membership.exists or state.offset_count != (1 if gone else 0):
-        return False
-    return step.timestamp_ms != position.timestamp_ms and step.last_offset < position.offset
-
-
-def _rewound(state: GroupState, position: Position, detail: dict[str, Any]) -> Finding:
-    """An offset that went back: by a member that sought back or is a zombie, or by an admin's reset.
-
-    The record names no author, but a broker takes commits of members only while there are any, and an admin's only
-    while there are none (coordinator-records, 5.6). So in a group without members it was a reset, which is meant.
-    Whoever only commits has no members ever: of a simple group nothing is told.
-    """
-    step_at = state.last_step_offset if state.step is None else state.step.last_offset
-    if not state.membership.exists or step_at > position.offset:  # commits may be read later than memberships
-        return Finding("offset_rewound", detail)
-    empty = not members_of(state.membership)
-    return Finding("offset_rewound", {**detail, "group_empty": empty}, severity=INFO if empty else None)

@@ -47,6 +47,7 @@ MODEL_LAYERS: Final = (
     ("snapshot",),
     ("gate", "overdue"),
     ("steps",),
+    ("commits",),
     ("replica",),
     ("view",),
     ("",),

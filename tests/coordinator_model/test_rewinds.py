@@ -2,8 +2,9 @@
 
 import pytest
 
+from coordinator_model.commits import TOPIC_IDS_KEPT
 from coordinator_model.offsets import BUCKET_PARTITIONS
-from coordinator_model.replica import TOPIC_IDS_KEPT, Replica
+from coordinator_model.replica import Replica
 from coordinator_model.wire import ZERO_UUID
 from tests.builders import (
     RecordBytes,

@@ -1,0 +1,115 @@
+"""What a commit, and the end of one, does to a group's offsets, and what it shows.
+
+    record                                              shows
+    first offset of a group that has none               that the group came to be
+    an offset below the one before                      `offset_rewound`
+    a topic id that no commit of the group named yet    `topic_recreated`, where others named one before
+    a tombstone of an offset that is held               `offset_deleted`, and the group's end where it was the last
+
+The record names no author (coordinator-records, 6): who committed is inferred from the membership, or not at all. A
+plain commit, the offset having gone forward, shows nothing and leaves everything but its bucket as it was: that is
+what a log is full of, and it takes the short way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from coordinator_model import steps
+from coordinator_model.conclusions import Finding, Place
+from coordinator_model.events import INFO
+from coordinator_model.group_state import GroupState
+from coordinator_model.offsets import ZERO_TOPIC_ID, CommittedOffset, OffsetBucket
+from coordinator_model.records.offset_commit import OffsetCommitValue
+from coordinator_model.roster import members_of
+
+TOPIC_IDS_KEPT: Final = 4
+"""Ids of a topic that are remembered: a commit to the former one may yet come, many topics ago none does."""
+
+
+def commit(
+    state: GroupState, bucket: OffsetBucket, place: Place, partition: int, value: OffsetCommitValue
+) -> list[Finding] | None:
+    """Apply one offset commit; None where nothing but the bucket changed."""
+    former = bucket.offsets.get(partition)
+    topic_id = getattr(value, "topic_id", ZERO_TOPIC_ID)
+    committed = bucket.offsets[partition] = CommittedOffset(
+        value.offset,
+        getattr(value, "leader_epoch", -1),
+        value.metadata,
+        value.commit_timestamp,
+        None if topic_id == ZERO_TOPIC_ID else topic_id,
+    )
+    known_topic = committed.topic_id is None or committed.topic_id in state.topic_ids.get(bucket.topic, ())
+    if former is not None and committed.offset >= former.offset and known_topic:
+        return None
+    detail = {"topic": bucket.topic, "partition": partition, "to": committed.offset}
+    if former is not None:
+        detail["from"] = former.offset
+    recreated = list(_recreated(state, committed.topic_id, detail))
+    if former is None:
+        return [*_first_offset(state, bucket), *recreated]
+    other_topic = None not in (former.topic_id, committed.topic_id) and former.topic_id != committed.topic_id
+    if committed.offset >= former.offset or recreated or other_topic:
+        # Offsets of two topics of one name: none of them was gone back on.
+        return recreated
+    bucket.rewinds += 1
+    return [_rewound(state, place, detail)]
+
+
+def delete(state: GroupState, bucket: OffsetBucket, partition: int) -> list[Finding]:
+    """Apply the tombstone of an offset that is held. A group that only committed may be gone with it."""
+    deleted = bucket.offsets.pop(partition)
+    state.offset_count -= 1
+    detail = {"topic": bucket.topic, "partition": partition, "offset": deleted.offset}
+    ended = steps.announce(state) if state.step is None and not state.exists else ()
+    return [Finding("offset_deleted", detail), *ended]
+
+
+def turns_on_offsets(state: GroupState, place: Place, *, gone: bool) -> bool:
+    """Whether the group begins or ends with this offset, the step that ended its membership being open still.
+
+    That step was over then, and what began anew is another group.
+    """
+    step = state.step
+    if step is None or state.membership.exists or state.offset_count != (1 if gone else 0):
+        return False
+    return step.timestamp_ms != place.timestamp_ms and step.last_offset < place.offset
+
+
+def _recreated(state: GroupState, topic_id: str | None, detail: dict[str, Any]) -> Iterator[Finding]:
+    """A commit that names an id which none of the group did before: the topic was deleted and made anew.
+
+    Once per id, whichever partition commits first, and also where the former topic's offsets are gone already.
+    Commits without an id, as all in transactions are, say nothing.
+    """
+    topic = detail["topic"]
+    known = state.topic_ids.get(topic, ())
+    if topic_id is None or topic_id in known:
+        return
+    state.topic_ids[topic] = (*known, topic_id)[-TOPIC_IDS_KEPT:]
+    if known:
+        yield Finding("topic_recreated", {**detail, "former_topic_id": known[-1]})
+
+
+def _first_offset(state: GroupState, bucket: OffsetBucket) -> list[Finding]:
+    state.offset_count += 1
+    numbers = state.buckets.get(bucket.topic, ())
+    if bucket.number not in numbers:
+        state.buckets[bucket.topic] = tuple(sorted((*numbers, bucket.number)))
+    return list(steps.announce(state)) if state.step is None else []
+
+
+def _rewound(state: GroupState, place: Place, detail: dict[str, Any]) -> Finding:
+    """An offset that went back: by a member that sought back or is a zombie, or by an admin's reset.
+
+    The record names no author, but a broker takes commits of members only while there are any, and an admin's only
+    while there are none (coordinator-records, 5.6). So in a group without members it was a reset, which is meant.
+    Whoever only commits has no members ever: of a simple group nothing is told.
+    """
+    step_at = state.last_step_offset if state.step is None else state.step.last_offset
+    if not state.membership.exists or step_at > place.offset:  # commits may be read later than memberships
+        return Finding("offset_rewound", detail)
+    empty = not members_of(state.membership)
+    return Finding("offset_rewound", {**detail, "group_empty": empty}, severity=INFO if empty else None)
