@@ -11,7 +11,8 @@ Reading order:
     group_state, offsets                          what is remembered of a group
     groups                                        what a record does to it, a module per group family
     steps                                         when to draw conclusions …
-    roster, migration, rebalances, invariants     … and which
+    roster, migration, classic_members,
+    rebalances, invariants                        … and which
     commits                                       what a commit of an offset does, and shows
     replica                                       the whole: records in, events out
     lag, view, events                             what is shown of it

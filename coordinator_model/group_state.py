@@ -249,6 +249,18 @@ class GroupCounters:
         self.duration_sum_ms += duration_ms
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassicProgress:
+    """What a member that uses the classic protocol in a consumer group is doing; `classic_members.py` holds the rules.
+
+    `joined_ms` is when its last JoinGroup left a trace, None if none did since the group is a consumer group.
+    """
+
+    situation: str
+    since_ms: int
+    joined_ms: int | None = None
+
+
 @dataclass(slots=True, kw_only=True)
 class Migration:
     """How far a group is between the protocols; `migration.py` holds the rules."""
@@ -263,6 +275,8 @@ class Migration:
     """When members of either protocol last came or went."""
     was_downgraded: bool = False
     leftovers_reported: bool = False
+    classic_members: dict[str, ClassicProgress] = field(default_factory=dict)
+    """Members on the classic protocol in a consumer group, by member id."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from coordinator_model import invariants, migration, ownership, rebalances, roster, statics
+from coordinator_model import classic_members, invariants, migration, ownership, rebalances, roster, statics
 from coordinator_model.conclusions import Finding, Place, events_of
 from coordinator_model.events import Event
 from coordinator_model.group_state import EpochAnomaly, GroupState, Membership, Step
@@ -91,6 +91,7 @@ def _findings(state: GroupState, before: Membership, place: Place, *, live: bool
     yield from migration.follow(state.migration, state.counters, before, after, time_ms)
     if migration.members_by_protocol(before) != migration.members_by_protocol(after):
         state.migration.changed_ms = time_ms
+    classic_members.follow(state.migration.classic_members, before, after, time_ms)
     yield from rebalances.follow(state, before, after, time_ms)
     yield from _verdicts(state, live=live)
     if after.exists and roster.members_of(before) and not roster.members_of(after):

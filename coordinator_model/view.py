@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from coordinator_model import migration, roster
+from coordinator_model import classic_members, migration, roster
 from coordinator_model.group_state import (
     CONSUMER,
     SHARE,
@@ -33,9 +33,15 @@ MEMBER_STATES: Mapping[str, Mapping[int, str]] = {
 
 
 def group_view(
-    state: GroupState, offsets: Iterable[tuple[str, int, CommittedOffset]], topic_names: TopicNames
+    state: GroupState,
+    offsets: Iterable[tuple[str, int, CommittedOffset]],
+    topic_names: TopicNames,
+    now_ms: int | None = None,
 ) -> dict[str, Any]:
-    """The contract's GROUP. Offsets come as (topic, partition, committed offset), in the order to show them."""
+    """The contract's GROUP. Offsets come as (topic, partition, committed offset), in the order to show them.
+
+    `now_ms` is the moment to show; without it, that of the last record of the group.
+    """
     modern = state.membership.modern_group
     return {
         "group": state.name,
@@ -45,7 +51,7 @@ def group_view(
         "assignment_epoch": None if modern is None else modern.assignment_epoch,
         "protocol": _protocol(state),
         "simple": state.simple,
-        "members": members_view(state, topic_names),
+        "members": members_view(state, topic_names, now_ms),
         "offsets": [_offset_view(topic, partition, committed) for topic, partition, committed in offsets],
         "migration": migration_view(state),
     }
@@ -72,11 +78,15 @@ def migration_view(state: GroupState) -> dict[str, Any]:
     }
 
 
-def members_view(state: GroupState, topic_names: TopicNames) -> list[dict[str, Any]]:
-    """The contract's Members, by member id."""
+def members_view(state: GroupState, topic_names: TopicNames, now_ms: int | None = None) -> list[dict[str, Any]]:
+    """The contract's Members, by member id. Those on the classic protocol in a consumer group say how far they are."""
     modern = state.membership.modern_group
     if modern is not None:
-        views = [_modern_member(modern, member, topic_names) for member in modern.members.values()]
+        translated = _classic_protocol_views(state, modern, topic_names, now_ms)
+        views = [
+            {**_modern_member(modern, member, topic_names), **translated.get(member.member_id, {})}
+            for member in modern.members.values()
+        ]
     elif state.membership.classic is not None:
         group = state.membership.classic
         views = [_classic_member(group, member) for member in group.members.values()]
@@ -117,6 +127,44 @@ def _classic_member(group: ClassicGroup, member: ClassicMember) -> dict[str, Any
         "assigned": assigned,
         "pending_revocation": {},
         "target": dict(assigned),
+    }
+
+
+def _classic_protocol_views(
+    state: GroupState, group: ModernGroup, topic_names: TopicNames, now_ms: int | None
+) -> dict[str, dict[str, Any]]:
+    """Member id → what `classic_members.py` says of it; nothing of members on the group's own protocol."""
+    classic = [member for member in group.members.values() if member.uses_classic_protocol]
+    held = classic_members.holders(group) if classic else {}
+    now_ms = max(state.last_step_ms, -1 if now_ms is None else now_ms)
+    return {
+        member.member_id: {"classic_protocol": _classic_protocol_view(state, group, member, held, topic_names, now_ms)}
+        for member in classic
+    }
+
+
+def _classic_protocol_view(  # noqa: PLR0913 - a member, whom it waits for, and the moment
+    state: GroupState,
+    group: ModernGroup,
+    member: ModernMember,
+    held: classic_members.Holders,
+    topic_names: TopicNames,
+    now_ms: int,
+) -> dict[str, Any]:
+    progress = state.migration.classic_members.get(member.member_id)
+    now = classic_members.state_of(group, member, held, progress, now_ms)
+    return {
+        "state": now.state,
+        "inferred": now.inferred,
+        "situation": now.situation,
+        "since": now.since_ms,
+        "rebalance_protocol": now.rebalance_protocol,
+        "rebalance_protocol_inferred": now.rebalance_protocol_inferred,
+        "assignors": list(member.claims),
+        "embedded_version": classic_members.embedded_version(member),
+        "keeps": _listed(now.keeps, topic_names),
+        "revokes": _listed(now.revokes, topic_names),
+        "waits_for": {of: _listed(parts, topic_names) for of, parts in now.waits_for.items()},
     }
 
 

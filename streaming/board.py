@@ -213,7 +213,7 @@ class Board:
 
     def _with_lag(self, held: HeldGroup, now_ms: int) -> dict[str, Any]:
         lags = held.lags(self.ends, now_ms)
-        group = held.group_view(self.ends.topic_names)
+        group = held.group_view(self.ends.topic_names, now_ms)
         sums = total(lags)
         offsets = [{**shown, **_lag_view(figure)} for shown, figure in zip(group["offsets"], lags, strict=True)]
         return {

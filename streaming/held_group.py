@@ -154,9 +154,9 @@ class HeldGroup:
             return preferred_assignor(modern)
         return None if self.state.membership.classic is None else self.state.membership.classic.protocol
 
-    def group_view(self, topic_names: TopicNames) -> dict[str, Any]:
-        """The contract's GROUP."""
-        return view.group_view(self.state, self.offsets, topic_names)
+    def group_view(self, topic_names: TopicNames, now_ms: int | None = None) -> dict[str, Any]:
+        """The contract's GROUP at a moment; without one, at that of its last record."""
+        return view.group_view(self.state, self.offsets, topic_names, now_ms)
 
     def unassigned_partitions(self, topics: Mapping[str, Topic]) -> int | None:
         """Partitions of subscribed topics that no member holds; None where that cannot be told.

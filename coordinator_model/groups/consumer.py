@@ -42,6 +42,7 @@ from coordinator_model.records.consumer_group import (
 )
 
 MEMBER_STABLE: Final = 0
+MEMBER_UNREVOKED: Final = 1
 MEMBER_STATES: Final = {0: "Stable", 1: "UnrevokedPartitions", 2: "UnreleasedPartitions"}
 
 EMPTY: Final = "Empty"

@@ -60,6 +60,12 @@ def group_text(group: Group) -> Iterator[str]:
             ["MEMBER", "INSTANCE", "CLIENT-ID", "HOST", "PROTOCOL", "EPOCH", "STATE", "ASSIGNED", "PENDING", "TARGET"],
             [_member_row(member) for member in group["members"]],
         )
+    translated = [member for member in group.get("members") or () if member.get("classic_protocol")]
+    if translated:
+        yield table(
+            ["CLASSIC-MEMBER", "STATE", "SINCE", "SITUATION", "REBALANCES", "KEEPS", "REVOKES", "WAITS-FOR"],
+            [_classic_row(member["member_id"], member["classic_protocol"]) for member in translated],
+        )
     if group.get("offsets"):
         yield _offsets_table(group["offsets"])
 
@@ -100,6 +106,22 @@ def _member_row(member: Mapping[str, Any]) -> list[object]:
         member["epoch"],
         member["state"],
         *(partitions_text(member[name]) for name in ("assigned", "pending_revocation", "target")),
+    ]
+
+
+def _classic_row(member_id: str, progress: Mapping[str, Any]) -> list[object]:
+    """What is inferred carries a question mark."""
+    waits_for = (f"{holder} ({partitions_text(parts)})" for holder, parts in progress["waits_for"].items())
+    protocol = progress["rebalance_protocol"] or "unknown"
+    return [
+        member_id,
+        progress["state"] + "?" * progress["inferred"],
+        time_text(progress["since"]),
+        progress["situation"],
+        protocol + "?" * progress["rebalance_protocol_inferred"],
+        partitions_text(progress["keeps"]),
+        partitions_text(progress["revokes"]),
+        ", ".join(waits_for) or "-",
     ]
 
 
