@@ -13,6 +13,7 @@ Reading order:
     steps                                         when to draw conclusions …
     roster, migration, classic_members,
     rebalances, invariants                        … and which
+    overdue                                       what the clock tells where no record does
     commits                                       what a commit of an offset does, and shows
     replica                                       the whole: records in, events out
     lag, view, events                             what is shown of it

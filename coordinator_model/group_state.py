@@ -135,7 +135,11 @@ class ModernGroup:
     assignment_epoch: int = FIRST_EPOCH
     epoch_live: bool = False
     assignment_epoch_live: bool = False
+    metadata_hash: int = 0
+    """Hash over the subscribed topics, their partitions and racks (4.1); 0 for none, and where brokers write none."""
     partition_metadata_live: bool = False
+    partition_counts: Mapping[str, int] = field(default_factory=dict)
+    """Topic name → partitions, as brokers up to 4.0 kept it beside the group."""
     closed: bool = False
     """The epoch's tombstone was the last word: what is still live is left over (`leftovers`)."""
     members: dict[str, ModernMember] = field(default_factory=dict)
@@ -235,6 +239,7 @@ class GroupCounters:
     rebalances: int = 0
     rounds_lost: int = 0
     partitions_moved: int = 0
+    partitions_kept: int = 0
     stale_claims: int = 0
     static_replacements: int = 0
     upgrades: int = 0
@@ -272,7 +277,8 @@ class Migration:
     peak_consumer: int = 0
     """Most members of either protocol since the group is mixed: a roll that turns round is seen against them."""
     changed_ms: int | None = None
-    """When members of either protocol last came or went."""
+    changed_offset: int = -1
+    """When and where members of either protocol last came or went."""
     was_downgraded: bool = False
     leftovers_reported: bool = False
     classic_members: dict[str, ClassicProgress] = field(default_factory=dict)
@@ -285,9 +291,17 @@ class Rebalance:
 
     since_ms: int
     from_epoch: int
+    offset: int = -1
+    """Of the record that began it."""
     owners: dict[str, Partitions] = field(default_factory=dict)
+    partition_counts: dict[str, int] = field(default_factory=dict)
+    """Topic → partitions that the group was known to have of it then."""
     causes: tuple[str, ...] = ()
     """Causes seen so far (`causes.py`), each once."""
+    assigning_since_ms: int | None = None
+    """Since when a target is waited for; None while there is one."""
+    unsettled_since_ms: dict[str, int] = field(default_factory=dict)
+    """Member that is not at the target → since when nothing was written of it, or it is not there, if that is later."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -2,28 +2,30 @@
 
 A rebalance that hangs leaves no record, so the log alone never shows it; the clock does. These questions take the time
 as an argument and are put again and again to a state that does not change. What they find is inferred, and belongs to
-the last record written of the group: as long as nothing else is, it is the same finding.
+the record that began what is overdue: as long as that lasts it is the same finding, whatever else is written meanwhile.
 
-    kind               holds when
-    rebalance_stuck    a member has not reached the target within its own rebalance timeout of the last record, or no
-                       target was computed for a minute
-    migration_stalled  a group of both kinds of members, and for half an hour none came or went
+    kind               waits for     holds when
+    rebalance_stuck    members       one has yet to revoke, or to hear of the target, beyond its own rebalance timeout
+                       partitions    nobody has to, and still one lacks partitions after the longest timeout of all
+                       assignor      no target was computed for a minute
+    migration_stalled                a group of both kinds of members, and for half an hour none came or went
 
-Of a classic rebalance neither beginning nor members are in the log; silence alone is no finding here.
+A member's time runs from the last record of it: with each the coordinator starts its timer anew. It does so, too, when
+the group's coordinator moves to another broker, so no time runs from before that (`moved_ms`).
+
+Of a classic rebalance neither beginning nor members are in the log; `suspects.py` tells whom to ask the broker about.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from coordinator_model import migration, rebalances
-from coordinator_model.conclusions import Finding, Place
-from coordinator_model.group_state import STREAMS, GroupState, ModernGroup, ModernMember
-from coordinator_model.groups import consumer, modern, streams
-
-DEFAULT_REBALANCE_TIMEOUT_MS: Final = 300_000
-"""Where no member says its own: max.poll.interval.ms of Kafka's consumer."""
+from coordinator_model.conclusions import Finding, Place, events_of
+from coordinator_model.events import Event
+from coordinator_model.group_state import STREAMS, GroupState, ModernGroup, ModernMember, Partitions, Rebalance
+from coordinator_model.groups import consumer, streams
 
 GRACE_MS: Final = 10_000
 """Beyond the timeout, before a member is called late: the coordinator removes it, which is written a little after."""
@@ -34,44 +36,62 @@ ASSIGNING_MS: Final = 60_000
 STALLED_MS: Final = 1_800_000
 """A roll takes minutes a member; half an hour without one is a roll nobody is at."""
 
-
-def findings(state: GroupState, now_ms: int) -> list[Finding]:
-    """What is overdue in a group at this moment. Most groups are between no two states, and asked nothing."""
-    if state.rebalance is None and state.migration.mixed_since_ms is None:
-        return []
-    return [*_stuck(state, now_ms), *_stalled(state, now_ms)]
+UNRELEASED: Final[Mapping[str, int]] = {STREAMS: streams.MEMBER_UNRELEASED}
+"""Family → state of a member that waits for what others hold, where it is not the consumer group's."""
 
 
-def place(state: GroupState) -> Place:
-    """The record that a finding belongs to: the last one written of the group's membership."""
-    return Place(state.partition, state.last_step_offset, state.last_step_ms)
+def events(state: GroupState, now_ms: int, moved_ms: int | None = None) -> list[Event]:
+    """What is overdue in a group at this moment. Most groups are between no two states, and asked nothing.
+
+    Args:
+        state: the group.
+        now_ms: the time, by the brokers' clocks.
+        moved_ms: when the group's coordinator was last seen to move; None for never.
+    """
+    found: list[Event] = []
+    if state.rebalance is not None:
+        rebalance = state.rebalance
+        place = Place(state.partition, rebalance.offset, rebalance.since_ms)
+        found += events_of(state.name, place, _stuck(state, rebalance, now_ms, moved_ms or 0))
+    if state.migration.mixed_since_ms is not None:
+        changed_ms = state.migration.changed_ms or state.migration.mixed_since_ms
+        place = Place(state.partition, state.migration.changed_offset, changed_ms)
+        found += events_of(state.name, place, _stalled(state, state.migration.mixed_since_ms, now_ms))
+    return found
 
 
-def _stuck(state: GroupState, now_ms: int) -> Iterator[Finding]:
+def _stuck(state: GroupState, rebalance: Rebalance, now_ms: int, moved_ms: int) -> Iterator[Finding]:
     group = state.membership.modern_group
-    if group is None or state.rebalance is None or not rebalances.under_way(group):
+    if group is None or not rebalances.under_way(group):
         return
-    silent_ms = now_ms - state.last_step_ms
-    late = [member for member in _unsettled(group) if silent_ms > _allowed_ms(member)]
-    assigning = group.epoch > group.assignment_epoch and silent_ms > ASSIGNING_MS
-    if not late and not assigning:
+
+    def waited_ms(member: ModernMember) -> int:
+        since_ms = rebalance.unsettled_since_ms.get(member.member_id, state.last_step_ms)
+        return now_ms - max(since_ms, moved_ms)
+
+    waiting = [member for member in rebalances.unsettled(group) if _waits(group, member)]
+    moving = [member for member in rebalances.unsettled(group) if not _waits(group, member)]
+    late = [member for member in moving if waited_ms(member) > rebalances.timeout_ms(member) + GRACE_MS]
+    longest_ms = max(map(rebalances.timeout_ms, group.members.values()))
+    in_vain = [member for member in waiting if not moving and waited_ms(member) > longest_ms + GRACE_MS]
+    since_ms = rebalance.assigning_since_ms
+    assigning = since_ms is not None and now_ms - max(since_ms, moved_ms) > ASSIGNING_MS
+    if not late and not in_vain and not assigning:
         return
-    yield Finding(
-        "rebalance_stuck",
-        {
-            "epoch": group.epoch,
-            "assignment_epoch": group.assignment_epoch,
-            "waiting_for": "members" if late else "assignor",
-            "members": [_shown(member) for member in late],
-            "silent_ms": silent_ms,
-        },
-        inferred=True,
-    )
+    detail = {
+        "epoch": group.epoch,
+        "assignment_epoch": group.assignment_epoch,
+        "waiting_for": "members" if late else "partitions" if in_vain else "assignor",
+        "members": [_shown(group, member, waited_ms(member)) for member in late or in_vain],
+        "rebalancing_ms": now_ms - rebalance.since_ms,
+        "silent_ms": now_ms - state.last_step_ms,
+    }
+    moved = {"coordinator_moved": True} if moved_ms > rebalance.since_ms else {}
+    yield Finding("rebalance_stuck", {**detail, **moved}, inferred=True)
 
 
-def _stalled(state: GroupState, now_ms: int) -> Iterator[Finding]:
-    changed_ms, since_ms = state.migration.changed_ms, state.migration.mixed_since_ms
-    if since_ms is None or now_ms - max(since_ms, changed_ms or since_ms) <= STALLED_MS:
+def _stalled(state: GroupState, since_ms: int, now_ms: int) -> Iterator[Finding]:
+    if now_ms - max(since_ms, state.migration.changed_ms or since_ms) <= STALLED_MS:
         return
     classic, upgraded = migration.members_by_protocol(state.membership)
     detail = {
@@ -83,16 +103,26 @@ def _stalled(state: GroupState, now_ms: int) -> Iterator[Finding]:
     yield Finding("migration_stalled", detail, inferred=True)
 
 
-def _unsettled(group: ModernGroup) -> list[ModernMember]:
-    stable = streams.MEMBER_STABLE if group.family == STREAMS else consumer.MEMBER_STABLE
-    return [member for member in modern.unsettled_members(group, stable) if not member.is_absent_static]
+def _waits(group: ModernGroup, member: ModernMember) -> bool:
+    """Whether the member has done its part and waits for partitions of others."""
+    unreleased = UNRELEASED.get(group.family, consumer.MEMBER_UNRELEASED)
+    return member.state == unreleased and member.epoch == group.assignment_epoch
 
 
-def _allowed_ms(member: ModernMember) -> int:
-    timeout_ms = member.rebalance_timeout_ms
-    return (timeout_ms if timeout_ms > 0 else DEFAULT_REBALANCE_TIMEOUT_MS) + GRACE_MS
+def _shown(group: ModernGroup, member: ModernMember, waited_ms: int) -> dict[str, Any]:
+    return {
+        "member_id": member.member_id,
+        "instance_id": member.instance_id,
+        "epoch": member.epoch,
+        "late_ms": waited_ms,
+        "will_not_release": {topic: list(partitions) for topic, partitions in member.pending_revocation.items()},
+        "awaits": _awaited(group, member) if _waits(group, member) else {},
+    }
 
 
-def _shown(member: ModernMember) -> dict[str, Any]:
-    held = {topic: list(partitions) for topic, partitions in member.pending_revocation.items()}
-    return {"member_id": member.member_id, "epoch": member.epoch, "will_not_release": held}
+def _awaited(group: ModernGroup, member: ModernMember) -> dict[str, list[int]]:
+    """Partitions of the member's target that it does not hold yet."""
+    task_target = group.task_targets.get(member.member_id)
+    target: Partitions = group.targets.get(member.member_id, {}) if task_target is None else task_target.active
+    lacking = {topic: sorted({*parts} - {*member.assigned.get(topic, ())}) for topic, parts in target.items()}
+    return {topic: partitions for topic, partitions in lacking.items() if partitions}

@@ -9,6 +9,12 @@ Epochs that move on while a rebalance is under way belong to it. A classic rebal
 end of its join phase (`currentStateTimestamp`) to the leader's assignment; how long members took to join is not
 recorded. Generations that were begun and never completed are the gap between two that were.
 
+A partition that had an owner before and has one after was kept or has moved; the share that was kept is the
+assignment's stickiness. One that comes from nobody or goes to nobody counts as neither.
+
+A member that is removed after its own rebalance timeout, without having let go of what it had to, was fenced by the
+coordinator; a member that leaves just then looks the same, so it is inferred.
+
 A storm is many completed rebalances in a few minutes: more than restarting every member would take.
 """
 
@@ -17,8 +23,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from coordinator_model.causes import causes
-from coordinator_model.conclusions import Finding
+from coordinator_model import causes as why_of
+from coordinator_model.causes import causes, triggers
+from coordinator_model.conclusions import Finding, Place
 from coordinator_model.group_state import (
     FIRST_EPOCH,
     STREAMS,
@@ -33,6 +40,9 @@ from coordinator_model.group_state import (
     Rebalance,
 )
 from coordinator_model.groups import consumer, modern, streams
+
+DEFAULT_REBALANCE_TIMEOUT_MS: Final = 300_000
+"""Where no member says its own: max.poll.interval.ms of Kafka's consumer."""
 
 STORM_WINDOW_MS: Final = 300_000
 STORM_REBALANCES: Final = 20
@@ -58,16 +68,14 @@ def under_way(group: ModernGroup) -> bool:
     """True while the group is between targets. A static member that is away is waited for, not rebalanced."""
     if not group.members or not epochs_known(group):
         return False
-    stable = streams.MEMBER_STABLE if group.family == STREAMS else consumer.MEMBER_STABLE
-    late = modern.unsettled_members(group, stable)
-    return group.epoch > group.assignment_epoch or any(not member.is_absent_static for member in late)
+    return group.epoch > group.assignment_epoch or bool(unsettled(group))
 
 
-def follow(state: GroupState, before: Membership, after: Membership, time_ms: int) -> Iterator[Finding]:
+def follow(state: GroupState, before: Membership, after: Membership, place: Place) -> Iterator[Finding]:
     """Advance the group's rebalance over one step; yields its beginning, its end and what was lost."""
-    group = after.modern_group
+    group, time_ms = after.modern_group, place.timestamp_ms
     if group is not None:
-        yield from _modern(state, before, after, group, time_ms)
+        yield from _modern(state, before, after, group, place)
         return
     state.rebalance = None
     was, now = before.classic_group, after.classic_group
@@ -75,8 +83,26 @@ def follow(state: GroupState, before: Membership, after: Membership, time_ms: in
         yield from _lost_rounds(state.counters, was, now)
         if now.members:
             why = causes(before, after)
-            yield _classic(state.counters, was, now, why, time_ms)
+            cost = _cost(state.counters, _owners(was.members), _owners(now.members))
+            detail = {**_sync_time(state.counters, now, time_ms), **cost, "causes": why, **triggers(before, after, why)}
+            yield _completed(state.counters, {"generation": now.generation, "members": len(now.members), **detail})
             yield from _storm(state, why, len(now.members), time_ms)
+
+
+def storm_rebalances(state: GroupState, now_ms: int) -> int:
+    """Rebalances completed within `STORM_WINDOW_MS`, of those that count for a storm."""
+    return sum(now_ms - ms <= STORM_WINDOW_MS for ms in state.recent_rebalances_ms)
+
+
+def timeout_ms(member: ModernMember) -> int:
+    """How long the member may take to let go of partitions: its own word, or Kafka's default."""
+    return member.rebalance_timeout_ms if member.rebalance_timeout_ms > 0 else DEFAULT_REBALANCE_TIMEOUT_MS
+
+
+def unsettled(group: ModernGroup) -> list[ModernMember]:
+    """Members that a rebalance waits for. A static member that is away is not waited for."""
+    stable = streams.MEMBER_STABLE if group.family == STREAMS else consumer.MEMBER_STABLE
+    return [member for member in modern.unsettled_members(group, stable) if not member.is_absent_static]
 
 
 def _lost_rounds(counters: GroupCounters, was: ClassicGroup, now: ClassicGroup) -> Iterator[Finding]:
@@ -87,20 +113,26 @@ def _lost_rounds(counters: GroupCounters, was: ClassicGroup, now: ClassicGroup) 
         yield Finding("rebalance_rounds_lost", detail, inferred=True)
 
 
-def _classic(counters: GroupCounters, was: ClassicGroup, now: ClassicGroup, why: list[str], time_ms: int) -> Finding:
-    partitions_moved = moved(_owners(was.members), _owners(now.members))
-    detail: dict[str, Any] = {
-        "generation": now.generation,
-        "members": len(now.members),
-        "partitions_moved": partitions_moved,
-        "causes": why,
-    }
-    if now.state_timestamp_ms >= 0:
-        detail["sync_ms"] = max(0, time_ms - now.state_timestamp_ms)
-        counters.observe_duration(detail["sync_ms"])
+def _completed(counters: GroupCounters, detail: Mapping[str, Any]) -> Finding:
     counters.rebalances += 1
-    counters.partitions_moved += partitions_moved
     return Finding("rebalance_completed", detail)
+
+
+def _sync_time(counters: GroupCounters, group: ClassicGroup, time_ms: int) -> dict[str, int]:
+    if group.state_timestamp_ms < 0:
+        return {}
+    sync_ms = max(0, time_ms - group.state_timestamp_ms)
+    counters.observe_duration(sync_ms)
+    return {"sync_ms": sync_ms}
+
+
+def _cost(counters: GroupCounters, was: Mapping[str, Partitions], now: Mapping[str, Partitions]) -> dict[str, Any]:
+    kept, partitions_moved = kept_and_moved(was, now)
+    counters.partitions_kept += kept
+    counters.partitions_moved += partitions_moved
+    both = kept + partitions_moved
+    stickiness = round(kept / both, 4) if both else None
+    return {"partitions_moved": partitions_moved, "partitions_kept": kept, "stickiness": stickiness}
 
 
 def _storm(state: GroupState, why: Sequence[str], members: int, time_ms: int) -> Iterator[Finding]:
@@ -117,8 +149,10 @@ def _storm(state: GroupState, why: Sequence[str], members: int, time_ms: int) ->
 
 
 def _modern(
-    state: GroupState, before: Membership, after: Membership, group: ModernGroup, time_ms: int
+    state: GroupState, before: Membership, after: Membership, group: ModernGroup, place: Place
 ) -> Iterator[Finding]:
+    fenced = _overdue(state.rebalance, before, after, place.timestamp_ms)
+    yield from _fenced(fenced)
     if not group.members:
         state.rebalance = None
         return
@@ -128,32 +162,87 @@ def _modern(
         moved_on = was is None or not epochs_known(was) or group.epoch > was.epoch
         if not moving and not (moved_on and epochs_known(group)):
             return
-        owners = _owners(was.members) if was is not None else {}
-        state.rebalance = Rebalance(since_ms=time_ms, from_epoch=was.epoch if was else group.epoch, owners=owners)
+        state.rebalance = _begun(was, group, place)
         why = causes(before, after)
         state.rebalance.causes = tuple(why)
-        yield Finding("rebalance_started", {"epoch": group.epoch, "members": len(group.members), "causes": why})
+        detail = {"epoch": group.epoch, "members": len(group.members), "causes": why}
+        yield Finding("rebalance_started", {**detail, **triggers(before, after, why)})
     elif was is not None and group.epoch > was.epoch:
-        state.rebalance.causes = tuple(dict.fromkeys((*state.rebalance.causes, *causes(before, after))))
+        why = causes(before, after, fenced)
+        state.rebalance.causes = tuple(dict.fromkeys((*state.rebalance.causes, *why)))
     if moving:
+        _time(state.rebalance, was, group, place.timestamp_ms)
         return
     rebalance, state.rebalance = state.rebalance, None
-    duration_ms = max(0, time_ms - rebalance.since_ms)
-    partitions_moved = moved(rebalance.owners, _owners(group.members))
-    state.counters.rebalances += 1
-    state.counters.partitions_moved += partitions_moved
+    duration_ms = max(0, place.timestamp_ms - rebalance.since_ms)
     state.counters.observe_duration(duration_ms)
-    yield Finding(
-        "rebalance_completed",
-        {
-            "epoch": group.epoch,
-            "members": len(group.members),
-            "duration_ms": duration_ms,
-            "partitions_moved": partitions_moved,
-            "causes": list(rebalance.causes),
-        },
+    cost = _cost(state.counters, rebalance.owners, _owners(group.members))
+    detail = {"epoch": group.epoch, "members": len(group.members), "duration_ms": duration_ms, **cost}
+    yield _completed(state.counters, {**detail, **_explained(rebalance, group)})
+    yield from _storm(state, rebalance.causes, len(group.members), place.timestamp_ms)
+
+
+def _begun(was: ModernGroup | None, group: ModernGroup, place: Place) -> Rebalance:
+    return Rebalance(
+        since_ms=place.timestamp_ms,
+        offset=place.offset,
+        from_epoch=was.epoch if was else group.epoch,
+        owners=_owners(was.members) if was is not None else {},
+        partition_counts=why_of.known_partitions(was) if was is not None else {},
     )
-    yield from _storm(state, rebalance.causes, len(group.members), time_ms)
+
+
+def _explained(rebalance: Rebalance, group: ModernGroup) -> dict[str, Any]:
+    """The causes, once the assignment tells whether it was partitions that came with the topics' metadata."""
+    grown = why_of.grown(rebalance.partition_counts, why_of.known_partitions(group))
+    if why_of.METADATA not in rebalance.causes or not grown or group.family == STREAMS:
+        return {"causes": list(rebalance.causes)}
+    told = [why_of.PARTITION_COUNT if cause == why_of.METADATA else cause for cause in rebalance.causes]
+    return {"causes": told, **why_of.growth_detail(grown)}
+
+
+def _time(rebalance: Rebalance, was: ModernGroup | None, group: ModernGroup, time_ms: int) -> None:
+    """Note since when a target is waited for, and each member: a record of it starts its time anew."""
+    if group.epoch <= group.assignment_epoch:
+        rebalance.assigning_since_ms = None
+    elif rebalance.assigning_since_ms is None or was is None or was.assignment_epoch != group.assignment_epoch:
+        rebalance.assigning_since_ms = time_ms
+    former = was.members if was is not None else {}
+    since, rebalance.unsettled_since_ms = rebalance.unsettled_since_ms, {}
+    for member in unsettled(group):
+        same = _standing(former.get(member.member_id)) == _standing(member)
+        since_ms = since.get(member.member_id, time_ms) if same else time_ms
+        rebalance.unsettled_since_ms[member.member_id] = since_ms
+
+
+def _standing(member: ModernMember | None) -> tuple[object, ...]:
+    """What a current assignment record says of the member."""
+    if member is None:
+        return ()
+    return member.epoch, member.previous_epoch, member.state, member.assigned, member.pending_revocation
+
+
+def _overdue(
+    rebalance: Rebalance | None, before: Membership, after: Membership, time_ms: int
+) -> dict[str, ModernMember]:
+    """Members that were removed after their rebalance timeout, having partitions to let go of."""
+    was, now = before.modern_group, after.modern_group
+    if rebalance is None or was is None or now is None:
+        return {}
+    gone = (member for member_id, member in was.members.items() if member_id not in now.members)
+    since = rebalance.unsettled_since_ms
+    return {
+        member.member_id: member
+        for member in gone
+        if member.pending_revocation and time_ms - since.get(member.member_id, time_ms) >= timeout_ms(member)
+    }
+
+
+def _fenced(members: Mapping[str, ModernMember]) -> Iterator[Finding]:
+    for member_id, member in sorted(members.items()):
+        not_released = {topic: list(partitions) for topic, partitions in member.pending_revocation.items()}
+        detail = {"member_id": member_id, "instance_id": member.instance_id, "epoch": member.epoch}
+        yield Finding("member_fenced", {**detail, "not_released": not_released}, inferred=True)
 
 
 def _owners(members: Mapping[str, ClassicMember] | Mapping[str, ModernMember]) -> dict[str, Partitions]:
@@ -161,12 +250,9 @@ def _owners(members: Mapping[str, ClassicMember] | Mapping[str, ModernMember]) -
     return {member.instance_id or member.member_id: member.assigned for member in members.values()}
 
 
-def moved(was: Mapping[str, Partitions], now: Mapping[str, Partitions]) -> int:
-    """Partitions that had an owner before and have another one now."""
+def kept_and_moved(was: Mapping[str, Partitions], now: Mapping[str, Partitions]) -> tuple[int, int]:
+    """How many partitions that had an owner before have the same now, and how many another one."""
     former = {(topic, p): owner for owner, parts in was.items() for topic, ps in parts.items() for p in ps}
-    return sum(
-        former.get((topic, p), owner) != owner
-        for owner, parts in now.items()
-        for topic, ps in parts.items()
-        for p in ps
-    )
+    held = ((owner, (topic, p)) for owner, parts in now.items() for topic, ps in parts.items() for p in ps)
+    same = [former[place] == owner for owner, place in held if place in former]
+    return sum(same), len(same) - sum(same)

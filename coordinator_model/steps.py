@@ -90,9 +90,9 @@ def _findings(state: GroupState, before: Membership, place: Place, *, live: bool
     yield from ownership.follow(state.counters, before.classic_group, after.classic_group)
     yield from migration.follow(state.migration, state.counters, before, after, time_ms)
     if migration.members_by_protocol(before) != migration.members_by_protocol(after):
-        state.migration.changed_ms = time_ms
+        state.migration.changed_ms, state.migration.changed_offset = time_ms, place.offset
     classic_members.follow(state.migration.classic_members, before, after, time_ms)
-    yield from rebalances.follow(state, before, after, time_ms)
+    yield from rebalances.follow(state, before, after, place)
     yield from _verdicts(state, live=live)
     if after.exists and roster.members_of(before) and not roster.members_of(after):
         yield Finding("group_emptied", {"type": after.type, "epoch": after.epoch})

@@ -16,6 +16,7 @@ from coordinator_model.groups.consumer import preferred_assignor
 from coordinator_model.lag import Lag, TotalLag
 from coordinator_model.offsets import CommittedOffset, OffsetBucket
 from coordinator_model.record_types import RecordType
+from coordinator_model.subscriptions import subscribed_topics
 from streaming.log_ends import LogEnds, Topic
 
 BucketKey = tuple[str, int]
@@ -90,15 +91,7 @@ class HeldGroup:
     @cached_property
     def subscribed_topics(self) -> frozenset[str]:
         """Names of the topics that members subscribe to, as far as the log tells."""
-        membership = self.state.membership
-        modern = membership.modern_group
-        if modern is None:
-            members = () if membership.classic is None else membership.classic.members.values()
-            return frozenset(topic for member in members if member.claim is not None for topic in member.claim.topics)
-        if modern.family == STREAMS:
-            return frozenset(topic for topics in modern.subtopologies.values() for topic in topics)
-        named = (topic for member in modern.members.values() for topic in member.subscribed_topics)
-        return frozenset([*named, *(topic for topics in modern.regexes.values() for topic in topics)])
+        return subscribed_topics(self.state.membership)
 
     @cached_property
     def assigned(self) -> Mapping[str, frozenset[int]]:

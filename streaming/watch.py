@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from coordinator_model import overdue
-from coordinator_model.conclusions import events_of
 from coordinator_model.events import event_view
 from streaming.board import Board
 from streaming.logs import get_logger
@@ -56,7 +55,7 @@ class Watch:
         found = [
             event_view(event)
             for held in self._board.shown.groups.values()
-            for event in events_of(held.state.name, overdue.place(held.state), overdue.findings(held.state, now_ms))
+            for event in overdue.events(held.state, now_ms)
         ]
         if found:
             self._publish(found)

@@ -43,6 +43,7 @@ MODEL_LAYERS: Final = (
     ("groups.*",),
     ("classic_members",),
     ("invariants", "migration", "ownership", "roster"),
+    ("subscriptions",),
     ("causes", "statics"),
     ("rebalances",),
     ("snapshot",),

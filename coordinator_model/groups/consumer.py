@@ -43,6 +43,7 @@ from coordinator_model.records.consumer_group import (
 
 MEMBER_STABLE: Final = 0
 MEMBER_UNREVOKED: Final = 1
+MEMBER_UNRELEASED: Final = 2
 MEMBER_STATES: Final = {0: "Stable", 1: "UnrevokedPartitions", 2: "UnreleasedPartitions"}
 
 EMPTY: Final = "Empty"
@@ -80,12 +81,10 @@ def replay_partition_metadata(
     value: ConsumerGroupPartitionMetadataValue | None,
 ) -> None:
     """Type 4: partition counts as brokers up to 4.0 kept them; since then only its tombstone is written."""
-    if value is not None:
-        modern.of_family(membership, CONSUMER).partition_metadata_live = True
-        return
-    group = modern.known(membership, CONSUMER)
+    group = modern.known(membership, CONSUMER) if value is None else modern.of_family(membership, CONSUMER)
     if group is not None:
-        group.partition_metadata_live = False
+        group.partition_metadata_live = value is not None
+        group.partition_counts = {} if value is None else {of.topic_name: of.num_partitions for of in value.topics}
         modern.forget_if_gone(membership, group)
 
 

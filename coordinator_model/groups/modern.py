@@ -27,6 +27,8 @@ class _Assigned(Protocol):
 class _Epoch(Protocol):
     @property
     def epoch(self) -> int: ...
+    @property
+    def metadata_hash(self) -> int: ...
 
 
 class _AssignmentEpoch(Protocol):
@@ -67,11 +69,11 @@ def known(membership: Membership, family: str) -> ModernGroup | None:
     return modern if modern is not None and modern.family == family else None
 
 
-def replay_epoch(membership: Membership, family: str, epoch: int | None) -> None:
+def replay_epoch(membership: Membership, family: str, value: _Epoch | None) -> None:
     """Group epoch; None is its tombstone, which ends the group."""
-    if epoch is not None:
+    if value is not None:
         group = of_family(membership, family)
-        group.epoch, group.epoch_live = epoch, True
+        group.epoch, group.epoch_live, group.metadata_hash = value.epoch, True, value.metadata_hash
         return
     ended = known(membership, family)
     if ended is not None:
@@ -93,7 +95,7 @@ def replays_epoch(family: str) -> Handler:
     """Handler of a family's group epoch records."""
 
     def handler(membership: Membership, _key: object, value: _Epoch | None) -> None:
-        replay_epoch(membership, family, None if value is None else value.epoch)
+        replay_epoch(membership, family, value)
 
     return handler
 

@@ -33,6 +33,7 @@ from coordinator_model.records.streams_group import (
 )
 
 MEMBER_STABLE: Final = 1
+MEMBER_UNRELEASED: Final = 3
 MEMBER_STATES: Final = {1: "Stable", 2: "UnrevokedTasks", 3: "UnreleasedTasks"}
 
 EMPTY: Final = "Empty"
@@ -85,7 +86,7 @@ def replay_epoch(
     membership: Membership, _key: StreamsGroupMetadataKey, value: StreamsGroupMetadataValue | None
 ) -> None:
     """Type 17: the group epoch and the topology epoch found valid."""
-    modern.replay_epoch(membership, STREAMS, None if value is None else value.epoch)
+    modern.replay_epoch(membership, STREAMS, value)
     if value is not None:
         modern.of_family(membership, STREAMS).validated_topology_epoch = value.validated_topology_epoch
 

@@ -199,15 +199,15 @@ def test_kafka_20442_empty_group_keeps_its_epoch_ahead_of_its_target() -> None:
 
     assert "Empty 3/2" == told.status("g")
     assert [] == alarms(told)
-    assert [] == overdue.findings(told.states["g"], 9_000 + 7 * 86_400_000)
+    assert [] == overdue.events(told.states["g"], 9_000 + 7 * 86_400_000)
 
 
 def test_kafka_20442_group_with_a_member_that_waits_for_its_target_is_told() -> None:
     """The look-alike: somebody is there, and no target comes."""
     told = history(TWO_MEMBERS[0], at(500, *throttled_consumer_join("g", "b", epoch=3, assignment_epoch=2))).replayed()
 
-    (finding,) = overdue.findings(told.states["g"], 500 + overdue.ASSIGNING_MS + 1)
-    assert ("rebalance_stuck", "assignor") == (finding.kind, finding.detail["waiting_for"])
+    (event,) = overdue.events(told.states["g"], 500 + overdue.ASSIGNING_MS + 1)
+    assert ("rebalance_stuck", "assignor") == (event.kind, event.detail["waiting_for"])
 
 
 # -- bugs of replaying ------------------------------------------------------------------------------------------------

@@ -1,7 +1,9 @@
 """What nothing is written of: overdue rebalances and rolls nobody is at, told by the clock."""
 
 from coordinator_model import overdue
+from coordinator_model.events import Event
 from coordinator_model.group_state import GroupState
+from coordinator_model.rebalances import DEFAULT_REBALANCE_TIMEOUT_MS
 from coordinator_model.replica import Position, Replica
 from tests.builders import (
     RecordBytes,
@@ -12,7 +14,10 @@ from tests.builders import (
     consumer_group_target_assignment,
     consumer_group_target_assignment_epoch,
     subscription,
+    topic_id,
 )
+from tests.coordinator_events import consumer_join, consumer_moves, retarget, speaks_classic, throttled_consumer_join
+from tests.histories import Moment, at, history
 
 WRITTEN_MS = 1_000_000
 TIMEOUT_MS = 30_000
@@ -29,7 +34,7 @@ def group_after(*records: RecordBytes) -> GroupState:
 
 def kinds(state: GroupState, after_ms: int) -> list[str]:
     """Kinds of what is overdue so long after the last record."""
-    return [finding.kind for finding in overdue.findings(state, WRITTEN_MS + after_ms)]
+    return [event.kind for event in overdue.events(state, WRITTEN_MS + after_ms)]
 
 
 def revoking() -> GroupState:
@@ -61,11 +66,11 @@ def mixed() -> GroupState:
 
 def test_member_past_its_rebalance_timeout_is_stuck_and_named_with_what_it_holds() -> None:
     """The finding says who is waited for, and which partitions it will not release."""
-    (finding,) = overdue.findings(revoking(), WRITTEN_MS + TIMEOUT_MS + overdue.GRACE_MS + 1)
+    (event,) = overdue.events(revoking(), WRITTEN_MS + TIMEOUT_MS + overdue.GRACE_MS + 1)
 
-    assert "rebalance_stuck" == finding.kind
-    assert finding.inferred
-    (member,) = finding.detail["members"]
+    assert "rebalance_stuck" == event.kind
+    assert event.inferred
+    (member,) = event.detail["members"]
     assert "a" == member["member_id"]
     assert [[1]] == list(member["will_not_release"].values())
 
@@ -106,10 +111,96 @@ def test_roll_that_nobody_goes_on_with_is_stalled_after_half_an_hour() -> None:
     assert ["migration_stalled"] == kinds(mixed(), overdue.STALLED_MS + 1)
 
 
-def test_finding_belongs_to_the_last_record_of_the_group() -> None:
-    """So it keeps its id however often it is looked for."""
-    assert (0, 4, WRITTEN_MS) == (
-        overdue.place(revoking()).partition,
-        overdue.place(revoking()).offset,
-        overdue.place(revoking()).timestamp_ms,
-    )
+# -- whom it is waited for, and since when ----------------------------------------------------------------------------
+
+LATE_MS = DEFAULT_REBALANCE_TIMEOUT_MS + overdue.GRACE_MS
+TWO = {"a": {"t": [0]}, "b": {"t": [1]}}
+JOINS = (
+    at(0, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0, 1]}})),
+    at(1_000, *consumer_join("g", "b", epoch=3, targets=TWO, assigned={})),
+)
+REVOKES = at(2_000, *consumer_moves("g", "a", epoch=2, assigned={"t": [0]}, pending={"t": [1]}, state=1))
+
+
+def stuck(*moments: Moment, at_ms: int, moved_ms: int | None = None) -> list[Event]:
+    """What is overdue at that time of a history."""
+    return overdue.events(history(*moments).replayed().states["g"], at_ms, moved_ms)
+
+
+def test_only_who_holds_it_up_is_named() -> None:
+    """The member that waits for the other's partitions has done its part, however long it waits."""
+    (event,) = stuck(*JOINS, REVOKES, at_ms=2_000 + LATE_MS + 1)
+
+    assert ("members", ["a"]) == (event.detail["waiting_for"], [of["member_id"] for of in event.detail["members"]])
+    assert {topic_id("t"): [1]} == event.detail["members"][0]["will_not_release"]
+
+
+def test_time_of_a_member_begins_anew_with_each_record_of_it() -> None:
+    """With each the coordinator starts its timer anew; what is written of others changes nothing."""
+    again = at(100_000, *consumer_moves("g", "a", epoch=2, assigned={}, pending={"t": [0, 1]}, state=1))
+    of_other = at(100_000, *consumer_moves("g", "b", epoch=3, previous_epoch=3, assigned={}, state=2))
+
+    assert [] == stuck(*JOINS, REVOKES, again, at_ms=2_000 + LATE_MS + 1)
+    assert [] != stuck(*JOINS, REVOKES, again, at_ms=100_000 + LATE_MS + 1)
+    assert [] != stuck(*JOINS, REVOKES, of_other, at_ms=2_000 + LATE_MS + 1)
+
+
+def test_one_that_waits_in_vain_is_told_when_nobody_holds_it_up() -> None:
+    """All others are at the target, and the partition still does not come: that should not be possible."""
+    settled = at(2_000, *consumer_moves("g", "a", epoch=3, assigned={"t": [0]}))
+    (event,) = stuck(*JOINS, settled, at_ms=1_000 + LATE_MS + 1)
+
+    assert "partitions" == event.detail["waiting_for"]
+    assert [("b", {topic_id("t"): [1]})] == [(of["member_id"], of["awaits"]) for of in event.detail["members"]]
+    assert [] == stuck(*JOINS, settled, at_ms=1_000 + LATE_MS)
+
+
+def test_it_is_one_finding_whatever_is_written_meanwhile() -> None:
+    """It has the place of the record that began the rebalance, so it is told once."""
+    third = at(200_000, *throttled_consumer_join("g", "c", epoch=4, assignment_epoch=3))
+    (first,) = stuck(*JOINS, REVOKES, at_ms=2_000 + LATE_MS + 1)
+    (later,) = stuck(*JOINS, REVOKES, third, at_ms=900_000)
+
+    assert first.id == later.id
+    assert (1_000, 1_000) == (first.time_ms, later.time_ms)
+
+
+def test_target_that_is_computed_again_and_again_is_no_stuck_assignor() -> None:
+    """Members come faster than targets are computed, but they are computed."""
+    moments = [*JOINS[:1]]
+    for turn in range(100):
+        joins = throttled_consumer_join("g", f"m{turn}", epoch=4 + 2 * turn, assignment_epoch=2)
+        moments.append(at(1_000 * turn + 1_000, *retarget("g", 3 + 2 * turn, {"a": {"t": [0]}}), *joins))
+
+    assert [] == [of for of in stuck(*moments, at_ms=101_000) if of.detail["waiting_for"] == "assignor"]
+
+
+def test_no_time_runs_from_before_the_coordinator_moved() -> None:
+    """The new one starts every timer anew when it has loaded the group, and says so once it is late by its own."""
+    assert [] == stuck(*JOINS, REVOKES, at_ms=2_000 + LATE_MS + 1, moved_ms=50_000)
+    (event,) = stuck(*JOINS, REVOKES, at_ms=50_000 + LATE_MS + 1, moved_ms=50_000)
+
+    assert event.detail["coordinator_moved"]
+
+
+def test_stalled_roll_is_one_finding_too() -> None:
+    """Heartbeats of classic members write records, and nobody comes or goes."""
+    replica = Replica()
+    records = [
+        consumer_group_member_subscription("g", "a", classic=speaks_classic()),
+        consumer_group_member_subscription("g", "b"),
+        consumer_group_epoch("g", 2),
+        consumer_group_target_assignment_epoch("g", 2),
+        consumer_group_current_assignment("g", "a", epoch=2),
+        consumer_group_current_assignment("g", "b", epoch=2),
+    ]
+    for offset, (key, value) in enumerate(records):
+        replica.replay(Position(0, offset, WRITTEN_MS), key, value)
+    replica.settle()
+    now_ms = WRITTEN_MS + overdue.STALLED_MS + 1
+    ids = [event.id for event in overdue.events(replica.groups["g"], now_ms)]
+    replica.replay(Position(0, 9, WRITTEN_MS + 5_000), *consumer_group_member_subscription("g", "b", rack_id="r"))
+    replica.settle()
+
+    assert ids == [event.id for event in overdue.events(replica.groups["g"], now_ms)]
+    assert 1 == len(ids)

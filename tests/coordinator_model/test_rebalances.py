@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from coordinator_model.group_state import REBALANCE_DURATION_BUCKETS_MS, GroupCounters
-from coordinator_model.rebalances import STORM_REBALANCES, STORM_REBALANCES_A_MEMBER, STORM_WINDOW_MS, moved
+from coordinator_model.rebalances import STORM_REBALANCES, STORM_REBALANCES_A_MEMBER, STORM_WINDOW_MS, kept_and_moved
 from tests.builders import (
     consumer_group_current_assignment,
     consumer_group_epoch,
@@ -129,20 +129,32 @@ def test_group_met_half_way_tells_nothing_until_both_epochs_are_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("was", "now", "expected"),
+    ("was", "now", "kept", "moved"),
     [
-        ({}, {"a": {"t": (0, 1)}}, 0),
-        ({"a": {"t": (0, 1)}}, {"a": {"t": (0, 1)}}, 0),
-        ({"a": {"t": (0, 1)}}, {"a": {"t": (0,)}, "b": {"t": (1,)}}, 1),
-        ({"a": {"t": (0, 1)}}, {"a": {"t": (0,)}}, 0),
-        ({"a": {"t": (0,)}, "b": {"t": (1,)}}, {"a": {"t": (1,)}, "b": {"t": (0,)}}, 2),
-        ({"a": {"t": (0,)}}, {"b": {"u": (0,)}}, 0),
+        ({}, {"a": {"t": (0, 1)}}, 0, 0),
+        ({"a": {"t": (0, 1)}}, {"a": {"t": (0, 1)}}, 2, 0),
+        ({"a": {"t": (0, 1)}}, {"a": {"t": (0,)}, "b": {"t": (1,)}}, 1, 1),
+        ({"a": {"t": (0, 1)}}, {"a": {"t": (0,)}}, 1, 0),
+        ({"a": {"t": (0,)}, "b": {"t": (1,)}}, {"a": {"t": (1,)}, "b": {"t": (0,)}}, 0, 2),
+        ({"a": {"t": (0,)}}, {"b": {"u": (0,)}}, 0, 0),
     ],
     ids=["first owner", "kept", "one handed over", "one given up", "swapped", "another topic"],
 )
-def test_partition_has_moved_when_another_owner_has_it(was: Any, now: Any, expected: int) -> None:
-    """Coming from nobody, or going to nobody, is not moving."""
-    assert expected == moved(was, now)
+def test_partition_has_moved_when_another_owner_has_it(was: Any, now: Any, kept: int, moved: int) -> None:
+    """Coming from nobody, or going to nobody, is neither moving nor staying."""
+    assert (kept, moved) == kept_and_moved(was, now)
+
+
+def test_stickiness_is_the_share_of_partitions_that_stayed() -> None:
+    """Where none had an owner before there is no share."""
+    told = history(
+        at(0, group_metadata("g", generation=1, members=[])),
+        at(1_000, group_metadata("g", generation=2, members=[member("a", {"t": [0, 1, 2, 3]})])),
+        at(2_000, group_metadata("g", generation=3, members=[member("a", {"t": [0, 1, 2]}), member("b", {"t": [3]})])),
+    ).replayed()
+
+    assert [(0, None), (3, 0.75)] == [(of["partitions_kept"], of["stickiness"]) for of in completed(told)]
+    assert (3, 1) == (told.states["g"].counters.partitions_kept, told.states["g"].counters.partitions_moved)
 
 
 def test_static_members_partitions_stay_with_its_instance() -> None:
@@ -170,10 +182,12 @@ def test_static_members_partitions_stay_with_its_instance() -> None:
             ["static_return"],
         ),
         ([member("a", {"t": [0]})], [member("a", {"u": [0]}, topics=["u"])], ["subscription"]),
-        ([member("a", {"t": [0]})], [member("a", {"t": [0, 1]})], ["follow_up"]),
+        ([member("a", {"t": [0]}, owned={"t": [0, 1]})], [member("a", {"t": [0, 1]})], ["follow_up"]),
+        ([member("a", {"t": [0]})], [member("a", {"t": [0, 1]})], ["partition_count"]),
+        ([member("a", {"t": [0]}, instance_id="i"), member("b", {})], [member("b", {"t": [0]})], ["expiry"]),
         ([member("a", {"t": [0]})], [member("a", {"t": [0]})], ["rejoin"]),
     ],
-    ids=["join", "leave", "both", "static return", "subscription", "follow-up", "rejoin"],
+    ids=["join", "leave", "both", "static return", "subscription", "follow-up", "growth", "expiry", "rejoin"],
 )
 def test_cause_is_what_differs_between_two_generations(before: Any, after: Any, causes: list[str]) -> None:
     """The broker writes no reason down; several may hold at once."""
@@ -269,8 +283,9 @@ def test_follow_up_rounds_of_cooperative_rebalances_do_not_count() -> None:
     """Each rebalance takes two generations there; the second gives out what the first one took."""
     moments: list[Moment] = []
     for turn in range(2 * ENOUGH):
-        assigned = {"t": [0, 1] if turn % 2 else [0]}
-        moments.append(at(turn * 1_000, group_metadata("g", generation=turn + 1, members=[member("a", assigned)])))
+        both, one = {"t": [0, 1]}, {"t": [0]}
+        present = member("a", both, owned=one) if turn % 2 else member("a", one, owned=both)
+        moments.append(at(turn * 1_000, group_metadata("g", generation=turn + 1, members=[present])))
 
     causes = [cause for detail in completed(history(*moments).replayed()) for cause in detail["causes"]]
 
