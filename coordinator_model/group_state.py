@@ -25,6 +25,9 @@ Partitions = Mapping[str, tuple[int, ...]]
 
 NOTHING: Final[Partitions] = {}
 
+Holders = Mapping[str, tuple[str, ...]]
+"""`topic/partition` (`subtopology/partition` of a streams group) → ids of members, sorted."""
+
 STATIC_MEMBER_ABSENT_EPOCH: Final = -2
 """Member epoch of a static consumer member that closed and may come back (KIP-848, "Static Membership")."""
 
@@ -106,6 +109,8 @@ class ModernMember:
     state: int = 0
     assigned: Partitions = field(default_factory=dict)
     pending_revocation: Partitions = field(default_factory=dict)
+    newest_partition_epoch: int = -1
+    """Highest epoch in which one of its partitions was assigned; -1 where none is told (KIP-1251, 4.3)."""
     topology_epoch: int = -1
     process_id: str = ""
     standby_tasks: Partitions = field(default_factory=dict)
@@ -316,12 +321,16 @@ class InstanceHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochAnomaly:
-    """An epoch that no coordinator writes (`invariants.py` lists the rules). `member_id` is None for a group's."""
+    """What no coordinator writes (`invariants.py` and `coherence.py` list the rules).
+
+    `member_id` is None for a group's; `partitions` are those it is about, with the members that have them.
+    """
 
     rule: str
     expected: str
     found: str
     member_id: str | None = None
+    partitions: Holders = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -370,6 +379,8 @@ class GroupState:
     """Names of epoch anomalies reported that still last (`invariants.py`)."""
     topic_ids: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Topic → ids its commits named, the latest last: a topic made anew has another (`commits.py`)."""
+    whole: bool = False
+    """A record followed another of its key: the cleaner has not been there, so nothing is missing since."""
     withheld: bool = False
     """Something was seen while catching up that would be reported live: judged again at the end of the log."""
     step: Step | None = None

@@ -6,7 +6,7 @@ Exclusive ownership is the one everything rests on. It is judged
   partition to two members);
 - for a consumer group over what members own *or have yet to revoke* (KAFKA-16147), a static member that is away
   still owning its own; streams groups likewise over active tasks;
-- not for share groups, which share by design, nor between targets, which a custom assignor may overlap.
+- not for share groups, which share by design, nor between targets, which are yet to be (`coherence.py`).
 
 Epochs run one way. What a group, its target and its members are at is judged by these rules:
 
@@ -28,7 +28,7 @@ upgrade of a group that never completed a generation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from coordinator_model.group_state import (
@@ -38,21 +38,18 @@ from coordinator_model.group_state import (
     EpochAnomaly,
     Membership,
     ModernGroup,
-    Partitions,
 )
 from coordinator_model.groups.classic import CONSUMER_PROTOCOL_TYPE
-
-Duplicates = dict[str, tuple[str, ...]]
-"""`topic/partition` (`subtopology/partition` of a streams group) → ids of the members that hold it, sorted."""
+from coordinator_model.holders import held_twice
 
 
-def duplicate_assignments(membership: Membership) -> Duplicates:
+def duplicate_assignments(membership: Membership) -> dict[str, tuple[str, ...]]:
     """Partitions that more than one member holds."""
     modern = membership.modern_group
     if modern is not None:
         if modern.family == SHARE:
             return {}
-        return _held_twice(
+        return held_twice(
             (member.member_id, parts)
             for member in modern.members.values()
             for parts in (member.assigned, member.pending_revocation)
@@ -60,20 +57,7 @@ def duplicate_assignments(membership: Membership) -> Duplicates:
     group = membership.classic
     if group is None or group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return {}
-    return _held_twice((member.member_id, member.assigned) for member in group.members.values())
-
-
-def _held_twice(held: Iterable[tuple[str, Partitions]]) -> Duplicates:
-    first: dict[tuple[str, int], str] = {}
-    holders: dict[tuple[str, int], set[str]] = {}
-    for member_id, parts in held:
-        for topic, partitions in parts.items():
-            for partition in partitions:
-                place = (topic, partition)
-                other = first.setdefault(place, member_id)
-                if other != member_id:
-                    holders.setdefault(place, {other}).add(member_id)
-    return {f"{topic}/{partition}": tuple(sorted(ids)) for (topic, partition), ids in sorted(holders.items())}
+    return held_twice((member.member_id, member.assigned) for member in group.members.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +70,17 @@ class Epochs:
     assignment: int | None = None
     member: int | None = None
     has_members: bool = False
+
+    def rewrote(self, earlier: Epochs) -> bool:
+        """Whether one record was written over by another of its key, which no cleaned part of a log holds both of."""
+        pairs = [(earlier.generation, self.generation)]
+        if earlier.family == self.family:
+            pairs += [
+                (earlier.group, self.group),
+                (earlier.assignment, self.assignment),
+                (earlier.member, self.member),
+            ]
+        return any(was is not None and now is not None and was != now for was, now in pairs)
 
     def began(self, earlier: Epochs) -> tuple[str, int] | None:
         """(type, epoch) of a group that has an epoch now and had none earlier."""

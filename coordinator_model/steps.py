@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from coordinator_model import classic_members, invariants, migration, ownership, rebalances, roster, statics
+from coordinator_model import classic_members, coherence, invariants, migration, ownership, rebalances, roster, statics
 from coordinator_model.conclusions import Finding, Place, events_of
-from coordinator_model.events import Event
-from coordinator_model.group_state import EpochAnomaly, GroupState, Membership, Step
+from coordinator_model.events import INFO, Event
+from coordinator_model.group_state import EpochAnomaly, GroupState, Holders, Membership, Step
 
 
 def open_step(state: GroupState, place: Place) -> None:
@@ -37,6 +37,8 @@ def note(state: GroupState, was: invariants.Epochs, member_id: str | None) -> No
     now = invariants.epochs_of(state.membership, member_id)
     if was == now:
         return
+    if not state.whole and now.rewrote(was):
+        state.whole = state.withheld = True  # what was not judged before is to be judged now
     step.anomalies += tuple(invariants.odd_moves(was, now, member_id))
     begun, ended = now.began(was), was.began(now)
     if begun is not None:
@@ -68,7 +70,7 @@ def judge(state: GroupState) -> list[Event]:
     if not state.withheld:
         return []
     place = Place(state.partition, state.last_step_offset, state.last_step_ms)
-    return list(events_of(state.name, place, _verdicts(state, live=True)))
+    return list(events_of(state.name, place, _verdicts(state, None, live=True)))
 
 
 def announce(state: GroupState) -> Iterator[Finding]:
@@ -93,19 +95,19 @@ def _findings(state: GroupState, before: Membership, place: Place, *, live: bool
         state.migration.changed_ms, state.migration.changed_offset = time_ms, place.offset
     classic_members.follow(state.migration.classic_members, before, after, time_ms)
     yield from rebalances.follow(state, before, after, place)
-    yield from _verdicts(state, live=live)
+    yield from _verdicts(state, before, live=live)
     if after.exists and roster.members_of(before) and not roster.members_of(after):
         yield Finding("group_emptied", {"type": after.type, "epoch": after.epoch})
     if not state.exists:
         yield from announce(state)
 
 
-def _verdicts(state: GroupState, *, live: bool) -> Iterator[Finding]:
-    """What is an alarm. Each opens once and clears once."""
+def _verdicts(state: GroupState, before: Membership | None, *, live: bool) -> Iterator[Finding]:
+    """What is an alarm. Each opens once and clears once. `before` is None where no step was taken."""
     found = invariants.duplicate_assignments(state.membership)
     # The tombstones of a group that ends may span record batches: only a classic group in its place is a downgrade.
     leftovers = state.membership.leftovers() if state.membership.classic is not None else 0
-    odd = {anomaly.name: anomaly for anomaly in invariants.odd_epochs(state.membership)}
+    odd = {anomaly.name: anomaly for anomaly in _odd(state, before, found)}
     # An end counts too: what was told before a restart may have resolved itself before this run caught up.
     changed = found != state.duplicates or bool(leftovers) != state.migration.leftovers_reported
     changed = changed or odd.keys() != set(state.anomalies)
@@ -123,7 +125,22 @@ def _verdicts(state: GroupState, *, live: bool) -> Iterator[Finding]:
         yield Finding("downgrade_unclean", {"leftover_records": leftovers})
     state.migration.leftovers_reported = bool(leftovers)
     yield from _anomalies(anomaly for name, anomaly in odd.items() if name not in state.anomalies)
+    for name in state.anomalies:
+        if name not in odd:
+            rule, _, member_id = name.partition("/")
+            detail = {"rule": rule, "member_id": member_id or None, "cleared": True}
+            yield Finding("epoch_anomaly", detail, severity=INFO)
     state.anomalies = tuple(sorted(odd))
+
+
+def _odd(state: GroupState, before: Membership | None, duplicates: Holders) -> Iterator[EpochAnomaly]:
+    """Anomalies at the end of a step, but for what a duplicate assignment says already."""
+    yield from invariants.odd_epochs(state.membership)
+    if state.whole:
+        anew = before is None or state.withheld or duplicates != state.duplicates
+        for anomaly in coherence.incoherent(before, state.membership, state.anomalies, all_members=anew):
+            if not anomaly.partitions or anomaly.partitions.keys() - duplicates.keys():
+                yield anomaly
 
 
 def _anomalies(anomalies: Iterable[EpochAnomaly]) -> Iterator[Finding]:
@@ -135,5 +152,6 @@ def _anomalies(anomalies: Iterable[EpochAnomaly]) -> Iterator[Finding]:
                 "member_id": anomaly.member_id,
                 "expected": anomaly.expected,
                 "found": anomaly.found,
+                **({"partitions": anomaly.partitions} if anomaly.partitions else {}),
             },
         )

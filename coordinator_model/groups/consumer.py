@@ -137,6 +137,9 @@ def replay_current(
             state=value.state,
             assigned=modern.by_topic_id(value.assigned_partitions),
             pending_revocation=modern.by_topic_id(value.partitions_pending_revocation),
+            newest_partition_epoch=modern.newest_epoch(
+                (*value.assigned_partitions, *value.partitions_pending_revocation)
+            ),
         ),
     )
 

@@ -24,6 +24,13 @@ class _Assigned(Protocol):
     def partitions(self) -> tuple[int, ...]: ...
 
 
+class _AssignedIn(Protocol):
+    @property
+    def partitions(self) -> tuple[int, ...]: ...
+    @property
+    def assignment_epochs(self) -> tuple[int, ...] | None: ...
+
+
 class _Epoch(Protocol):
     @property
     def epoch(self) -> int: ...
@@ -52,6 +59,15 @@ def by_topic_id(parts: Iterable[_Assigned]) -> Partitions:
     for part in parts:
         merged[part.topic_id] = tuple(sorted({*merged.get(part.topic_id, ()), *part.partitions}))
     return {topic: partitions for topic, partitions in merged.items() if partitions}
+
+
+def newest_epoch(parts: Iterable[_AssignedIn]) -> int:
+    """Highest epoch in which a partition was assigned; -1 where none is told, or not one a partition."""
+    newest = -1
+    for part in parts:
+        if part.assignment_epochs and len(part.assignment_epochs) == len(part.partitions):
+            newest = max(newest, *part.assignment_epochs)
+    return newest
 
 
 def of_family(membership: Membership, family: str) -> ModernGroup:
@@ -158,6 +174,7 @@ def drop_current(membership: Membership, family: str, member_id: str) -> None:
                 state=blank.state,
                 assigned={},
                 pending_revocation={},
+                newest_partition_epoch=blank.newest_partition_epoch,
                 standby_tasks={},
                 warmup_tasks={},
             ),

@@ -33,6 +33,7 @@ from coordinator_model.records.streams_group import (
 )
 
 MEMBER_STABLE: Final = 1
+MEMBER_UNREVOKED: Final = 2
 MEMBER_UNRELEASED: Final = 3
 MEMBER_STATES: Final = {1: "Stable", 2: "UnrevokedTasks", 3: "UnreleasedTasks"}
 
@@ -151,6 +152,7 @@ def replay_current(
             state=value.state,
             assigned=by_subtopology(value.active_tasks),
             pending_revocation=by_subtopology(value.active_tasks_pending_revocation),
+            newest_partition_epoch=modern.newest_epoch((*value.active_tasks, *value.active_tasks_pending_revocation)),
             standby_tasks=by_subtopology((*value.standby_tasks, *value.standby_tasks_pending_revocation)),
             warmup_tasks=by_subtopology((*value.warmup_tasks, *value.warmup_tasks_pending_revocation)),
         ),

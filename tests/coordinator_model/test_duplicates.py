@@ -130,12 +130,13 @@ def test_gaining_member_written_before_the_losing_one_is_no_duplicate() -> None:
 
 
 def test_targets_that_overlap_are_no_duplicate() -> None:
-    """A target is what will be; custom assignors are not even forced to keep them apart."""
+    """A target is what will be: worth a warning, and nobody holds anything twice."""
     told = history(
         *TWO_MEMBERS[:1], at(1_000, *consumer_join("g", "b", epoch=3, targets={"b": {"t": [0, 1]}}, assigned={}))
     ).replayed()
 
-    assert {} == told.alarms()
+    assert [] == alarms(told)
+    assert {("g", "epoch_anomaly"): 1} == told.alarms()
 
 
 def test_member_replaced_in_one_event_is_no_duplicate() -> None:

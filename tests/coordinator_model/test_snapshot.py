@@ -86,6 +86,7 @@ MODERN: Final = ModernGroup(
             state=127,
             assigned={"t": (0,)},
             pending_revocation={"t": (1,)},
+            newest_partition_epoch=3,
             topology_epoch=1,
             process_id="p",
             standby_tasks={"s": (0,)},
@@ -145,6 +146,7 @@ FULL: Final = GroupState(
         duration_sum_ms=9,
     ),
     duplicates={"t/0": ("a", "b")},
+    whole=True,
     withheld=True,
     anomalies=("member_bound/b",),
     topic_ids={"t": ("A" * 22,)},
@@ -152,7 +154,11 @@ FULL: Final = GroupState(
         timestamp_ms=1,
         last_offset=2,
         before=Membership(family="consumer", modern=MODERN),
-        anomalies=(EpochAnomaly(rule="member_epoch", expected="at least 2", found="1", member_id="b"),),
+        anomalies=(
+            EpochAnomaly(
+                rule="member_epoch", expected="at least 2", found="1", member_id="b", partitions={"t/0": ("b",)}
+            ),
+        ),
         ended_type="classic",
         ended_epoch=3,
     ),

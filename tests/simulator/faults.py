@@ -11,7 +11,7 @@ from tests.builders import RecordBytes
 from tests.simulator import classic, consumer, conversions
 from tests.simulator.assignors import Assignment
 from tests.simulator.coordinator import JOIN_MS, ReferenceCoordinator
-from tests.simulator.memory import UNREVOKED, Group, Member, Place
+from tests.simulator.memory import UNREVOKED, Group, Member, Place, by_topic
 
 NEXT_RECORD_TYPE = 24
 """The first type that Kafka 4.3.1 does not have."""
@@ -102,22 +102,36 @@ def commit_of_a_zombie(coordinator: ReferenceCoordinator, group: Group, place: P
 
 
 def own_twice(coordinator: ReferenceCoordinator, group: Group) -> Place:
-    """KAFKA-16147: the coordinator of a consumer group forgets who owns a partition, and another member gets it."""
+    """KAFKA-16147: a partition moves on, and its new owner gets it before the former one has given it up."""
     owner, taker = _two(group)
     place = min(owner.assigned)
-    taker.assigned[place] = taker.epoch
-    coordinator.write(group, [consumer.current(group, taker)])
+    group.targets[owner.member_id].remove(place)
+    group.targets.setdefault(taker.member_id, set()).add(place)
+    group.epoch = group.assignment_epoch = group.epoch + 1
+    group.assignment_ms = coordinator.now_ms + 1
+    taker.previous_epoch, taker.epoch = taker.epoch, group.epoch
+    taker.assigned[place] = group.epoch
+    targets = {of.member_id: by_topic(group.targets[of.member_id]) for of in (owner, taker)}
+    coordinator.write(
+        group,
+        [
+            builders.consumer_group_epoch(group.name, group.epoch, metadata_hash=7),
+            *(builders.consumer_group_target_assignment(group.name, of, parts) for of, parts in targets.items()),
+            builders.consumer_group_target_assignment_epoch(group.name, group.epoch, timestamp=group.assignment_ms),
+            consumer.current(group, taker),
+        ],
+    )
     return place
 
 
 def own_once(coordinator: ReferenceCoordinator, group: Group, place: Place) -> None:
-    """The rightful owner gives the partition up, in two steps: to be revoked it is still its own."""
-    owner = next(of for of in group.members.values() if place in of.assigned)
+    """The former owner gives the partition up, in two steps: to be revoked it is still its own."""
+    owner = next(of for of in group.members.values() if of.epoch < group.epoch and place in of.assigned)
     owner.pending = {place: owner.assigned.pop(place)}
     owner.state, owner.previous_epoch = UNREVOKED, owner.epoch
     coordinator.write(group, [consumer.current(group, owner)])
     coordinator.lag(5_000)
-    owner.pending, owner.state = {}, 0
+    owner.pending, owner.state, owner.epoch = {}, 0, group.epoch
     coordinator.write(group, [consumer.current(group, owner)])
 
 
