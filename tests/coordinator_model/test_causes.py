@@ -160,11 +160,11 @@ def test_static_member_that_does_not_come_back_expires() -> None:
 
 def revocation(*, gone_ms: int, pending: list[int]) -> Told:
     """Member a has to give up `pending` from 2 s on, and is gone at `gone_ms`."""
-    kept = [part for part in (0, 1) if part not in pending]
+    kept, state = [part for part in (0, 1) if part not in pending], 1 if pending else 0
     return history(
         ALONE,
         at(1_000, *consumer_join("g", "b", epoch=3, targets={"b": {"t": [1]}, "a": {"t": [0]}}, assigned={})),
-        at(2_000, *consumer_moves("g", "a", epoch=2, assigned={"t": kept}, pending={"t": pending}, state=1)),
+        at(2_000, *consumer_moves("g", "a", epoch=2, assigned={"t": kept}, pending={"t": pending}, state=state)),
         at(gone_ms, *consumer_gone("g", "a"), consumer_group_epoch("g", 4)),
         at(gone_ms + 500, *retarget("g", 4, {"b": {"t": [0, 1]}})),
         at(gone_ms + 500, *consumer_moves("g", "b", epoch=4, assigned={"t": [0, 1]})),
