@@ -82,6 +82,14 @@ class ClassicGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UserEndpoint:
+    """Where a streams member answers interactive queries."""
+
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModernMember:
     """One member of a consumer, share or streams group, put together from its three records.
 
@@ -115,6 +123,10 @@ class ModernMember:
     process_id: str = ""
     standby_tasks: Partitions = field(default_factory=dict)
     warmup_tasks: Partitions = field(default_factory=dict)
+    standby_pending_revocation: Partitions = field(default_factory=dict)
+    warmup_pending_revocation: Partitions = field(default_factory=dict)
+    user_endpoint: UserEndpoint | None = None
+    client_tags: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_absent_static(self) -> bool:
@@ -129,6 +141,24 @@ class TaskTarget:
     active: Partitions = field(default_factory=dict)
     standby: Partitions = field(default_factory=dict)
     warmup: Partitions = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InternalTopics:
+    """Names of the topics that a subtopology makes for itself."""
+
+    repartition_source: tuple[str, ...] = ()
+    repartition_sink: tuple[str, ...] = ()
+    changelog: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryState:
+    """How far the delivery state of a share group's topics is set up or taken down. Topics stand under their name."""
+
+    initializing: Partitions = field(default_factory=dict)
+    initialized: Partitions = field(default_factory=dict)
+    deleting: tuple[str, ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -154,7 +184,11 @@ class ModernGroup:
     topology_epoch: int | None = None
     validated_topology_epoch: int = -1
     subtopologies: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Subtopology → its source topics, of a streams group."""
+    """Subtopology → the topics its tasks read, of a streams group: those of its sources, and repartition topics."""
+    internal_topics: dict[str, InternalTopics] = field(default_factory=dict)
+    """The same → the topics it makes for itself."""
+    delivery_state: DeliveryState = field(default_factory=DeliveryState)
+    """Of a share group."""
 
     def copy(self) -> ModernGroup:
         """A group that later records of this one do not change."""
@@ -165,6 +199,7 @@ class ModernGroup:
             task_targets=dict(self.task_targets),
             regexes=dict(self.regexes),
             subtopologies=dict(self.subtopologies),
+            internal_topics=dict(self.internal_topics),
         )
 
     def live_records(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from coordinator_model import classic_members, migration, roster
+from coordinator_model import classic_members, migration, modern_view, roster
 from coordinator_model.group_state import (
     CONSUMER,
     SHARE,
@@ -16,9 +16,9 @@ from coordinator_model.group_state import (
     ModernGroup,
     ModernMember,
     Partitions,
-    TaskTarget,
 )
 from coordinator_model.groups import classic, consumer, share, streams
+from coordinator_model.modern_view import listed
 from coordinator_model.offsets import CommittedOffset
 
 TopicNames = Mapping[str, str]
@@ -54,6 +54,7 @@ def group_view(
         "members": members_view(state, topic_names, now_ms),
         "offsets": [_offset_view(topic, partition, committed) for topic, partition, committed in offsets],
         "migration": migration_view(state),
+        **({} if modern is None else modern_view.group_keys(modern)),
     }
 
 
@@ -115,7 +116,7 @@ def _protocol(state: GroupState) -> str | None:
 
 
 def _classic_member(group: ClassicGroup, member: ClassicMember) -> dict[str, Any]:
-    assigned = _listed(member.assigned)
+    assigned = listed(member.assigned)
     return {
         "member_id": member.member_id,
         "instance_id": member.instance_id,
@@ -162,19 +163,20 @@ def _classic_protocol_view(  # noqa: PLR0913 - a member, whom it waits for, and 
         "rebalance_protocol_inferred": now.rebalance_protocol_inferred,
         "assignors": list(member.claims),
         "embedded_version": classic_members.embedded_version(member),
-        "keeps": _listed(now.keeps, topic_names),
-        "revokes": _listed(now.revokes, topic_names),
-        "waits_for": {of: _listed(parts, topic_names) for of, parts in now.waits_for.items()},
+        "keeps": listed(now.keeps, topic_names),
+        "revokes": listed(now.revokes, topic_names),
+        "waits_for": {of: listed(parts, topic_names) for of, parts in now.waits_for.items()},
     }
 
 
 def _modern_member(group: ModernGroup, member: ModernMember, topic_names: TopicNames) -> dict[str, Any]:
     def shown(parts: Partitions) -> dict[str, list[int]]:
         if group.family == STREAMS:
-            return _listed(streams.partitions_of_tasks(group, parts))
-        return _listed(parts, topic_names)
+            return listed(streams.partitions_of_tasks(group, parts))
+        return listed(parts, topic_names)
 
-    view: dict[str, Any] = {
+    tasks = group.task_targets.get(member.member_id)
+    return {
         "member_id": member.member_id,
         "instance_id": member.instance_id,
         "client_id": member.client_id,
@@ -184,21 +186,9 @@ def _modern_member(group: ModernGroup, member: ModernMember, topic_names: TopicN
         "state": MEMBER_STATES[group.family].get(member.state, "Unknown"),
         "assigned": shown(member.assigned),
         "pending_revocation": shown(member.pending_revocation),
+        "target": shown(group.targets.get(member.member_id, {}) if tasks is None else tasks.active),
+        **modern_view.member_keys(group, member),
     }
-    if group.family != STREAMS:
-        return {**view, "target": shown(group.targets.get(member.member_id, {}))}
-    target = group.task_targets.get(member.member_id, TaskTarget())
-    tasks = {
-        "active": _listed(member.assigned),
-        "standby": _listed(member.standby_tasks),
-        "warmup": _listed(member.warmup_tasks),
-    }
-    return {**view, "target": shown(target.active), "tasks": tasks, "process_id": member.process_id}
-
-
-def _listed(parts: Partitions, topic_names: TopicNames | None = None) -> dict[str, list[int]]:
-    names = topic_names or {}
-    return dict(sorted((names.get(topic, topic), list(partitions)) for topic, partitions in parts.items()))
 
 
 def _offset_view(topic: str, partition: int, committed: CommittedOffset) -> dict[str, Any]:

@@ -51,6 +51,7 @@ MODEL_LAYERS: Final = (
     ("steps",),
     ("commits",),
     ("replica",),
+    ("modern_view",),
     ("view",),
     ("",),
 )

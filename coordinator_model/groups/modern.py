@@ -177,6 +177,8 @@ def drop_current(membership: Membership, family: str, member_id: str) -> None:
                 newest_partition_epoch=blank.newest_partition_epoch,
                 standby_tasks={},
                 warmup_tasks={},
+                standby_pending_revocation={},
+                warmup_pending_revocation={},
             ),
         )
         forget_if_gone(membership, group)

@@ -8,10 +8,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from coordinator_model.group_state import SHARE, Membership, ModernGroup
+from coordinator_model.group_state import SHARE, DeliveryState, Membership, ModernGroup, Partitions
 from coordinator_model.groups import modern
 from coordinator_model.records.share_group import (
     ShareGroupCurrentMemberAssignmentKey,
@@ -20,6 +21,7 @@ from coordinator_model.records.share_group import (
     ShareGroupMemberMetadataValue,
     ShareGroupStatePartitionMetadataKey,
     ShareGroupStatePartitionMetadataValue,
+    TopicPartitionsInfo,
 )
 
 MEMBER_STABLE: Final = 0
@@ -91,11 +93,26 @@ def replay_state_partition_metadata(
     _key: ShareGroupStatePartitionMetadataKey,
     value: ShareGroupStatePartitionMetadataValue | None,
 ) -> None:
-    """Type 15: partitions whose share state is (being) set up."""
+    """Type 15: partitions whose share state is (being) set up, and topics whose state is being taken down."""
     if value is not None:
-        modern.of_family(membership, SHARE).partition_metadata_live = True
+        live = modern.of_family(membership, SHARE)
+        live.partition_metadata_live = True
+        live.delivery_state = DeliveryState(
+            initializing=_by_name(value.initializing_topics),
+            initialized=_by_name(value.initialized_topics),
+            deleting=tuple(sorted(topic.topic_name for topic in value.deleting_topics)),
+        )
         return
     group = modern.known(membership, SHARE)
     if group is not None:
         group.partition_metadata_live = False
+        group.delivery_state = DeliveryState()
         modern.forget_if_gone(membership, group)
+
+
+def _by_name(topics: Iterable[TopicPartitionsInfo]) -> Partitions:
+    """Topic name → partitions ascending; a topic made anew may stand beside its former self."""
+    merged: dict[str, tuple[int, ...]] = {}
+    for topic in topics:
+        merged[topic.topic_name] = tuple(sorted({*merged.get(topic.topic_name, ()), *topic.partitions}))
+    return merged

@@ -17,7 +17,15 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final, Protocol
 
-from coordinator_model.group_state import STREAMS, Membership, ModernGroup, Partitions, TaskTarget
+from coordinator_model.group_state import (
+    STREAMS,
+    InternalTopics,
+    Membership,
+    ModernGroup,
+    Partitions,
+    TaskTarget,
+    UserEndpoint,
+)
 from coordinator_model.groups import modern
 from coordinator_model.records.streams_group import (
     StreamsGroupCurrentMemberAssignmentKey,
@@ -99,7 +107,7 @@ def replay_member_metadata(
     if value is None:
         modern.drop_metadata(membership, STREAMS, key.member_id)
         return
-    group = modern.of_family(membership, STREAMS)
+    group, endpoint = modern.of_family(membership, STREAMS), value.user_endpoint
     modern.put_member(
         group,
         replace(
@@ -112,6 +120,8 @@ def replay_member_metadata(
             rebalance_timeout_ms=value.rebalance_timeout_ms,
             topology_epoch=value.topology_epoch,
             process_id=value.process_id,
+            user_endpoint=None if endpoint is None else UserEndpoint(host=endpoint.host, port=endpoint.port),
+            client_tags={tag.key: tag.value for tag in value.client_tags},
         ),
     )
 
@@ -137,7 +147,7 @@ def replay_current(
     key: StreamsGroupCurrentMemberAssignmentKey,
     value: StreamsGroupCurrentMemberAssignmentValue | None,
 ) -> None:
-    """Type 22: the tasks a member runs, and the active ones it has yet to give up."""
+    """Type 22: the tasks a member runs, and those it has yet to give up."""
     if value is None:
         modern.drop_current(membership, STREAMS, key.member_id)
         return
@@ -153,8 +163,10 @@ def replay_current(
             assigned=by_subtopology(value.active_tasks),
             pending_revocation=by_subtopology(value.active_tasks_pending_revocation),
             newest_partition_epoch=modern.newest_epoch((*value.active_tasks, *value.active_tasks_pending_revocation)),
-            standby_tasks=by_subtopology((*value.standby_tasks, *value.standby_tasks_pending_revocation)),
-            warmup_tasks=by_subtopology((*value.warmup_tasks, *value.warmup_tasks_pending_revocation)),
+            standby_tasks=by_subtopology(value.standby_tasks),
+            warmup_tasks=by_subtopology(value.warmup_tasks),
+            standby_pending_revocation=by_subtopology(value.standby_tasks_pending_revocation),
+            warmup_pending_revocation=by_subtopology(value.warmup_tasks_pending_revocation),
         ),
     )
 
@@ -167,12 +179,20 @@ def replay_topology(
         group = modern.known(membership, STREAMS)
         if group is not None:
             group.topology_epoch = None
-            group.subtopologies.clear()
+            group.subtopologies, group.internal_topics = {}, {}
             modern.forget_if_gone(membership, group)
         return
     group = modern.of_family(membership, STREAMS)
     group.topology_epoch = value.epoch
     group.subtopologies = {
         part.subtopology_id: (*part.source_topics, *(topic.name for topic in part.repartition_source_topics))
+        for part in value.subtopologies
+    }
+    group.internal_topics = {
+        part.subtopology_id: InternalTopics(
+            repartition_source=tuple(topic.name for topic in part.repartition_source_topics),
+            repartition_sink=part.repartition_sink_topics,
+            changelog=tuple(topic.name for topic in part.state_changelog_topics),
+        )
         for part in value.subtopologies
     }

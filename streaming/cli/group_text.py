@@ -55,6 +55,7 @@ def group_text(group: Group) -> Iterator[str]:
         yield "upgrade blocked: " + ", ".join(_detail(blocker) for blocker in migration["blockers"])
     if migration.get("leftovers"):
         yield f"records left over from a downgrade: {_detail(migration['leftovers'])}"
+    yield from _topics_text(group)
     if group.get("members"):
         yield table(
             ["MEMBER", "INSTANCE", "CLIENT-ID", "HOST", "PROTOCOL", "EPOCH", "STATE", "ASSIGNED", "PENDING", "TARGET"],
@@ -66,6 +67,8 @@ def group_text(group: Group) -> Iterator[str]:
             ["CLASSIC-MEMBER", "STATE", "SINCE", "SITUATION", "REBALANCES", "KEEPS", "REVOKES", "WAITS-FOR"],
             [_classic_row(member["member_id"], member["classic_protocol"]) for member in translated],
         )
+    if group.get("type") == "streams" and group.get("members"):
+        yield table(_TASK_HEADERS, [_task_row(member) for member in group["members"]])
     if group.get("offsets"):
         yield _offsets_table(group["offsets"])
 
@@ -76,6 +79,28 @@ def event_text(event: Mapping[str, Any]) -> str:
     inferred = " (inferred)" if event["inferred"] else ""
     line = f"{time_text(event['time'])} {event['severity']:<8} {event['kind']} {event['group']} {detail}"
     return printable(line.rstrip()) + inferred
+
+
+def _topics_text(group: Group) -> Iterator[str]:
+    """What a share group keeps delivery state of; what a streams group's subtopologies read and write."""
+    delivery = group.get("delivery_state")
+    if delivery is not None:
+        parts = [
+            f"{name} {partitions_text(delivery[name])}" for name in ("initialized", "initializing") if delivery[name]
+        ]
+        parts += [f"deleting {' '.join(delivery['deleting'])}"] if delivery["deleting"] else []
+        yield f"delivery state: {', '.join(parts) or '-'}"
+    topology = group.get("topology")
+    if topology is not None and topology["epoch"] is None:
+        yield "topology: -"
+    elif topology is not None:
+        validated = (
+            "not validated" if topology["validated_epoch"] is None else f"validated {topology['validated_epoch']}"
+        )
+        yield f"topology: epoch {topology['epoch']}, {validated}"
+        headers = ["SUBTOPOLOGY", "SOURCE-TOPICS", "REPARTITION-SOURCE", "REPARTITION-SINK", "CHANGELOG"]
+        rows = [[name, *(" ".join(topics) for topics in of.values())] for name, of in topology["subtopologies"].items()]
+        yield table(headers, rows)
 
 
 def _offsets_table(offsets: Sequence[Mapping[str, Any]]) -> str:
@@ -122,6 +147,33 @@ def _classic_row(member_id: str, progress: Mapping[str, Any]) -> list[object]:
         partitions_text(progress["keeps"]),
         partitions_text(progress["revokes"]),
         ", ".join(waits_for) or "-",
+    ]
+
+
+_ROLES = ("active", "standby", "warmup")
+_TASK_HEADERS = [
+    "MEMBER",
+    "TOPOLOGY-EPOCH",
+    "PROCESS-ID",
+    "ENDPOINT",
+    "TAGS",
+    *(f"{what}{role.upper()}" for what in ("", "PENDING-", "TARGET-") for role in _ROLES),
+]
+
+
+def _task_row(member: Mapping[str, Any]) -> list[object]:
+    endpoint = member["user_endpoint"]
+    return [
+        member["member_id"],
+        member["topology_epoch"],
+        member["process_id"],
+        None if endpoint is None else f"{endpoint['host']}:{endpoint['port']}",
+        ",".join(f"{key}={value}" for key, value in member["client_tags"].items()),
+        *(
+            partitions_text(member[tasks][role])
+            for tasks in ("tasks", "tasks_pending_revocation", "target_tasks")
+            for role in _ROLES
+        ),
     ]
 
 

@@ -56,7 +56,26 @@ def test_initialized_partitions_are_assigned_with_the_next_epoch() -> None:
         "assigned": {"t": [0, 1]},
         "pending_revocation": {},
         "target": {"t": [0, 1]},
+        "rack_id": None,
+        "subscribed_topics": ["t"],
     } == told.member("s", "a")
+
+
+def test_topics_are_shown_with_how_far_their_delivery_state_is() -> None:
+    """Initializing, initialized and being deleted, by topic name; nothing once the record is gone."""
+    moments = [
+        at(0, share_group_state_partition_metadata("s", initializing={"t": [0, 1], "u": [0]})),
+        at(1, share_group_state_partition_metadata("s", initializing={"u": [0]}, initialized={"t": [0, 1]})),
+        at(2, share_group_state_partition_metadata("s", initialized={"t": [0, 1]}, deleting=["u"])),
+        at(3, share_group_epoch("s", 2), share_group_state_partition_metadata_tombstone("s")),
+    ]
+
+    assert [
+        {"initializing": {"t": [0, 1], "u": [0]}, "initialized": {}, "deleting": []},
+        {"initializing": {"u": [0]}, "initialized": {"t": [0, 1]}, "deleting": []},
+        {"initializing": {}, "initialized": {"t": [0, 1]}, "deleting": ["u"]},
+        {"initializing": {}, "initialized": {}, "deleting": []},
+    ] == [history(*moments[: read + 1]).replayed().view("s")["delivery_state"] for read in range(len(moments))]
 
 
 def test_second_member_shares_the_firsts_partitions() -> None:

@@ -12,10 +12,12 @@ from coordinator_model.group_state import (
     ClassicGroup,
     ClassicMember,
     ClassicProgress,
+    DeliveryState,
     EpochAnomaly,
     GroupCounters,
     GroupState,
     InstanceHistory,
+    InternalTopics,
     Membership,
     Migration,
     ModernGroup,
@@ -23,6 +25,7 @@ from coordinator_model.group_state import (
     Rebalance,
     Step,
     TaskTarget,
+    UserEndpoint,
 )
 from coordinator_model.offsets import CommittedOffset, OffsetBucket
 from coordinator_model.snapshot import (
@@ -91,6 +94,10 @@ MODERN: Final = ModernGroup(
             process_id="p",
             standby_tasks={"s": (0,)},
             warmup_tasks={"s": (1,)},
+            standby_pending_revocation={"s": (2,)},
+            warmup_pending_revocation={"s": (3,)},
+            user_endpoint=UserEndpoint(host="h", port=8080),
+            client_tags={"zone": "a"},
         )
     },
     targets={"b": {"t": (0, 1)}},
@@ -101,6 +108,8 @@ MODERN: Final = ModernGroup(
     topology_epoch=0,
     validated_topology_epoch=2,
     subtopologies={"s": ("t",)},
+    internal_topics={"s": InternalTopics(repartition_source=("r",), repartition_sink=("x",), changelog=("l",))},
+    delivery_state=DeliveryState(initializing={"t": (0,)}, initialized={"t": (1,)}, deleting=("u",)),
 )
 FULL: Final = GroupState(
     name="g",

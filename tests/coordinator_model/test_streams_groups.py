@@ -44,6 +44,9 @@ SECOND = at(
 )
 
 
+HELD = ("assigned", "pending_revocation")
+
+
 def test_new_streams_group_is_assigning_until_the_initial_delay_has_passed() -> None:
     """The target comes alone, from a timer; then the member reconciles at its heartbeat."""
     assert "Assigning 2/1" == history(FIRST).replayed().status("w")
@@ -72,9 +75,78 @@ def test_streams_member_is_shown_with_the_partitions_its_tasks_read() -> None:
         "assigned": {"t": [0, 1], "u": [0]},
         "pending_revocation": {},
         "target": {"t": [0, 1], "u": [0]},
-        "tasks": {"active": {"sub-0": [0, 1], "sub-1": [0]}, "standby": {}, "warmup": {}},
+        "rack_id": None,
+        "topology_epoch": 0,
         "process_id": "p1",
+        "user_endpoint": None,
+        "client_tags": {},
+        "tasks": {"active": {"sub-0": [0, 1], "sub-1": [0]}, "standby": {}, "warmup": {}},
+        "tasks_pending_revocation": {"active": {}, "standby": {}, "warmup": {}},
+        "target_tasks": {"active": {"sub-0": [0, 1], "sub-1": [0]}, "standby": {}, "warmup": {}},
     } == told.member("w", "a")
+
+
+def test_streams_member_is_shown_with_what_it_said_of_its_process() -> None:
+    """Topology, process, endpoint for interactive queries, and tags, as the tool's verbose member list has them."""
+    said = streams_group_member(
+        "w", "a", topology_epoch=1, process_id="p", rack_id="r", endpoint=("h", 8080), tags={"zone": "z", "cloud": "c"}
+    )
+    member = history(at(0, said)).replayed().member("w", "a")
+
+    assert {
+        "topology_epoch": 1,
+        "process_id": "p",
+        "rack_id": "r",
+        "user_endpoint": {"host": "h", "port": 8080},
+        "client_tags": {"cloud": "c", "zone": "z"},
+    } == {name: member[name] for name in ("topology_epoch", "process_id", "rack_id", "user_endpoint", "client_tags")}
+
+
+def test_tasks_of_every_role_are_shown_as_held_wanted_and_to_be_given_up() -> None:
+    """Standby and warm-up tasks too; partitions are those of the active ones."""
+    member = history(
+        FIRST,
+        at(1, streams_group_target_assignment("w", "a", active={"sub-0": [0]}, standby={"sub-1": [0]})),
+        at(
+            2,
+            streams_group_current_assignment(
+                "w",
+                "a",
+                epoch=1,
+                state=2,
+                active={"sub-0": [0]},
+                warmup={"sub-1": [1]},
+                active_pending_revocation={"sub-0": [1]},
+                standby_pending_revocation={"sub-0": [2]},
+                warmup_pending_revocation={"sub-1": [2]},
+            ),
+        ),
+    ).replayed().member("w", "a")  # fmt: skip
+
+    assert {
+        "assigned": {"t": [0]},
+        "pending_revocation": {"t": [1]},
+        "target": {"t": [0]},
+        "tasks": {"active": {"sub-0": [0]}, "standby": {}, "warmup": {"sub-1": [1]}},
+        "tasks_pending_revocation": {"active": {"sub-0": [1]}, "standby": {"sub-0": [2]}, "warmup": {"sub-1": [2]}},
+        "target_tasks": {"active": {"sub-0": [0]}, "standby": {"sub-1": [0]}, "warmup": {}},
+    } == {name: item for name, item in member.items() if "task" in name or "target" in name or name in HELD}
+
+
+def test_topology_is_shown_with_its_epochs_and_topics() -> None:
+    """The one the members were started with, and the one last found valid."""
+    shown = history(FIRST).replayed().view("w")["topology"]
+
+    assert (0, 0, ["sub-0", "sub-1"]) == (shown["epoch"], shown["validated_epoch"], list(shown["subtopologies"]))
+    assert {
+        "source_topics": ["t", "u"],
+        "repartition_source_topics": [],
+        "repartition_sink_topics": [],
+        "state_changelog_topics": [],
+    } == shown["subtopologies"]["sub-1"]
+    assert {"epoch": None, "validated_epoch": None, "subtopologies": {}} == (
+        history(at(0, streams_group_epoch("w", 2))).replayed().view("w")["topology"]
+    )
 
 
 @pytest.mark.parametrize(
