@@ -1,25 +1,34 @@
-"""Prometheus's own tools where they are installed: promtool as a judge, and a server of our own."""
+"""Prometheus's own tools where they are installed: promtool as a judge, and servers of our own on loopback."""
 
+import json
 import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.error import URLError
+from urllib.parse import urlencode
 from urllib.request import urlopen
 
 import pytest
 
+from streaming import processes
+
 _HOW: Final = (
     "not installed; the package `prometheus` brings it (Debian: apt install prometheus; brew install prometheus)"
 )
+_HOW_ALERTMANAGER: Final = "not installed (Debian: apt install prometheus-alertmanager; brew install alertmanager)"
 _PATIENCE_SECONDS: Final = 30.0
+
+# Debian calls it after its source package, everybody else as upstream does.
+ALERTMANAGER: Final = shutil.which("prometheus-alertmanager") or shutil.which("alertmanager")
 
 needs_promtool: Final = pytest.mark.skipif(shutil.which("promtool") is None, reason=f"promtool is {_HOW}")
 needs_prometheus: Final = pytest.mark.skipif(shutil.which("prometheus") is None, reason=f"prometheus is {_HOW}")
+needs_alertmanager: Final = pytest.mark.skipif(ALERTMANAGER is None, reason=f"Alertmanager is {_HOW_ALERTMANAGER}")
 
 
 def promtool(*arguments: str, cwd: Path | None = None) -> str:
@@ -33,34 +42,73 @@ def running_prometheus(directory: Path, configuration: str = "{}") -> Iterator[s
     """The address of a new Prometheus on loopback, which scrapes nothing unless its configuration (YAML) says so."""
     config = directory / "prometheus.yml"
     config.write_text(configuration, encoding="utf-8")
+    address = _free_address()
+    command = [
+        "prometheus",
+        f"--config.file={config}",
+        f"--storage.tsdb.path={directory / 'data'}",
+        f"--web.listen-address={address}",
+        "--log.level=error",
+    ]
+    with _running("Prometheus", command, address, directory / "prometheus.log") as url:
+        yield url
+
+
+@contextmanager
+def running_alertmanager(directory: Path, configuration: str) -> Iterator[str]:
+    """The address of a new Alertmanager on loopback, which forms no cluster; its configuration is YAML."""
+    assert ALERTMANAGER is not None
+    config = directory / "alertmanager.yml"
+    config.write_text(configuration, encoding="utf-8")
+    address = _free_address()
+    command = [
+        ALERTMANAGER,
+        f"--config.file={config}",
+        f"--storage.path={directory / 'alertmanager'}",
+        f"--web.listen-address={address}",
+        "--cluster.listen-address=",
+        "--log.level=error",
+    ]
+    with _running("Alertmanager", command, address, directory / "alertmanager.log") as url:
+        yield url
+
+
+def answer(prometheus: str, expr: str) -> list[dict[str, Any]]:
+    """What a Prometheus answers to an instant query: series with `metric` and `value`.
+
+    Raises:
+        HTTPError: it refuses the query.
+    """
+    body = urlencode({"query": expr}).encode()
+    with urlopen(f"{prometheus}/api/v1/query", data=body, timeout=10) as response:  # noqa: S310 - loopback
+        result: list[dict[str, Any]] = json.load(response)["data"]["result"]
+    return result
+
+
+def _free_address() -> str:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{listener.getsockname()[1]}"
-    process = subprocess.Popen(  # noqa: S603 - as above
-        [  # noqa: S607 - as above
-            "prometheus",
-            f"--config.file={config}",
-            f"--storage.tsdb.path={directory / 'data'}",
-            f"--web.listen-address={address}",
-            "--log.level=error",
-        ],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+        return f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+@contextmanager
+def _running(name: str, command: Sequence[str], address: str, log: Path) -> Iterator[str]:
+    process = processes.start(command, log=log)
+    url = f"http://{address}"
     try:
-        _wait(f"http://{address}/-/ready", process)
-        yield f"http://{address}"
-    finally:
-        process.terminate()
-        process.wait(timeout=_PATIENCE_SECONDS)
-
-
-def _wait(url: str, process: subprocess.Popen[bytes]) -> None:
-    until = time.monotonic() + _PATIENCE_SECONDS
-    while time.monotonic() < until and process.poll() is None:
-        try:
-            with urlopen(url, timeout=1):  # noqa: S310 - loopback, as above
-                return
-        except (URLError, OSError):
+        until = time.monotonic() + _PATIENCE_SECONDS
+        while not _is_ready(url):
+            assert process.poll() is None, f"{name} ended: {log.read_text('utf-8')}"
+            assert time.monotonic() < until, f"no {name} at {url}: {log.read_text('utf-8')}"
             time.sleep(0.05)
-    raise AssertionError(f"no Prometheus at {url} (exit status {process.poll()})")
+        yield url
+    finally:
+        processes.stop(process)
+
+
+def _is_ready(url: str) -> bool:
+    try:
+        with urlopen(f"{url}/-/ready", timeout=1):  # noqa: S310 - loopback, as above
+            return True
+    except (URLError, OSError):
+        return False

@@ -4,9 +4,7 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
-from urllib.parse import urlencode
-from urllib.request import urlopen
+from typing import Final
 
 import pytest
 
@@ -18,7 +16,7 @@ from streaming.log_ends import LogEnds, Topic
 from streaming.recording import open_recording
 from streaming.server import Server
 from tests import builders
-from tests.dashboards.prometheus_tools import needs_prometheus, running_prometheus
+from tests.dashboards.prometheus_tools import answer, needs_prometheus, running_prometheus
 from tests.streaming.board_rows import Shard
 
 RECORDING: Final = Path(__file__).resolve().parents[1] / "recordings" / "scenarios.ndjson"
@@ -90,12 +88,6 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             yield address
     finally:
         server.stop()
-
-
-def answer(address: str, expr: str) -> list[dict[str, Any]]:
-    with urlopen(f"{address}/api/v1/query?{urlencode({'query': expr})}", timeout=10) as response:  # noqa: S310 - loopback
-        result: list[dict[str, Any]] = json.load(response)["data"]["result"]
-    return result
 
 
 @needs_prometheus
