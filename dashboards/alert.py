@@ -24,6 +24,9 @@ SEVERITIES: Final[Mapping[str, str]] = {
 }
 
 PREFIX: Final = "KafkaGroup"
+MOST_NAMED: Final = 5
+"""Members in one sentence: enough to begin with, and a telephone shows them all."""
+
 GROUP: Final = "Group {{ $labels.group }} of cluster {{ $labels.cluster }}"
 MONITOR: Final = "The monitor of cluster {{ $labels.cluster }}"
 
@@ -41,6 +44,7 @@ class Alert:
         summary: a sentence that names the group, with Prometheus's placeholders.
         first_look: board and panel to open first, as `Board: Panel`.
         event: kind of the monitor's event that says the same, if there is one.
+        names: finding whose members are named after the sentence, if the monitor tells who they are.
     """
 
     name: str
@@ -51,6 +55,7 @@ class Alert:
     summary: str
     first_look: str
     event: str | None = None
+    names: str | None = None
 
     @property
     def signals(self) -> list[str]:
@@ -85,6 +90,21 @@ def rule(alert: Alert, runbook_url: str, grafana_url: str) -> dict[str, Any]:
     }
 
 
+def _members(finding: str) -> str:
+    """Prometheus's template for a sentence that names members; nothing where none are known.
+
+    A label per member would make an alert per member; asked when the alert is written, they are part of its text.
+    """
+    query = SIGNALS["suspects"].promql(cluster="cluster=%q", group=f'group=%q, finding="{finding}"')
+    asked = f'printf `{query}` $labels.cluster $labels.group | query | sortByLabel "member_id"'
+    separator = "{{ if eq $i 0 }} Members: {{ else }}, {{ end }}"
+    named = "{{ $m.Labels.member_id }} on {{ $m.Labels.client_host }}"
+    return (
+        f"{{{{ range $i, $m := {asked} }}}}{{{{ if lt $i {MOST_NAMED} }}}}{separator}{named}"
+        f"{{{{ else if eq $i {MOST_NAMED} }}}} and more{{{{ end }}}}{{{{ end }}}}"
+    )
+
+
 def _annotations(alert: Alert, runbook_url: str, grafana_url: str) -> dict[str, str]:
     board, _, panel = alert.first_look.partition(": ")
     uid = "group-monitor-" + board.lower().replace(" ", "-")
@@ -93,7 +113,7 @@ def _annotations(alert: Alert, runbook_url: str, grafana_url: str) -> dict[str, 
         # The board of one group has the variable `group`, those of many have `groups`.
         variables += f"&var-{'group' if board == 'Group' else 'groups'}={{{{ $labels.group | urlquery }}}}"
     return {
-        "summary": alert.summary,
+        "summary": alert.summary + ("" if alert.names is None else _members(alert.names)),
         "reason": "; ".join(dict.fromkeys(limit.reason for limit in (*alert.limits, alert.wait))),
         "first_look": f"Board {board}, panel {panel}",
         "dashboard_url": f"{grafana_url.rstrip('/')}/d/{uid}?{variables}",

@@ -22,6 +22,7 @@ _OWNERSHIP: Final = (
         summary=f"{GROUP}: {{{{ $value }}}} partitions have two owners at once, so records are processed twice.",
         first_look="Group: Ownership",
         event="duplicate_assignment",
+        names="duplicate_assignment",
     ),
     Alert(
         name="KafkaGroupUnassignedPartitions",
@@ -56,6 +57,7 @@ _OWNERSHIP: Final = (
         summary=f"{GROUP}: {{{{ $value }}}} static members are away; nobody reads their partitions meanwhile.",
         first_look="Group: Static members",
         event="static_member_absent",
+        names="static_member_absent",
     ),
     Alert(
         name="KafkaGroupStaticMemberContended",
@@ -71,6 +73,7 @@ _OWNERSHIP: Final = (
         "two processes may share one group.instance.id.",
         first_look="Group: Static members",
         event="static_member_contended",
+        names="static_member_contended",
     ),
 )
 
@@ -87,6 +90,7 @@ _REBALANCES: Final = (
         summary=f"{GROUP} has been rebalancing for {{{{ $value | humanizeDuration }}}}, and nobody comes or goes.",
         first_look="Group: Rebalancing for",
         event="rebalance_stuck",
+        names="rebalance_stuck",
     ),
     Alert(
         name="KafkaGroupRebalanceStorm",

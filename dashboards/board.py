@@ -5,10 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from dashboards.panels import DATASOURCE, Panel, Scope
+from dashboards.panels import DATASOURCE, Colour, Panel, Query, Scope
 from dashboards.sdk import JSONEncoder, dashboard, dashboard_model
+from dashboards.signals import SIGNALS
+from dashboards.thresholds import duration
 
 TAG: Final = "group-monitor"
+
+EPISODE_STEP_SECONDS: Final = 60
+"""How finely episodes are looked for: each is seen, and a week on the screen is under the 11,000 steps of a query."""
 
 CLUSTERS: Final = Scope('cluster=~"$cluster"')
 GROUPS: Final = Scope(CLUSTERS.cluster, 'group=~"$groups"')
@@ -26,6 +31,43 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Episodes:
+    """What is marked over all graphs of a board while a query has an answer: an episode is a shaded time.
+
+    Attributes:
+        name: of the switch above the board.
+        scope: what the board's variables choose.
+        query: a signal that has a value only while it lasts.
+        colour: of the mark.
+        title: Grafana's format of what is read when the pointer is over it.
+        shown: whether the switch is on at first.
+    """
+
+    name: str
+    scope: Scope
+    query: Query
+    colour: Colour
+    title: str
+    shown: bool = True
+
+    def build(self) -> dashboard.AnnotationQuery:
+        """The annotation in Grafana's classic schema."""
+        window = duration(EPISODE_STEP_SECONDS)
+        return (
+            dashboard.AnnotationQuery()
+            .name(self.name)
+            .datasource(DATASOURCE)
+            .enable(self.shown)
+            .icon_color(self.colour)
+            .expr(self.query.promql(self.scope, window))
+            .step(window)
+            .title_format(self.title)
+            .text_format(SIGNALS[self.query.signal].meaning)
+            .tag_keys("group,alertname")
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
     """A dashboard as it is written down; `to_json` makes Grafana's of it.
 
@@ -34,6 +76,7 @@ class Board:
         title: under which it is listed.
         description: what it answers, in a sentence or two.
         rows: its panels.
+        episodes: what is marked over its graphs.
         variables: besides the data source, which every board has.
         since: beginning of the time shown first, e.g. `now-1h`.
         queries: whether it asks Prometheus anything.
@@ -44,6 +87,7 @@ class Board:
     description: str
     rows: Sequence[Row]
     variables: Sequence[dashboard.QueryVariable] = field(default_factory=tuple)
+    episodes: Sequence[Episodes] = ()
     since: str = "now-1h"
     queries: bool = True
 
@@ -65,6 +109,8 @@ class Board:
             board.with_variable(_datasource())
         for variable in self.variables:
             board.with_variable(variable)
+        for episodes in self.episodes:
+            board.annotation(episodes.build())
         ids = iter(range(1, 1000))
         for row in self.rows:
             board.with_row(dashboard.Row(row.title).id(next(ids)))

@@ -3,7 +3,7 @@
 from typing import Final
 
 from dashboards import thresholds as at
-from dashboards.board import ONE_GROUP, TOPICS, Board, Row, cluster_variable, group_variable, topic_variable
+from dashboards.board import ONE_GROUP, TOPICS, Board, Episodes, Row, cluster_variable, group_variable, topic_variable
 from dashboards.panels import (
     PHASE_COLOURS,
     STATE_COLOURS,
@@ -172,6 +172,37 @@ _REBALANCES: Final = (
         [Query(signal="static_member_replacements", legend="replaced")],
         bars=True,
     ),
+    table_panel(
+        ONE_GROUP,
+        "Members to look at",
+        [Query(signal="suspects")],
+        height=6,
+        hidden=("cluster", "group"),
+    ),
+)
+
+_EPISODES: Final = (
+    Episodes(
+        name="Rebalances under way",
+        scope=ONE_GROUP,
+        query=Query(signal="rebalancing_seconds", over="%s > 0"),
+        colour="orange",
+        title="Rebalance of {{group}}",
+    ),
+    Episodes(
+        name="Rebalances completed",
+        scope=ONE_GROUP,
+        query=Query(signal="rebalances", over="%s > 0"),
+        colour="blue",
+        title="Rebalance of {{group}} completed",
+    ),
+    Episodes(
+        name="Alerts",
+        scope=ONE_GROUP,
+        query=Query(signal="firing_alerts"),
+        colour="red",
+        title="{{alertname}}",
+    ),
 )
 
 GROUP: Final = Board(
@@ -179,6 +210,7 @@ GROUP: Final = Board(
     title="Kafka groups: Group",
     description="One group: state, members and epochs, lag by partition in records and in time, and its rebalances.",
     variables=(cluster_variable(), group_variable(), topic_variable()),
+    episodes=_EPISODES,
     rows=(
         Row("Now", _NOW),
         Row("Membership", _MEMBERSHIP),

@@ -3,7 +3,7 @@
 from typing import Final
 
 from dashboards import thresholds as at
-from dashboards.board import CLUSTERS, GROUPS, Board, Row, cluster_variable, groups_variable
+from dashboards.board import CLUSTERS, GROUPS, Board, Episodes, Row, cluster_variable, groups_variable
 from dashboards.panels import Query, stat_panel, table_panel, timeseries_panel
 
 _TOP: Final = "topk(15, %s)"
@@ -131,6 +131,15 @@ OVERVIEW: Final = Board(
     description="All groups of the chosen clusters: states, the worst lag, rebalances, and what needs a look. "
     "A group's name leads to its own board.",
     variables=(cluster_variable(), groups_variable()),
+    episodes=(
+        Episodes(
+            name="Alerts",
+            scope=GROUPS,
+            query=Query(signal="firing_alerts"),
+            colour="red",
+            title="{{alertname}} {{group}}",
+        ),
+    ),
     rows=(
         Row("Now", _NOW),
         Row("What needs a look", _LOOK),

@@ -51,6 +51,7 @@ PHASE_COLOURS: Final[Mapping[str, Colour]] = {
     "downgrading": "orange",
     "downgraded": "purple",
 }
+VERDICT_COLOURS: Final[Mapping[str, Colour]] = {"open": "green", "cannot_tell": "yellow", "closed": "red"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,16 @@
 """What stays open while consumers are rolled from one protocol to the other, and after they were rolled back.
 
-Left to right and top to bottom it is the order in which one asks: how far are we, which groups are on the way and for
-how long, is anything in the way, does it hurt (lag, rebalances, ownership), and is anything left over.
+Left to right and top to bottom it is the order in which one asks: may we go on, how far are we, which groups are on
+the way and for how long, is anything in the way, does it hurt (lag, rebalances, ownership), is anything left over.
 """
 
 from typing import Final
 
 from dashboards import thresholds as at
-from dashboards.board import CLUSTERS, GROUPS, Board, Row, cluster_variable, groups_variable
+from dashboards.board import CLUSTERS, GROUPS, Board, Episodes, Row, cluster_variable, groups_variable
 from dashboards.panels import (
     PHASE_COLOURS,
+    VERDICT_COLOURS,
     Query,
     stat_panel,
     table_panel,
@@ -17,11 +18,28 @@ from dashboards.panels import (
     timeseries_panel,
     words,
 )
-from dashboards.signals import PHASE_CODES
+from dashboards.signals import PHASE_CODES, VERDICT_CODES
 
 _PHASES: Final = words(PHASE_CODES, PHASE_COLOURS)
 _GROUP: Final = "{{group}}"
 _SUM: Final = "sum by (cluster) (%s)"
+
+_VERDICTS: Final = words(VERDICT_CODES, VERDICT_COLOURS)
+
+_GATES: Final = (
+    stat_panel(CLUSTERS, "Gates", Query(signal="gate_code", legend="{{cluster}} {{gate}}"), span=8, texts=_VERDICTS),
+    timeline_panel(
+        CLUSTERS,
+        "Gates until now",
+        Query(signal="gate_code", legend="{{cluster}} {{gate}}"),
+        _VERDICTS,
+        span=16,
+        height=4,
+    ),
+    table_panel(
+        CLUSTERS, "Reasons of the gates", [Query(signal="gate_reasons", legend="how many")], height=7, sort_by="effect"
+    ),
+)
 
 _PROGRESS: Final = (
     stat_panel(GROUPS, "Members upgraded", Query(signal="upgraded_share", legend="{{cluster}}")),
@@ -203,14 +221,36 @@ _LEFT_OVER: Final = (
     ),
 )
 
+_EPISODES: Final = (
+    Episodes(
+        name="Conversions to the consumer protocol",
+        scope=GROUPS,
+        query=Query(signal="upgrades", over="%s > 0"),
+        colour="green",
+        title="{{group}} was converted to the consumer protocol",
+    ),
+    Episodes(
+        name="Conversions to the classic protocol",
+        scope=GROUPS,
+        query=Query(signal="downgrades", over="%s > 0"),
+        colour="orange",
+        title="{{group}} was converted to the classic protocol",
+    ),
+    Episodes(
+        name="Alerts", scope=GROUPS, query=Query(signal="firing_alerts"), colour="red", title="{{alertname}} {{group}}"
+    ),
+)
+
 ROLLING_UPGRADE: Final = Board(
     uid="group-monitor-rolling-upgrade",
     title="Kafka groups: Rolling upgrade",
     description="Consumers on their way between the classic and the consumer protocol (KIP-848), and brokers on their "
     "way back (KIP-915). Before each step ask `group-monitor gate upgrade` or `group-monitor gate downgrade`.",
     variables=(cluster_variable(), groups_variable()),
+    episodes=_EPISODES,
     since="now-3h",
     rows=(
+        Row("Go on or stop", _GATES),
         Row("How far", _PROGRESS),
         Row("On the way", _ON_THE_WAY),
         Row("Over time", _OVER_TIME),

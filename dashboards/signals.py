@@ -34,6 +34,9 @@ PHASE_CODES: Final[Mapping[str, int]] = {
 LEFTOVER_TYPES: Final[Mapping[str, str]] = {"consumer": "[3-8]|16", "share": "1[0-5]", "streams": "17|19|2[0-3]"}
 """Group type → its record types, as a regular expression (CoordinatorRecordType, 4.3.1)."""
 
+VERDICT_CODES: Final[Mapping[str, int]] = {"open": 0, "cannot_tell": 1, "closed": 2}
+"""Verdict of a gate → the number that is drawn."""
+
 BUILT_IN: Final = frozenset({"ALERTS"})
 """Series that Prometheus itself makes."""
 
@@ -208,6 +211,16 @@ _OWNERSHIP: Final = (
     ),
 )
 
+_SUSPECTS: Final = (
+    _gauge(
+        "suspects",
+        "kafka_group_suspect_members",
+        "Members that a finding is about, as long as it holds: two owners of a partition, a static member away or "
+        "contended, whoever holds up a rebalance.",
+        labels=(*_G, "finding", "member_id", "instance_id", "client_id", "client_host"),
+    ),
+)
+
 _MIGRATION: Final = (
     _signal(
         "phase_code",
@@ -294,6 +307,25 @@ _MIGRATION: Final = (
         "short",
         "Records of a group type of which there is no group left: what a downgrade did not take along.",
         ("cluster", "type"),
+    ),
+    _signal(
+        "gate_code",
+        "max by (cluster, gate) ("
+        + " or ".join(
+            f'kafka_cluster_gate{{CLUSTER, verdict="{verdict}"}} * {code}' for verdict, code in VERDICT_CODES.items()
+        )
+        + ")",
+        "short",
+        "May consumers (upgrade) or brokers (downgrade) be rolled now, as far as the log tells; what only brokers know "
+        "is asked by `group-monitor gate`.",
+        ("cluster", "gate"),
+    ),
+    _signal(
+        "gate_reasons",
+        "max by (cluster, gate, effect, code) (kafka_cluster_gate_reasons{CLUSTER})",
+        "short",
+        "Reasons behind the verdict of a gate: how many groups, or records, say stop, unknown or note.",
+        ("cluster", "gate", "effect", "code"),
     ),
 )
 
@@ -478,6 +510,7 @@ _MONITOR: Final = (
 )
 
 SIGNALS: Final[Mapping[str, Signal]] = {
-    signal.name: signal for signal in (*_GROUPS, *_REBALANCES, *_OWNERSHIP, *_MIGRATION, *_OFFSETS, *_MONITOR)
+    signal.name: signal
+    for signal in (*_GROUPS, *_REBALANCES, *_OWNERSHIP, *_SUSPECTS, *_MIGRATION, *_OFFSETS, *_MONITOR)
 }
 """Name → signal."""

@@ -7,8 +7,9 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from coordinator_model import gate, migration
+from coordinator_model import migration
 from coordinator_model.roster import is_absent, members_of, speaks
+from streaming import verdicts
 from streaming.board import Board
 from streaming.held_group import HeldGroup, total
 
@@ -81,23 +82,9 @@ class Api:
         for group in groups:
             if group not in shown.groups:
                 raise NotFoundError(f"group: found {group!r}, accepted: a group of this cluster")
-        states = [shown.groups[group].state for group in sorted(groups or shown.groups)]
-        unknown: dict[str, int] = {}
-        for shard in shown.shards.values():
-            for type_, count in shard.unknown_records.items():
-                unknown[type_] = unknown.get(type_, 0) + count
-        cluster = gate.Cluster(
-            not_caught_up=[missing["reason"] for missing in self.board.ready()[1]],
-            unknown_records=unknown,
-            group_configs=self._group_configs(),
-        )
-        match name:
-            case gate.UPGRADE:
-                return gate.upgrade_gate(states, cluster)
-            case gate.DOWNGRADE:
-                return gate.downgrade_gate(states, cluster)
-            case _:
-                raise NotFoundError(f"gate: found {name!r}, accepted: {gate.UPGRADE} or {gate.DOWNGRADE}")
+        if name not in verdicts.GATES:
+            raise NotFoundError(f"gate: found {name!r}, accepted: {' or '.join(verdicts.GATES)}")
+        return verdicts.verdict(self.board, name, groups, group_configs=self._group_configs())
 
     def overview(self) -> bytes:
         """What the page shows of the whole cluster, as JSON; made once for all who ask at about the same time."""

@@ -18,7 +18,8 @@ from prometheus_client.registry import Collector
 from coordinator_model import migration
 from coordinator_model.group_state import CLASSIC, REBALANCE_DURATION_BUCKETS_MS, SHARE, GroupState
 from coordinator_model.roster import is_absent, members_of, speaks
-from streaming import exposition
+from coordinator_model.suspects import suspects
+from streaming import exposition, verdicts
 from streaming.board import Board
 from streaming.exposition import Families
 from streaming.held_group import NEW_PROTOCOL_TYPES, HeldGroup, OffsetLag, is_migrating_kind, total
@@ -86,6 +87,7 @@ class Exporter(Collector):
         if self._partition_series:
             self._partitions(families, topics)
         _cluster(families, groups.values())
+        _gates(families, self._board)
         self._monitor(families, now_ms)
         return families
 
@@ -114,6 +116,7 @@ class Exporter(Collector):
         if unassigned is not None:
             add("kafka_group_unassigned_partitions", (group,), unassigned)
         _members(families, state)
+        _suspects(families, state, now_ms)
         if is_migrating_kind(state):
             _migration(families, state, now_ms)
 
@@ -184,6 +187,12 @@ def _members(families: Families, state: GroupState) -> None:
     families.add("kafka_group_static_member_replacements_total", (state.name,), state.counters.static_replacements)
 
 
+def _suspects(families: Families, state: GroupState, now_ms: int) -> None:
+    for finding, member in suspects(state, now_ms):
+        labels = (member.member_id, member.instance_id or "", member.client_id, member.client_host)
+        families.add("kafka_group_suspect_members", (state.name, finding, *labels), 1)
+
+
 def _migration(families: Families, state: GroupState, now_ms: int) -> None:
     group, add = state.name, families.add
     _, upgraded = migration.members_by_protocol(state.membership)
@@ -207,6 +216,16 @@ def _cluster(families: Families, groups: Iterable[HeldGroup]) -> None:
         families.add("kafka_cluster_groups", (type_, group_state), count)
     for record_type in NEW_PROTOCOL_TYPES:
         families.add("kafka_cluster_leftover_records", (str(int(record_type)),), leftovers[record_type])
+
+
+def _gates(families: Families, board: Board) -> None:
+    for name in verdicts.GATES:
+        # A scrape must not wait for brokers: what only they know is asked by `group-monitor gate`.
+        answer = verdicts.verdict(board, name, group_configs=())
+        families.add("kafka_cluster_gate", (name, answer["verdict"]), 1)
+        counts = Counter((reason["effect"], reason["code"]) for reason in answer["reasons"])
+        for (effect, code), count in sorted(counts.items()):
+            families.add("kafka_cluster_gate_reasons", (name, effect, code), count)
 
 
 def _summed(counts: Iterable[Mapping[str, int]]) -> list[tuple[str, int]]:

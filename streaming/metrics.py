@@ -85,6 +85,14 @@ _OWNERSHIP: Final = (
     _counter("kafka_group_static_member_replacements_total", "Static members that came back under another id", "group"),
 )
 
+_SUSPECTS: Final = (
+    _gauge(
+        "kafka_group_suspect_members",
+        "1 for each member that a finding is about as long as it holds; no series while nothing is found",
+        *("group", "finding", "member_id", "instance_id", "client_id", "client_host"),
+    ),
+)
+
 _MIGRATION: Final = (
     _gauge("kafka_group_migration_phase", "1 for the phase between the protocols the group is in", "group", "phase"),
     _gauge("kafka_group_migration_upgraded_members", "Members that use the consumer protocol", "group"),
@@ -99,6 +107,16 @@ _CLUSTER: Final = (
         "kafka_cluster_leftover_records",
         "Live records of the new protocols that a broker downgrade would meet, by record type",
         "record_type",
+    ),
+    _gauge(
+        "kafka_cluster_gate",
+        "1 for the verdict on rolling all groups now (upgrade) or all brokers back (downgrade), as the log has it",
+        *("gate", "verdict"),
+    ),
+    _gauge(
+        "kafka_cluster_gate_reasons",
+        "Reasons behind the verdict of a gate, by what they do to it",
+        *("gate", "effect", "code"),
     ),
 )
 
@@ -163,6 +181,6 @@ _MONITOR: Final = (
 
 CATALOGUE: Final[Mapping[str, Metric]] = {
     metric.name: metric
-    for metric in (*_GROUPS, *_REBALANCES, *_OWNERSHIP, *_MIGRATION, *_CLUSTER, *_OFFSETS, *_LAG, *_MONITOR)
+    for metric in (*_GROUPS, *_REBALANCES, *_OWNERSHIP, *_SUSPECTS, *_MIGRATION, *_CLUSTER, *_OFFSETS, *_LAG, *_MONITOR)
 }
 """Name → metric, in the order of the page."""

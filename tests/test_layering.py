@@ -48,6 +48,7 @@ MODEL_LAYERS: Final = (
     ("rebalances",),
     ("snapshot",),
     ("gate", "overdue"),
+    ("suspects",),
     ("steps",),
     ("commits",),
     ("replica",),

@@ -34,13 +34,23 @@ def build(
     grafana_url: Annotated[
         str, typer.Option("--grafana-url", metavar="U", help="Where Grafana is, for alerts' links.")
     ] = "",
+    schema: Annotated[
+        str,
+        typer.Option(
+            "--schema", metavar="S", help="Of the dashboards: classic, for Grafana 10 and later, or v2, from 12.2 on."
+        ),
+    ] = "classic",
 ) -> None:
     """Write dashboards (JSON) and alert rules (YAML) into a directory."""
     from dashboards import alerts  # imported late, with the SDK
     from dashboards import build as builder
 
+    if schema not in builder.SCHEMAS:
+        raise UsageError(f"--schema: found {schema!r}, accepted: {' or '.join(builder.SCHEMAS)}")
+    if schema != builder.CLASSIC and out is None:
+        raise UsageError(f"--schema: found {schema!r} without --out, accepted: a directory beside the committed boards")
     directory = builder.GENERATED if out is None else out
-    made = builder.files(alerts.RUNBOOK if runbook_url is None else runbook_url, grafana_url)
+    made = builder.files(alerts.RUNBOOK if runbook_url is None else runbook_url, grafana_url, schema)
     if check:
         stale = builder.differing(made, directory)
         if stale:

@@ -37,6 +37,12 @@ def asking(board: str) -> list[dict[str, Any]]:
     return [panel for panel in panels(board) if panel["type"] != "text"]
 
 
+def marks(board: str) -> list[dict[str, Any]]:
+    """What is marked over the graphs of a board."""
+    listed: list[dict[str, Any]] = BOARDS[board]["annotations"].get("list", [])
+    return listed
+
+
 def expressions() -> list[tuple[str, str]]:
     """(where it stands, PromQL) of every panel and every rule."""
     found = [
@@ -44,6 +50,11 @@ def expressions() -> list[tuple[str, str]]:
         for board in BOARDS
         for panel in asking(board)
         for target in panel["targets"]
+    ]
+    found += [
+        (f"{board}: {episodes['name']}", interpolated(episodes["expr"]))
+        for board in BOARDS
+        for episodes in marks(board)
     ]
     groups = yaml.safe_load((GENERATED / RULES).read_text("utf-8"))["groups"]
     return found + [(rule["alert"], rule["expr"]) for group in groups for rule in group["rules"]]
@@ -148,7 +159,8 @@ def test_panels_fill_their_rows_and_do_not_overlap(name: str) -> None:
 def test_variables_are_there(name: str) -> None:
     """Every variable that a query or a link uses is one the board has; those it has are used."""
     has = {variable["name"] for variable in BOARDS[name].get("templating", {}).get("list", [])}
-    text = json.dumps([panel.get("targets") for panel in panels(name)]) + json.dumps(BOARDS[name].get("templating"))
+    text = json.dumps([panel.get("targets") for panel in panels(name)])
+    text += json.dumps(BOARDS[name].get("templating")) + json.dumps([each["expr"] for each in marks(name)])
     used = set(re.findall(r"\$\{?(\w+)", text)) - {"__rate_interval", "__interval", "__range", "__all"}
 
     assert used == has
@@ -168,6 +180,17 @@ def test_boards_lead_to_each_other(name: str) -> None:
     assert link["tags"] == BOARDS[name]["tags"]
     # The SDK would put it into a menu.
     assert "placement" not in link
+
+
+@pytest.mark.parametrize("name", ["overview", "group", "rolling_upgrade"])
+def test_episodes_are_marked(name: str) -> None:
+    """Marks have a switch, a title, an explanation and a colour, and are asked finely enough to see each episode."""
+    assert marks(name)
+    for episodes in marks(name):
+        assert all(episodes[key] for key in ("name", "expr", "titleFormat", "textFormat", "iconColor"))
+        assert ("1m", {"type": "prometheus", "uid": "${datasource}"}) == (episodes["step"], episodes["datasource"])
+    if name == "group":
+        assert ["Rebalances under way", "Rebalances completed", "Alerts"] == [each["name"] for each in marks(name)]
 
 
 def texts() -> str:

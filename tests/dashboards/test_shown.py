@@ -23,6 +23,7 @@ RECORDING: Final = Path(__file__).resolve().parents[1] / "recordings" / "scenari
 CLUSTER: Final = "recorded"
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 BLOCKED: Final = "connect"
+TWICE: Final = "two-owners"
 SCRAPES: Final = 4
 JUST_NOW: Final = "2s"
 """For what is compared with a time ago: Prometheus has scraped for as long."""
@@ -51,6 +52,8 @@ def recorded_board() -> Board:
     blocked = builders.group_metadata(
         BLOCKED, generation=1, protocol_type="connect", members=[builders.member("worker", {})]
     )
+    owners = [builders.member(name, {"orders": [0]}) for name in ("one", "two")]
+    first.pending.append((now_ms, *builders.group_metadata(TWICE, generation=1, members=owners)))
     first.pending += [(now_ms, *blocked), (now_ms, bytes.fromhex("0012000178"), None), (now_ms, b"\x00\x03", None)]
     for shard in shards.values():
         rows += shard.flush()

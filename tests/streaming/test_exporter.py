@@ -124,6 +124,8 @@ TWICE: Final = {"group": "twice"}
 MIXED: Final = {"group": "mixed"}
 LAG: Final = {"cluster_name": CLUSTER, "group": "twice"}
 
+TWO_OWNERS: Final = {"finding": "duplicate_assignment", "client_id": "client", "client_host": builders.HOST}
+
 VALUES: Final[list[tuple[str, Labels, float]]] = [
     ("kafka_group_info", {**TWICE, "type": "classic", "protocol": "range"}, 1),
     ("kafka_group_info", {**MIXED, "type": "consumer", "protocol": "uniform"}, 1),
@@ -138,6 +140,12 @@ VALUES: Final[list[tuple[str, Labels, float]]] = [
     ("kafka_group_rebalances_total", TWICE, 1),
     ("kafka_group_rebalance_rounds_lost_total", TWICE, 1),
     ("kafka_group_partitions_moved_total", TWICE, 1),
+    ("kafka_group_suspect_members", {**TWICE, **TWO_OWNERS, "member_id": "m-1b", "instance_id": "i-1"}, 1),
+    ("kafka_group_suspect_members", {**TWICE, **TWO_OWNERS, "member_id": "m-2", "instance_id": ""}, 1),
+    ("kafka_cluster_gate", {"gate": "upgrade", "verdict": "closed"}, 1),
+    ("kafka_cluster_gate", {"gate": "downgrade", "verdict": "closed"}, 1),
+    ("kafka_cluster_gate_reasons", {"gate": "upgrade", "effect": "stop", "code": "duplicate_assignment"}, 1),
+    ("kafka_cluster_gate_reasons", {"gate": "downgrade", "effect": "stop", "code": "unknown_records"}, 1),
     ("kafka_group_rebalance_duration_seconds_bucket", {**TWICE, "le": "0.1"}, 0),
     ("kafka_group_rebalance_duration_seconds_bucket", {**TWICE, "le": "0.25"}, 1),
     ("kafka_group_rebalance_duration_seconds_bucket", {**TWICE, "le": "+Inf"}, 1),

@@ -1,0 +1,45 @@
+"""Which members a finding that still holds is about, so that whoever is woken knows whom to look at.
+
+    finding                   members
+    duplicate_assignment      those that own a partition another one owns too
+    static_member_absent      those that said they would be back
+    static_member_contended   those that stand for an instance id which processes took from each other lately
+    rebalance_stuck           those that have not reached the target within their rebalance timeout
+
+The findings are the kinds of the events that tell of their beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from coordinator_model import overdue, statics
+from coordinator_model.group_state import GroupState, InstanceHistory
+from coordinator_model.roster import Member, is_absent, members_of
+
+FINDINGS: Final = ("duplicate_assignment", "static_member_absent", "static_member_contended", "rebalance_stuck")
+
+
+def suspects(state: GroupState, now_ms: int) -> Iterator[tuple[str, Member]]:
+    """(finding, member) of all that holds at this moment, each pair once, in the order of `FINDINGS` and member ids."""
+    members = members_of(state.membership)
+    found = (
+        {member_id for owners in state.duplicates.values() for member_id in owners},
+        {member_id for member_id, member in members.items() if is_absent(member)},
+        {history.member_id for history in state.instances.values() if _is_contended(history, now_ms)},
+        {
+            late["member_id"]
+            for finding in overdue.findings(state, now_ms)
+            if finding.kind == "rebalance_stuck"
+            for late in finding.detail["members"]
+        },
+    )
+    for finding, member_ids in zip(FINDINGS, found, strict=True):
+        for member_id in sorted(member_ids & members.keys()):
+            yield finding, members[member_id]
+
+
+def _is_contended(history: InstanceHistory, now_ms: int) -> bool:
+    # The flag itself falls with the next take-over only, and there may be none.
+    return history.contended and now_ms - history.replaced_ms[-1] <= statics.CONTENDED_WINDOW_MS
