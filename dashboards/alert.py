@@ -95,7 +95,7 @@ def _members(finding: str) -> str:
 
     A label per member would make an alert per member; asked when the alert is written, they are part of its text.
     """
-    query = SIGNALS["suspects"].promql(cluster="cluster=%q", group=f'group=%q, finding="{finding}"')
+    query = SIGNALS["involved_members"].promql(cluster="cluster=%q", group=f'group=%q, finding="{finding}"')
     asked = f'printf `{query}` $labels.cluster $labels.group | query | sortByLabel "member_id"'
     separator = "{{ if eq $i 0 }} Members: {{ else }}, {{ end }}"
     named = "{{ $m.Labels.member_id }} on {{ $m.Labels.client_host }}"

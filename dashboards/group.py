@@ -175,7 +175,7 @@ _REBALANCES: Final = (
     table_panel(
         ONE_GROUP,
         "Members to look at",
-        [Query(signal="suspects")],
+        [Query(signal="involved_members")],
         height=6,
         hidden=("cluster", "group"),
     ),

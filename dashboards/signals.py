@@ -211,10 +211,10 @@ _OWNERSHIP: Final = (
     ),
 )
 
-_SUSPECTS: Final = (
+_INVOLVED: Final = (
     _gauge(
-        "suspects",
-        "kafka_group_suspect_members",
+        "involved_members",
+        "kafka_group_involved_members",
         "Members that a finding is about, as long as it holds: two owners of a partition, a static member away or "
         "contended, whoever holds up a rebalance.",
         labels=(*_G, "finding", "member_id", "instance_id", "client_id", "client_host"),
@@ -511,6 +511,6 @@ _MONITOR: Final = (
 
 SIGNALS: Final[Mapping[str, Signal]] = {
     signal.name: signal
-    for signal in (*_GROUPS, *_REBALANCES, *_OWNERSHIP, *_SUSPECTS, *_MIGRATION, *_OFFSETS, *_MONITOR)
+    for signal in (*_GROUPS, *_REBALANCES, *_OWNERSHIP, *_INVOLVED, *_MIGRATION, *_OFFSETS, *_MONITOR)
 }
 """Name → signal."""

@@ -17,8 +17,8 @@ from prometheus_client.registry import Collector
 
 from coordinator_model import migration
 from coordinator_model.group_state import CLASSIC, REBALANCE_DURATION_BUCKETS_MS, SHARE, GroupState
+from coordinator_model.involved import involved_members
 from coordinator_model.roster import is_absent, members_of, speaks
-from coordinator_model.suspects import suspects
 from streaming import exposition, verdicts
 from streaming.board import Board
 from streaming.exposition import Families
@@ -116,7 +116,7 @@ class Exporter(Collector):
         if unassigned is not None:
             add("kafka_group_unassigned_partitions", (group,), unassigned)
         _members(families, state)
-        _suspects(families, state, now_ms)
+        _involved(families, state, now_ms)
         if is_migrating_kind(state):
             _migration(families, state, now_ms)
 
@@ -187,10 +187,10 @@ def _members(families: Families, state: GroupState) -> None:
     families.add("kafka_group_static_member_replacements_total", (state.name,), state.counters.static_replacements)
 
 
-def _suspects(families: Families, state: GroupState, now_ms: int) -> None:
-    for finding, member in suspects(state, now_ms):
+def _involved(families: Families, state: GroupState, now_ms: int) -> None:
+    for finding, member in involved_members(state, now_ms):
         labels = (member.member_id, member.instance_id or "", member.client_id, member.client_host)
-        families.add("kafka_group_suspect_members", (state.name, finding, *labels), 1)
+        families.add("kafka_group_involved_members", (state.name, finding, *labels), 1)
 
 
 def _migration(families: Families, state: GroupState, now_ms: int) -> None:

@@ -85,9 +85,9 @@ _OWNERSHIP: Final = (
     _counter("kafka_group_static_member_replacements_total", "Static members that came back under another id", "group"),
 )
 
-_SUSPECTS: Final = (
+_INVOLVED: Final = (
     _gauge(
-        "kafka_group_suspect_members",
+        "kafka_group_involved_members",
         "1 for each member that a finding is about as long as it holds; no series while nothing is found",
         *("group", "finding", "member_id", "instance_id", "client_id", "client_host"),
     ),
@@ -181,6 +181,6 @@ _MONITOR: Final = (
 
 CATALOGUE: Final[Mapping[str, Metric]] = {
     metric.name: metric
-    for metric in (*_GROUPS, *_REBALANCES, *_OWNERSHIP, *_SUSPECTS, *_MIGRATION, *_CLUSTER, *_OFFSETS, *_LAG, *_MONITOR)
+    for metric in (*_GROUPS, *_REBALANCES, *_OWNERSHIP, *_INVOLVED, *_MIGRATION, *_CLUSTER, *_OFFSETS, *_LAG, *_MONITOR)
 }
 """Name → metric, in the order of the page."""

@@ -48,7 +48,7 @@ MODEL_LAYERS: Final = (
     ("rebalances",),
     ("snapshot",),
     ("gate", "overdue"),
-    ("suspects",),
+    ("involved",),
     ("steps",),
     ("commits",),
     ("replica",),

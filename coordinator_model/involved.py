@@ -21,7 +21,7 @@ from coordinator_model.roster import Member, is_absent, members_of
 FINDINGS: Final = ("duplicate_assignment", "static_member_absent", "static_member_contended", "rebalance_stuck")
 
 
-def suspects(state: GroupState, now_ms: int) -> Iterator[tuple[str, Member]]:
+def involved_members(state: GroupState, now_ms: int) -> Iterator[tuple[str, Member]]:
     """(finding, member) of all that holds at this moment, each pair once, in the order of `FINDINGS` and member ids."""
     members = members_of(state.membership)
     found = (
@@ -30,9 +30,9 @@ def suspects(state: GroupState, now_ms: int) -> Iterator[tuple[str, Member]]:
         {history.member_id for history in state.instances.values() if _is_contended(history, now_ms)},
         {
             late["member_id"]
-            for finding in overdue.findings(state, now_ms)
-            if finding.kind == "rebalance_stuck"
-            for late in finding.detail["members"]
+            for event in overdue.events(state, now_ms)
+            if event.kind == "rebalance_stuck"
+            for late in event.detail["members"]
         },
     )
     for finding, member_ids in zip(FINDINGS, found, strict=True):

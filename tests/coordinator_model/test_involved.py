@@ -1,9 +1,9 @@
 """Which members a finding is about: those who are named to whoever is woken, and nobody else."""
 
 from coordinator_model.events import SEVERITIES
+from coordinator_model.involved import FINDINGS, involved_members
 from coordinator_model.overdue import GRACE_MS
 from coordinator_model.statics import CONTENDED_REPLACEMENTS, CONTENDED_WINDOW_MS
-from coordinator_model.suspects import FINDINGS, suspects
 from tests.builders import REBALANCE_TIMEOUT_MS, group_metadata, member
 from tests.coordinator_events import consumer_join, consumer_moves, static_goes_away
 from tests.histories import Told, at, history
@@ -15,7 +15,7 @@ A_GIVES_UP = at(5_000, *consumer_moves("g", "a", epoch=3, previous_epoch=2, assi
 
 def named(told: Told, now_ms: int = 10_000) -> list[tuple[str, str]]:
     """(finding, member id) at a time, of group g."""
-    return [(finding, member.member_id) for finding, member in suspects(told.states["g"], now_ms)]
+    return [(finding, member.member_id) for finding, member in involved_members(told.states["g"], now_ms)]
 
 
 def test_findings_are_kinds_of_events() -> None:
@@ -23,7 +23,7 @@ def test_findings_are_kinds_of_events() -> None:
     assert set(FINDINGS) <= SEVERITIES.keys()
 
 
-def test_sound_group_has_no_suspects() -> None:
+def test_sound_group_has_no_involved() -> None:
     """Members that share a topic concern nobody."""
     takes = at(6_000, *consumer_moves("g", "b", epoch=3, assigned={"t": [1]}))
 
