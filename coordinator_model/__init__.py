@@ -12,10 +12,10 @@ Reading order:
     groups                                        what a record does to it, a module per group family
     steps                                         when to draw conclusions …
     roster, migration, classic_members,
-    rebalances, invariants                        … and which
-    overdue                                       what the clock tells where no record does
+    rebalances, invariants, coherence             … and which
+    overdue, unassigned                           what the clock tells where no record does
     commits                                       what a commit of an offset does, and shows
-    replica                                       the whole: records in, events out
+    replica, looks                                the whole: records in, events out; a recording's clock
     lag, view, events                             what is shown of it
     snapshot                                      state ⇄ text for a checkpoint
 

@@ -29,8 +29,8 @@ class Place:
     timestamp_ms: int
 
 
-def events_of(group: str, place: Place, findings: Iterable[Finding]) -> Iterator[Event]:
-    """Findings as events, numbered within their kind so that each has an id of its own."""
+def events_of(group: str, place: Place, findings: Iterable[Finding], *, first_ordinal: int = 0) -> Iterator[Event]:
+    """Findings as events, numbered within their kind from `first_ordinal` so that each has an id of its own."""
     said: Counter[str] = Counter()
     for finding in findings:
         yield Event(
@@ -42,6 +42,6 @@ def events_of(group: str, place: Place, findings: Iterable[Finding]) -> Iterator
             offset=place.offset,
             detail=finding.detail,
             inferred=finding.inferred,
-            ordinal=said[finding.kind],
+            ordinal=first_ordinal + said[finding.kind],
         )
         said[finding.kind] += 1

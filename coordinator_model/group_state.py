@@ -408,6 +408,9 @@ class GroupState:
     instances: dict[str, InstanceHistory] = field(default_factory=dict)
     """Static members by instance id (`statics.py`)."""
     counters: GroupCounters = field(default_factory=GroupCounters)
+    held_ms: int = -1
+    held_offset: int = -1
+    """When and where it was last written that a member holds other partitions than before (`holders.py`)."""
     duplicates: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Duplicate assignments reported and not cleared: `topic/partition` → member ids (`invariants.py`)."""
     anomalies: tuple[str, ...] = ()

@@ -2,9 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 
-from coordinator_model.group_state import Partitions
+from coordinator_model.group_state import STREAMS, ClassicMember, Membership, ModernMember, Partitions
+
+
+def held(membership: Membership) -> Mapping[str, frozenset[int]]:
+    """Topic (name in a classic group, id in any other) → partitions that some member holds; nothing of streams groups.
+
+    What is yet to be revoked is held, and so is what a static member has that is away.
+    """
+    modern = membership.modern_group
+    if modern is not None and modern.family == STREAMS:
+        return {}
+    merged: dict[str, set[int]] = {}
+    for part in _parts(membership):
+        for topic, partitions in part.items():
+            merged.setdefault(topic, set()).update(partitions)
+    return {topic: frozenset(partitions) for topic, partitions in merged.items()}
+
+
+def changed(before: Membership, after: Membership) -> bool:
+    """Whether some member holds other partitions than before, or another member does."""
+    if before.modern_group is None and after.modern_group is None and before.classic is after.classic:
+        return False
+    was, now = _members(before), _members(after)
+    if was.keys() != now.keys():
+        return True
+    return any(
+        _holds(member) != _holds(was[member_id]) for member_id, member in now.items() if member is not was[member_id]
+    )
 
 
 def held_twice(held: Iterable[tuple[str, Partitions]]) -> dict[str, tuple[str, ...]]:
@@ -33,3 +60,19 @@ def _disjoint(held: Iterable[tuple[str, Partitions]]) -> bool:
             seen.setdefault(topic, set()).update(partitions)
             counts[topic] = counts.get(topic, 0) + len(partitions)
     return all(len(partitions) == counts[topic] for topic, partitions in seen.items())
+
+
+def _parts(membership: Membership) -> Iterator[Partitions]:
+    for member in _members(membership).values():
+        yield from _holds(member)
+
+
+def _members(membership: Membership) -> Mapping[str, ClassicMember | ModernMember]:
+    modern = membership.modern_group
+    if modern is not None:
+        return modern.members
+    return {} if membership.classic is None else membership.classic.members
+
+
+def _holds(member: ClassicMember | ModernMember) -> tuple[Partitions, ...]:
+    return (member.assigned,) if isinstance(member, ClassicMember) else (member.assigned, member.pending_revocation)

@@ -18,7 +18,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from coordinator_model import classic_members, coherence, invariants, migration, ownership, rebalances, roster, statics
+from coordinator_model import (
+    classic_members,
+    coherence,
+    holders,
+    invariants,
+    migration,
+    ownership,
+    rebalances,
+    roster,
+    statics,
+)
 from coordinator_model.conclusions import Finding, Place, events_of
 from coordinator_model.events import INFO, Event
 from coordinator_model.group_state import EpochAnomaly, GroupState, Holders, Membership, Step
@@ -60,6 +70,8 @@ def close_step(state: GroupState, *, live_from: int) -> list[Event]:
     state.step = None
     state.last_step_ms, state.last_step_offset = step.timestamp_ms, step.last_offset
     place = Place(state.partition, step.last_offset, step.timestamp_ms)
+    if holders.changed(step.before, state.membership):
+        state.held_ms, state.held_offset = step.timestamp_ms, step.last_offset
     live = step.last_offset >= live_from
     findings = [*_findings(state, step.before, place, live=live), *_anomalies(step.anomalies if live else ())]
     return list(events_of(state.name, place, findings))

@@ -31,9 +31,9 @@ NONE: Final = Limit(0, "none is the rule, one is a finding")
 AT_ONCE: Final = Limit(60, "one scrape is no finding, and nobody acts within the minute that makes sure of it")
 
 HANDED_OUT_SECONDS: Final = Limit(
-    300,
-    "a rebalance hands every partition out again within the members' rebalance timeout, "
-    "max.poll.interval.ms: five minutes by default",
+    600,
+    "clients notice within metadata.max.age.ms that a topic has grown, and a rebalance hands every partition out again "
+    "within the rebalance timeout, max.poll.interval.ms: five minutes each by default",
 )
 
 REBALANCING_SECONDS: Final = Limit(

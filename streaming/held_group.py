@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from coordinator_model import lag, view
+from coordinator_model import holders, lag, unassigned, view
 from coordinator_model.group_state import CLASSIC, CONSUMER, SHARE, STREAMS, GroupState, ModernGroup
 from coordinator_model.groups.consumer import preferred_assignor
 from coordinator_model.lag import Lag, TotalLag
 from coordinator_model.offsets import CommittedOffset, OffsetBucket
 from coordinator_model.record_types import RecordType
 from coordinator_model.subscriptions import subscribed_topics
+from coordinator_model.unassigned import Unheld
 from streaming.log_ends import LogEnds, Topic
 
 BucketKey = tuple[str, int]
@@ -73,6 +74,7 @@ class HeldGroup:
     def __init__(self, state: GroupState, buckets: Mapping[BucketKey, OffsetBucket]) -> None:
         self.state = state
         self.buckets = buckets
+        self._unheld: tuple[Mapping[str, Topic] | None, Unheld | None] = (None, None)
 
     @cached_property
     def offsets(self) -> tuple[tuple[str, int, CommittedOffset], ...]:
@@ -96,18 +98,7 @@ class HeldGroup:
     @cached_property
     def assigned(self) -> Mapping[str, frozenset[int]]:
         """Topic (name in a classic group, id in any other) → partitions that some member holds; not of streams."""
-        membership = self.state.membership
-        modern = membership.modern_group
-        held: dict[str, set[int]] = {}
-        if modern is not None:
-            parts = [] if modern.family == STREAMS else _held_parts(modern)
-        else:
-            members = {} if membership.classic is None else membership.classic.members
-            parts = [member.assigned for member in members.values()]
-        for part in parts:
-            for topic, partitions in part.items():
-                held.setdefault(topic, set()).update(partitions)
-        return {topic: frozenset(partitions) for topic, partitions in held.items()}
+        return holders.held(self.state.membership)
 
     @cached_property
     def topic_names(self) -> frozenset[str]:
@@ -151,26 +142,21 @@ class HeldGroup:
         """The contract's GROUP at a moment; without one, at that of its last record."""
         return view.group_view(self.state, self.offsets, topic_names, now_ms)
 
-    def unassigned_partitions(self, topics: Mapping[str, Topic]) -> int | None:
-        """Partitions of subscribed topics that no member holds; None where that cannot be told.
+    def unheld(self, topics: Mapping[str, Topic]) -> Unheld | None:
+        """Partitions of subscribed topics that no member holds; None where that cannot be told (`unassigned.py`).
 
-        It cannot for streams groups, whose tasks are not partitions, where a topic is not described, and where a
-        member's subscription does not decode.
+        Asked with every scrape and every second, of a group and topics that rarely change.
         """
-        modern = self.state.membership.modern_group
-        classic = self.state.membership.classic_group
-        if modern is not None and modern.family == STREAMS:
-            return None
-        if classic is not None and any(member.claim is None for member in classic.members.values()):
-            return None
-        unassigned = 0
-        for name in self.subscribed_topics:
-            topic = topics.get(name)
-            if topic is None:
-                return None
-            held = self.assigned.get(name if modern is None else topic.id, frozenset())
-            unassigned += sum(partition not in held for partition in range(topic.partitions))
-        return unassigned
+        of_topics, found = self._unheld
+        if of_topics is not topics:
+            found = unassigned.unheld(self.state.membership, topics, self.assigned)
+            self._unheld = (topics, found)
+        return found
+
+    def unassigned_partitions(self, topics: Mapping[str, Topic]) -> int | None:
+        """How many partitions of subscribed topics no member holds; None where that cannot be told."""
+        found = self.unheld(topics)
+        return None if found is None else sum(map(len, found.values()))
 
     def lags(self, ends: LogEnds, now_ms: int) -> list[OffsetLag]:
         """Lag of every committed offset at this moment."""
@@ -196,12 +182,6 @@ def total(lags: list[OffsetLag]) -> TotalLag:
 def is_migrating_kind(state: GroupState) -> bool:
     """Whether the way from the classic to the consumer protocol concerns the group at all."""
     return state.type in (CLASSIC, CONSUMER)
-
-
-def _held_parts(modern: ModernGroup) -> Iterator[Mapping[str, tuple[int, ...]]]:
-    for member in modern.members.values():
-        yield member.assigned
-        yield member.pending_revocation
 
 
 def _live(modern: ModernGroup) -> Iterator[tuple[RecordType, int]]:

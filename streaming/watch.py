@@ -1,8 +1,9 @@
-"""Looks at the board with a clock in hand, for what nothing is written of (`coordinator_model.overdue`).
+"""Looks at the board with a clock in hand, for what nothing is written of (`coordinator_model.overdue`, `.unassigned`).
 
 Not a timer in the stream: Spark looks at timers with every batch, and an empty batch a second costs a processor core,
-where this costs a look at the groups that are between two states. What is found carries the id of the record that was
-last written of the group, so that a second monitor, or this one after a restart, finds the very same event.
+where this costs a look at the groups that are between two states, or in which nobody holds some partition. What is
+found carries the id of a record of the group, so that a second monitor, or this one after a restart, finds the very
+same event.
 """
 
 import threading
@@ -10,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from coordinator_model import overdue
-from coordinator_model.events import event_view
+from coordinator_model.events import Event, event_view
+from coordinator_model.unassigned import Unassigned
 from streaming.board import Board
 from streaming.logs import get_logger
 
@@ -34,6 +36,7 @@ class Watch:
         self._board = board
         self._publish = publish
         self._clock_ms = clock_ms
+        self._unassigned = Unassigned()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
 
@@ -48,17 +51,18 @@ class Watch:
             self._thread.join()
 
     def look(self) -> None:
-        """Publish what is overdue now."""
+        """Publish what is overdue now, and what nobody holds for too long."""
         if not self._board.ready()[0]:
             return
         now_ms = self._clock_ms()
-        found = [
-            event_view(event)
-            for held in self._board.shown.groups.values()
-            for event in overdue.events(held.state, now_ms)
-        ]
+        groups, topics = self._board.shown.groups, self._board.ends.topics
+        found: list[Event] = []
+        for held in groups.values():
+            found += overdue.events(held.state, now_ms)
+            found += self._unassigned.look(held.state, held.unheld(topics), now_ms)
+        self._unassigned.forget(self._unassigned.followed - groups.keys())
         if found:
-            self._publish(found)
+            self._publish([event_view(event) for event in found])
 
     def _run(self) -> None:
         while not self._stopping.wait(LOOK_EVERY_SECONDS):

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from coordinator_model.events import Event, event_view
+from coordinator_model.looks import Looks
 from coordinator_model.replica import Position, Replica
 from coordinator_model.view import group_view, named
 from streaming.cli import common, group_text
@@ -34,7 +35,8 @@ def replay(
     until_ms = None if until is None else time_ms(until)
     replica = Replica()
     with open_recording(file) as recording:
-        happened = _replayed(recording, replica, until_ms)
+        looks = Looks(replica, {topic.name: topic for topic in recording.header.topics})
+        happened = _replayed(recording, replica, looks, until_ms)
         names = recording.header.topic_names
     groups = {
         name: group_view(state, replica.offsets(name), names)
@@ -70,7 +72,7 @@ def time_ms(text: str) -> int:
     return round(aware.timestamp() * 1000)
 
 
-def _replayed(recording: RecordingReader, replica: Replica, until_ms: int | None) -> list[Event]:
+def _replayed(recording: RecordingReader, replica: Replica, looks: Looks, until_ms: int | None) -> list[Event]:
     happened: list[Event] = []
     ended: set[int] = set()
     reported = 0
@@ -83,9 +85,11 @@ def _replayed(recording: RecordingReader, replica: Replica, until_ms: int | None
                 ended.add(record.partition)
                 continue
             position = Position(record.partition, record.offset, record.timestamp_ms)
+            happened.extend(looks.before(position))
             happened.extend(replica.replay(position, record.key, record.value))
             reported += _report_undecodable(replica, reported)
     happened.extend(replica.settle())
+    happened.extend(looks.at_end(until_ms if ended else None))
     if reported > _REPORTED:
         common.warn(f"{reported - _REPORTED} more records do not decode")
     # A step is closed by what follows it, so an event may come late; readers want them in the order of the log's time.

@@ -154,6 +154,8 @@ FULL: Final = GroupState(
         duration_buckets=[8] * 11,
         duration_sum_ms=9,
     ),
+    held_ms=2,
+    held_offset=3,
     duplicates={"t/0": ("a", "b")},
     whole=True,
     withheld=True,

@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from coordinator_model import events, overdue, rebalances
+from coordinator_model import events, overdue, rebalances, unassigned
 from dashboards import thresholds as at
 from dashboards.alert import PREFIX, Alert
 from dashboards.alerts import ALERTS, rules
@@ -115,6 +115,9 @@ def test_limits_are_those_of_the_events() -> None:
     assert rebalances.STORM_REBALANCES == at.STORM_REBALANCES.value
     assert rebalances.STORM_REBALANCES_A_MEMBER == at.STORM_REBALANCES_A_MEMBER.value
     assert rebalances.STORM_WINDOW_MS == at.STORM_WINDOW_SECONDS.value * 1000
+    assert (
+        unassigned.METADATA_MAX_AGE_MS + unassigned.DEFAULT_REBALANCE_TIMEOUT_MS == at.HANDED_OUT_SECONDS.value * 1000
+    )
     assert overdue.STALLED_MS == at.MIGRATION_STALLED_SECONDS.value * 1000
 
 

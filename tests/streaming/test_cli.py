@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from streaming.cli.group_text import event_text, partitions_text, time_text
 from streaming.cli.replay import time_ms
 from streaming.errors import UsageError
 from streaming.kafka_client import Finding
-from streaming.recording import Header, RecordedRecord, open_new_recording
+from streaming.recording import Header, RecordedRecord, RecordedTopic, open_new_recording
 from tests import builders
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -248,6 +249,27 @@ class TestReplay:
 
         assert lines == sorted(lines, key=lambda line: line[:24])
         assert "2026-11-21T05:18:24.704Z info     group_created rec-eager type=classic simple=false" == lines[0]
+
+    def test_partitions_that_nobody_holds_are_told_by_the_headers_counts(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """The recording says how many a topic has, and how much time passed; up to a given time as well."""
+        path = tmp_path / "lacking.ndjson"
+        topic = RecordedTopic(id=builders.topic_id("t"), name="t", partitions=2)
+        one_of_two = [builders.member("a", {"t": [0]})]
+        with open_new_recording(path, replace(HEADER, topics=(topic,))) as writer:
+            for offset, time_ms_ in enumerate((0, 3_600_000)):
+                key, value = builders.group_metadata("g", generation=1, members=one_of_two, timestamp=time_ms_)
+                writer.write(RecordedRecord(1, offset, time_ms_, key, value))
+
+        assert 0 == main(["replay", str(path), "--json"])
+        whole = json.loads(capsys.readouterr().out)["events"]
+        assert 0 == main(["replay", str(path), "--json", "--until", "600000"])
+        in_time = json.loads(capsys.readouterr().out)["events"]
+
+        (event,) = [event for event in whole if event["kind"] == "partition_unassigned"]
+        assert ("g", {"t": [1]}, "warning") == (event["group"], event["detail"]["partitions"], event["severity"])
+        assert "partition_unassigned" not in {event["kind"] for event in in_time}
 
     def test_undecodable_record_is_reported_counted_and_passed_over(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]

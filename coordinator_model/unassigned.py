@@ -1,0 +1,206 @@
+"""Partitions of subscribed topics that nobody holds, so that nobody reads them.
+
+How many partitions a topic has is not in the log (but in that of brokers up to 4.0), so it arrives as an argument: from
+whoever samples the brokers, or from a recording's header. Where one count is missing, or a member's subscription
+cannot be read, nothing can be told; streams groups hold tasks, not partitions, and are not asked.
+
+For a while it is legal (coordinator-records, 5, "Legal but suspicious-looking"):
+
+    a partition rests                                                             for at most
+    between the two rounds of a cooperative rebalance                             the rebalance timeout
+    while its old owner has revoked it and the new one has not called in          a heartbeat interval
+    while a rebalance is under way                                                the rebalance timeout
+    after the topic has grown                                                     metadata.max.age.ms, and a rebalance
+
+So it is a finding once it has lasted for all of these together, and each partition opens and clears for itself. A
+group without members holds nothing, and says so in another way.
+
+Nothing is written when the time is over, so somebody has to look, again and again (`Unassigned.look`). The event
+belongs to the record that last changed who holds what: that stays the same for whoever looks, and after a restart.
+"""
+
+from __future__ import annotations
+
+from binascii import crc32
+from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from coordinator_model import holders
+from coordinator_model.conclusions import Finding, Place, events_of
+from coordinator_model.events import INFO, Event
+from coordinator_model.group_state import STREAMS, ClassicMember, GroupState, Membership
+from coordinator_model.roster import Member, members_of
+from coordinator_model.subscriptions import subscribed_topics
+
+METADATA_MAX_AGE_MS: Final = 300_000
+"""How long a client by default does not notice that a topic has grown: metadata.max.age.ms."""
+
+DEFAULT_REBALANCE_TIMEOUT_MS: Final = 300_000
+"""Where no member says its own: max.poll.interval.ms of Kafka's consumer."""
+
+LONGEST_REBALANCE_TIMEOUT_MS: Final = 1_800_000
+"""Some clients say "for ever", by the largest number there is; nobody means to wait so long for partitions."""
+
+_SHOWN_MEMBERS: Final = 10
+
+Unheld = Mapping[str, tuple[int, ...]]
+"""Topic name → partitions that nobody holds, ascending."""
+
+
+class SizedTopic(Protocol):
+    """A topic as far as it is needed here."""
+
+    @property
+    def id(self) -> str:
+        """22-character text form of its id."""
+        ...
+
+    @property
+    def partitions(self) -> int:
+        """How many it has."""
+        ...
+
+
+def unheld(
+    membership: Membership, topics: Mapping[str, SizedTopic], held: Mapping[str, Collection[int]] | None = None
+) -> Unheld | None:
+    """Partitions of subscribed topics that no member holds; None where that cannot be told.
+
+    Args:
+        membership: the group's.
+        topics: topics by name.
+        held: `holders.held` of the membership, where it is known already.
+    """
+    modern = membership.modern_group
+    classic = membership.classic_group
+    if modern is not None and modern.family == STREAMS:
+        return None
+    if classic is not None and any(member.claim is None for member in classic.members.values()):
+        return None
+    held = holders.held(membership) if held is None else held
+    found: dict[str, tuple[int, ...]] = {}
+    for name in sorted(subscribed_topics(membership)):
+        topic = topics.get(name)
+        if topic is None:
+            return None
+        by_somebody = held.get(name if modern is None else topic.id, ())
+        rest = set(range(topic.partitions)).difference(by_somebody)
+        if rest:
+            found[name] = tuple(sorted(rest))
+    return found
+
+
+@dataclass(slots=True)
+class _Followed:
+    """What is remembered of a group between two looks."""
+
+    since_ms: dict[tuple[str, int], int] = field(default_factory=dict)
+    """(topic, partition) → since when nobody holds it, as far as seen."""
+    told: set[tuple[str, int]] = field(default_factory=set)
+
+
+class Unassigned:
+    """Follows the partitions that nobody holds from look to look."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, _Followed] = {}
+
+    @property
+    def followed(self) -> AbstractSet[str]:
+        """Groups with such partitions: those that have to be looked at although nothing of them changes."""
+        return self._groups.keys()
+
+    def forget(self, names: Iterable[str]) -> None:
+        """These groups are no more."""
+        for name in names:
+            self._groups.pop(name, None)
+
+    def look(
+        self, state: GroupState, unheld: Unheld | None, now_ms: int, *, first_seen_ms: int | None = None
+    ) -> list[Event]:
+        """What is to be told of a group at this moment; each partition is told once, and once that it is over.
+
+        Args:
+            state: the group.
+            unheld: what nobody holds; None where that cannot be told, which neither opens nor clears anything.
+            now_ms: the time.
+            first_seen_ms: since when a partition seen for the first time counts; by default since now.
+        """
+        followed = self._groups.get(state.name)
+        if unheld is None or (not unheld and followed is None):
+            return []
+        members = members_of(state.membership)
+        places = {(topic, p) for topic, parts in unheld.items() for p in parts} if members else set()
+        if followed is None:
+            followed = self._groups[state.name] = _Followed()
+        first_ms = now_ms if first_seen_ms is None else first_seen_ms
+        was = followed.since_ms
+        followed.since_ms = {place: was.get(place, first_ms) for place in places}
+        over = followed.told - places
+        allowed_ms = _allowed_ms(members.values())
+        lasting = {place for place, since_ms in followed.since_ms.items() if now_ms - since_ms > allowed_ms}
+        new = lasting - followed.told
+        followed.told = (followed.told & places) | new
+        if not followed.since_ms:
+            del self._groups[state.name]
+        return [
+            *_opened(state, new, now_ms - min((followed.since_ms[of] for of in new), default=0)),
+            *_cleared(state, over),
+        ]
+
+
+def _opened(state: GroupState, places: Collection[tuple[str, int]], for_ms: int) -> list[Event]:
+    if not places:
+        return []
+    topics = {topic for topic, _ in places}
+    asking = sorted(id_ for id_, of in members_of(state.membership).items() if topics & _asks_for(state, of))
+    detail = {
+        "partitions": _by_topic(places),
+        "unassigned_ms": for_ms,
+        "subscribed_members": len(asking),
+        "members": asking[:_SHOWN_MEMBERS],
+    }
+    return _event(state, _changed_at(state), Finding("partition_unassigned", detail, inferred=True))
+
+
+def _cleared(state: GroupState, places: Collection[tuple[str, int]]) -> list[Event]:
+    if not places:
+        return []
+    detail = {"partitions": _by_topic(places), "cleared": True}
+    return _event(state, _changed_at(state), Finding("partition_unassigned", detail, severity=INFO, inferred=True))
+
+
+def _event(state: GroupState, place: Place, finding: Finding) -> list[Event]:
+    """One record may show several of them, one after another: they are told apart by what they name."""
+    named = repr((finding.severity, finding.detail["partitions"]))
+    return list(events_of(state.name, place, [finding], first_ordinal=crc32(named.encode())))
+
+
+def _changed_at(state: GroupState) -> Place:
+    step = state.step
+    if step is not None and holders.changed(step.before, state.membership):
+        return Place(state.partition, step.last_offset, step.timestamp_ms)
+    return Place(state.partition, state.held_offset, state.held_ms)
+
+
+def _allowed_ms(members: Iterable[Member]) -> int:
+    stated = (member.rebalance_timeout_ms for member in members)
+    longest = max((ms if ms > 0 else DEFAULT_REBALANCE_TIMEOUT_MS for ms in stated), default=0)
+    return METADATA_MAX_AGE_MS + min(longest, LONGEST_REBALANCE_TIMEOUT_MS)
+
+
+def _asks_for(state: GroupState, member: Member) -> set[str]:
+    if isinstance(member, ClassicMember):
+        return set() if member.claim is None else {*member.claim.topics}
+    modern = state.membership.modern_group
+    matched = () if modern is None else modern.regexes.get(member.subscribed_regex or "", ())
+    return {*member.subscribed_topics, *matched}
+
+
+def _by_topic(places: Iterable[tuple[str, int]]) -> dict[str, Any]:
+    found: dict[str, list[int]] = {}
+    for topic, partition in sorted(places):
+        found.setdefault(topic, []).append(partition)
+    return found

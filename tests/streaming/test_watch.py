@@ -1,0 +1,96 @@
+"""The thread that looks at the board by the clock: what is found reaches the events, once."""
+
+from typing import Any
+
+from coordinator_model.unassigned import METADATA_MAX_AGE_MS
+from streaming.board import Board
+from streaming.watch import Watch
+from tests.builders import REBALANCE_TIMEOUT_MS
+from tests.streaming.board_rows import Shard
+from tests.streaming.boards import NOW_MS, board_of, classic_group, log_ends, sample
+
+LASTING_MS = METADATA_MAX_AGE_MS + REBALANCE_TIMEOUT_MS
+
+
+class Clock:
+    """A wall clock that stands still until told otherwise."""
+
+    def __init__(self) -> None:
+        self.now_ms = NOW_MS
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+
+def looking(orders: int, *, log_end: int = 1) -> tuple[Watch, Board, Clock]:
+    """A watch on a board that has read one record; of `orders` partitions a group holds the first two."""
+    shard = Shard()
+    classic_group(shard, "g", {"m-1": {"orders": [0, 1]}})
+    board = board_of(shard, ends := log_ends(orders=orders))
+    board.set_log_end_at_start({0: log_end}, {0: log_end})
+    board.set_positions({0: 1}, {0: 1}, NOW_MS)
+    sample(ends, NOW_MS, "orders", *([0] * orders))
+    assert board.ready()[0] == (log_end == 1)
+    clock = Clock()
+    return Watch(board, board.events.add, clock), board, clock
+
+
+def unassigned(board: Board) -> list[dict[str, Any]]:
+    return [dict(event["detail"]) for event in board.latest_events(99) if event["kind"] == "partition_unassigned"]
+
+
+def test_partition_that_nobody_holds_for_long_is_told_and_is_over_once() -> None:
+    """The brokers' count says that there is one more than the group holds; then that there is not."""
+    watch, board, clock = looking(orders=3)
+
+    watch.look()
+    clock.now_ms += LASTING_MS
+    watch.look()
+    assert [] == unassigned(board)
+
+    for _ in range(3):
+        clock.now_ms += 1_000
+        watch.look()
+    assert [{"orders": [2]}] == [of["partitions"] for of in unassigned(board)]
+
+    board.ends.set_topics(list(log_ends(orders=2).topics.values()), [])
+    watch.look()
+    watch.look()
+    assert [False, True] == ["cleared" in of for of in unassigned(board)]
+
+
+def test_group_that_holds_everything_is_never_told() -> None:
+    """However long one looks."""
+    watch, board, clock = looking(orders=2)
+
+    for _ in range(5):
+        watch.look()
+        clock.now_ms += LASTING_MS
+    assert [] == unassigned(board)
+
+
+def test_nothing_is_found_before_the_board_is_ready() -> None:
+    """While catching up a group is what it was at some time."""
+    watch, board, clock = looking(orders=3, log_end=99)
+
+    watch.look()
+    clock.now_ms += 2 * LASTING_MS
+    watch.look()
+    watch.look()
+
+    assert [] == unassigned(board)
+
+
+def test_group_that_is_gone_is_forgotten() -> None:
+    """One that comes under its name later has its own time."""
+    watch, board, clock = looking(orders=3)
+    watch.look()
+    board.apply(1, [(0, "group_deleted", "g", "")], NOW_MS)
+    watch.look()
+    shard = Shard()
+    classic_group(shard, "g", {"m-1": {"orders": [0, 1]}})
+    board.apply(2, shard.flush(), NOW_MS)
+
+    clock.now_ms += LASTING_MS + 1
+    watch.look()
+    assert [] == unassigned(board)
