@@ -6,8 +6,16 @@
     a topic id that no commit of the group named yet    `topic_recreated`, where others named one before
     a tombstone of an offset that is held               `offset_deleted`, and the group's end where it was the last
 
-The record names no author (coordinator-records, 6): who committed is inferred from the membership, or not at all. A
-plain commit, the offset having gone forward, shows nothing and leaves everything but its bucket as it was: that is
+The record names no author (coordinator-records, 6): who committed is inferred from the membership, or not at all. Nor
+does a tombstone say why. What the coordinator refuses leaves these, of which the event names all that may be:
+
+    topic_deleted   always
+    offset_delete   an admin's OffsetDelete: not of a topic that a member subscribes to
+    expiry          not of a topic that a member subscribes to, and not within a minute of the commit: the shortest
+                    retention there is (offsets.retention.minutes)
+    group_deleted   only in a group without members; its own tombstone follows
+
+A plain commit, the offset having gone forward, shows nothing and leaves everything but its bucket as it was: that is
 what a log is full of, and it takes the short way.
 """
 
@@ -16,13 +24,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from coordinator_model import steps
+from coordinator_model import handovers, steps, subscriptions
 from coordinator_model.conclusions import Finding, Place
 from coordinator_model.events import INFO
-from coordinator_model.group_state import GroupState
+from coordinator_model.group_state import GroupState, Membership
 from coordinator_model.offsets import ZERO_TOPIC_ID, CommittedOffset, OffsetBucket
 from coordinator_model.records.offset_commit import OffsetCommitValue
 from coordinator_model.roster import members_of
+
+SHORTEST_RETENTION_MS: Final = 60_000
 
 TOPIC_IDS_KEPT: Final = 4
 """Ids of a topic that are remembered: a commit to the former one may yet come, many topics ago none does."""
@@ -58,24 +68,31 @@ def commit(
     return [_rewound(state, place, detail)]
 
 
-def delete(state: GroupState, bucket: OffsetBucket, partition: int) -> list[Finding]:
+def delete(state: GroupState, bucket: OffsetBucket, place: Place, partition: int) -> list[Finding]:
     """Apply the tombstone of an offset that is held. A group that only committed may be gone with it."""
     deleted = bucket.offsets.pop(partition)
     state.offset_count -= 1
-    detail = {"topic": bucket.topic, "partition": partition, "offset": deleted.offset}
+    detail: dict[str, Any] = {"topic": bucket.topic, "partition": partition, "offset": deleted.offset}
+    if deleted.commit_timestamp_ms >= 0:
+        detail["age_ms"] = max(0, place.timestamp_ms - deleted.commit_timestamp_ms)
+    if not _membership_is_later(state, place):
+        detail["may_be"] = _may_be(state.membership, bucket.topic, detail.get("age_ms"))
     ended = steps.announce(state) if state.step is None and not state.exists else ()
     return [Finding("offset_deleted", detail), *ended]
 
 
-def turns_on_offsets(state: GroupState, place: Place, *, gone: bool) -> bool:
-    """Whether the group begins or ends with this offset, the step that ended its membership being open still.
+def ends_step(state: GroupState, place: Place, former: CommittedOffset | None, value: OffsetCommitValue | None) -> bool:
+    """Whether the membership's open step has to be concluded before this offset, because it was over by then.
 
-    That step was over then, and what began anew is another group.
+    The group begins or ends with the offset, and what began anew is another group; or the offset goes back, which is
+    judged by who owns the partition since.
     """
     step = state.step
-    if step is None or state.membership.exists or state.offset_count != (1 if gone else 0):
+    if step is None or step.timestamp_ms == place.timestamp_ms or step.last_offset >= place.offset:
         return False
-    return step.timestamp_ms != place.timestamp_ms and step.last_offset < place.offset
+    if former is not None and value is not None:
+        return value.offset < former.offset
+    return not state.membership.exists and state.offset_count == (1 if value is None else 0)
 
 
 def _recreated(state: GroupState, topic_id: str | None, detail: dict[str, Any]) -> Iterator[Finding]:
@@ -90,7 +107,7 @@ def _recreated(state: GroupState, topic_id: str | None, detail: dict[str, Any]) 
         return
     state.topic_ids[topic] = (*known, topic_id)[-TOPIC_IDS_KEPT:]
     if known:
-        yield Finding("topic_recreated", {**detail, "former_topic_id": known[-1]})
+        yield Finding("topic_recreated", {**detail, "former_topic_id": known[-1], "topic_id": topic_id})
 
 
 def _first_offset(state: GroupState, bucket: OffsetBucket) -> list[Finding]:
@@ -106,10 +123,35 @@ def _rewound(state: GroupState, place: Place, detail: dict[str, Any]) -> Finding
 
     The record names no author, but a broker takes commits of members only while there are any, and an admin's only
     while there are none (coordinator-records, 5.6). So in a group without members it was a reset, which is meant.
-    Whoever only commits has no members ever: of a simple group nothing is told.
+    Whoever only commits has no members ever: of a simple group nothing is told. Where members handed the partition over
+    lately, one may have committed what the other had not seen: records are processed twice, by a zombie or nearly one.
     """
-    step_at = state.last_step_offset if state.step is None else state.step.last_offset
-    if not state.membership.exists or step_at > place.offset:  # commits may be read later than memberships
+    if not state.membership.exists or _membership_is_later(state, place):
         return Finding("offset_rewound", detail)
     empty = not members_of(state.membership)
-    return Finding("offset_rewound", {**detail, "group_empty": empty}, severity=INFO if empty else None)
+    handed = None if empty else handovers.of_partition(state, detail["topic"], detail["partition"], place.timestamp_ms)
+    if handed is not None:
+        detail = {**detail, "after_handover": True, **handed}
+    return Finding(
+        "offset_rewound",
+        {**detail, "group_empty": empty},
+        severity=INFO if empty else None,
+        inferred=handed is not None,
+    )
+
+
+def _may_be(membership: Membership, topic: str, age_ms: int | None) -> list[str]:
+    """What may have deleted an offset, of the table above."""
+    found = ["topic_deleted"]
+    if topic not in subscriptions.subscribed_topics(membership):
+        found.append("offset_delete")
+        if age_ms is None or age_ms >= SHORTEST_RETENTION_MS:
+            found.append("expiry")
+    if not members_of(membership):
+        found.append("group_deleted")
+    return found
+
+
+def _membership_is_later(state: GroupState, place: Place) -> bool:
+    """Commits may be read later than memberships: who was in the group then is not known any more."""
+    return (state.last_step_offset if state.step is None else state.step.last_offset) > place.offset

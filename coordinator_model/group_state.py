@@ -345,6 +345,14 @@ class Rebalance:
 
 
 @dataclass(slots=True, kw_only=True)
+class Handover:
+    """What the last completed rebalance took from one owner and gave to another: former owner → partitions."""
+
+    time_ms: int
+    former_owners: dict[str, Partitions] = field(default_factory=dict)
+
+
+@dataclass(slots=True, kw_only=True)
 class InstanceHistory:
     """Who stands for an instance id now, and when it was last taken over from a member that had not left."""
 
@@ -402,6 +410,7 @@ class GroupState:
     """Whether `group_created` was said and `group_deleted` not yet."""
     migration: Migration = field(default_factory=Migration)
     rebalance: Rebalance | None = None
+    handover: Handover | None = None
     recent_rebalances_ms: tuple[int, ...] = ()
     """When rebalances of the storm window were completed (`rebalances.py`)."""
     storm: bool = False

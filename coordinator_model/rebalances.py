@@ -33,6 +33,7 @@ from coordinator_model.group_state import (
     ClassicMember,
     GroupCounters,
     GroupState,
+    Handover,
     Membership,
     ModernGroup,
     ModernMember,
@@ -83,7 +84,7 @@ def follow(state: GroupState, before: Membership, after: Membership, place: Plac
         yield from _lost_rounds(state.counters, was, now)
         if now.members:
             why = causes(before, after)
-            cost = _cost(state.counters, _owners(was.members), _owners(now.members))
+            cost = _cost(state, owners_of(was.members), owners_of(now.members), time_ms)
             detail = {**_sync_time(state.counters, now, time_ms), **cost, "causes": why, **triggers(before, after, why)}
             yield _completed(state.counters, {"generation": now.generation, "members": len(now.members), **detail})
             yield from _storm(state, why, len(now.members), time_ms)
@@ -126,10 +127,15 @@ def _sync_time(counters: GroupCounters, group: ClassicGroup, time_ms: int) -> di
     return {"sync_ms": sync_ms}
 
 
-def _cost(counters: GroupCounters, was: Mapping[str, Partitions], now: Mapping[str, Partitions]) -> dict[str, Any]:
-    kept, partitions_moved = kept_and_moved(was, now)
-    counters.partitions_kept += kept
-    counters.partitions_moved += partitions_moved
+def _cost(
+    state: GroupState, was: Mapping[str, Partitions], now: Mapping[str, Partitions], time_ms: int
+) -> dict[str, Any]:
+    """Count what moved and what stayed, and keep who had what was handed over."""
+    kept, taken = kept_and_taken(was, now)
+    partitions_moved = sum(len(partitions) for parts in taken.values() for partitions in parts.values())
+    state.handover = Handover(time_ms=time_ms, former_owners=taken) if taken else None
+    state.counters.partitions_kept += kept
+    state.counters.partitions_moved += partitions_moved
     both = kept + partitions_moved
     stickiness = round(kept / both, 4) if both else None
     return {"partitions_moved": partitions_moved, "partitions_kept": kept, "stickiness": stickiness}
@@ -176,7 +182,7 @@ def _modern(
     rebalance, state.rebalance = state.rebalance, None
     duration_ms = max(0, place.timestamp_ms - rebalance.since_ms)
     state.counters.observe_duration(duration_ms)
-    cost = _cost(state.counters, rebalance.owners, _owners(group.members))
+    cost = _cost(state, rebalance.owners, owners_of(group.members), place.timestamp_ms)
     detail = {"epoch": group.epoch, "members": len(group.members), "duration_ms": duration_ms, **cost}
     yield _completed(state.counters, {**detail, **_explained(rebalance, group)})
     yield from _storm(state, rebalance.causes, len(group.members), place.timestamp_ms)
@@ -187,7 +193,7 @@ def _begun(was: ModernGroup | None, group: ModernGroup, place: Place) -> Rebalan
         since_ms=place.timestamp_ms,
         offset=place.offset,
         from_epoch=was.epoch if was else group.epoch,
-        owners=_owners(was.members) if was is not None else {},
+        owners=owners_of(was.members) if was is not None else {},
         partition_counts=why_of.known_partitions(was) if was is not None else {},
     )
 
@@ -245,14 +251,18 @@ def _fenced(members: Mapping[str, ModernMember]) -> Iterator[Finding]:
         yield Finding("member_fenced", {**detail, "not_released": not_released}, inferred=True)
 
 
-def _owners(members: Mapping[str, ClassicMember] | Mapping[str, ModernMember]) -> dict[str, Partitions]:
+def owners_of(members: Mapping[str, ClassicMember] | Mapping[str, ModernMember]) -> dict[str, Partitions]:
     """Owner → partitions; a static member owns under its instance id, whatever its member id is."""
     return {member.instance_id or member.member_id: member.assigned for member in members.values()}
 
 
-def kept_and_moved(was: Mapping[str, Partitions], now: Mapping[str, Partitions]) -> tuple[int, int]:
-    """How many partitions that had an owner before have the same now, and how many another one."""
-    former = {(topic, p): owner for owner, parts in was.items() for topic, ps in parts.items() for p in ps}
-    held = ((owner, (topic, p)) for owner, parts in now.items() for topic, ps in parts.items() for p in ps)
-    same = [former[place] == owner for owner, place in held if place in former]
-    return sum(same), len(same) - sum(same)
+def kept_and_taken(was: Mapping[str, Partitions], now: Mapping[str, Partitions]) -> tuple[int, dict[str, Partitions]]:
+    """How many partitions have the owner they had; and former owner → partitions that have another one now."""
+    owner = {(topic, p): who for who, parts in now.items() for topic, ps in parts.items() for p in ps}
+    kept, taken = 0, dict[str, Partitions]()
+    for who, parts in was.items():
+        kept += sum(owner.get((topic, p)) == who for topic, ps in parts.items() for p in ps)
+        lost = {topic: tuple(p for p in ps if owner.get((topic, p), who) != who) for topic, ps in parts.items()}
+        if any(lost.values()):
+            taken[who] = {topic: partitions for topic, partitions in lost.items() if partitions}
+    return kept, taken

@@ -240,13 +240,13 @@ class Replica:
         if record.value is None and former is None:
             return []
         events: list[Event] = []
-        if offset_commits.turns_on_offsets(state, position, gone=record.value is None):
+        if state.step is not None and offset_commits.ends_step(state, position, former, record.value):
             events = self._close(state)
             state, bucket = self.group(name, position.partition), self._bucket(name, topic, bucket.number)
         self._changes.buckets.add((name, topic, bucket.number))
         findings: list[Finding] | None
         if record.value is None:
-            findings = offset_commits.delete(state, bucket, partition)
+            findings = offset_commits.delete(state, bucket, position, partition)
         else:
             bucket.commits += commits
             findings = offset_commits.commit(state, bucket, position, partition, record.value)

@@ -11,6 +11,8 @@ A group without members subscribes to nothing, and one that only commits never s
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from coordinator_model.group_state import STREAMS, Membership, ModernMember
 from coordinator_model.roster import members_of
 
@@ -27,7 +29,13 @@ def subscribed_topics(membership: Membership) -> frozenset[str]:
     return frozenset([*named, *(topic for topics in modern.regexes.values() for topic in topics)])
 
 
-def all_known(membership: Membership) -> bool:
+def reader(membership: Membership) -> Callable[[str], bool | None]:
+    """Tells of a topic whether some member reads it; None where nobody can tell."""
+    subscribed, known = subscribed_topics(membership), _all_known(membership)
+    return lambda topic: True if topic in subscribed else (False if known else None)
+
+
+def _all_known(membership: Membership) -> bool:
     """Whether a topic that is not among `subscribed_topics` is one that no member reads."""
     members = members_of(membership).values()
     modern = membership.modern_group

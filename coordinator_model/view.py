@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from coordinator_model import classic_members, migration, modern_view, roster
+from coordinator_model import classic_members, migration, modern_view, roster, subscriptions
 from coordinator_model.group_state import (
     CONSUMER,
     SHARE,
@@ -40,9 +40,11 @@ def group_view(
 ) -> dict[str, Any]:
     """The contract's GROUP. Offsets come as (topic, partition, committed offset), in the order to show them.
 
-    `now_ms` is the moment to show; without it, that of the last record of the group.
+    `now_ms` is the moment to show; without it, that of the last record of the group. An offset's `subscribed` is None
+    where nobody can tell whether a member reads its topic, as in a group without members.
     """
     modern = state.membership.modern_group
+    reads = subscriptions.reader(state.membership)
     return {
         "group": state.name,
         "type": state.type,
@@ -52,7 +54,7 @@ def group_view(
         "protocol": _protocol(state),
         "simple": state.simple,
         "members": members_view(state, topic_names, now_ms),
-        "offsets": [_offset_view(topic, partition, committed) for topic, partition, committed in offsets],
+        "offsets": [{**_offset_view(*each), "subscribed": reads(each[0])} for each in offsets],
         "migration": migration_view(state),
         **({} if modern is None else modern_view.group_keys(modern)),
     }

@@ -26,19 +26,38 @@ def log_of(coordinator: ReferenceCoordinator) -> History:
     return history(*(at(written.time_ms, *written.records) for written in coordinator.log))
 
 
+COMPARED: Final = {
+    "members": frozenset(
+        "member_id instance_id client_id client_host protocol epoch state assigned pending_revocation target".split()  # noqa: SIM905 - a list literal takes a line a word
+    ),
+    "offsets": frozenset("topic partition offset leader_epoch metadata commit_timestamp topic_id".split()),  # noqa: SIM905 - as above
+    "migration": frozenset("phase members upgraded_members mixed_since blockers leftovers".split()),  # noqa: SIM905 - as above
+}
+"""Part of a GROUP → what is fact of it; the rest is concluded from these."""
+
+
 def comparable(views: Views) -> Views:
-    """GROUP views in which a mixed group is mixed, whichever way it is going: the simulator does not call it."""
+    """GROUP views without what is concluded.
+
+    A mixed group is mixed, whichever way it is going: the simulator does not call it.
+    """
     ways = ("upgrading", "downgrading")
     return {
         name: {
             **view,
+            "members": [_only(COMPARED["members"], member) for member in view["members"]],
+            "offsets": [_only(COMPARED["offsets"], offset) for offset in view["offsets"]],
             "migration": {
-                **view["migration"],
+                **_only(COMPARED["migration"], view["migration"]),
                 "phase": "mixed" if view["migration"]["phase"] in ways else view["migration"]["phase"],
             },
         }
         for name, view in views.items()
     }
+
+
+def _only(names: frozenset[str], part: dict[str, Any]) -> dict[str, Any]:
+    return {name: item for name, item in part.items() if name in names}
 
 
 def without_past(views: Views) -> Views:

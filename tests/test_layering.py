@@ -46,6 +46,7 @@ MODEL_LAYERS: Final = (
     ("subscriptions",),
     ("causes", "statics"),
     ("rebalances",),
+    ("handovers",),
     ("snapshot",),
     ("gate", "unassigned", "overdue"),
     ("involved",),

@@ -355,6 +355,7 @@ def test_group_that_only_commits_is_classic_empty_and_simple() -> None:
                 "metadata": "md",
                 "commit_timestamp": 900,
                 "topic_id": topic_id("t"),
+                "subscribed": None,
             }
         ],
         "migration": {

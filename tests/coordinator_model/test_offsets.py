@@ -2,18 +2,27 @@
 
 import pytest
 
+from coordinator_model.commits import SHORTEST_RETENTION_MS
 from coordinator_model.offsets import BUCKET_PARTITIONS, CommittedOffset, bucket_number
 from coordinator_model.replica import Replica
 from coordinator_model.wire import ZERO_UUID
 from tests.builders import (
+    RecordBytes,
+    consumer_group_epoch,
+    consumer_group_member_subscription,
+    consumer_group_regular_expression,
     group_metadata,
     legacy_offset_commit,
     legacy_offset_commit_tombstone,
     member,
     offset_commit,
     offset_commit_tombstone,
+    streams_group_epoch,
+    streams_group_member,
+    streams_group_topology,
     topic_id,
 )
+from tests.coordinator_events import consumer_join
 from tests.histories import History, at, history
 
 
@@ -42,6 +51,7 @@ def test_last_commit_of_a_partition_counts() -> None:
             "metadata": "new",
             "commit_timestamp": 1_000,
             "topic_id": topic_id("t"),
+            "subscribed": None,
         }
     ] == told.view("g")["offsets"]
 
@@ -103,7 +113,8 @@ def test_commit_after_a_tombstone_is_a_first_one() -> None:
 
     assert {"t/0": 3, "t/1": 1} == told.offsets("g")
     assert {0: ["group_created"], 1_000: ["offset_deleted"]} == told.kinds()
-    assert [{"topic": "t", "partition": 0, "offset": 500}] == told.details("offset_deleted")
+    (detail,) = told.details("offset_deleted")
+    assert ("t", 0, 500) == (detail["topic"], detail["partition"], detail["offset"])
 
 
 def test_tombstone_of_an_offset_that_is_not_there_is_nothing() -> None:
@@ -173,6 +184,7 @@ def test_offset_that_goes_back_into_another_topic_is_no_rewind() -> None:
             "from": 500,
             "to": 1,
             "former_topic_id": topic_id("t"),
+            "topic_id": topic_id("t again"),
         }
     ] == told.details("topic_recreated")
 
@@ -209,6 +221,89 @@ def test_legacy_commits_are_commits() -> None:
 
     assert {"t/1": 3} == told.offsets("g")
     assert {0: ["group_created"], 3_000: ["offset_deleted"]} == told.kinds()
+
+
+# -- why an offset went -----------------------------------------------------------------------------------------------
+
+COMMITTED_MS = 1_000
+LATER_MS = COMMITTED_MS + SHORTEST_RETENTION_MS
+READS_T = group_metadata("g", generation=1, members=[member("a", {"t": [0]})])
+EMPTY = group_metadata("g", generation=2)
+
+
+@pytest.mark.parametrize(
+    ("membership", "topic", "deleted_ms", "may_be"),
+    [
+        (READS_T, "t", LATER_MS, ["topic_deleted"]),
+        (READS_T, "u", LATER_MS, ["topic_deleted", "offset_delete", "expiry"]),
+        (READS_T, "u", LATER_MS - 1, ["topic_deleted", "offset_delete"]),
+        (EMPTY, "t", LATER_MS, ["topic_deleted", "offset_delete", "expiry", "group_deleted"]),
+        (None, "t", LATER_MS, ["topic_deleted", "offset_delete", "expiry", "group_deleted"]),
+    ],
+    ids=["subscribed", "unsubscribed", "within the shortest retention", "no members", "group that only commits"],
+)
+def test_deleted_offset_says_what_may_be_the_cause(
+    membership: RecordBytes | None, topic: str, deleted_ms: int, may_be: list[str]
+) -> None:
+    """A coordinator refuses to delete, and never expires, what a member reads; of the rest nobody can tell."""
+    told = history(
+        at(0, *([membership] if membership else [])),
+        at(COMMITTED_MS, offset_commit("g", topic, 0, 5, timestamp=COMMITTED_MS), offset_commit("g", "v", 0, 5)),
+        at(deleted_ms, offset_commit_tombstone("g", topic, 0)),
+    ).replayed()
+
+    (detail,) = told.details("offset_deleted")
+    assert (may_be, deleted_ms - COMMITTED_MS) == (detail["may_be"], detail["age_ms"])
+
+
+def test_deletion_read_after_a_later_membership_is_not_explained_by_it() -> None:
+    """Commits come from another reader than memberships, and may come late."""
+    log = history(
+        at(0, EMPTY, offset_commit("g", "t", 0, 5)), at(1_000, offset_commit_tombstone("g", "t", 0)), at(2_000, READS_T)
+    )
+    late = History((*log.records[:2], log.records[3], log.records[2]))
+
+    assert "may_be" not in late.replayed().details("offset_deleted")[0]
+
+
+@pytest.mark.parametrize(
+    ("membership", "expected"),
+    [
+        ([READS_T], {"t": True, "u": False}),
+        ([EMPTY], {"t": None, "u": None}),
+        ([], {"t": None, "u": None}),
+        ([group_metadata("g", generation=1, members=[member("a", subscription_bytes=b"?")])], {"t": None, "u": None}),
+        (consumer_join("g", "a", epoch=2, targets={"a": {"t": [0]}}), {"t": True, "u": False}),
+        (
+            [consumer_group_member_subscription("g", "a", topics=["t"], regex="u.*"), consumer_group_epoch("g", 2)],
+            {"t": True, "u": None},
+        ),
+        (
+            [
+                consumer_group_member_subscription("g", "a", topics=[], regex="u.*"),
+                consumer_group_regular_expression("g", "u.*", ["u"]),
+                consumer_group_epoch("g", 2),
+            ],
+            {"t": False, "u": True},
+        ),
+        (
+            [streams_group_member("g", "a"), streams_group_topology("g", 0, {"0": ["t"]}), streams_group_epoch("g", 2)],
+            {"t": True, "u": False},
+        ),
+        ([streams_group_member("g", "a"), streams_group_epoch("g", 2)], {"t": None, "u": None}),
+    ],
+    ids=[
+        *("classic", "no members", "only commits", "undecodable", "consumer", "expression to be resolved"),
+        *("expression", "streams", "no topology"),
+    ],
+)
+def test_offset_of_a_topic_that_no_member_reads_is_told_apart(
+    membership: list[RecordBytes], expected: dict[str, bool | None]
+) -> None:
+    """Its lag grows with every record written, and nobody has to do anything about it."""
+    told = history(at(0, *membership), at(1_000, *(offset_commit("g", topic, 0, 5) for topic in ("t", "u")))).replayed()
+
+    assert expected == {shown["topic"]: shown["subscribed"] for shown in told.view("g")["offsets"]}
 
 
 # -- buckets ----------------------------------------------------------------------------------------------------------

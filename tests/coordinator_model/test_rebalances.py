@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from coordinator_model.group_state import REBALANCE_DURATION_BUCKETS_MS, GroupCounters
-from coordinator_model.rebalances import STORM_REBALANCES, STORM_REBALANCES_A_MEMBER, STORM_WINDOW_MS, kept_and_moved
+from coordinator_model.rebalances import STORM_REBALANCES, STORM_REBALANCES_A_MEMBER, STORM_WINDOW_MS, kept_and_taken
 from tests.builders import (
     consumer_group_current_assignment,
     consumer_group_epoch,
@@ -129,20 +129,25 @@ def test_group_met_half_way_tells_nothing_until_both_epochs_are_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("was", "now", "kept", "moved"),
+    ("was", "now", "kept", "taken"),
     [
-        ({}, {"a": {"t": (0, 1)}}, 0, 0),
-        ({"a": {"t": (0, 1)}}, {"a": {"t": (0, 1)}}, 2, 0),
-        ({"a": {"t": (0, 1)}}, {"a": {"t": (0,)}, "b": {"t": (1,)}}, 1, 1),
-        ({"a": {"t": (0, 1)}}, {"a": {"t": (0,)}}, 1, 0),
-        ({"a": {"t": (0,)}, "b": {"t": (1,)}}, {"a": {"t": (1,)}, "b": {"t": (0,)}}, 0, 2),
-        ({"a": {"t": (0,)}}, {"b": {"u": (0,)}}, 0, 0),
+        ({}, {"a": {"t": (0, 1)}}, 0, {}),
+        ({"a": {"t": (0, 1)}}, {"a": {"t": (0, 1)}}, 2, {}),
+        ({"a": {"t": (0, 1)}}, {"a": {"t": (0,)}, "b": {"t": (1,)}}, 1, {"a": {"t": (1,)}}),
+        ({"a": {"t": (0, 1)}}, {"a": {"t": (0,)}}, 1, {}),
+        (
+            {"a": {"t": (0,)}, "b": {"t": (1,)}},
+            {"a": {"t": (1,)}, "b": {"t": (0,)}},
+            0,
+            {"a": {"t": (0,)}, "b": {"t": (1,)}},
+        ),
+        ({"a": {"t": (0,)}}, {"b": {"u": (0,)}}, 0, {}),
     ],
     ids=["first owner", "kept", "one handed over", "one given up", "swapped", "another topic"],
 )
-def test_partition_has_moved_when_another_owner_has_it(was: Any, now: Any, kept: int, moved: int) -> None:
+def test_partition_has_moved_when_another_owner_has_it(was: Any, now: Any, kept: int, taken: Any) -> None:
     """Coming from nobody, or going to nobody, is neither moving nor staying."""
-    assert (kept, moved) == kept_and_moved(was, now)
+    assert (kept, taken) == kept_and_taken(was, now)
 
 
 def test_stickiness_is_the_share_of_partitions_that_stayed() -> None:

@@ -100,9 +100,8 @@ def test_topic_made_anew_is_told_once_for_all_its_partitions() -> None:
     ).replayed()
 
     assert [(1_000, "t", 1)] == recreated(told)
-    assert [{"topic": "t", "partition": 1, "from": 5, "to": 9, "former_topic_id": topic_id("t")}] == told.details(
-        "topic_recreated"
-    )
+    ids = {"former_topic_id": topic_id("t"), "topic_id": topic_id("t anew")}
+    assert [{"topic": "t", "partition": 1, "from": 5, "to": 9, **ids}] == told.details("topic_recreated")
 
 
 def test_topic_made_anew_after_its_offsets_are_gone() -> None:
@@ -113,9 +112,8 @@ def test_topic_made_anew_after_its_offsets_are_gone() -> None:
         at(2_000, commit(0, 1, "t anew")),
     ).replayed()
 
-    assert [{"topic": "t", "partition": 0, "to": 1, "former_topic_id": topic_id("t")}] == told.details(
-        "topic_recreated"
-    )
+    ids = {"former_topic_id": topic_id("t"), "topic_id": topic_id("t anew")}
+    assert [{"topic": "t", "partition": 0, "to": 1, **ids}] == told.details("topic_recreated")
 
 
 def test_partition_that_goes_back_after_its_topic_was_told_is_no_rewind() -> None:

@@ -78,7 +78,9 @@ class SideBySide(RuleBasedStateMachine):
         self.events += events
 
     def teardown(self) -> None:
-        assert self.coordinator.rewinds == [dict(of.detail) for of in self.events if of.kind == "offset_rewound"]
+        facts = ("topic", "partition", "from", "to", "group_empty")
+        rewound = [of.detail for of in self.events if of.kind == "offset_rewound"]
+        assert self.coordinator.rewinds == [{of: detail[of] for of in facts if of in detail} for detail in rewound]
         told = log_of(self.coordinator).replayed()
         assert sorted(of.id for of in told.events) == sorted(of.id for of in self.events)
 
@@ -134,6 +136,6 @@ def test_cleaned_log_ends_in_the_same_groups(seed: int, before: int, drop_tombst
     whole = log.replayed()
     less = cleaned(log, end, drop_tombstones=drop_tombstones).replayed(live_from=0 if live else end)
 
-    assert without_past(whole.views) == without_past(less.views)
+    assert without_past(comparable(whole.views)) == without_past(comparable(less.views))
     assert Counter() == alarms(less.events) - alarms(whole.events)
     assert [] == [of for of in less.events if of.severity == CRITICAL]
