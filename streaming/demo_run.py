@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 import tempfile
 import threading
 import time
@@ -92,6 +93,31 @@ def demo(config: Config, seconds: float | None = None) -> None:
             raise query.error
         if seconds is not None:
             _judge(monitor, scenario, witness)
+
+
+def members(bootstrap_servers: str, seconds: float | None = None) -> None:
+    """Run the demo's groups alone, on any cluster, until Ctrl-C, or for so many seconds.
+
+    Raises:
+        CheckFailed: the scenario could not go on.
+        CannotTellError: the cluster does not answer.
+    """
+    with _scratch() as directory, stop_signals() as stopped:
+        scenario = DemoScenario(bootstrap_servers, directory / "members", on_step=_say)
+        try:
+            scenario.start()
+            deadline = None if seconds is None else time.monotonic() + seconds
+            while not stopped.wait(_POLL_SECONDS) and scenario.failure is None:
+                if deadline is not None and time.monotonic() > deadline:
+                    break
+        finally:
+            scenario.stop()
+    if scenario.failure is not None:
+        raise CheckFailed(f"the members could not go on: {scenario.failure}")
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"demo: {text}\n")
 
 
 class _Query(threading.Thread):

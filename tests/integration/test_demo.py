@@ -8,9 +8,11 @@ from typing import Final
 from urllib.request import urlopen
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from coordinator_model.events import SEVERITIES
 from streaming.demo import GROUPS, ROLLED_GROUP
+from streaming.embedded_broker import EmbeddedBroker
 from tests.integration.monitor_process import END_SECONDS, READY_SECONDS, CommandProcess, until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600)]
@@ -123,11 +125,33 @@ def test_ctrl_c_before_it_is_up(tmp_path: Path) -> None:
     assert (130, [], [], []) == (early.status, early.left, early.scratch, early.error_lines)
 
 
-def started(directory: Path, *arguments: str) -> CommandProcess:
-    """A demo on any free port, with its scratch files below the directory."""
+def test_members_alone_on_a_cluster_of_one_s_own(tmp_path: Path) -> None:
+    """With `--bootstrap-server` topics and groups are made there, and neither broker nor monitor is started."""
+    with (
+        EmbeddedBroker(tmp_path / "broker") as broker,
+        started(tmp_path, "--bootstrap-server", broker.bootstrap_servers, own_port=False) as demo,
+    ):
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 2})
+        until(
+            lambda: set(GROUPS) <= {group.group_id for group in admin.list_consumer_groups().result().valid},
+            FIRST_SECONDS,
+            lambda: f"not all groups are there: {demo.error_lines()}",
+        )
+        running = " ".join(demo.left_over())
+        demo.interrupt()
+        alone = ended(demo, tmp_path, time.monotonic())
+
+    assert ("VerifiableConsumer" in running, "kafka.Kafka" in running, "pyspark" in running) == (True, False, False)
+    assert (0, [], [], []) == (alone.status, alone.lines, alone.left, alone.scratch)
+    assert [] == [line for line in alone.error_lines if not line.startswith("demo: ")]
+
+
+def started(directory: Path, *arguments: str, own_port: bool = True) -> CommandProcess:
+    """A demo, on any free port unless it opens none, with its scratch files below the directory."""
     (directory / "scratch").mkdir()
     environment = {"TMPDIR": str(directory / "scratch"), "COLUMNS": "80"}
-    return CommandProcess(directory / "demo", "demo", "--set", "http.port=0", *arguments, environment=environment)
+    port = ("--set", "http.port=0") if own_port else ()
+    return CommandProcess(directory / "demo", "demo", *port, *arguments, environment=environment)
 
 
 def ended(demo: CommandProcess, directory: Path, begun: float) -> Ended:

@@ -156,6 +156,11 @@ class TestUsageErrors:
             ["run", "--log-format=json", "--", "--debug"]
         )
 
+    def test_demo_members_take_no_configuration(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """Where only members run, there is no monitor to configure."""
+        assert 2 == main(["demo", "--bootstrap-server", "127.0.0.1:9", "--set", "http.port=0"])
+        assert "error: --bootstrap-server: found with --config or --set" in capsys.readouterr().err
+
 
 class TestCannotTell:
     """What is out of reach ends with 3."""

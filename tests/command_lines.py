@@ -1,0 +1,27 @@
+"""Whether a command line is one that `group-monitor` accepts, without doing what it says."""
+
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+import typer.main
+
+from streaming.__main__ import app
+
+
+def refused(words: Sequence[str]) -> str:
+    """What is wrong with `group-monitor` followed by these words: command, option or argument; empty if nothing."""
+    command: Any = typer.main.get_command(app)
+    left = list(words)
+    try:
+        while hasattr(command, "commands"):
+            name = left.pop(0) if left else "nothing"
+            if name not in command.commands:
+                return f"{shlex.join(words)}: found {name!r}, accepted: {', '.join(command.commands)}"
+            command = command.commands[name]
+        command.make_context(command.name, left)
+    except typer.Exit:
+        pass
+    except typer.TyperException as error:
+        return f"{shlex.join(words)}: {error.format_message()}"
+    return ""
