@@ -411,6 +411,8 @@ class GroupState:
     migration: Migration = field(default_factory=Migration)
     rebalance: Rebalance | None = None
     handover: Handover | None = None
+    rounds_lost_ms: int | None = None
+    """When a generation was last found to be lost."""
     recent_rebalances_ms: tuple[int, ...] = ()
     """When rebalances of the storm window were completed (`rebalances.py`)."""
     storm: bool = False

@@ -81,7 +81,7 @@ def follow(state: GroupState, before: Membership, after: Membership, place: Plac
     state.rebalance = None
     was, now = before.classic_group, after.classic_group
     if was is not None and now is not None and now.generation > was.generation:
-        yield from _lost_rounds(state.counters, was, now)
+        yield from _lost_rounds(state, was, now, time_ms)
         if now.members:
             why = causes(before, after)
             cost = _cost(state, owners_of(was.members), owners_of(now.members), time_ms)
@@ -106,10 +106,11 @@ def unsettled(group: ModernGroup) -> list[ModernMember]:
     return [member for member in modern.unsettled_members(group, stable) if not member.is_absent_static]
 
 
-def _lost_rounds(counters: GroupCounters, was: ClassicGroup, now: ClassicGroup) -> Iterator[Finding]:
+def _lost_rounds(state: GroupState, was: ClassicGroup, now: ClassicGroup, time_ms: int) -> Iterator[Finding]:
     lost = now.generation - was.generation - 1
     if lost:
-        counters.rounds_lost += lost
+        state.counters.rounds_lost += lost
+        state.rounds_lost_ms = time_ms
         detail = {"from_generation": was.generation, "to_generation": now.generation, "rounds_lost": lost}
         yield Finding("rebalance_rounds_lost", detail, inferred=True)
 

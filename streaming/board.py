@@ -12,6 +12,7 @@ import json
 import threading
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -90,6 +91,7 @@ class Board:
         self._readiness = Readiness()
         self._last_batch: int | None = None
         self._wanted: tuple[object, object, Wanted] = (None, None, Wanted())
+        self._stuck: frozenset[str] = frozenset()
 
     # --- writing ---
 
@@ -115,10 +117,20 @@ class Board:
             draft.take(rows)
             self._shown = draft.shown()
             new_events = self.events.add(draft.events)
+            for name in draft.deleted - draft.groups:
+                self.events.forget(name)
             if batch_id != self._last_batch and self._readiness.caught_up:
                 for written_ms in (*draft.commit_times_ms, *(event["time"] for event in new_events)):
                     self.record_to_metric.observe(max(0.0, (now_ms - written_ms) / 1000))
             self._last_batch = batch_id
+
+    def tell(self, events: Iterable[Event]) -> None:
+        """Take events that no micro-batch brought, each with its id; those told before change nothing."""
+        self.events.add(events)
+
+    def set_stuck(self, groups: Iterable[str]) -> None:
+        """Say which groups are in a rebalance that is overdue, all of them."""
+        self._stuck = frozenset(groups)
 
     def observe_batch(self, seconds: float) -> None:
         """Count the duration of a finished micro-batch."""
@@ -149,6 +161,11 @@ class Board:
     def positions(self) -> Positions:
         """How far the two readers are."""
         return self._positions
+
+    @property
+    def stuck(self) -> frozenset[str]:
+        """Groups in a rebalance that is overdue."""
+        return self._stuck
 
     def ready(self) -> tuple[bool, list[dict[str, Any]]]:
         """Whether all that was in the log at start is shown, with lag; and what is missing."""
@@ -244,7 +261,13 @@ class _Draft:
         self._shards = dict(shown.shards)
         self._buckets: dict[str, dict[BucketKey, OffsetBucket]] = {}
         self.events: list[Event] = []
+        self.deleted: set[str] = set()
         self.commit_times_ms: list[int] = []
+
+    @property
+    def groups(self) -> AbstractSet[str]:
+        """Names of the groups there are."""
+        return self._groups.keys()
 
     def take(self, rows: Iterable[Row]) -> None:
         for partition, kind, group, payload in rows:
@@ -256,6 +279,7 @@ class _Draft:
                         self._groups[group] = HeldGroup(state, {} if held is None else held.buckets)
                 case "group_deleted":
                     self._groups.pop(group, None)
+                    self.deleted.add(group)
                     self._buckets[group] = {}
                 case "offsets":
                     self._take_bucket(group, snapshot.load_offsets(payload))

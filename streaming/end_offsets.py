@@ -8,7 +8,6 @@ A round that fails is not the end of anything: the figures grow old, which is sh
 """
 
 import contextlib
-import logging
 import threading
 import time
 import uuid
@@ -20,13 +19,14 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from kafka import TopicPartition as KafkaTopicPartition
-from kafka.admin import KafkaAdminClient, OffsetSpec
+from kafka.admin import OffsetSpec
 from kafka.errors import BrokerResponseError, KafkaError, TopicAuthorizationFailedError
 from kafka.protocol.consumer import IsolationLevel
 
 from coordinator_model.wire import uuid_text
+from streaming.lazy_admin import LazyAdmin
 from streaming.log_ends import LogEnds, Topic, TopicPartition
-from streaming.logs import get_logger, silence_clients
+from streaming.logs import get_logger
 
 DESCRIBE_EVERY_MS: Final = 30_000
 DESCRIBE_AGAIN_MS: Final = 5_000
@@ -37,8 +37,6 @@ SLOWEST_RETRY_MS: Final = 5_000
 """Longest pause between rounds while the brokers do not answer."""
 
 _MOST_QUESTIONS: Final = 64
-_BOOTSTRAP_TIMEOUT_MS: Final = 5_000
-_REQUEST_TIMEOUT_MS: Final = 10_000
 _STOP_SECONDS: Final = 1.0
 
 _log = get_logger("end_offsets")
@@ -83,19 +81,14 @@ class KafkaOffsetsClient:
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        timeout_ms = min(_REQUEST_TIMEOUT_MS, settings.get("request_timeout_ms", _REQUEST_TIMEOUT_MS))
-        self._settings = {
-            **settings, "bootstrap_timeout_ms": _BOOTSTRAP_TIMEOUT_MS, "request_timeout_ms": timeout_ms
-        }  # fmt: skip
+        self._admin = LazyAdmin(settings)
         self._silent: set[TopicPartition] = set()
         self._refused: set[str] = set()
-        self._client = KafkaAdminClient.__new__(KafkaAdminClient)
-        self._is_open = False
 
     def describe(self, names: Collection[str], ids: Collection[str]) -> list[Topic]:
         """See `OffsetsClient`. Partitions that did not answer before are asked again from here on."""
         self._silent.clear()
-        described = self._admin.describe_topics([*names, *(_uuid(id_) for id_ in ids)])
+        described = self._admin.client.describe_topics([*names, *(_uuid(id_) for id_ in ids)])
         self._tell_refused(described)
         return [
             Topic(
@@ -103,6 +96,7 @@ class KafkaOffsetsClient:
                 name=topic["name"],
                 partitions=len(topic["partitions"]),
                 leaders={p["partition_index"]: p["leader_id"] for p in topic["partitions"] if p["leader_id"] >= 0},
+                leader_epochs={p["partition_index"]: p.get("leader_epoch", -1) for p in topic["partitions"]},
             )
             for topic in described
             if topic["error_code"] == 0
@@ -119,20 +113,7 @@ class KafkaOffsetsClient:
 
     def close(self) -> None:
         """See `OffsetsClient`."""
-        if hasattr(self._client, "_net"):
-            # While its constructor runs, and after it failed, kafka-python takes the client for closed and would let
-            # its I/O thread live on.
-            self._client._closed = False  # noqa: SLF001 - as said above
-            self._client.close()
-
-    @property
-    def _admin(self) -> Any:  # noqa: ANN401 - kafka-python has no types
-        if not self._is_open:
-            if not logging.getLogger("kafka").isEnabledFor(logging.DEBUG):
-                silence_clients()  # the sampler tells of an outage once, kafka-python with every try
-            self._client.__init__(**self._settings)
-            self._is_open = True
-        return self._client
+        self._admin.close()
 
     def _tell_refused(self, described: list[dict[str, Any]]) -> None:
         """Say once of each topic that it is there, but not for us: it would be missing without a word."""
@@ -155,7 +136,7 @@ class KafkaOffsetsClient:
             part = pending.pop()
             specs = {KafkaTopicPartition(topic, partition): spec for topic, partition in part}
             try:
-                answer = self._admin.list_partition_offsets(specs, isolation)
+                answer = self._admin.client.list_partition_offsets(specs, isolation)
             except KafkaError as error:
                 first_error = first_error or error
                 pending += self._smaller(part, partitions, error)
@@ -288,7 +269,7 @@ class EndOffsetSampler:
     def _describe(self, client: OffsetsClient, wanted: Wanted) -> None:
         described = client.describe(wanted.names, ())
         by_id = client.describe((), wanted.ids) if wanted.ids else []
-        self._ends.set_topics([*described, *by_id], wanted.names)
+        self._ends.set_topics([*described, *by_id], wanted.names, self._clock_ms())
         self._asked = wanted
         self._described_ms = self._clock_ms()
 

@@ -1,7 +1,7 @@
 """The latest events, each once, however often a batch is repeated."""
 
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from itertools import takewhile
 from typing import Any
@@ -22,6 +22,7 @@ class EventWindow:
         self._size = size
         self._events: deque[tuple[int, Event]] = deque()
         self._numbers: dict[str, int] = {}
+        self._counts: dict[str, Counter[str]] = {}
         self._last = 0
 
     @property
@@ -44,6 +45,7 @@ class EventWindow:
                 self._last += 1
                 self._numbers[event["id"]] = self._last
                 self._events.append((self._last, event))
+                self._counts.setdefault(event["group"], Counter())[event["kind"]] += 1
                 new.append(event)
             while len(self._events) > self._size:
                 _, oldest = self._events.popleft()
@@ -61,6 +63,16 @@ class EventWindow:
         ]
         found.sort(key=lambda event: int(event["time"]))
         return found[-limit:]
+
+    def counts(self, group: str) -> dict[str, int]:
+        """Kind → how many of a group were taken since this run began or the group did; they outlive the window."""
+        with self._lock:
+            return dict(self._counts.get(group, ()))
+
+    def forget(self, group: str) -> None:
+        """Count a group anew: one that comes under this name is another."""
+        with self._lock:
+            self._counts.pop(group, None)
 
     def after(self, number: int) -> list[tuple[int, Event]]:
         """(number, event) of those that came in after the one of that number, in that order."""

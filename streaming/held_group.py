@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from coordinator_model import holders, lag, unassigned, view
+from coordinator_model import holders, lag, subscriptions, unassigned, view
 from coordinator_model.group_state import CLASSIC, CONSUMER, SHARE, STREAMS, GroupState, ModernGroup
 from coordinator_model.groups.consumer import preferred_assignor
 from coordinator_model.lag import Lag, TotalLag
 from coordinator_model.offsets import CommittedOffset, OffsetBucket
 from coordinator_model.record_types import RecordType
-from coordinator_model.subscriptions import subscribed_topics
 from coordinator_model.unassigned import Unheld
 from streaming.log_ends import LogEnds, Topic
 
@@ -93,7 +92,7 @@ class HeldGroup:
     @cached_property
     def subscribed_topics(self) -> frozenset[str]:
         """Names of the topics that members subscribe to, as far as the log tells."""
-        return subscribed_topics(self.state.membership)
+        return subscriptions.subscribed_topics(self.state.membership)
 
     @cached_property
     def assigned(self) -> Mapping[str, frozenset[int]]:
@@ -157,6 +156,28 @@ class HeldGroup:
         """How many partitions of subscribed topics no member holds; None where that cannot be told."""
         found = self.unheld(topics)
         return None if found is None else sum(map(len, found.values()))
+
+    @cached_property
+    def newest_commit_ms(self) -> int | None:
+        """When any of its offsets was last committed; None where none was, or none says when."""
+        times = (committed.commit_timestamp_ms for _, _, committed in self.offsets)
+        return max((ms for ms in times if ms >= 0), default=None)
+
+    @cached_property
+    def unsubscribed_topics(self) -> frozenset[str]:
+        """Topics of committed offsets that no member reads any more, as far as that can be told."""
+        reads = subscriptions.reader(self.state.membership)
+        return frozenset(topic for topic in {topic for topic, _, _ in self.offsets} if reads(topic) is False)
+
+    def lags_somewhere(self, ends: LogEnds) -> bool:
+        """Whether records of a topic that members read wait for it; quicker to answer than how many."""
+        with ends.lock:
+            for topic, partition, committed in self.offsets:
+                known = ends.partition(topic, partition)
+                end = None if known is None else known.last_stable
+                if end is not None and end > committed.offset and topic not in self.unsubscribed_topics:
+                    return True
+        return False
 
     def lags(self, ends: LogEnds, now_ms: int) -> list[OffsetLag]:
         """Lag of every committed offset at this moment."""

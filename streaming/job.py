@@ -36,6 +36,7 @@ from streaming.schemas import OUTPUT, SHARD
 from streaming.server import Server
 from streaming.sink import BatchWriter, Sink
 from streaming.source import coordinator_log
+from streaming.suspect_sampler import KafkaGroupsClient, SuspectSampler
 from streaming.watch import Watch
 
 CHECKPOINT: Final = "checkpoint"
@@ -108,7 +109,10 @@ class Monitor:
             sampler = self._sampler()
             stack.callback(sampler.stop)
             sampler.start()
-            watch = Watch(self.board, self.board.events.add, now_ms)
+            suspects = self._suspect_sampler()
+            stack.callback(suspects.stop)
+            suspects.start()
+            watch = Watch(self.board, self.board.tell, now_ms, lambda: suspects.answers)
             stack.callback(watch.stop)
             watch.start()
             self._stack = stack.pop_all()
@@ -176,6 +180,12 @@ class Monitor:
             offsets_topic=kafka.offsets_topic,
             interval_ms=self._config.end_offsets.interval_ms,
             file=self._directory / END_OFFSETS_FILE,
+        )
+
+    def _suspect_sampler(self) -> SuspectSampler:
+        kafka = self._config.kafka
+        return SuspectSampler(
+            self.board, lambda: KafkaGroupsClient(kafka_client.python_settings(kafka, "suspects")), now_ms
         )
 
     def _run_query(self, stopped: threading.Event) -> Exception | None:

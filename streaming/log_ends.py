@@ -33,12 +33,25 @@ class Topic:
         name: its name.
         partitions: how many it has.
         leaders: partition to broker, of those partitions that have a leader.
+        leader_epochs: partition to how often it was given a leader, as far as the brokers say; negative if they do not.
     """
 
     id: str
     name: str
     partitions: int
     leaders: Mapping[int, int] = field(default_factory=dict)
+    leader_epochs: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderMoves:
+    """Changes of a partition's leader since the sampling began: how many, and when the last one was noticed."""
+
+    count: int = 0
+    last_ms: int | None = None
+
+
+NEVER_MOVED: Final = LeaderMoves()
 
 
 @dataclass(slots=True)
@@ -66,6 +79,7 @@ class LogEnds:
         self._topics: dict[str, Topic] = {}
         self._names: dict[str, str] = {}
         self._former_ids: dict[str, str] = {}
+        self._moves: dict[TopicPartition, LeaderMoves] = {}
         self._sampled_ms: int | None = None
         self._version = 0
 
@@ -103,20 +117,31 @@ class LogEnds:
         held = ((number, self.partition(name, number)) for number in range(topic.partitions if topic else 0))
         return {number: ends for number, ends in held if ends is not None}
 
+    def leader_moves(self, topic: str, partition: int) -> LeaderMoves:
+        """How often the partition's leader changed. Of the offsets topic that is: the groups' coordinator moved."""
+        return self._moves.get((topic, partition), NEVER_MOVED)
+
     def age_seconds(self, now_ms: int) -> float | None:
         """Age of the last round of samples; None before the first."""
         return None if self._sampled_ms is None else max(0.0, (now_ms - self._sampled_ms) / 1000)
 
-    def set_topics(self, described: Iterable[Topic], asked: Iterable[str]) -> None:
+    def set_topics(self, described: Iterable[Topic], asked: Iterable[str], now_ms: int = 0) -> None:
         """Take a description of all topics by the names `asked`: what is not among `described` is gone.
 
         A topic that came back under another id is another topic: its history begins anew.
+
+        Args:
+            described: the topics that there are.
+            asked: names that were asked for.
+            now_ms: when, which is when a leader that changed is said to have changed.
         """
         with self.lock:
             former = {**self._former_ids, **{topic.name: topic.id for topic in self._topics.values()}}
             found = {topic.name: topic for topic in described}
             gone = {*asked, *self._topics} - found.keys()
             anew = {name for name, topic in found.items() if former.get(name, topic.id) != topic.id}
+            for name in found.keys() - anew:
+                self._note_moves(self._topics.get(name), found[name], now_ms)
             self._partitions = {place: ends for place, ends in self._partitions.items() if place[0] not in gone | anew}
             self._topics = found
             self._former_ids = {name: id_ for name, id_ in self._former_ids.items() if name not in found.keys() | gone}
@@ -193,6 +218,18 @@ class LogEnds:
         with self.lock:
             self._partitions.update(loaded)
             self._former_ids = ids
+
+    def _note_moves(self, former: Topic | None, now: Topic, now_ms: int) -> None:
+        """An election that the same broker won counts too: it loads the groups anew, and starts their timers."""
+        if former is None:
+            return
+        for partition, leader in now.leaders.items():
+            was, epoch = former.leaders.get(partition), now.leader_epochs.get(partition, -1)
+            known = former.leader_epochs.get(partition, -1)
+            moves = epoch - known if epoch > known >= 0 else int(was not in (None, leader))
+            if moves:
+                place = (now.name, partition)
+                self._moves[place] = LeaderMoves(self._moves.get(place, NEVER_MOVED).count + moves, now_ms)
 
     def _new_history(self) -> EndOffsetHistory:
         return EndOffsetHistory(self._history_points, self._history_span_ms)

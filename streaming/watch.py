@@ -3,17 +3,20 @@
 Not a timer in the stream: Spark looks at timers with every batch, and an empty batch a second costs a processor core,
 where this costs a look at the groups that are between two states, or in which nobody holds some partition. What is
 found carries the id of a record of the group, so that a second monitor, or this one after a restart, finds the very
-same event.
+same event. Of classic groups it is what their coordinators answer when they are suspected (`suspect_sampler.py`).
 """
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from coordinator_model import overdue
+from coordinator_model import overdue, suspects
 from coordinator_model.events import Event, event_view
+from coordinator_model.group_state import GroupState
+from coordinator_model.suspects import Described
 from coordinator_model.unassigned import Unassigned
 from streaming.board import Board
+from streaming.held_group import HeldGroup
 from streaming.logs import get_logger
 
 LOOK_EVERY_SECONDS: Final = 1.0
@@ -28,14 +31,23 @@ class Watch:
 
     Args:
         board: what to look at; nothing is found before it is ready.
-        publish: takes events, each with its id, possibly more than once.
+        publish: takes events, each with its id and once as long as what it tells lasts.
         clock_ms: the wall clock.
+        answers: what coordinators last said of groups that were suspected to hang.
     """
 
-    def __init__(self, board: Board, publish: Publish, clock_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        board: Board,
+        publish: Publish,
+        clock_ms: Callable[[], int],
+        answers: Callable[[], Mapping[str, Described]] = dict,
+    ) -> None:
         self._board = board
         self._publish = publish
         self._clock_ms = clock_ms
+        self._answers = answers
+        self._told: frozenset[str] = frozenset()
         self._unassigned = Unassigned()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
@@ -58,11 +70,27 @@ class Watch:
         groups, topics = self._board.shown.groups, self._board.ends.topics
         found: list[Event] = []
         for held in groups.values():
-            found += overdue.events(held.state, now_ms)
+            found += self._overdue(held, now_ms)
             found += self._unassigned.look(held.state, held.unheld(topics), now_ms)
         self._unassigned.forget(self._unassigned.followed - groups.keys())
-        if found:
-            self._publish([event_view(event) for event in found])
+        self._board.set_stuck(event.group for event in found if event.kind == "rebalance_stuck")
+        new = [event_view(event) for event in found if event.id not in self._told]
+        self._told = frozenset(event.id for event in found)
+        if new:
+            self._publish(new)
+
+    def _overdue(self, held: HeldGroup, now_ms: int) -> list[Event]:
+        state = held.state
+        if state.membership.classic_group is None:
+            # Most groups are between no two states, and asked nothing.
+            if state.rebalance is None and state.migration.mixed_since_ms is None:
+                return []
+            return overdue.events(state, now_ms, self._coordinator_moved_ms(state))
+        answer = self._answers().get(state.name)
+        return [] if answer is None else suspects.events(state, answer, now_ms, self._coordinator_moved_ms(state))
+
+    def _coordinator_moved_ms(self, state: GroupState) -> int | None:
+        return self._board.ends.leader_moves(self._board.offsets_topic, state.partition).last_ms
 
     def _run(self) -> None:
         while not self._stopping.wait(LOOK_EVERY_SECONDS):

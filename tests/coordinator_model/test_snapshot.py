@@ -141,6 +141,7 @@ FULL: Final = GroupState(
         unsettled_since_ms={"b": 4},
     ),
     handover=Handover(time_ms=1, former_owners={"b": {"t": (0,)}}),
+    rounds_lost_ms=3,
     recent_rebalances_ms=(1, 2),
     storm=True,
     instances={"i": InstanceHistory(member_id="a", replaced_ms=(1,), contended=True, absent_since_ms=0)},

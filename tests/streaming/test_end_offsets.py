@@ -306,7 +306,7 @@ class FakeAdmin:
 
 def client_over(admin: FakeAdmin) -> KafkaOffsetsClient:
     client = KafkaOffsetsClient({})
-    client._client, client._is_open = admin, True
+    client._admin = SimpleNamespace(client=admin, close=lambda: None)  # type: ignore[assignment]  # stands for kafka-python
     return client
 
 

@@ -1,0 +1,187 @@
+"""Asks the coordinators about classic groups that are suspected to hang (`coordinator_model.suspects`), and no other.
+
+One thread looks at the board every few seconds. A suspect is asked about with the others of its coordinator in one
+DescribeGroups; one that turns out to be between two generations is asked about again with the next look, any other
+after a minute. So what is asked grows with what is silent, not with what there is, up to `MOST_ASKED` a look.
+
+It needs the permission DESCRIBE on the groups, and does without: who is refused is left alone for an hour, and told of
+once. A look that fails is not told of at all; that brokers are away is the sampler's of log ends to tell.
+"""
+
+import contextlib
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from coordinator_model import suspects
+from coordinator_model.suspects import Described
+from streaming.board import Board
+from streaming.held_group import HeldGroup
+from streaming.lazy_admin import LazyAdmin
+from streaming.logs import get_logger
+
+LOOK_EVERY_SECONDS: Final = 5.0
+MOST_ASKED: Final = 50
+
+CALM_MS: Final = 60_000
+"""How long a suspect that is not rebalancing is left alone."""
+
+REFUSED_MS: Final = 3_600_000
+
+_REFUSED: Final = "GroupAuthorizationFailed"
+_STOP_SECONDS: Final = 1.0
+
+_log = get_logger("suspects")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a coordinator said of one group: its state in Kafka's word and its members, or that we may not know."""
+
+    state: str = ""
+    members: int = 0
+    refused: bool = False
+
+
+class GroupsClient(Protocol):
+    """What the sampler asks of a cluster. Both methods may raise KafkaError, OSError or RuntimeError."""
+
+    def describe(self, groups: Collection[str], broker: int) -> Mapping[str, Answer]:
+        """Groups that this broker coordinates; those it knows nothing of are left out."""
+        ...
+
+    def close(self) -> None:
+        """Let go of all connections; a call under way in another thread ends with an error."""
+        ...
+
+
+class KafkaGroupsClient:
+    """kafka-python behind the protocol."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        """With settings of `KafkaAdminClient`."""
+        self._admin = LazyAdmin(settings)
+
+    def describe(self, groups: Collection[str], broker: int) -> Mapping[str, Answer]:
+        """See `GroupsClient`."""
+        told = self._admin.client.describe_groups(list(groups), broker)
+        found = ((name, _answer(said)) for name, said in told.items())
+        return {name: answer for name, answer in found if answer is not None}
+
+    def close(self) -> None:
+        """See `GroupsClient`."""
+        self._admin.close()
+
+
+class SuspectSampler:
+    """The thread that asks.
+
+    Args:
+        board: where the groups are; nobody is suspected before it is ready.
+        connect: makes a client; called again after a failure.
+        clock_ms: the wall clock, in milliseconds.
+    """
+
+    def __init__(self, board: Board, connect: Callable[[], GroupsClient], clock_ms: Callable[[], int]) -> None:
+        self._board = board
+        self._connect = connect
+        self._clock_ms = clock_ms
+        self._client: GroupsClient | None = None
+        self._answers: dict[str, Described] = {}
+        self._not_before_ms: dict[str, int] = {}
+        self._told_refused = False
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="suspects", daemon=True)
+
+    @property
+    def answers(self) -> Mapping[str, Described]:
+        """Group → the last answer about it, of present suspects. Replaced, never changed."""
+        return self._answers
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread, even out of a question that nobody answers."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join(_STOP_SECONDS)
+        self._disconnect()
+        if self._thread.is_alive():
+            self._thread.join(_STOP_SECONDS)
+
+    def look(self) -> None:
+        """One look: ask about those whose turn it is. Never raises."""
+        if not self._board.ready()[0]:
+            return
+        now_ms = self._clock_ms()
+        suspected = {held.state.name: held for held in self._suspects(now_ms)}
+        self._answers = {name: answer for name, answer in self._answers.items() if name in suspected}
+        self._not_before_ms = {name: ms for name, ms in self._not_before_ms.items() if name in suspected}
+        due = [name for name in suspected if self._not_before_ms.get(name, now_ms) <= now_ms]
+        # Who has waited longest is asked first: otherwise a few would keep all others from their turn.
+        due.sort(key=lambda name: self._not_before_ms.get(name, 0))
+        try:
+            self._ask([suspected[name] for name in due[:MOST_ASKED]])
+        except Exception:  # noqa: BLE001 - whatever a client throws must not end the looking
+            self._disconnect()
+
+    def _suspects(self, now_ms: int) -> Iterator[HeldGroup]:
+        for held in self._board.shown.groups.values():
+            lags = held.lags_somewhere(self._board.ends) if _silent(held, now_ms) else False
+            if suspects.suspicion(held.state, held.newest_commit_ms, now_ms, lags=lags) is not None:
+                yield held
+
+    def _ask(self, due: Collection[HeldGroup]) -> None:
+        topic = self._board.ends.topic(self._board.offsets_topic)
+        leaders = {} if topic is None else topic.leaders
+        by_broker: dict[int, list[HeldGroup]] = {}
+        for held in due:
+            if held.state.partition in leaders:
+                by_broker.setdefault(leaders[held.state.partition], []).append(held)
+        for broker, groups in by_broker.items():
+            if self._client is None:
+                self._client = self._connect()
+            answers = self._client.describe([held.state.name for held in groups], broker)
+            for held in groups:
+                self._take(held, answers.get(held.state.name, Answer()), self._clock_ms())
+
+    def _take(self, held: HeldGroup, answer: Answer, now_ms: int) -> None:
+        name = held.state.name
+        if answer.refused:
+            self._not_before_ms[name] = now_ms + REFUSED_MS
+            if not self._told_refused:
+                self._told_refused = True
+                _log.info("group_not_described", group=name, needs="the permission DESCRIBE on groups")
+            return
+        step_offset = held.state.last_step_offset
+        told = suspects.described(self._answers.get(name), answer.state, answer.members, step_offset, now_ms)
+        self._answers = {**self._answers, name: told}
+        self._not_before_ms[name] = now_ms if told.rebalancing else now_ms + CALM_MS
+
+    def _run(self) -> None:
+        while not self._stopping.wait(LOOK_EVERY_SECONDS):
+            self.look()
+
+    def _disconnect(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            with contextlib.suppress(Exception):
+                client.close()
+
+
+def _silent(held: HeldGroup, now_ms: int) -> bool:
+    """Whether it is worth working out if anything waits for the group."""
+    group = held.state.membership.classic_group
+    if group is None or not group.members:
+        return False
+    return held.newest_commit_ms is not None and now_ms - held.newest_commit_ms > suspects.SILENT_MS
+
+
+def _answer(said: Mapping[str, Any]) -> Answer | None:
+    error = said.get("error")
+    if error:
+        return Answer(refused=True) if _REFUSED in error else None
+    return Answer(state=str(said.get("group_state") or ""), members=len(said.get("members") or ()))
