@@ -32,7 +32,10 @@ STATIC_MEMBER_ABSENT_EPOCH: Final = -2
 """Member epoch of a static consumer member that closed and may come back (KIP-848, "Static Membership")."""
 
 FIRST_EPOCH: Final = 1
-"""Group and assignment epoch of a modern group without records of them: where a 4.3 broker's memory starts."""
+"""Group and assignment epoch of a modern group without records of them: where a 4.3 broker's memory starts.
+
+That of older brokers starts at 0, which `groups/modern.py` tells from the first epochs they write.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +186,8 @@ class ModernGroup:
     regexes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     topology_epoch: int | None = None
     validated_topology_epoch: int = -1
+    validation_told: bool = False
+    """Whether the broker writes which topology was found valid (4.2)."""
     subtopologies: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Subtopology → the topics its tasks read, of a streams group: those of its sources, and repartition topics."""
     internal_topics: dict[str, InternalTopics] = field(default_factory=dict)

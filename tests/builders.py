@@ -36,6 +36,11 @@ def topic_id(topic: str) -> str:
     return uuid_text(md5(topic.encode(), usedforsecurity=False).digest())
 
 
+def topic_name(topic: str) -> str:
+    """The name of a topic that may be the second of it: ``t~2`` has another id than ``t``, and the same name."""
+    return topic.partition("~")[0]
+
+
 # -- offsets ----------------------------------------------------------------------------------------------------------
 
 
@@ -211,7 +216,7 @@ def consumer_group_partition_metadata(group: str, topics: Mapping[str, int]) -> 
     value = consumer_group.ConsumerGroupPartitionMetadataValue(
         topics=tuple(
             consumer_group.TopicMetadata(
-                topic_id=topic_id(topic), topic_name=topic, num_partitions=count, partition_metadata=()
+                topic_id=topic_id(topic), topic_name=topic_name(topic), num_partitions=count, partition_metadata=()
             )
             for topic, count in topics.items()
         )
@@ -441,7 +446,9 @@ def share_group_state_partition_metadata(
     value = share_group.ShareGroupStatePartitionMetadataValue(
         initializing_topics=_by_id_and_name(initializing or {}),
         initialized_topics=_by_id_and_name(initialized or {}),
-        deleting_topics=tuple(share_group.TopicInfo(topic_id=topic_id(name), topic_name=name) for name in deleting),
+        deleting_topics=tuple(
+            share_group.TopicInfo(topic_id=topic_id(name), topic_name=topic_name(name)) for name in deleting
+        ),
     )
     return encode_record(share_group.ShareGroupStatePartitionMetadataKey(group_id=group), value)
 
@@ -558,16 +565,20 @@ def streams_group_current_assignment(
     active_pending_revocation: EpochPartitions | None = None,
     standby_pending_revocation: Partitions | None = None,
     warmup_pending_revocation: Partitions | None = None,
+    epochs: bool = True,
 ) -> RecordBytes:
-    """The tasks a member owns, by subtopology; active ones carry the epoch they were assigned in (4.2)."""
+    """The tasks a member owns, by subtopology; active ones carry the epoch they were assigned in (4.2).
+
+    `epochs` False leaves all out, as 4.1 brokers do.
+    """
     value = streams_group.StreamsGroupCurrentMemberAssignmentValue(
         member_epoch=epoch,
         previous_member_epoch=epoch if previous_epoch is None else previous_epoch,
         state=state,
-        active_tasks=_tasks_with_epochs(active or {}, epoch),
+        active_tasks=_tasks_with_epochs(active or {}, epoch, epochs),
         standby_tasks=_tasks_without_epochs(standby or {}),
         warmup_tasks=_tasks_without_epochs(warmup or {}),
-        active_tasks_pending_revocation=_tasks_with_epochs(active_pending_revocation or {}, epoch),
+        active_tasks_pending_revocation=_tasks_with_epochs(active_pending_revocation or {}, epoch, epochs),
         standby_tasks_pending_revocation=_tasks_without_epochs(standby_pending_revocation or {}),
         warmup_tasks_pending_revocation=_tasks_without_epochs(warmup_pending_revocation or {}),
     )
@@ -624,7 +635,7 @@ def _by_id(partitions: Partitions) -> tuple[consumer_group.TopicPartitions, ...]
 
 def _by_id_and_name(partitions: Partitions) -> tuple[share_group.TopicPartitionsInfo, ...]:
     return tuple(
-        share_group.TopicPartitionsInfo(topic_id=topic_id(topic), topic_name=topic, partitions=tuple(of))
+        share_group.TopicPartitionsInfo(topic_id=topic_id(topic), topic_name=topic_name(topic), partitions=tuple(of))
         for topic, of in partitions.items()
     )
 
@@ -655,10 +666,12 @@ def _tasks(partitions: Partitions) -> tuple[streams_group.TaskIds, ...]:
     )
 
 
-def _tasks_with_epochs(partitions: EpochPartitions, epoch: int) -> tuple[streams_group.AssignedTaskIds, ...]:
+def _tasks_with_epochs(
+    partitions: EpochPartitions, epoch: int, epochs: bool
+) -> tuple[streams_group.AssignedTaskIds, ...]:
     return tuple(
         streams_group.AssignedTaskIds(
-            subtopology_id=subtopology, partitions=tuple(of), assignment_epochs=_epochs(of, epoch)
+            subtopology_id=subtopology, partitions=tuple(of), assignment_epochs=_epochs(of, epoch) if epochs else ()
         )
         for subtopology, of in partitions.items()
     )

@@ -91,6 +91,11 @@ class History:
     def __len__(self) -> int:
         return len(self.records)
 
+    @property
+    def end(self) -> int:
+        """Offset of the record that would come next; control records leave gaps, so it is not their number."""
+        return self.records[-1].place.offset + 1 if self.records else 0
+
     def replayed(self, *, live_from: int = 0) -> "Told":
         """Replay everything in one go, and close what is open at the end."""
         replica = Replica(live_from=live_from)

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from coordinator_model.serde import Record, encode_record
 from tests.histories import History, at, history
 from tests.record_strategies import records, types_and_versions
-from tests.simulated_coordinator import SimulatedCoordinator
+from tests.side_by_side import lawful
+from tests.simulator.coordinator import ReferenceCoordinator
 
 _SMALL: Final[dict[str, st.SearchStrategy[Any]]] = {
     "group": st.sampled_from(("g", "h")),
@@ -38,13 +39,6 @@ def nonsense(max_size: int = 12) -> st.SearchStrategy[History]:
     return st.lists(moments, max_size=max_size).map(lambda of: history(*of))
 
 
-def simulated(max_size: int = 40) -> st.SearchStrategy[SimulatedCoordinator]:
+def simulated() -> st.SearchStrategy[ReferenceCoordinator]:
     """A coordinator of two groups that has had some events."""
-
-    def after(numbers: list[int]) -> SimulatedCoordinator:
-        coordinator = SimulatedCoordinator("g", "h")
-        for number in numbers:
-            coordinator.act(number)
-        return coordinator
-
-    return st.lists(st.integers(0, 20_000), max_size=max_size).map(after)
+    return st.integers(0, 2**32).map(lawful)

@@ -4,67 +4,84 @@ A `Scene` is a group of which the test decides what happens to it, among others 
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from random import Random
 from typing import Any, Final
 
 from coordinator_model.events import INFO, Event
-from tests.histories import History, at, history
+from coordinator_model.replica import Position
+from tests.histories import PARTITION, History, LogRecord
+from tests.simulator import readers
+from tests.simulator.cluster import RELEASES, Cluster
 from tests.simulator.coordinator import ReferenceCoordinator
 from tests.simulator.driver import DEEDS, happen, history_of
 from tests.simulator.memory import Group
 
-GROUPS: Final = (("g", "range"), ("h", "cooperative-sticky"), ("s", "sticky"))
-BY_DESIGN: Final = {"downgrade_started", "rebalance_rounds_lost", "static_member_absent"}
+GROUPS: Final = (
+    ("g", "range", "consumer"),
+    ("h", "cooperative-sticky", "consumer"),
+    ("s", "sticky", "consumer"),
+    ("q", "range", "share"),
+    ("w", "range", "streams"),
+)
+"""Name, assignor of its classic members, and what it may become besides classic."""
+BY_DESIGN: Final = {
+    "downgrade_started",
+    "member_fenced",
+    "rebalance_rounds_lost",
+    "static_member_absent",
+    "topic_recreated",
+}
 """Kinds that a lawful history is worth a warning for, besides an offset that goes back."""
 
 Views = dict[str, dict[str, Any]]
 
 
 def log_of(coordinator: ReferenceCoordinator) -> History:
-    """What it wrote, as a history."""
-    return history(*(at(written.time_ms, *written.records) for written in coordinator.log))
+    """What it wrote, as a recording holds it."""
+    return history_read(readers.recorded(coordinator.log), coordinator)
 
 
-COMPARED: Final = {
-    "members": frozenset(
-        "member_id instance_id client_id client_host protocol epoch state assigned pending_revocation target".split()  # noqa: SIM905 - a list literal takes a line a word
-    ),
-    "offsets": frozenset("topic partition offset leader_epoch metadata commit_timestamp topic_id".split()),  # noqa: SIM905 - as above
-    "migration": frozenset("phase members upgraded_members mixed_since blockers leftovers".split()),  # noqa: SIM905 - as above
-}
-"""Part of a GROUP → what is fact of it; the rest is concluded from these."""
+def history_read(read: Iterable[readers.Read], coordinator: ReferenceCoordinator) -> History:
+    """What a reader got, with the names of the topics that there are now."""
+    records = (LogRecord(Position(PARTITION, of.offset, of.time_ms), *of.record) for of in read)
+    return History(tuple(records), coordinator.cluster.topic_names())
 
 
-def comparable(views: Views) -> Views:
-    """GROUP views without what is concluded.
+def comparable(views: Views, known: Views) -> Views:
+    """GROUP views with what the coordinator's have of each, which is no inference of the model's.
 
-    A mixed group is mixed, whichever way it is going: the simulator does not call it.
+    A mixed group is mixed, whichever way it is going.
     """
-    ways = ("upgrading", "downgrading")
-    return {
-        name: {
-            **view,
-            "members": [_only(COMPARED["members"], member) for member in view["members"]],
-            "offsets": [_only(COMPARED["offsets"], offset) for offset in view["offsets"]],
-            "migration": {
-                **_only(COMPARED["migration"], view["migration"]),
-                "phase": "mixed" if view["migration"]["phase"] in ways else view["migration"]["phase"],
-            },
-        }
-        for name, view in views.items()
-    }
+    return {name: _as_known(view, known[name]) if name in known else view for name, view in views.items()}
 
 
-def _only(names: frozenset[str], part: dict[str, Any]) -> dict[str, Any]:
-    return {name: item for name, item in part.items() if name in names}
+def _as_known(view: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+    shown: dict[str, Any] = {key: view.get(key) for key in known}
+    for part in known.keys() & {"migration", "topology"}:
+        shown[part] = {key: view[part].get(key) for key in known[part]}
+    for part in ("members", "offsets"):
+        keys = known[part][0].keys() if known[part] else ()
+        shown[part] = [{key: item.get(key) for key in keys} for item in view[part]]
+    if shown["migration"]["phase"] in ("upgrading", "downgrading"):
+        shown["migration"]["phase"] = "mixed"
+    return shown
 
 
 def without_past(views: Views) -> Views:
-    """The same without what only the past tells, which a cleaned log does not hold."""
+    """The same without what only the past tells, which a cleaned log does not hold.
+
+    That is the way a mixed group goes, and since when; and whether the memory of a broker that has computed no target
+    yet started at 0 or 1.
+    """
     lost = ("phase", "mixed_since")
     return {
-        name: {**view, "migration": {key: item for key, item in view["migration"].items() if key not in lost}}
+        name: {
+            **view,
+            "assignment_epoch": None if view["assignment_epoch"] is None else max(view["assignment_epoch"], 1),
+            "migration": {key: item for key, item in view["migration"].items() if key not in lost},
+        }
         for name, view in views.items()
     }
 
@@ -86,37 +103,59 @@ def alarms(events: list[Event]) -> Counter[tuple[str, str]]:
 
 
 def cleaned(log: History, before: int, *, drop_tombstones: bool) -> History:
-    """As the cleaner leaves it: up to `before` the last record of each key, tombstones for a day only."""
-    compacted = log.compacted(before)
-    kept = (of for of in compacted.records if of.value is not None or of.place.offset >= before or not drop_tombstones)
-    return replace(compacted, records=tuple(kept))
+    """As the cleaner leaves it: of the first `before` records the last of each key, tombstones for a day only."""
+    kept = log.compacted(before).records
+    dirty = {of.place.offset for of in log.records[before:]}
+    live = (of for of in kept if of.value is not None or of.place.offset in dirty or not drop_tombstones)
+    return replace(log, records=tuple(live))
+
+
+def cleaned_while_read(log: History, read: int, first: int, then: int, *, drop_tombstones: bool) -> History:
+    """The first `read` records as they were cleaned up to `first`, what follows as it was cleaned up to `then`.
+
+    What was read is there for good; of what follows, records are missing that later ones replace (KAFKA-19862).
+    """
+    early = {of.place.offset for of in log.records[:read]}
+    before = (
+        of for of in cleaned(log, min(first, read), drop_tombstones=drop_tombstones).records if of.place.offset in early
+    )
+    after = (of for of in cleaned(log, then, drop_tombstones=False).records if of.place.offset not in early)
+    return replace(log, records=(*before, *after))
 
 
 def lawful(seed: int) -> ReferenceCoordinator:
-    """A history of some dozens of events, half of them in one group."""
+    """A history of some dozens of events, half of them in one group, of brokers of any release."""
     chance = Random(seed)
-    return history_of(chance, *chance.sample(GROUPS, 2), length=chance.randint(5, 60))
+    coordinator = ReferenceCoordinator(cluster=Cluster(release=chance.choice(list(RELEASES.values()))))
+    if chance.random() < 0.3:
+        del coordinator.cluster.partitions["v"]  # a source topic that streams applications wait for
+    for name, protocol, family in chance.sample(GROUPS, 2):
+        coordinator.open(name, protocol=protocol, family=family).standbys = chance.randint(0, 1)
+    return history_of(coordinator, chance, length=chance.randint(5, 80))
 
 
 VICTIM: Final = "victim"
+OF_THE_CLUSTER: Final = ("grow", "recreate", "upgrade_brokers", "commit_in_transaction")
+"""What would happen to the victim, too, or would keep it from being read."""
 
 
 class Scene:
     """A coordinator with traffic of other groups before, between and after what happens to one."""
 
-    def __init__(self, seed: int, protocol: str = "range") -> None:
+    def __init__(self, seed: int, protocol: str = "range", family: str = "consumer") -> None:
         self._chance = Random(seed)
         self.coordinator = ReferenceCoordinator()
-        for name, of in GROUPS:
-            self.coordinator.open(name, protocol=of)
-        self.group = self.coordinator.open(VICTIM, protocol=protocol)
+        for name, of, may_become in GROUPS:
+            self.coordinator.open(name, protocol=of, family=may_become)
+        self.group = self.coordinator.open(VICTIM, protocol=protocol, family=family)
         self.traffic()
 
     def traffic(self) -> None:
         """Some things happen to other groups."""
         for _ in range(self._chance.randint(0, 6)):
-            group = self.coordinator.groups[self._chance.choice(GROUPS)[0]]
-            happen(self.coordinator, group, self._chance.choice(list(DEEDS)), self._chance)
+            name, _, family = self._chance.choice(GROUPS)
+            deeds = [of for of in DEEDS[family] if of not in OF_THE_CLUSTER]
+            happen(self.coordinator, self.coordinator.groups[name], self._chance.choice(deeds), self._chance)
         self.coordinator.lag(5_000)
 
     def classic_members(self, number: int, *, static: bool = False) -> None:
@@ -137,7 +176,8 @@ class Scene:
         self.traffic()
         log = log_of(self.coordinator)
         told = log.replayed()
-        assert self.coordinator.views() == comparable(told.views)
+        views = self.coordinator.views()
+        assert views == comparable(told.views, views)
         assert {VICTIM} >= {group for group, kind in alarms(told.events) if kind != "stale_claim"}
         return [of for of in told.events if of.group == VICTIM], log
 

@@ -90,6 +90,8 @@ def replay_epoch(membership: Membership, family: str, value: _Epoch | None) -> N
     if value is not None:
         group = of_family(membership, family)
         group.epoch, group.epoch_live, group.metadata_hash = value.epoch, True, value.metadata_hash
+        if value.epoch == FIRST_EPOCH and not group.assignment_epoch_live:
+            group.assignment_epoch = 0  # a broker up to 4.2, whose memory starts there: the first epoch of 4.3 is 2
         return
     ended = known(membership, family)
     if ended is not None:
@@ -139,6 +141,8 @@ def replays_target(family: str) -> Handler:
 
 def put_member(group: ModernGroup, member: ModernMember) -> None:
     """Keep the member, or drop it when neither of its records is live."""
+    if member.epoch == 0 and not group.epoch_live and not group.assignment_epoch_live:
+        group.epoch = group.assignment_epoch = 0  # as above, where a member waits for its expression to be matched
     if member.metadata_live or member.current_live:
         group.members[member.member_id] = member
     else:

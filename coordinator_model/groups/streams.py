@@ -63,11 +63,23 @@ def state(group: ModernGroup) -> str:
     """State as `kafka-streams-groups --describe --state` prints it."""
     if not group.members:
         return EMPTY
-    if group.topology_epoch is None or group.topology_epoch != group.validated_topology_epoch:
+    if not topology_ready(group):
         return NOT_READY
     if group.epoch > group.assignment_epoch:
         return ASSIGNING
     return RECONCILING if modern.unsettled_members(group, MEMBER_STABLE) else STABLE
+
+
+def topology_ready(group: ModernGroup) -> bool:
+    """Whether the topics of the topology are there, as far as the log tells.
+
+    A 4.1 broker does not write it down, but gives tasks for a topology that is ready only.
+    """
+    if group.topology_epoch is None:
+        return False
+    if group.validation_told:
+        return group.topology_epoch == group.validated_topology_epoch
+    return any(target.active for target in group.task_targets.values())
 
 
 def partitions_of_tasks(group: ModernGroup, tasks: Partitions) -> Partitions:
@@ -97,7 +109,10 @@ def replay_epoch(
     """Type 17: the group epoch and the topology epoch found valid."""
     modern.replay_epoch(membership, STREAMS, value)
     if value is not None:
-        modern.of_family(membership, STREAMS).validated_topology_epoch = value.validated_topology_epoch
+        group, validated = modern.of_family(membership, STREAMS), value.validated_topology_epoch
+        group.validated_topology_epoch = validated
+        # What targets were computed with came in the same release.
+        group.validation_told = validated >= 0 or bool(value.last_assignment_configs)
 
 
 def replay_member_metadata(

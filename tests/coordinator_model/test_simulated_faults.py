@@ -181,7 +181,7 @@ def test_fault_that_lasts_is_told_once_of_a_cleaned_log(
     log = log_of(scene.coordinator)
     end = before % (len(log) + 1)
 
-    replica, events = Replica(live_from=len(log)), list[Event]()
+    replica, events = Replica(live_from=log.end), list[Event]()
     for of in cleaned(log, end, drop_tombstones=drop_tombstones).records:
         events += replica.replay(of.place, of.key, of.value)
     events += replica.settle()

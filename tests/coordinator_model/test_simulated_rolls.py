@@ -13,11 +13,10 @@ from tests.simulator.coordinator import ReferenceCoordinator
 
 def phases(coordinator: ReferenceCoordinator) -> list[str | None]:
     """The victim's phase after each event of the log; None while there is no victim."""
-    replica, offset, found = Replica(), 0, list[str | None]()
+    replica, found = Replica(), list[str | None]()
     for written in coordinator.log:
-        for key, value in written.records:
+        for offset, (key, value) in enumerate(written.records, written.offset):
             replica.replay(Position(PARTITION, offset, written.time_ms), key, value)
-            offset += 1
         replica.settle()
         state = replica.groups.get(VICTIM)
         found.append(None if state is None else group_view(state, (), TOPIC_NAMES)["migration"]["phase"])

@@ -108,6 +108,7 @@ MODERN: Final = ModernGroup(
     partition_counts={"t": 2},
     topology_epoch=0,
     validated_topology_epoch=2,
+    validation_told=True,
     subtopologies={"s": ("t",)},
     internal_topics={"s": InternalTopics(repartition_source=("r",), repartition_sink=("x",), changelog=("l",))},
     delivery_state=DeliveryState(initializing={"t": (0,)}, initialized={"t": (1,)}, deleting=("u",)),

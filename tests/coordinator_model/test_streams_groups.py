@@ -294,3 +294,23 @@ def test_tombstones_of_unknown_streams_records_are_nothing() -> None:
     told = history(at(0, *streams_group_deleted("w", ["a"]))).replayed()
 
     assert ({}, {}) == (told.views, told.kinds())
+
+
+def test_broker_of_4_1_does_not_say_whether_the_topology_is_valid() -> None:
+    """It gives tasks for one that is: so a target with tasks tells."""
+    first = (streams_group_member("w", "a"), streams_group_topology("w", 0, {"s": ["t"]}), streams_group_epoch("w", 1))
+    nothing = streams_group_target_assignment("w", "a")
+    tasks = streams_group_target_assignment("w", "a", active={"s": [0]})
+    waits = streams_group_epoch("w", 1, configs={"num.standby.replicas": "0"})
+
+    assert ["NotReady", "NotReady", "Assigning", "NotReady"] == [
+        history(at(0, *first, *more)).replayed().view("w")["state"]
+        for more in ((), (nothing,), (tasks,), (tasks, waits))
+    ]
+
+
+def test_memory_of_brokers_up_to_4_2_starts_at_0() -> None:
+    """Their first epoch is 1, and no target is computed for it yet; the first of 4.3 is 2."""
+    assert ["Empty 1/0", "Empty 2/1"] == [
+        history(at(0, streams_group_epoch("w", epoch))).replayed().status("w") for epoch in (1, 2)
+    ]

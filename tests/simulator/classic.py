@@ -11,7 +11,8 @@ from dataclasses import replace
 from tests import builders
 from tests.builders import RecordBytes
 from tests.simulator.assignors import Assignment, cooperative, ranges, sticky
-from tests.simulator.memory import Group, Member, Place, by_topic
+from tests.simulator.cluster import Place
+from tests.simulator.memory import Group, Member, by_topic
 
 Assignor = Callable[[Group, dict[str, set[Place]]], Assignment]
 
@@ -24,6 +25,7 @@ def begun(group: Group, now_ms: int) -> list[RecordBytes]:
     if group.exists:
         return []
     group.kind, group.written_generation, group.written, group.assignment = "classic", 0, (), {}
+    group.opened = False
     return [builders.new_group_metadata(group.name, timestamp=now_ms)]
 
 
@@ -45,10 +47,10 @@ def round_lost(group: Group) -> None:
 
 def assigned(group: Group, claims: dict[str, set[Place]]) -> Assignment:
     """What the group's own assignor gives."""
-    subscriptions = {member.member_id: member.topics for member in group.members.values()}
+    wanted = {of.member_id: group.cluster.named_places(group.subscribed(of)) for of in group.members.values()}
     if group.protocol == "range":
-        return ranges(subscriptions)
-    return (sticky if group.protocol == "sticky" else cooperative)(subscriptions, claims)
+        return ranges(wanted)
+    return (sticky if group.protocol == "sticky" else cooperative)(wanted, claims)
 
 
 def bounced(group: Group, member: Member, member_id: str, *, joined_ms: int) -> list[RecordBytes]:

@@ -4,27 +4,27 @@ The way of a member is that of upstream's CurrentAssignmentBuilder: give up what
 the process has let go, move to the target's epoch, take what nobody holds any more.
 """
 
+import re
 from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import replace
-from typing import Final
 
 from tests import builders
 from tests.builders import RecordBytes
 from tests.simulator import classic
 from tests.simulator.assignors import sticky
+from tests.simulator.cluster import metadata_hash
 from tests.simulator.memory import AWAY, STABLE, UNRELEASED, UNREVOKED, Group, Member, by_topic, with_epochs
-
-THROTTLE_MS: Final = 1_000
-"""group.consumer.assignment.interval.ms: no two targets in a shorter time (KIP-1263)."""
 
 
 def joined(group: Group, member: Member, now_ms: int) -> list[RecordBytes]:
-    """A member joins; its target comes at once unless the last one is too fresh."""
+    """A member joins; its target comes at once, unless the last is too fresh or its expression is yet to be matched."""
     group.members[member.member_id] = member
     member.embedded = classic.subscription(group, member) if member.classic else b""
-    group.epoch += 1
-    records = [subscribed(group, member), _epoch(group), *_retargeted(group, now_ms)]
+    records = [subscribed(group, member)]
+    if member.regex is None or member.topics or member.regex in group.regexes:
+        group.epoch += 1
+        records += [*epoch(group), *_retargeted(group, now_ms)]
     if group.assignment_epoch < group.epoch:
         member.epoch = group.assignment_epoch
     else:
@@ -35,7 +35,11 @@ def joined(group: Group, member: Member, now_ms: int) -> list[RecordBytes]:
 
 def beat(group: Group, member: Member, now_ms: int, *, let_go: bool = True) -> list[RecordBytes]:
     """A heartbeat (a rejoin, for one of the classic protocol): a target that is due, and a member that moves."""
-    records = _retargeted(group, now_ms)
+    records: list[RecordBytes] = []
+    if group.known_metadata() != group.metadata:
+        group.epoch += 1
+        records += epoch(group)
+    records += _retargeted(group, now_ms)
     before = deepcopy(member)
     _moved(group, member, let_go=let_go)
     if member == before:
@@ -46,18 +50,40 @@ def beat(group: Group, member: Member, now_ms: int, *, let_go: bool = True) -> l
     return [*records, *rejoined, current(group, member)]
 
 
-def resubscribed(group: Group, member: Member, topics: tuple[str, ...], now_ms: int) -> list[RecordBytes]:
-    """A member subscribes to other topics."""
-    member.topics = topics
-    group.epoch += 1
-    return [subscribed(group, member), _epoch(group), *beat(group, member, now_ms)]
+def resubscribed(
+    group: Group, member: Member, topics: tuple[str, ...], regex: str | None, now_ms: int
+) -> list[RecordBytes]:
+    """A member subscribes to other topics, or by another expression: which is matched first."""
+    renamed = member.topics != topics
+    member.topics, member.regex = topics, regex
+    records = [subscribed(group, member), *_unused_regexes(group)]
+    if renamed or regex is None or regex in group.regexes:
+        group.epoch += 1
+        records += epoch(group)
+    return [*records, *beat(group, member, now_ms)]
+
+
+def matched(group: Group) -> list[RecordBytes]:
+    """The topics that expressions match are looked up; a new epoch if they are not those that were known."""
+    used = {member.regex for member in group.members.values() if member.regex is not None}
+    records = []
+    for regex in sorted(used):
+        group.regexes[regex] = tuple(
+            name for name, count in sorted(group.cluster.partitions.items()) if count and re.fullmatch(regex, name)
+        )
+        records.append(builders.consumer_group_regular_expression(group.name, regex, group.regexes[regex]))
+    if records and group.known_metadata() != group.metadata:
+        group.epoch += 1
+        records += epoch(group)
+    return records
 
 
 def left(group: Group, leavers: Iterable[Member]) -> list[RecordBytes]:
     """Members leave, expire or are removed: one new epoch, and nobody's target is computed anew yet."""
     records = [record for member in leavers for record in forgotten(group, member)]
+    records += _unused_regexes(group)
     group.epoch += 1
-    return [*records, _epoch(group)]
+    return [*records, *epoch(group)]
 
 
 def forgotten(group: Group, member: Member) -> list[RecordBytes]:
@@ -107,6 +133,7 @@ def ended(group: Group, *, besides: Iterable[str] = ()) -> list[RecordBytes]:
         *(builders.consumer_group_target_assignment_tombstone(name, of) for of in ids),
         builders.consumer_group_target_assignment_epoch_tombstone(name),
         *(builders.consumer_group_member_subscription_tombstone(name, of) for of in ids),
+        *(builders.consumer_group_regular_expression_tombstone(name, regex) for regex in sorted(group.regexes)),
         builders.consumer_group_partition_metadata_tombstone(name),
         builders.consumer_group_epoch_tombstone(name),
     ]
@@ -119,6 +146,8 @@ def subscribed(group: Group, member: Member) -> RecordBytes:
         group.name,
         member.member_id,
         topics=member.topics,
+        regex=member.regex or "",
+        server_assignor=member.server_assignor,
         instance_id=member.instance_id,
         client_id=member.client_id,
         client_host=member.client_host,
@@ -136,11 +165,31 @@ def current(group: Group, member: Member) -> RecordBytes:
         state=member.state,
         assigned=with_epochs(member.assigned),
         pending_revocation=with_epochs(member.pending),
+        epochs=group.cluster.release.partition_epochs,
     )
 
 
-def _epoch(group: Group) -> RecordBytes:
-    return builders.consumer_group_epoch(group.name, group.epoch, metadata_hash=7 if group.members else 0)
+def epoch(group: Group) -> list[RecordBytes]:
+    """A new group epoch, with what it is for: a hash, or in its own record until 4.0."""
+    before, group.metadata = group.metadata, group.known_metadata()
+    release, records = group.cluster.release, []
+    if release.partition_metadata and before != group.metadata:
+        counts = dict(group.metadata.values())
+        records.append(builders.consumer_group_partition_metadata(group.name, counts))
+        group.partition_metadata = True
+    elif group.partition_metadata and not release.partition_metadata:
+        records.append(builders.consumer_group_partition_metadata_tombstone(group.name))
+        group.partition_metadata = False
+    hash_ = 0 if release.partition_metadata else metadata_hash(group.metadata)
+    return [*records, builders.consumer_group_epoch(group.name, group.epoch, metadata_hash=hash_)]
+
+
+def _unused_regexes(group: Group) -> list[RecordBytes]:
+    used = {member.regex for member in group.members.values()}
+    unused = [regex for regex in sorted(group.regexes) if regex not in used]
+    for regex in unused:
+        del group.regexes[regex]
+    return [builders.consumer_group_regular_expression_tombstone(group.name, regex) for regex in unused]
 
 
 def _tombstones(name: str, member_id: str) -> list[RecordBytes]:
@@ -153,13 +202,11 @@ def _tombstones(name: str, member_id: str) -> list[RecordBytes]:
 
 def _retargeted(group: Group, now_ms: int) -> list[RecordBytes]:
     """A new target if one is due: of the members it changes for, then its epoch."""
-    too_fresh = bool(group.assignment_ms) and now_ms - group.assignment_ms < THROTTLE_MS
+    release = group.cluster.release
+    too_fresh = bool(group.assignment_ms) and now_ms - group.assignment_ms < release.throttle_ms
     if group.epoch == group.assignment_epoch or too_fresh:
         return []
-    before, group.targets = (
-        group.targets,
-        sticky({of.member_id: of.topics for of in group.members.values()}, group.targets),
-    )
+    before, group.targets = group.targets, sticky(group.wanted(), group.targets)
     group.assignment_epoch, group.assignment_ms = group.epoch, now_ms
     return [
         *(
@@ -167,7 +214,9 @@ def _retargeted(group: Group, now_ms: int) -> list[RecordBytes]:
             for of, places in group.targets.items()
             if before.get(of) != places
         ),
-        builders.consumer_group_target_assignment_epoch(group.name, group.epoch, timestamp=now_ms),
+        builders.consumer_group_target_assignment_epoch(
+            group.name, group.epoch, timestamp=now_ms if release.partition_epochs else 0
+        ),
     ]
 
 
@@ -191,4 +240,4 @@ def _moved(group: Group, member: Member, *, let_go: bool) -> None:
     member.assigned = {**kept, **dict.fromkeys(sorted(target - held - kept.keys()), group.assignment_epoch)}
     member.state = UNRELEASED if target & held else STABLE
     if member.classic:
-        member.owned, member.owned_generation = set(member.assigned), member.epoch
+        member.owned, member.owned_generation = group.cluster.named(member.assigned), member.epoch

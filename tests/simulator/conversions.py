@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from tests import builders
 from tests.builders import RecordBytes
-from tests.simulator import classic, consumer
-from tests.simulator.memory import FIRST_EPOCH, STABLE, Group, Member, by_topic
+from tests.simulator import classic, consumer, streams
+from tests.simulator.memory import STABLE, Group, Member, by_topic
 
 
 def upgraded_online(group: Group) -> list[RecordBytes]:
@@ -16,7 +16,10 @@ def upgraded_online(group: Group) -> list[RecordBytes]:
         group.generation,
         0,
     )
-    group.targets = {of: set(group.assignment.get(of, ())) for of in group.members}
+    named = {topic: group.cluster.of_name(topic) for topic in group.cluster.partitions}
+    group.targets = {
+        of: {(named[topic], partition) for topic, partition in group.assignment.get(of, ())} for of in group.members
+    }
     for member in group.members.values():
         member.epoch = member.previous_epoch = group.generation
         member.state, member.pending = STABLE, {}
@@ -26,7 +29,7 @@ def upgraded_online(group: Group) -> list[RecordBytes]:
     return [
         builders.group_metadata_tombstone(name),
         *(consumer.subscribed(group, member) for member in members),
-        builders.consumer_group_epoch(name, group.epoch),
+        *consumer.epoch(group),
         *(builders.consumer_group_target_assignment(name, of, by_topic(group.targets[of])) for of in group.members),
         builders.consumer_group_target_assignment_epoch(name, group.assignment_epoch),
         *(consumer.current(group, member) for member in members),
@@ -36,26 +39,35 @@ def upgraded_online(group: Group) -> list[RecordBytes]:
 def upgraded_offline(group: Group) -> list[RecordBytes]:
     """An empty classic group, or one that only commits, becomes a consumer group: epochs start anew."""
     known = group.exists
-    group.kind, group.epoch, group.assignment_epoch, group.assignment_ms = "consumer", FIRST_EPOCH, FIRST_EPOCH, 0
-    group.targets, group.was_downgraded = {}, False
+    begin(group, "consumer")
     return [builders.group_metadata_tombstone(group.name)] if known else []
+
+
+def begin(group: Group, kind: str) -> None:
+    """Memory of a consumer, share or streams group of which nothing is written yet."""
+    first = group.cluster.release.first_epoch
+    group.kind, group.epoch, group.assignment_epoch, group.assignment_ms = kind, first, first, 0
+    group.targets, group.standby_targets, group.warmup_targets, group.was_downgraded = {}, {}, {}, False
+    group.metadata, group.partition_metadata, group.opened = {}, False, False
 
 
 def downgraded_online(group: Group, now_ms: int, *, gone: Iterable[str] = ()) -> list[RecordBytes]:
     """Only classic members are left: tombstones for all, `gone` too, and the classic group with their targets."""
     records = consumer.ended(group, besides=gone)
-    given = {of: set(group.targets.get(of, ())) for of in group.members}
+    given = {of: group.cluster.named(group.targets.get(of, ())) for of in group.members}
     group.generation = group.written_generation = group.epoch
     for member in group.members.values():
-        member.owned, member.owned_generation = set(member.assigned), member.epoch
+        member.owned, member.owned_generation = group.cluster.named(member.assigned), member.epoch
     _classic_again(group)
     return [*records, *classic.written(group, given, joined_ms=now_ms)]
 
 
 def downgraded_offline(group: Group, now_ms: int) -> list[RecordBytes]:
-    """A classic member comes to an empty consumer group: it ends, and a classic one begins."""
-    records = consumer.ended(group)
+    """A classic member comes to an empty consumer or streams group: it ends, and a classic one begins."""
+    was_consumer = group.kind == "consumer"
+    records = consumer.ended(group) if was_consumer else streams.ended(group)
     _classic_again(group)
+    group.was_downgraded = was_consumer
     group.generation = group.written_generation = 0
     group.written, group.assignment = (), {}
     return [*records, builders.new_group_metadata(group.name, timestamp=now_ms)]
@@ -71,4 +83,4 @@ def only_classic(group: Group, leavers: Iterable[Member]) -> bool:
 
 def _classic_again(group: Group) -> None:
     group.kind, group.was_downgraded = "classic", True
-    group.targets, group.custom_assignor = {}, False
+    group.targets, group.regexes, group.custom_assignor = {}, {}, False

@@ -4,63 +4,25 @@ A method returns whether it happened; what the present state refuses writes noth
 millisecond per event besides, and what classic members take to join: so consumers may pause between any two events.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 from tests import builders
 from tests.builders import RecordBytes
-from tests.simulator import classic, consumer, conversions
-from tests.simulator.memory import AWAY, PARTITIONS, Group, Member, Place, committed, view
+from tests.simulator import classic, consumer, conversions, share, streams
+from tests.simulator.cluster import Release
+from tests.simulator.memory import AWAY, Group, Member
+from tests.simulator.offsets import OffsetCoordinator
 
 JOIN_MS: Final = 3_000
 """How long members take to join: group.initial.rebalance.delay.ms, as for what comes later."""
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """One event of the coordinator as it stands in the log; events of one `batch` share a record batch."""
-
-    time_ms: int
-    group: str
-    records: tuple[RecordBytes, ...]
-    batch: int
-
-
 @dataclass(slots=True)
-class ReferenceCoordinator:
+class ReferenceCoordinator(OffsetCoordinator):
     """Group name → what it holds, and the log it wrote."""
 
-    groups: dict[str, Group] = field(default_factory=dict)
-    log: list[Written] = field(default_factory=list)
-    rewinds: list[dict[str, Any]] = field(default_factory=list)
-    """Offsets that went back, as the details of their events."""
-    now_ms: int = 1_000
-    batch: int = 0
     _born: int = 0
-
-    def open(self, name: str, *, protocol: str = "range", custom_assignor: bool = False) -> Group:
-        """A name that something will happen to; `protocol` is the assignor its classic members agree on."""
-        group = self.groups[name] = Group(name=name, protocol=protocol, custom_assignor=custom_assignor)
-        return group
-
-    def lag(self, ms: int) -> None:
-        """Time passes; the batch is sealed."""
-        self.now_ms += ms
-        self.batch += 1
-
-    def views(self) -> dict[str, dict[str, Any]]:
-        """Name → GROUP of the groups there are."""
-        return {name: view(group) for name, group in sorted(self.groups.items()) if group.exists}
-
-    def write(self, group: Group, records: Iterable[RecordBytes]) -> bool:
-        """One event. `faults` write by this, too."""
-        written = tuple(records)
-        if written:
-            self.now_ms += 1
-            self.log.append(Written(self.now_ms, group.name, written, self.batch))
-        group.count_mixed(self.now_ms)
-        return bool(written)
 
     # -- members come -------------------------------------------------------------------------------------------------
 
@@ -68,10 +30,12 @@ class ReferenceCoordinator:
         self, group: Group, *, static: bool = False, topics: tuple[str, ...] = ("t",), syncs: bool = True
     ) -> bool:
         """A consumer of the classic protocol joins. Not `syncs`: the round it joins is lost with its leader."""
+        if group.kind == "share" or (group.kind == "streams" and group.members):
+            return False
         member = self._member(classic_protocol=True, static=static, topics=topics)
         if group.kind == "consumer" and group.members:
             return self.write(group, consumer.joined(group, member, self.now_ms + 1))
-        if group.kind == "consumer":
+        if group.kind in ("consumer", "streams"):
             self.write(group, conversions.downgraded_offline(group, self.now_ms + 1))
         elif group.kind is None and not group.members:
             self.write(group, classic.begun(group, self.now_ms + 1))
@@ -79,9 +43,20 @@ class ReferenceCoordinator:
         member.embedded = classic.subscription(group, member)
         return self.rebalance(group) if syncs else self.lose_round(group)
 
-    def join_consumer(self, group: Group, *, static: bool = False, topics: tuple[str, ...] = ("t",)) -> bool:
+    def join_consumer(
+        self,
+        group: Group,
+        *,
+        static: bool = False,
+        topics: tuple[str, ...] = ("t",),
+        regex: str | None = None,
+        server_assignor: str | None = None,
+    ) -> bool:
         """A consumer of the consumer protocol joins; the first one converts a classic group, unless it is blocked."""
+        if group.kind in ("share", "streams") or group.family != "consumer":
+            return False
         member = self._member(classic_protocol=False, static=static, topics=topics)
+        member.regex, member.server_assignor = regex, server_assignor
         converted: list[RecordBytes] = []
         if group.kind != "consumer" and group.members:
             if group.custom_assignor:
@@ -91,11 +66,36 @@ class ReferenceCoordinator:
             converted = conversions.upgraded_offline(group)
         return self.write(group, [*converted, *consumer.joined(group, member, self.now_ms + 1)])
 
+    def join_share(self, group: Group, *, topics: tuple[str, ...] = ("t",)) -> bool:
+        """A share consumer joins."""
+        if not self.cluster.release.new_groups or group.family != "share" or (group.exists and group.kind != "share"):
+            return False
+        if group.kind is None:
+            conversions.begin(group, "share")
+        member = self._member(classic_protocol=False, static=False, topics=topics)
+        return self.write(group, share.joined(group, member, self.now_ms + 1))
+
+    def join_streams(self, group: Group, *, process_id: str = "") -> bool:
+        """A streams client joins, alone or as another of a process; an empty classic group becomes a streams one."""
+        if (
+            not self.cluster.release.new_groups
+            or group.family != "streams"
+            or (group.kind != "streams" and group.members)
+        ):
+            return False
+        converted = []
+        if group.kind != "streams":
+            converted = [builders.group_metadata_tombstone(group.name)] if group.exists else []
+            conversions.begin(group, "streams")
+        member = self._member(classic_protocol=False, static=False, topics=())
+        member.process_id = process_id or f"process-{member.member_id}"
+        return self.write(group, [*converted, *streams.joined(group, member, self.now_ms + 1)])
+
     # -- members stay -------------------------------------------------------------------------------------------------
 
     def rebalance(self, group: Group, *, assignor: classic.Assignor | None = None) -> bool:
         """A classic group completes a round: its members join, the leader syncs."""
-        if group.kind == "consumer":
+        if group.kind not in (None, "classic"):
             return False
         self.lag(JOIN_MS)
         joined_ms = self.now_ms
@@ -104,33 +104,55 @@ class ReferenceCoordinator:
 
     def lose_round(self, group: Group) -> bool:
         """A classic group begins a round and does not complete it."""
-        if group.kind == "consumer" or not group.members:
+        if group.kind not in (None, "classic") or not group.members:
             return False
         classic.round_lost(group)
         self.lag(JOIN_MS)
         return True
 
     def heartbeat(self, group: Group, member: Member, *, let_go: bool = True) -> bool:
-        """A member of a consumer group calls in."""
-        if group.kind != "consumer" or member.away:
+        """A member of a consumer, share or streams group calls in."""
+        if group.kind in (None, "classic") or member.away:
             return False
-        return self.write(group, consumer.beat(group, member, self.now_ms + 1, let_go=let_go))
+        if group.kind == "share":
+            return self.write(group, share.beat(group, member, self.now_ms + 1))
+        beat = consumer.beat if group.kind == "consumer" else streams.beat
+        return self.write(group, beat(group, member, self.now_ms + 1, let_go=let_go))
 
-    def resubscribe(self, group: Group, member: Member, topics: tuple[str, ...]) -> bool:
-        """A member changes its mind about topics."""
-        if member.topics == topics or member.away:
+    def resubscribe(self, group: Group, member: Member, topics: tuple[str, ...], *, regex: str | None = None) -> bool:
+        """A member changes its mind about topics, or (not of a classic one) about the expression for them."""
+        if (member.topics, member.regex) == (topics, regex) or member.away or group.kind == "streams":
             return False
-        if group.kind != "consumer":
-            member.topics = topics
-            return self.rebalance(group)
-        return self.write(group, consumer.resubscribed(group, member, topics, self.now_ms + 1))
+        if group.kind == "consumer" and not (member.classic and regex):
+            return self.write(group, consumer.resubscribed(group, member, topics, regex, self.now_ms + 1))
+        if regex is not None:
+            return False
+        member.topics = topics
+        if group.kind == "share":
+            return self.write(group, share.changed(group, member, self.now_ms + 1))
+        return self.rebalance(group)
 
     def move_host(self, group: Group, member: Member, host: str) -> bool:
-        """A member calls from another address: of a consumer group's that is written, and moves no epoch."""
-        if group.kind != "consumer" or member.away or member.client_host == host:
+        """A member calls from another address: of any but a classic group's that is written."""
+        if group.kind in (None, "classic") or member.away or member.client_host == host:
             return False
         member.client_host = host
-        return self.write(group, [consumer.subscribed(group, member)])
+        if group.kind == "streams":
+            return self.write(group, streams.changed(group, member, self.now_ms + 1))
+        described = share.described(group, member) if group.kind == "share" else [consumer.subscribed(group, member)]
+        return self.write(group, described)
+
+    def match_regexes(self, group: Group) -> bool:
+        """Topics that members' expressions match are looked up."""
+        return group.kind == "consumer" and self.write(group, consumer.matched(group))
+
+    def end_delay(self, group: Group) -> bool:
+        """The timer of a streams group's initial delay."""
+        return group.kind == "streams" and self.write(group, streams.delay_over(group, self.now_ms + 1))
+
+    def initialize(self, group: Group) -> bool:
+        """The share coordinator has set up a share group's delivery state."""
+        return group.kind == "share" and self.write(group, share.initialized(group))
 
     # -- members go ---------------------------------------------------------------------------------------------------
 
@@ -138,6 +160,8 @@ class ReferenceCoordinator:
         """Members leave, expire or are removed, all at once."""
         if not leavers:
             return False
+        if group.kind in ("share", "streams"):
+            return self.write(group, (share if group.kind == "share" else streams).left(group, leavers))
         if group.kind != "consumer":
             for member in leavers:
                 del group.members[member.member_id]
@@ -151,12 +175,20 @@ class ReferenceCoordinator:
 
     def settle(self, group: Group) -> None:
         """Members call in until nothing changes any more: the throttle over, everything let go."""
-        self.lag(consumer.THROTTLE_MS)
+        self.lag(streams.INITIAL_DELAY_MS)
         moving = True
         while moving:
-            beats = [self.heartbeat(group, member) for member in list(group.members.values())]
-            self.lag(consumer.THROTTLE_MS)
+            beats = [
+                self.end_delay(group),
+                self.initialize(group),
+                self._unmatched(group) and self.match_regexes(group),
+            ]
+            beats += [self.heartbeat(group, member) for member in list(group.members.values())]
+            self.lag(JOIN_MS)
             moving = any(beats)
+
+    def _unmatched(self, group: Group) -> bool:
+        return any(of.regex is not None and of.regex not in group.regexes for of in group.members.values())
 
     # -- static members -----------------------------------------------------------------------------------------------
 
@@ -191,51 +223,35 @@ class ReferenceCoordinator:
             records += conversions.downgraded_online(group, self.now_ms + 1)
         return self.write(group, records)
 
-    # -- offsets and ends ---------------------------------------------------------------------------------------------
+    # -- topics and brokers -------------------------------------------------------------------------------------------
 
-    def commit(self, group: Group, offsets: dict[Place, int], *, metadata: str = "") -> bool:
-        """Offsets are committed, in the order given."""
-        time_ms = self.now_ms + 1
-        for place, offset in offsets.items():
-            self._note_rewind(group, place, offset)
-            group.offsets[place] = committed(place, offset, leader_epoch=3, metadata=metadata, time_ms=time_ms)
-        return self.write(
-            group,
-            [
-                builders.offset_commit(group.name, *place, offset, leader_epoch=3, metadata=metadata, timestamp=time_ms)
-                for place, offset in offsets.items()
-            ],
-        )
-
-    def delete_offsets(self, group: Group, topic: str) -> bool:
-        """Offsets of a topic that no member subscribes to are deleted."""
-        if any(topic in member.topics for member in group.members.values()):
+    def grow(self, topic: str, partitions: int) -> bool:
+        """A topic is created, or gets more partitions. Groups learn of it by and by."""
+        if partitions <= self.cluster.partitions.get(topic, 0):
             return False
-        places = [place for place in group.offsets if place[0] == topic]
-        for place in places:
-            del group.offsets[place]
-        return self.write(group, [builders.offset_commit_tombstone(group.name, *place) for place in places])
+        if topic in self.cluster.partitions:
+            self.cluster.partitions[topic] = partitions
+        else:
+            self.cluster.make(topic, partitions)
+        return True
 
-    def delete(self, group: Group) -> bool:
-        """An empty group is deleted, or expires."""
-        if group.members or not group.exists:
+    def recreate(self, topic: str, partitions: int) -> bool:
+        """A topic is deleted, its offsets with it, and made anew."""
+        if topic not in self.cluster.partitions:
             return False
-        records = [builders.offset_commit_tombstone(group.name, *place) for place in group.offsets]
-        consumers = group.kind == "consumer"
-        records += consumer.ended(group) if consumers else [builders.group_metadata_tombstone(group.name)]
-        self.open(group.name, protocol=group.protocol, custom_assignor=group.custom_assignor)
-        return self.write(group, records)
+        former = self.cluster.of_name(topic)
+        for group in list(self.groups.values()):
+            self._forget_offsets(group, self._places(group, topic))
+            if group.kind == "share":
+                self.write(group, share.without_topic(group, former))
+        self.cluster.make(topic, partitions)
+        return True
+
+    def upgrade_brokers(self, release: Release) -> None:
+        """From here on the log is that of another release."""
+        self.cluster.release = release
 
     # -- parts --------------------------------------------------------------------------------------------------------
-
-    def _note_rewind(self, group: Group, place: Place, offset: int) -> None:
-        former = group.offsets[place]["offset"] if place in group.offsets else offset
-        if offset >= former:
-            return
-        detail: dict[str, Any] = {"topic": place[0], "partition": place[1], "from": former, "to": offset}
-        if group.kind is not None:  # nobody knows who commits for a group that only commits
-            detail["group_empty"] = not (group.members if group.kind == "consumer" else group.written)
-        self.rewinds.append(detail)
 
     def _member(self, *, classic_protocol: bool, static: bool, topics: tuple[str, ...]) -> Member:
         member_id = self._id("c" if classic_protocol else "n")
@@ -245,8 +261,3 @@ class ReferenceCoordinator:
     def _id(self, prefix: str) -> str:
         self._born += 1
         return f"{prefix}-{self._born}"
-
-
-def places(topics: Iterable[str] = PARTITIONS) -> Iterator[Place]:
-    """Every partition of these topics."""
-    return ((topic, partition) for topic in topics for partition in range(PARTITIONS[topic]))

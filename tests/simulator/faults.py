@@ -10,8 +10,9 @@ from tests import builders
 from tests.builders import RecordBytes
 from tests.simulator import classic, consumer, conversions
 from tests.simulator.assignors import Assignment
+from tests.simulator.cluster import Place, metadata_hash
 from tests.simulator.coordinator import JOIN_MS, ReferenceCoordinator
-from tests.simulator.memory import UNREVOKED, Group, Member, Place, by_topic
+from tests.simulator.memory import UNREVOKED, Group, Member, by_topic
 
 NEXT_RECORD_TYPE = 24
 """The first type that Kafka 4.3.1 does not have."""
@@ -115,7 +116,7 @@ def own_twice(coordinator: ReferenceCoordinator, group: Group) -> Place:
     coordinator.write(
         group,
         [
-            builders.consumer_group_epoch(group.name, group.epoch, metadata_hash=7),
+            builders.consumer_group_epoch(group.name, group.epoch, metadata_hash=metadata_hash(group.metadata)),
             *(builders.consumer_group_target_assignment(group.name, of, parts) for of, parts in targets.items()),
             builders.consumer_group_target_assignment_epoch(group.name, group.epoch, timestamp=group.assignment_ms),
             consumer.current(group, taker),

@@ -1,31 +1,27 @@
-"""What a coordinator holds of a group in memory, and what it would answer about it."""
+"""What a coordinator holds of a group in memory."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
-from tests.builders import HOST, topic_id
+from tests.builders import HOST
+from tests.simulator.cluster import Cluster, Metadata, Place
 
-Place: TypeAlias = tuple[str, int]
-"""Topic and partition."""
-
-PARTITIONS: Final = {"t": 6, "u": 3}
-"""The topics there are, and how many partitions each has."""
-
-FIRST_EPOCH: Final = 1
-"""Group and assignment epoch in memory before anything is written."""
 AWAY: Final = -2
 """Epoch of a static member that closed and may come back."""
 
 STABLE, UNREVOKED, UNRELEASED = 0, 1, 2
-STATE_NAMES: Final = ("Stable", "UnrevokedPartitions", "UnreleasedPartitions")
+
+SUBTOPOLOGIES: Final = {"0": ("t",), "1": ("u", "v")}
+"""What streams applications read."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Member:
-    """A member, in a classic group or in a consumer group.
+    """A member of any group.
 
-    `owned` and `owned_generation` are what the process itself believes, which the classic protocol asks it for.
+    `assigned` and `pending` are partitions, of a streams member active tasks. `owned` and `owned_generation` are what
+    the process itself believes, which the classic protocol asks it for.
     """
 
     member_id: str
@@ -34,6 +30,8 @@ class Member:
     client_id: str = "client"
     client_host: str = HOST
     topics: tuple[str, ...] = ("t",)
+    regex: str | None = None
+    server_assignor: str | None = None
     owned: set[Place] = field(default_factory=set)
     owned_generation: int = -1
     embedded: bytes = b""
@@ -44,6 +42,12 @@ class Member:
     assigned: dict[Place, int] = field(default_factory=dict)
     """Place → epoch in which it was assigned."""
     pending: dict[Place, int] = field(default_factory=dict)
+    # of a streams group
+    process_id: str = ""
+    standby: set[Place] = field(default_factory=set)
+    warmup: set[Place] = field(default_factory=set)
+    pending_standby: set[Place] = field(default_factory=set)
+    pending_warmup: set[Place] = field(default_factory=set)
 
     @property
     def away(self) -> bool:
@@ -60,9 +64,14 @@ class Group:
     """A group; `kind` None where it only commits, or is not."""
 
     name: str
+    cluster: Cluster = field(default_factory=Cluster)
+    family: str = "consumer"
+    """What it may become besides classic: `consumer`, `share` or `streams`."""
     kind: str | None = None
     members: dict[str, Member] = field(default_factory=dict)
     offsets: dict[Place, dict[str, Any]] = field(default_factory=dict)
+    opened: bool = False
+    """In memory for the sake of transactions, of which nothing may ever be committed."""
     # classic
     protocol: str = "range"
     custom_assignor: bool = False
@@ -74,10 +83,28 @@ class Group:
     assignment: dict[str, set[Place]] = field(default_factory=dict)
     """Member id → places, as the last record has them."""
     # consumer
-    epoch: int = FIRST_EPOCH
-    assignment_epoch: int = FIRST_EPOCH
+    epoch: int = 0
+    assignment_epoch: int = 0
     assignment_ms: int = 0
     targets: dict[str, set[Place]] = field(default_factory=dict)
+    metadata: Metadata = field(default_factory=dict)
+    """What the last epoch was written for."""
+    partition_metadata: bool = False
+    """There is a record of the partition counts."""
+    regexes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    # share
+    initializing: set[Place] = field(default_factory=set)
+    initialized: set[Place] = field(default_factory=set)
+    newly_initialized: bool = False
+    # streams
+    topology: bool = False
+    validated: int = -1
+    validation_told: bool = True
+    """Whether the last epoch said which topology is valid."""
+    delayed_until_ms: int | None = None
+    standbys: int = 0
+    standby_targets: dict[str, set[Place]] = field(default_factory=dict)
+    warmup_targets: dict[str, set[Place]] = field(default_factory=dict)
     # on the way
     mixed_since_ms: int | None = None
     was_downgraded: bool = False
@@ -85,7 +112,24 @@ class Group:
 
     @property
     def exists(self) -> bool:
-        return self.kind is not None or bool(self.offsets)
+        return self.kind is not None or bool(self.offsets) or self.opened
+
+    def subscribed(self, member: Member) -> tuple[str, ...]:
+        """Topics that a member names, and those that its expression was found to match."""
+        matched = self.regexes.get(member.regex, ()) if member.regex is not None else ()
+        return tuple(sorted({*member.topics, *matched}))
+
+    def wanted(self) -> dict[str, list[Place]]:
+        """Member id → every partition of what it subscribes to."""
+        return {of.member_id: self.cluster.places(self.subscribed(of)) for of in self.members.values()}
+
+    def known_metadata(self) -> Metadata:
+        """Of all topics subscribed to, as they are now."""
+        if self.kind == "streams":
+            topics = [topic for sources in SUBTOPOLOGIES.values() for topic in sources if self.topology]
+        else:
+            topics = [topic for member in self.members.values() for topic in self.subscribed(member)]
+        return self.cluster.metadata(sorted(set(topics)))
 
     def others(self, member: Member) -> list[Member]:
         return [other for other in self.members.values() if other is not member]
@@ -116,80 +160,3 @@ def with_epochs(places: dict[Place, int]) -> dict[str, dict[int, int]]:
     for (topic, partition), epoch in places.items():
         found.setdefault(topic, {})[partition] = epoch
     return found
-
-
-def view(group: Group) -> dict[str, Any]:
-    """The contract's GROUP. The phase of a mixed group is `mixed`: its way is an inference, not a fact."""
-    consumer = group.kind == "consumer"
-    shown = list(group.members.values()) if consumer else list(group.written)
-    return {
-        "group": group.name,
-        "type": "consumer" if consumer else "classic",
-        "state": _state(group, shown),
-        "epoch": group.epoch if consumer else group.written_generation,
-        "assignment_epoch": group.assignment_epoch if consumer else None,
-        "protocol": None if consumer or not shown else group.protocol,
-        "simple": group.kind is None,
-        "members": [_member(group, member) for member in sorted(shown, key=lambda of: of.member_id)],
-        "offsets": [group.offsets[place] for place in sorted(group.offsets)],
-        "migration": _migration(group, shown),
-    }
-
-
-def committed(place: Place, offset: int, *, leader_epoch: int, metadata: str, time_ms: int) -> dict[str, Any]:
-    """The contract's Offset."""
-    return {
-        "topic": place[0],
-        "partition": place[1],
-        "offset": offset,
-        "leader_epoch": leader_epoch,
-        "metadata": metadata,
-        "commit_timestamp": time_ms,
-        "topic_id": topic_id(place[0]),
-    }
-
-
-def _state(group: Group, shown: list[Member]) -> str:
-    if not shown:
-        return "Empty"
-    if group.kind == "classic":
-        return "Stable"
-    if group.epoch > group.assignment_epoch:
-        return "Assigning"
-    settled = all(of.state == STABLE and of.epoch == group.assignment_epoch for of in shown)
-    return "Stable" if settled else "Reconciling"
-
-
-def _member(group: Group, member: Member) -> dict[str, Any]:
-    consumer = group.kind == "consumer"
-    given = member.assigned if consumer else group.assignment.get(member.member_id, set())
-    target = group.targets.get(member.member_id, set()) if consumer else given
-    return {
-        "member_id": member.member_id,
-        "instance_id": member.instance_id,
-        "client_id": member.client_id,
-        "client_host": member.client_host,
-        "protocol": "classic" if member.classic else "consumer",
-        "epoch": member.epoch if consumer else group.written_generation,
-        "state": STATE_NAMES[member.state] if consumer else "Stable",
-        "assigned": by_topic(given),
-        "pending_revocation": by_topic(member.pending) if consumer else {},
-        "target": by_topic(target),
-    }
-
-
-def _migration(group: Group, shown: list[Member]) -> dict[str, Any]:
-    upgraded = sum(not member.classic for member in shown)
-    blocked = group.kind == "classic" and group.custom_assignor and bool(shown)
-    if group.kind == "consumer":
-        phase = "upgraded" if group.mixed_since_ms is None else "mixed"
-    else:
-        phase = "blocked" if blocked else "downgraded" if group.was_downgraded else "classic"
-    return {
-        "phase": phase,
-        "members": len(shown),
-        "upgraded_members": upgraded,
-        "mixed_since": group.mixed_since_ms,
-        "blockers": ["assignment_user_data"] if blocked else [],
-        "leftovers": group.leftovers,
-    }

@@ -24,7 +24,8 @@ from tests.builders import (
 from tests.coordinator_events import consumer_group_deleted, consumer_join, consumer_leave, consumer_moves
 from tests.histories import PARTITION, History, at, history
 from tests.history_strategies import nonsense, simulated
-from tests.simulated_coordinator import SimulatedCoordinator
+from tests.side_by_side import log_of
+from tests.simulator.coordinator import ReferenceCoordinator
 from tests.streaming.shard import Shard
 
 JOIN = history(at(1_000, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0, 1]}})))
@@ -165,10 +166,10 @@ def test_rows_of_a_batch_are_replayed_in_the_order_of_the_log() -> None:
 # -- state, in pieces -------------------------------------------------------------------------------------------------
 
 
-@given(st.one_of(simulated(30).map(lambda of: history(*of.moments)), nonsense(6)), st.integers(1, 9))
+@given(st.one_of(simulated().map(log_of), nonsense(6)), st.integers(1, 9))
 def test_batches_of_any_size_come_to_the_same(log: History, size: int) -> None:
     """While catching up a batch may end anywhere; groups, offsets, totals and events are those of the whole log."""
-    shard = Shard(live_from=len(log))
+    shard = Shard(live_from=log.end)
     for start in range(0, len(log), size):
         shard.batch(list(log.records[start : start + size]))
 
@@ -185,19 +186,20 @@ def test_batches_of_any_size_come_to_the_same(log: History, size: int) -> None:
     )
 
 
-@given(simulated(30))
-def test_live_batches_give_what_a_replay_of_the_whole_log_gives(coordinator: SimulatedCoordinator) -> None:
+@given(simulated())
+def test_live_batches_give_what_a_replay_of_the_whole_log_gives(coordinator: ReferenceCoordinator) -> None:
     """At the log's end a batch holds whole events: state and events are exactly those of a replay."""
-    log = history(*coordinator.moments)
+    log = log_of(coordinator)
     shard = Shard()
-    start = 0
-    for moment in coordinator.moments:
-        shard.batch(list(log.records[start : start + len(moment.records)]))
-        start += len(moment.records)
+    for written in coordinator.log:
+        if event := [
+            of for of in log.records if written.offset <= of.place.offset < written.offset + len(written.records)
+        ]:
+            shard.batch(event)
 
     replica, events = replica_of(log)
     assert {name: state for name, state in replica.groups.items() if state.exists} == shard.groups()
-    assert replica.buckets == shard.buckets()
+    assert {place: of for place, of in replica.buckets.items() if of.commits} == shard.buckets()
     assert events == sorted(json.dumps(event, sort_keys=True) for event in shard.events())
 
 
