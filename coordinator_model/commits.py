@@ -24,13 +24,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from coordinator_model import handovers, steps, subscriptions
+from coordinator_model import downgrades, handovers, steps, subscriptions
 from coordinator_model.conclusions import Finding, Place
 from coordinator_model.events import INFO
 from coordinator_model.group_state import GroupState, Membership
-from coordinator_model.offsets import ZERO_TOPIC_ID, CommittedOffset, OffsetBucket
+from coordinator_model.offsets import ZERO_TOPIC_ID, CommittedOffset, OffsetBucket, other_version
 from coordinator_model.records.offset_commit import OffsetCommitValue
 from coordinator_model.roster import members_of
+from coordinator_model.serde import Record
 
 SHORTEST_RETENTION_MS: Final = 60_000
 
@@ -38,22 +39,25 @@ TOPIC_IDS_KEPT: Final = 4
 """Ids of a topic that are remembered: a commit to the former one may yet come, many topics ago none does."""
 
 
-def commit(
-    state: GroupState, bucket: OffsetBucket, place: Place, partition: int, value: OffsetCommitValue
-) -> list[Finding] | None:
-    """Apply one offset commit; None where nothing but the bucket changed."""
+def commit(state: GroupState, bucket: OffsetBucket, place: Place, record: Record) -> list[Finding] | None:
+    """Apply one offset commit, which has a value; None where nothing but the bucket changed."""
+    value: Any = record.value
+    partition: int = record.key.partition
     former = bucket.offsets.get(partition)
-    topic_id = getattr(value, "topic_id", ZERO_TOPIC_ID)
+    named_id = getattr(value, "topic_id", ZERO_TOPIC_ID)
+    topic_id = None if named_id == ZERO_TOPIC_ID else named_id
     committed = bucket.offsets[partition] = CommittedOffset(
         value.offset,
         getattr(value, "leader_epoch", -1),
         value.metadata,
         value.commit_timestamp,
-        None if topic_id == ZERO_TOPIC_ID else topic_id,
+        topic_id,
+        other_version(record.value_version or 0, topic_id),
     )
     known_topic = committed.topic_id is None or committed.topic_id in state.topic_ids.get(bucket.topic, ())
+    back_again = downgrades.offset_came(state, bucket.topic, partition, committed.offset)
     if former is not None and committed.offset >= former.offset and known_topic:
-        return None
+        return [] if back_again else None
     detail = {"topic": bucket.topic, "partition": partition, "to": committed.offset}
     if former is not None:
         detail["from"] = former.offset
@@ -65,12 +69,14 @@ def commit(
         # Offsets of two topics of one name: none of them was gone back on.
         return recreated
     bucket.rewinds += 1
+    downgrades.offset_went(state, bucket.topic, partition, former.offset)
     return [_rewound(state, place, detail)]
 
 
 def delete(state: GroupState, bucket: OffsetBucket, place: Place, partition: int) -> list[Finding]:
     """Apply the tombstone of an offset that is held. A group that only committed may be gone with it."""
     deleted = bucket.offsets.pop(partition)
+    downgrades.offset_went(state, bucket.topic, partition, deleted.offset)
     state.offset_count -= 1
     detail: dict[str, Any] = {"topic": bucket.topic, "partition": partition, "offset": deleted.offset}
     if deleted.commit_timestamp_ms >= 0:

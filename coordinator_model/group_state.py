@@ -312,6 +312,23 @@ class ClassicProgress:
 
 
 @dataclass(slots=True, kw_only=True)
+class Downgrade:
+    """The last downgrade of a group, and what was the same before and after it; `downgrades.py` holds the rules.
+
+    `differing` and `unsettled` name members by instance id where they have one; `offsets_back` is `topic/partition` →
+    the offset it was at, of those that went back or went and have not come there again.
+    """
+
+    begun_ms: int
+    completed_ms: int | None = None
+    generation: int = -1
+    differing: tuple[str, ...] = ()
+    unsettled: tuple[str, ...] = ()
+    watching: bool = True
+    offsets_back: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True, kw_only=True)
 class Migration:
     """How far a group is between the protocols; `migration.py` holds the rules."""
 
@@ -324,8 +341,19 @@ class Migration:
     changed_ms: int | None = None
     changed_offset: int = -1
     """When and where members of either protocol last came or went."""
+    members_before: int = 0
+    """Members there were before the upgrade under way, or the last one."""
+    completed_ms: int | None = None
+    completed_members: int = 0
+    """When an upgrade was completed for which members were still missing, and with how many."""
+    recent_members: int = 0
+    recent_members_ms: int = -1
+    """How many members a classic group had before some left, and when they did."""
     was_downgraded: bool = False
+    downgrade: Downgrade | None = None
     leftovers_reported: bool = False
+    blockers_reported: tuple[str, ...] = ()
+    """Reasons against an online upgrade told and not seen to be gone (`upgrade_blockers.py`)."""
     classic_members: dict[str, ClassicProgress] = field(default_factory=dict)
     """Members on the classic protocol in a consumer group, by member id."""
 
@@ -398,6 +426,8 @@ class Step:
     ended_type: str | None = None
     ended_epoch: int = 0
     """Type and epoch of a group with members that ended within the step: an online conversion goes on from there."""
+    targets: dict[str, Partitions] = field(default_factory=dict)
+    """Targets of consumer group members written in the step, by member id: a downgrade in it ends them again."""
 
 
 @dataclass(slots=True, kw_only=True)

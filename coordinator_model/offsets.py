@@ -18,15 +18,35 @@ ZERO_TOPIC_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 """Kafka's "no topic id", as in commits before 4.1 and in transactional ones."""
 
 
+_VERSION_WITH_TOPIC_ID: Final = 4
+_VERSION_WITHOUT: Final = 3
+
+
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """One committed offset (OffsetCommitValue). `topic_id` is None where the record has none."""
+    """One committed offset (OffsetCommitValue). `topic_id` is None where the record has none.
+
+    `other_version` is the record's value version where it is not the usual one: 4 with a topic id, 3 without.
+    """
 
     offset: int
     leader_epoch: int = -1
     metadata: str = ""
     commit_timestamp_ms: int = -1
     topic_id: str | None = None
+    other_version: int | None = None
+
+    @property
+    def value_version(self) -> int:
+        """Version of the OffsetCommitValue, 0 for that of a LegacyOffsetCommitValue: who can read the record."""
+        if self.other_version is not None:
+            return self.other_version
+        return _VERSION_WITHOUT if self.topic_id is None else _VERSION_WITH_TOPIC_ID
+
+
+def other_version(version: int, topic_id: str | None) -> int | None:
+    """What `CommittedOffset.other_version` holds of a value version: None where it is the usual one."""
+    return None if version == (_VERSION_WITHOUT if topic_id is None else _VERSION_WITH_TOPIC_ID) else version
 
 
 @dataclass(slots=True, kw_only=True)

@@ -249,7 +249,7 @@ class Replica:
             findings = offset_commits.delete(state, bucket, position, partition)
         else:
             bucket.commits += commits
-            findings = offset_commits.commit(state, bucket, position, partition, record.value)
+            findings = offset_commits.commit(state, bucket, position, record)
         if findings is None:
             return events
         self._changes.groups.add(name)

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator
 from coordinator_model import (
     classic_members,
     coherence,
+    downgrades,
     holders,
     invariants,
     migration,
@@ -28,10 +29,12 @@ from coordinator_model import (
     rebalances,
     roster,
     statics,
+    upgrade_blockers,
 )
 from coordinator_model.conclusions import Finding, Place, events_of
 from coordinator_model.events import INFO, Event
 from coordinator_model.group_state import EpochAnomaly, GroupState, Holders, Membership, Step
+from coordinator_model.leftovers import left_over
 
 
 def open_step(state: GroupState, place: Place) -> None:
@@ -44,6 +47,7 @@ def note(state: GroupState, was: invariants.Epochs, member_id: str | None) -> No
     step = state.step
     if step is None:
         return
+    downgrades.note(step, state.membership, member_id)
     now = invariants.epochs_of(state.membership, member_id)
     if was == now:
         return
@@ -73,7 +77,7 @@ def close_step(state: GroupState, *, live_from: int) -> list[Event]:
     if holders.changed(step.before, state.membership):
         state.held_ms, state.held_offset = step.timestamp_ms, step.last_offset
     live = step.last_offset >= live_from
-    findings = [*_findings(state, step.before, place, live=live), *_anomalies(step.anomalies if live else ())]
+    findings = [*_findings(state, step, place, live=live), *_anomalies(step.anomalies if live else ())]
     return list(events_of(state.name, place, findings))
 
 
@@ -95,14 +99,14 @@ def announce(state: GroupState) -> Iterator[Finding]:
         yield Finding("group_deleted")
 
 
-def _findings(state: GroupState, before: Membership, place: Place, *, live: bool) -> Iterator[Finding]:
-    after, time_ms = state.membership, place.timestamp_ms
+def _findings(state: GroupState, step: Step, place: Place, *, live: bool) -> Iterator[Finding]:
+    before, after, time_ms = step.before, state.membership, place.timestamp_ms
     if state.exists:
         yield from announce(state)
     yield from roster.follow(state.counters, before, after)
     yield from statics.follow(state, before, after, time_ms)
     yield from ownership.follow(state.counters, before.classic_group, after.classic_group)
-    yield from migration.follow(state.migration, state.counters, before, after, time_ms)
+    yield from migration.follow(state, step)
     if migration.members_by_protocol(before) != migration.members_by_protocol(after):
         state.migration.changed_ms, state.migration.changed_offset = time_ms, place.offset
     classic_members.follow(state.migration.classic_members, before, after, time_ms)
@@ -122,7 +126,8 @@ def _verdicts(state: GroupState, before: Membership | None, *, live: bool) -> It
     odd = {anomaly.name: anomaly for anomaly in _odd(state, before, found)}
     # An end counts too: what was told before a restart may have resolved itself before this run caught up.
     changed = found != state.duplicates or bool(leftovers) != state.migration.leftovers_reported
-    changed = changed or odd.keys() != set(state.anomalies)
+    blocked = upgrade_blockers.worth_telling(state.membership, state.migration.blockers_reported)
+    changed = changed or odd.keys() != set(state.anomalies) or blocked != state.migration.blockers_reported
     state.withheld = changed and not live
     if not live:
         return
@@ -134,8 +139,12 @@ def _verdicts(state: GroupState, before: Membership | None, *, live: bool) -> It
         yield Finding("duplicate_assignment_cleared", {"partitions": cleared})
     state.duplicates = found
     if leftovers and not state.migration.leftovers_reported:
-        yield Finding("downgrade_unclean", {"leftover_records": leftovers})
+        by_type = left_over(state.membership)
+        yield Finding("downgrade_unclean", {"leftover_records": leftovers, "record_types": by_type})
     state.migration.leftovers_reported = bool(leftovers)
+    new = tuple(reason for reason in blocked if reason not in state.migration.blockers_reported)
+    yield from upgrade_blockers.tell(state.membership, new)
+    state.migration.blockers_reported = blocked
     yield from _anomalies(anomaly for name, anomaly in odd.items() if name not in state.anomalies)
     for name in state.anomalies:
         if name not in odd:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from coordinator_model import classic_members, migration, modern_view, roster, subscriptions
+from coordinator_model import classic_members, migration, modern_view, roster, subscriptions, upgrade_blockers
 from coordinator_model.group_state import (
     CONSUMER,
     SHARE,
@@ -76,7 +76,7 @@ def migration_view(state: GroupState) -> dict[str, Any]:
         "members": old + new,
         "upgraded_members": new,
         "mixed_since": state.migration.mixed_since_ms,
-        "blockers": migration.blockers(state.membership),
+        "blockers": upgrade_blockers.blockers(state.membership),
         "leftovers": state.membership.leftovers(),
     }
 

@@ -4,10 +4,12 @@ import json
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from coordinator_model import migration
+from coordinator_model import broker_releases, migration
+from coordinator_model.gate import BrokerSettings
 from coordinator_model.roster import is_absent, members_of, speaks
 from streaming import verdicts
 from streaming.board import Board
@@ -27,13 +29,26 @@ class NotFoundError(LookupError):
     """There is no such thing; the message names it."""
 
 
+@dataclass(frozen=True, slots=True)
+class BrokerAnswers:
+    """What only brokers know and gates ask; by default they say nothing.
+
+    Attributes:
+        group_configs: names of groups with dynamic GROUP configurations; None while brokers have not said.
+        settings: configurations that decide about conversions.
+    """
+
+    group_configs: Callable[[], Collection[str] | None] = lambda: None
+    settings: Callable[[], BrokerSettings] = BrokerSettings
+
+
 class Api:
     """Answers from a board.
 
     Args:
         board: what is shown.
         cluster: name of the cluster.
-        group_configs: names of groups with dynamic GROUP configurations; None while brokers have not said.
+        brokers: what gates ask the brokers.
         clock_ms: the wall clock, in milliseconds.
     """
 
@@ -42,12 +57,12 @@ class Api:
         board: Board,
         cluster: str,
         *,
-        group_configs: Callable[[], Collection[str] | None] = lambda: None,
+        brokers: BrokerAnswers | None = None,
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self.board = board
         self.cluster = cluster
-        self._group_configs = group_configs
+        self._brokers = brokers or BrokerAnswers()
         self._clock_ms = clock_ms
         self._lock = threading.Lock()
         self._overview = b""
@@ -76,15 +91,26 @@ class Api:
         since_ms = _time_ms(query["since"]) if query.get("since") else None
         return {"events": self.board.latest_events(limit, group=query.get("group") or None, since_ms=since_ms)}
 
-    def gate(self, name: str, groups: Collection[str]) -> dict[str, Any]:
-        """Verdict of a gate, on the groups named or on all; raises NotFoundError."""
+    def gate(self, name: str, groups: Collection[str], query: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Verdict of a gate, on the groups named or on all; raises NotFoundError and BadRequestError.
+
+        The upgrade gate takes `max_size`, in place of the brokers' group.consumer.max.size; the downgrade gate
+        `target_version`, the release that the brokers are rolled to.
+        """
+        if name not in (migration.UPGRADE, migration.DOWNGRADE):
+            raise NotFoundError(f"gate: found {name!r}, accepted: {migration.UPGRADE} or {migration.DOWNGRADE}")
         shown = self.board.shown
         for group in groups:
             if group not in shown.groups:
                 raise NotFoundError(f"group: found {group!r}, accepted: a group of this cluster")
-        if name not in verdicts.GATES:
-            raise NotFoundError(f"gate: found {name!r}, accepted: {' or '.join(verdicts.GATES)}")
-        return verdicts.verdict(self.board, name, groups, group_configs=self._group_configs())
+        if name == migration.UPGRADE:
+            size = _max_size((query or {}).get("max_size"))
+            settings = self._brokers.settings()
+            if size is not None:
+                settings = replace(settings, consumer_max_size=size)
+            return verdicts.upgrade(self.board, groups, settings)
+        target = _target_version((query or {}).get("target_version"))
+        return verdicts.downgrade(self.board, groups, self._brokers.group_configs(), target)
 
     def overview(self) -> bytes:
         """What the page shows of the whole cluster, as JSON; made once for all who ask at about the same time."""
@@ -140,6 +166,20 @@ class Api:
 def to_json(answer: object) -> bytes:
     """JSON in ASCII: any name there can be in a log is safe in it."""
     return json.dumps(answer, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
+def _max_size(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not text.isascii() or not text.isdecimal() or not 0 < int(text) < 1 << 31:
+        raise BadRequestError(f"max_size: found {text[:40]!r}, accepted: a number of members from 1 to 2147483647")
+    return int(text)
+
+
+def _target_version(text: str | None) -> str | None:
+    if text is not None and broker_releases.release(text) is None:
+        raise BadRequestError(f"target_version: found {text[:40]!r}, accepted: {broker_releases.ACCEPTED}")
+    return text
 
 
 def _limit(text: str, most: int) -> int:

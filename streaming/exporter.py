@@ -15,14 +15,15 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST as OPENMETRICS_CONTENT_TYPE
 from prometheus_client.registry import Collector
 
-from coordinator_model import migration
+from coordinator_model import migration, upgrade_blockers
 from coordinator_model.group_state import CLASSIC, REBALANCE_DURATION_BUCKETS_MS, SHARE, GroupState
 from coordinator_model.involved import involved_members
+from coordinator_model.leftovers import NEW_PROTOCOL_TYPES
 from coordinator_model.roster import is_absent, members_of, speaks
 from streaming import exposition, verdicts
 from streaming.board import Board
 from streaming.exposition import Families
-from streaming.held_group import NEW_PROTOCOL_TYPES, HeldGroup, OffsetLag, is_migrating_kind, total
+from streaming.held_group import HeldGroup, OffsetLag, is_migrating_kind, total
 from streaming.metrics import CATALOGUE, CLUSTER
 
 _PREFIX: Final = "kafka_consumergroup_group_"
@@ -202,7 +203,7 @@ def _migration(families: Families, state: GroupState, now_ms: int) -> None:
     add("kafka_group_migration_mixed_seconds", (group,), 0 if since_ms is None else _age(now_ms, since_ms))
     add("kafka_group_conversions_total", (group, migration.UPGRADE), state.counters.upgrades)
     add("kafka_group_conversions_total", (group, migration.DOWNGRADE), state.counters.downgrades)
-    for reason in migration.blockers(state.membership):
+    for reason in upgrade_blockers.blockers(state.membership):
         add("kafka_group_upgrade_blockers", (group, reason), 1)
 
 
@@ -219,9 +220,9 @@ def _cluster(families: Families, groups: Iterable[HeldGroup]) -> None:
 
 
 def _gates(families: Families, board: Board) -> None:
-    for name in verdicts.GATES:
+    for name, ask in verdicts.OFFLINE.items():
         # A scrape must not wait for brokers: what only they know is asked by `group-monitor gate`.
-        answer = verdicts.verdict(board, name, group_configs=())
+        answer = ask(board)
         families.add("kafka_cluster_gate", (name, answer["verdict"]), 1)
         counts = Counter((reason["effect"], reason["code"]) for reason in answer["reasons"])
         for (effect, code), count in sorted(counts.items()):

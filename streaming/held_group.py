@@ -5,15 +5,16 @@ got. What needs neither a clock nor a log end is worked out once.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 from coordinator_model import holders, lag, subscriptions, unassigned, view
-from coordinator_model.group_state import CLASSIC, CONSUMER, SHARE, STREAMS, GroupState, ModernGroup
+from coordinator_model.group_state import CLASSIC, CONSUMER, STREAMS, GroupState
 from coordinator_model.groups.consumer import preferred_assignor
 from coordinator_model.lag import Lag, TotalLag
+from coordinator_model.leftovers import live_records
 from coordinator_model.offsets import CommittedOffset, OffsetBucket
 from coordinator_model.record_types import RecordType
 from coordinator_model.unassigned import Unheld
@@ -21,38 +22,6 @@ from streaming.log_ends import LogEnds, Topic
 
 BucketKey = tuple[str, int]
 TopicNames = Mapping[str, str]
-
-_T = RecordType
-_RECORD_TYPES: Final[Mapping[str, tuple[RecordType, ...]]] = {
-    # epoch, assignment epoch, partition metadata, member metadata, target, current assignment, last one: see _live
-    CONSUMER: (
-        _T.CONSUMER_GROUP_METADATA,
-        _T.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA,
-        _T.CONSUMER_GROUP_PARTITION_METADATA,
-        _T.CONSUMER_GROUP_MEMBER_METADATA,
-        _T.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER,
-        _T.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT,
-        _T.CONSUMER_GROUP_REGULAR_EXPRESSION,
-    ),
-    SHARE: (
-        _T.SHARE_GROUP_METADATA,
-        _T.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA,
-        _T.SHARE_GROUP_STATE_PARTITION_METADATA,
-        _T.SHARE_GROUP_MEMBER_METADATA,
-        _T.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER,
-        _T.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT,
-    ),
-    STREAMS: (
-        _T.STREAMS_GROUP_METADATA,
-        _T.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA,
-        _T.STREAMS_GROUP_TOPOLOGY,
-        _T.STREAMS_GROUP_MEMBER_METADATA,
-        _T.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER,
-        _T.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT,
-    ),
-}
-NEW_PROTOCOL_TYPES: Final = tuple(sorted(type_ for types in _RECORD_TYPES.values() for type_ in types))
-"""Record types that only brokers with the new group protocols write and read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +95,13 @@ class HeldGroup:
     @cached_property
     def new_protocol_records(self) -> Mapping[RecordType, int]:
         """Live records of the new protocols the group has, by type; types it has none of are absent."""
-        modern = self.state.membership.modern
-        return {} if modern is None else dict(_live(modern))
+        return live_records(self.state.membership)
+
+    @cached_property
+    def offset_versions(self) -> Mapping[int, int]:
+        """Value version → how many of the group's committed offsets were written in it."""
+        committed = (offset for bucket in self.buckets.values() for offset in bucket.offsets.values())
+        return dict(sorted(Counter(offset.value_version for offset in committed).items()))
 
     @property
     def protocol(self) -> str | None:
@@ -203,18 +177,3 @@ def total(lags: list[OffsetLag]) -> TotalLag:
 def is_migrating_kind(state: GroupState) -> bool:
     """Whether the way from the classic to the consumer protocol concerns the group at all."""
     return state.type in (CLASSIC, CONSUMER)
-
-
-def _live(modern: ModernGroup) -> Iterator[tuple[RecordType, int]]:
-    members = modern.members.values()
-    counts = [
-        int(modern.epoch_live),
-        int(modern.assignment_epoch_live),
-        int(modern.topology_epoch is not None if modern.family == STREAMS else modern.partition_metadata_live),
-        sum(member.metadata_live for member in members),
-        len(modern.targets) + len(modern.task_targets),
-        sum(member.current_live for member in members),
-        len(modern.regexes),
-    ]
-    found = Counter(dict(zip(_RECORD_TYPES[modern.family], counts, strict=False)))
-    return ((type_, count) for type_, count in found.items() if count)

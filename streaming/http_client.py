@@ -60,13 +60,15 @@ class MonitorClient:
         in_query = name in ("", ".", "..")
         return self._get("/api/v1/groups/" + ("?" + urlencode({"name": name}) if in_query else quote(name, safe="")))
 
-    def gate(self, gate: str, groups: Collection[str]) -> dict[str, Any]:
-        """The verdict of a gate (`upgrade`, `downgrade`) on some groups, or on all.
+    def gate(self, gate: str, groups: Collection[str], **asked: str | None) -> dict[str, Any]:
+        """The verdict of a gate (`upgrade`, `downgrade`) on some groups, or on all; `asked` is what else it takes.
 
         Raises:
             CheckFailed: there is no such group.
         """
-        return self._get(f"/api/v1/gate/{gate}?" + urlencode([("group", group) for group in groups]))
+        query = [("group", group) for group in groups]
+        query += [(name, value) for name, value in asked.items() if value is not None]
+        return self._get(f"/api/v1/gate/{gate}?" + urlencode(query))
 
     def _get(self, path: str) -> dict[str, Any]:
         request = Request(self._url + path, headers={"Accept": "application/json", **self._headers})  # noqa: S310 - the scheme was checked

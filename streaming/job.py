@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from streaming import java, kafka_client, restart, session
+from streaming.api import BrokerAnswers
 from streaming.board import Board
 from streaming.config import Config
 from streaming.end_offsets import EndOffsetSampler, KafkaOffsetsClient
@@ -90,7 +91,11 @@ class Monitor:
             partition_series=config.metrics.partition_series,
             rebalance_histogram=config.metrics.rebalance_histogram,
         )
-        self.server = Server.of(config.http, self.board, exporter, lambda: kafka_client.group_configs(config.kafka))
+        brokers = BrokerAnswers(
+            group_configs=lambda: kafka_client.group_configs(config.kafka),
+            settings=lambda: kafka_client.broker_settings(config.kafka),
+        )
+        self.server = Server.of(config.http, self.board, exporter, brokers)
         self._stack = ExitStack()
         self._spark: SparkSession | None = None
         self._partitions = 0

@@ -18,6 +18,7 @@ from typing import Any, Final, Literal
 
 from pydantic import SecretStr
 
+from coordinator_model.gate import BrokerSettings
 from coordinator_model.wire import uuid_text
 from streaming.config_sections import Config, KafkaSection, KafkaSecuritySection
 from streaming.errors import CannotTellError, MonitorError
@@ -28,6 +29,9 @@ Status = Literal["ok", "fail", "cannot tell"]
 # Long enough for a slow handshake, short enough for a person to wait for.
 _BOOTSTRAP_TIMEOUT_MS: Final = 15_000
 _CONNECT_TIMEOUT_SECONDS: Final = 5.0
+
+_SETTINGS: Final = ("group.consumer.migration.policy", "group.consumer.max.size", "group.max.size")
+"""Broker configurations about conversions, in the order of the fields of `BrokerSettings`."""
 
 _JAAS_MODULES: Final[Mapping[str, str]] = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -273,6 +277,40 @@ def group_configs(kafka: KafkaSection) -> list[str] | None:
     except (MonitorError, KafkaError, OSError, ValueError):
         return None
     return sorted(held.get("group", ()))
+
+
+def broker_settings(kafka: KafkaSection) -> BrokerSettings:
+    """What the brokers' configurations allow of conversions, each as the strictest broker has it.
+
+    Nothing is known where the brokers do not say: out of reach, or without the permission DESCRIBE_CONFIGS on the
+    cluster, or from before there was such a configuration.
+    """
+    from kafka.admin import ConfigResource, ConfigResourceType  # see admin_client
+    from kafka.errors import KafkaError
+
+    try:
+        with admin_client(kafka, "gate") as admin:
+            brokers = [str(broker["broker_id"]) for broker in admin.describe_cluster()["brokers"]]
+            asked = [ConfigResource(ConfigResourceType.BROKER, broker, dict.fromkeys(_SETTINGS)) for broker in brokers]
+            held = admin.describe_configs(asked, config_filter="all").get("broker", {})
+    except (MonitorError, KafkaError, OSError, ValueError):
+        return BrokerSettings()
+    found = {name: [of[name]["value"] for of in held.values() if name in of] for name in _SETTINGS}
+    # A broker that did not say could be the strictest.
+    policies, consumer_sizes, classic_sizes = (
+        values if len(values) == len(brokers) else [] for values in found.values()
+    )
+    return BrokerSettings(
+        migration_policy=min(policies, key=_strictness, default=None),
+        consumer_max_size=min(map(int, consumer_sizes), default=None),
+        classic_max_size=min(map(int, classic_sizes), default=None),
+    )
+
+
+def _strictness(policy: str) -> int:
+    """Of `group.consumer.migration.policy`, by what it allows consumers to be upgraded; unknown ones first."""
+    order = ("disabled", "downgrade", "upgrade", "bidirectional")
+    return order.index(policy.lower()) if policy.lower() in order else -1
 
 
 def broker_findings(kafka: KafkaSection) -> list[Finding]:

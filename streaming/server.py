@@ -9,7 +9,7 @@ import os
 import socket
 import ssl
 import threading
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Final, Self
 
@@ -24,7 +24,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from streaming.api import Api, BadRequestError, NotFoundError, to_json
+from streaming.api import Api, BadRequestError, BrokerAnswers, NotFoundError, to_json
 from streaming.board import Board
 from streaming.config_sections import HttpSection
 from streaming.errors import UsageError
@@ -155,8 +155,9 @@ class Pages:
         return _found(self._api.group, name)
 
     def gate(self, request: Request) -> Response:
-        """A verdict on rolling now, on `?group=…&group=…` or on all."""
-        return _found(self._api.gate, request.path_params["gate"], request.query_params.getlist("group"))
+        """A verdict on rolling now, on `?group=…&group=…` or on all; see `Api.gate` for what else can be asked."""
+        query = request.query_params
+        return _found(self._api.gate, request.path_params["gate"], query.getlist("group"), query)
 
     def events(self, request: Request) -> Response:
         """The latest events."""
@@ -261,12 +262,12 @@ class Server:
         http: HttpSection,
         board: Board,
         exporter: Exporter,
-        group_configs: Callable[[], Collection[str] | None] = lambda: None,
+        brokers: BrokerAnswers | None = None,
     ) -> Self:
-        """The server that a configuration asks for. `group_configs`: see `Api`."""
+        """The server that a configuration asks for. `brokers`: see `Api`."""
         secrets = [None if secret is None else secret.get_secret_value() for secret in (http.token, http.password)]
         credentials = Credentials(token=secrets[0], username=http.username, password=secrets[1])
-        pages = Pages(Api(board, exporter.cluster, group_configs=group_configs), exporter, credentials)
+        pages = Pages(Api(board, exporter.cluster, brokers=brokers), exporter, credentials)
         return cls(pages, http.host, http.port, http.tls_certificate_file, http.tls_key_file)
 
     @property

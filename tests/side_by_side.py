@@ -89,11 +89,15 @@ def without_past(views: Views) -> Views:
 def is_by_design(event: Event, groups: dict[str, Group]) -> bool:
     """Whether a lawful history may show it.
 
-    A sticky assignor remembers across a downgrade what a member had in the consumer group, where each moves on alone.
+    A sticky assignor remembers across a downgrade what a member had in the consumer group, where each moves on alone. A
+    group of a custom assignor cannot be upgraded, until it is empty and converts.
     """
     group = groups.get(event.group)
-    remembered = group is not None and group.protocol == "sticky" and group.was_downgraded
-    return event.kind in BY_DESIGN or event.kind == "offset_rewound" or (event.kind == "stale_claim" and remembered)
+    if group is not None and event.kind == "stale_claim":
+        return group.protocol == "sticky" and group.was_downgraded
+    if group is not None and event.kind == "upgrade_blocked":
+        return group.custom_assignor or group.was_downgraded or group.kind != "classic"
+    return event.kind in BY_DESIGN or event.kind == "offset_rewound"
 
 
 def alarms(events: list[Event]) -> Counter[tuple[str, str]]:

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from coordinator_model import overdue
-from coordinator_model.gate import Cluster, upgrade_gate
+from coordinator_model.gate import Cluster
 from coordinator_model.replica import Replica
+from coordinator_model.upgrade_gate import upgrade_gate
 from tests.builders import (
     RecordBytes,
     consumer_group_current_assignment,

@@ -132,8 +132,12 @@ def test_upgrade_is_one_story() -> None:
         3_000: ["member_joined"],
         4_000: ["member_left", "upgrade_completed"],
     } == told.kinds()
-    assert [{"online": True, "members": 3, "upgraded_members": 1}] == told.details("upgrade_started")
-    assert [{"online": True, "members": 2, "mixed_ms": 3_000}] == told.details("upgrade_completed")
+    assert [{"online": True, "members": 3, "upgraded_members": 1, "members_before": 2}] == told.details(
+        "upgrade_started"
+    )
+    assert [
+        {"online": True, "mixed_ms": 3_000, "members": 2, "members_before": 2, "replacements_awaited": 0}
+    ] == told.details("upgrade_completed")
     assert {} == told.alarms()
     assert (1, 0) == (told.states["g"].counters.upgrades, told.states["g"].counters.downgrades)
 
@@ -197,7 +201,9 @@ def test_upgrade_of_an_empty_group_is_offline() -> None:
 
     assert "Stable 2/2" == told.status("g")
     assert ("upgraded", 1, 1, None) == migration(told)
-    assert [{"online": False, "members": 1}] == told.details("upgrade_completed")
+    assert [{"online": False, "members": 1, "members_before": 0, "replacements_awaited": 0}] == told.details(
+        "upgrade_completed"
+    )
     assert [] == told.details("upgrade_started")
     assert {} == told.alarms()
 
@@ -261,7 +267,10 @@ def test_downgrade_is_one_story() -> None:
         if time >= 5_000
     }
     assert [{"online": True, "members": 3, "upgraded_members": 2}] == told.details("downgrade_started")
-    assert [{"online": True, "members": 1, "mixed_ms": 2_000}] == told.details("downgrade_completed")
+    (completed,) = told.details("downgrade_completed")
+    assert (True, 1, 2_000, ["n2"]) == tuple(
+        completed[key] for key in ("online", "members", "mixed_ms", "last_upgraded_members")
+    )
     assert {("g", "downgrade_started"): 1} == told.alarms()
     assert (1, 1) == (told.states["g"].counters.upgrades, told.states["g"].counters.downgrades)
 
@@ -339,7 +348,16 @@ def test_offline_downgrade_restarts_the_epoch() -> None:
     assert "Stable 1" == told.status("g")
     assert ("downgraded", 1, 0, None) == migration(told)
     assert ["downgrade_completed"] == told.kinds()[2_000]
-    assert [{"online": False, "members": 0}] == told.details("downgrade_completed")
+    assert [
+        {
+            "online": False,
+            "members": 0,
+            "last_upgraded_members": [],
+            "leftover_records": {},
+            "offsets": 0,
+            "offsets_back": {},
+        }
+    ] == told.details("downgrade_completed")
     assert told.states["g"].membership.modern is None
     assert ["member_joined", "rebalance_completed"] == told.kinds()[3_000]
     assert {} == told.alarms()
@@ -475,7 +493,7 @@ def test_records_left_over_by_a_downgrade_are_reported_once() -> None:
 
     assert "classic" == told.view("g")["type"]
     assert 1 == told.view("g")["migration"]["leftovers"]
-    assert [{"leftover_records": 1}] == told.details("downgrade_unclean")
+    assert [{"leftover_records": 1, "record_types": {"16": 1}}] == told.details("downgrade_unclean")
     assert 2_000 == next(event.time_ms for event in told.events if event.kind == "downgrade_unclean")
 
 
@@ -517,7 +535,7 @@ def test_left_over_records_are_counted_until_the_last() -> None:
     ).replayed()
 
     assert 1 == told.view("g")["migration"]["leftovers"]
-    assert [{"leftover_records": 2}] == told.details("downgrade_unclean")
+    assert [{"leftover_records": 2, "record_types": {"16": 2}}] == told.details("downgrade_unclean")
 
 
 def test_left_over_records_are_reported_when_reading_has_caught_up() -> None:
@@ -532,7 +550,7 @@ def test_left_over_records_are_reported_when_reading_has_caught_up() -> None:
 
     assert [] == caught_up_with.details("downgrade_unclean")
     assert caught_up_with.states["g"].withheld
-    assert [{"leftover_records": 1}] == later.details("downgrade_unclean")
+    assert [{"leftover_records": 1, "record_types": {"16": 1}}] == later.details("downgrade_unclean")
 
 
 def test_classic_record_over_live_consumer_records_makes_a_classic_group() -> None:
@@ -548,7 +566,8 @@ def test_classic_record_over_live_consumer_records_makes_a_classic_group() -> No
         told.owners("g"),
     )
     assert 5 == told.view("g")["migration"]["leftovers"]
-    assert [{"leftover_records": 5}] == told.details("downgrade_unclean")
+    types = {"3": 1, "5": 1, "6": 1, "7": 1, "8": 1}
+    assert [{"leftover_records": 5, "record_types": types}] == told.details("downgrade_unclean")
 
 
 def test_consumer_records_over_a_live_classic_record_make_a_consumer_group() -> None:
@@ -651,5 +670,7 @@ def test_upgrade_of_a_group_that_never_completed_a_round_is_online() -> None:
     ).replayed()
 
     assert ("upgrading", 2, 1, 1_000) == migration(told)
-    assert [{"online": True, "members": 2, "upgraded_members": 1}] == told.details("upgrade_started")
+    assert [{"online": True, "members": 2, "upgraded_members": 1, "members_before": 1}] == told.details(
+        "upgrade_started"
+    )
     assert [] == told.details("upgrade_completed")

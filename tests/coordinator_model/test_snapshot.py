@@ -13,6 +13,7 @@ from coordinator_model.group_state import (
     ClassicMember,
     ClassicProgress,
     DeliveryState,
+    Downgrade,
     EpochAnomaly,
     GroupCounters,
     GroupState,
@@ -127,8 +128,23 @@ FULL: Final = GroupState(
         peak_consumer=2,
         changed_ms=3,
         changed_offset=4,
+        members_before=4,
+        completed_ms=5,
+        completed_members=2,
+        recent_members=3,
+        recent_members_ms=6,
         was_downgraded=True,
+        downgrade=Downgrade(
+            begun_ms=1,
+            completed_ms=2,
+            generation=3,
+            differing=("a",),
+            unsettled=("b",),
+            watching=False,
+            offsets_back={"t/0": 7},
+        ),
         leftovers_reported=True,
+        blockers_reported=("assignment_user_data",),
         classic_members={"a": ClassicProgress(situation="behind", since_ms=1, joined_ms=2)},
     ),
     rebalance=Rebalance(
@@ -176,6 +192,7 @@ FULL: Final = GroupState(
         ),
         ended_type="classic",
         ended_epoch=3,
+        targets={"b": {"t": (1,)}},
     ),
     last_step_ms=3,
     last_step_offset=4,
@@ -183,7 +200,7 @@ FULL: Final = GroupState(
 """A state in which no field has its default."""
 
 BUCKET: Final = OffsetBucket(
-    topic="t", number=1, commits=2, rewinds=1, offsets={64: CommittedOffset(5, 1, "m", 9, "A" * 22)}
+    topic="t", number=1, commits=2, rewinds=1, offsets={64: CommittedOffset(5, 1, "m", 9, "A" * 22, 1)}
 )
 
 

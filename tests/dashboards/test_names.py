@@ -8,6 +8,7 @@ import pytest
 
 from coordinator_model import migration, record_types
 from coordinator_model.groups import classic, consumer, share, streams
+from coordinator_model.leftovers import NEW_PROTOCOL_TYPES
 from dashboards import thresholds
 from dashboards.alert import Alert
 from dashboards.alerts import ALERTS
@@ -15,7 +16,6 @@ from dashboards.build import boards
 from dashboards.promql import Signal
 from dashboards.runbook import FILE, asked_of_groups, sections
 from dashboards.signals import BUILT_IN, LEFTOVER_TYPES, PHASE_CODES, SIGNALS, STATE_CODES
-from streaming.held_group import NEW_PROTOCOL_TYPES
 from streaming.metrics import CATALOGUE
 
 ROOT: Final = Path(__file__).resolve().parents[2]

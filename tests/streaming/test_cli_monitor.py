@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +35,12 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
         monkeypatch.delenv(f"GROUP_MONITOR_{name}", raising=False)
     servers: list[Server] = []
 
-    def started(**options: Any) -> str:
+    def started(records: Iterable[builders.RecordBytes] = (), **options: Any) -> str:
         shard = Shard()
         board = Board(LogEnds())
         rows = shard.write(*(builders.offset_commit(name, "t", 0, 7) for name in NAMES), timestamp_ms=NOW_MS)
         rows += shard.write(builders.consumer_group_epoch("modern", 2), timestamp_ms=NOW_MS + 1)
+        rows += [row for record in records for row in shard.write(record, timestamp_ms=NOW_MS + 2)]
         board.apply(1, rows, NOW_MS)
         server = Server.of(HttpSection(port=0, **options), board, Exporter(board, "test"))
         servers.append(server)
@@ -162,8 +163,62 @@ class TestGate:
         told = json.loads(capsys.readouterr().out)
 
         assert verdict == text.splitlines()[0]
-        assert len(told["reasons"]) == len(text.splitlines()) - 3
+        assert text.splitlines()[1].startswith("groups: 1 ")
+        assert len(told["reasons"]) == len(text.split("\n\n")[1].splitlines()) - 1
         assert verdict == f"{told['gate']}: {told['verdict'].replace('_', ' ')}"
+
+    def test_counts_and_members_stand_with_the_verdict(self, start: Start, capsys: pytest.CaptureFixture[str]) -> None:
+        """Groups by type, offsets by value version; of a reason's members the first five, JSON having all."""
+        members = [
+            builders.member(f"c{number}", subscription_bytes=builders.subscription(version=1)) for number in range(7)
+        ]
+        url = start(records=[builders.group_metadata("old", generation=1, members=members)])
+        main(["gate", "upgrade", "--group", "old", "--url", url])
+        text = capsys.readouterr().out
+        main(["gate", "upgrade", "--group", "old", "--url", url, "--json"])
+        told = json.loads(capsys.readouterr().out)
+        main(["gate", "downgrade", "--group", "orders", "--url", url])
+
+        (reason,) = (of for of in told["reasons"] if of["code"] == "embedded_version")
+        assert [f"c{number}" for number in range(7)] == [of["member_id"] for of in reason["members"]]
+        assert "c0 (client /127.0.0.1) version 1, c1 " in text
+        assert "and 2 more" in text
+        assert "committed offsets by value version: 1 4" in capsys.readouterr().out.splitlines()
+
+    def test_size_and_release_may_be_given(self, start: Start, capsys: pytest.CaptureFixture[str]) -> None:
+        """The size that a broker would allow; the release that brokers are rolled to."""
+        members = [builders.member(name) for name in ("a", "b")]
+        url = start(records=[builders.group_metadata("two", generation=1, members=members)])
+        assert 1 == main(["gate", "upgrade", "--group", "two", "--max-size", "1", "--url", url])
+        assert "group.consumer.max.size allows, 1" in capsys.readouterr().out
+        assert 3 == main(["gate", "upgrade", "--group", "two", "--max-size", "2", "--url", url])
+        assert 1 == main(["gate", "downgrade", "--target-version", "3.9", "--group", "modern", "--url", url])
+        capsys.readouterr()
+        assert 3 == main(["gate", "downgrade", "--target-version", "4.2", "--group", "modern", "--url", url])
+        assert "group_configs" not in capsys.readouterr().out
+
+    @pytest.mark.parametrize(
+        ("arguments", "expected"),
+        [
+            (
+                ["downgrade", "--target-version", "four"],
+                "error: --target-version: found 'four', accepted: a release from 2.3 on",
+            ),
+            (
+                ["upgrade", "--target-version", "4.0"],
+                "error: --target-version: found with gate upgrade, accepted: with gate downgrade",
+            ),
+            (
+                ["downgrade", "--max-size", "5"],
+                "error: --max-size: found with gate downgrade, accepted: with gate upgrade",
+            ),
+            (["upgrade", "--max-size", "0"], "error: Invalid value for '--max-size'"),
+        ],
+    )
+    def test_refused(self, capsys: pytest.CaptureFixture[str], arguments: list[str], expected: str) -> None:
+        """What a gate does not take is a usage error, said before anyone is asked."""
+        assert 2 == main(["gate", *arguments])
+        assert expected in capsys.readouterr().err
 
     def test_gate_there_is_not(self, capsys: pytest.CaptureFixture[str]) -> None:
         """A third gate is a usage error."""

@@ -171,6 +171,34 @@ def test_gates_tell_verdict_and_reasons(client: AsgiClient) -> None:
     assert 404 == client.get("/api/v1/gate/sideways").status_code
 
 
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("downgrade?target_version=four", "target_version: found 'four', accepted: a release from 2.3 on"),
+        ("upgrade?max_size=0", "max_size: found '0', accepted: a number of members"),
+        ("upgrade?max_size=", "max_size: found '', accepted: a number of members"),
+        ("upgrade?max_size=2147483648", "max_size: found '2147483648', accepted: a number of members"),
+    ],
+)
+def test_gates_refuse_what_they_cannot_read(client: AsgiClient, query: str, expected: str) -> None:
+    """A bad request, with what is accepted."""
+    answer = client.get(f"/api/v1/gate/{query}")
+
+    assert 400 == answer.status_code
+    assert answer.json()["error"].startswith(expected)
+
+
+def test_gates_take_what_they_ask_for(client: AsgiClient) -> None:
+    """The release of the brokers to be, and the size in place of the brokers' own."""
+    downgrade = client.get("/api/v1/gate/downgrade?target_version=4.2").json()
+    upgrade = client.get("/api/v1/gate/upgrade?max_size=1").json()
+
+    assert "4.2" == downgrade["target_version"]
+    assert "group_type" not in {of["code"] for of in downgrade["reasons"]}
+    (unsaid,) = (of["text"] for of in upgrade["reasons"] if of["code"] == "broker_configuration")
+    assert "group.consumer.max.size" not in unsaid
+
+
 def test_ready_says_what_is_missing() -> None:
     """503 with reasons until the board is at the end of the log as it was at start, then 200."""
     board = some_board()

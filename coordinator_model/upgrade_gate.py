@@ -1,0 +1,137 @@
+"""`gate upgrade`: may consumers be rolled to the consumer protocol now (KIP-848, "Migration Plan")?
+
+    reason                       effect             holds when
+    not_caught_up                unknown            the replica is not at the end of the log
+    migration_policy             stop               brokers convert no group that has members
+    assignment_user_data         stop, see below    a broker would refuse the group (`upgrade_blockers.py`)
+    malformed_embedded_protocol  stop               likewise
+    protocol_type                stop, see below    likewise
+    group_size                   stop               more members than a consumer group may have
+    duplicate_assignment         stop               a partition is assigned twice: find out why before anything else
+    rebalancing                  stop               a consumer group is between two targets
+    mixed                        note               a roll of the group is under way
+    embedded_version             note               a member joined with less than version 3 of the embedded protocol
+    broker_configuration         note               the brokers do not say what they allow
+    regex_subscription           note               there are classic consumers, which may subscribe by a pattern
+
+Kafka Streams applications, Connect workers and whoever else is no plain consumer cannot be rolled to the consumer
+protocol and need not be: asked about the whole cluster, the gate notes them and passes on; asked about such a group by
+name, it stops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, Final
+
+from coordinator_model import migration, rebalances, upgrade_blockers
+from coordinator_model.gate import NOTE, STOP, BrokerSettings, Cluster, Member, Reason, answer, caught_up
+from coordinator_model.group_state import CONSUMER, ClassicGroup, ClassicMember, GroupState
+from coordinator_model.groups.classic import CONSUMER_PROTOCOL_TYPE
+
+EMBEDDED_VERSION: Final = 3
+"""Version of the embedded consumer protocol that KIP-848 asks for before an online upgrade (KIP-792)."""
+
+UPGRADING_POLICIES: Final = ("bidirectional", "upgrade")
+"""Values of `group.consumer.migration.policy` with which a classic group that has members is converted."""
+
+
+def upgrade_gate(groups: Iterable[GroupState], cluster: Cluster, named: Collection[str] = ()) -> dict[str, Any]:
+    """Verdict on rolling the consumers of these groups; `named` are those that were asked about by name.
+
+    Beside the reasons: `groups`, how many there are by type.
+    """
+    states = list(groups)
+    reasons = [*caught_up(cluster), *_brokers(states, cluster.settings)]
+    for state in states:
+        reasons += _reasons(state, cluster.settings, asked=state.name in named)
+    return answer(migration.UPGRADE, reasons, groups=migration.groups_by_type(states))
+
+
+def _brokers(states: Iterable[GroupState], settings: BrokerSettings) -> Iterator[Reason]:
+    groups = [state.membership.classic_group for state in states]
+    to_convert = [group for group in groups if group is not None and _plain_consumers(group)]
+    if not to_convert:
+        return
+    policy = settings.migration_policy
+    if policy is not None and policy.lower() not in UPGRADING_POLICIES:
+        text = (
+            f"the brokers' group.consumer.migration.policy is {policy}: the first upgraded member of a group with "
+            f"classic members is refused; accepted: {' or '.join(UPGRADING_POLICIES)}"
+        )
+        yield Reason(STOP, "migration_policy", text)
+    unsaid = {
+        "group.consumer.migration.policy": policy,
+        "group.consumer.max.size": settings.consumer_max_size,
+    }
+    missing = [name for name, value in unsaid.items() if value is None]
+    if missing:
+        text = f"the brokers do not say their {' and '.join(missing)}, which may forbid an upgrade: check them"
+        yield Reason(NOTE, "broker_configuration", text)
+    text = (
+        "whether a classic consumer subscribes by a pattern is not in the log: it sends the topics that matched. "
+        "A java.util.regex pattern goes on being matched by the client; one given to the broker (SubscriptionPattern) "
+        "is RE2/J, whose syntax differs"
+    )
+    yield Reason(NOTE, "regex_subscription", text)
+
+
+def _reasons(state: GroupState, settings: BrokerSettings, *, asked: bool) -> Iterator[Reason]:
+    name, membership = state.name, state.membership
+    group = membership.classic_group
+    if group is not None:
+        yield from _refused(name, group, upgrade_blockers.blockers(membership), asked=asked)
+    if state.duplicates:
+        places = ", ".join(state.duplicates)
+        yield Reason(STOP, "duplicate_assignment", f"partitions are assigned twice: {places}", name)
+    if group is not None and _plain_consumers(group):
+        most = settings.consumer_max_size
+        if most is not None and len(group.members) > most:
+            text = f"{len(group.members)} members are more than the brokers' group.consumer.max.size allows, {most}"
+            yield Reason(STOP, "group_size", text, name)
+        yield from _versions(name, group)
+    modern = membership.modern_group
+    if modern is not None and modern.family == CONSUMER:
+        if rebalances.under_way(modern):
+            yield Reason(STOP, "rebalancing", "a rebalance is under way: wait for its end", name)
+        classic, upgraded = migration.members_by_protocol(membership)
+        if classic and upgraded:
+            text = f"{upgraded} of {classic + upgraded} members are upgraded, on the way {migration.phase(state)}"
+            yield Reason(NOTE, "mixed", text, name)
+
+
+def _refused(name: str, group: ClassicGroup, blockers: Iterable[str], *, asked: bool) -> Iterator[Reason]:
+    for code in blockers:
+        of_members = tuple(_named(member) for member in upgrade_blockers.members_with(group, code))
+        if code == upgrade_blockers.PROTOCOL_TYPE:
+            effect = STOP if asked else NOTE
+            text = f"its members are no consumers (protocol type {group.protocol_type!r}): there is nothing to upgrade"
+        elif code == upgrade_blockers.ASSIGNMENT_USER_DATA and upgrade_blockers.is_kafka_streams(group):
+            effect = STOP if asked else NOTE
+            text = "a Kafka Streams application does not move to the consumer protocol, but, while down, to streams"
+        else:
+            effect, text = STOP, f"a broker would refuse the group: {upgrade_blockers.BLOCKERS[code]}"
+        yield Reason(effect, code, text, name, of_members)
+
+
+def _versions(name: str, group: ClassicGroup) -> Iterator[Reason]:
+    found = {member.member_id: member.claim.version for member in group.members.values() if member.claim is not None}
+    if not found or min(found.values()) >= EMBEDDED_VERSION:
+        return
+    text = (
+        f"members joined with embedded consumer protocol version {min(found.values())}; KIP-848 asks for "
+        f"{EMBEDDED_VERSION}. Brokers up to 4.3 do not check it: the group converts, but members below 2 do not tell "
+        "their generation, and below 1 not what they own"
+    )
+    members = tuple({**_named(group.members[of]), "embedded_version": version} for of, version in found.items())
+    yield Reason(NOTE, "embedded_version", text, name, members)
+
+
+def _plain_consumers(group: ClassicGroup) -> bool:
+    """Whether there are members, and they are consumers that could be rolled."""
+    is_consumer = group.protocol_type == CONSUMER_PROTOCOL_TYPE
+    return bool(group.members) and is_consumer and not upgrade_blockers.is_kafka_streams(group)
+
+
+def _named(member: ClassicMember) -> Member:
+    return {"member_id": member.member_id, "client_id": member.client_id, "client_host": member.client_host}
