@@ -51,6 +51,44 @@ SEVERITIES: Final[Mapping[str, str]] = {
 }
 """Kind of event → its usual severity. An event may carry another one where the rule that makes it says so."""
 
+MEANINGS: Final[Mapping[str, str]] = {
+    "group_created": "A group has members or offsets for the first time.",
+    "group_deleted": "Nothing of the group is left: it was deleted, or it was empty and its offsets expired.",
+    "group_emptied": "The last member left or expired.",
+    "member_joined": "Somebody is a member who was not.",
+    "member_left": "Somebody is no longer a member: it left, its session expired, or an admin removed it.",
+    "member_fenced": "A member was removed after its rebalance timeout without having released what it had to.",
+    "rebalance_started": "The group is on its way to another assignment.",
+    "rebalance_completed": "Every member has what it shall have.",
+    "rebalance_stuck": "A rebalance waits beyond its timeouts: for a member to revoke, for partitions, for a target.",
+    "rebalance_storm": "More rebalances in five minutes than restarting every member would take.",
+    "rebalance_rounds_lost": "Generations were begun and never completed: members did not rejoin, or the leader did "
+    "not answer in time.",
+    "duplicate_assignment": "Two members own one partition, so its records are processed twice.",
+    "duplicate_assignment_cleared": "It has one owner again.",
+    "partition_unassigned": "A partition of a subscribed topic had no owner for longer than a rebalance may take.",
+    "handover_without_revocation": "A cooperative leader gave a partition to another member in the very round in which "
+    "its owner still claimed it.",
+    "stale_claim": "A member joined claiming partitions of an older generation, or two claim one partition.",
+    "static_member_absent": "A static member closed and keeps its partitions until it is back or its session expires.",
+    "static_member_returned": "It came back in time, which saved a rebalance.",
+    "static_member_replaced": "Another process took over the instance id.",
+    "static_member_contended": "Processes replace each other under one instance id, again and again within minutes.",
+    "upgrade_started": "A classic group has taken in its first member of the consumer protocol.",
+    "upgrade_completed": "Its last classic member is upgraded.",
+    "upgrade_blocked": "Something keeps the group from taking in members of the consumer protocol.",
+    "downgrade_started": "A group of the consumer protocol has taken in a classic member, or a roll turned round.",
+    "downgrade_completed": "It is a classic group again.",
+    "downgrade_unclean": "Records of the consumer protocol outlived the downgrade; an older broker would meet them.",
+    "migration_stalled": "A group of both protocols in which nobody came or went for half an hour.",
+    "offset_rewound": "A committed offset went back: a member sought back, a zombie committed, or an admin reset it.",
+    "offset_deleted": "A committed offset expired, was deleted, or went with its topic or group.",
+    "topic_recreated": "Commits name another topic id: the topic was deleted and made anew under its name.",
+    "epoch_anomaly": "Records contradict each other in a way that no coordinator writes.",
+    "unknown_record": "A record of a type that Kafka 4.3 does not have.",
+}
+"""Kind of event → what has happened, and by what cause where there are several."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:

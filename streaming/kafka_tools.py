@@ -227,13 +227,16 @@ def create_topics(bootstrap_servers: str, partitions: Mapping[str, int]) -> None
 class GroupTool:
     """`kafka-consumer-groups` in a JVM that stays; use as a context manager. One question at a time."""
 
-    def __init__(self, bootstrap_servers: str, *, log: Path, jars_dir: Path = DEFAULT_JARS_DIR) -> None:
+    def __init__(
+        self, bootstrap_servers: str, *, log: Path, jars_dir: Path = DEFAULT_JARS_DIR, heap: str = "128m"
+    ) -> None:
         """Start the JVM.
 
         Args:
             bootstrap_servers: the cluster to ask.
             log: file for what the JVM says beside its answers.
             jars_dir: the jars of one Kafka version.
+            heap: its largest heap.
 
         Raises:
             UsageError: no usable Java, or no jars.
@@ -241,7 +244,7 @@ class GroupTool:
         """
         self._bootstrap_servers = bootstrap_servers
         self._lock = threading.Lock()
-        command = java.command(jars_dir, "py4j.GatewayServer", ["--die-on-broken-pipe", "0"], also=[_py4j()])
+        command = java.command(jars_dir, "py4j.GatewayServer", ["--die-on-broken-pipe", "0"], heap=heap, also=[_py4j()])
         self._process = processes.start(command, log=log, piped=True)
         port = _first_line(self._process)
         if not port.isdigit():

@@ -69,16 +69,21 @@ def history(*moments: Moment, start: int = 0) -> "History":
     )
 
 
-def recorded() -> "History":
-    """The recording of a real broker, all its partitions one after another as in the file."""
-    with open_recording(RECORDING) as recording:
+def recording(path: Path) -> "History":
+    """A recording of a real broker, all its partitions one after another as in the file."""
+    with open_recording(path) as opened:
         return History(
             tuple(
                 LogRecord(Position(record.partition, record.offset, record.timestamp_ms), record.key, record.value)
-                for record in recording
+                for record in opened
             ),
-            recording.header.topic_names,
+            opened.header.topic_names,
         )
+
+
+def recorded() -> "History":
+    """The one recording that tests of single modules look at."""
+    return recording(RECORDING)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,189 +1,169 @@
 """Recordings of real brokers, replayed, against what Kafka's own tools said at their end.
 
-Every `NAME.ndjson` in `tests/recordings` has a `NAME.truth.json` with the answers of `kafka-consumer-groups` as text.
+Every recording in `tests/recordings` has a `NAME.truth.json` with the answers of the tools as text. Those in a folder
+named after a release were made by `tests.recorder`, whose table of scenarios says which alarms each group is worth.
 """
 
 import json
+from collections import Counter
 from functools import cache
 from pathlib import Path
-from typing import Any
+from random import Random
+from typing import Any, Final
 
 import pytest
 
-from coordinator_model.group_state import GroupState
-from coordinator_model.offsets import OffsetBucket
-from coordinator_model.replica import Position, Replica
-from coordinator_model.snapshot import dump_group, dump_offsets, load_group, load_offsets
-from coordinator_model.view import group_view
-from streaming.group_tables import member_rows, offset_rows, state_rows
-from streaming.recording import RecordedRecord, open_recording
+from coordinator_model.events import INFO
+from tests import kafka_said
+from tests.histories import History, Told, recording
+from tests.recorder.recordings import FOLDER, PATHS, name_of, release_of
+from tests.recorder.scenarios import BY_GROUP, FAMILIES
+from tests.recorder.versions import BY_NAME, VERSIONS
+from tests.side_by_side import without_past
 
-RECORDINGS = sorted((Path(__file__).parent / "recordings").glob("*.ndjson"))
+# Of the first recording, which was made before there was a table of scenarios.
+FIRST_ALARMS: Final = {"rec-full": {"downgrade_started"}, "rec-simple": {"offset_rewound"}}
 
-
-@cache
-def records(path: Path) -> tuple[RecordedRecord, ...]:
-    with open_recording(path) as recording:
-        return tuple(recording)
-
-
-@cache
-def topic_names(path: Path) -> dict[str, str]:
-    with open_recording(path) as recording:
-        return recording.header.topic_names
+# Share groups were in early access then; the next release changed these values under the same version.
+UNREAD: Final = {"4.0.2/share-and-streams": ({"9"}, {"11"})}
+"""Recording → types of records that are unknown, and of those that do not decode."""
+CUTS: Final = 12
+"""At how many places each recording is cleaned."""
 
 
 @cache
-def truths(path: Path) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = json.loads(path.with_suffix(".truth.json").read_text(encoding="utf-8"))
+def log(path: Path) -> History:
+    return recording(path)
+
+
+@cache
+def told(path: Path) -> Told:
+    return log(path).replayed()
+
+
+@cache
+def truths(path: Path) -> dict[str, kafka_said.Truth]:
+    found: dict[str, kafka_said.Truth] = json.loads(
+        path.with_name(path.name.partition(".ndjson")[0] + ".truth.json").read_text(encoding="utf-8")
+    )
     return found
 
 
-@cache
-def replayed(path: Path) -> Replica:
-    replica = Replica()
-    for record in records(path):
-        replica.replay(Position(record.partition, record.offset, record.timestamp_ms), record.key, record.value)
-    replica.settle()
-    return replica
-
-
-def view(path: Path, replica: Replica, group: str) -> dict[str, Any]:
-    return group_view(replica.groups[group], replica.offsets(group), topic_names(path))
-
-
 def living(path: Path) -> list[str]:
-    """Groups Kafka knew at the end; of a deleted one the tool only says that it is not found."""
-    return [group for group, truth in truths(path).items() if "GroupIdNotFoundException" not in truth["state"]]
-
-
-class Snapshot:
-    """The texts a checkpoint would hold, as the store of a new replica."""
-
-    def __init__(self, replica: Replica) -> None:
-        self._groups = {name: dump_group(state) for name, state in replica.groups.items()}
-        self._buckets = {key: dump_offsets(bucket) for key, bucket in replica.buckets.items()}
-
-    def restored(self) -> Replica:
-        replica = Replica(self)
-        for name in self._groups:
-            # A replica takes from its store what it is asked for: ask for all, so that the next snapshot has it too.
-            list(replica.offsets(name))
-        return replica
-
-    def load_group(self, name: str) -> GroupState | None:
-        return load_group(self._groups[name]) if name in self._groups else None
-
-    def load_bucket(self, group: str, topic: str, number: int) -> OffsetBucket | None:
-        key = (group, topic, number)
-        return load_offsets(self._buckets[key]) if key in self._buckets else None
+    return [group for group, truth in truths(path).items() if kafka_said.exists(truth)]
 
 
 def cases() -> list[Any]:
-    return [pytest.param(path, group, id=f"{path.stem}-{group}") for path in RECORDINGS for group in living(path)]
+    return [pytest.param(path, group, id=f"{name_of(path)}-{group}") for path in PATHS for group in living(path)]
 
 
-def test_there_are_recordings() -> None:
-    """The cases below are not empty."""
-    assert cases()
+def expected_alarms(path: Path, group: str) -> set[str]:
+    if group not in BY_GROUP:
+        return FIRST_ALARMS.get(group, set())
+    return set(BY_GROUP[group].alarms_of(BY_NAME[release_of(path)]))
 
 
-@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
+def alarms(found: Told, group: str) -> set[str]:
+    return {event.kind for event in found.events if event.group == group and event.severity != INFO} - {
+        "unknown_record"
+    }
+
+
+def test_every_scenario_of_every_release_is_recorded() -> None:
+    """What a release can do and is not there was forgotten, or did not come off."""
+    expected = {
+        (version.name, family): {scenario.group for scenario in scenarios if scenario.is_for(version)}
+        for version in VERSIONS
+        if (FOLDER / version.name).exists()
+        for family, scenarios in FAMILIES.items()
+    }
+    found = {
+        (path.parent.name, path.name.partition(".")[0]): set(truths(path)) for path in PATHS if path.suffix == ".gz"
+    }
+
+    assert {place: groups for place, groups in expected.items() if groups} == found
+
+
+@pytest.mark.parametrize("path", PATHS, ids=name_of)
 class TestWhole:
     """What holds for a recording as a whole."""
 
     def test_groups_are_those_kafka_knows(self, path: Path) -> None:
         """No group is missing, none is invented, and a deleted one is gone."""
-        assert set(living(path)) == {name for name, state in replayed(path).groups.items() if state.exists}
+        assert set(living(path)) == set(told(path).views)
 
     def test_every_record_decodes(self, path: Path) -> None:
-        """Records of a real broker hold nothing unknown."""
-        counters = replayed(path).counters
+        """Records of a real broker hold nothing unknown, but where a release is known for it."""
+        counters = told(path).counters
 
-        assert (len(records(path)), {}, {}) == (
-            counters.records,
-            counters.unknown_records,
-            counters.undecodable_records,
+        assert len(log(path)) == counters.records
+        assert UNREAD.get(name_of(path), (set(), set())) == (
+            set(counters.unknown_records),
+            set(counters.undecodable_records),
         )
 
-    def test_state_is_the_same_cut_and_restored_anywhere(self, path: Path) -> None:
-        """At every record the whole state goes through its snapshots and back, and ends as if it had not."""
-        replica = Replica()
-        for record in records(path):
-            replica.replay(Position(record.partition, record.offset, record.timestamp_ms), record.key, record.value)
-            replica = Snapshot(replica).restored()
-        replica.settle()
+    def test_state_and_events_are_the_same_cut_and_restored_anywhere(self, path: Path) -> None:
+        """At every record the whole state goes through its snapshots and back, and all is told as if it had not."""
+        for sizes in ([1] * len(log(path)), [7] * len(log(path))):
+            pieces = log(path).replayed_in_batches(sizes)
 
-        for group in living(path):
-            assert view(path, replayed(path), group) == view(path, replica, group)
+            assert told(path).views == pieces.views
+            assert told(path).event_texts() == pieces.event_texts()
+
+    def test_cleaned_anywhere_it_ends_in_the_same_groups(self, path: Path) -> None:
+        """The cleaner keeps the last record of each key: states come out the same, and no alarm is made up."""
+        chance = Random(name_of(path))
+        for before in (*(chance.randrange(len(log(path))) for _ in range(CUTS)), len(log(path))):
+            compacted = log(path).compacted(before).replayed()
+
+            assert without_past(told(path).views) == without_past(compacted.views)
+            assert Counter() == compacted.alarms() - told(path).alarms()
+
+    def test_nothing_is_told_while_catching_up(self, path: Path) -> None:
+        """Of a log that was there before the monitor, its past alarms nobody, and its state is the same."""
+        end = max(record.place.offset for record in log(path).records) + 1
+        caught_up = log(path).replayed(live_from=end)
+
+        assert told(path).views == caught_up.views
 
 
 @pytest.mark.parametrize(("path", "group"), cases())
 class TestGroup:
-    """A group as `kafka-consumer-groups --describe` showed it."""
+    """A group as Kafka's tools showed it."""
 
     def test_state_and_epochs(self, path: Path, group: str) -> None:
-        """State, number of members, and for the consumer protocol both epochs, are Kafka's."""
-        (expected,) = state_rows(truths(path)[group]["state"])
-        found = view(path, replayed(path), group)
+        """State, number of members, and both epochs where they are told, are Kafka's."""
+        expected = kafka_said.state(truths(path)[group])
+        view = told(path).view(group)
+        found = {**view, "members": len(view["members"])}
+        if view["type"] == "classic":
+            assert (None, None) == (expected.pop("epoch"), expected.pop("assignment_epoch"))
 
-        assert (expected["state"], expected["members"]) == (found["state"], len(found["members"]))
-        if found["type"] == "classic":
-            assert (None, None) == (expected["epoch"], expected["assignment_epoch"])
-        else:
-            assert (expected["epoch"], expected["assignment_epoch"]) == (found["epoch"], found["assignment_epoch"])
+        assert expected == {key: found[key] for key in expected}
 
     def test_members_and_assignments(self, path: Path, group: str) -> None:
-        """Members, their clients, epochs, what they own and what they shall own are Kafka's."""
-        expected = [
-            {
-                "member_id": row["member_id"],
-                "instance_id": row["instance_id"],
-                "client_id": row["client_id"],
-                "client_host": row["client_host"],
-                "epoch": row["epoch"],
-                "owned": row["assigned"],
-                "target": row["target"],
-            }
-            for row in member_rows(truths(path)[group]["members"])
-        ]
-        found = view(path, replayed(path), group)["members"]
+        """Members, their clients, epochs, protocols, what they own and what they shall own are Kafka's."""
+        expected = kafka_said.members(truths(path)[group])
+        release = BY_NAME[release_of(path)].number
+        found = [kafka_said.as_told(member, release) for member in told(path).view(group)["members"]]
 
-        assert sorted(expected, key=_member_id) == [
-            {
-                **{name: member[name] for name in ("member_id", "instance_id", "client_id", "client_host", "epoch")},
-                # The tool shows as assigned what is still to be revoked, too.
-                "owned": _union(member["assigned"], member["pending_revocation"]),
-                "target": member["target"],
-            }
-            for member in found
-        ]
-
-    def test_protocol_of_members(self, path: Path, group: str) -> None:
-        """Where a group is half upgraded, the tool says which members are; so do we."""
-        upgraded = {row["member_id"]: row["upgraded"] for row in member_rows(truths(path)[group]["members"])}
-        found = {member["member_id"]: member["protocol"] for member in view(path, replayed(path), group)["members"]}
-
-        told = {member_id: flag for member_id, flag in upgraded.items() if flag is not None}
-        assert told == {member_id: found[member_id] == "consumer" for member_id in told}
+        assert len(expected) == len(found)
+        assert expected == [{key: view[key] for key in member} for member, view in zip(expected, found, strict=True)]
 
     def test_committed_offsets(self, path: Path, group: str) -> None:
         """Every committed offset is Kafka's, and there is no other."""
-        expected = {
-            (row["topic"], row["partition"]): row["offset"]
-            for row in offset_rows(truths(path)[group]["offsets"])
-            if row["offset"] is not None
+        expected = kafka_said.offsets(truths(path)[group])
+        found = {
+            (offset["topic"], offset["partition"]): offset["offset"] for offset in told(path).view(group)["offsets"]
         }
-        found = view(path, replayed(path), group)["offsets"]
 
-        assert expected == {(offset["topic"], offset["partition"]): offset["offset"] for offset in found}
-
-
-def _member_id(member: dict[str, Any]) -> str:
-    return str(member["member_id"])
+        assert expected is None or expected == found
 
 
-def _union(assigned: dict[str, list[int]], pending: dict[str, list[int]]) -> dict[str, list[int]]:
-    return {
-        topic: sorted({*assigned.get(topic, ()), *pending.get(topic, ())}) for topic in sorted({*assigned, *pending})
-    }
+@pytest.mark.parametrize(
+    ("path", "group"),
+    [pytest.param(path, group, id=f"{name_of(path)}-{group}") for path in PATHS for group in truths(path)],
+)
+def test_alarms_are_those_of_the_scenario(path: Path, group: str) -> None:
+    """What went wrong in it is told, and nothing else."""
+    assert expected_alarms(path, group) == alarms(told(path), group)

@@ -113,6 +113,7 @@ def replays_epoch(family: str) -> Handler:
     """Handler of a family's group epoch records."""
 
     def handler(membership: Membership, _key: object, value: _Epoch | None) -> None:
+        """The group epoch; its tombstone ends the group."""
         replay_epoch(membership, family, value)
 
     return handler
@@ -122,6 +123,7 @@ def replays_assignment_epoch(family: str) -> Handler:
     """Handler of a family's records of the epoch the target was computed for."""
 
     def handler(membership: Membership, _key: object, value: _AssignmentEpoch | None) -> None:
+        """The group epoch that the target assignment is for."""
         replay_assignment_epoch(membership, family, None if value is None else value.assignment_epoch)
 
     return handler
@@ -131,6 +133,7 @@ def replays_target(family: str) -> Handler:
     """Handler of a family's records of what a member is to own, where that is partitions."""
 
     def handler(membership: Membership, key: _OfMember, value: _Target | None) -> None:
+        """The partitions that a member is to own."""
         if value is None:
             drop_target(membership, family, key.member_id)
         else:

@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from coordinator_model.conclusions import Finding, Place, events_of
-from coordinator_model.events import CRITICAL, INFO, SEVERITIES, WARNING, Event, event_view
+from coordinator_model.events import CRITICAL, INFO, MEANINGS, SEVERITIES, WARNING, Event, event_view
 from tests.histories import recorded
 
 KINDS_OF_THE_CONTRACT: Final = set(
@@ -60,6 +60,12 @@ def test_view_has_the_contracts_fields_and_an_id() -> None:
         "detail": {"member_id": "a"},
         "inferred": True,
     } == event_view(event)
+
+
+def test_every_kind_has_a_meaning() -> None:
+    """In sentences, for people."""
+    assert SEVERITIES.keys() == MEANINGS.keys()
+    assert all(text[0].isupper() and text.endswith(".") for text in MEANINGS.values())
 
 
 def test_events_of_one_record_and_kind_are_numbered() -> None:
