@@ -90,15 +90,15 @@ def delete(state: GroupState, bucket: OffsetBucket, place: Place, partition: int
 def ends_step(state: GroupState, place: Place, former: CommittedOffset | None, value: OffsetCommitValue | None) -> bool:
     """Whether the membership's open step has to be concluded before this offset, because it was over by then.
 
-    The group begins or ends with the offset, and what began anew is another group; or the offset goes back, which is
-    judged by who owns the partition since.
+    The group begins or ends with the offset, and what began anew is another group; or the offset goes back or goes,
+    which is judged by who owns the partition since, and by whether the group was downgraded by then.
     """
     step = state.step
     if step is None or step.timestamp_ms == place.timestamp_ms or step.last_offset >= place.offset:
         return False
-    if former is not None and value is not None:
-        return value.offset < former.offset
-    return not state.membership.exists and state.offset_count == (1 if value is None else 0)
+    if former is not None:
+        return value is None or value.offset < former.offset
+    return value is not None and not state.membership.exists and state.offset_count == 0
 
 
 def _recreated(state: GroupState, topic_id: str | None, detail: dict[str, Any]) -> Iterator[Finding]:

@@ -1,10 +1,12 @@
 """What is the same before and after a downgrade, compared: assignments and committed offsets (KIP-915, "Test Plan")."""
 
+from itertools import groupby
 from typing import Any
 
 import pytest
 
 from coordinator_model.group_state import Downgrade
+from coordinator_model.replica import Replica
 from tests.builders import (
     RecordBytes,
     consumer_group_current_assignment,
@@ -240,6 +242,26 @@ def test_offsets_are_watched_to_the_first_generation_of_the_classic_group() -> N
         remembered(history(*BEFORE, n_leaves()).replayed()).watching,
         remembered(later).watching,
     )
+
+
+def test_offset_that_goes_right_after_the_conversion_counts_whether_or_not_that_step_is_closed() -> None:
+    """A log read in one go, where nothing ends the step yet, tells what one read live tells."""
+    log = history(
+        N_JOINS,
+        COMMITS,
+        at(1_000, *consumer_leave("g", "n", epoch=3)),
+        at(2_000, *consumer_group_deleted("g"), new_group_metadata("g")),
+        at(2_500, offset_commit_tombstone("g", "u", 0)),
+    )
+
+    live = Replica()
+    for _, event in groupby(log.records, key=lambda record: record.place.timestamp_ms):
+        for record in event:
+            live.replay(record.place, record.key, record.value)
+        live.settle()
+
+    assert {"u/0": 30} == remembered(log.replayed()).offsets_back
+    assert live.groups["g"].migration == log.replayed().states["g"].migration
 
 
 def test_offset_that_is_there_again_is_no_loss() -> None:

@@ -1,4 +1,4 @@
-"""Dynamic configurations of groups, which a broker downgrade would stumble over (KIP-915)."""
+"""What brokers are asked for the gates: dynamic configurations of groups (KIP-915), and what conversions they allow."""
 
 import time
 from pathlib import Path
@@ -7,9 +7,10 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 
+from coordinator_model.gate import BrokerSettings
 from streaming.config import Config
 from streaming.embedded_broker import EmbeddedBroker
-from streaming.kafka_client import group_configs
+from streaming.kafka_client import broker_settings, group_configs
 
 pytestmark = pytest.mark.broker
 
@@ -43,3 +44,16 @@ def test_groups_with_configurations_of_their_own_are_named(tmp_path: Path) -> No
         assert ["orders"] == group_configs(kafka)
 
     assert group_configs(kafka) is None
+
+
+def test_brokers_say_what_they_allow_of_conversions(tmp_path: Path) -> None:
+    """Policy and sizes as a broker has them, its defaults included; one that is gone says nothing."""
+    with EmbeddedBroker(tmp_path / "broker") as broker:
+        kafka = config_of(broker.bootstrap_servers).kafka
+        unbounded = (1 << 31) - 1
+
+        assert BrokerSettings(
+            migration_policy="bidirectional", consumer_max_size=unbounded, classic_max_size=unbounded
+        ) == broker_settings(kafka)
+
+    assert BrokerSettings() == broker_settings(kafka)
