@@ -27,7 +27,7 @@ def involved_members(state: GroupState, now_ms: int) -> Iterator[tuple[str, Memb
     found = (
         {member_id for owners in state.duplicates.values() for member_id in owners},
         {member_id for member_id, member in members.items() if is_absent(member)},
-        {history.member_id for history in state.instances.values() if _is_contended(history, now_ms)},
+        {history.member_id for history in state.instances.values() if is_contended(history, now_ms)},
         {
             late["member_id"]
             for event in overdue.events(state, now_ms)
@@ -40,6 +40,7 @@ def involved_members(state: GroupState, now_ms: int) -> Iterator[tuple[str, Memb
             yield finding, members[member_id]
 
 
-def _is_contended(history: InstanceHistory, now_ms: int) -> bool:
+def is_contended(history: InstanceHistory, now_ms: int) -> bool:
+    """Whether processes took the instance id from each other lately."""
     # The flag itself falls with the next take-over only, and there may be none.
     return history.contended and now_ms - history.replaced_ms[-1] <= statics.CONTENDED_WINDOW_MS

@@ -112,6 +112,11 @@ class Unassigned:
         """Groups with such partitions: those that have to be looked at although nothing of them changes."""
         return self._groups.keys()
 
+    @property
+    def overdue(self) -> AbstractSet[str]:
+        """Groups of which it was told that nobody holds some partitions, and still is so."""
+        return {name for name, followed in self._groups.items() if followed.told}
+
     def forget(self, names: Iterable[str]) -> None:
         """These groups are no more."""
         for name in names:

@@ -1,24 +1,34 @@
 """What the API answers, as plain objects; `server.py` puts them on the wire."""
 
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from coordinator_model import broker_releases, migration
 from coordinator_model.gate import BrokerSettings
-from coordinator_model.roster import is_absent, members_of, speaks
 from streaming import verdicts
 from streaming.board import Board
-from streaming.held_group import HeldGroup, total
+from streaming.overview import Overview
+
+T = TypeVar("T")
 
 DEFAULT_EVENTS: Final = 1_000
 OVERVIEW_EVENTS: Final = 40
-OVERVIEW_SECONDS: Final = 0.5
-"""How long an overview is served again, or ten times what making it took, whichever is longer."""
+TREND_POINTS: Final = 60
+"""Five minutes at the pace of `lag_history`."""
+
+_PLACE: Final = re.compile(r"(?<![\w-])(?P<id>[\w-]{22})(?=/\d)", re.ASCII)
+"""A topic's id in front of a partition, as the model names what it knows by id."""
+
+_TOKEN: Final = re.compile(r"(?P<run>[0-9a-f]+)-(?P<version>[0-9]{1,15})-(?P<number>[0-9]{1,15})", re.ASCII)
+
+BROKER_ANSWER_SECONDS: Final = 5.0
+"""How long the brokers' word is taken: a page that is left open asks a gate every few seconds."""
 
 
 class BadRequestError(ValueError):
@@ -65,8 +75,10 @@ class Api:
         self._brokers = brokers or BrokerAnswers()
         self._clock_ms = clock_ms
         self._lock = threading.Lock()
-        self._overview = b""
-        self._overview_until = 0.0
+        self._overview = Overview(board, clock_ms)
+        self._overview_json: tuple[int, bytes] = (-1, b"")
+        self._group_configs = _Remembered(self._brokers.group_configs)
+        self._settings = _Remembered(self._brokers.settings)
 
     def ready(self) -> dict[str, Any]:
         """Whether the board may be believed, and what is missing if not."""
@@ -87,7 +99,8 @@ class Api:
 
     def events(self, query: Mapping[str, str]) -> dict[str, Any]:
         """The latest EVENTs, oldest first, by `group`, `since` and `limit`; raises BadRequestError."""
-        limit = _limit(query.get("limit") or str(DEFAULT_EVENTS), self.board.events.size)
+        size = self.board.events.size
+        limit = _limit(query.get("limit") or str(min(DEFAULT_EVENTS, size)), size)
         since_ms = _time_ms(query["since"]) if query.get("since") else None
         return {"events": self.board.latest_events(limit, group=query.get("group") or None, since_ms=since_ms)}
 
@@ -105,62 +118,96 @@ class Api:
                 raise NotFoundError(f"group: found {group!r}, accepted: a group of this cluster")
         if name == migration.UPGRADE:
             size = _max_size((query or {}).get("max_size"))
-            settings = self._brokers.settings()
+            settings = self._settings()
             if size is not None:
                 settings = replace(settings, consumer_max_size=size)
-            return verdicts.upgrade(self.board, groups, settings)
+            return self._named(verdicts.upgrade(self.board, groups, settings))
         target = _target_version((query or {}).get("target_version"))
-        return verdicts.downgrade(self.board, groups, self._brokers.group_configs(), target)
+        return self._named(verdicts.downgrade(self.board, groups, self._group_configs(), target))
+
+    def lag(self, query: Mapping[str, str]) -> dict[str, Any]:
+        """What lag was: of the `group` that the query names, or of all that lagged lately; raises NotFoundError."""
+        if "group" not in query:
+            return self.board.lag_history.trends(TREND_POINTS)
+        name = query["group"]
+        if name not in self.board.shown.groups:
+            raise NotFoundError(f"group: found {name!r}, accepted: a group of this cluster")
+        return {"group": name, **self.board.lag_history.group(name)}
 
     def overview(self) -> bytes:
-        """What the page shows of the whole cluster, as JSON; made once for all who ask at about the same time."""
+        """A line on every group, as JSON; made once for all who ask at about the same time."""
+        version, rows = self._overview.rows()
         with self._lock:
-            begun = time.monotonic()
-            if begun >= self._overview_until:
-                self._overview = to_json(self._make_overview())
-                done = time.monotonic()
-                self._overview_until = done + max(OVERVIEW_SECONDS, 10 * (done - begun))
-            return self._overview
+            if self._overview_json[0] != version:
+                shown = {
+                    "cluster": self.cluster,
+                    **self._freshness(),
+                    "groups": rows,
+                    "events": self.board.latest_events(OVERVIEW_EVENTS),
+                    "trends": self.board.lag_history.trends(TREND_POINTS),
+                }
+                self._overview_json = (version, to_json(shown))
+            return self._overview_json[1]
 
-    def _make_overview(self) -> dict[str, Any]:
+    def news(self, since: str | None, group: str | None) -> tuple[str, dict[str, Any]]:
+        """(version, what is newer than version `since`): `groups` that changed, names that are `gone`, `events`.
+
+        `reset` instead of groups where `since` is too long ago, of another run, or not given: then everything is to
+        be read anew.
+
+        Args:
+            since: a version this gave before, or None.
+            group: the one group that is asked about, or None for all.
+        """
+        match = _TOKEN.fullmatch(since or "")
+        known = match is not None and match["run"] == self._overview.run
+        after = int(match["number"]) if match and known else self.board.events.last
+        newer = self.board.events.after(after)
+        events = [self.board.named(event) for _, event in newer if group is None or event["group"] == group]
+        after = newer[-1][0] if newer else after
+        changed = self._overview.changes(int(match["version"]), group) if match and known else None
+        if changed is None:
+            now, _ = self._overview.rows()
+            return self._token(now, after), {**self._freshness(), "reset": True, "events": events}
+        now, rows, gone = changed
+        return self._token(now, after), {**self._freshness(), "groups": rows, "gone": gone, "events": events}
+
+    def _token(self, version: int, number: int) -> str:
+        return f"{self._overview.run}-{version}-{number}"
+
+    def _freshness(self) -> dict[str, Any]:
+        """What keeps the figures from being believed, if anything."""
         board, now_ms = self.board, self._clock_ms()
-        groups = board.shown.groups
         return {
-            "cluster": self.cluster,
             "time": now_ms,
             **self.ready(),
             "end_offset_age_seconds": board.ends.age_seconds(now_ms),
             "replica_lag_records": sum(board.replica_lag().values()),
             "open_transaction_records": sum(board.open_transaction_records().values()),
-            "groups": [self._summary(held, now_ms) for _, held in sorted(groups.items())],
-            "events": board.latest_events(OVERVIEW_EVENTS),
         }
 
-    def _summary(self, held: HeldGroup, now_ms: int) -> dict[str, Any]:
-        state = held.state
-        members = members_of(state.membership).values()
-        sums = total(held.lags(self.board.ends, now_ms))
-        consumers = sum(speaks(member) == "consumer" for member in members)
-        return {
-            "group": state.name,
-            "type": state.type,
-            "state": held.group_state,
-            "simple": state.simple,
-            "epoch": state.epoch,
-            "classic_members": len(members) - consumers,
-            "consumer_members": consumers,
-            "absent_members": sum(map(is_absent, members)),
-            "phase": migration.phase(state),
-            "mixed_since": state.migration.mixed_since_ms,
-            "leftovers": state.membership.leftovers(),
-            "lag": sums.records,
-            "max_lag": sums.max_records,
-            "max_lag_seconds": sums.max_seconds,
-            "rebalances": state.counters.rebalances,
-            "rebalancing_since": None if state.rebalance is None else state.rebalance.since_ms,
-            "duplicate_partitions": len(state.duplicates),
-            "unassigned_partitions": held.unassigned_partitions(self.board.ends.topics),
-        }
+    def _named(self, verdict: dict[str, Any]) -> dict[str, Any]:
+        """The verdict with topics by name where it is known."""
+        names = self.board.ends.topic_names
+        for reason in verdict["reasons"]:
+            reason["text"] = _PLACE.sub(lambda place: names.get(place["id"], place["id"]), reason["text"])
+        return verdict
+
+
+class _Remembered(Generic[T]):
+    """Asks once for all who ask at about the same time."""
+
+    def __init__(self, ask: Callable[[], T]) -> None:
+        self._ask = ask
+        self._lock = threading.Lock()
+        self._answer: tuple[float, T] | None = None
+
+    def __call__(self) -> T:
+        with self._lock:
+            now = time.monotonic()
+            if self._answer is None or now - self._answer[0] >= BROKER_ANSWER_SECONDS:
+                self._answer = (now, self._ask())
+            return self._answer[1]
 
 
 def to_json(answer: object) -> bytes:

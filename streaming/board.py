@@ -18,9 +18,11 @@ from typing import Any, Final
 
 from coordinator_model import snapshot, view
 from coordinator_model.offsets import OffsetBucket
+from streaming.attention import looks
 from streaming.end_offsets import Wanted
 from streaming.event_window import Event, EventWindow
 from streaming.held_group import BucketKey, HeldGroup, OffsetLag, total
+from streaming.lag_history import LagHistory
 from streaming.log_ends import LogEnds
 from streaming.metrics import BATCH_SECONDS_BUCKETS, RECORD_TO_METRIC_SECONDS_BUCKETS
 from streaming.readiness import Offsets, Positions, Readiness
@@ -83,6 +85,7 @@ class Board:
         self.ends = ends
         self.offsets_topic = offsets_topic
         self.events = EventWindow(event_window)
+        self.lag_history = LagHistory()
         self.record_to_metric = Distribution(RECORD_TO_METRIC_SECONDS_BUCKETS)
         self.batch_seconds = Distribution(BATCH_SECONDS_BUCKETS)
         self._lock = threading.Lock()
@@ -92,6 +95,7 @@ class Board:
         self._last_batch: int | None = None
         self._wanted: tuple[object, object, Wanted] = (None, None, Wanted())
         self._stuck: frozenset[str] = frozenset()
+        self._unassigned: frozenset[str] = frozenset()
 
     # --- writing ---
 
@@ -150,6 +154,10 @@ class Board:
             self._positions = self._positions.merged(membership, commits)
             self._readiness.follow(self._positions, now_ms)
 
+    def set_unassigned(self, groups: Iterable[str]) -> None:
+        """Say in which groups nobody has held some partitions for longer than is legal, all of them."""
+        self._unassigned = frozenset(groups)
+
     # --- reading ---
 
     @property
@@ -205,6 +213,13 @@ class Board:
         """The event with topics by name where it is known."""
         return {**event, "detail": view.named(event["detail"], self.ends.topic_names)}
 
+    def attention(self, held: HeldGroup, lags: list[OffsetLag], now_ms: int) -> list[dict[str, Any]]:
+        """Reasons to look at a group now, the worst first, as `Look.as_json`."""
+        name = held.state.name
+        unassigned = held.unassigned_partitions(self.ends.topics) if name in self._unassigned else None
+        found = looks(held, lags, now_ms, stuck=name in self._stuck, unassigned=unassigned)
+        return [look.as_json() for look in found]
+
     def replica_lag(self) -> dict[int, int]:
         """Own distance to the end of each offsets partition, in records, of the reader that is further behind."""
         positions = self._positions
@@ -232,6 +247,9 @@ class Board:
         lags = held.lags(self.ends, now_ms)
         group = held.group_view(self.ends.topic_names, now_ms)
         sums = total(lags)
+        duplicates = view.named(held.state.duplicates, self.ends.topic_names)
+        rebalance = held.state.rebalance
+        unheld = held.unheld(self.ends.topics)
         offsets = [{**shown, **_lag_view(figure)} for shown, figure in zip(group["offsets"], lags, strict=True)]
         return {
             **group,
@@ -239,6 +257,11 @@ class Board:
             "lag": sums.records,
             "max_lag": sums.max_records,
             "max_lag_seconds": sums.max_seconds,
+            "rebalances": held.state.counters.rebalances,
+            "rebalancing_since": None if rebalance is None else rebalance.since_ms,
+            "duplicates": {place: list(members) for place, members in duplicates.items()},
+            "unassigned": None if unheld is None else {topic: list(parts) for topic, parts in unheld.items() if parts},
+            "attention": self.attention(held, lags, now_ms),
         }
 
 

@@ -20,7 +20,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/ready"})
 METHODS: Final = ("GET", "HEAD")
-LONGEST_QUERY: Final = 4_096
+LONGEST_QUERY: Final = 100_000
+"""A group's name may have 32 KB, and three times that percent-encoded."""
 
 SECURITY_HEADERS: Final = (
     (

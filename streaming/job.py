@@ -27,6 +27,7 @@ from streaming.config import Config
 from streaming.end_offsets import EndOffsetSampler, KafkaOffsetsClient
 from streaming.errors import CannotTellError, MonitorError
 from streaming.exporter import Exporter
+from streaming.lag_history import LagSampler
 from streaming.log_ends import LogEnds
 from streaming.logs import get_logger
 from streaming.processor import CoordinatorShard
@@ -120,6 +121,9 @@ class Monitor:
             watch = Watch(self.board, self.board.tell, now_ms, lambda: suspects.answers)
             stack.callback(watch.stop)
             watch.start()
+            lag_sampler = self._lag_sampler()
+            stack.callback(lag_sampler.stop)
+            lag_sampler.start()
             self._stack = stack.pop_all()
         return self
 
@@ -192,6 +196,10 @@ class Monitor:
         return SuspectSampler(
             self.board, lambda: KafkaGroupsClient(kafka_client.python_settings(kafka, "suspects")), now_ms
         )
+
+    def _lag_sampler(self) -> LagSampler:
+        board = self.board
+        return LagSampler(board.lag_history, lambda: board.shown.groups, self._ends, lambda: board.ready()[0], now_ms)
 
     def _run_query(self, stopped: threading.Event) -> Exception | None:
         """Start the query and wait for its end; the reason if it failed."""

@@ -74,6 +74,7 @@ class Watch:
             found += self._unassigned.look(held.state, held.unheld(topics), now_ms)
         self._unassigned.forget(self._unassigned.followed - groups.keys())
         self._board.set_stuck(event.group for event in found if event.kind == "rebalance_stuck")
+        self._board.set_unassigned(self._unassigned.overdue)
         new = [event_view(event) for event in found if event.id not in self._told]
         self._told = frozenset(event.id for event in found)
         if new:

@@ -19,7 +19,7 @@ from dashboards.alerts import ALERTS
 from dashboards.build import GENERATED, RULES
 from streaming import config
 from streaming.embedded_broker import DEFAULT_JARS_DIR
-from streaming.server import Pages
+from streaming.pages import Pages
 from tests.command_lines import refused
 from tests.dashboards.prometheus_tools import needs_promtool, promtool
 

@@ -1,4 +1,4 @@
-// What both pages share. Names of groups, members and topics are anybody's text: they reach the page through
+// What all pages share. Names of groups, members and topics are anybody's text: they reach the page through
 // textContent and attributes only, never as markup.
 
 export const $ = (id) => document.getElementById(id);
@@ -22,20 +22,34 @@ export function setClass(element, name) {
   if (element.className !== name) element.className = name;
 }
 
-const whole = new Intl.NumberFormat("en");
-export const number = (value) => (value === null || value === undefined ? "–" : whole.format(value));
-
-export function short(value) {
-  if (value === null || value === undefined) return "–";
-  return value < 100000 ? whole.format(value) : new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 }).format(value);
+export function setTitle(element, text) {
+  if (element.title !== text) element.title = text;
 }
+
+// Control characters, and those that are invisible or turn the direction of what follows: shown by their number.
+const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+
+/** A name as it can be read: nothing in it is invisible or moves its neighbours. */
+export function visible(name) {
+  const shown = name.replace(UNSEEN, (sign) => `\\u${sign.codePointAt(0).toString(16).padStart(4, "0")}`);
+  return shown.trim() ? shown : `“${shown}”`;
+}
+
+const whole = new Intl.NumberFormat("en");
+const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+const unknown = (value) => value === null || value === undefined;
+export const number = (value) => (unknown(value) ? "–" : whole.format(value));
+export const short = (value) => (unknown(value) ? "–" : value < 100000 ? whole.format(value) : compact.format(value));
+export const tiny = (value) => (unknown(value) ? "" : value < 1000 ? `${value}` : compact.format(value));
+export const plural = (count, one, many = `${one}s`) => `${number(count)} ${count === 1 ? one : many}`;
 
 /** Seconds as people say them: 0.4 s, 12 s, 3 m 20 s, 2 h 5 m, 4 d 3 h. */
 export function duration(seconds) {
-  if (seconds === null || seconds === undefined) return "–";
+  if (unknown(seconds)) return "–";
   if (seconds === 0) return "0 s";
-  if (seconds < 10) return `${seconds.toFixed(1)} s`;
-  if (seconds < 60) return `${Math.round(seconds)} s`;
+  if (seconds < 0.095) return `${Math.max(1, Math.round(seconds * 1000))} ms`;
+  if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
+  if (seconds < 59.5) return `${Math.round(seconds)} s`;
   if (seconds < 3600) return `${Math.floor(seconds / 60)} m ${Math.floor(seconds % 60)} s`;
   if (seconds < 86400) return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} m`;
   return `${Math.floor(seconds / 86400)} d ${Math.floor((seconds % 86400) / 3600)} h`;
@@ -43,119 +57,35 @@ export function duration(seconds) {
 
 export function clock(milliseconds) {
   const moment = new Date(milliseconds);
+  if (Number.isNaN(moment.valueOf())) return `${milliseconds}`;
   const time = moment.toLocaleTimeString("en-GB");
   return moment.toDateString() === new Date().toDateString() ? time : `${moment.toLocaleDateString("en-CA")} ${time}`;
 }
 
+/** 0–3, 7, 9–11 */
+export function ranges(numbers) {
+  const runs = [];
+  for (const value of numbers) {
+    if (runs.length && value === runs.at(-1)[1] + 1) runs.at(-1)[1] = value;
+    else runs.push([value, value]);
+  }
+  return runs.map(([from, to]) => (from === to ? `${from}` : to === from + 1 ? `${from}, ${to}` : `${from}–${to}`)).join(", ");
+}
+
+export const partitions = (held) => Object.entries(held).map(([topic, numbers]) => `${visible(topic)} ${ranges(numbers)}`).join("; ");
+export const size = (held) => Object.values(held).reduce((total, numbers) => total + numbers.length, 0);
+
 const GOOD = new Set(["Stable"]);
 const CALM = new Set(["Empty", "Dead"]);
+export const isMoving = (state) => !GOOD.has(state) && !CALM.has(state);
 export const stateClass = (state) => `pill ${GOOD.has(state) ? "good" : CALM.has(state) ? "" : "moving"}`.trim();
 
 /** Address of a group's page. "." and ".." are not possible in a path. */
 export function groupPage(name) {
-  return /^\.{0,2}$/.test(name) ? `/group?name=${encodeURIComponent(name)}` : `/group/${encodeURIComponent(name)}`;
-}
-
-/** Make the children of a parent those of the items, in order, by key: what is there stays, and only it changes. */
-export function patch(parent, items, key, make, update) {
-  const held = (parent.held ??= new Map());
-  const keep = new Set();
-  let place = parent.firstElementChild;
-  for (const item of items) {
-    const id = key(item);
-    if (keep.has(id)) continue;
-    keep.add(id);
-    let element = held.get(id);
-    if (!element) held.set(id, (element = make(item)));
-    update(element, item);
-    if (element === place) place = place.nextElementSibling;
-    else parent.insertBefore(element, place);
-  }
-  for (const [id, element] of held) {
-    if (!keep.has(id)) {
-      element.remove();
-      held.delete(id);
-    }
-  }
-}
-
-export function tiles(parent, items) {
-  patch(parent, items, (item) => item.name, (item) => {
-    const bar = h("progress", { hidden: true });
-    return h("dl", { className: "tile" }, h("dt", {}, item.name), h("dd", {}), h("div", { className: "note" }), bar);
-  }, (tile, item) => {
-    setClass(tile, `tile ${item.look ?? ""}`.trim());
-    setText(tile.children[1], item.value);
-    setText(tile.children[2], item.note ?? "");
-    tile.children[2].title = item.note ?? "";
-    const bar = tile.children[3];
-    bar.hidden = !item.progress;
-    if (item.progress) {
-      [bar.value, bar.max] = item.progress;
-      bar.setAttribute("aria-label", item.name);
-    }
-  });
-}
-
-function told(detail) {
-  return Object.entries(detail)
-    .filter(([, value]) => value !== null && value !== "" && !(Array.isArray(value) && !value.length))
-    .map(([name, value]) => `${name.replaceAll("_", " ")}: ${typeof value === "object" ? plain(value) : value}`)
-    .join(" · ");
-}
-
-function plain(value) {
-  if (Array.isArray(value)) return value.map((each) => (typeof each === "object" ? plain(each) : each)).join(", ");
-  return Object.entries(value).map(([name, each]) => `${name} [${Array.isArray(each) ? each.join(", ") : typeof each === "object" ? plain(each) : each}]`).join(", ");
-}
-
-/** Events, newest first. */
-export function events(list, items, withGroup) {
-  patch(list, items.toReversed(), (event) => event.id, (event) => {
-    const kind = h("span", { className: "kind" }, event.kind.replaceAll("_", " "));
-    if (event.inferred) kind.title = "inferred: the log does not state it";
-    const moment = h("time", { dateTime: new Date(event.time).toISOString(), title: new Date(event.time).toISOString() }, clock(event.time));
-    const item = h("li", { className: event.severity }, h("div", { className: "line" }, moment, kind));
-    if (withGroup && event.group) item.append(h("a", { className: "where", href: groupPage(event.group), title: event.group }, event.group));
-    const detail = told(event.detail);
-    if (detail) item.append(h("div", { className: "detail", title: detail }, detail));
-    return item;
-  }, () => {});
-  $("no-events").hidden = items.length > 0;
-}
-
-/** Table head from columns: {name, label, number?, roomy?}; sortable where `sort` is given. */
-export function head(table, columns, sort) {
-  table.tHead.rows[0].append(...columns.map((column) => {
-    const cell = h("th", { scope: "col", className: looks(column) });
-    if (sort && column.sort) {
-      cell.dataset.name = column.name;
-      cell.append(h("button", { type: "button", title: column.title ?? "", onclick: () => sort(column.name) }, column.label));
-    } else cell.append(h("span", { title: column.title ?? "" }, column.label));
-    return cell;
-  }));
-}
-
-export const looks = (column) => [column.number && "number", column.roomy && "roomy", column.look].filter(Boolean).join(" ");
-
-/** Ask again and again, a second after the last answer, or later where answers take long; not while hidden. */
-export async function refresh(ask) {
-  const link = $("link");
-  for (;;) {
-    const begun = performance.now();
-    if (!document.hidden) {
-      try {
-        await ask();
-        setText(link, "live");
-        setClass(link, "pill good");
-      } catch (problem) {
-        console.warn(problem);
-        setText(link, "disconnected");
-        setClass(link, "pill bad");
-      }
-    }
-    const took = performance.now() - begun;
-    await new Promise((done) => setTimeout(done, Math.max(1000, 3 * took)));
+  try {
+    return /^\.{0,2}$/.test(name) ? `/group?name=${encodeURIComponent(name)}` : `/group/${encodeURIComponent(name)}`;
+  } catch {
+    return "#"; // half of a surrogate pair has no address
   }
 }
 
@@ -165,11 +95,65 @@ export async function get(address) {
   return [answer.status, await answer.json()];
 }
 
-/** Say above everything what keeps the figures from being believed. */
-export function banner(ready, missing, age) {
-  const element = $("banner");
-  const reasons = ready ? [] : missing.map((each) => (each.records ? `${each.reason} (${number(each.records)} records to go)` : each.reason));
-  if (ready && age !== null && age > 15) reasons.push(`log end offsets are ${duration(age)} old: lag does not move`);
-  setText(element, reasons.length ? `${ready ? "" : "Catching up: "}${reasons.join("; ")}` : "");
-  element.hidden = !reasons.length;
+/** Make the children of a parent those of the items, in order, by key: what is there stays, and only it changes. */
+export function patch(parent, items, key, make, update = () => {}) {
+  const held = (parent.held ??= new Map());
+  const keep = new Set(items.map(key));
+  for (const [id, element] of held) {
+    if (!keep.has(id)) {
+      element.remove();
+      held.delete(id);
+    }
+  }
+  let place = parent.firstElementChild;
+  for (const item of items) {
+    const id = key(item);
+    if (!keep.delete(id)) continue;
+    let element = held.get(id);
+    if (!element) held.set(id, (element = make(item)));
+    update(element, item);
+    if (element === place) place = place.nextElementSibling;
+    else parent.insertBefore(element, place);
+  }
 }
+
+/** Figures: {name, value, note?, look?, progress? ([done, all]), href?}. */
+export function tiles(parent, items) {
+  patch(parent, items, (item) => item.name, (item) => {
+    const bar = h("progress", { hidden: true });
+    return h("dl", { className: "tile" }, h("dt", {}, item.name), h("dd", {}), h("div", { className: "note" }), bar);
+  }, (tile, item) => {
+    const [, value, note, bar] = tile.children;
+    setClass(tile, `tile ${item.look ?? ""}`.trim());
+    setText(value, item.value);
+    setText(note, item.note ?? "");
+    setTitle(note, item.note ?? "");
+    bar.hidden = !item.progress;
+    if (item.progress) {
+      [bar.value, bar.max] = item.progress;
+      bar.setAttribute("aria-label", item.name);
+    }
+  });
+}
+
+/** Reasons to look, as tags; `now` (ms) is what their age is counted to. */
+export function looks(parent, found, now) {
+  patch(parent, found, (look) => look.code, (look) => h("li", { className: `look ${look.severity}` }), (item, look) => {
+    setText(item, look.since === null ? look.text : `${look.text} · ${duration(Math.max(0, now - look.since) / 1000)}`);
+  });
+}
+
+/** Table head from columns: {name, label, title?, number?, roomy?, look?, sort?}; sortable where `sort` is given. */
+export function head(table, columns, sort) {
+  table.tHead.rows[0].append(...columns.map((column) => {
+    const cell = h("th", { scope: "col", className: cellLook(column) });
+    if (sort && column.sort) {
+      cell.dataset.name = column.name;
+      cell.append(h("button", { type: "button", title: column.title ?? "", onclick: () => sort(column.name) }, column.label));
+    } else cell.append(h("span", { title: column.title ?? "" }, column.label));
+    return cell;
+  }));
+}
+
+export const cellLook = (column) => [column.number && "number", column.roomy && "roomy", column.look].filter(Boolean).join(" ");
+export const row = (columns) => h("tr", {}, ...columns.map((column) => h("td", { className: cellLook(column) })));

@@ -1,18 +1,31 @@
 // One group: who owns what, how far they are, what happened.
-import { $, banner, clock, duration, events, get, h, head, looks, number, patch, refresh, setClass, setText, stateClass, tiles } from "./common.js";
+import { $, clock, duration, get, h, head, looks, number, partitions, patch, plural, ranges, row, setClass, setText, setTitle, short, size, stateClass, tiles, visible } from "./common.js";
+import { Timeline, since } from "./chart.js";
+import { episodes, list, merged } from "./events.js";
+import { follow, now } from "./live.js";
+import { PARTITIONS, TASKS, drawMatrix, legend, makeMatrix, matrices, shortName } from "./matrix.js";
 
-const MOST_COLUMNS = 200;
-const MOST_MEMBERS = 200;
 const STEP = 300;
-let shownOffsets = STEP;
+const MOST_MEMBERS = 500;
+const MOST_EVENTS = 300;
+const HISTORY_MS = 5000;
+const BREATH = 4; // a group that takes a second to fetch is fetched every fifth
 
 const name = location.pathname.startsWith("/group/") ? decodeURIComponent(location.pathname.slice(7)) : new URLSearchParams(location.search).get("name") ?? "";
-const address = /^\.{0,2}$/.test(name) ? `/api/v1/groups/?name=${encodeURIComponent(name)}` : `/api/v1/groups/${encodeURIComponent(name)}`;
+const inQuery = /^\.{0,2}$/.test(name);
+const address = inQuery ? `/api/v1/groups/?name=${encodeURIComponent(name)}` : `/api/v1/groups/${encodeURIComponent(name)}`;
+const timeline = new Timeline($("timeline"), "Lag, rebalances and events over time");
+
+let group = null;
+let history = null;
+let happened = [];
+let shownOffsets = STEP;
+let readAt = 0;
+let readTook = 0;
 
 const MEMBERS = [
-  { label: "Member" },
-  { label: "Instance", roomy: true },
-  { label: "Client", roomy: true },
+  { label: "Member", look: "who" },
+  { label: "Static id", roomy: true, title: "group.instance.id" },
   { label: "Host", roomy: true },
   { label: "Protocol" },
   { label: "Epoch", number: true },
@@ -24,7 +37,7 @@ const OFFSETS = [
   { label: "Topic" },
   { label: "Partition", number: true },
   { label: "Committed", number: true },
-  { label: "Log end", number: true },
+  { label: "Log end", number: true, roomy: true },
   { label: "Lag", number: true },
   { label: "Lag time", number: true },
   { label: "Last commit", number: true, roomy: true },
@@ -41,42 +54,51 @@ const METHODS = {
   topic_recreated: "the commit is of a former topic of this name",
 };
 
-/** 0-3, 7, 9-11 */
-function ranges(numbers) {
-  const runs = [];
-  for (const value of numbers) {
-    if (runs.length && value === runs.at(-1)[1] + 1) runs.at(-1)[1] = value;
-    else runs.push([value, value]);
-  }
-  return runs.map(([from, to]) => (from === to ? `${from}` : to === from + 1 ? `${from}, ${to}` : `${from}–${to}`)).join(", ");
-}
+const SHOWN_ELSEWHERE = new Set(["rebalancing", "upgrading", "downgrading"]);
+const BLOCKERS = {
+  protocol_type: "its protocol type is not consumer",
+  assignment_user_data: "a custom assignor's user data is in its assignment",
+  malformed_embedded_protocol: "a member's subscription or assignment is not in the consumer protocol's format",
+};
 
-const partitions = (held) => Object.entries(held).map(([topic, numbers]) => `${topic} ${ranges(numbers)}`).join("; ");
-const size = (held) => Object.values(held).reduce((total, numbers) => total + numbers.length, 0);
-
-function cells(columns) {
-  return (item) => h("tr", {}, ...columns.map((column) => h("td", { className: looks(column) })));
-}
-
-function member(row, each) {
-  const [id, instance, client, host, protocol, epoch, state, owns] = row.cells;
-  setText(id, each.member_id);
-  setText(instance, each.instance_id ?? "–");
-  setText(client, each.client_id || "–");
-  setText(host, each.client_host || "–");
+function member(line, each) {
+  const [who, instance, host, protocol, epoch, state, owns] = line.cells;
+  if (!who.firstChild) who.append(h("bdi"));
+  setText(who.firstChild, shortName(each));
+  setTitle(who, `${visible(each.member_id)}\nclient id ${visible(each.client_id || "none")}`);
+  setText(instance, each.instance_id === null ? "–" : visible(each.instance_id));
+  setText(host, visible(each.client_host || "–"));
   setText(protocol, each.protocol);
-  setText(epoch, number(each.epoch));
+  setText(epoch, each.epoch < 0 ? "–" : number(each.epoch));
   if (!state.firstChild) state.append(h("span"));
   const away = each.epoch === -2;
-  setText(state.firstChild, away ? "away" : each.state);
-  setClass(state.firstChild, away ? "pill moving" : stateClass(each.state));
-  const revoking = size(each.pending_revocation) ? `; to be revoked: ${partitions(each.pending_revocation)}` : "";
-  setText(owns, (partitions(each.assigned) || "nothing") + revoking);
+  const word = away ? "away" : each.classic_protocol?.state ?? each.state;
+  setText(state.firstChild, word);
+  setClass(state.firstChild, away ? "pill moving" : stateClass(word));
+  setTitle(state, each.classic_protocol?.inferred ? "Concluded: the log does not state it." : "");
+  setText(owns, owned(each));
 }
 
-function offset(row, each) {
-  const [topic, partition, committed, end, lag, seconds, commit, metadata] = row.cells;
-  setText(topic, each.topic);
+/** Kafka's own names of tasks: 0_0–2, 1_0. */
+const taskIds = (held) => Object.entries(held).flatMap(([subtopology, numbers]) => ranges(numbers).split(", ").map((run) => `${subtopology}_${run}`)).join(", ");
+
+function owned(each) {
+  if (each.tasks) {
+    const kinds = [["active", each.tasks.active], ["standby", each.tasks.standby], ["warm-up", each.tasks.warmup]];
+    const told = kinds.filter(([, held]) => size(held)).map(([kind, held]) => `${kind} ${taskIds(held)}`).join("; ");
+    return [told || "no tasks", each.process_id && `process ${visible(each.process_id)}`].filter(Boolean).join(" · ");
+  }
+  const waits = Object.entries(each.classic_protocol?.waits_for ?? {});
+  return [
+    partitions(each.assigned) || "nothing",
+    size(each.pending_revocation) && `to be revoked: ${partitions(each.pending_revocation)}`,
+    ...waits.map(([other, held]) => `waits for ${partitions(held)} of ${shortName(group.members.find(({ member_id: id }) => id === other) ?? { member_id: other })}`),
+  ].filter(Boolean).join("; ");
+}
+
+function offset(line, each) {
+  const [topic, partition, committed, end, lag, seconds, commit, metadata] = line.cells;
+  setText(topic, visible(each.topic));
   setText(partition, number(each.partition));
   setText(committed, number(each.offset));
   setText(end, number(each.log_end_offset));
@@ -84,151 +106,148 @@ function offset(row, each) {
   setClass(lag, each.lag ? "number" : "number zero");
   setText(seconds, duration(each.lag_seconds));
   setClass(seconds, each.lag_seconds ? "number" : "number zero");
-  seconds.title = METHODS[each.lag_method] ?? each.lag_method;
+  setTitle(seconds, METHODS[each.lag_method] ?? each.lag_method);
   setText(commit, each.commit_timestamp < 0 ? "–" : clock(each.commit_timestamp));
-  setText(metadata, each.metadata || "–");
+  setText(metadata, each.metadata ? visible(each.metadata) : "–");
   const lost = each.log_start_offset !== null && each.offset < each.log_start_offset;
-  setClass(row, lost ? "alert" : "");
-  committed.title = lost ? `${number(each.log_start_offset - each.offset)} records after it are deleted already` : "";
+  setClass(line, lost ? "warning" : "");
+  setTitle(committed, lost ? `${number(each.log_start_offset - each.offset)} records after it are deleted already` : "");
 }
 
-/** Topic → {partitions, rows: [[member, {partition: mark}]]} */
-function matrices(group) {
-  const topics = new Map();
-  const owners = new Map();
-  const mark = (topic, partition, at, kind) => {
-    if (!topics.has(topic)) topics.set(topic, { columns: new Set(), marks: new Map() });
-    const { columns, marks } = topics.get(topic);
-    columns.add(partition);
-    if (!marks.has(at)) marks.set(at, new Map());
-    marks.get(at).set(partition, kind);
-  };
-  group.members.forEach((each, at) => {
-    for (const [kind, held] of [["target", each.target], ["revoking", each.pending_revocation], ["owned", each.assigned]]) {
-      for (const [topic, numbers] of Object.entries(held)) {
-        for (const partition of numbers) {
-          mark(topic, partition, at, kind);
-          if (kind === "target") continue;
-          const place = `${partition} ${topic}`;
-          owners.set(place, (owners.get(place) ?? new Set()).add(at));
-        }
-      }
-    }
-  });
-  for (const each of group.offsets) {
-    if (topics.has(each.topic)) topics.get(each.topic).columns.add(each.partition);
-  }
-  return [...topics].sort(([a], [b]) => (a < b ? -1 : 1)).map(([topic, { columns, marks }]) => ({
-    topic, marks, owners, columns: [...columns].sort((a, b) => a - b),
-  }));
-}
-
-const SIGNS = { owned: "●", revoking: "◐", target: "○", twice: "!" };
-const SAID = { owned: "owned", revoking: "to be revoked", target: "target, not yet owned", twice: "owned twice", "": "not owned" };
-
-function drawMatrix(section, { topic, columns, marks, owners }, group) {
-  const shown = columns.slice(0, MOST_COLUMNS);
-  const rows = group.members.map((each, at) => [each, at]).filter(([, at]) => marks.has(at)).slice(0, MOST_MEMBERS);
-  const more = columns.length > shown.length ? `, first ${number(shown.length)} shown` : "";
-  setText(section.firstChild, `${topic} · ${number(columns.length)} partitions${more}`);
-  const table = section.querySelector("table");
-  if (table.columns !== shown.join()) {
-    table.columns = shown.join();
-    table.tHead.rows[0].replaceChildren(h("td"), ...shown.map((partition) => h("th", { scope: "col" }, `${partition}`)));
-    table.tBodies[0].replaceChildren();
-    table.tBodies[0].held?.clear();
-  }
-  const shared = group.type === "share";
-  patch(table.tBodies[0], rows, ([each]) => each.member_id, ([each]) => {
-    const label = each.instance_id ?? each.client_id;
-    const cell = h("th", { scope: "row", title: each.member_id }, label ? `${label} · ${each.member_id.slice(-6)}` : each.member_id);
-    return h("tr", {}, cell, ...shown.map(() => h("td", { className: "cell" })));
-  }, (row, [, at]) => {
-    shown.forEach((partition, column) => {
-      const cell = row.cells[column + 1];
-      const holders = owners.get(`${partition} ${topic}`);
-      let kind = marks.get(at).get(partition) ?? "";
-      if (!shared && kind !== "target" && kind && holders?.size > 1) kind = "twice";
-      setClass(cell, `cell ${kind || (holders ? "" : "unowned")}`.trim());
-      setText(cell, SIGNS[kind] ?? "");
-      const said = `partition ${partition}: ${SAID[kind]}`;
-      if (cell.title !== said) cell.title = said;
-    });
-  });
-}
-
-function makeMatrix() {
-  const table = h("table", { className: "matrix" }, h("thead", {}, h("tr")), h("tbody"));
-  return h("div", { className: "topic" }, h("h3"), h("div", { className: "scroll" }, table));
-}
-
-function badges(group) {
+function badges() {
   const found = [
     [group.state, stateClass(group.state)],
     [group.simple ? "commits only" : `${group.type} group`, "tag"],
-    [group.migration.phase, "tag"],
+    ...(group.protocol ? [[`assignor ${group.protocol}`, "tag"]] : []),
   ];
-  if (group.protocol) found.push([`assignor ${group.protocol}`, "tag"]);
-  patch($("badges"), found, ([text]) => text, ([text, look]) => h("span", { className: look }, text), () => {});
+  patch($("badges"), found, ([text, look]) => text + look, ([text, look]) => h("span", { className: look }, visible(text)));
 }
 
-function summary(group) {
-  const { upgraded_members: upgraded, members, mixed_since: since } = group.migration;
-  const mixed = since !== null;
-  const concerned = group.type === "classic" || group.type === "consumer";
+function warnings() {
+  const twice = Object.entries(group.duplicates).map(([place, ids]) => `${visible(place)} by ${ids.map((id) => shortName(group.members.find((each) => each.member_id === id) ?? { member_id: id })).join(" and ")}`);
+  const free = Object.entries(group.unassigned ?? {});
+  const texts = {
+    duplicate_assignment: twice.length ? `Owned twice: ${twice.slice(0, 8).join("; ")}${twice.length > 8 ? " …" : ""}` : null,
+    unassigned_partitions: free.length ? `Nobody reads ${partitions(Object.fromEntries(free.slice(0, 8)))}` : null,
+    rebalance_stuck: "The rebalance is stuck",
+    rebalance_storm: "Rebalance storm: more rebalances in five minutes than a rolling restart takes",
+    migration_stalled: "The roll has stalled: members of both protocols, and none came or went for half an hour",
+  };
+  const found = group.attention.filter(({ code }) => !SHOWN_ELSEWHERE.has(code)).map((look) => ({ ...look, text: texts[look.code] ?? look.text }));
+  for (const blocker of group.migration.blockers) found.push({ code: blocker, severity: "info", since: null, text: `A broker would refuse to upgrade this group: ${BLOCKERS[blocker] ?? blocker}` });
+  looks($("warnings"), found, now());
+}
+
+function summary() {
+  const { upgraded_members: upgraded, members, mixed_since: since, phase } = group.migration;
+  const concerned = !group.simple && (group.type === "classic" || group.type === "consumer");
+  const static_ = group.members.filter((each) => each.instance_id !== null).length;
+  const classic = group.assignment_epoch === null;
+  const behind = !classic && group.assignment_epoch !== group.epoch;
   return [
-    { name: group.assignment_epoch === null ? "Generation" : "Group epoch", value: number(group.epoch), note: group.assignment_epoch === null ? "" : `assignment epoch ${number(group.assignment_epoch)}` },
-    { name: "Members", value: number(group.members.length), note: `${number(group.members.length - upgraded)} classic, ${number(upgraded)} consumer` },
-    ...(concerned ? [{ name: "Migration", value: group.migration.phase, note: mixed ? `both protocols for ${duration((Date.now() - since) / 1000)}` : "", progress: mixed ? [upgraded, members] : null, look: mixed ? "alert" : "" }] : []),
-    { name: "Lag", value: number(group.lag), note: `largest ${number(group.max_lag)}` },
-    { name: "Lag time", value: duration(group.max_lag_seconds), note: group.lag && group.max_lag_seconds === null ? "a commit is older than the history" : "oldest record not committed" },
+    { name: classic ? "Generation" : "Group epoch", value: number(group.epoch), note: classic ? "" : `assignment epoch ${number(group.assignment_epoch)}`, look: behind ? "active" : "" },
+    { name: "Members", value: number(group.members.length), note: [concerned && `${number(group.members.length - upgraded)} classic, ${number(upgraded)} consumer`, static_ && `${static_} static`].filter(Boolean).join(", ") },
+    ...(concerned ? [{ name: "Migration", value: phase, note: since === null ? "" : `both protocols for ${duration(Math.max(0, now() - since) / 1000)}`, progress: since === null ? null : [upgraded, members], look: since === null ? "" : "active" }] : []),
+    { name: "Rebalances", value: number(group.rebalances), note: group.rebalancing_since === null ? "none under way" : `under way for ${duration(Math.max(0, now() - group.rebalancing_since) / 1000)}`, look: group.rebalancing_since === null ? "" : "active" },
+    ...(group.offsets.length ? [
+      { name: "Lag", value: short(group.lag), note: group.max_lag === null ? "" : `largest partition ${short(group.max_lag)}` },
+      { name: "Lag time", value: duration(group.max_lag_seconds), note: group.lag && group.max_lag_seconds === null ? "a commit is older than the history" : "oldest uncommitted" },
+    ] : []),
   ];
 }
 
-function warnings(group) {
-  const found = [];
-  const held = new Map();
-  if (group.type !== "share") {
-    for (const each of group.members) {
-      for (const [topic, numbers] of [...Object.entries(each.assigned), ...Object.entries(each.pending_revocation)]) {
-        for (const partition of numbers) {
-          const place = `${topic}/${partition}`;
-          held.set(place, (held.get(place) ?? new Set()).add(each.member_id));
-        }
-      }
-    }
-  }
-  const twice = [...held].filter(([, ids]) => ids.size > 1).map(([place]) => place);
-  if (twice.length) found.push([`Owned by two members at once: ${twice.slice(0, 12).join(", ")}${twice.length > 12 ? " …" : ""}`, ""]);
-  for (const blocker of group.migration.blockers) found.push([`A broker would refuse to upgrade this group: ${blocker.replaceAll("_", " ")}`, "moving"]);
-  if (group.migration.leftovers) found.push([`${number(group.migration.leftovers)} records of the new protocol are left over from before a downgrade`, "moving"]);
-  patch($("warnings"), found, ([text]) => text, ([text, look]) => h("li", { className: look }, text), () => {});
+function drawTimeline() {
+  const to = now();
+  const { times, lag, max_lag_seconds: seconds, partitions: largest, partition_count: count } = history ?? { times: [], lag: [], max_lag_seconds: [], partitions: [], partition_count: 0 };
+  const parts = largest.toSorted((one, other) => (one.topic < other.topic ? -1 : one.topic > other.topic ? 1 : one.partition - other.partition));
+  const from = since(to - 1000 * Number($("span").value), [times[0], happened.find(({ time }) => time > to - 1000 * Number($("span").value))?.time], to);
+  const line = (values, last) => [...times.map((time, at) => [time, values[at]]), ...(last === undefined ? [] : [[to, last]])];
+  const several = new Set(parts.map(({ topic }) => topic)).size > 1;
+  const now_ = new Map(group.offsets.map((each) => [`${each.topic}/${each.partition}`, each.lag]));
+  const lines = parts.length > 1 ? parts.map(({ topic, partition, lag: values }, at) => ({ name: several ? `${visible(topic)} ${partition}` : `partition ${partition}`, look: `line-${at % 12}`, points: line(values, now_.get(`${topic}/${partition}`)) })) : [];
+  const lags = [
+    { name: lines.length ? "Lag by partition, records" : "Lag, records", lines: lines.length ? lines : [{ name: "lag", look: "line-0", fill: true, points: line(lag, group.lag) }] },
+    { name: "Lag time, oldest record not committed", unit: "seconds", lines: [{ name: "lag time", look: "line-1", fill: true, points: line(seconds, group.max_lag_seconds) }] },
+  ];
+  const panels = [
+    ...(group.offsets.length ? lags : []),
+    { name: "Rebalances", spans: episodes(happened).filter((each) => (each.to ?? to) >= from).map((each) => ({ from: each.from, to: each.to, look: each.to === null ? "active" : "", text: `${each.to === null ? "rebalance under way" : `rebalance took ${duration((each.to - each.from) / 1000)}`}${each.moved ? `, ${plural(each.moved, "partition")} moved` : ""}${each.why.length ? `: ${each.why.join(", ").replaceAll("_", " ")}` : ""}` })) },
+    { name: "Events", marks: happened.filter(({ kind }) => !kind.startsWith("rebalance_") || kind === "rebalance_stuck" || kind === "rebalance_storm").map((event) => ({ time: event.time, look: event.severity, text: event.kind.replaceAll("_", " ") })) },
+  ];
+  timeline.draw({ from, to, panels });
+  patch($("lines"), lines, (each) => each.name + each.look, (each) => h("li", {}, h("span", { className: `swatch ${each.look}` }), ` ${each.name}`));
+  const more = count > parts.length && parts.length ? `the ${parts.length} of ${number(count)} with the largest lag` : "";
+  setTitle($("lines"), more);
+}
+
+function draw() {
+  for (const section of $("content").querySelectorAll("section")) if (!section.contains($("events"))) section.hidden = group === null;
+  $("badges").hidden = $("warnings").hidden = group === null;
+  $("missing").hidden = group !== null;
+  $("content").hidden = false;
+  list($("events"), happened, false);
+  if (group === null) return;
+  badges();
+  warnings();
+  tiles($("tiles"), summary());
+  const drawn = matrices(group);
+  $("assignment-section").hidden = !drawn.length;
+  legend($("legend"), drawn[0]?.kinds === TASKS ? TASKS : PARTITIONS);
+  patch($("matrix"), drawn, (each) => each.name, makeMatrix, drawMatrix);
+  $("members-section").hidden = !group.members.length;
+  setText($("member-count"), number(group.members.length));
+  patch($("members").tBodies[0], group.members.slice(0, MOST_MEMBERS), (each) => each.member_id, () => row(MEMBERS), member);
+  drawOffsets();
+  drawTimeline();
+}
+
+function drawOffsets() {
+  $("offsets-section").hidden = !group.offsets.length;
+  setText($("offset-count"), number(group.offsets.length));
+  patch($("offsets").tBodies[0], group.offsets.slice(0, shownOffsets), (each) => `${each.partition} ${each.topic}`, () => row(OFFSETS), offset);
+  $("more").hidden = group.offsets.length <= shownOffsets;
+  setText($("more"), `Show ${number(Math.min(STEP, group.offsets.length - shownOffsets))} more`);
+}
+
+async function readGroup() {
+  const begun = performance.now();
+  const [status, answer] = await get(address);
+  group = status === 200 ? answer : null;
+  readAt = performance.now();
+  readTook = readAt - begun;
+}
+
+async function readHistory() {
+  const [status, answer] = await get(`/api/v1/lag?group=${encodeURIComponent(name)}`);
+  history = status === 200 ? { ...answer, read: performance.now() } : null;
+}
+
+async function read() {
+  const [, [, past]] = await Promise.all([readGroup(), name ? get(`/api/v1/events?group=${encodeURIComponent(name)}`) : [200, { events: [] }]]);
+  happened = merged([], past.events, MOST_EVENTS);
+  if (group) await readHistory();
 }
 
 head($("members"), MEMBERS);
 head($("offsets"), OFFSETS);
-$("more").addEventListener("click", () => { shownOffsets += STEP; });
+setText($("group"), visible(name));
+$("span").addEventListener("change", drawTimeline);
+$("more").addEventListener("click", () => {
+  shownOffsets += STEP;
+  drawOffsets();
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && !event.target.closest("select")) location.assign("/");
+});
 
-refresh(async () => {
-  const [[status, group], [, ready], [, history]] = await Promise.all([
-    get(address), get("/ready"), get(`/api/v1/events?limit=100&group=${encodeURIComponent(name)}`),
-  ]);
-  banner(ready.ready, ready.missing, null);
-  $("missing").hidden = status !== 404;
-  $("content").hidden = false;
-  if (name) events($("events"), history.events, false);
-  for (const section of document.querySelectorAll("#content > :not(:last-child)")) section.hidden = status === 404;
-  if (status !== 200) return;
-  badges(group);
-  warnings(group);
-  tiles($("tiles"), summary(group));
-  const drawn = matrices(group);
-  $("assignment-section").hidden = !drawn.length;
-  patch($("matrix"), drawn, (each) => each.topic, makeMatrix, (section, each) => drawMatrix(section, each, group));
-  setText($("member-count"), number(group.members.length));
-  patch($("members").tBodies[0], group.members.slice(0, 500), (each) => each.member_id, cells(MEMBERS), member);
-  setText($("offset-count"), number(group.offsets.length));
-  patch($("offsets").tBodies[0], group.offsets.slice(0, shownOffsets), (each) => `${each.partition} ${each.topic}`, cells(OFFSETS), offset);
-  $("more").hidden = group.offsets.length <= shownOffsets;
-  setText($("more"), `Show ${number(Math.min(STEP, group.offsets.length - shownOffsets))} more`);
+let due = false;
+follow(name, read, async ({ groups, gone, events }) => {
+  happened = merged(happened, events, MOST_EVENTS);
+  due ||= groups.length > 0 || gone.length > 0;
+  if (due && performance.now() - readAt > BREATH * readTook) {
+    due = false;
+    await readGroup();
+  }
+  if (group && performance.now() - (history?.read ?? 0) > HISTORY_MS) await readHistory();
+  draw();
 });

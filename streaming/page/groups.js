@@ -1,24 +1,30 @@
-// All groups: tiles, a table that is patched, never rebuilt, and the latest events.
-import { $, banner, duration, events, get, groupPage, h, head, looks, number, patch, refresh, setClass, setText, short, stateClass, tiles } from "./common.js";
+// All groups: what needs a look first, then the rest; a table of one page that is patched, never rebuilt.
+import { $, cellLook, duration, get, groupPage, h, head, isMoving, looks, number, patch, plural, row, setClass, setText, setTitle, short, stateClass, tiles, visible } from "./common.js";
+import { drawSpark, spark } from "./chart.js";
+import { list, merged } from "./events.js";
+import { follow, now } from "./live.js";
+import { Trends } from "./trends.js";
 
-const STEP = 300;
-const REMEMBERED = 60;
-const trends = new Map();
-const order = { name: "attention", down: true };
-let shown = STEP;
-let last = null;
+const PAGE = 100;
+const LATEST = 40;
+const RANKS = { critical: 1000, warning: 100, info: 10 };
+
+const known = new Map();
+const trends = new Trends();
+const choice = { ...{ q: "", show: "", sort: "attention", down: "1", page: "0" }, ...Object.fromEntries(new URLSearchParams(location.search)) };
+let latest = [];
 
 const members = (group) => group.classic_members + group.consumer_members;
-const mixed = (group) => group.phase === "upgrading" || group.phase === "downgrading";
-const moving = (group) => group.rebalancing_since !== null || !["Stable", "Empty", "Dead"].includes(group.state);
-const alarm = (group) => group.duplicate_partitions > 0;
-const settled = (group) => group.state === "Stable";
-const alert = (group) => group.leftovers > 0 || group.phase === "blocked" || group.absent_members > 0 || (settled(group) && group.unassigned_partitions > 0);
-const attention = (group) => (alarm(group) ? 1000 : 0) + (alert(group) ? 100 : 0) + (moving(group) ? 20 : 0) + (mixed(group) ? 10 : 0);
+const concerned = (group) => !group.simple && (group.type === "classic" || group.type === "consumer");
+const mixed = (group) => group.mixed_since !== null;
+const moving = (group) => group.rebalancing_since !== null || isMoving(group.state);
+const worst = (group) => group.attention[0]?.severity ?? "";
+const attention = (group) => group.attention.reduce((total, look) => total + RANKS[look.severity], 0);
+const pressing = (group) => worst(group) === "critical" || worst(group) === "warning";
 
 const FILTERS = {
   "": () => true,
-  attention: (group) => attention(group) > 0,
+  attention: pressing,
   lagging: (group) => group.lag > 0,
   moving,
   mixed,
@@ -30,176 +36,185 @@ const FILTERS = {
 };
 
 const COLUMNS = [
-  { name: "attention", label: "!", title: "What needs attention first", look: "mark", sort: attention },
-  { name: "group", label: "Group", sort: (group) => group.group },
-  { name: "type", label: "Type", roomy: true, sort: (group) => group.type },
-  { name: "state", label: "State", sort: (group) => group.state },
-  { name: "members", label: "Members", number: true, title: "Members that use the classic + the consumer protocol", sort: members },
-  { name: "lag", label: "Lag", number: true, title: "Records not yet committed, all partitions", sort: (group) => group.lag ?? -1 },
-  { name: "seconds", label: "Lag time", number: true, title: "Age of the oldest record not yet committed", sort: (group) => group.max_lag_seconds ?? (group.lag ? 1e12 : -1) },
-  { name: "trend", label: "Trend", roomy: true, title: "Lag over the last minute" },
-  { name: "phase", label: "Migration", title: "From the classic to the consumer protocol", sort: (group) => `${mixed(group) ? 0 : 1}${group.phase}` },
-  { name: "rebalances", label: "Rebalances", number: true, roomy: true, title: "Completed", sort: (group) => group.rebalances },
+  { name: "attention", label: "!", said: "what needs a look", title: "What needs a look first", look: "mark", sort: attention },
+  { name: "group", label: "Group", look: "group", sort: (group) => group.group },
+  { name: "state", label: "State", look: "state", sort: (group) => group.state },
+  { name: "type", label: "Type", roomy: true, look: "middling", sort: (group) => group.type },
+  { name: "members", label: "Members", number: true, roomy: true, title: "Between protocols: classic + consumer", sort: members },
+  { name: "lag", label: "Lag", number: true, look: "lag", title: "Records not yet committed, all partitions", sort: (group) => group.lag ?? -1 },
+  { name: "seconds", label: "Lag time", number: true, look: "seconds", title: "Age of the oldest record not yet committed", sort: (group) => group.max_lag_seconds ?? (group.lag ? 1e12 : -1) },
+  { name: "trend", label: "Trend", roomy: true, title: "Lag over the last five minutes" },
+  { name: "phase", label: "Migration", look: "phase", title: "From the classic to the consumer protocol", sort: (group) => `${mixed(group) ? 0 : 1}${group.phase}` },
+  { name: "rebalances", label: "Rebalances", number: true, roomy: true, look: "spacious", title: "Completed", sort: (group) => group.rebalances },
   { name: "epoch", label: "Epoch", number: true, roomy: true, look: "spacious", title: "Group epoch, or generation of a classic group", sort: (group) => group.epoch },
 ];
-
-function sortBy(name) {
-  const textual = ["group", "type", "state", "phase"].includes(name);
-  order.down = order.name === name ? !order.down : !textual;
-  order.name = name;
-  render();
-}
+const TEXTUAL = new Set(["group", "type", "state", "phase"]);
 
 function makeRow(group) {
-  const row = h("tr");
-  for (const column of COLUMNS) row.append(h("td", { className: looks(column) }));
-  const [mark, name, , state, , , , trend, phase] = row.cells;
-  mark.append(h("span", { className: "hidden" }));
-  setClass(name, "group");
-  name.append(h("a", { href: groupPage(group.group), title: group.group }, group.group || "(empty name)"), h("div", { className: "notes" }));
-  state.append(h("span"));
-  phase.append(h("div", { className: "migration" }, h("progress", { hidden: true, max: 1, value: 0 }), h("span")));
-  trend.append(spark());
-  return row;
+  const made = row(COLUMNS);
+  const cell = cells(made);
+  cell.attention.append(h("span", { className: "hidden" }));
+  cell.group.append(h("a", { href: groupPage(group.group), title: visible(group.group) }, h("bdi", {}, visible(group.group))), h("ul", { className: "looks" }));
+  cell.state.append(h("span"));
+  cell.phase.append(h("div", { className: "migration" }, h("progress", { hidden: true, max: 1, value: 0 }), h("span")));
+  cell.trend.append(spark());
+  return made;
 }
 
-function updateRow(row, group) {
-  const [mark, name, type, state, count, lag, seconds, trend, phase, rebalances, epoch] = row.cells;
-  setClass(row, alarm(group) ? "alarm" : alert(group) ? "alert" : "");
-  setText(mark.firstChild, alarm(group) ? "alarm" : alert(group) ? "warning" : "");
-  setText(name.lastChild, notes(group));
-  setText(type, group.simple ? "simple" : group.type);
-  setText(state.firstChild, group.state);
-  setClass(state.firstChild, stateClass(group.state));
-  setText(epoch, number(group.epoch));
-  setText(count, mixed(group) ? `${group.classic_members} + ${group.consumer_members}` : number(members(group)));
-  migration(phase.firstChild, group);
-  setText(lag, short(group.lag));
-  setClass(lag, group.lag ? "number" : "number zero");
-  setText(seconds, duration(group.max_lag_seconds));
-  setClass(seconds, group.max_lag_seconds ? "number" : "number zero");
-  seconds.title = group.lag && group.max_lag_seconds === null ? "A partition's commit is older than the sampled history" : "";
-  drawTrend(trend.firstChild, trends.get(group.group) ?? []);
-  setText(rebalances, number(group.rebalances));
+const cells = (made) => (made.byName ??= Object.fromEntries(COLUMNS.map(({ name }, at) => [name, made.cells[at]])));
+
+function updateRow(made, group) {
+  const cell = cells(made);
+  setClass(made, worst(group));
+  setText(cell.attention.firstChild, worst(group));
+  looks(cell.group.lastChild, group.attention, now());
+  setText(cell.state.firstChild, group.state);
+  setClass(cell.state.firstChild, stateClass(group.state));
+  setText(cell.type, group.simple ? "commits only" : group.type);
+  setText(cell.members, mixed(group) ? `${group.classic_members} + ${group.consumer_members}` : number(members(group)));
+  setText(cell.lag, short(group.lag));
+  setClass(cell.lag, `${cellLook(COLUMNS[5])}${group.lag ? "" : " zero"}`);
+  setText(cell.seconds, duration(group.max_lag_seconds));
+  setClass(cell.seconds, `${cellLook(COLUMNS[6])}${group.max_lag_seconds ? "" : " zero"}`);
+  setTitle(cell.seconds, group.lag && group.max_lag_seconds === null ? "A commit is older than the sampled history: no figure" : "");
+  drawSpark(cell.trend.firstChild, trends.of(group.group));
+  drawPhase(cell.phase.firstChild, group);
+  setText(cell.rebalances, number(group.rebalances));
+  setText(cell.epoch, number(group.epoch));
 }
 
-function migration(element, group) {
+function drawPhase(element, group) {
   const [bar, text] = element.children;
-  const concerned = group.type === "classic" || group.type === "consumer";
   bar.hidden = !mixed(group);
   if (mixed(group)) {
-    bar.max = members(group) || 1;
-    bar.value = group.consumer_members;
-    setClass(bar, group.phase === "downgrading" ? "mixed" : "");
+    [bar.value, bar.max] = [group.consumer_members, members(group) || 1];
+    setClass(bar, group.phase === "downgrading" ? "back" : "");
     bar.setAttribute("aria-label", `${group.consumer_members} of ${members(group)} members use the consumer protocol`);
     setText(text, `${group.phase} ${group.consumer_members}/${members(group)}`);
-  } else setText(text, concerned && !group.simple ? group.phase : "–");
-  setClass(text, mixed(group) || group.phase === "blocked" ? "" : "zero");
-}
-
-function notes(group) {
-  const found = [];
-  if (group.duplicate_partitions) found.push(`${group.duplicate_partitions} owned twice`);
-  if (group.rebalancing_since !== null && last) found.push(`rebalancing ${duration(Math.max(0, last.time - group.rebalancing_since) / 1000)}`);
-  if (group.unassigned_partitions) found.push(`${group.unassigned_partitions} unassigned`);
-  if (group.absent_members) found.push(`${group.absent_members} static away`);
-  if (group.leftovers) found.push(`${group.leftovers} records left over`);
-  if (group.phase === "blocked") found.push("upgrade blocked");
-  return found.join(", ");
-}
-
-const SVG = "http://www.w3.org/2000/svg";
-function spark() {
-  const picture = document.createElementNS(SVG, "svg");
-  picture.setAttribute("viewBox", "0 0 60 20");
-  picture.setAttribute("preserveAspectRatio", "none");
-  picture.setAttribute("aria-hidden", "true");
-  picture.append(document.createElementNS(SVG, "path"));
-  return picture;
-}
-
-function drawTrend(picture, values) {
-  const most = Math.max(...values, 1);
-  const line = values.length < 2 || !values.some((value) => value)
-    ? "" : values.map((value, at) => `${at ? "L" : "M"}${((at * 60) / (values.length - 1)).toFixed(1)} ${(19 - (18 * value) / most).toFixed(1)}`).join("");
-  if (picture.firstChild.getAttribute("d") !== line) picture.firstChild.setAttribute("d", line);
-  const before = values[0] ?? 0;
-  const now = values.at(-1) ?? 0;
-  const look = now > before * 1.2 + 10 ? "up" : now < before * 0.8 - 10 ? "down" : "";
-  picture.setAttribute("class", `spark ${look}`);
-}
-
-function remember(groups) {
-  const here = new Set();
-  for (const group of groups) {
-    here.add(group.group);
-    if (group.lag === null) continue;
-    const values = trends.get(group.group) ?? [];
-    values.push(group.lag);
-    if (values.length > REMEMBERED) values.shift();
-    trends.set(group.group, values);
-  }
-  for (const name of trends.keys()) if (!here.has(name)) trends.delete(name);
+  } else setText(text, concerned(group) ? group.phase : "–");
+  setClass(text, mixed(group) ? "" : "zero");
 }
 
 function summary(groups) {
   const sum = (of) => groups.reduce((total, group) => total + of(group), 0);
   const count = (of) => sum((group) => (of(group) ? 1 : 0));
-  const duplicates = sum((group) => group.duplicate_partitions);
-  const between = groups.filter(mixed);
-  const rolling = sum((group) => (group.type === "classic" || group.type === "consumer" ? members(group) : 0));
+  const critical = count((group) => worst(group) === "critical");
+  const warnings = count((group) => worst(group) === "warning");
+  const [busy, between] = [count(moving), count(mixed)];
+  const rolling = sum((group) => (concerned(group) ? members(group) : 0));
   const upgraded = sum((group) => (group.type === "consumer" ? group.consumer_members : 0));
-  const slowest = groups.reduce((worst, group) => ((group.max_lag_seconds ?? -1) > (worst?.max_lag_seconds ?? -1) ? group : worst), null);
+  const slowest = groups.reduce((most, group) => ((group.max_lag_seconds ?? 0) > (most?.max_lag_seconds ?? 0) ? group : most), null);
+  const look = critical ? "critical" : warnings ? "warning" : "fine";
   return [
-    { name: "Groups", value: number(groups.length), note: `${number(count(settled))} stable, ${number(count((group) => group.state === "Empty"))} empty` },
-    { name: "Members", value: number(sum(members)), note: `${number(sum((group) => group.classic_members))} classic, ${number(sum((group) => group.consumer_members))} consumer` },
-    { name: "Consumer protocol", value: rolling ? `${Math.round((100 * upgraded) / rolling)} %` : "–", note: between.length ? `${between.length} between protocols` : `${number(upgraded)} of ${number(rolling)} members`, progress: [upgraded, rolling || 1], look: between.length ? "alert" : "" },
-    { name: "Rebalancing", value: number(count(moving)), note: `${number(sum((group) => group.rebalances))} completed`, look: count(moving) ? "alert" : "" },
-    { name: "Lag", value: short(sum((group) => group.lag ?? 0)), note: slowest && slowest.max_lag_seconds > 0 ? `longest ${duration(slowest.max_lag_seconds)}` : "nobody waits" },
-    { name: "Partitions owned twice", value: number(duplicates), note: duplicates ? "each read by two members" : "every owner is alone", look: duplicates ? "alarm" : "" },
+    { name: "Need a look", value: critical + warnings ? number(critical + warnings) : "none", note: critical + warnings ? `${number(critical)} critical, ${plural(warnings, "warning")}` : "no duplicates, nothing stuck", look },
+    { name: "Groups", value: number(groups.length), note: `${number(count((group) => group.state === "Stable"))} stable, ${number(count((group) => group.state === "Empty"))} empty` },
+    { name: "Rebalancing", value: number(busy), note: `${number(sum((group) => group.rebalances))} completed`, look: busy ? "active" : "" },
+    { name: "Lag", value: short(sum((group) => group.lag ?? 0)), note: `in ${plural(count((group) => group.lag > 0), "group")}` },
+    { name: "Longest lag time", value: slowest ? duration(slowest.max_lag_seconds) : "0 s", note: slowest ? visible(slowest.group) : "nobody waits" },
+    { name: "Consumer protocol", value: rolling ? `${Math.round((100 * upgraded) / rolling)} %` : "–", note: between ? `${plural(between, "group")} between protocols` : `${number(upgraded)} of ${plural(rolling, "member")}`, progress: [upgraded, rolling || 1], look: between ? "active" : "" },
   ];
 }
 
-function render() {
-  if (!last) return;
-  const words = $("search").value.toLowerCase().split(/\s+/).filter(Boolean);
-  const wanted = FILTERS[$("filter").value];
-  const groups = last.groups.filter((group) => wanted(group) && words.every((word) => group.group.toLowerCase().includes(word)));
-  const column = COLUMNS.find((each) => each.name === order.name);
-  const sign = order.down ? -1 : 1;
+function chosen() {
+  const words = choice.q.toLowerCase().split(/\s+/).filter(Boolean);
+  const wanted = FILTERS[choice.show] ?? FILTERS[""];
+  const groups = [...known.values()].filter((group) => wanted(group) && words.every((word) => group.group.toLowerCase().includes(word)));
+  const column = COLUMNS.find(({ name, sort }) => sort && name === choice.sort) ?? COLUMNS[0];
+  const sign = choice.down ? -1 : 1;
   const keyed = groups.map((group) => [column.sort(group), group]);
   keyed.sort(([a, one], [b, other]) => (a < b ? -sign : a > b ? sign : one.group < other.group ? -1 : 1));
-  patch($("groups").tBodies[0], keyed.slice(0, shown).map(([, group]) => group), (group) => group.group, makeRow, updateRow);
-  for (const cell of $("groups").tHead.rows[0].cells) {
-    if (cell.dataset.name) cell.setAttribute("aria-sort", cell.dataset.name === order.name ? (order.down ? "descending" : "ascending") : "none");
-  }
-  setText($("count"), groups.length === last.groups.length ? number(groups.length) : `${number(groups.length)} of ${number(last.groups.length)}`);
-  $("more").hidden = groups.length <= shown;
-  setText($("more"), `Show ${number(Math.min(STEP, groups.length - shown))} more of ${number(groups.length)}`);
-  $("empty").hidden = groups.length > 0;
-  setText($("empty"), last.groups.length ? "No group matches." : "There are no groups yet. They appear as soon as a consumer joins or commits.");
+  return keyed.map(([, group]) => group);
 }
 
-head($("groups"), COLUMNS, sortBy);
-$("search").addEventListener("input", () => { shown = STEP; render(); });
-$("filter").addEventListener("change", () => { shown = STEP; render(); });
-$("more").addEventListener("click", () => { shown += STEP; render(); });
-document.addEventListener("keydown", (event) => {
-  if (event.key === "/" && !event.target.closest("input, select")) {
-    event.preventDefault();
-    $("search").focus();
+function render() {
+  const groups = chosen();
+  const pages = Math.max(1, Math.ceil(groups.length / PAGE));
+  const page = Math.min(Math.max(0, Number(choice.page) || 0), pages - 1);
+  const shown = groups.slice(page * PAGE, (page + 1) * PAGE);
+  patch($("groups").tBodies[0], shown, (group) => group.group, makeRow, updateRow);
+  for (const cell of $("groups").tHead.rows[0].cells) {
+    if (cell.dataset.name) cell.setAttribute("aria-sort", cell.dataset.name === choice.sort ? (choice.down ? "descending" : "ascending") : "none");
   }
+  setText($("count"), groups.length === known.size ? number(groups.length) : `${number(groups.length)} of ${number(known.size)}`);
+  $("pager").hidden = pages < 2;
+  setText($("range"), `${number(page * PAGE + 1)}–${number(page * PAGE + shown.length)} of ${number(groups.length)}`);
+  $("before").disabled = page === 0;
+  $("after").disabled = page === pages - 1;
+  $("empty").hidden = groups.length > 0;
+  setText($("empty"), known.size ? "No group matches." : "There are no groups yet. They appear as soon as a consumer joins or commits.");
+}
+
+/** What is shown is in the address, so that it can be passed on and is there again after going back. */
+function choose(changes, { stay = false } = {}) {
+  Object.assign(choice, stay ? {} : { page: "0" }, changes);
+  const query = new URLSearchParams(Object.entries(choice).filter(([name, value]) => value && !(name === "page" && value === "0")));
+  history.replaceState(null, "", `?${query}`);
+  render();
+}
+
+function sortBy(name) {
+  choose({ sort: name, down: choice.sort === name ? (choice.down ? "" : "1") : TEXTUAL.has(name) ? "" : "1" });
+  $("order").value = name;
+}
+
+function turn(by) {
+  const button = by < 0 ? $("before") : $("after");
+  if (!$("pager").hidden && !button.disabled) choose({ page: `${(Number(choice.page) || 0) + by}` }, { stay: true });
+}
+
+function step(by) {
+  const links = [...$("groups").tBodies[0].querySelectorAll("td.group a")];
+  const at = links.indexOf(document.activeElement);
+  links[at < 0 ? (by > 0 ? 0 : links.length - 1) : Math.min(links.length - 1, Math.max(0, at + by))]?.focus();
+}
+
+const KEYS = {
+  "/": () => $("search").focus(),
+  j: () => step(1),
+  k: () => step(-1),
+  "[": () => turn(-1),
+  "]": () => turn(1),
+  r: () => location.assign("/roll"),
+  "?": () => $("keys").showModal(),
+};
+
+head($("groups"), COLUMNS, sortBy);
+$("order").append(...COLUMNS.filter(({ sort }) => sort).map(({ name, label, said }) => h("option", { value: name }, `by ${said ?? label.toLowerCase()}`)));
+$("search").value = choice.q;
+$("filter").value = choice.show;
+$("order").value = choice.sort;
+$("search").addEventListener("input", () => choose({ q: $("search").value }));
+$("filter").addEventListener("change", () => choose({ show: $("filter").value }));
+$("order").addEventListener("change", () => sortBy($("order").value));
+$("before").addEventListener("click", () => turn(-1));
+$("after").addEventListener("click", () => turn(1));
+$("help").addEventListener("click", KEYS["?"]);
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || $("keys").open) return;
   if (event.key === "Escape" && event.target === $("search")) {
     $("search").value = "";
-    render();
+    choose({ q: "" });
+    $("search").blur();
+  } else if (KEYS[event.key] && !event.target.closest("input, select")) {
+    event.preventDefault();
+    KEYS[event.key]();
   }
 });
 
-refresh(async () => {
-  [, last] = await get("/api/v1/overview");
-  banner(last.ready, last.missing, last.end_offset_age_seconds);
-  remember(last.groups);
-  tiles($("tiles"), summary(last.groups));
+async function read() {
+  const [, overview] = await get("/api/v1/overview");
+  known.clear();
+  for (const group of overview.groups) known.set(group.group, group);
+  trends.read(overview.trends);
+  latest = overview.events;
+}
+
+follow(null, read, ({ groups, gone, events }) => {
+  for (const name of gone) known.delete(name);
+  for (const group of groups) known.set(group.group, group);
+  trends.take(known, now());
+  latest = merged(latest, events, LATEST);
+  tiles($("tiles"), summary([...known.values()]));
   render();
-  events($("events"), last.events, true);
+  list($("events"), latest, true);
 });

@@ -16,14 +16,16 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from streaming.api import Api
+from streaming import http_guard, overview
+from streaming.api import Api, BrokerAnswers
 from streaming.board import Board
 from streaming.config_sections import HttpSection
 from streaming.errors import UsageError
 from streaming.exporter import Exporter
 from streaming.http_guard import Credentials
 from streaming.log_ends import LogEnds
-from streaming.server import Pages, Server
+from streaming.pages import Pages
+from streaming.server import Server
 from tests import builders
 from tests.streaming.asgi_client import AsgiClient
 from tests.streaming.board_rows import Shard
@@ -75,7 +77,8 @@ def test_groups_are_listed_with_lag(client: AsgiClient) -> None:
     assert sorted(["checkout", *NAMES]) == [group["group"] for group in groups]
     assert {10} == {group["lag"] for group in groups}
     fields = "group type state epoch assignment_epoch protocol simple members offsets migration"
-    assert {*fields.split(), "lag", "max_lag", "max_lag_seconds"} == groups[0].keys()
+    shown = "lag max_lag max_lag_seconds rebalances rebalancing_since duplicates unassigned attention"
+    assert {*fields.split(), *shown.split()} == groups[0].keys()
 
 
 def test_groups_can_be_filtered(client: AsgiClient) -> None:
@@ -239,7 +242,7 @@ def test_pages_escape_what_they_show(client: AsgiClient) -> None:
     assert "&lt;script&gt;alert(&#34;1&#34;)&lt;/script&gt;" in page
 
 
-@pytest.mark.parametrize("address", ["/", "/group/checkout", "/group?name=..", "/group/teams/eu/orders"])
+@pytest.mark.parametrize("address", ["/", "/group/checkout", "/group?name=..", "/group/teams/eu/orders", "/roll"])
 def test_pages_load_their_own_files_only(client: AsgiClient, address: str) -> None:
     """Every file a page names is served here: it works without any other network."""
     page = client.get(address)
@@ -253,11 +256,11 @@ def test_pages_load_their_own_files_only(client: AsgiClient, address: str) -> No
 
 def test_scripts_put_no_markup_together() -> None:
     """Names of groups, members and topics come from anybody: they reach the page as text only."""
-    import streaming.server
+    import streaming.pages
 
-    scripts = [path.read_text("utf-8") for path in streaming.server.PAGE.glob("*.js")]
+    scripts = [path.read_text("utf-8") for path in streaming.pages.PAGE.glob("*.js")]
 
-    assert len(scripts) == 3
+    assert len(scripts) == 9
     for forbidden in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function(", "srcdoc"):
         assert [] == [script for script in scripts if forbidden in script]
 
@@ -312,9 +315,12 @@ def test_an_unknown_address_is_json_too(client: AsgiClient) -> None:
     assert (404, {"error": "no such address: /api/v2/groups"}) == (answer.status_code, answer.json())
 
 
-def test_a_query_has_its_limits(client: AsgiClient) -> None:
-    """An endless query is refused before anything looks at it."""
-    assert 414 == client.get("/api/v1/events?group=" + "x" * 5_000).status_code
+def test_a_query_has_its_limits(client: AsgiClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An endless query is refused before anything looks at it; the longest name a group may have is none."""
+    longest = "name=" + quote("ж" * 16_383)
+    assert len(longest) < http_guard.LONGEST_QUERY
+    monkeypatch.setattr(http_guard, "LONGEST_QUERY", 50_000)
+    assert 414 == client.get("/api/v1/events?group=" + "x" * 50_000).status_code
 
 
 def test_a_fault_of_ours_is_told_without_its_insides() -> None:
@@ -411,10 +417,98 @@ def test_events_are_streamed_as_they_come() -> None:
     assert first in lost[0]
 
 
+def test_the_live_stream_sends_what_changed() -> None:
+    """First that everything is to be read; then rows that changed, groups that are gone, and events, once each."""
+    clock = [NOW_MS]
+    board, shard = Board(LogEnds()), Shard()
+    api = Api(board, CLUSTER, clock_ms=lambda: clock[0])
+    api._overview._made_until = 0.0
+
+    def news(since: str | None, group: str | None = None) -> tuple[str, dict[str, Any]]:
+        api._overview._made_until = 0.0
+        return api.news(since, group)
+
+    def write(number: int, *records: tuple[bytes | None, bytes | None]) -> None:
+        board.apply(number, shard.write(*records, timestamp_ms=THEN_MS), NOW_MS)
+
+    write(1, builders.offset_commit("a", "t", 0, 1), builders.offset_commit("b", "t", 0, 1))
+    first, told = news(None)
+    assert told["reset"]
+    second, told = news(first)
+    assert ([], [], []) == (told["groups"], told["gone"], told["events"])
+
+    write(2, builders.offset_commit("b", "t", 0, 2), builders.offset_commit("c", "t", 0, 1))
+    write(3, builders.offset_commit_tombstone("a", "t", 0))
+    third, told = news(second)
+    assert (["b", "c"], ["a"]) == ([row["group"] for row in told["groups"]], told["gone"])
+    assert ["group_created", "offset_deleted", "group_deleted"] == [event["kind"] for event in told["events"]]
+    assert [] == news(third)[1]["events"]
+    assert ["c"] == [row["group"] for row in news(first, "c")[1]["groups"]]
+    assert news("0-1-1", None)[1]["reset"]
+    assert news("no version", None)[1]["reset"]
+
+
+def test_a_reader_that_was_away_for_long_reads_everything_anew() -> None:
+    """What changed is remembered for two minutes; after that nobody may go on from an old version."""
+    board = some_board()
+    api = Api(board, CLUSTER)
+    old, _ = api.news(None, None)
+    for _ in range(overview.REMEMBERED + 1):
+        api._overview._made_until = 0.0
+        last, _ = api.news(None, None)
+
+    assert api.news(old, None)[1]["reset"]
+    assert "reset" not in api.news(last, None)[1]
+
+
+def test_the_live_stream_speaks_every_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With news or without: a page that hears nothing knows that it is cut off."""
+    monkeypatch.setattr("streaming.pages.LIVE_SECONDS", 0.02)
+    monkeypatch.setattr("streaming.pages.STREAM_POLL_SECONDS", 0.01)
+
+    async def read() -> list[str]:
+        stream = pages_of(some_board())._live(None, "checkout")
+        return [await anext(stream) for _ in range(3)]
+
+    opening, first, second = asyncio.run(read())
+    assert "retry: 2000\n\n" == opening
+    assert json.loads(first.split("data: ")[1])["reset"]
+    assert [] == json.loads(second.split("data: ")[1])["groups"]
+
+
+def test_lag_of_the_last_hour_is_told() -> None:
+    """Of one group, by partition, and of all that ever lagged; an unknown group is 404."""
+    board = some_board()
+    client = AsgiClient(pages_of(board).app)
+    board.lag_history.sample(board.shown.groups, board.ends, NOW_MS)
+
+    one = client.get("/api/v1/lag?group=checkout").json()
+    assert ("checkout", [NOW_MS], [10]) == (one["group"], one["times"], one["lag"])
+    assert [{"topic": "orders", "partition": 0, "lag": [10]}] == one["partitions"]
+    assert [10] == client.get("/api/v1/lag").json()["groups"]["checkout"]
+    assert 404 == client.get("/api/v1/lag?group=nobody").status_code
+
+
+def test_brokers_are_asked_for_group_configs_seldom() -> None:
+    """A page left open asks the downgrade gate every few seconds; the brokers are not asked as often."""
+    asked: list[str] = []
+
+    def group_configs() -> list[str]:
+        asked.append("brokers")
+        return ["checkout"]
+
+    api = Api(some_board(), CLUSTER, brokers=BrokerAnswers(group_configs=group_configs))
+    reasons = [api.gate("downgrade", [])["reasons"] for _ in range(5)]
+    api.gate("upgrade", [])
+
+    assert 1 == len(asked)
+    assert all("group_configs" in {reason["code"] for reason in each} for each in reasons)
+
+
 def test_a_silent_stream_is_kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
     """Proxies drop what says nothing, so a comment is sent from time to time."""
-    monkeypatch.setattr("streaming.server.STREAM_POLL_SECONDS", 0.01)
-    monkeypatch.setattr("streaming.server.KEEP_ALIVE_SECONDS", 0.03)
+    monkeypatch.setattr("streaming.pages.STREAM_POLL_SECONDS", 0.01)
+    monkeypatch.setattr("streaming.pages.KEEP_ALIVE_SECONDS", 0.03)
 
     async def read() -> list[str]:
         stream = pages_of(Board(LogEnds()))._stream(None, None)

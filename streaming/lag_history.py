@@ -1,0 +1,197 @@
+"""What lag was in the last hour, for charts: groups, and as many partitions as there is room for.
+
+All series share one axis of time. A sample of all groups is taken every few seconds; when there are more moments than
+`points`, every second one of the older half goes, from the axis and from every series alike, so the picture is dense
+lately and sparser the older. A series takes 12 bytes a moment for a group and 8 for a partition: at 180 moments,
+20,000 groups are 43 MB and the 5,000 partitions that are kept at most are 7 MB. Kept in memory only: what has to
+outlive a restart is Prometheus's.
+"""
+
+import math
+import threading
+import time
+from array import array
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from streaming.held_group import HeldGroup, total
+from streaming.log_ends import LogEnds
+from streaming.logs import get_logger
+
+POINTS: Final = 180
+SPAN_MS: Final = 3_600_000
+MOST_PARTITIONS: Final = 5_000
+SAMPLE_EVERY_SECONDS: Final = 5.0
+SHARE_OF_TIME: Final = 0.02
+"""Sampling a million offsets takes seconds: then it is done more seldom, so that it never takes more than this."""
+
+SHOWN_PARTITIONS: Final = 12
+"""Most lines that a chart can show and a person can tell apart."""
+_UNKNOWN: Final = -1
+
+Place = tuple[str, str, int]
+"""(group, topic, partition)"""
+
+_log = get_logger("lag_history")
+
+
+class LagHistory:
+    """Lag by group and partition over time; written by one thread, read by many.
+
+    Args:
+        points: most moments kept.
+        span_ms: how far back.
+        most_partitions: most partitions with a series of their own, the first that come.
+    """
+
+    def __init__(self, points: int = POINTS, span_ms: int = SPAN_MS, most_partitions: int = MOST_PARTITIONS) -> None:
+        self._points = max(4, points)
+        self._span_ms = span_ms
+        self._most_partitions = most_partitions
+        self._lock = threading.Lock()
+        self._times = array("q")
+        # A series is as long as the axis, or shorter: then it began later, and its end is the axis's end.
+        self._records: dict[str, array[int]] = {}
+        self._seconds: dict[str, array[float]] = {}
+        self._partitions: dict[Place, array[int]] = {}
+
+    def sample(self, groups: Mapping[str, HeldGroup], ends: LogEnds, now_ms: int) -> None:
+        """Take the lag of all groups at this moment; groups and partitions that are gone take their series along."""
+        figures: dict[str, tuple[int, float]] = {}
+        places: dict[Place, int] = {}
+        room = self._most_partitions
+        for name, held in groups.items():
+            lags = held.lags(ends, now_ms)
+            sums = total(lags)
+            figures[name] = (_known(sums.records), math.nan if sums.max_seconds is None else sums.max_seconds)
+            if len(places) + len(lags) <= room:
+                places.update(((name, each.topic, each.partition), _known(each.lag.records)) for each in lags)
+        with self._lock:
+            while self._times and self._times[-1] >= now_ms:  # a clock set back
+                self._cut(len(self._times) - 1, len(self._times))
+            self._times.append(now_ms)
+            _append(self._records, {name: records for name, (records, _) in figures.items()}, "q")
+            _append(self._seconds, {name: seconds for name, (_, seconds) in figures.items()}, "f")
+            _append(self._partitions, places, "q")
+            self._forget(now_ms)
+
+    def group(self, name: str) -> dict[str, Any]:
+        """`times` (ms), `lag`, `max_lag_seconds`, and `partitions` with the largest lag; null where not known."""
+        with self._lock:
+            records = self._records.get(name, array("q"))
+            times = self._times[len(self._times) - len(records) :]
+            seconds = self._seconds.get(name, array("f"))
+            series = {place[1:]: values for place, values in self._partitions.items() if place[0] == name}
+            largest = sorted(series, key=lambda place: (-max(series[place]), place))
+            return {
+                "times": times.tolist(),
+                "lag": [_shown(value) for value in records],
+                "max_lag_seconds": [None if math.isnan(value) else round(value, 1) for value in seconds],
+                "partition_count": len(series),
+                "partitions": [
+                    {"topic": topic, "partition": partition, "lag": _padded(series[topic, partition], len(times))}
+                    for topic, partition in largest[:SHOWN_PARTITIONS]
+                ],
+            }
+
+    def trends(self, points: int) -> dict[str, Any]:
+        """Of every group that ever lagged the lag at the last `points` moments; a flat line is left out."""
+        with self._lock:
+            times = self._times[-points:]
+            lines = ((name, values[-points:]) for name, values in self._records.items())
+            shown = {name: [_shown(value) for value in line] for name, line in lines if any(line)}
+            return {"times": times.tolist(), "groups": shown}
+
+    def _forget(self, now_ms: int) -> None:
+        times = self._times
+        gone = sum(1 for moment in times if moment < now_ms - self._span_ms)
+        if gone:
+            self._cut(0, gone)
+        if len(times) > self._points:
+            self._cut(1, len(times) // 2, step=2)
+
+    def _cut(self, start: int, stop: int, step: int = 1) -> None:
+        moments = len(self._times)
+        for series in (self._records, self._seconds, self._partitions):
+            for values in series.values():
+                missing = moments - len(values)
+                first = start + step * max(0, -(-(missing - start) // step))
+                if stop > missing:
+                    del values[first - missing : stop - missing : step]
+        del self._times[start:stop:step]
+
+
+class LagSampler:
+    """The thread that samples.
+
+    Args:
+        history: what is written.
+        groups: the groups as they are now.
+        ends: where the logs end.
+        ready: whether lag may be believed; before, nothing is sampled.
+        clock_ms: the wall clock.
+    """
+
+    def __init__(
+        self,
+        history: LagHistory,
+        groups: Callable[[], Mapping[str, HeldGroup]],
+        ends: LogEnds,
+        ready: Callable[[], bool],
+        clock_ms: Callable[[], int],
+    ) -> None:
+        self._history = history
+        self._groups = groups
+        self._ends = ends
+        self._ready = ready
+        self._clock_ms = clock_ms
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="lag-history", daemon=True)
+
+    def start(self) -> None:
+        """Begin to sample."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def look(self) -> float:
+        """Take one sample; returns how many seconds to wait for the next."""
+        begun = time.monotonic()
+        if self._ready():
+            self._history.sample(self._groups(), self._ends, self._clock_ms())
+        return max(SAMPLE_EVERY_SECONDS, (time.monotonic() - begun) / SHARE_OF_TIME)
+
+    def _run(self) -> None:
+        wait = 0.0
+        while not self._stopping.wait(wait):
+            try:
+                wait = self.look()
+            except Exception:  # noqa: BLE001 - one sample that fails must not be the last
+                _log.exception("sample_failed")
+                wait = SAMPLE_EVERY_SECONDS
+
+
+def _append(series: dict[Any, Any], values: Mapping[Any, float], typecode: str) -> None:
+    for gone in series.keys() - values.keys():
+        del series[gone]
+    for key, value in values.items():
+        line = series.get(key)
+        if line is None:
+            line = series[key] = array(typecode)
+        line.append(value)
+
+
+def _known(records: int | None) -> int:
+    return _UNKNOWN if records is None else records
+
+
+def _shown(value: int) -> int | None:
+    return None if value == _UNKNOWN else value
+
+
+def _padded(values: "array[int]", length: int) -> list[int | None]:
+    return [None] * (length - len(values)) + [_shown(value) for value in values]

@@ -1,0 +1,136 @@
+"""All groups in a line each, and what of it changed: what the page keeps up with.
+
+Rows are made once for all who look, at most every second and less often where making them takes long. A row that
+differs from the one before gets the number of this making, its *version*; whoever has seen version n is sent what is
+newer than n. Five thousand groups of which ten move cost ten rows a second.
+"""
+
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from coordinator_model import migration, upgrade_blockers
+from coordinator_model.roster import is_absent, members_of, speaks
+from streaming.board import Board
+from streaming.held_group import HeldGroup, total
+
+MAKE_EVERY_SECONDS: Final = 1.0
+SHARE_OF_TIME: Final = 0.1
+"""Making takes no more than this share of the time, however many groups there are."""
+
+REMEMBERED: Final = 120
+"""Versions that a reader may be behind, and still be sent changes."""
+
+_TENTHS_BELOW_SECONDS: Final = 60
+
+Row = Mapping[str, Any]
+
+
+class Overview:
+    """Rows of all groups, with versions.
+
+    Args:
+        board: what is summed up.
+        clock_ms: the wall clock, in milliseconds.
+    """
+
+    def __init__(self, board: Board, clock_ms: Callable[[], int]) -> None:
+        self._board = board
+        self._clock_ms = clock_ms
+        self._lock = threading.Lock()
+        self._made_until = 0.0
+        # Versions of two runs of the monitor are not comparable.
+        self.run: Final = uuid.uuid4().hex[:8]
+        self._version = 0
+        self._rows: dict[str, Row] = {}
+        self._held: dict[str, HeldGroup] = {}
+        self._changes: deque[tuple[int, frozenset[str], frozenset[str]]] = deque(maxlen=REMEMBERED)
+
+    def rows(self) -> tuple[int, list[Row]]:
+        """Version, and the rows of all groups by name."""
+        with self._lock:
+            self._make()
+            return self._version, [self._rows[name] for name in sorted(self._rows)]
+
+    def changes(self, since: int, group: str | None = None) -> tuple[int, list[Row], list[str]] | None:
+        """What is newer than a version, of all groups or of one.
+
+        Returns:
+            (version, changed rows, names of groups that are gone), or None where that is too long ago to tell.
+        """
+        with self._lock:
+            self._make()
+            oldest = self._changes[0][0] if self._changes else self._version + 1
+            if since > self._version or since < oldest - 1:
+                return None
+            changed: set[str] = set()
+            gone: set[str] = set()
+            for version, rows, names in reversed(self._changes):
+                if version <= since:
+                    break
+                changed |= rows
+                gone |= names
+            wanted = changed | gone if group is None else {group} & (changed | gone)
+            rows_now = [self._rows[name] for name in sorted(wanted) if name in self._rows]
+            return self._version, rows_now, sorted(name for name in wanted if name not in self._rows)
+
+    def _make(self) -> None:
+        begun = time.monotonic()
+        if begun < self._made_until:
+            return
+        now_ms = self._clock_ms()
+        held_groups = self._board.shown.groups
+        changed = set()
+        for name, held in held_groups.items():
+            row = self._row(held, now_ms)
+            # A group that was touched counts as changed: its members' assignments are no part of the row.
+            if self._held.get(name) is not held or self._rows.get(name) != row:
+                changed.add(name)
+                self._rows[name] = row
+        gone = self._rows.keys() - held_groups.keys()
+        for name in gone:
+            del self._rows[name]
+        self._held = dict(held_groups)
+        self._version += 1
+        self._changes.append((self._version, frozenset(changed), frozenset(gone)))
+        done = time.monotonic()
+        self._made_until = begun + max(MAKE_EVERY_SECONDS, (done - begun) / SHARE_OF_TIME)
+
+    def _row(self, held: HeldGroup, now_ms: int) -> Row:
+        state = held.state
+        members = members_of(state.membership).values()
+        lags = held.lags(self._board.ends, now_ms)
+        sums = total(lags)
+        consumers = sum(speaks(member) == "consumer" for member in members)
+        return {
+            "group": state.name,
+            "type": state.type,
+            "state": held.group_state,
+            "simple": state.simple,
+            "epoch": state.epoch,
+            "classic_members": len(members) - consumers,
+            "consumer_members": consumers,
+            "absent_members": sum(map(is_absent, members)),
+            "phase": migration.phase(state),
+            "blockers": upgrade_blockers.blockers(state.membership),
+            "mixed_since": state.migration.mixed_since_ms,
+            "leftovers": state.membership.leftovers(),
+            "upgrades": state.counters.upgrades,
+            "downgrades": state.counters.downgrades,
+            "lag": sums.records,
+            "max_lag": sums.max_records,
+            "max_lag_seconds": _rounded(sums.max_seconds),
+            "rebalances": state.counters.rebalances,
+            "rebalancing_since": None if state.rebalance is None else state.rebalance.since_ms,
+            "duplicate_partitions": len(state.duplicates),
+            "unassigned_partitions": held.unassigned_partitions(self._board.ends.topics),
+            "attention": self._board.attention(held, lags, now_ms),
+        }
+
+
+def _rounded(seconds: float | None) -> float | None:
+    """Tenths of a second below a minute, whole ones above: a row that differs by less is the same."""
+    return None if seconds is None else round(seconds, 1 if seconds < _TENTHS_BELOW_SECONDS else None)

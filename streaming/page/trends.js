@@ -1,0 +1,45 @@
+// Lag of all groups over the last minutes: what the monitor remembers when a page opens, and what the page sees since.
+
+const STEP_MS = 5000;
+const POINTS = 60;
+
+export class Trends {
+  constructor() {
+    this.times = [];
+    this.lines = new Map();
+  }
+
+  /** Take what the monitor remembers: {times, groups: {name: [lag or null]}}, a flat zero left out. */
+  read({ times, groups }) {
+    this.times = times;
+    this.lines = new Map(Object.entries(groups).map(([name, line]) => [name, [...line]]));
+  }
+
+  /** Take a sample of the groups as they are, if it is time for one. */
+  take(groups, time) {
+    if (this.times.length && time - this.times.at(-1) < STEP_MS) return;
+    this.times.push(time);
+    for (const [name, group] of groups) {
+      const line = this.lines.get(name);
+      if (line) line.push(group.lag);
+      else if (group.lag) this.lines.set(name, [0, group.lag]);
+    }
+    const over = this.times.length - POINTS;
+    if (over > 0) this.times.splice(0, over);
+    for (const [name, line] of this.lines) {
+      if (!groups.has(name)) this.lines.delete(name);
+      else if (line.length > POINTS) line.splice(0, line.length - POINTS);
+    }
+  }
+
+  /** Lag of one group, oldest first. */
+  of(name) {
+    return this.lines.get(name) ?? [];
+  }
+
+  /** [time, lag of these groups together]; one that is not known at a time counts as nothing then. */
+  sum(names) {
+    const lines = names.map((name) => this.lines.get(name)).filter(Boolean);
+    return this.times.map((time, at) => [time, lines.reduce((total, line) => total + (line[line.length - this.times.length + at] ?? 0), 0)]);
+  }
+}

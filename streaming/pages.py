@@ -1,0 +1,251 @@
+"""The addresses of page, metrics and API, as an ASGI application.
+
+What an address answers is worked out in `api.py` and `exporter.py`; who may ask is `http_guard.py`'s business, and the
+socket `server.py`'s.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.convertors import Convertor, register_url_convertor
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from streaming.api import Api, BadRequestError, NotFoundError, to_json
+from streaming.event_window import Event
+from streaming.exporter import Exporter
+from streaming.http_guard import Credentials, Guard
+
+PAGE: Final = Path(__file__).parent / "page"
+MEDIA_TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+
+STREAM_POLL_SECONDS: Final = 0.1
+LIVE_SECONDS: Final = 1.0
+"""How often the live stream speaks, with news or without: whoever hears nothing for longer knows that it broke."""
+
+KEEP_ALIVE_SECONDS: Final = 15.0
+MOST_STREAMS: Final = 100
+
+_JSON: Final = "application/json"
+
+
+class _AnyName(Convertor[str]):
+    """A group's name in a path: slashes, line breaks, nothing at all."""
+
+    regex = r"[\s\S]*"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("name", _AnyName())
+
+
+class Pages:
+    """The addresses, as an ASGI application (`app`).
+
+    Args:
+        api: what the API answers.
+        exporter: what /metrics answers.
+        credentials: what callers must send; nothing by default.
+    """
+
+    def __init__(self, api: Api, exporter: Exporter, credentials: Credentials | None = None) -> None:
+        self._api = api
+        self._exporter = exporter
+        self._cluster = api.cluster
+        self._streams = 0
+        self.closing = False
+        templates = Environment(loader=FileSystemLoader(PAGE), autoescape=True, undefined=StrictUndefined)
+        self._index = templates.get_template("index.html")
+        self._group = templates.get_template("group.html")
+        self._roll = templates.get_template("roll.html")
+        self._files = {path.name: path.read_bytes() for path in PAGE.iterdir() if path.suffix in MEDIA_TYPES}
+        self.app = Guard(
+            Starlette(
+                routes=self._routes(),
+                middleware=[Middleware(GZipMiddleware, minimum_size=1_024, compresslevel=4)],
+                exception_handlers={HTTPException: _http_error, Exception: _internal_error},
+            ),
+            credentials or Credentials(),
+        )
+
+    def _routes(self) -> list[Route]:
+        return [
+            Route("/", self.index),
+            Route("/group", self.group_page),
+            Route("/group/{name:name}", self.group_page),
+            Route("/roll", self.roll_page),
+            Route("/page/{file}", self.file),
+            Route("/metrics", self.metrics),
+            Route("/healthz", self.healthz),
+            Route("/ready", self.ready),
+            Route("/api/v1/overview", self.overview),
+            Route("/api/v1/groups", self.groups),
+            Route("/api/v1/groups/{name:name}", self.group),
+            Route("/api/v1/lag", self.lag),
+            Route("/api/v1/gate/{gate}", self.gate),
+            Route("/api/v1/events", self.events),
+            Route("/api/v1/events/stream", self.stream),
+            Route("/api/v1/live", self.live),
+        ]
+
+    def index(self, _: Request) -> Response:
+        """The page of all groups."""
+        return HTMLResponse(self._index.render(cluster=self._cluster, at="groups"))
+
+    def group_page(self, request: Request) -> Response:
+        """The page of one group, named in the path, or in the query where a path cannot (`.` and `..`)."""
+        name = request.path_params.get("name", request.query_params.get("name", ""))
+        return HTMLResponse(self._group.render(cluster=self._cluster, at="group", group=name))
+
+    def roll_page(self, _: Request) -> Response:
+        """The page of a rolling upgrade or downgrade: may it go on?"""
+        return HTMLResponse(self._roll.render(cluster=self._cluster, at="roll"))
+
+    def file(self, request: Request) -> Response:
+        """A style sheet, script or picture of the page."""
+        name = request.path_params["file"]
+        content = self._files.get(name)
+        if content is None:
+            raise HTTPException(404, f"file: found {name!r}, accepted: a file of the page")
+        tag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
+        headers = {"etag": tag, "cache-control": "no-cache"}
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+        return Response(content, media_type=MEDIA_TYPES[Path(name).suffix], headers=headers)
+
+    def metrics(self, request: Request) -> Response:
+        """Prometheus."""
+        page, content_type = self._exporter.render(request.headers.get("accept", ""))
+        return Response(page, headers={"content-type": content_type})
+
+    async def healthz(self, _: Request) -> Response:
+        """Alive: the event loop answers."""
+        return _answer({"alive": True})
+
+    def ready(self, _: Request) -> Response:
+        """Whether the board may be believed."""
+        ready = self._api.ready()
+        return _answer(ready, 200 if ready["ready"] else 503)
+
+    def overview(self, _: Request) -> Response:
+        """What the page of all groups shows."""
+        return Response(self._api.overview(), media_type=_JSON, headers={"cache-control": "no-store"})
+
+    def groups(self, request: Request) -> Response:
+        """All groups."""
+        return _answer(self._api.groups(request.query_params))
+
+    def group(self, request: Request) -> Response:
+        """One group; `?name=` where a path cannot name it."""
+        name = request.path_params["name"] or request.query_params.get("name", "")
+        return _found(self._api.group, name)
+
+    def lag(self, request: Request) -> Response:
+        """What lag was in the last hour, of `?group=` or of all."""
+        return _found(self._api.lag, request.query_params)
+
+    def gate(self, request: Request) -> Response:
+        """A verdict on rolling now, on `?group=…&group=…` or on all; see `Api.gate` for what else can be asked."""
+        query = request.query_params
+        return _found(self._api.gate, request.path_params["gate"], query.getlist("group"), query)
+
+    def events(self, request: Request) -> Response:
+        """The latest events."""
+        return _found(self._api.events, request.query_params)
+
+    async def stream(self, request: Request) -> Response:
+        """Events as they come, of `?group=` or of all; after a break, those since Last-Event-ID."""
+        last_id = request.headers.get("last-event-id")
+        return self._streaming(request, self._stream(last_id, request.query_params.get("group") or None))
+
+    async def live(self, request: Request) -> Response:
+        """Every second what changed since version `?since=`, of `?group=` or of all, with the events of that time."""
+        since = request.headers.get("last-event-id") or request.query_params.get("since")
+        return self._streaming(request, self._live(since, request.query_params.get("group")))
+
+    def _streaming(self, request: Request, lines: AsyncIterator[str]) -> Response:
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        if request.method == "HEAD":
+            return Response(media_type="text/event-stream", headers=headers)
+        if self._streams >= MOST_STREAMS:
+            raise HTTPException(503, f"streams: found {MOST_STREAMS} open already, accepted: fewer")
+        return StreamingResponse(lines, media_type="text/event-stream", headers=headers)
+
+    async def _live(self, since: str | None, group: str | None) -> AsyncIterator[str]:
+        self._streams += 1
+        try:
+            yield "retry: 2000\n\n"
+            while not self.closing:
+                since, news = await run_in_threadpool(self._api.news, since, group)
+                yield f"id: {since}\ndata: {to_json(news).decode()}\n\n"
+                await self._pause(LIVE_SECONDS)
+        finally:
+            self._streams -= 1
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait, but not beyond the server's end."""
+        while seconds > 0 and not self.closing:
+            await asyncio.sleep(min(seconds, STREAM_POLL_SECONDS))
+            seconds -= STREAM_POLL_SECONDS
+
+    async def _stream(self, last_id: str | None, group: str | None) -> AsyncIterator[str]:
+        self._streams += 1
+        try:
+            window = self._api.board.events
+            # An id that is not here any more is older than all that is: then everything is news.
+            number = window.last if last_id is None else window.number_of(last_id) or 0
+            yield "retry: 2000\n\n"
+            silent = 0.0
+            while not self.closing:
+                for number, event in window.after(number):  # noqa: B007, B020 - the next look goes on from the last one
+                    if group is None or event["group"] == group:
+                        silent = 0.0
+                        yield self._sent(event)
+                await asyncio.sleep(STREAM_POLL_SECONDS)
+                silent += STREAM_POLL_SECONDS
+                if silent >= KEEP_ALIVE_SECONDS:
+                    silent = 0.0
+                    yield ": keep-alive\n\n"
+        finally:
+            self._streams -= 1
+
+    def _sent(self, event: Event) -> str:
+        return f"id: {event['id']}\ndata: {to_json(self._api.board.named(event)).decode()}\n\n"
+
+
+def _answer(answer: object, status: int = 200) -> Response:
+    return Response(to_json(answer), status, media_type=_JSON, headers={"cache-control": "no-store"})
+
+
+def _found(ask: Callable[..., object], *arguments: object) -> Response:
+    try:
+        return _answer(ask(*arguments))
+    except BadRequestError as error:
+        raise HTTPException(400, str(error)) from None
+    except NotFoundError as error:
+        raise HTTPException(404, str(error)) from None
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101 - it is registered for no other
+    unknown = error.status_code == 404 and error.detail == "Not Found"  # noqa: PLR2004 - HTTP's number
+    return _answer({"error": f"no such address: {request.url.path}" if unknown else error.detail}, error.status_code)
+
+
+async def _internal_error(_: Request, error: Exception) -> Response:
+    return _answer({"error": f"internal error: {type(error).__name__}"}, 500)

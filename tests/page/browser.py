@@ -1,0 +1,45 @@
+"""Tabs of a real Chromium that remember what went wrong in them."""
+
+import shutil
+from typing import Any, Final, Protocol
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request
+
+CHROMIUM: Final = shutil.which("chromium") or shutil.which("chromium-browser")
+
+LAPTOP: Final = {"width": 1280, "height": 900}
+PHONE: Final = {"width": 390, "height": 844}
+PATIENCE_MS: Final = 8_000
+
+
+class Watched:
+    """A tab, open at an address; `problems` holds what no page of ours may do."""
+
+    def __init__(self, browser: Browser, address: str, **context: Any) -> None:
+        self.problems: list[str] = []
+        self._host = urlsplit(address).netloc
+        self._context = browser.new_context(**{"viewport": LAPTOP, **context})
+        self.page: Page = self._context.new_page()
+        self.page.set_default_timeout(PATIENCE_MS)
+        self.page.on("console", self._console)
+        self.page.on("pageerror", lambda error: self.problems.append(f"error: {error}"))
+        self.page.on("request", self._request)
+        self.page.goto(address)
+
+    def close(self) -> None:
+        self._context.close()
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.problems.append(f"console {message.type}: {message.text}")
+
+    def _request(self, request: Request) -> None:
+        if urlsplit(request.url).netloc != self._host:
+            self.problems.append(f"request to somebody else: {request.url[:200]}")
+
+
+class OpenPage(Protocol):
+    """Opens an address in a tab that is closed, and judged, at the test's end."""
+
+    def __call__(self, address: str, **context: Any) -> Watched: ...

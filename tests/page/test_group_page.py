@@ -1,0 +1,147 @@
+"""The page of one group: who owns what, what it waits for, what happened."""
+
+from playwright.sync_api import Page, expect
+
+from tests import coordinator_events as happens
+from tests.page.browser import OpenPage
+from tests.page.stage import PARTITIONS, ROLLED, SHARED, STABLE, STREAMS, TWICE, Stage, classic
+
+SIGNS = {"●": "owned", "◐": "revoking", "○": "waiting", "!": "twice", "s": "standby", "w": "warm-up", "": "-"}
+OLD = {f"orders-{n}": {"t": [2 * n, 2 * n + 1]} for n in range(3)}
+
+
+def matrix(page: Page, at: int = 0) -> dict[str, list[str]]:
+    """Member → what its cells say, of one topic's table."""
+    rows = page.locator(".matrix").nth(at).locator("tbody tr").all()
+    return {
+        row.locator("th bdi").inner_text(): [SIGNS[sign] for sign in row.locator("td").all_inner_texts()]
+        for row in rows
+    }
+
+
+def marks(page: Page, kind: str) -> int:
+    return page.locator(f".matrix td.{kind}").count()
+
+
+def test_a_rebalance_is_followed_in_the_matrix(stage: Stage, open_page: OpenPage) -> None:
+    """A partition is owned, then to be revoked while the newcomer waits for it, then the newcomer's."""
+    stage.write(*classic(ROLLED, {name: parts["t"] for name, parts in OLD.items()}))
+    stage.commit(ROLLED, {n: n for n in range(PARTITIONS)})
+    page = open_page(f"{stage.url}/group/{ROLLED}").page
+    expect(page.locator(".matrix td.owned")).to_have_count(PARTITIONS)
+    expect(page.locator("#badges")).to_contain_text("classic group")
+    assert ["lag", "·", "1", "2", "3", "4", "5"] == page.locator(".matrix tr.lag > *").all_inner_texts()
+
+    stage.write(*happens.converted_to_consumer(ROLLED, generation=4, members=OLD))
+    targets = {**OLD, "orders-0": {"t": [0]}, "orders-new": {"t": [1]}}
+    stage.write(*happens.consumer_join(ROLLED, "orders-new", epoch=5, targets=targets, assigned={}))
+    revoking = happens.consumer_moves(ROLLED, "orders-0", epoch=4, assigned={"t": [0]}, pending={"t": [1]}, state=1)
+    stage.write(*revoking)
+
+    expect(page.locator(".matrix td.revoking")).to_have_count(1)
+    expect(page.locator(".matrix td.target")).to_have_count(1)
+    expect(page.locator("#badges")).to_contain_text("Reconciling")
+    expect(page.locator(".tile", has_text="Migration")).to_contain_text("upgrading")
+    expect(page.locator("#members")).to_contain_text("to be revoked: t 1")
+    expect(page.locator(".timeline .span.active")).to_have_count(1)
+    assert "waiting" == matrix(page)["client · rs-new"][1]
+
+    for name, parts in targets.items():
+        stage.write(*happens.consumer_moves(ROLLED, name, epoch=5, assigned=parts))
+
+    expect(page.locator(".matrix td.revoking, .matrix td.target")).to_have_count(0)
+    expect(page.locator("#badges")).to_contain_text("Stable")
+    expect(page.locator("#events li").first).to_contain_text("rebalance completed")
+    expect(page.locator(".timeline .span.active")).to_have_count(0)
+    assert "owned" == matrix(page)["client · rs-new"][1]
+
+
+def test_a_partition_owned_twice_is_red_in_both_rows(stage: Stage, open_page: OpenPage) -> None:
+    """Both owners are named, and all of it goes when it is over."""
+    stage.own_twice()
+    page = open_page(f"{stage.url}/group/{TWICE}").page
+
+    expect(page.locator(".matrix td.twice")).to_have_count(2)
+    expect(page.locator("#warnings li.critical")).to_contain_text("Owned twice: t/3 by client · dger-a and")
+    assert ["owned", "owned", "owned", "twice", "-", "-"] == matrix(page)["client · dger-a"]
+
+    stage.own_once()
+
+    expect(page.locator(".matrix td.twice")).to_have_count(0)
+    expect(page.locator("#warnings li.critical")).to_have_count(0)
+
+
+def test_partitions_of_nobody_are_marked(stage: Stage, open_page: OpenPage) -> None:
+    """Which, from the first moment; an alarm it is once the watch has found that it lasts."""
+    stage.write(*classic(STABLE, {"m-1": [0, 1, 2, 4]}))
+    page = open_page(f"{stage.url}/group/{STABLE}").page
+
+    expect(page.locator(".matrix th.orphan")).to_have_text(["3", "5"])
+    expect(page.locator("#warnings li")).to_have_count(0)
+    stage.board.set_unassigned([STABLE])
+    expect(page.locator("#warnings li.warning")).to_contain_text("Nobody reads t 3, 5")
+
+
+def test_share_groups_own_together_without_alarm(stage: Stage, open_page: OpenPage) -> None:
+    """Members of a share group read the same partitions by design."""
+    stage.play_kinds()
+    page = open_page(f"{stage.url}/group/{SHARED}").page
+
+    expect(page.locator(".matrix td.owned")).to_have_count(8)
+    assert 0 == marks(page, "twice")
+    expect(page.locator("#warnings li")).to_have_count(0)
+
+
+def test_streams_groups_show_tasks(stage: Stage, open_page: OpenPage) -> None:
+    """Active tasks, standbys and warm-ups by subtopology, and the processes they are in."""
+    stage.play_kinds()
+    page = open_page(f"{stage.url}/group/{STREAMS}").page
+
+    expect(page.locator(".topic h3")).to_have_text(["Subtopology 0 · 6 tasks", "Subtopology 1 · 2 tasks"])
+    first, second = matrix(page, 0), matrix(page, 1)
+    assert ["owned", "owned", "owned", "standby", "-", "-"] == first["streams-a · eams-a"]
+    assert ["warm-up", "owned"] == second["streams-b · eams-b"]
+    expect(page.locator("#members")).to_contain_text(
+        "active 0_0\u20132, 1_0; standby 0_3 · process process-of-streams-a"
+    )
+
+
+def test_lag_is_drawn_by_partition_and_in_seconds(stage: Stage, open_page: OpenPage) -> None:
+    """Lines from the monitor's memory; the cursor tells what was at a moment, by mouse and by key."""
+    stage.play_kinds()
+    for _ in range(6):
+        stage.move_log_ends(100)
+        stage.sample_lag()
+    page = open_page(f"{stage.url}/group/{STABLE}").page
+
+    expect(page.locator("#lines li")).to_have_count(PARTITIONS)
+    expect(page.locator(".timeline path.stroke")).not_to_have_count(0)
+    expect(page.locator(".timeline .panel-name")).to_have_text(
+        ["Lag by partition, records", "Lag time, oldest record not committed", "Rebalances", "Events"]
+    )
+    page.locator(".timeline").focus()
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator(".cursor-note")).to_contain_text("partition 0: 600")
+    page.locator("#span").select_option("300")
+    page.locator("h1").hover()
+    page.locator(".timeline").hover(position={"x": 600, "y": 80})
+    expect(page.locator(".cursor-note")).to_be_visible()
+
+
+def test_a_group_that_is_gone_says_so_and_comes_back(stage: Stage, open_page: OpenPage) -> None:
+    """A page left open outlives its group: what happened stays, what is no more goes."""
+    watched = open_page(f"{stage.url}/group/{SHARED}")
+    page = watched.page
+    expect(page.locator("#missing")).to_be_visible()
+
+    stage.play_kinds()
+    expect(page.locator("#missing")).to_be_hidden()
+    expect(page.locator(".matrix td.owned")).to_have_count(8)
+
+    stage.write(*happens.share_leave(SHARED, "share-a", epoch=3), *happens.share_leave(SHARED, "share-b", epoch=4))
+    stage.write(*happens.share_group_deleted(SHARED))
+    expect(page.locator("#missing")).to_be_visible()
+    expect(page.locator(".matrix")).to_be_hidden()
+    expect(page.locator("#events li").first).to_contain_text("group deleted")
+    # Browsers tell on the console what is not found; that is all there may be.
+    watched.problems[:] = [problem for problem in watched.problems if "404 (Not Found)" not in problem]

@@ -1,0 +1,98 @@
+"""The page of a rolling upgrade: go on, wait, stop, or cannot tell."""
+
+from playwright.sync_api import Page, expect
+
+from tests import builders
+from tests import coordinator_events as happens
+from tests.page.browser import OpenPage
+from tests.page.stage import CONNECT, ROLLED, STABLE, STREAMS, TWICE, Stage, classic
+
+OLD = {f"orders-{n}": {"t": [2 * n, 2 * n + 1]} for n in range(3)}
+
+
+def expect_verdict(page: Page, verdict: str, word: str) -> None:
+    expect(page.locator("#verdict")).to_have_attribute("data-verdict", verdict)
+    expect(page.locator("#word")).to_have_text(word)
+
+
+def test_a_roll_up_and_back_is_followed(stage: Stage, open_page: OpenPage) -> None:
+    """Go on, wait while a rebalance is under way, go on; members and groups are counted as they convert."""
+    stage.write(*classic(ROLLED, {name: parts["t"] for name, parts in OLD.items()}))
+    page = open_page(f"{stage.url}/roll").page
+    expect_verdict(page, "open", "Go on")
+    expect(page.locator("#members-done")).to_have_text("0 %")
+    expect(page.locator("#groups tbody tr")).to_contain_text("classic 0/3")
+
+    stage.write(*happens.converted_to_consumer(ROLLED, generation=4, members=OLD))
+    stage.write(*happens.consumer_leave(ROLLED, "orders-0", epoch=5))
+    targets = {"orders-1": OLD["orders-1"], "orders-2": OLD["orders-2"], "new-0": OLD["orders-0"]}
+    stage.write(*happens.consumer_join(ROLLED, "new-0", epoch=6, targets=targets))
+    expect_verdict(page, "wait", "Wait")
+    expect(page.locator("#reasons li.stop")).to_contain_text("a rebalance is under way")
+    expect(page.locator("#members-done")).to_have_text("33 %")
+    expect(page.locator(".tile", has_text="Between protocols").locator("dd")).to_have_text("1")
+
+    for name in ("orders-1", "orders-2"):
+        stage.write(*happens.consumer_moves(ROLLED, name, epoch=6, assigned=targets[name]))
+    expect_verdict(page, "open", "Go on")
+    expect(page.locator("#groups tbody tr")).to_contain_text("upgrading 1/3")
+
+    stage.write(*happens.consumer_leave(ROLLED, "orders-1", "orders-2", epoch=7))
+    everything = {"new-0": {"t": [0, 1, 2, 3, 4, 5]}}
+    stage.write(*happens.retarget(ROLLED, 7, everything))
+    stage.write(*happens.consumer_moves(ROLLED, "new-0", epoch=7, assigned=everything["new-0"]))
+    expect(page.locator("#members-done")).to_have_text("100 %")
+    expect(page.locator("#groups tbody tr")).to_contain_text("upgraded 1/1")
+    expect(page.locator("#events li").first).to_contain_text("upgrade completed")
+    expect_verdict(page, "open", "Go on")
+
+
+def test_every_reason_is_told_with_its_groups(stage: Stage, open_page: OpenPage) -> None:
+    """What stops comes first; the groups are named, topics too, and a search leaves others out."""
+    stage.play_kinds()
+    stage.own_twice()
+    page = open_page(f"{stage.url}/roll").page
+
+    expect_verdict(page, "closed", "Stop")
+    expect(page.locator("#reasons li.stop")).to_have_count(1)
+    expect(page.locator("#reasons")).to_contain_text("partitions are assigned twice: t/3")
+    for group in (CONNECT, TWICE):
+        expect(page.locator("#reasons").get_by_role("link", name=group)).to_be_visible()
+    expect(page.locator("#reasons li").last).to_have_class("note")
+    expect(page.locator("#groups tbody tr").first).to_contain_text(TWICE)
+    assert CONNECT not in page.locator("#groups").inner_text()
+
+    page.get_by_role("searchbox").fill(STABLE)
+    expect_verdict(page, "open", "Go on")
+    expect(page.locator("#groups tbody tr")).to_have_count(1)
+    page.reload()
+    expect(page.get_by_role("searchbox")).to_have_value(STABLE)
+    expect_verdict(page, "open", "Go on")
+
+
+def test_brokers_down_asks_the_other_gate(stage: Stage, open_page: OpenPage) -> None:
+    """Groups of the new protocols stop a broker downgrade; records left over are counted."""
+    stage.play_kinds()
+    stage.write(*happens.consumer_join("left", "l-1", epoch=1, targets={"l-1": {"t": [0]}}))
+    stage.write(builders.group_metadata("left", generation=2, members=[builders.member("l-2", {"t": [0]})]))
+    page = open_page(f"{stage.url}/roll").page
+    page.get_by_text("Brokers down").click()
+
+    expect_verdict(page, "closed", "Stop")
+    expect(page.locator("#reasons").get_by_role("link", name=STREAMS)).to_be_visible()
+    expect(page.locator("#groups")).to_contain_text("streams 2/2")
+    expect(page).to_have_url(f"{stage.url}/roll?direction=downgrade")
+    left_over = page.locator(".tile", has_text="Left over").locator("dd")
+    expect(left_over).not_to_have_text("0")
+
+
+def test_a_monitor_that_is_behind_cannot_tell(open_page: OpenPage) -> None:
+    """Before the replica is at the end of the log there is no verdict, and the reason is told."""
+    with Stage(behind=1_000_000) as stage:
+        stage.write(*classic(STABLE, {"m-1": [0, 1, 2, 3, 4, 5]}))
+        page = open_page(f"{stage.url}/roll").page
+
+        expect_verdict(page, "cannot_tell", "Cannot tell")
+        expect(page.locator("#reasons li.unknown")).to_contain_text("not at the end of the log")
+        expect(page.locator("#banner")).to_contain_text("Catching up")
+        page.close()
