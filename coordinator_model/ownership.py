@@ -31,10 +31,9 @@ def follow(counters: GroupCounters, before: ClassicGroup | None, after: ClassicG
     if before is None or after is None or not after.members or before.generation >= after.generation:
         return
     claims = {member.member_id: member.claim for member in after.members.values() if member.claim is not None}
+    # Who was in the newest generation and got nothing there makes the claims of older ones stale, too.
+    newest = max((claim.generation for claim in claims.values()), default=-1)
     claims = {member_id: claim for member_id, claim in claims.items() if claim.owned and claim.generation >= 0}
-    if not claims:
-        return
-    newest = max(claim.generation for claim in claims.values())
     current = {member_id: claim for member_id, claim in claims.items() if claim.generation == newest}
     for member_id, claim in sorted(claims.items()):
         if claim.generation < newest:

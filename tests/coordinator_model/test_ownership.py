@@ -71,6 +71,24 @@ def test_claim_of_an_older_generation_is_stale() -> None:
     assert 1 == told.states["g"].counters.stale_claims
 
 
+def test_claim_is_stale_although_nobody_got_anything_in_the_newer_generation() -> None:
+    """Who was in it says so with nothing to claim; what it says is newer all the same, and nothing is handed over."""
+    told = history(
+        FORMER,
+        at(
+            0,
+            generation(
+                6,
+                member("a", {"t": [0]}, owned={}, owned_generation=5),
+                member("b", {}, owned={"t": [0]}, owned_generation=2),
+            ),
+        ),
+    ).replayed()
+
+    assert [(2, 5)] == [(of["claimed_generation"], of["newest_generation"]) for of in told.details("stale_claim")]
+    assert [] == told.details("handover_without_revocation")
+
+
 @pytest.mark.parametrize("protocol", ["sticky", "cooperative-sticky"])
 def test_claims_are_read_where_the_assignor_puts_them(protocol: str) -> None:
     """The sticky assignor's are in its user data; the cooperative one's generation may be four bytes of it."""
