@@ -188,6 +188,10 @@ class Told:
         """(group, kind) → how many events that are more than information."""
         return Counter((event.group, event.kind) for event in self.events if event.severity != INFO)
 
+    def timed_alarms(self) -> list[tuple[int, str]]:
+        """(time, kind) of every event that is more than information, in order."""
+        return [(event.time_ms, event.kind) for event in self.events if event.severity != INFO]
+
     def event_texts(self) -> list[str]:
         """Every event as JSON, sorted: two replays that told the same compare equal, whenever they told it."""
         return sorted(json.dumps(event_view(event), sort_keys=True) for event in self.events)
