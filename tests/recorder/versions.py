@@ -77,7 +77,6 @@ VERSIONS: Final = (
     KafkaVersion(
         name="3.9.1",
         properties={**EARLY_ACCESS, "group.coordinator.rebalance.protocols": CLASSIC_AND_CONSUMER},
-        features={"group.version": 1},
         described_by="4.3.1",
     ),
     KafkaVersion(
