@@ -80,24 +80,20 @@ _OWNERSHIP: Final = (
 _REBALANCES: Final = (
     Alert(
         name="KafkaGroupRebalanceStuck",
-        condition=gated(
-            f"$rebalancing_seconds > {at.REBALANCING_SECONDS.value} and on (cluster, group) "
-            f"$epoch_changes{within(at.REBALANCE_SILENT_SECONDS)} == 0"
-        ),
-        limits=(at.REBALANCING_SECONDS, at.REBALANCE_SILENT_SECONDS),
+        condition=gated(f"$rebalance_stuck > {at.NONE.value}"),
+        limits=(at.NONE,),
         wait=at.AT_ONCE,
         severity=CRITICAL,
-        summary=f"{GROUP} has been rebalancing for {{{{ $value | humanizeDuration }}}}, and nobody comes or goes.",
-        first_look="Group: Rebalancing for",
+        summary=f"{GROUP} has been rebalancing for longer than its members may take.",
+        first_look="Group: Overdue",
         event="rebalance_stuck",
         names="rebalance_stuck",
     ),
     Alert(
         name="KafkaGroupRebalanceStorm",
         condition=gated(
-            f"$rebalances{within(at.STORM_WINDOW_SECONDS)} > on (cluster, group) "
-            f"({at.STORM_REBALANCES.value} + {at.STORM_REBALANCES_A_MEMBER.value} * $member_count) "
-            f"unless on (cluster, group) $mixed_recently{within(at.STORM_WINDOW_SECONDS)} > 0",
+            "$storm_rebalances > on (cluster, group) "
+            f"({at.STORM_REBALANCES.value} + {at.STORM_REBALANCES_A_MEMBER.value} * $member_count)",
             at.STORM_WINDOW_SECONDS.value,
         ),
         limits=(at.STORM_REBALANCES, at.STORM_REBALANCES_A_MEMBER, at.STORM_WINDOW_SECONDS),
@@ -230,14 +226,13 @@ _OFFSETS: Final = (
     ),
     Alert(
         name="KafkaGroupOpenTransactionBlocking",
-        condition=f"$open_transactions_least{within(at.OPEN_TRANSACTION_SECONDS)} > 0 and on (cluster, partition) "
-        f"$open_transactions_falls{within(at.OPEN_TRANSACTION_SECONDS)} == 0",
+        condition=f"$open_transaction_seconds > {at.OPEN_TRANSACTION_SECONDS.value}",
         limits=(at.OPEN_TRANSACTION_SECONDS,),
         wait=at.AT_ONCE,
         severity=WARNING,
-        summary="Cluster {{ $labels.cluster }}: a transaction has been open for a quarter of an hour in partition "
-        "{{ $labels.partition }} of __consumer_offsets; the offsets of all groups there wait for it.",
-        first_look="Monitor health: Open transactions",
+        summary="Cluster {{ $labels.cluster }}: a transaction has been open for {{ $value | humanizeDuration }} in "
+        "partition {{ $labels.partition }} of __consumer_offsets; the offsets of all groups there wait for it.",
+        first_look="Monitor health: Age of open transactions",
     ),
 )
 

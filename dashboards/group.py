@@ -80,6 +80,12 @@ _LAG: Final = (
     ),
     timeseries_panel(TOPICS, "Lag by topic", [Query(signal="topic_lag", legend="{{topic}}")], span=8, stacked=True),
     timeseries_panel(
+        ONE_GROUP,
+        "Lag of topics nobody reads",
+        [Query(signal="unsubscribed_lag", legend="of topics that no member reads any more")],
+        span=8,
+    ),
+    timeseries_panel(
         TOPICS,
         "Commits",
         [Query(signal="commit_rate", legend="{{topic}}")],
@@ -122,12 +128,17 @@ _REBALANCES: Final = (
         [
             Query(signal="rebalances", legend="completed"),
             Query(signal="rounds_lost", legend="begun and lost"),
+            Query(signal="storm_rebalances", legend="of five minutes, as a storm counts them"),
         ],
         span=8,
         bars=True,
     ),
     timeseries_panel(
-        ONE_GROUP, "Partitions moved", [Query(signal="partitions_moved", legend="moved")], span=8, bars=True
+        ONE_GROUP,
+        "Partitions moved",
+        [Query(signal="partitions_moved", legend="moved"), Query(signal="partitions_kept", legend="stayed")],
+        span=8,
+        bars=True,
     ),
     timeseries_panel(
         ONE_GROUP,
@@ -135,6 +146,18 @@ _REBALANCES: Final = (
         [Query(signal="rebalancing_seconds", legend="age")],
         span=8,
         limit=at.REBALANCING_SECONDS,
+    ),
+    timeseries_panel(
+        ONE_GROUP,
+        "Overdue",
+        [Query(signal="rebalance_stuck", legend="rebalance")],
+        limit=at.NONE,
+    ),
+    timeseries_panel(
+        ONE_GROUP,
+        "Events",
+        [Query(signal="events", legend="{{kind}}", over="%s > 0")],
+        bars=True,
     ),
     timeseries_panel(
         ONE_GROUP,

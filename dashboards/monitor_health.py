@@ -92,6 +92,25 @@ _INPUT: Final = (
     ),
     timeseries_panel(
         CLUSTERS,
+        "Age of open transactions",
+        [
+            Query(
+                signal="open_transaction_seconds",
+                legend="{{cluster}} partition {{partition}}",
+                over="topk(15, %s > 0)",
+            )
+        ],
+        limit=at.OPEN_TRANSACTION_SECONDS,
+        colour="orange",
+    ),
+    timeseries_panel(
+        CLUSTERS,
+        "Coordinators moved",
+        [Query(signal="coordinator_moves", legend="{{cluster}} partition {{partition}}", over="topk(15, %s > 0)")],
+        bars=True,
+    ),
+    timeseries_panel(
+        CLUSTERS,
         "Groups",
         [Query(signal="groups", legend="{{cluster}}")],
     ),

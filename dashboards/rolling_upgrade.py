@@ -203,7 +203,10 @@ _LEFT_OVER: Final = (
     timeseries_panel(
         CLUSTERS,
         "Left over",
-        [Query(signal="unclean_leftovers", legend="{{cluster}} {{type}}")],
+        [
+            Query(signal="unclean_leftovers", legend="{{cluster}} {{type}}"),
+            Query(signal="group_leftovers", legend=_GROUP, over="topk(15, %s > 0)"),
+        ],
         limit=at.NONE,
         colour="orange",
     ),

@@ -63,6 +63,10 @@ _G: Final = ("cluster", "group")
 _T: Final = ("cluster", "group", "topic")
 _P: Final = ("cluster", "group", "topic", "partition")
 _LAG: Final = "kafka_consumergroup_group"
+_READ_LAG: Final = (
+    "(max by (cluster, group) (kafka_consumergroup_group_sum_lag{GROUP}) - on (cluster, group) "
+    "max by (cluster, group) (kafka_group_unsubscribed_lag{GROUP}))"
+)
 
 
 def _signal(name: str, expr: str, unit: str, meaning: str, labels: tuple[str, ...] = _G) -> Signal:
@@ -125,12 +129,6 @@ _GROUPS: Final = (
         "1 for a group that had members within the time looked back over.",
     ),
     _gauge("group_epoch", "kafka_group_epoch", "Group epoch, or the generation of a classic group."),
-    _signal(
-        "epoch_changes",
-        "max by (cluster, group) (changes(kafka_group_epoch{GROUP}[WINDOW]))",
-        "short",
-        "How often the group epoch moved on.",
-    ),
     _gauge(
         "assignment_epoch",
         "kafka_group_assignment_epoch",
@@ -166,6 +164,21 @@ _REBALANCES: Final = (
         "Generations of a classic group that were begun and never completed.",
     ),
     _increase("partitions_moved", "kafka_group_partitions_moved_total", "Partitions that changed owner in rebalances."),
+    _increase(
+        "partitions_kept", "kafka_group_partitions_kept_total", "Partitions that kept their owner in rebalances."
+    ),
+    _gauge(
+        "rebalance_stuck",
+        "kafka_group_rebalance_stuck",
+        "1 while a rebalance is overdue: beyond a member's own rebalance timeout, or without a target; of classic "
+        "groups as their coordinator answers.",
+    ),
+    _gauge(
+        "storm_rebalances",
+        "kafka_group_storm_rebalances",
+        "Rebalances of the last five minutes, without follow-up rounds and those of a roll between the protocols.",
+    ),
+    _increase("events", "kafka_group_events_total", "Events told of the group, by kind.", (*_G, "kind")),
     _quantile(
         "rebalance_duration_p50",
         0.5,
@@ -269,12 +282,6 @@ _MIGRATION: Final = (
         "s",
     ),
     _signal(
-        "mixed_recently",
-        "max by (cluster, group) (max_over_time(kafka_group_migration_mixed_seconds{GROUP}[WINDOW]))",
-        "s",
-        "As mixed_seconds, at its longest: above 0, the group was being rolled.",
-    ),
-    _signal(
         "upgrades",
         'max by (cluster, group) (increase(kafka_group_conversions_total{GROUP, direction="upgrade"}[WINDOW]))',
         "short",
@@ -299,6 +306,11 @@ _MIGRATION: Final = (
         "Live records of the new protocols, which a broker without them would meet (KIP-915); normal while such groups "
         "exist.",
         ("cluster", "record_type"),
+    ),
+    _gauge(
+        "group_leftovers",
+        "kafka_group_leftover_records",
+        "Live records of the new protocols under a group that is classic again.",
     ),
     _signal(
         "unclean_leftovers",
@@ -363,13 +375,17 @@ _OFFSETS: Final = (
     ),
     _gauge("sum_lag", f"{_LAG}_sum_lag", "Lag of all partitions of the group, in records."),
     _gauge("topic_lag", f"{_LAG}_topic_sum_lag", "Lag of a topic's partitions, in records.", labels=_T),
+    _gauge(
+        "unsubscribed_lag",
+        "kafka_group_unsubscribed_lag",
+        "Part of the group's lag that is of topics no member reads any more: it grows, and nobody has to do anything.",
+    ),
     _signal(
         "lag_growth",
-        # A difference, not `delta`: that reaches beyond the samples and makes records nobody wrote.
-        f"max by (cluster, group) ({_LAG}_sum_lag{{GROUP}}) - max by (cluster, group) "
-        f"({_LAG}_sum_lag{{GROUP}} offset WINDOW)",
+        # Differences, not `delta`: that reaches beyond the samples and makes records nobody wrote.
+        f"{_READ_LAG} - ({_READ_LAG.replace('{GROUP}', '{GROUP} offset WINDOW')})",
         "short",
-        "By how many records the group's lag grew.",
+        "By how many records the group's lag grew, without topics that no member reads any more.",
     ),
     _signal(
         "write_rate",
@@ -451,17 +467,18 @@ _MONITOR: Final = (
         ("cluster", "partition"),
     ),
     _signal(
-        "open_transactions_least",
-        "max by (cluster, partition) (min_over_time(group_monitor_open_transaction_records{CLUSTER}[WINDOW]))",
-        "short",
-        "The fewest records that waited for a transaction: above 0, one was open all the time.",
+        "open_transaction_seconds",
+        "max by (cluster, partition) (group_monitor_open_transaction_seconds{CLUSTER})",
+        "s",
+        "Age of the oldest open transaction of a partition of __consumer_offsets, 0 for none.",
         ("cluster", "partition"),
     ),
     _signal(
-        "open_transactions_falls",
-        "max by (cluster, partition) (resets(group_monitor_open_transaction_records{CLUSTER}[WINDOW]))",
+        "coordinator_moves",
+        "max by (cluster, partition) (increase(group_monitor_coordinator_moves_total{CLUSTER}[WINDOW]))",
         "short",
-        "How often fewer records waited for a transaction than before: with none, not one transaction ended.",
+        "Elections of a leader of a partition of __consumer_offsets: its groups' coordinator moved, and their timers "
+        "began anew.",
         ("cluster", "partition"),
     ),
     _signal(

@@ -40,9 +40,6 @@ REBALANCING_SECONDS: Final = Limit(
     600,
     "twice the default rebalance timeout: whoever has not let go of a partition by then should have been removed",
 )
-REBALANCE_SILENT_SECONDS: Final = Limit(
-    300, "a rolling restart moves the group epoch on with every member; five minutes without are no restart"
-)
 
 STORM_WINDOW_SECONDS: Final = Limit(300, "the window of the monitor's event rebalance_storm")
 STORM_REBALANCES: Final = Limit(20, "what a small group may do while it is set up")

@@ -243,6 +243,21 @@ class Board:
                 if ends.high_watermark is not None and ends.last_stable is not None
             }
 
+    def open_transaction_seconds(self, now_ms: int) -> dict[int, float]:
+        """Age of the oldest open transaction of each offsets partition; 0 for none."""
+        with self.ends.lock:
+            return {
+                partition: 0.0 if ends.open_since_ms is None else max(0, now_ms - ends.open_since_ms) / 1000
+                for partition, ends in self.ends.of_topic(self.offsets_topic).items()
+                if ends.high_watermark is not None and ends.last_stable is not None
+            }
+
+    def coordinator_moves(self) -> dict[int, int]:
+        """How often the coordinator of each offsets partition changed since this run began."""
+        topic = self.ends.topic(self.offsets_topic)
+        partitions = range(0 if topic is None else topic.partitions)
+        return {partition: self.ends.leader_moves(self.offsets_topic, partition).count for partition in partitions}
+
     def _with_lag(self, held: HeldGroup, now_ms: int) -> dict[str, Any]:
         lags = held.lags(self.ends, now_ms)
         group = held.group_view(self.ends.topic_names, now_ms)

@@ -1,8 +1,9 @@
 """Sampling where the logs end: one thread asks the brokers, `LogEnds` keeps the answers.
 
 Each round asks for the high watermark and for the last stable offset of every partition that some group has to do
-with, and of the offsets topic: two requests a broker. Topics are described again when a name or an id comes up that
-is not known, when something is amiss, and every half minute: that is how a topic made anew is noticed.
+with, and of the offsets topic: two requests a broker. Where a transaction stays open in the offsets topic, the record
+it began with is read once (`open_transactions.py`). Topics are described again when a name or an id comes up that is
+not known, when something is amiss, and every half minute: that is how a topic made anew is noticed.
 
 A round that fails is not the end of anything: the figures grow old, which is shown, and the next round tries again.
 """
@@ -27,6 +28,7 @@ from coordinator_model.wire import uuid_text
 from streaming.lazy_admin import LazyAdmin
 from streaming.log_ends import LogEnds, Topic, TopicPartition
 from streaming.logs import get_logger
+from streaming.open_transactions import STANDS_MS, RecordTimes
 
 DESCRIBE_EVERY_MS: Final = 30_000
 DESCRIBE_AGAIN_MS: Final = 5_000
@@ -68,6 +70,10 @@ class OffsetsClient(Protocol):
         """First offsets that can be read, of partitions that answer."""
         ...
 
+    def written_ms(self, places: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Timestamps of the records at these offsets, in milliseconds; what does not come in time is left out."""
+        ...
+
     def close(self) -> None:
         """Let go of all connections; a call under way in another thread ends with an error."""
         ...
@@ -82,6 +88,7 @@ class KafkaOffsetsClient:
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._admin = LazyAdmin(settings)
+        self._record_times = RecordTimes(settings)
         self._silent: set[TopicPartition] = set()
         self._refused: set[str] = set()
 
@@ -111,8 +118,13 @@ class KafkaOffsetsClient:
         """See `OffsetsClient`."""
         return self._list(partitions, OffsetSpec.EARLIEST, IsolationLevel.READ_UNCOMMITTED)
 
+    def written_ms(self, places: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """See `OffsetsClient`."""
+        return self._record_times.written_ms(places)
+
     def close(self) -> None:
         """See `OffsetsClient`."""
+        self._record_times.close()
         self._admin.close()
 
     def _tell_refused(self, described: list[dict[str, Any]]) -> None:
@@ -265,6 +277,13 @@ class EndOffsetSampler:
         self._amiss = bool(backwards or unanswered or missing)
         if due or news:
             self._ends.record_earliest(client.earliest(partitions))
+        stands = self._ends.open_transactions(self._offsets_topic, self._clock_ms() - STANDS_MS)
+        if stands:
+            written_ms: Mapping[TopicPartition, int] = {}
+            # Without an answer the age counts from when the transaction was first seen: no reason to lose the round.
+            with contextlib.suppress(Exception):
+                written_ms = client.written_ms(stands)
+            self._ends.record_open_since(stands, written_ms)
 
     def _describe(self, client: OffsetsClient, wanted: Wanted) -> None:
         described = client.describe(wanted.names, ())

@@ -15,7 +15,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST as OPENMETRICS_CONTENT_TYPE
 from prometheus_client.registry import Collector
 
-from coordinator_model import migration, upgrade_blockers
+from coordinator_model import migration, rebalances, upgrade_blockers
 from coordinator_model.group_state import CLASSIC, REBALANCE_DURATION_BUCKETS_MS, SHARE, GroupState
 from coordinator_model.involved import involved_members
 from coordinator_model.leftovers import NEW_PROTOCOL_TYPES
@@ -103,6 +103,11 @@ class Exporter(Collector):
         add("kafka_group_rebalances_total", (group,), counters.rebalances)
         add("kafka_group_rebalance_rounds_lost_total", (group,), counters.rounds_lost)
         add("kafka_group_partitions_moved_total", (group,), counters.partitions_moved)
+        add("kafka_group_partitions_kept_total", (group,), counters.partitions_kept)
+        add("kafka_group_rebalance_stuck", (group,), int(group in self._board.stuck))
+        add("kafka_group_storm_rebalances", (group,), rebalances.storm_rebalances(state, now_ms))
+        for kind, count in sorted(self._board.events.counts(group).items()):
+            add("kafka_group_events_total", (group, kind), count)
         add("kafka_group_stale_claims_total", (group,), counters.stale_claims)
         if self._rebalance_histogram:
             bounds = [bound / 1000 for bound in REBALANCE_DURATION_BUCKETS_MS]
@@ -132,7 +137,9 @@ class Exporter(Collector):
                 self._partition(families, group, each, now_ms)
         for topic, of_topic in groupby(lags, key=lambda each: each.topic):
             add(_PREFIX + "topic_sum_lag", (cluster, group, topic), total(list(of_topic)).records)
+        unread = [each for each in lags if each.topic in held.unsubscribed_topics]
         sums = total(lags)
+        add("kafka_group_unsubscribed_lag", (group,), None if sums.records is None else total(unread).records or 0)
         add(_PREFIX + "sum_lag", (cluster, group), sums.records)
         add(_PREFIX + "max_lag", (cluster, group), sums.max_records)
         add(_PREFIX + "max_lag_seconds", (cluster, group), sums.max_seconds)
@@ -162,6 +169,10 @@ class Exporter(Collector):
             add("group_monitor_replica_lag_records", (str(partition),), records)
         for partition, records in board.open_transaction_records().items():
             add("group_monitor_open_transaction_records", (str(partition),), records)
+        for partition, seconds in board.open_transaction_seconds(now_ms).items():
+            add("group_monitor_open_transaction_seconds", (str(partition),), seconds)
+        for partition, moves in board.coordinator_moves().items():
+            add("group_monitor_coordinator_moves_total", (str(partition),), moves)
         shards = board.shown.shards.values()
         for type_, count in _summed(shard.unknown_records for shard in shards):
             add("group_monitor_unknown_records_total", (type_,), count)
@@ -198,6 +209,7 @@ def _migration(families: Families, state: GroupState, now_ms: int) -> None:
     group, add = state.name, families.add
     _, upgraded = migration.members_by_protocol(state.membership)
     since_ms = state.migration.mixed_since_ms
+    add("kafka_group_leftover_records", (group,), state.membership.leftovers())
     add("kafka_group_migration_phase", (group, migration.phase(state)), 1)
     add("kafka_group_migration_upgraded_members", (group,), upgraded)
     add("kafka_group_migration_mixed_seconds", (group,), 0 if since_ms is None else _age(now_ms, since_ms))

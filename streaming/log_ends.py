@@ -63,6 +63,9 @@ class PartitionEnds:
     last_stable: int | None = None
     earliest: int | None = None
     sampled_ms: int = 0
+    open_since_ms: int | None = None
+    """Since when the oldest open transaction is: since its first record was written, or was seen; None for none."""
+    open_since_is_exact: bool = False
 
 
 class LogEnds:
@@ -164,14 +167,40 @@ class LogEnds:
                 backwards |= ends.last_stable is not None and last_stable[place] < ends.last_stable
                 # Records written between the two questions are in the second answer only.
                 ends.high_watermark = max(high_watermarks[place], last_stable[place])
+                if ends.high_watermark == last_stable[place]:
+                    ends.open_since_ms, ends.open_since_is_exact = None, False
+                elif ends.open_since_ms is None or ends.last_stable != last_stable[place]:
+                    ends.open_since_ms, ends.open_since_is_exact = now_ms, False
                 ends.last_stable, ends.sampled_ms = last_stable[place], now_ms
                 ends.history.add(now_ms, last_stable[place])
             for ends in self._partitions.values():
                 if now_ms - ends.sampled_ms > STALE_AFTER_MS:
-                    ends.high_watermark = ends.last_stable = None
+                    ends.high_watermark = ends.last_stable = ends.open_since_ms = None
             self._sampled_ms = now_ms
             self._version += 1
         return backwards
+
+    def open_transactions(self, topic: str, before_ms: int) -> dict[TopicPartition, int]:
+        """Partition → last stable offset, where a transaction was seen open before then and not asked about yet."""
+        with self.lock:
+            return {
+                (topic, number): ends.last_stable
+                for number, ends in self.of_topic(topic).items()
+                if ends.last_stable is not None
+                and ends.open_since_ms is not None
+                and ends.open_since_ms <= before_ms
+                and not ends.open_since_is_exact
+            }
+
+    def record_open_since(self, stands: Mapping[TopicPartition, int], written_ms: Mapping[TopicPartition, int]) -> None:
+        """Take when the records at last stable offsets were written; what is unanswered is not asked about again."""
+        with self.lock:
+            for place, last_stable in stands.items():
+                ends = self._partitions.get(place)
+                if ends is not None and ends.open_since_ms is not None and ends.last_stable == last_stable:
+                    ends.open_since_ms = written_ms.get(place, ends.open_since_ms)
+                    ends.open_since_is_exact = True
+            self._version += 1
 
     def record_earliest(self, earliest: Mapping[TopicPartition, int]) -> None:
         """Take the first offsets that can still be read."""

@@ -63,6 +63,7 @@ _REBALANCES: Final = (
     _counter("kafka_group_rebalances_total", "Rebalances completed", "group"),
     _counter("kafka_group_rebalance_rounds_lost_total", "Generations begun and never completed", "group"),
     _counter("kafka_group_partitions_moved_total", "Partitions that changed owner in rebalances", "group"),
+    _counter("kafka_group_partitions_kept_total", "Partitions that kept their owner in rebalances", "group"),
     _histogram(
         "kafka_group_rebalance_duration_seconds",
         "Duration of rebalances; of classic groups from the end of the join phase",
@@ -74,6 +75,20 @@ _REBALANCES: Final = (
         "group",
         unit="s",
     ),
+    _gauge(
+        "kafka_group_rebalance_stuck",
+        "1 while a rebalance is overdue: by the log, of classic groups by what their coordinator answers",
+        "group",
+    ),
+    _gauge(
+        "kafka_group_storm_rebalances",
+        "Rebalances of the last five minutes, without follow-up rounds and those of a roll between the protocols",
+        "group",
+    ),
+)
+
+_EVENTS: Final = (
+    _counter("kafka_group_events_total", "Events told since this monitor started, by kind", "group", "kind"),
 )
 
 _OWNERSHIP: Final = (
@@ -98,6 +113,11 @@ _MIGRATION: Final = (
     _gauge("kafka_group_migration_upgraded_members", "Members that use the consumer protocol", "group"),
     _gauge("kafka_group_migration_mixed_seconds", "How long both protocols are in use, 0 if not", "group", unit="s"),
     _counter("kafka_group_conversions_total", "Conversions between the protocols", "group", "direction"),
+    _gauge(
+        "kafka_group_leftover_records",
+        "Live records of the new protocols under a group that is classic again",
+        "group",
+    ),
     _gauge("kafka_group_upgrade_blockers", "1 for each reason a broker would refuse an upgrade for", "group", "reason"),
 )
 
@@ -152,6 +172,11 @@ _LAG: Final = (
         unit="s",
     ),
     _gauge("kafka_consumergroup_group_sum_lag", "Lag of all partitions", CLUSTER_NAME, "group"),
+    _gauge(
+        "kafka_group_unsubscribed_lag",
+        "Part of the group's lag that is of topics no member reads any more",
+        "group",
+    ),
     _gauge("kafka_consumergroup_group_topic_sum_lag", "Lag of a topic's partitions", CLUSTER_NAME, "group", "topic"),
     _gauge("kafka_partition_latest_offset", "High watermark", CLUSTER_NAME, "topic", "partition", per_partition=True),
     _gauge(
@@ -169,6 +194,17 @@ _MONITOR: Final = (
         "High watermark minus last stable offset of an offsets partition",
         "partition",
     ),
+    _gauge(
+        "group_monitor_open_transaction_seconds",
+        "Age of the oldest open transaction of an offsets partition, 0 for none",
+        "partition",
+        unit="s",
+    ),
+    _counter(
+        "group_monitor_coordinator_moves_total",
+        "Elections of a leader of an offsets partition, which is its groups' coordinator, since this monitor started",
+        "partition",
+    ),
     _histogram(
         "group_monitor_record_to_metric_seconds", "From a record's timestamp to its being visible here, once caught up"
     ),
@@ -181,6 +217,17 @@ _MONITOR: Final = (
 
 CATALOGUE: Final[Mapping[str, Metric]] = {
     metric.name: metric
-    for metric in (*_GROUPS, *_REBALANCES, *_OWNERSHIP, *_INVOLVED, *_MIGRATION, *_CLUSTER, *_OFFSETS, *_LAG, *_MONITOR)
+    for metric in (
+        *_GROUPS,
+        *_REBALANCES,
+        *_EVENTS,
+        *_OWNERSHIP,
+        *_INVOLVED,
+        *_MIGRATION,
+        *_CLUSTER,
+        *_OFFSETS,
+        *_LAG,
+        *_MONITOR,
+    )
 }
 """Name → metric, in the order of the page."""

@@ -15,6 +15,7 @@ class FakeCluster:
     high_watermarks: dict[TopicPartition, int] = field(default_factory=dict)
     last_stable: dict[TopicPartition, int] = field(default_factory=dict)
     first: dict[TopicPartition, int] = field(default_factory=dict)
+    times: dict[tuple[TopicPartition, int], int] = field(default_factory=dict)
     down: Exception | None = None
     asked: list[str] = field(default_factory=list)
     connections: int = 0
@@ -52,6 +53,11 @@ class FakeClient:
     def earliest(self, partitions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         self._ask("earliest")
         return {place: self.cluster.first.get(place, 0) for place in partitions}
+
+    def written_ms(self, places: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        self._ask("record times")
+        times = self.cluster.times
+        return {place: times[place, offset] for place, offset in places.items() if (place, offset) in times}
 
     def close(self) -> None:
         self.cluster.closed += 1

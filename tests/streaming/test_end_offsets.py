@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from kafka.errors import KafkaConnectionError, KafkaError, NodeNotReadyError, UnknownTopicOrPartitionError
@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 
 from streaming.end_offsets import DESCRIBE_AGAIN_MS, DESCRIBE_EVERY_MS, EndOffsetSampler, KafkaOffsetsClient, Wanted
 from streaming.log_ends import STALE_AFTER_MS, LogEnds, Topic
+from streaming.open_transactions import STANDS_MS
 from tests import builders
 from tests.streaming.boards import NOW_MS, OFFSETS_TOPIC, described, sample
 from tests.streaming.fake_offsets_client import FakeCluster
@@ -346,3 +347,86 @@ def test_no_broker_is_an_error() -> None:
     """With no answer at all there is nothing to take for a sample."""
     with pytest.raises(NodeNotReadyError):
         client_over(FakeAdmin(dict.fromkeys(PLACES, NodeNotReadyError()))).ends(PLACES, committed=False)
+
+
+# -- open transactions ------------------------------------------------------------------------------------------------
+
+PLACE: Final = (OFFSETS_TOPIC, 0)
+
+
+def open_since(rig: Rig) -> int | None:
+    known = rig.ends.partition(*PLACE)
+    return None if known is None else known.open_since_ms
+
+
+def test_open_transaction_is_as_old_as_its_first_record() -> None:
+    """Until it has stood for a while it is as old as it was seen; then the record at the last stable offset is read."""
+    rig = Rig()
+    assert rig.sample()
+    assert open_since(rig) is None
+
+    rig.cluster.last_stable[PLACE] = 90
+    rig.cluster.times[PLACE, 90] = rig.now_ms - 60_000
+    rig.sample()
+    assert rig.now_ms == open_since(rig)
+
+    rig.sample(after_ms=STANDS_MS)
+    assert rig.cluster.times[PLACE, 90] == open_since(rig)
+    assert "record times" in rig.cluster.asked
+    rig.sample()
+    assert "record times" not in rig.cluster.asked
+
+
+def test_transactions_that_follow_each_other_are_not_looked_up() -> None:
+    """Each has another last stable offset, and is as old as it was seen."""
+    rig = Rig()
+    for end in range(60, 70):
+        rig.cluster.last_stable[PLACE] = end
+        rig.sample()
+        assert rig.now_ms == open_since(rig)
+        assert "record times" not in rig.cluster.asked
+
+    rig.cluster.last_stable[PLACE] = 100
+    rig.sample()
+    assert open_since(rig) is None
+
+
+def test_record_that_cannot_be_read_leaves_the_age_since_it_was_seen() -> None:
+    """It is asked for once; the samples go on."""
+    rig = Rig()
+    rig.cluster.last_stable[PLACE] = 90
+    rig.sample()
+    seen_ms = rig.now_ms
+
+    assert rig.sample(after_ms=STANDS_MS)
+    assert seen_ms == open_since(rig)
+    rig.sample()
+    assert "record times" not in rig.cluster.asked
+
+
+# -- coordinators that move -------------------------------------------------------------------------------------------
+
+
+def led(broker: int, epoch: int) -> Topic:
+    return Topic(builders.topic_id(OFFSETS_TOPIC), OFFSETS_TOPIC, 1, {0: broker}, {0: epoch} if epoch >= 0 else {})
+
+
+@pytest.mark.parametrize(
+    ("leaders", "moves"),
+    [
+        ([(1, 4), (1, 4)], 0),
+        ([(1, 4), (2, 5)], 1),
+        ([(1, 4), (1, 6)], 2),
+        ([(1, -1), (2, -1), (1, -1)], 2),
+        ([(1, -1), (1, 4)], 0),
+    ],
+    ids=["stays", "moves", "comes back between two looks", "of brokers without epochs", "epochs from now on"],
+)
+def test_moves_of_a_coordinator_are_counted(leaders: list[tuple[int, int]], moves: int) -> None:
+    """It is the leader of the group's offsets partition; each election loads the groups anew."""
+    ends = LogEnds()
+    for number, (broker, epoch) in enumerate(leaders):
+        ends.set_topics([led(broker, epoch)], [], NOW_MS + number)
+
+    held = ends.leader_moves(OFFSETS_TOPIC, 0)
+    assert (moves, None if moves == 0 else NOW_MS + len(leaders) - 1) == (held.count, held.last_ms)

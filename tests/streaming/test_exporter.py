@@ -12,11 +12,21 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from streaming.board import Board
 from streaming.exporter import Exporter
-from streaming.log_ends import LogEnds
+from streaming.log_ends import LogEnds, Topic
 from streaming.metrics import CATALOGUE
 from tests import builders
 from tests.streaming.board_rows import Shard
-from tests.streaming.boards import CLUSTER, NOW_MS, OFFSETS_TOPIC, THEN_MS, board_of, classic_group, log_ends, sample
+from tests.streaming.boards import (
+    CLUSTER,
+    NOW_MS,
+    OFFSETS_TOPIC,
+    THEN_MS,
+    board_of,
+    classic_group,
+    described,
+    log_ends,
+    sample,
+)
 
 Labels = Mapping[str, str]
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -77,6 +87,9 @@ def full() -> Samples:
     """A scrape of a cluster in which there is something of everything."""
     shard = Shard(7)
     ends = log_ends(orders=3, **{OFFSETS_TOPIC: 8})
+    for epoch in (1, 3):
+        elected = Topic(builders.topic_id(OFFSETS_TOPIC), OFFSETS_TOPIC, 8, {7: 1}, {7: epoch})
+        ends.set_topics([described("orders", 3), elected], [])
     sample(ends, NOW_MS - 4_000, "orders", 80, 40, 0)
     high = {("orders", 0): 100, ("orders", 1): 40, ("orders", 2): 0, (OFFSETS_TOPIC, 7): 500}
     ends.record(NOW_MS - 2_000, high, {**high, (OFFSETS_TOPIC, 7): 450})
@@ -104,16 +117,27 @@ def full() -> Samples:
         "connect", generation=1, members=[builders.member("w-1")], protocol_type="connect", protocol="sessioned"
     )
     shard.pending.append((THEN_MS, *connect))
-    shard.pending += [(THEN_MS, *record) for record in mixed_group()]
+    shard.pending += [(THEN_MS, *record) for record in (*mixed_group(), *unclean_group())]
+    reads_nothing = builders.group_metadata("ghost", generation=1, members=[builders.member("g-1", topics=["t"])])
+    shard.pending += [(THEN_MS, *reads_nothing), (THEN_MS, *builders.offset_commit("ghost", "orders", 0, 40))]
     shard.pending += [(THEN_MS, b"\x00\x63", b"x"), (THEN_MS, b"\x00\x03\x00", None), (THEN_MS, *share_group())]
     board = board_of(shard, ends)
     board.set_log_end_at_start({7: 1}, {7: 1})
     board.set_positions({7: 480}, {7: 450}, NOW_MS - 3_000)
     board.observe_batch(0.3)
     board.observe_batch(1.0)
+    board.set_stuck(["mixed"])
     late = builders.offset_commit("twice", "orders", 2, 0, timestamp=NOW_MS - 400)
     board.apply(1, shard.write(late, timestamp_ms=NOW_MS - 400), NOW_MS)
     return scraped(exporter(board))
+
+
+def unclean_group() -> Iterator[tuple[bytes, bytes | None]]:
+    """A consumer group that became a classic one, without the tombstone of its expression."""
+    yield builders.consumer_group_epoch("unclean", 5)
+    yield builders.consumer_group_regular_expression("unclean", "orders.*", ["orders"])
+    yield builders.consumer_group_epoch_tombstone("unclean")
+    yield builders.group_metadata("unclean", generation=5, protocol=None)
 
 
 def share_group() -> tuple[bytes, bytes | None]:
@@ -140,6 +164,19 @@ VALUES: Final[list[tuple[str, Labels, float]]] = [
     ("kafka_group_rebalances_total", TWICE, 1),
     ("kafka_group_rebalance_rounds_lost_total", TWICE, 1),
     ("kafka_group_partitions_moved_total", TWICE, 1),
+    ("kafka_group_partitions_kept_total", TWICE, 0),
+    ("kafka_group_rebalance_stuck", TWICE, 0),
+    ("kafka_group_rebalance_stuck", MIXED, 1),
+    ("kafka_group_storm_rebalances", TWICE, 1),
+    ("kafka_group_events_total", {**TWICE, "kind": "duplicate_assignment"}, 1),
+    ("kafka_group_events_total", {**TWICE, "kind": "offset_rewound"}, 1),
+    ("kafka_group_leftover_records", TWICE, 0),
+    ("kafka_group_leftover_records", {"group": "unclean"}, 1),
+    ("kafka_group_unsubscribed_lag", TWICE, 0),
+    ("kafka_group_unsubscribed_lag", {"group": "ghost"}, 60),
+    ("group_monitor_open_transaction_seconds", {"partition": "7"}, 2),
+    ("group_monitor_coordinator_moves_total", {"partition": "7"}, 2),
+    ("group_monitor_coordinator_moves_total", {"partition": "6"}, 0),
     ("kafka_group_involved_members", {**TWICE, **TWO_OWNERS, "member_id": "m-1b", "instance_id": "i-1"}, 1),
     ("kafka_group_involved_members", {**TWICE, **TWO_OWNERS, "member_id": "m-2", "instance_id": ""}, 1),
     ("kafka_cluster_gate", {"gate": "upgrade", "verdict": "closed"}, 1),
@@ -171,7 +208,7 @@ VALUES: Final[list[tuple[str, Labels, float]]] = [
     ("kafka_group_conversions_total", {"group": "converted", "direction": "upgrade"}, 1),
     ("kafka_group_conversions_total", {"group": "converted", "direction": "downgrade"}, 1),
     ("kafka_group_upgrade_blockers", {"group": "connect", "reason": "protocol_type"}, 1),
-    ("kafka_cluster_groups", {"type": "classic", "state": "Stable"}, 2),
+    ("kafka_cluster_groups", {"type": "classic", "state": "Stable"}, 3),
     ("kafka_cluster_groups", {"type": "consumer", "state": "Reconciling"}, 1),
     ("kafka_cluster_groups", {"type": "share", "state": "Empty"}, 1),
     ("kafka_cluster_leftover_records", {"record_type": "3"}, 2),
