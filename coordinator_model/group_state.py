@@ -39,6 +39,19 @@ That of older brokers starts at 0, which `groups/modern.py` tells from the first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StreamsClaim:
+    """What a member of a Kafka Streams application on the classic protocol said of its tasks when it joined.
+
+    Tasks by subtopology, as far as it ran them; `copies` is task (`0_1`) → sum of the changelogs' offsets that its copy
+    of the state has reached, -1 where it did not know.
+    """
+
+    process_id: str
+    active: Partitions = field(default_factory=dict)
+    copies: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """What a classic member said when it joined: its embedded subscription, decoded (ConsumerProtocolSubscription).
 
@@ -51,6 +64,7 @@ class Claim:
     owned: Partitions = field(default_factory=dict)
     generation: int = -1
     rack_id: str | None = None
+    streams: StreamsClaim | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +84,9 @@ class ClassicMember:
     """A custom assignor's data, which a broker refuses to carry over in an online upgrade."""
     assignment_malformed: bool = False
     """Of protocol type `consumer`, and yet not in its format."""
+    streams_active: Partitions = field(default_factory=dict)
+    streams_standby: Partitions = field(default_factory=dict)
+    """Tasks given to a member of a Kafka Streams application, by subtopology; a warm-up is a standby task, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,7 @@ from typing import Any, Final
 from coordinator_model.conclusions import Finding
 from coordinator_model.events import INFO
 from coordinator_model.group_state import ClassicGroup, ClassicMember, Membership
+from coordinator_model.groups.claims import STREAMS
 from coordinator_model.groups.classic import CONSUMER_PROTOCOL_TYPE
 
 PROTOCOL_TYPE: Final = "protocol_type"
@@ -48,9 +49,6 @@ _IS_ABOUT: Final[Mapping[str, Callable[[ClassicMember], bool]]] = {
 NOT_TOLD: Final = frozenset({PROTOCOL_TYPE})
 """Reasons that are no event."""
 
-STREAMS_PROTOCOL: Final = "stream"
-"""Assignor of Kafka Streams before KIP-1071; such an application moves to the streams protocol, while it is down."""
-
 
 def blockers(membership: Membership) -> list[str]:
     """Reasons, of `BLOCKERS`, for which a broker would refuse the first consumer-protocol member."""
@@ -69,8 +67,8 @@ def members_with(group: ClassicGroup, reason: str) -> list[ClassicMember]:
 
 
 def is_kafka_streams(group: ClassicGroup) -> bool:
-    """Whether the members are a Kafka Streams application on the classic protocol."""
-    return group.protocol_type == CONSUMER_PROTOCOL_TYPE and group.protocol == STREAMS_PROTOCOL
+    """Whether the members are a Kafka Streams application: it moves to the streams protocol instead, while down."""
+    return group.protocol_type == CONSUMER_PROTOCOL_TYPE and group.protocol == STREAMS
 
 
 def worth_telling(membership: Membership, told: tuple[str, ...]) -> tuple[str, ...]:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from coordinator_model import classic_members, migration, modern_view, roster, subscriptions, upgrade_blockers
+from coordinator_model import (
+    classic_members,
+    migration,
+    modern_view,
+    roster,
+    streams_tasks,
+    subscriptions,
+    upgrade_blockers,
+)
 from coordinator_model.group_state import (
     CONSUMER,
     SHARE,
@@ -92,7 +100,10 @@ def members_view(state: GroupState, topic_names: TopicNames, now_ms: int | None 
         ]
     elif state.membership.classic is not None:
         group = state.membership.classic
-        views = [_classic_member(group, member) for member in group.members.values()]
+        tasks = streams_tasks.task_views(group)
+        views = [
+            {**_classic_member(group, member), **tasks.get(member.member_id, {})} for member in group.members.values()
+        ]
     else:
         views = []
     return sorted(views, key=lambda view: str(view["member_id"]))

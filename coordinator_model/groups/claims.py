@@ -13,16 +13,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
-from coordinator_model.group_state import Claim, Partitions
+from coordinator_model.group_state import Claim, Partitions, StreamsClaim
 from coordinator_model.records.consumer_protocol import (
     ConsumerProtocolSubscription,
     cooperative_sticky_generation,
     decode_sticky_user_data,
     decode_subscription,
 )
+from coordinator_model.records.kafka_streams import StreamsTask, decode_subscription_info
 
 STICKY: Final = "sticky"
 COOPERATIVE_STICKY: Final = "cooperative-sticky"
+STREAMS: Final = "stream"
+"""Assignor of Kafka Streams before KIP-1071."""
 
 
 class _OfTopic(Protocol):
@@ -52,7 +55,24 @@ def claim_of(protocol: str | None, metadata: bytes) -> Claim | None:
         owned=owned,
         generation=generation,
         rack_id=subscription.rack_id,
+        streams=_streams_claim(subscription.user_data or b"") if protocol == STREAMS else None,
     )
+
+
+def by_subtopology(tasks: Iterable[StreamsTask]) -> Partitions:
+    """Subtopology → partitions ascending."""
+    merged: dict[str, tuple[int, ...]] = {}
+    for task in tasks:
+        merged[task.subtopology] = tuple(sorted({*merged.get(task.subtopology, ()), task.partition}))
+    return merged
+
+
+def _streams_claim(user_data: bytes) -> StreamsClaim | None:
+    told = decode_subscription_info(user_data)
+    if told is None:
+        return None
+    copies = {f"{task.subtopology}_{task.partition}": -1 if of is None else of for task, of in told.copies}
+    return StreamsClaim(process_id=told.process_id, active=by_subtopology(told.active), copies=copies)
 
 
 def claims_of(protocols: Iterable[tuple[str, bytes]]) -> Mapping[str, Claim | None]:

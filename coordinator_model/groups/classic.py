@@ -19,9 +19,10 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_model.group_state import CLASSIC, ClassicGroup, ClassicMember, Membership
-from coordinator_model.groups.claims import by_topic, claim_of
+from coordinator_model.groups.claims import STREAMS, by_subtopology, by_topic, claim_of
 from coordinator_model.records.classic_group import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from coordinator_model.records.consumer_protocol import decode_assignment
+from coordinator_model.records.kafka_streams import decode_assignment_info
 
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 
@@ -53,6 +54,8 @@ def replay_group_metadata(membership: Membership, _key: GroupMetadataKey, value:
 def _member(member: MemberMetadata, group: GroupMetadataValue) -> ClassicMember:
     embedded = group.protocol_type == CONSUMER_PROTOCOL_TYPE
     assignment = decode_assignment(member.assignment) if embedded else None
+    user_data = None if assignment is None else assignment.user_data
+    tasks = decode_assignment_info(user_data) if user_data and group.protocol == STREAMS else None
     return ClassicMember(
         member_id=member.member_id,
         instance_id=member.group_instance_id,
@@ -62,6 +65,8 @@ def _member(member: MemberMetadata, group: GroupMetadataValue) -> ClassicMember:
         session_timeout_ms=member.session_timeout,
         claim=claim_of(group.protocol, member.subscription) if embedded else None,
         assigned=by_topic(assignment.assigned_partitions) if assignment is not None else {},
-        assignment_user_data=bool(assignment is not None and assignment.user_data),
+        assignment_user_data=bool(user_data),
         assignment_malformed=embedded and assignment is None,
+        streams_active={} if tasks is None else by_subtopology(tasks.active),
+        streams_standby={} if tasks is None else by_subtopology(tasks.standby),
     )

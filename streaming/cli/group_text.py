@@ -69,6 +69,12 @@ def group_text(group: Group) -> Iterator[str]:
         )
     if group.get("type") == "streams" and group.get("members"):
         yield table(_TASK_HEADERS, [_task_row(member) for member in group["members"]])
+    with_copies = [member for member in group.get("members") or () if "task_copies" in member]
+    if with_copies:
+        yield table(
+            ["STREAMS-MEMBER", "PROCESS", "ACTIVE-TASKS", "STANDBY-TASKS", "COPIES"],
+            [_streams_row(member) for member in with_copies],
+        )
     if group.get("offsets"):
         yield _offsets_table(group["offsets"])
 
@@ -175,6 +181,16 @@ def _task_row(member: Mapping[str, Any]) -> list[object]:
             for role in _ROLES
         ),
     ]
+
+
+def _streams_row(member: Mapping[str, Any]) -> list[object]:
+    """Of a copy, how far behind the most advanced one it is, where that is known."""
+    copies = []
+    for copy in member["task_copies"]:
+        behind = copy["behind_most_advanced"]
+        copies.append(copy["task"] if behind is None else f"{copy['task']} (behind {behind})")
+    tasks = [partitions_text(member["tasks"][role]) for role in ("active", "standby")]
+    return [member["member_id"], member["process_id"], *tasks, ", ".join(copies) or "-"]
 
 
 def _member_count(group: Group) -> object:

@@ -26,6 +26,7 @@ from coordinator_model.group_state import (
     ModernMember,
     Rebalance,
     Step,
+    StreamsClaim,
     TaskTarget,
     UserEndpoint,
 )
@@ -55,10 +56,19 @@ CLASSIC: Final = ClassicGroup(
             client_host="/h",
             rebalance_timeout_ms=1,
             session_timeout_ms=2,
-            claim=Claim(version=3, topics=("t",), owned={"t": (0, 1)}, generation=2, rack_id="r"),
+            claim=Claim(
+                version=3,
+                topics=("t",),
+                owned={"t": (0, 1)},
+                generation=2,
+                rack_id="r",
+                streams=StreamsClaim(process_id="p", active={"0": (1,)}, copies={"0_2": 7}),
+            ),
             assigned={"t": (0,), "ü/\n": (2**31 - 1,)},
             assignment_user_data=True,
             assignment_malformed=True,
+            streams_active={"0": (1,)},
+            streams_standby={"1": (2,)},
         )
     },
 )
@@ -223,7 +233,8 @@ def test_example_has_a_value_in_every_field() -> None:
     """A field added to the state must be added here, or nothing shows that it is kept."""
     ignored = {"FULL.step.before.classic", "FULL.membership.modern.members[b].claims[range].topics"}
     ignored |= {
-        f"FULL.membership.modern.members[b].claims[range].{name}" for name in ("owned", "generation", "rack_id")
+        f"FULL.membership.modern.members[b].claims[range].{name}"
+        for name in ("owned", "generation", "rack_id", "streams")
     }
     ignored |= {path.replace(".membership.", ".step.before.") for path in ignored}
 
