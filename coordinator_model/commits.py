@@ -29,7 +29,6 @@ from coordinator_model.conclusions import Finding, Place
 from coordinator_model.events import INFO
 from coordinator_model.group_state import GroupState, Membership
 from coordinator_model.offsets import ZERO_TOPIC_ID, CommittedOffset, OffsetBucket, other_version
-from coordinator_model.records.offset_commit import OffsetCommitValue
 from coordinator_model.roster import members_of
 from coordinator_model.serde import Record
 
@@ -87,18 +86,20 @@ def delete(state: GroupState, bucket: OffsetBucket, place: Place, partition: int
     return [Finding("offset_deleted", detail), *ended]
 
 
-def ends_step(state: GroupState, place: Place, former: CommittedOffset | None, value: OffsetCommitValue | None) -> bool:
+def ends_step(state: GroupState, place: Place, bucket: OffsetBucket, record: Record) -> bool:
     """Whether the membership's open step has to be concluded before this offset, because it was over by then.
 
-    The group begins or ends with the offset, and what began anew is another group; or the offset goes back or goes,
-    which is judged by who owns the partition since, and by whether the group was downgraded by then.
+    The group begins or ends with the offset, and what began anew is another group; or the offset goes back or goes, or
+    comes back again, which is judged by what the group is since.
     """
-    step = state.step
+    step, value, partition = state.step, record.value, record.key.partition
     if step is None or step.timestamp_ms == place.timestamp_ms or step.last_offset >= place.offset:
         return False
-    if former is not None:
-        return value is None or value.offset < former.offset
-    return value is not None and not state.membership.exists and state.offset_count == 0
+    former = bucket.offsets.get(partition)
+    if former is not None and (value is None or value.offset < former.offset):
+        return True
+    begins = former is None and not state.membership.exists and state.offset_count == 0
+    return begins or downgrades.is_missed(state, bucket.topic, partition)
 
 
 def _recreated(state: GroupState, topic_id: str | None, detail: dict[str, Any]) -> Iterator[Finding]:

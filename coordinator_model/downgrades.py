@@ -102,6 +102,12 @@ def offset_went(state: GroupState, topic: str, partition: int, offset: int) -> N
         downgrade.offsets_back.setdefault(f"{topic}/{partition}", offset)
 
 
+def is_missed(state: GroupState, topic: str, partition: int) -> bool:
+    """Whether this offset went back or went, and has not come there again."""
+    downgrade = state.migration.downgrade
+    return downgrade is not None and f"{topic}/{partition}" in downgrade.offsets_back
+
+
 def offset_came(state: GroupState, topic: str, partition: int, offset: int) -> bool:
     """An offset was committed; tells whether one that had gone back is there again."""
     downgrade = state.migration.downgrade

@@ -236,11 +236,10 @@ class Replica:
         name, topic, partition = record.group_name, record.key.topic, record.key.partition
         state = self.group(name, position.partition)
         bucket = self._bucket(name, topic, bucket_number(partition))
-        former = bucket.offsets.get(partition)
-        if record.value is None and former is None:
+        if record.value is None and partition not in bucket.offsets:
             return []
         events: list[Event] = []
-        if state.step is not None and offset_commits.ends_step(state, position, former, record.value):
+        if state.step is not None and offset_commits.ends_step(state, position, bucket, record):
             events = self._close(state)
             state, bucket = self.group(name, position.partition), self._bucket(name, topic, bucket.number)
         self._changes.buckets.add((name, topic, bucket.number))
