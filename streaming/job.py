@@ -30,11 +30,12 @@ from streaming.exporter import Exporter
 from streaming.lag_history import LagSampler
 from streaming.log_ends import LogEnds
 from streaming.logs import get_logger
-from streaming.processor import CoordinatorShard
+from streaming.packing import bundle_keys
+from streaming.processor import CoordinatorShards
 from streaming.progress import PartitionOffsets, Progress, ProgressListener
 from streaming.readiness import Offsets
 from streaming.restart import Identity
-from streaming.schemas import OUTPUT, SHARD
+from streaming.schemas import BUNDLE, OUTPUT
 from streaming.server import Server
 from streaming.sink import BatchWriter, Sink
 from streaming.source import coordinator_log
@@ -228,10 +229,13 @@ class Monitor:
             self._set_positions(())
             self._listener = ProgressListener(config.kafka.offsets_topic, self._on_progress)
             self._spark.streams.addListener(self._listener)
-        shards = coordinator_log(self._spark, config, self._partitions).groupBy(SHARD)
-        processor = CoordinatorShard(dict(high_watermarks))
-        replayed = shards.transformWithStateInPandas(
-            processor, outputStructType=OUTPUT, outputMode="Update", timeMode="ProcessingTime"
+        keys = bundle_keys(self._spark, config.spark.shuffle_partitions)
+        bundles = coordinator_log(self._spark, config, self._partitions, keys).groupBy(BUNDLE)
+        replayed = bundles.transformWithStateInPandas(
+            CoordinatorShards(dict(high_watermarks)),
+            outputStructType=OUTPUT,
+            outputMode="Update",
+            timeMode="ProcessingTime",
         )
         return (
             replayed.writeStream.queryName(f"group-monitor {config.cluster.name}")

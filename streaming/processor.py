@@ -1,20 +1,22 @@
-"""The replica inside Spark: one stateful key per partition of the offsets topic.
+"""The replica inside Spark: one stateful key for a bundle of partitions of the offsets topic.
 
-Keyed by shard, not by group: a call into the state costs about 80 µs and a key costs more, so a batch in which
-20,000 groups commit is a few thousand keys' worth of overhead or none (design, decision 1). What a batch touches is
-read once, replayed in the order of the log, and written once.
+Keyed by partitions, not by group: a key costs a stateful task some milliseconds, so a batch in which 20,000 groups
+commit, spread over fifty partitions, is one key a task (design, decision 1). What a batch touches is read at once,
+replayed partition by partition in the order of the log, and written at once.
 
     state variable   key                      holds
     groups           group                    everything of a group but its offsets
     offsets          group, topic, bucket     up to 64 committed offsets
-    shard            -                        totals of the partition, and what waits for the next batch
+    book             -                        totals of each partition, and what waits for the next batch
 
 Nothing here is a rule about groups: those are the model's.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Final
 
 import pandas as pd
@@ -30,183 +32,269 @@ from pyspark.sql.streaming.stateful_processor import (
 from coordinator_model import snapshot
 from coordinator_model.events import Event, event_view
 from coordinator_model.group_state import GroupState
-from coordinator_model.offsets import OffsetBucket
+from coordinator_model.offsets import OffsetBucket, bucket_number
 from coordinator_model.replica import Changes, Counters, Position, Replica
-from streaming.reduction import in_log_order
-from streaming.schemas import BUCKET_KEY, GROUP_KEY, GROUPS_STATE, OFFSETS_STATE, SHARD_STATE, SNAPSHOT, OutputRow
+from coordinator_model.serde import Record, decode_record
+from streaming.packing import LogRow, unpacked
+from streaming.schemas import BOOK_STATE, BUCKET_KEY, GROUP_KEY, GROUPS_STATE, OFFSETS_STATE, SNAPSHOT, OutputRow
+from streaming.state_calls import get_many, put_many
 
 SETTLE_AFTER_MS: Final = 2_000
 """How long a step cut off by the end of a rate-limited batch waits for its rest. The rest is in the next batch."""
 
 GIVE_UP_WAITING_MS: Final = 60_000
-"""After so long without a record a shard counts as live, wherever its last record stands: a transaction marker at
+"""After so long without a record a partition counts as live, wherever its last record stands: a transaction marker at
 the end of the log is never delivered."""
 
 _ROWS_A_FRAME: Final = 10_000
 
 
 @dataclass(slots=True)
-class ShardBook:
-    """What is remembered of a shard besides its groups."""
+class PartitionBook:
+    """What is remembered of a partition of the log besides its groups."""
 
     counters: Counters = field(default_factory=Counters)
     last_offset: int = -1
     waiting: list[str] = field(default_factory=list)
     """Groups with an open step or a withheld alarm."""
-    timer_ms: int | None = None
     last_rows_ms: int = 0
+
+
+@dataclass(slots=True)
+class BundleBook:
+    """The books of a bundle's partitions, and the one timer kept while any of them waits."""
+
+    partitions: dict[int, PartitionBook] = field(default_factory=dict)
+    timer_ms: int | None = None
 
     def dump(self) -> str:
         """As text for the state."""
         return json.dumps(asdict(self), separators=(",", ":"))
 
     @classmethod
-    def load(cls, text: str) -> "ShardBook":
+    def load(cls, text: str) -> "BundleBook":
         """Inverse of `dump`."""
         held = json.loads(text)
-        return cls(**{**held, "counters": Counters(**held["counters"])})
+        books = {
+            int(partition): PartitionBook(**{**book, "counters": Counters(**book["counters"])})
+            for partition, book in held["partitions"].items()
+        }
+        return cls(books, held["timer_ms"])
 
 
 class _StateStore:
-    """The replica's store on Spark's state; a shard never seen before is not asked."""
+    """The replica's store on Spark's state; of a partition never seen before nothing is asked."""
 
-    def __init__(self, groups: MapState, offsets: MapState, *, is_new: bool) -> None:
+    def __init__(self, groups: MapState, offsets: MapState) -> None:
         self._groups = groups
         self._offsets = offsets
-        self._is_new = is_new
+        self._fetched_groups: dict[Any, Any] = {}
+        self._fetched_offsets: dict[Any, Any] = {}
         self.stored_groups: set[str] = set()
 
+    def fetch(self, rows: Iterable[LogRow], more_groups: Iterable[str]) -> None:
+        """Read at once whatever these rows, and these groups, are about."""
+        groups, buckets = _touched(rows)
+        groups.update((name,) for name in more_groups)
+        self._fetched_groups = {**dict.fromkeys(groups), **get_many(self._groups, groups)}
+        self._fetched_offsets = {**dict.fromkeys(buckets), **get_many(self._offsets, buckets)}
+
     def load_group(self, name: str) -> GroupState | None:
-        held = None if self._is_new else self._groups.getValue((name,))
+        held = _found(self._groups, self._fetched_groups, (name,))
         if held is None:
             return None
         self.stored_groups.add(name)
         return snapshot.load_group(held[0])
 
     def load_bucket(self, group: str, topic: str, number: int) -> OffsetBucket | None:
-        held = None if self._is_new else self._offsets.getValue((group, topic, number))
+        held = _found(self._offsets, self._fetched_offsets, (group, topic, number))
         return None if held is None else snapshot.load_offsets(held[0])
 
 
-class CoordinatorShard(StatefulProcessor):
-    """Replays the rows of one shard; `live_from` is each partition's end as it was when this run began."""
+class _NewPartition(_StateStore):
+    """The store of a partition never seen before: there is nothing to ask for."""
+
+    def fetch(self, rows: Iterable[LogRow], more_groups: Iterable[str]) -> None:
+        pass
+
+    def load_group(self, name: str) -> GroupState | None:  # noqa: ARG002 - the store's signature
+        return None
+
+    def load_bucket(self, group: str, topic: str, number: int) -> OffsetBucket | None:  # noqa: ARG002 - as above
+        return None
+
+
+class CoordinatorShards(StatefulProcessor):
+    """Replays the rows of one bundle; `live_from` is each partition's end as it was when this run began."""
 
     def __init__(self, live_from: dict[int, int]) -> None:
         self._live_from = live_from
         self._handle: StatefulProcessorHandle
         self._groups: MapState
         self._offsets: MapState
-        self._shard: ValueState
+        self._book: ValueState
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declare the state variables."""
         self._handle = handle
         self._groups = handle.getMapState(GROUPS_STATE, GROUP_KEY, SNAPSHOT)
         self._offsets = handle.getMapState(OFFSETS_STATE, BUCKET_KEY, SNAPSHOT)
-        self._shard = handle.getValueState(SHARD_STATE, SNAPSHOT)
+        self._book = handle.getValueState(BOOK_STATE, SNAPSHOT)
 
     def handleInputRows(  # type: ignore[override]  # noqa: N802 - Spark's name, and one signature for its two forms
         self,
-        key: Any,  # noqa: ANN401 - Spark's
+        key: Any,  # noqa: ANN401, ARG002 - Spark's
         rows: Iterator[pd.DataFrame],
         timerValues: TimerValues,  # noqa: N803 - Spark's
     ) -> Iterator[pd.DataFrame]:
-        """Replay what a micro-batch brings to the shard, in the order of the log."""
-        run = self._open(int(key[0]))
-        book = run.book
-        for row in in_log_order(rows):
-            book.last_offset = max(book.last_offset, row.offset)
-            place = Position(run.partition, row.offset, row.timestamp_ms)
-            run.events += run.replica.replay(place, row.key, row.value, commits=row.commits)
-        book.last_rows_ms = timerValues.getCurrentProcessingTimeInMs()
-        if self._reached_live(run):
-            run.conclude()
-        return self._finish(run, book.last_rows_ms)
+        """Replay what a micro-batch brings to the bundle, each partition in the order of the log."""
+        book = self._load_book()
+        now_ms = timerValues.getCurrentProcessingTimeInMs()
+        log = unpacked(blob for frame in rows for blob in frame["rows"])
+        runs = [self._replay(book, partition, list(of)) for partition, of in groupby(log, attrgetter("partition"))]
+        for run in runs:
+            run.book.last_rows_ms = now_ms
+            if self._reached_live(run):
+                run.conclude()
+        return self._finish(book, runs, now_ms)
 
     def handleExpiredTimer(  # noqa: N802 - Spark's name
         self,
-        key: Any,  # noqa: ANN401 - Spark's
+        key: Any,  # noqa: ANN401, ARG002 - Spark's
         timerValues: TimerValues,  # noqa: N803 - Spark's
         expiredTimerInfo: ExpiredTimerInfo,  # noqa: ARG002, N803 - Spark's
     ) -> Iterator[pd.DataFrame]:
         """Nothing came to finish an open step, or to give a withheld alarm its occasion: do so now."""
-        run = self._open(int(key[0]))
+        book = self._load_book()
         now_ms = timerValues.getCurrentProcessingTimeInMs()
-        run.book.timer_ms = None
-        if self._reached_live(run) or now_ms - run.book.last_rows_ms >= GIVE_UP_WAITING_MS:
-            run.conclude()
-        return self._finish(run, now_ms)
+        book.timer_ms = None
+        runs = [self._replay(book, partition, []) for partition, of in book.partitions.items() if of.waiting]
+        for run in runs:
+            if self._reached_live(run) or now_ms - run.book.last_rows_ms >= GIVE_UP_WAITING_MS:
+                run.conclude()
+        return self._finish(book, runs, now_ms)
 
-    def _open(self, partition: int) -> "_Run":
-        held = self._shard.get()
-        book = ShardBook() if held is None else ShardBook.load(held[0])
-        store = _StateStore(self._groups, self._offsets, is_new=held is None)
+    def _load_book(self) -> BundleBook:
+        held = self._book.get()
+        return BundleBook() if held is None else BundleBook.load(held[0])
+
+    def _replay(self, bundle: BundleBook, partition: int, rows: list[LogRow]) -> "_Run":
+        is_new = partition not in bundle.partitions
+        book = bundle.partitions.setdefault(partition, PartitionBook())
+        store = (_NewPartition if is_new else _StateStore)(self._groups, self._offsets)
+        store.fetch(rows, book.waiting)
         replica = Replica(store, book.counters, live_from=self._live_from.get(partition, 0))
-        return _Run(partition, book, store, replica)
+        run = _Run(partition, book, store, replica)
+        for row in rows:
+            place = Position(partition, row.offset, row.timestamp_ms)
+            run.events += replica.replay(place, row.key, row.value, commits=row.commits)
+        if rows:
+            book.last_offset = max(book.last_offset, rows[-1].offset)
+        return run
 
     def _reached_live(self, run: "_Run") -> bool:
         return run.book.last_offset >= self._live_from.get(run.partition, 0) - 1
 
-    def _finish(self, run: "_Run", now_ms: int) -> Iterator[pd.DataFrame]:
-        """Write what changed, in as few calls as there are changed groups and buckets, and pass it on."""
-        changes = run.replica.take_changes()
-        rows = [*self._write(run, changes), *_undecodable(run.replica)]
-        rows += [OutputRow(run.partition, "event", event.group, _json(event_view(event))) for event in run.events]
-        self._wait(run, changes, now_ms)
-        self._shard.update((run.book.dump(),))
-        totals = {**asdict(run.book.counters), "last_offset": run.book.last_offset}
-        rows.append(OutputRow(run.partition, "shard", "", _json(totals)))
+    def _finish(self, book: BundleBook, runs: list["_Run"], now_ms: int) -> Iterator[pd.DataFrame]:
+        """Write what changed, and pass it on."""
+        rows: list[OutputRow] = []
+        groups: list[tuple[tuple[str], tuple[str]]] = []
+        offsets: list[tuple[tuple[str, str, int], tuple[str]]] = []
+        for run in runs:
+            changes = run.replica.take_changes()
+            rows += self._forget(run, changes)
+            changed_groups, changed_offsets = list(run.changed_groups(changes)), list(run.changed_offsets(changes))
+            groups += [((state.name,), (text,)) for state, text in changed_groups]
+            offsets += [(place, (text,)) for place, text in changed_offsets]
+            rows += [OutputRow(run.partition, "group", at.name, text) for at, text in changed_groups if at.exists]
+            rows += [OutputRow(run.partition, "offsets", name, text) for (name, _, _), text in changed_offsets]
+            rows += [*_undecodable(run.replica)]
+            rows += [OutputRow(run.partition, "event", event.group, _json(event_view(event))) for event in run.events]
+            totals = {**asdict(run.book.counters), "last_offset": run.book.last_offset}
+            rows.append(OutputRow(run.partition, "shard", "", _json(totals)))
+            run.wait(changes)
+        put_many(self._groups, groups)
+        put_many(self._offsets, offsets)
+        self._set_timer(book, now_ms)
+        self._book.update((book.dump(),))
         return _frames(rows)
 
-    def _write(self, run: "_Run", changes: Changes) -> Iterator[OutputRow]:
+    def _forget(self, run: "_Run", changes: Changes) -> Iterator[OutputRow]:
+        """Groups that ended, before anything else: one of the same name may have begun."""
         for name, places in changes.deleted.items():
             if name in run.store.stored_groups:
                 self._groups.removeKey((name,))
             for topic, number in places:
                 self._offsets.removeKey((name, topic, number))
             yield OutputRow(run.partition, "group_deleted", name, "")
-        for name in sorted(changes.groups):
-            state = run.replica.groups.get(name)
-            if state is not None and (state.exists or state.step is not None):
-                text = snapshot.dump_group(state)
-                self._groups.updateValue((name,), (text,))
-                if state.exists:
-                    yield OutputRow(run.partition, "group", name, text)
-        for name, topic, number in sorted(changes.buckets):
-            text = snapshot.dump_offsets(run.replica.buckets[name, topic, number])
-            self._offsets.updateValue((name, topic, number), (text,))
-            yield OutputRow(run.partition, "offsets", name, text)
 
-    def _wait(self, run: "_Run", changes: Changes, now_ms: int) -> None:
+    def _set_timer(self, book: BundleBook, now_ms: int) -> None:
         """Keep one timer while something waits, and none else."""
-        book, groups = run.book, run.replica.groups
-        unseen = {name for name in book.waiting if name not in groups and name not in changes.deleted}
-        held = {state.name for state in groups.values() if state.step is not None or state.withheld}
-        book.waiting = sorted(unseen | held)
         if book.timer_ms is not None:
             self._handle.deleteTimer(book.timer_ms)
-        book.timer_ms = now_ms + SETTLE_AFTER_MS if book.waiting else None
+        waits = any(of.waiting for of in book.partitions.values())
+        book.timer_ms = now_ms + SETTLE_AFTER_MS if waits else None
         if book.timer_ms is not None:
             self._handle.registerTimer(book.timer_ms)
 
 
 @dataclass(slots=True)
 class _Run:
-    """One call into a shard: its book and replica while they are open."""
+    """One partition in one call: its book and replica while they are open."""
 
     partition: int
-    book: ShardBook
+    book: PartitionBook
     store: _StateStore
     replica: Replica
     events: list[Event] = field(default_factory=list)
 
     def conclude(self) -> None:
-        """Close what is open and report what was withheld: the shard is at the end of the log."""
+        """Close what is open and report what was withheld: the partition is at the end of the log."""
         for name in self.book.waiting:
             self.replica.known(name)
         self.events += self.replica.settle()
         for name in [state.name for state in self.replica.groups.values() if state.withheld]:
             self.events += self.replica.judge(name)
+
+    def changed_groups(self, changes: Changes) -> Iterator[tuple[GroupState, str]]:
+        """(group, its snapshot) of those to be kept."""
+        for name in sorted(changes.groups):
+            state = self.replica.groups.get(name)
+            if state is not None and (state.exists or state.step is not None):
+                yield state, snapshot.dump_group(state)
+
+    def changed_offsets(self, changes: Changes) -> Iterator[tuple[tuple[str, str, int], str]]:
+        """(group, topic, bucket number) and the snapshot of the bucket."""
+        for place in sorted(changes.buckets):
+            yield place, snapshot.dump_offsets(self.replica.buckets[place])
+
+    def wait(self, changes: Changes) -> None:
+        """Remember the groups that something has yet to be said of."""
+        groups = self.replica.groups
+        unseen = {name for name in self.book.waiting if name not in groups and name not in changes.deleted}
+        held = {state.name for state in groups.values() if state.step is not None or state.withheld}
+        self.book.waiting = sorted(unseen | held)
+
+
+def _touched(rows: Iterable[LogRow]) -> tuple[set[Any], set[Any]]:
+    """Keys of the groups, and of the offset buckets, that rows are about."""
+    groups, buckets = set(), set()
+    for key in {row.key for row in rows}:
+        match decode_record(key, None):
+            case Record(key=of) as record:
+                groups.add((record.group_name,))
+                topic = getattr(of, "topic", None)
+                if topic is not None:
+                    buckets.add((record.group_name, topic, bucket_number(of.partition)))
+            case _:
+                pass  # counted when it is replayed
+    return groups, buckets
+
+
+def _found(state: MapState, fetched: dict[Any, Any], key: tuple[Any, ...]) -> tuple[str] | None:
+    """What was fetched, or is to be had now: rows may lead to more than they name."""
+    held: tuple[str] | None = fetched[key] if key in fetched else state.getValue(key)
+    return held
 
 
 def _json(value: Any) -> str:  # noqa: ANN401 - whatever JSON can hold

@@ -8,16 +8,19 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
 from coordinator_model import snapshot
 from streaming.errors import UsageError
 from streaming.progress import PartitionOffsets, offsets_of
-from streaming.schemas import GROUPS_STATE, OFFSETS_STATE, SHARD_STATE, OutputRow
+from streaming.schemas import BOOK_STATE, GROUPS_STATE, OFFSETS_STATE, OutputRow
 
 IDENTITY_FILE: Final = "monitor.json"
+
+_UNTOLD: Final = -1
+"""Partition of a row of offsets read back: the state does not hold it, and the board does not ask."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,13 +96,13 @@ def stored_rows(spark: SparkSession, checkpoint: str) -> Iterator[OutputRow]:
     for row in _state(spark, checkpoint, GROUPS_STATE).toLocalIterator():
         state = snapshot.load_group(row.user_map_value.snapshot)
         if state.exists:
-            yield OutputRow(row.key.shard, "group", row.user_map_key.group, row.user_map_value.snapshot)
+            yield OutputRow(state.partition, "group", state.name, row.user_map_value.snapshot)
     for row in _state(spark, checkpoint, OFFSETS_STATE).toLocalIterator():
-        yield OutputRow(row.key.shard, "offsets", row.user_map_key.group, row.user_map_value.snapshot)
-    for row in _state(spark, checkpoint, SHARD_STATE).toLocalIterator():
-        book: dict[str, Any] = json.loads(row.value.snapshot)
-        totals = {**book["counters"], "last_offset": book["last_offset"]}
-        yield OutputRow(row.key.shard, "shard", "", json.dumps(totals))
+        yield OutputRow(_UNTOLD, "offsets", row.user_map_key.group, row.user_map_value.snapshot)
+    for row in _state(spark, checkpoint, BOOK_STATE).toLocalIterator():
+        for partition, book in json.loads(row.value.snapshot)["partitions"].items():
+            totals = {**book["counters"], "last_offset": book["last_offset"]}
+            yield OutputRow(int(partition), "shard", "", json.dumps(totals))
 
 
 def _state(spark: SparkSession, checkpoint: str, variable: str) -> DataFrame:

@@ -4,12 +4,9 @@ from typing import Final, NamedTuple
 
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
-SHARD: Final = "shard"
-"""Grouping key: the partition of the offsets topic. Kafka's coordinator, too, is one shard a partition."""
-
 LOG_ROW: Final = StructType(
     [
-        StructField(SHARD, IntegerType(), nullable=False),
+        StructField("partition", IntegerType(), nullable=False),
         StructField("offset", LongType(), nullable=False),
         StructField("timestamp_ms", LongType(), nullable=False),
         StructField("key", BinaryType()),
@@ -17,6 +14,14 @@ LOG_ROW: Final = StructType(
     ]
 )
 """One record of the log, of either reader."""
+
+BUNDLE: Final = "bundle"
+"""Grouping key: a bundle of partitions of the offsets topic, as many of them as there are stateful tasks."""
+
+PACKED: Final = StructType(
+    [StructField(BUNDLE, IntegerType(), nullable=False), StructField("rows", BinaryType(), nullable=False)]
+)
+"""What one source task read of one bundle, as `packing` puts it together."""
 
 GROUP_KEY: Final = StructType([StructField("group", StringType(), nullable=False)])
 BUCKET_KEY: Final = StructType(
@@ -27,11 +32,11 @@ BUCKET_KEY: Final = StructType(
     ]
 )
 SNAPSHOT: Final = StructType([StructField("snapshot", StringType(), nullable=False)])
-"""What every state variable holds: text of `coordinator_model.snapshot`, or of a shard's bookkeeping."""
+"""What every state variable holds: text of `coordinator_model.snapshot`, or of a bundle's bookkeeping."""
 
 GROUPS_STATE: Final = "groups"
 OFFSETS_STATE: Final = "offsets"
-SHARD_STATE: Final = "shard"
+BOOK_STATE: Final = "book"
 
 OUTPUT: Final = StructType(
     [

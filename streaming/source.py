@@ -7,6 +7,7 @@ reader's other half reaches Python.
 """
 
 import json
+from collections.abc import Sequence
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,7 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812 - everyone's name for it
 
 from streaming.config import Config
 from streaming.kafka_client import IsolationLevel, spark_options
-from streaming.schemas import SHARD
+from streaming.packing import packer
+from streaming.schemas import PACKED
 
 # Record types 0 and 1, as the key's big-endian int16.
 _IS_OFFSET_COMMIT: Final = "coalesce(substring(key, 1, 2) in (X'0000', X'0001'), false)"
@@ -28,15 +30,15 @@ def isolation_levels(config: Config) -> tuple[IsolationLevel, ...]:
     return (COMMITTED,) if config.source.isolation == "committed_only" else (COMMITTED, UNCOMMITTED)
 
 
-def coordinator_log(spark: SparkSession, config: Config, partitions: int) -> DataFrame:
-    """Every record of the offsets topic once, as `schemas.LOG_ROW`."""
+def coordinator_log(spark: SparkSession, config: Config, partitions: int, keys: Sequence[int]) -> DataFrame:
+    """Every record of the offsets topic, packed as `schemas.PACKED` under these keys of bundles."""
     readers = [_reader(spark, config, level, partitions) for level in isolation_levels(config)]
     if len(readers) == 1:
         log = _rows(readers[0])
     else:
         committed, uncommitted = readers
         log = _rows(committed.where(_IS_OFFSET_COMMIT)).unionAll(_rows(uncommitted.where(f"not {_IS_OFFSET_COMMIT}")))
-    return log.coalesce(config.source.tasks)
+    return log.coalesce(config.source.tasks).mapInArrow(packer(keys), PACKED)
 
 
 def _reader(spark: SparkSession, config: Config, level: IsolationLevel, partitions: int) -> DataFrame:
@@ -56,7 +58,7 @@ def _reader(spark: SparkSession, config: Config, level: IsolationLevel, partitio
 
 def _rows(log: DataFrame) -> DataFrame:
     return log.select(
-        F.col("partition").alias(SHARD),
+        F.col("partition"),
         F.col("offset"),
         F.unix_millis("timestamp").alias("timestamp_ms"),
         F.col("key"),

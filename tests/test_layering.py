@@ -84,9 +84,10 @@ KEPT_APART: Final = (
 
 # Library → the modules of streaming that may import it.
 LIBRARY_HOMES: Final = {
-    "pyspark": "session source processor sink progress job schemas restart",
-    "pandas": "processor reduction source",
-    "numpy": "processor reduction",
+    "pyspark": "session source packing processor state_calls sink progress job schemas restart",
+    "pandas": "processor",
+    "numpy": "packing reduction",
+    "pyarrow": "packing reduction",
     "kafka": "kafka_client lazy_admin log_recorder end_offsets job open_transactions",
     "confluent_kafka": "traffic kafka_tools",
     "py4j": "job kafka_tools session",

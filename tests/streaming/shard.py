@@ -1,19 +1,31 @@
-"""A shard under test: one stateful key fed through Spark's TwsTester, as the one place that knows the tester."""
+"""A bundle under test: one stateful key fed through Spark's TwsTester, as the one place that knows the tester."""
 
 import json
 from typing import Any, Final
 
 import pandas as pd
+import pyarrow as pa
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from coordinator_model.group_state import GroupState
 from coordinator_model.offsets import OffsetBucket
 from coordinator_model.snapshot import load_group, load_offsets
-from streaming.processor import CoordinatorShard, ShardBook
-from streaming.schemas import GROUPS_STATE, LOG_ROW, OFFSETS_STATE, SHARD_STATE, OutputRow
+from streaming.packing import packed
+from streaming.processor import BundleBook, CoordinatorShards, PartitionBook
+from streaming.schemas import BOOK_STATE, GROUPS_STATE, LOG_ROW, OFFSETS_STATE, OutputRow
 from tests.histories import PARTITION, History, LogRecord
 
-COLUMNS: Final = [field.name for field in LOG_ROW.fields]
+KEY: Final = 7
+"""The bundle's grouping key; the processor asks nothing of it."""
+
+
+def log_rows(cells: list[tuple[Any, ...]]) -> pa.Table:
+    """Rows of `schemas.LOG_ROW` as a source task has them."""
+    columns = zip(*cells, strict=True) if cells else [()] * len(LOG_ROW.fields)
+    types = (pa.int32(), pa.int64(), pa.int64(), pa.binary(), pa.binary())
+    return pa.Table.from_arrays(
+        [pa.array(column, type_) for column, type_ in zip(columns, types, strict=True)], names=LOG_ROW.fieldNames()
+    )
 
 
 class Shard:
@@ -26,13 +38,18 @@ class Shard:
         self.partition = partition
         self.rows: list[OutputRow] = []
         self._live_from = {partition: live_from}
-        self._tester = TwsTester(CoordinatorShard(self._live_from), timeMode="ProcessingTime")
+        self._tester = TwsTester(CoordinatorShards(self._live_from), timeMode="ProcessingTime")
 
     def batch(self, records: History | list[LogRecord]) -> list[OutputRow]:
         """One micro-batch, rows in the order given; returns the rows it put out."""
         listed = records.records if isinstance(records, History) else records
         cells = [(self.partition, of.place.offset, of.place.timestamp_ms, of.key, of.value) for of in listed]
-        return self._keep(self._tester.testInPandas(self.partition, pd.DataFrame(cells, columns=COLUMNS)))
+        return self.packs([cells])
+
+    def packs(self, packs: list[list[tuple[Any, ...]]]) -> list[OutputRow]:
+        """One micro-batch, read by as many source tasks as there are lists of rows; returns the rows it put out."""
+        blobs = [blob for cells in packs for blob in packed(log_rows(cells), [KEY])["rows"].to_pylist()]
+        return self._keep(self._tester.testInPandas(KEY, pd.DataFrame({"bundle": KEY, "rows": blobs})))
 
     def at(self, processing_time_ms: int) -> list[OutputRow]:
         """Let the clock reach a time; returns the rows of timers that fired."""
@@ -52,18 +69,22 @@ class Shard:
 
     def groups(self) -> dict[str, GroupState]:
         """Groups in the state store."""
-        held = self._tester.peekMapState(GROUPS_STATE, self.partition)
+        held = self._tester.peekMapState(GROUPS_STATE, KEY)
         return {name: load_group(text) for (name,), (text,) in sorted(held.items())}
 
     def buckets(self) -> dict[tuple[str, str, int], OffsetBucket]:
         """Offset buckets in the state store."""
-        held = self._tester.peekMapState(OFFSETS_STATE, self.partition)
+        held = self._tester.peekMapState(OFFSETS_STATE, KEY)
         return {place: load_offsets(text) for place, (text,) in sorted(held.items())}
 
-    def book(self) -> ShardBook:
-        """The shard's bookkeeping in the state store."""
-        held = self._tester.peekValueState(SHARD_STATE, self.partition)
-        return ShardBook() if held is None else ShardBook.load(held[0])
+    def book(self) -> PartitionBook:
+        """The partition's bookkeeping in the state store."""
+        return self.bundle_book().partitions.get(self.partition, PartitionBook())
+
+    def bundle_book(self) -> BundleBook:
+        """The bookkeeping of the whole bundle."""
+        held = self._tester.peekValueState(BOOK_STATE, KEY)
+        return BundleBook() if held is None else BundleBook.load(held[0])
 
     def _keep(self, frame: Any) -> list[OutputRow]:
         if frame is None or not len(frame):

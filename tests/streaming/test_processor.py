@@ -225,7 +225,7 @@ def test_event_at_the_end_of_the_log_is_concluded_at_once() -> None:
     shard.batch(JOIN)
 
     assert 4 == len(shard.kinds())
-    assert ([], None) == (shard.book().waiting, shard.book().timer_ms)
+    assert ([], None) == (shard.book().waiting, shard.bundle_book().timer_ms)
 
 
 def test_group_in_the_middle_of_its_first_event_is_kept_and_not_shown_as_more_than_it_is() -> None:
@@ -262,7 +262,7 @@ def test_shard_that_hears_nothing_for_a_minute_is_live() -> None:
     shard.at(GIVE_UP_WAITING_MS + SETTLE_AFTER_MS)
 
     assert 4 == len(shard.kinds())
-    assert ([], None) == (shard.book().waiting, shard.book().timer_ms)
+    assert ([], None) == (shard.book().waiting, shard.bundle_book().timer_ms)
 
 
 def test_shard_without_anything_to_wait_for_has_no_timer() -> None:

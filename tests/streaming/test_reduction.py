@@ -2,25 +2,24 @@
 
 from itertools import count
 
-import pandas as pd
 from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_model.offsets import ZERO_TOPIC_ID
 from coordinator_model.replica import Position, Replica
 from streaming import reduction
-from streaming.reduction import in_log_order
-from streaming.schemas import LOG_ROW
+from streaming.packing import LogRow, packed, unpacked
 from tests.builders import RecordBytes, group_metadata, member, offset_commit, offset_commit_tombstone, topic_id
+from tests.streaming.shard import KEY, log_rows
 
 Row = tuple[int, int, int, bytes | None, bytes | None]
 
 GROUPS = ("a", "b")
 
 
-def frame(rows: list[Row]) -> pd.DataFrame:
-    """Rows as Spark hands them over."""
-    return pd.DataFrame(rows, columns=[field.name for field in LOG_ROW.fields])
+def through(*tasks: list[Row]) -> list[LogRow]:
+    """What the stateful step gets of rows that so many source tasks read."""
+    return unpacked(blob for rows in tasks for blob in packed(log_rows(list(rows)), [KEY])["rows"].to_pylist())
 
 
 def rows_of(records: list[RecordBytes]) -> list[Row]:
@@ -32,7 +31,7 @@ def replayed(rows: list[Row], *, reduced: bool) -> tuple[object, ...]:
     """State and events of a log, read row by row or reduced."""
     replica, events = Replica(), []
     if reduced:
-        for row in in_log_order([frame(rows)]):
+        for row in through(rows):
             place = Position(0, row.offset, row.timestamp_ms)
             events += replica.replay(place, row.key, row.value, commits=row.commits)
     else:
@@ -73,7 +72,7 @@ def test_forward_commits_are_reduced_to_their_ends() -> None:
     """Of a thousand commits of one partition that go forward, two records are replayed."""
     rows = rows_of([offset_commit("a", "t", 0, n) for n in range(1_000)])
 
-    assert [(0, 1), (999, 999)] == [(row.offset, row.commits) for row in in_log_order([frame(rows)])]
+    assert [(0, 1), (999, 999)] == [(row.offset, row.commits) for row in through(rows)]
 
 
 def test_topic_made_anew_is_told_of_the_commit_that_shows_it() -> None:
@@ -89,13 +88,11 @@ def test_rows_come_in_the_order_of_the_log() -> None:
     """The two readers' rows arrive mixed; the shard sees them by offset."""
     rows = rows_of([offset_commit("a", "t", n, 1) for n in range(10)])
 
-    shuffled = [frame(rows[5:]), frame(rows[:5])]
-
-    assert list(range(10)) == [row.offset for row in in_log_order(shuffled)]
+    assert list(range(10)) == [row.offset for row in through(rows[5:], rows[:5])]
 
 
 def test_small_batches_are_taken_as_they_are() -> None:
     """A batch of a few rows is not worth looking through."""
     rows = rows_of([offset_commit("a", "t", 0, n) for n in range(10)])
 
-    assert 10 == len(list(in_log_order([frame(rows)])))
+    assert 10 == len(list(through(rows)))

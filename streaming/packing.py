@@ -1,0 +1,98 @@
+"""Records of the log on their way to the stateful step: many in one row.
+
+Spark hands a stateful processor its rows one by one as Python objects, which costs more than replaying them. So each
+source task packs what it read, reduced (`reduction`), into one row for each bundle of partitions: a stream of Arrow
+record batches, which neither the shuffle nor Python has to look into.
+
+    partition % bundles     which bundle a partition of the offsets topic is in
+    a bundle's key          a number that Spark's hash leads to the stateful task of the bundle's own
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from streaming.reduction import WORTH_REDUCING, commits_told
+from streaming.schemas import BUNDLE
+
+_LAYOUT: Final = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp_ms", pa.int64()),
+        ("key", pa.large_binary()),
+        ("value", pa.large_binary()),
+    ]
+)
+_KEYS_TRIED: Final = 4_096
+"""Numbers among which a key for every task is looked for; with that many, a thousand tasks find theirs."""
+
+
+class LogRow(NamedTuple):
+    """A record with its place, and how many commits of its key it stands for."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    commits: int
+
+
+def bundle_keys(spark: SparkSession, tasks: int) -> tuple[int, ...]:
+    """A grouping key for each of so many stateful tasks, in their order: one bundle a task, and no task without."""
+    (row,) = spark.sql(f"select transform(sequence(0, {_KEYS_TRIED - 1}), n -> pmod(hash(n), {tasks}))").collect()
+    task_of: list[int] = row[0]
+    return tuple(task_of.index(task) for task in range(tasks))
+
+
+def packer(keys: Sequence[int]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What `mapInArrow` calls for a source task: batches of `schemas.LOG_ROW` → one of `schemas.PACKED`."""
+
+    def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        held = [batch for batch in batches if batch.num_rows]
+        if held:
+            yield packed(pa.Table.from_batches(held), keys)
+
+    return pack
+
+
+def packed(rows: pa.Table, keys: Sequence[int]) -> pa.RecordBatch:
+    """Records of `schemas.LOG_ROW`, in any order, as one row of `schemas.PACKED` for each bundle that they are of."""
+    rows = rows.cast(_LAYOUT).combine_chunks()
+    commits = np.ones(rows.num_rows, dtype=np.int64)
+    if rows.num_rows >= WORTH_REDUCING:
+        offsets, names, values = (_whole(rows, name) for name in ("offset", "key", "value"))
+        commits = commits_told(offsets.to_numpy(), names, values)
+    rows = rows.append_column("commits", pa.array(commits))
+    bundles = np.where(commits > 0, _whole(rows, "partition").to_numpy() % len(keys), -1)
+    present = [bundle for bundle in range(len(keys)) if (bundles == bundle).any()]
+    return pa.RecordBatch.from_pydict(
+        {
+            BUNDLE: pa.array([keys[bundle] for bundle in present], pa.int32()),
+            "rows": pa.array([_dumped(rows.filter(pa.array(bundles == bundle))) for bundle in present], pa.binary()),
+        }
+    )
+
+
+def unpacked(blobs: Iterable[bytes]) -> list[LogRow]:
+    """Records of packed rows, by partition and offset."""
+    rows = pa.concat_tables([pa.ipc.open_stream(blob).read_all() for blob in blobs])
+    order = np.lexsort((rows["offset"].to_numpy(), rows["partition"].to_numpy()))
+    columns = rows.take(pa.array(order)).select(LogRow._fields).columns
+    return list(map(LogRow._make, zip(*(column.to_pylist() for column in columns), strict=True)))
+
+
+def _whole(rows: pa.Table, name: str) -> pa.Array:
+    """A column in one piece."""
+    return rows[name].combine_chunks()
+
+
+def _dumped(rows: pa.Table) -> bytes:
+    written = pa.BufferOutputStream()
+    with pa.ipc.new_stream(written, rows.schema) as stream:
+        stream.write_table(rows)
+    return bytes(written.getvalue())

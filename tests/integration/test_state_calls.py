@@ -1,0 +1,85 @@
+"""State accessed many keys at a time, in a real stateful task: the same as one key at a time."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from streaming import session
+from streaming.config import Config
+from streaming.packing import bundle_keys
+from streaming.schemas import BUCKET_KEY, SNAPSHOT
+from streaming.state_calls import get_many, put_many
+
+pytestmark = pytest.mark.spark
+
+KEYS = [(f"g{n}" * (1 + n % 700), "t", n) for n in range(1_500)]
+"""More than a round of requests, some of them long."""
+
+
+class Accesses(StatefulProcessor):
+    """Puts in one way, gets in both, and tells what it found."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._map = handle.getMapState("map", BUCKET_KEY, SNAPSHOT)
+
+    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # type: ignore[override]  # noqa: N802, N803 - Spark's
+        for _ in rows:
+            pass
+        before = get_many(self._map, KEYS)
+        put_many(self._map, [(at, ("v" * (7 * at[2]),)) for at in KEYS if at[2] % 3])
+        one_by_one = {at: self._map.getValue(at) for at in KEYS}
+        many = get_many(self._map, KEYS)
+        told = {
+            "before": len(before),
+            "same": many == {at: value for at, value in one_by_one.items() if value is not None},
+            "found": len(many),
+            "largest": max(len(value[0]) for value in many.values()),
+        }
+        yield pd.DataFrame({"told": [json.dumps(told)]})
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A session as the monitor starts it."""
+    started = session.start(Config(), tmp_path_factory.mktemp("spark") / "spark.log")
+    yield started
+    session.stop(started)
+
+
+def test_many_keys_at_once_are_what_one_at_a_time_is(spark: SparkSession, tmp_path: Path) -> None:
+    """Every value that was put is found under its key and no other, whichever way it is asked for."""
+    told: list[str] = []
+    source = tmp_path / "in"
+    source.mkdir()
+    (source / "rows.json").write_text('{"bundle": 1}\n')
+    query = (
+        spark.readStream.schema("bundle int")
+        .json(str(source))
+        .groupBy("bundle")
+        .transformWithStateInPandas(Accesses(), "told string", "Update", "none")
+        .writeStream.foreachBatch(lambda batch, _: told.extend(row.told for row in batch.collect()))
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .outputMode("update")
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+
+    assert [{"before": 0, "same": True, "found": 1_000, "largest": 7 * 1_498}] == [json.loads(of) for of in told]
+
+
+@pytest.mark.parametrize("tasks", [1, 4, 7, 50])
+def test_every_stateful_task_has_a_bundle(spark: SparkSession, tasks: int) -> None:
+    """Spark's own hash sends the keys to different tasks, each to the one it is for."""
+    keys = bundle_keys(spark, tasks)
+
+    rows = spark.createDataFrame([(key,) for key in keys], "bundle int")
+    sent = rows.repartition(tasks, "bundle").rdd.glom().map(lambda of: [row.bundle for row in of]).collect()
+
+    assert [[key] for key in keys] == sent
