@@ -35,8 +35,10 @@ check: setup ## lint, types, layering, generated files up to date
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --quiet --check .
 	@$(BIN)/mypy
-	@$(BIN)/python -m pytest -q tests/test_layering.py
-	@$(if $(wildcard dashboards/build.py),$(BIN)/python -m dashboards.build --check)
+	@$(BIN)/python -m pytest -q tests/test_layering.py tests/dashboards/test_names.py
+	@$(BIN)/python -m dashboards.build --check
+	@$(BIN)/python -m dashboards.pages --check
+	@$(BIN)/python -m streaming.config_reference --check
 
 lock: ## pin the packages of pyproject.toml anew; needs uv
 	uv pip compile --universal --extra test --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements.lock

@@ -1,7 +1,7 @@
 """Every alert in Prometheus's own hands: when it fires, a minute before, and what only looks like it."""
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 import yaml
@@ -11,28 +11,11 @@ from dashboards import thresholds as at
 from dashboards.alert import PREFIX, Alert
 from dashboards.alerts import ALERTS, rules
 from dashboards.build import GENERATED, RULES
+from tests.dashboards.alert_cases import TESTS, cases, file_of, fires
 from tests.dashboards.prometheus_tools import needs_promtool, promtool
 
-TESTS: Final = Path(__file__).parent / "alerts"
 BY_NAME: Final = {alert.name: alert for alert in ALERTS}
 GATED: Final = [alert.name for alert in ALERTS if " and on (cluster) $ready" in alert.condition]
-
-
-def file_of(name: str) -> Path:
-    return TESTS / f"{name}.test.yaml"
-
-
-def cases(name: str) -> list[dict[str, Any]]:
-    loaded: list[dict[str, Any]] = yaml.safe_load(file_of(name).read_text("utf-8"))["tests"]
-    return loaded
-
-
-def fires(case: dict[str, Any]) -> bool:
-    return any(check["exp_alerts"] for check in case["alert_rule_test"])
-
-
-def minutes(check: dict[str, Any]) -> int:
-    return int(check["eval_time"].removesuffix("m"))
 
 
 @needs_promtool
@@ -64,26 +47,6 @@ def test_alert_about_groups_waits_for_the_monitor(name: str, tmp_path: Path) -> 
 def test_rules_are_accepted() -> None:
     """Prometheus has nothing to say against the rule file."""
     assert "" == promtool("check", "rules", str(GENERATED / RULES))
-
-
-@pytest.mark.parametrize("name", BY_NAME)
-def test_alert_is_tested_from_three_sides(name: str) -> None:
-    """There is a case that fires, in it a check one minute too early, and a case that only looks like it."""
-    firing = [case for case in cases(name) if fires(case)]
-    quiet = [case for case in cases(name) if not fires(case)]
-
-    assert firing
-    assert quiet
-    for case in firing:
-        early, late = case["alert_rule_test"]
-        assert ([], minutes(late) - 1) == (early["exp_alerts"], minutes(early))
-    assert {name} == {check["alertname"] for case in cases(name) for check in case["alert_rule_test"]}
-    assert all(case["name"].split()[0] in {"fires", "stays", "leaves"} for case in cases(name))
-
-
-def test_every_file_has_an_alert() -> None:
-    """A test of an alert that is gone goes too."""
-    assert sorted(f"{name}.test.yaml" for name in BY_NAME) == sorted(path.name for path in TESTS.iterdir())
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)

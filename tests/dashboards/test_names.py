@@ -17,6 +17,7 @@ from dashboards.promql import Signal
 from dashboards.runbook import FILE, asked_of_groups, sections
 from dashboards.signals import BUILT_IN, LEFTOVER_TYPES, PHASE_CODES, SIGNALS, STATE_CODES
 from streaming.metrics import CATALOGUE
+from tests.dashboards.alert_cases import TESTS, cases, fires, minutes
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 WRITTEN: Final = sections(FILE.read_text("utf-8"))
@@ -84,6 +85,26 @@ def test_first_look_is_a_panel(alert: Alert) -> None:
     shown = "".join(target["expr"] for target in panel["targets"])
 
     assert any(metric in shown for name in alert.signals for metric in SIGNALS[name].metrics)
+
+
+@pytest.mark.parametrize("name", [alert.name for alert in ALERTS])
+def test_alert_is_tested_from_three_sides(name: str) -> None:
+    """There is a case that fires, in it a check one minute too early, and a case that only looks like it."""
+    firing = [case for case in cases(name) if fires(case)]
+    quiet = [case for case in cases(name) if not fires(case)]
+
+    assert firing
+    assert quiet
+    for case in firing:
+        early, late = case["alert_rule_test"]
+        assert ([], minutes(late) - 1) == (early["exp_alerts"], minutes(early))
+    assert {name} == {check["alertname"] for case in cases(name) for check in case["alert_rule_test"]}
+    assert all(case["name"].split()[0] in {"fires", "stays", "leaves"} for case in cases(name))
+
+
+def test_every_alert_has_a_file_and_every_file_an_alert() -> None:
+    """An alert without a test does not pass, and a test of an alert that is gone goes too."""
+    assert sorted(f"{alert.name}.test.yaml" for alert in ALERTS) == sorted(path.name for path in TESTS.iterdir())
 
 
 def test_runbook_has_a_heading_for_each_alert() -> None:

@@ -1,0 +1,138 @@
+"""Writes `docs/metrics.md` and `docs/alerts.md`: `python -m dashboards.pages`, or with `--check` compares.
+
+The pages are committed, so that they can be read where the code is read; what they say is what is exported and judged.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from dashboards.alert import SEVERITIES, Alert
+from dashboards.alerts import ALERTS, GROUPS
+from dashboards.build import boards
+from dashboards.signals import SIGNALS
+from dashboards.thresholds import duration
+from streaming.metrics import CATALOGUE, CLUSTER_NAME, Metric
+
+DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
+COMMAND: Final = "python -m dashboards.pages"
+
+_METRICS_HEAD: Final = f"""\
+# Metrics
+
+<!-- Made by `{COMMAND}` from streaming/metrics.py and dashboards/signals.py; change those instead. -->
+
+Every metric at `/metrics`, in the order of the page. All carry `cluster`, the name given by `cluster.name`; it is not
+repeated below. What is not known has no series: no -1, no NaN, no 0 in its place. The series of a group go when the
+group goes, those of a topic when no group has to do with it any more.
+
+*Shown on* names the boards that draw the metric, *alerts* the rules that judge by it. How a metric is asked, as PromQL,
+stands in `dashboards/signals.py`. Two options of `conf/reference.yaml` bound the number of series:
+`metrics.partition_series` switches off the metrics marked ¹, `metrics.rebalance_histogram` the one marked ².
+Metrics that begin with `kafka_consumergroup_` and `kafka_partition_` have names and labels of kafka-lag-exporter
+([Moving from other monitors](migrating-from.md)).
+"""
+
+_ALERTS_HEAD: Final = f"""\
+# Alerts
+
+<!-- Made by `{COMMAND}` from dashboards/alerts.py and dashboards/thresholds.py; change those instead. -->
+
+The rules of `dashboards/generated/rules.yaml`, for Prometheus. What each means, where to look first and what helps is
+in the [runbook](../dashboards/runbook.md), which is a board in Grafana too. Every rule about groups waits until the
+monitor has caught up with the log, and holds for at least a minute before it fires. Each has a test in
+`tests/dashboards/alerts/`: it fires, stays quiet one minute too early, and at something that only looks like it.
+
+Sentences name cluster and group; where the monitor knows which members are involved, they are named too. Each alert has
+the annotations `summary`, `reason` (why its figures are those), `first_look`, `dashboard_url` and `runbook_url`.
+"""
+
+_BOARDS: Final = tuple(boards().values())
+_HISTOGRAM_SWITCHED: Final = "kafka_group_rebalance_duration_seconds"
+
+
+def pages() -> dict[str, str]:
+    """File name → text of each page."""
+    return {"metrics.md": "\n".join(_metrics()) + "\n", "alerts.md": "\n".join(_alerts()) + "\n"}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write, or with `--check` compare; the exit status is 1 where a page is not as it should be."""
+    parser = argparse.ArgumentParser(prog=COMMAND, description="Write the pages on metrics and alerts.")
+    parser.add_argument("--check", action="store_true", help="compare with what is written, and write nothing")
+    parser.add_argument("--out", type=Path, default=DOCS, metavar="DIR", help="where the pages are")
+    options = parser.parse_args(arguments)
+    stale = []
+    for name, text in pages().items():
+        file = options.out / name
+        if file.is_file() and file.read_text(encoding="utf-8") == text:
+            continue
+        stale.append(name)
+        if not options.check:
+            file.write_text(text, encoding="utf-8")
+    if options.check and stale:
+        sys.stderr.write(f"error: {options.out}: {', '.join(stale)} stale; run `{COMMAND}` and commit the result\n")
+        return 1
+    return 0
+
+
+def _metrics() -> Iterator[str]:
+    yield _METRICS_HEAD
+    yield "| metric | type | labels | what it says | shown on | alerts |"
+    yield "|---|---|---|---|---|---|"
+    for metric in CATALOGUE.values():
+        mark = "¹" if metric.per_partition else "²" if metric.name == _HISTOGRAM_SWITCHED else ""
+        labels = ", ".join(f"`{label}`" for label in metric.labels) or "-"
+        shown = ", ".join(_boards(metric)) or "-"
+        judging = ", ".join(map(_alert_link, _judging(metric))) or "-"
+        yield f"| `{metric.name}`{mark} | {metric.kind} | {labels} | {metric.help}. | {shown} | {judging} |"
+    yield ""
+    yield f"`{CLUSTER_NAME}` has the same value as `cluster`. A histogram has the usual `_bucket`, `_sum` and `_count`."
+
+
+def _alerts() -> Iterator[str]:
+    yield _ALERTS_HEAD
+    yield "| severity | what becomes of it |"
+    yield "|---|---|"
+    yield from (f"| {severity} | {meaning} |" for severity, meaning in SEVERITIES.items())
+    for name, group in GROUPS.items():
+        yield f"\n## {name.removeprefix('kafka_group_').capitalize()}\n"
+        yield "| alert | severity | condition | for | first look | the monitor's event |"
+        yield "|---|---|---|---|---|---|"
+        for alert in group:
+            condition = alert.condition.replace("$", "")
+            event = f"`{alert.event}`" if alert.event else "-"
+            yield (
+                f"| {_alert_link(alert)} | {alert.severity} | `{condition}` | {duration(alert.wait.value)} "
+                f"| {alert.first_look} | {event} |"
+            )
+    yield "\n## Signals in conditions\n"
+    yield "| signal | what it says |"
+    yield "|---|---|"
+    used = dict.fromkeys(name for alert in ALERTS for name in alert.signals)
+    yield from (f"| `{name}` | {SIGNALS[name].meaning} |" for name in used)
+
+
+def _alert_link(alert: Alert) -> str:
+    return f"[{alert.name}](../dashboards/runbook.md#{alert.name.lower()})"
+
+
+def _judging(metric: Metric) -> list[Alert]:
+    return [alert for alert in ALERTS if any(metric.name in SIGNALS[name].metrics for name in alert.signals)]
+
+
+def _boards(metric: Metric) -> Iterator[str]:
+    for board in _BOARDS:
+        asked = [target["expr"] for panel in board["panels"] for target in panel.get("targets", [])]
+        if any(_asks(expr, metric) for expr in asked):
+            yield board["title"].removeprefix("Kafka groups: ")
+
+
+def _asks(expr: str, metric: Metric) -> bool:
+    return f"{metric.name}{{" in expr or f"{metric.name}_bucket{{" in expr
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,212 @@
+"""Every question of every board and rule, put to a real Prometheus that scrapes the real demo: is there an answer?
+
+The demo runs as a newcomer runs it, broker, members, Spark and all, while Prometheus scrapes it and judges by the
+committed rules. Each query is asked again and again until it is answered: a roll has its phases, and what is drawn
+of one is not there in the next. A rule compares, and in a sound cluster it finds nothing; so it is executed as it is,
+and whether it could find anything is asked of the signals it compares.
+"""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Final
+from urllib.request import urlopen
+
+import pytest
+from rich.console import Console
+from rich.table import Table
+
+from dashboards.alerts import ALERTS
+from dashboards.build import GENERATED, RULES, boards
+from dashboards.promql import Signal
+from dashboards.signals import SIGNALS
+from streaming.demo import GROUPS
+from tests.dashboards.prometheus_tools import answer, needs_prometheus, running_prometheus
+from tests.integration.monitor_process import CommandProcess, until
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600), needs_prometheus]
+
+UP_SECONDS: Final = 180.0
+LONGEST_SECONDS: Final = 270.0
+ROUND_SECONDS: Final = 2.0
+
+SHORT: Final = "10s"
+"""In the place of a time that a demo does not last: what is compared with a quarter of an hour ago."""
+
+# What Grafana puts in the place of its own words, for a Prometheus that scrapes every second.
+WORDS: Final = {
+    "$__rate_interval": "20s",
+    "$__interval": "1m",
+    "$__range": "5m",
+    "$cluster": ".*",
+    "$groups": ".*",
+    "$topic": ".*",
+}
+
+NO_ALERT: Final = "nothing is wrong, so no alert fires"
+ONE_OWNER: Final = "every partition has one owner"
+UNDERSTOOD: Final = "every record of the demo's broker is understood"
+
+# Where it stands → why the demo has no answer. One that is answered has to go from here.
+UNANSWERED: Final[dict[str, str]] = {
+    "Overview: Needs a look A": NO_ALERT,
+    "Overview: (Alerts) A": NO_ALERT,
+    "Overview: Partitions with two owners or with none A": ONE_OWNER,
+    "Group: (Alerts) A": NO_ALERT,
+    "Group: Members to look at A": "no finding involves a member",
+    "Rolling upgrade: (Alerts) A": NO_ALERT,
+    "Rolling upgrade: In the way A": "no member blocks an upgrade",
+    "Rolling upgrade: Partitions with two owners or with none A": ONE_OWNER,
+    "Monitor health: Open transactions A": "nobody commits in transactions",
+    "Monitor health: Records not understood A": UNDERSTOOD,
+    "Monitor health: Records not understood B": UNDERSTOOD,
+    "Rules: KafkaGroupUnknownRecords new_unknown_records": UNDERSTOOD,
+    "Rules: KafkaGroupUndecodableRecords new_undecodable_records": UNDERSTOOD,
+}
+
+# Where it stands → why it depends on the moment at which Prometheus looks whether there is an answer.
+MOMENTARY: Final[dict[str, str]] = {
+    "Overview: Partitions with two owners or with none B": "a partition on its way is without an owner for a moment",
+    "Rolling upgrade: Partitions with two owners or with none B": "as on the overview",
+    "Rules: KafkaGroupMonitorDown monitor_gone": "there is a monitor from the first scrape on",
+}
+
+
+@dataclass(frozen=True)
+class Question:
+    """One query: the board it belongs to, what it is called there, and the forms in which it may be answered."""
+
+    board: str
+    name: str
+    forms: tuple[str, ...]
+
+    @property
+    def where(self) -> str:
+        return f"{self.board}: {self.name}"
+
+
+def questions() -> list[Question]:
+    """Of boards each target of each panel and each mark; of rules each signal they compare."""
+    return [*of_boards(), *of_rules()]
+
+
+def of_boards() -> Iterator[Question]:
+    """Each target of each panel, and each mark over the graphs."""
+    for made in boards().values():
+        board = made["title"].removeprefix("Kafka groups: ")
+        for panel in made["panels"]:
+            for target in panel.get("targets", []):
+                yield Question(board, f"{panel['title']} {target['refId']}", forms(target["expr"]))
+        for mark in made["annotations"].get("list", []):
+            yield Question(board, f"({mark['name']}) A", forms(mark["expr"]))
+
+
+def of_rules() -> Iterator[Question]:
+    """Each signal that a rule compares."""
+    for alert in ALERTS:
+        for name in dict.fromkeys(alert.signals):
+            signal = SIGNALS[name]
+            yield Question("Rules", f"{alert.name} {name}", (signal.promql(window=window(signal)),))
+
+
+def forms(expr: str) -> tuple[str, ...]:
+    """A query with Grafana's words filled in, and for each group where the board is about one."""
+    for word, value in WORDS.items():
+        expr = expr.replace(word, value)
+    return tuple(expr.replace("$group", group) for group in GROUPS) if "$group" in expr else (expr,)
+
+
+def window(signal: Signal) -> str | None:
+    """The time a signal looks back over here: far, but for what has to have been there at the beginning."""
+    if not signal.windowed:
+        return None
+    return SHORT if "offset WINDOW" in signal.expr else "5m"
+
+
+@dataclass
+class Asked:
+    """What was answered, what was not, and what Prometheus refused."""
+
+    answered: set[str]
+    open: set[str]
+    rule_errors: list[str]
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
+    directory = tmp_path_factory.mktemp("queries")
+    with ExitStack() as stack:
+        environment = {"TMPDIR": str(directory), "COLUMNS": "80"}
+        demo = stack.enter_context(
+            CommandProcess(directory / "demo", "demo", "--set", "http.port=0", environment=environment)
+        )
+        until(lambda: bool(demo.output_lines()) or demo.exit_status is not None, UP_SECONDS, "no address is printed")
+        assert demo.exit_status is None, demo.error_lines()
+        target = demo.output_lines()[0].split()[1].rstrip("/").removeprefix("http://")
+        prometheus = stack.enter_context(running_prometheus(directory, scraping(target)))
+        pending = {question.where: question for question in questions()}
+        answered: set[str] = set()
+        deadline = time.monotonic() + LONGEST_SECONDS
+        while time.monotonic() < deadline and pending.keys() - UNANSWERED.keys() - MOMENTARY.keys():
+            for where, question in list(pending.items()):
+                if any(answer(prometheus, form) for form in question.forms):
+                    answered.add(where)
+                    del pending[where]
+            time.sleep(ROUND_SECONDS)
+        assert demo.exit_status is None, demo.error_lines()
+        rules = [rule for group in rules_of(prometheus) for rule in group["rules"]]
+        yield Asked(
+            answered, set(pending), [f"{rule['name']}: {rule['lastError']}" for rule in rules if "lastError" in rule]
+        )
+
+
+def test_every_query_is_answered(asked: Asked, capsys: pytest.CaptureFixture[str]) -> None:
+    """Panels, marks and what rules compare have data; what has none is listed with its reason, and nothing else is."""
+    with capsys.disabled():
+        show(asked)
+
+    assert UNANSWERED.keys() == asked.open - MOMENTARY.keys(), asked.open ^ UNANSWERED.keys()
+
+
+def test_every_rule_is_evaluated_without_error(asked: Asked) -> None:
+    """Prometheus has judged each of the committed rules against the demo's series."""
+    assert [] == asked.rule_errors
+
+
+def test_what_is_excused_exists() -> None:
+    """A reason given for a panel that is gone goes too."""
+    assert UNANSWERED.keys() | MOMENTARY.keys() <= {question.where for question in questions()}
+
+
+def show(asked: Asked) -> None:
+    """The table of panels and how many of their queries were answered, with the reason for each that was not."""
+    table = Table("board", "panel", "queries", "answered", "why not")
+    for (board, panel), held in groupby(questions(), key=lambda each: (each.board, each.name.rpartition(" ")[0])):
+        wheres = [each.where for each in held]
+        missing = [where for where in wheres if where in asked.open]
+        reasons = dict.fromkeys(UNANSWERED.get(where) or MOMENTARY.get(where, "NOT KNOWN") for where in missing)
+        table.add_row(board, panel or wheres[0], str(len(wheres)), str(len(wheres) - len(missing)), "; ".join(reasons))
+    console = Console(width=150)
+    console.print()
+    console.print(table)
+    console.print(f"{len(asked.answered)} of {len(asked.answered) + len(asked.open)} queries answered")
+
+
+def rules_of(prometheus: str) -> list[dict[str, Any]]:
+    with urlopen(f"{prometheus}/api/v1/rules", timeout=10) as response:  # noqa: S310 - loopback
+        groups: list[dict[str, Any]] = json.load(response)["data"]["groups"]
+    return groups
+
+
+def scraping(target: str) -> str:
+    """Prometheus's configuration: the committed rules, everything every second."""
+    return json.dumps(
+        {
+            "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+            "rule_files": [str(GENERATED / RULES)],
+            "scrape_configs": [{"job_name": "group-monitor", "static_configs": [{"targets": [target]}]}],
+        }
+    )

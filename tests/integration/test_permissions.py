@@ -1,0 +1,176 @@
+"""The permissions the documentation asks for are enough, and needed: a real broker with an authorizer, its own tool.
+
+The commands of docs/permissions.md are run as they stand there, but for the broker's address.
+"""
+
+import json
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from streaming import java
+from streaming.embedded_broker import DEFAULT_JARS_DIR, EmbeddedBroker, _free_ports
+from streaming.kafka_tools import create_topics
+from tests.integration.monitor_process import CommandProcess, MonitorProcess, until
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(400)]
+
+PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "permissions.md"
+MAIN_CLASSES: Final = {"kafka-acls.sh": "org.apache.kafka.tools.AclCommand"}
+SHOWN_ADDRESS: Final = "localhost:9092"
+
+GROUP: Final = "nightly-export"
+COMMITTED: Final = 3
+WRITTEN: Final = 10
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What `check` found before and after, and what the monitor told that was started then."""
+
+    before: tuple[int, dict[str, str]]
+    after: tuple[int, dict[str, str]]
+    group: dict[str, Any]
+    gate: dict[str, Any]
+    groups: list[str]
+    error_lines: list[str]
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
+    directory = tmp_path_factory.mktemp("permissions")
+    with ExitStack() as stack:
+        broker, guarded = guarded_broker(directory / "broker")
+        stack.enter_context(broker)
+        somebody_s_group(broker.bootstrap_servers)
+        security = (
+            "  security: {protocol: SASL_PLAINTEXT, sasl_mechanism: PLAIN, username: monitor, "
+            "password: '${env:MONITOR_PASSWORD}'}\n"
+        )
+        config = directory / "monitor.yaml"
+        config.write_text(
+            f"cluster: {{name: tested}}\nkafka:\n  bootstrap_servers: '{guarded}'\n{security}"
+            f"state: {{dir: '{directory / 'state'}'}}\nhttp: {{port: 0}}\nspark: {{driver_memory: 1g}}\n"
+        )
+        before = checked(directory / "before", config)
+        for command in commands():
+            run(command, broker.bootstrap_servers)
+        after = checked(directory / "after", config)
+        monitor = stack.enter_context(Started(directory / "monitor", config))
+        monitor.await_ready()
+        until(lambda: lag_of(monitor) is not None, 30, lambda: f"no lag: {monitor.groups()}")
+        yield Seen(
+            before=before,
+            after=after,
+            group=monitor.groups()[GROUP],
+            gate=monitor.json("/api/v1/gate/downgrade"),
+            groups=sorted(monitor.groups()),
+            error_lines=monitor.error_lines(),
+        )
+
+
+def test_nothing_is_seen_without_permissions(seen: Seen) -> None:
+    """`check` does not pass for a principal without permissions, and says which it lacks."""
+    status, findings = seen.before
+
+    assert status in {1, 3}
+    assert "fail" in findings.values() or "cannot tell" in findings.values()
+
+
+def test_the_commands_shown_are_enough(seen: Seen) -> None:
+    """With the permissions of the page `check` has nothing to say any more."""
+    assert (0, {"ok"}) == (seen.after[0], set(seen.after[1].values()))
+
+
+def test_the_monitor_sees_groups_and_lag(seen: Seen) -> None:
+    """What was committed and how far behind it is, and the brokers tell whether there are GROUP configurations."""
+    (offset,) = seen.group["offsets"]
+
+    assert (COMMITTED, WRITTEN - COMMITTED) == (offset["offset"], offset["lag"])
+    assert [] == [reason for reason in seen.gate["reasons"] if reason["code"] == "group_configs"]
+
+
+def test_the_monitor_is_no_group_itself(seen: Seen) -> None:
+    """It reads without joining: the log it reads has somebody's group in it and none of the monitor's."""
+    assert [GROUP] == seen.groups
+    assert [] == seen.error_lines
+
+
+class Started(MonitorProcess):
+    """A monitor with a configuration that is there already, and the password in its environment."""
+
+    def __init__(self, directory: Path, config: Path) -> None:
+        CommandProcess.__init__(
+            self, directory, "run", "--config", str(config), environment={"MONITOR_PASSWORD": "secret"}
+        )
+        self._url = None
+
+
+def commands() -> list[list[str]]:
+    """Words of each command of Kafka's own tools on the page."""
+    lines = re.findall(r"^\$ (.+)$", PAGE.read_text("utf-8"), re.MULTILINE)
+    return [words for words in map(shlex.split, lines) if words[0] in MAIN_CLASSES]
+
+
+def run(words: list[str], servers: str) -> None:
+    """Do what a script of Kafka's distribution does: start its class with these arguments."""
+    arguments = [servers if word == SHOWN_ADDRESS else word for word in words[1:]]
+    command = java.command(DEFAULT_JARS_DIR, MAIN_CLASSES[words[0]], arguments)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 - Kafka's own tool
+    assert 0 == done.returncode, done.stdout + done.stderr
+
+
+def guarded_broker(directory: Path) -> tuple[EmbeddedBroker, str]:
+    """A broker that lets nobody do anything without permission but who comes by its plain door, and its other door."""
+    broker = EmbeddedBroker(directory, offsets_partitions=4)
+    (port,) = _free_ports(1)
+    guarded = f"127.0.0.1:{port}"
+    for name in ("listeners", "advertised.listeners"):
+        broker._properties[name] += f",GUARDED://{guarded}"
+    broker._properties.update(
+        {
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,GUARDED:SASL_PLAINTEXT",
+            "sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.guarded.plain.sasl.jaas.config": (
+                'org.apache.kafka.common.security.plain.PlainLoginModule required user_monitor="secret";'
+            ),
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": "User:ANONYMOUS",
+        }
+    )
+    return broker, guarded
+
+
+def somebody_s_group(servers: str) -> None:
+    """A topic with records, and a group that has read some of them."""
+    create_topics(servers, {"orders": 1})
+    producer = Producer({"bootstrap.servers": servers, "log_level": 2})
+    for number in range(WRITTEN):
+        producer.produce("orders", str(number), partition=0)
+    assert 0 == producer.flush(30)
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": GROUP})
+    consumer.commit(offsets=[TopicPartition("orders", 0, COMMITTED)], asynchronous=False)
+    consumer.close()
+
+
+def checked(directory: Path, config: Path) -> tuple[int, dict[str, str]]:
+    """Exit status of `check`, and what became of each thing it looked at."""
+    with CommandProcess(
+        directory, "check", "--config", str(config), "--json", environment={"MONITOR_PASSWORD": "secret"}
+    ) as check:
+        status = check.await_end(90)
+        told = json.loads("\n".join(check.output_lines()))
+    return status, {found["check"]: found["status"] for found in told["checks"]}
+
+
+def lag_of(monitor: MonitorProcess) -> int | None:
+    offsets = monitor.groups().get(GROUP, {}).get("offsets", [])
+    return offsets[0]["lag"] if offsets else None

@@ -1,0 +1,132 @@
+"""`make check` does not pass what is half done: each break is made in a copy of the checkout.
+
+Lint and types are the tools' own business; what is run here is every other command of the recipe.
+"""
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+COPIED: Final = ("conf", "coordinator_model", "dashboards", "docs", "streaming", "tests", "pyproject.toml")
+TOOLS: Final = ("ruff", "mypy")
+
+# What is broken → file, what is in it, what is put in its place (None: the file is removed), and what is said then.
+BREAKS: Final[dict[str, tuple[str, str | None, str, str]]] = {
+    "a board that is not what the sources make": (
+        "dashboards/generated/group.json",
+        '"title": "Epochs"',
+        '"title": "Generations"',
+        "group.json is stale; run `python -m dashboards.build`",
+    ),
+    "rules that are not what the sources make": (
+        "dashboards/thresholds.py",
+        "AT_ONCE: Final = Limit(60,",
+        "AT_ONCE: Final = Limit(120,",
+        "rules.yaml is stale",
+    ),
+    "an alert without a test": (
+        "tests/dashboards/alerts/KafkaGroupDuplicateOwner.test.yaml",
+        None,
+        "",
+        "KafkaGroupDuplicateOwner",
+    ),
+    "an alert that is not tested one minute too early": (
+        "tests/dashboards/alerts/KafkaGroupRebalanceStuck.test.yaml",
+        "eval_time: 15m",
+        "eval_time: 5m",
+        "test_alert_is_tested_from_three_sides[KafkaGroupRebalanceStuck]",
+    ),
+    "an alert without a heading in the runbook": (
+        "dashboards/runbook.md",
+        "## KafkaGroupStaleClaims",
+        "## Stale claims",
+        "KafkaGroupStaleClaims",
+    ),
+    "a metric that nothing asks": (
+        "streaming/metrics.py",
+        '"group_monitor_ready"',
+        '"group_monitor_prepared"',
+        "test_every_metric_has_a_signal",
+    ),
+    "a signal that nobody sees": (
+        "dashboards/group.py",
+        'signal="assignment_epoch"',
+        'signal="group_epoch"',
+        "test_signal_is_shown_or_alerts",
+    ),
+    "a page of the documentation that is stale": (
+        "docs/metrics.md",
+        "# Metrics",
+        "# Figures",
+        "metrics.md stale; run `python -m dashboards.pages`",
+    ),
+    "an option that the reference does not have": (
+        "conf/reference.yaml",
+        "offsets_topic:",
+        "topic_of_offsets:",
+        "streaming.config_reference",
+    ),
+}
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """The checkout, without what set-up makes."""
+    for name in COPIED:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "integration"))
+        else:
+            shutil.copy(ROOT / name, tmp_path / name)
+    return tmp_path
+
+
+def checks() -> list[list[str]]:
+    """Words of each command of the recipe of `check`, without those of the tools."""
+    recipe = (ROOT / "Makefile").read_text("utf-8").partition("\ncheck: ")[2].partition("\n\n")[0]
+    commands = [line.strip().removeprefix("@$(BIN)/") for line in recipe.splitlines()[1:]]
+    return [shlex.split(command) for command in commands if not command.startswith(TOOLS)]
+
+
+def failures(directory: Path) -> Iterator[str]:
+    """What each command says that fails there, one after the other."""
+    for words in checks():
+        assert "python" == words[0], words
+        done = subprocess.run(  # noqa: S603 - the recipe's own words
+            [sys.executable, *words[1:]],
+            cwd=directory,
+            env={**os.environ, "PYTEST_ADDOPTS": "-p no:cacheprovider"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        if done.returncode != 0:
+            yield done.stdout + done.stderr
+
+
+def test_a_sound_checkout_passes(copy: Path) -> None:
+    """Nothing is said of what is committed."""
+    assert [] == list(failures(copy))
+
+
+@pytest.mark.parametrize("what", BREAKS)
+def test_what_is_half_done_does_not_pass(what: str, copy: Path) -> None:
+    """The check fails, and says what it is about."""
+    name, found, instead, said = BREAKS[what]
+    file = copy / name
+    if found is None:
+        file.unlink()
+    else:
+        text = file.read_text("utf-8")
+        assert found in text
+        file.write_text(text.replace(found, instead, 1), "utf-8")
+
+    assert any(said in failure for failure in failures(copy))
