@@ -58,7 +58,9 @@ _NOW: Final = (
 
 _MEMBERSHIP: Final = (
     timeline_panel(ONE_GROUP, "States", Query(signal="state_code", legend="{{group}}"), _STATES, height=4),
-    timeseries_panel(ONE_GROUP, "Members by protocol", [Query(signal="members", legend="{{protocol}}")], stacked=True),
+    timeseries_panel(
+        ONE_GROUP, "Members by protocol", [Query(signal="members", legend="{{protocol}}")], span=8, stacked=True
+    ),
     timeseries_panel(
         ONE_GROUP,
         "Epochs",
@@ -66,6 +68,14 @@ _MEMBERSHIP: Final = (
             Query(signal="group_epoch", legend="group epoch, or generation"),
             Query(signal="assignment_epoch", legend="assignment epoch"),
         ],
+        span=8,
+    ),
+    timeseries_panel(
+        TOPICS,
+        "Assignment",
+        [Query(signal="assigned_partitions", legend="{{topic}}")],
+        span=8,
+        stacked=True,
     ),
 )
 

@@ -202,6 +202,12 @@ _REBALANCES: Final = (
 _OWNERSHIP: Final = (
     _gauge("duplicate_partitions", "kafka_group_duplicate_partitions", "Partitions that two members own at once."),
     _gauge(
+        "assigned_partitions",
+        "kafka_group_assigned_partitions",
+        "Partitions of a topic that some member holds, one that two hold counted once; not of streams groups.",
+        labels=_T,
+    ),
+    _gauge(
         "unassigned_partitions",
         "kafka_group_unassigned_partitions",
         "Partitions of subscribed topics that no member holds, so nobody reads them.",

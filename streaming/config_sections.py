@@ -166,7 +166,11 @@ class KafkaSection(Section):
         "127.0.0.1:9092", "Brokers to ask first.", accepted="HOST:PORT[,HOST:PORT…] or a list of HOST:PORT"
     )
     offsets_topic: Text = option("__consumer_offsets", "The group coordinator's log.")
-    client_id: Text = option("group-monitor", "Prefix of the client ids seen in the brokers' logs and quotas.")
+    client_id: Text = option(
+        "group-monitor",
+        "Prefix of the client ids seen in the brokers' logs and quotas, and of the group names under which Spark's "
+        "consumers ask for committed offsets; no group is joined.",
+    )
     request_timeout_ms: Positive = option(30_000, "How long one request to a broker may take.")
     security: KafkaSecuritySection = KafkaSecuritySection()
 

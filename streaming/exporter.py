@@ -118,6 +118,10 @@ class Exporter(Collector):
             add("kafka_group_rebalancing_seconds", (group,), _age(now_ms, since_ms))
         if state.type != SHARE:
             add("kafka_group_duplicate_partitions", (group,), len(state.duplicates))
+        for topic, partitions in held.assigned.items():
+            named = topic if state.type == CLASSIC else self._board.ends.topic_names.get(topic)
+            if named is not None:
+                add("kafka_group_assigned_partitions", (group, named), len(partitions))
         unassigned = held.unassigned_partitions(self._board.ends.topics)
         if unassigned is not None:
             add("kafka_group_unassigned_partitions", (group,), unassigned)

@@ -72,6 +72,9 @@ class TopicDescription:
     operations: tuple[str, ...] | None = None
 
 
+FIND_GROUPS: Final = "permission to find groups"
+"""What `check` calls the permission that Spark's consumers need although they join no group."""
+
 # --- settings ---
 
 
@@ -117,6 +120,8 @@ def spark_options(config: Config, isolation_level: IsolationLevel) -> dict[str, 
     options = {
         "kafka.bootstrap.servers": kafka.bootstrap_servers,
         "subscribe": kafka.offsets_topic,
+        # Consumers look up what a group of their name has committed, though none is joined: the name needs permission.
+        "groupIdPrefix": kafka.client_id,
         "kafka.request.timeout.ms": str(kafka.request_timeout_ms),
         "kafka.isolation.level": isolation_level,
         "kafka.fetch.max.wait.ms": str(source.fetch_max_wait_ms),
@@ -317,11 +322,12 @@ def broker_findings(kafka: KafkaSection) -> list[Finding]:
     """Look at everything the monitor needs of the brokers; what cannot be looked at is said to be so."""
     from kafka.errors import KafkaError  # see admin_client
 
-    names = ("broker", "offsets topic", "permission to read", "topics")
+    names = ("broker", "offsets topic", "permission to read", FIND_GROUPS, "topics")
     try:
         with admin_client(kafka, "check") as admin:
             findings = [Finding("broker", "ok", f"{kafka.bootstrap_servers} answers")]
             findings.extend(_topic_findings(admin, kafka))
+            findings.append(_group_finding(admin, kafka))
             count = len(describe_topics(admin))
             findings.append(Finding("topics", "ok", f"{count} topics can be described"))
             return findings
@@ -332,15 +338,36 @@ def broker_findings(kafka: KafkaSection) -> list[Finding]:
     return [first, *(Finding(name, "cannot tell", "no broker to ask") for name in names[1:])]
 
 
-def preflight(config: Config) -> None:
+def preflight(config: Config, *, by_spark: bool = False) -> None:
     """Look before starting: brokers reachable, the offsets topic there, and we may read it.
+
+    Args:
+        config: where to look.
+        by_spark: whether Spark is to read it, whose consumers need a permission more.
 
     Raises:
         CannotTellError: the first thing that is not so.
     """
     for finding in broker_findings(config.kafka):
-        if finding.status != "ok":
+        # Whether groups can be found depends on more than permissions, and may be so again in a moment.
+        refused = by_spark and finding.status == "fail" if finding.name == FIND_GROUPS else finding.status != "ok"
+        if refused:
             raise CannotTellError(finding.detail)
+
+
+def _group_finding(admin: Any, kafka: KafkaSection) -> Finding:  # noqa: ANN401 - kafka-python has no types
+    from kafka.errors import GroupAuthorizationFailedError, KafkaError  # see admin_client
+
+    try:
+        admin.list_group_offsets([f"{kafka.client_id}-check"])
+    except GroupAuthorizationFailedError:
+        detail = (
+            f"kafka.security: found no permission on groups that begin with {kafka.client_id!r}, accepted: DESCRIBE"
+        )
+        return Finding(FIND_GROUPS, "fail", detail)
+    except KafkaError as error:
+        return Finding(FIND_GROUPS, "cannot tell", f"no coordinator answers: {_reason(error)}")
+    return Finding(FIND_GROUPS, "ok", f"groups that begin with {kafka.client_id} may be looked up")
 
 
 def _topic_findings(admin: Any, kafka: KafkaSection) -> Iterator[Finding]:  # noqa: ANN401 - kafka-python has no types

@@ -93,6 +93,11 @@ _EVENTS: Final = (
 
 _OWNERSHIP: Final = (
     _gauge("kafka_group_duplicate_partitions", "Partitions held by more than one member", "group"),
+    _gauge(
+        "kafka_group_assigned_partitions",
+        "Partitions of a topic that some member holds; not of streams groups, which hand out tasks",
+        *("group", "topic"),
+    ),
     _gauge("kafka_group_unassigned_partitions", "Partitions of subscribed topics that no member holds", "group"),
     _counter("kafka_group_stale_claims_total", "Claims of ownership from a former generation", "group"),
     _gauge("kafka_group_static_members", "Members with a group instance id", "group"),

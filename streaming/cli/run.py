@@ -27,7 +27,7 @@ def run(context: typer.Context, config: ConfigFile = None, settings: Settings = 
     loaded = load_config(config, settings)
     from streaming.kafka_client import preflight  # imported late, with all it needs
 
-    preflight(loaded)
+    preflight(loaded, by_spark=True)
     from streaming.job import run as run_job  # imported last: Spark takes seconds, a mistake above none
 
     run_job(loaded)
