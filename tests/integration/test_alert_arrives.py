@@ -6,6 +6,7 @@ the runbook says. Only the clocks of Prometheus and Alertmanager are set to be q
 """
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -95,12 +96,15 @@ def test_the_alert_arrives_once_and_resolves_once(woken: Woken) -> None:
 
 
 def test_the_notification_says_what_is_wrong(woken: Woken) -> None:
-    """Who is woken reads how severe it is, which group it is about, and where to look and to read on."""
+    """Who is woken reads how severe it is, which group and members it is about, where to look and read on."""
     (alert,) = woken.notifications[0]["alerts"]
 
     assert TOPICS["orders"] == woken.owned_twice
     assert ("critical", "tested") == (alert["labels"]["severity"], alert["labels"]["cluster"])
     assert f"Group {GROUP} of cluster tested: 4 partitions have two owners at once" in alert["annotations"]["summary"]
+    assert re.search(
+        r" Members: first-\S+ on /127\.0\.0\.1, second-\S+ on /127\.0\.0\.1$", alert["annotations"]["summary"]
+    )
     assert "Board Group, panel Ownership" == alert["annotations"]["first_look"]
     assert alert["annotations"]["runbook_url"].endswith(f"#{ALERT.lower()}")
 
