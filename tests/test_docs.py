@@ -16,7 +16,7 @@ from dashboards.build import boards
 from streaming import config
 from streaming.embedded_broker import PROPERTIES
 from streaming.metrics import CATALOGUE
-from streaming.server import Pages
+from streaming.pages import Pages
 from tests.command_lines import refused
 
 ROOT: Final = Path(__file__).resolve().parent.parent
