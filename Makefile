@@ -39,6 +39,7 @@ check: setup ## lint, types, layering, generated files up to date
 	@$(BIN)/python -m dashboards.build --check
 	@$(BIN)/python -m dashboards.pages --check
 	@$(BIN)/python -m streaming.config_reference --check
+	@$(BIN)/python docs/build_tables.py --check
 
 lock: ## pin the packages of pyproject.toml anew; needs uv
 	uv pip compile --universal --extra test --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements.lock

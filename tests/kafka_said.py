@@ -12,7 +12,7 @@ from streaming.group_tables import Row, member_rows, offset_rows, rows, state_ro
 Truth = dict[str, str]
 """`tool` (`kafka-consumer-groups` where missing), and what it printed with --state, --members and --offsets."""
 
-_NOT_FOUND: Final = re.compile(r"GroupIdNotFoundException|^Dead$")
+_NOT_FOUND: Final = re.compile(r"GroupIdNotFoundException|does not exist|^Dead$")
 # Tables of a group that is empty begin with a sentence that says so.
 _NO_MEMBERS: Final = re.compile(r"^Error: .*has no active members\.$", re.MULTILINE)
 _TASKS: Final = re.compile(r"([A-Z-]+): ((?:[^:;\s]+:\[[\d,]*\]; ?)+)")

@@ -165,7 +165,8 @@ def _subscribe(scene: Scene, member: Member, pattern: str) -> None:
 
 SCENARIOS: Final = (
     Scenario(play=members_come_and_go),
-    Scenario(play=member_that_dies),
+    # Brokers of 3.9 have no configurations of groups, and so no short session for one of them.
+    Scenario(play=member_that_dies, since=(4, 0)),
     Scenario(play=range_chosen_on_the_broker),
     Scenario(play=regular_expression_on_the_broker, since=(4, 0)),
     Scenario(play=static_instances_return, alarms=frozenset({"static_member_absent"})),

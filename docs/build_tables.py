@@ -1,0 +1,283 @@
+"""Writes docs/records.md and docs/events-and-alerts.md: `python docs/build_tables.py`, or with `--check` compares them.
+
+What they say is taken from where it holds: the registry of record types and its handlers, the recordings of real
+brokers, the kinds of events, the alert rules, and the docstrings of the tests that hold each of them.
+"""
+
+import argparse
+import ast
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from coordinator_model.events import INFO, MEANINGS, SEVERITIES
+from coordinator_model.record_types import RECORD_SCHEMAS, SCHEMA_OF_KEY, RecordType
+from coordinator_model.replica import HANDLERS
+from dashboards.alert import Alert
+from dashboards.alerts import ALERTS
+from tests.alarm_cases import ANY_ALARM, CASES
+from tests.layouts import NOT_WRITTEN, known_layouts, recorded_layouts
+from tests.recorder.recordings import PATHS, UNREAD, release_of
+from tests.recorder.scenarios import BY_GROUP
+from tests.recorder.versions import VERSIONS
+
+DOCS: Final = Path(__file__).resolve().parent
+TESTS: Final = DOCS.parent / "tests"
+COMMAND: Final = "python docs/build_tables.py"
+
+_HEADER: Final = f"<!-- Made by `{COMMAND}`; change what it reads instead. -->\n"
+_YES: Final = "●"
+_OF_AN_OFFSET: Final = "The committed offset of one partition: the latest counts, a tombstone deletes it."
+
+
+# -- records ----------------------------------------------------------------------------------------------------------
+
+
+def records() -> str:
+    """The page of record types."""
+    rows = [
+        (
+            str(int(type_)),
+            type_.name,
+            f"{versions[0]}-{versions[-1]}" if len(versions := schema.value.SCHEMA.versions) > 1 else str(versions[0]),
+            _done_with(type_),
+            _tested_in(type_),
+        )
+        for type_, schema in RECORD_SCHEMAS.items()
+    ]
+    return "\n".join(
+        (
+            _HEADER,
+            "# Records of the group coordinator\n",
+            "What the replica does with each type of record in `__consumer_offsets`, and where in",
+            "`tests/coordinator_model` that is tested first. Beside that, the recordings of real brokers below are",
+            "replayed and compared with what Kafka's own tools said (`tests/test_recordings.py`).\n",
+            *_table(("type", "name", "value versions", "what it tells the replica", "tested in"), rows),
+            "",
+            "A type that is not in the table is counted and told once (`unknown_record`), a record that does not",
+            "decode is counted and passed over; neither disturbs any other record. Early access alone has such:",
+            f"{_unread()}.\n",
+            "## Layouts, and the releases whose brokers wrote them\n",
+            "A layout is a value version, with or without a tagged field. ● was met in a recording of that release.\n",
+            *_table(("layout", *(version.name for version in VERSIONS), "otherwise"), _layout_rows()),
+            "",
+            "Layouts without ● are read and written in tests beside Kafka's own decoder, as all others are",
+            "(`tests/integration/test_kafka_oracle.py`).\n",
+            "## Recorded scenarios\n",
+            "Each was played by Kafka's own clients of the release (`python -m tests.recorder`).\n",
+            *_table(("group", *(version.name for version in VERSIONS), "what happens", "alarms"), _scenario_rows()),
+            "",
+        )
+    )
+
+
+def _done_with(type_: RecordType) -> str:
+    handler = HANDLERS.get(type_)
+    if handler is None:
+        return _OF_AN_OFFSET
+    sentence = _sentence(handler.__doc__ or "").removeprefix(f"Type {int(type_)}: ")
+    return sentence[0].upper() + sentence[1:]
+
+
+def _tested_in(type_: RecordType) -> str:
+    """The tests of the module whose business it is; they have to write such records."""
+    handler = HANDLERS.get(type_)
+    module = "offsets" if handler is None else f"{_family(type_)}_groups"
+    if module not in _tests_by_type()[type_]:
+        raise SystemExit(f"error: test_{module}.py: found no record of type {int(type_)}, accepted: one at least")
+    return f"`test_{module}.py`"
+
+
+def _family(type_: RecordType) -> str:
+    first = type_.name.partition("_")[0].lower()
+    return first if first in {"consumer", "share", "streams"} else "classic"
+
+
+def _unread() -> str:
+    """Recording by recording, what of it the replica does not read."""
+    return "; ".join(
+        f"of {name} records of type {_and(unknown)} are unknown, and those of type {_and(undecodable)} do not decode"
+        for name, (unknown, undecodable) in UNREAD.items()
+    )
+
+
+def _and(types: Iterable[str]) -> str:
+    return " and ".join(types)
+
+
+def _layout_rows() -> Iterator[tuple[str, ...]]:
+    by_release = _layouts_by_release()
+    why = {layout: reason for reason, layouts in NOT_WRITTEN.items() for layout in layouts}
+    order = {type_.name: int(type_) for type_ in RecordType}
+    for layout in sorted(known_layouts(), key=lambda layout: (order[layout.partition(" ")[0]], layout)):
+        met = (_YES if layout in by_release[version.name] else "" for version in VERSIONS)
+        yield (f"`{layout}`", *met, why.get(layout, ""))
+
+
+@cache
+def _layouts_by_release() -> dict[str, set[str]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for path in PATHS:
+        found[release_of(path)] |= recorded_layouts(path)
+    return found
+
+
+def _scenario_rows() -> Iterator[tuple[str, ...]]:
+    for group, scenario in BY_GROUP.items():
+        told = ", ".join(f"`{kind}`" for kind in sorted(scenario.alarms))
+        played = (_YES if scenario.is_for(version) else "" for version in VERSIONS)
+        yield group, *played, _sentence(scenario.play.__doc__ or ""), told
+
+
+@cache
+def _tests_by_type() -> dict[RecordType, set[str]]:
+    """Record type → test modules of the model that make such records by the builders."""
+    types_of_key = {key.__name__: row.record_type for key, row in SCHEMA_OF_KEY.items()}
+    builders = {
+        name: types_of_key[used]
+        for name, words in _words_by_function(TESTS / "builders.py").items()
+        for used in words & types_of_key.keys()
+    }
+    found: dict[RecordType, set[str]] = defaultdict(set)
+    for path in (TESTS / "coordinator_model").glob("test_*.py"):
+        for name in _words(ast.parse(path.read_text("utf-8"))) & builders.keys():
+            found[builders[name]].add(path.stem.removeprefix("test_"))
+    return found
+
+
+# -- events and alerts ------------------------------------------------------------------------------------------------
+
+
+def events_and_alerts() -> str:
+    """The page of events and alert rules."""
+    alarms = [kind for kind, severity in SEVERITIES.items() if severity != INFO]
+    return "\n".join(
+        (
+            _HEADER,
+            "# Events and alerts\n",
+            "## Events\n",
+            "What is concluded from the log. Beyond `info`, a group is judged only at the end of a coordinator event",
+            "on the live tail, and what lasts is told once.\n",
+            *_table(
+                ("event", "severity", "what has happened", "alert rule"),
+                ((f"`{kind}`", SEVERITIES[kind], MEANINGS[kind], _rules(kind)) for kind in SEVERITIES),
+            ),
+            "",
+            "## What each alarm is held to\n",
+            "Tests in `tests/coordinator_model` in which it is told, and those of what looks like it and must stay",
+            "silent. In these no alarm may be told but those of what did happen:\n",
+            *_cases(ANY_ALARM),
+            "",
+            *(line for kind in alarms if kind in CASES for line in _alarm(kind)),
+            "## Alert rules\n",
+            "Cases in `tests/dashboards/alerts`, run by promtool.\n",
+            *(line for alert in ALERTS for line in _rule(alert)),
+        )
+    )
+
+
+def _alarm(kind: str) -> Iterator[str]:
+    yield f"### `{kind}`\n"
+    yield "Told:\n"
+    yield from _cases(CASES[kind].told)
+    yield "\nSilent:\n"
+    yield from _cases(CASES[kind].silent)
+    recorded = [group for group, scenario in BY_GROUP.items() if kind in scenario.alarms]
+    others = len(BY_GROUP) - len(recorded)
+    told = f"told in {', '.join(recorded)}, " if recorded else ""
+    yield f"\nRecorded groups of real brokers: {told}silent in the {'other ' if recorded else ''}{others}.\n"
+
+
+def _cases(names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        module, _, test = name.partition(".")
+        yield f"- {_docstring(module, test)} (`test_{module}.py::test_{test}`)"
+
+
+def _docstring(module: str, test: str) -> str:
+    path = TESTS / "coordinator_model" / f"test_{module}.py"
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))) if path.is_file() else ():
+        if isinstance(node, ast.FunctionDef) and node.name == f"test_{test}":
+            return _sentence(ast.get_docstring(node) or "")
+    raise SystemExit(f"error: tests/alarm_cases.py: found {module}.{test}, accepted: tests that there are")
+
+
+def _rules(kind: str) -> str:
+    return ", ".join(alert.name for alert in ALERTS if alert.event == kind)
+
+
+def _rule(alert: Alert) -> Iterator[str]:
+    yield f"### {alert.name}\n"
+    reasons = dict.fromkeys(limit.reason for limit in (*alert.limits, alert.wait))
+    yield f"{alert.severity}; {'; '.join(reasons)}.\n"
+    cases = yaml.safe_load((TESTS / "dashboards" / "alerts" / f"{alert.name}.test.yaml").read_text("utf-8"))
+    yield from (f"- {case['name']}" for case in cases["tests"])
+    yield ""
+
+
+def unheld() -> list[str]:
+    """Kinds beyond information that the model makes and no test is named for."""
+    made = {
+        node.value
+        for path in (DOCS.parent / "coordinator_model").rglob("*.py")
+        if path.name != "events.py"
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    return [kind for kind in SEVERITIES if SEVERITIES[kind] != INFO and kind in made and kind not in CASES]
+
+
+# -- words ------------------------------------------------------------------------------------------------------------
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield _row(head)
+    yield "|" + "---|" * len(head)
+    yield from map(_row, rows)
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
+
+
+def _sentence(docstring: str) -> str:
+    """Its first line."""
+    return docstring.strip().split("\n", 1)[0]
+
+
+def _words_by_function(path: Path) -> dict[str, set[str]]:
+    tree = ast.parse(path.read_text("utf-8"))
+    return {node.name: _words(node) for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def _words(tree: ast.AST) -> set[str]:
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return names | {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write, or with `--check` compare; the exit status is 1 where something is not as it should be."""
+    parser = argparse.ArgumentParser(prog=COMMAND, description="Write the tables of records, events and alerts.")
+    parser.add_argument("--check", action="store_true", help="compare with what is written, and write nothing")
+    check = parser.parse_args(arguments).check
+    if missing := unheld():
+        sys.stderr.write(f"error: tests/alarm_cases.py: found no tests of {', '.join(missing)}\n")
+        return 1
+    made = {DOCS / "records.md": records(), DOCS / "events-and-alerts.md": events_and_alerts()}
+    stale = [path for path, text in made.items() if not path.is_file() or path.read_text("utf-8") != text]
+    if not check:
+        for path in stale:
+            path.write_text(made[path], encoding="utf-8")
+    elif stale:
+        names = ", ".join(f"docs/{path.name}" for path in stale)
+        sys.stderr.write(f"error: {names}: stale; run `{COMMAND}` and commit the result\n")
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
