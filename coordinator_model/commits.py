@@ -54,7 +54,8 @@ def commit(state: GroupState, bucket: OffsetBucket, place: Place, record: Record
         other_version(record.value_version or 0, topic_id),
     )
     known_topic = committed.topic_id is None or committed.topic_id in state.topic_ids.get(bucket.topic, ())
-    back_again = downgrades.offset_came(state, bucket.topic, partition, committed.offset)
+    downgraded = state.migration.downgrade is not None
+    back_again = downgraded and downgrades.offset_came(state, bucket.topic, partition, committed.offset)
     if former is not None and committed.offset >= former.offset and known_topic:
         return [] if back_again else None
     detail = {"topic": bucket.topic, "partition": partition, "to": committed.offset}

@@ -84,6 +84,19 @@ def complete(state: GroupState, step: Step) -> dict[str, Any]:
     }
 
 
+def view(downgrade: Downgrade | None) -> dict[str, Any] | None:
+    """The downgrade as it is shown; times in milliseconds, `completed` None while it is under way."""
+    if downgrade is None:
+        return None
+    return {
+        "begun": downgrade.begun_ms,
+        "completed": downgrade.completed_ms,
+        "members_not_given_their_target": list(downgrade.differing),
+        "members_not_at_their_target": list(downgrade.unsettled),
+        "offsets_back": dict(sorted(downgrade.offsets_back.items())),
+    }
+
+
 def follow(migration: Migration, after: Membership) -> None:
     """Stop watching offsets with the first generation completed since, and forget what is a consumer group again."""
     downgrade, group = migration.downgrade, after.classic_group

@@ -7,6 +7,8 @@ from typing import Any
 
 from coordinator_model import (
     classic_members,
+    downgrades,
+    leftovers,
     migration,
     modern_view,
     roster,
@@ -77,7 +79,10 @@ def group_state(state: GroupState) -> str:
 
 
 def migration_view(state: GroupState) -> dict[str, Any]:
-    """The contract's Migration."""
+    """The contract's Migration, and beyond it what is left over by record type, and the conversions.
+
+    `members_before` is None but during an upgrade, `downgrade` None where there was none since the last upgrade.
+    """
     old, new = migration.members_by_protocol(state.membership)
     return {
         "phase": migration.phase(state),
@@ -86,6 +91,10 @@ def migration_view(state: GroupState) -> dict[str, Any]:
         "mixed_since": state.migration.mixed_since_ms,
         "blockers": upgrade_blockers.blockers(state.membership),
         "leftovers": state.membership.leftovers(),
+        "leftover_types": leftovers.left_over(state.membership),
+        "conversions": {"upgrade": state.counters.upgrades, "downgrade": state.counters.downgrades},
+        "members_before": state.migration.members_before if state.migration.direction == migration.UPGRADE else None,
+        "downgrade": downgrades.view(state.migration.downgrade),
     }
 
 

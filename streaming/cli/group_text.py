@@ -3,11 +3,18 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from streaming.cli.common import printable, table
 
 Group = Mapping[str, Any]
+
+_COMPARED: Final = {
+    "members_not_given_their_target": "not given their targets",
+    "members_not_at_their_target": "not at their targets before",
+    "offsets_back": "offsets that went back or went",
+}
+"""What a downgrade did not keep → how it is said."""
 
 
 def time_text(milliseconds: int | None) -> str:
@@ -54,7 +61,10 @@ def group_text(group: Group) -> Iterator[str]:
     if migration.get("blockers"):
         yield "upgrade blocked: " + ", ".join(_detail(blocker) for blocker in migration["blockers"])
     if migration.get("leftovers"):
-        yield f"records left over from a downgrade: {_detail(migration['leftovers'])}"
+        types = ", ".join(f"{count} of type {type_}" for type_, count in migration.get("leftover_types", {}).items())
+        yield f"records left over from a downgrade: {types or _detail(migration['leftovers'])}"
+    if migration.get("downgrade"):
+        yield _downgrade_text(migration["downgrade"])
     yield from _topics_text(group)
     if group.get("members"):
         yield table(
@@ -181,6 +191,18 @@ def _task_row(member: Mapping[str, Any]) -> list[object]:
             for role in _ROLES
         ),
     ]
+
+
+def _downgrade_text(downgrade: Mapping[str, Any]) -> str:
+    """When, and what was not as it was before."""
+    if downgrade["completed"] is None:
+        return f"downgrade under way since {time_text(downgrade['begun'])}"
+    found = [
+        f"{what}: {', '.join(str(name) for name in downgrade[key])}"
+        for key, what in _COMPARED.items()
+        if downgrade[key]
+    ]
+    return f"downgraded {time_text(downgrade['completed'])}; " + ("; ".join(found) or "assignments and offsets kept")
 
 
 def _streams_row(member: Mapping[str, Any]) -> list[object]:

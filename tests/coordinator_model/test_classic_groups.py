@@ -38,6 +38,10 @@ def test_first_record_makes_an_empty_group_of_generation_0() -> None:
             "mixed_since": None,
             "blockers": [],
             "leftovers": 0,
+            "leftover_types": {},
+            "conversions": {"upgrade": 0, "downgrade": 0},
+            "members_before": None,
+            "downgrade": None,
         },
     } == told.view("g")
     assert {0: ["group_created"]} == told.kinds()
@@ -365,6 +369,10 @@ def test_group_that_only_commits_is_classic_empty_and_simple() -> None:
             "mixed_since": None,
             "blockers": [],
             "leftovers": 0,
+            "leftover_types": {},
+            "conversions": {"upgrade": 0, "downgrade": 0},
+            "members_before": None,
+            "downgrade": None,
         },
     } == told.view("s")
     assert [("group_created", {"type": "classic", "simple": True})] == [

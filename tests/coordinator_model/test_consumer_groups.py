@@ -81,6 +81,10 @@ def test_first_join_makes_a_stable_group_at_epoch_2() -> None:
             "mixed_since": None,
             "blockers": [],
             "leftovers": 0,
+            "leftover_types": {},
+            "conversions": {"upgrade": 0, "downgrade": 0},
+            "members_before": None,
+            "downgrade": None,
         },
     } == told.view("g")
     assert {0: ["group_created", "member_joined", "rebalance_started", "rebalance_completed"]} == told.kinds()

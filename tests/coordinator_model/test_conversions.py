@@ -165,3 +165,10 @@ def test_conversions_are_told_alike_whatever_the_batches(size: int) -> None:
     log = history(*OLD_FIRST, COMES_AS_IT_WAS)
 
     assert log.replayed().event_texts() == log.replayed_in_batches([size] * (len(log) // size)).event_texts()
+
+
+def test_size_before_is_shown_while_an_upgrade_is_under_way() -> None:
+    """What the share of upgraded members is to come to."""
+    assert 3 == view(history(*OLD_FIRST[:3]).replayed())["members_before"]
+    assert None is view(history(*OLD_FIRST).replayed())["members_before"]
+    assert {"upgrade": 1, "downgrade": 0} == view(history(*OLD_FIRST).replayed())["conversions"]

@@ -349,3 +349,24 @@ def test_comparison_is_the_same_whatever_the_batches(size: int) -> None:
 
     assert whole.event_texts() == pieces.event_texts()
     assert remembered(whole) == remembered(pieces)
+
+
+def test_downgrade_is_shown_with_the_group() -> None:
+    """From its beginning until the group is upgraded again; beside how often the group was converted."""
+    went_back = at(2_500, offset_commit("g", "t", 0, 7))
+    before = history(N_JOINS).replayed().view("g")["migration"]
+    during = history(*BEFORE, went_back).replayed().view("g")["migration"]
+    after = history(*BEFORE, went_back, n_leaves({"c": {}})).replayed().view("g")["migration"]
+
+    assert (None, {"upgrade": 0, "downgrade": 0}) == (before["downgrade"], before["conversions"])
+    assert (1_000, None, {"t/0": 10}) == tuple(
+        during["downgrade"][key] for key in ("begun", "completed", "offsets_back")
+    )
+    assert {
+        "begun": 1_000,
+        "completed": 3_000,
+        "members_not_given_their_target": ["c"],
+        "members_not_at_their_target": [],
+        "offsets_back": {"t/0": 10},
+    } == after["downgrade"]
+    assert ({"upgrade": 0, "downgrade": 1}, None) == (after["conversions"], after["members_before"])

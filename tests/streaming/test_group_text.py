@@ -2,8 +2,11 @@
 
 from streaming.cli.group_text import group_text
 from tests import builders
+from tests.builders import offset_commit
 from tests.coordinator_events import share_join
 from tests.coordinator_model.test_classic_members import C2_REJOINS, CLASSIC, FIRST_UPGRADES
+from tests.coordinator_model.test_downgrades import BEFORE, n_leaves
+from tests.coordinator_model.test_gates import LEFT_OVER
 from tests.histories import at, history
 
 
@@ -93,3 +96,21 @@ def test_streams_group_without_a_valid_topology_says_so() -> None:
     assert ["topology: -", "topology: epoch 0, not validated"] == [
         list(group_text(history(at(0, *records)).replayed().view("w")))[1] for records in ((epoch,), (epoch, topology))
     ]
+
+
+def test_what_a_downgrade_did_not_keep_is_told() -> None:
+    """When it was, and who or what is not as it was before."""
+    kept = list(group_text(history(*BEFORE, n_leaves()).replayed().view("g")))
+    lost = history(*BEFORE, at(2_500, offset_commit("g", "t", 0, 7)), n_leaves({"c": {}})).replayed()
+    under_way = list(group_text(history(*BEFORE).replayed().view("g")))
+
+    assert "downgraded 1970-01-01T00:00:03.000Z; assignments and offsets kept" in kept
+    assert (
+        "downgraded 1970-01-01T00:00:03.000Z; not given their targets: c; offsets that went back or went: t/0"
+    ) in list(group_text(lost.view("g")))
+    assert "downgrade under way since 1970-01-01T00:00:01.000Z" in under_way
+
+
+def test_records_left_over_are_told_by_type() -> None:
+    """How many of which."""
+    assert "records left over from a downgrade: 1 of type 16" in list(group_text(LEFT_OVER.replayed().view("g")))
