@@ -1,4 +1,4 @@
-"""Writes docs/records.md and docs/events-and-alerts.md: `python docs/build_tables.py`, or with `--check` compares them.
+"""Writes docs/records.md and docs/events.md: `python docs/build_tables.py`, or with `--check` compares them.
 
 What they say is taken from where it holds: the registry of record types and its handlers, the recordings of real
 brokers, the kinds of events, the alert rules, and the docstrings of the tests that hold each of them.
@@ -150,17 +150,16 @@ def _tests_by_type() -> dict[RecordType, set[str]]:
     return found
 
 
-# -- events and alerts ------------------------------------------------------------------------------------------------
+# -- events -----------------------------------------------------------------------------------------------------------
 
 
-def events_and_alerts() -> str:
-    """The page of events and alert rules."""
+def events() -> str:
+    """The page of events, and of what each alarm and alert rule is held to."""
     alarms = [kind for kind, severity in SEVERITIES.items() if severity != INFO]
     return "\n".join(
         (
             _HEADER,
-            "# Events and alerts\n",
-            "## Events\n",
+            "# Events\n",
             "What is concluded from the log. Beyond `info`, a group is judged only at the end of a coordinator event",
             "on the live tail, and what lasts is told once.\n",
             *_table(
@@ -174,8 +173,8 @@ def events_and_alerts() -> str:
             *_cases(ANY_ALARM),
             "",
             *(line for kind in alarms if kind in CASES for line in _alarm(kind)),
-            "## Alert rules\n",
-            "Cases in `tests/dashboards/alerts`, run by promtool.\n",
+            "## What each alert rule is held to\n",
+            "Cases in `tests/dashboards/alerts`, run by promtool. What the rules are: [Alerts](alerts.md).\n",
             *(line for alert in ALERTS for line in _rule(alert)),
         )
     )
@@ -213,8 +212,6 @@ def _rules(kind: str) -> str:
 
 def _rule(alert: Alert) -> Iterator[str]:
     yield f"### {alert.name}\n"
-    reasons = dict.fromkeys(limit.reason for limit in (*alert.limits, alert.wait))
-    yield f"{alert.severity}; {'; '.join(reasons)}.\n"
     cases = yaml.safe_load((TESTS / "dashboards" / "alerts" / f"{alert.name}.test.yaml").read_text("utf-8"))
     yield from (f"- {case['name']}" for case in cases["tests"])
     yield ""
@@ -268,7 +265,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if missing := unheld():
         sys.stderr.write(f"error: tests/alarm_cases.py: found no tests of {', '.join(missing)}\n")
         return 1
-    made = {DOCS / "records.md": records(), DOCS / "events-and-alerts.md": events_and_alerts()}
+    made = {DOCS / "records.md": records(), DOCS / "events.md": events()}
     stale = [path for path, text in made.items() if not path.is_file() or path.read_text("utf-8") != text]
     if not check:
         for path in stale:

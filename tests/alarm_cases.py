@@ -1,6 +1,6 @@
 """Which tests hold each alarm: where it is told, and where something only looks like it and it must not be told.
 
-`docs/events-and-alerts.md` is made of this table and of the docstrings of the tests it names.
+`docs/events.md` is made of this table and of the docstrings of the tests it names.
 """
 
 from collections.abc import Mapping
