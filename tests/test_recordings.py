@@ -12,8 +12,11 @@ from random import Random
 from typing import Any, Final
 
 import pytest
+from typer.testing import CliRunner
 
+from coordinator_model import overdue
 from coordinator_model.events import INFO
+from streaming.__main__ import app
 from tests import kafka_said
 from tests.histories import History, Told, recording
 from tests.recorder.recordings import PATHS, UNREAD, name_of, release_of
@@ -112,12 +115,29 @@ class TestWhole:
             assert without_past(told(path).views) == without_past(compacted.views)
             assert Counter() == compacted.alarms() - told(path).alarms()
 
-    def test_nothing_is_told_while_catching_up(self, path: Path) -> None:
-        """Of a log that was there before the monitor, its past alarms nobody, and its state is the same."""
+    def test_read_by_who_came_later_it_ends_in_the_same_groups(self, path: Path) -> None:
+        """All of it was there before the monitor: no alarm is added, and state is the same."""
         end = max(record.place.offset for record in log(path).records) + 1
         caught_up = log(path).replayed(live_from=end)
 
         assert told(path).views == caught_up.views
+        assert Counter() == caught_up.alarms() - told(path).alarms()
+
+    def test_nothing_is_overdue_at_its_end(self, path: Path) -> None:
+        """Everybody did what was to be done in time, or has time left."""
+        end_ms = max(record.place.timestamp_ms for record in log(path).records)
+
+        assert [] == [event for state in told(path).states.values() for event in overdue.events(state, end_ms)]
+
+    def test_replay_command_tells_the_same(self, path: Path) -> None:
+        """`group-monitor replay` looks as time passes, too: nothing more comes of it, and groups are the same."""
+        result = CliRunner().invoke(app, ["replay", str(path), "--json"])
+        replayed = json.loads(result.stdout)
+
+        assert json.loads(json.dumps(told(path).views)) == replayed["groups"]
+        assert told(path).alarms() == Counter(
+            (event["group"], event["kind"]) for event in replayed["events"] if event["severity"] != INFO
+        )
 
 
 @pytest.mark.parametrize(("path", "group"), cases())
