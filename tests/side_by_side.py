@@ -16,7 +16,6 @@ from tests.simulator import readers
 from tests.simulator.cluster import RELEASES, Cluster
 from tests.simulator.coordinator import ReferenceCoordinator
 from tests.simulator.driver import DEEDS, happen, history_of
-from tests.simulator.memory import Group
 
 GROUPS: Final = (
     ("g", "range", "consumer"),
@@ -87,18 +86,13 @@ def without_past(views: Views) -> Views:
     }
 
 
-def is_by_design(event: Event, groups: dict[str, Group]) -> bool:
+def is_by_design(event: Event, coordinator: ReferenceCoordinator) -> bool:
     """Whether a lawful history may show it.
 
-    A sticky assignor remembers across a downgrade what a member had in the consumer group, where each moves on alone. A
-    group of a custom assignor cannot be upgraded, until it is empty and converts.
+    A sticky assignor remembers across a downgrade what a member had in the consumer group, where each moves on alone.
     """
-    group = groups.get(event.group)
-    if group is not None and event.kind == "stale_claim":
-        return group.protocol == "sticky" and group.was_downgraded
-    if group is not None and event.kind == "upgrade_blocked":
-        return group.custom_assignor or group.was_downgraded or group.kind != "classic"
-    return event.kind in BY_DESIGN or event.kind == "offset_rewound"
+    remembered = event.group in coordinator.downgraded and coordinator.groups[event.group].protocol == "sticky"
+    return event.kind in BY_DESIGN or event.kind == "offset_rewound" or (event.kind == "stale_claim" and remembered)
 
 
 def alarms(events: list[Event]) -> Counter[tuple[str, str]]:
@@ -176,6 +170,18 @@ class Scene:
             self.coordinator.settle(self.group)
             self.traffic()
 
+    def streams_members(self, number: int) -> None:
+        for _ in range(number):
+            self.coordinator.join_streams(self.group)
+            self.coordinator.settle(self.group)
+            self.traffic()
+
+    def share_members(self, number: int) -> None:
+        for _ in range(number):
+            self.coordinator.join_share(self.group)
+            self.coordinator.settle(self.group)
+            self.traffic()
+
     def told(self) -> tuple[list[Event], History]:
         """What a replica tells of the victim; it holds what the coordinator holds, and nobody else alarmed."""
         self.traffic()
@@ -187,7 +193,7 @@ class Scene:
         return [of for of in told.events if of.group == VICTIM], log
 
 
-def kinds(events: list[Event]) -> Counter[str]:
-    """Alarms of the victim, and what says that one is over."""
-    over = {"duplicate_assignment_cleared"}
-    return Counter(of.kind for of in events if of.kind in over or (of.severity != INFO and of.kind not in BY_DESIGN))
+def kinds(events: list[Event], *, besides: Iterable[str] = ()) -> Counter[str]:
+    """Alarms of the victim, and what says that one is over; of those that lawful histories show, the ones `besides`."""
+    over, passed_over = {"duplicate_assignment_cleared"}, BY_DESIGN - {*besides}
+    return Counter(of.kind for of in events if of.kind in over or (of.severity != INFO and of.kind not in passed_over))

@@ -144,8 +144,6 @@ def replays_target(family: str) -> Handler:
 
 def put_member(group: ModernGroup, member: ModernMember) -> None:
     """Keep the member, or drop it when neither of its records is live."""
-    if member.epoch == 0 and not group.epoch_live and not group.assignment_epoch_live:
-        group.epoch = group.assignment_epoch = 0  # as above, where a member waits for its expression to be matched
     if member.metadata_live or member.current_live:
         group.members[member.member_id] = member
     else:

@@ -97,7 +97,7 @@ class SideBySide(RuleBasedStateMachine):
         self._told(self.replica.settle())
 
     def _told(self, events: list[Event]) -> None:
-        assert [] == [of for of in events if of.severity != INFO and not is_by_design(of, self.coordinator.groups)]
+        assert [] == [of for of in events if of.severity != INFO and not is_by_design(of, self.coordinator)]
         self.events += events
 
     def teardown(self) -> None:
@@ -126,7 +126,7 @@ def test_recorded_log_tells_all_that_the_coordinator_knows(seed: int) -> None:
 
     assert known == coordinator.views_of(readers.offsets_read(coordinator.log))
     assert known == comparable(told.views, known)
-    assert [] == [of for of in told.events if of.severity != INFO and not is_by_design(of, coordinator.groups)]
+    assert [] == [of for of in told.events if of.severity != INFO and not is_by_design(of, coordinator)]
 
 
 @LONGER

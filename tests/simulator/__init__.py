@@ -16,6 +16,7 @@ codec (through `tests.builders`). It follows coordinator-records, section 4, in 
     coordinator   all of it behind one door
     readers       what a monitor's two readers get of the log, and when
     faults        what a correct coordinator never writes, one at a time
+    recorded      recordings of real brokers, read as requests
     driver        chance → things that happen
 
 Every event is a list of records of one timestamp. What cannot happen now is refused and writes nothing.

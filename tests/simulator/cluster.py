@@ -23,12 +23,16 @@ class Release:
     name: str
     first_epoch: int = 0
     """Group and assignment epoch in memory before anything is written."""
+    first_streams_epoch: int = 1
+    """The same of a streams group; it is that of 4.3 since 4.2 already."""
     commit_version: int = 4
     """Of an OffsetCommitValue: 4 names the topic's id."""
     partition_metadata: bool = False
     """Partition counts are a record of type 4; later ones write a hash with the epoch."""
     new_groups: bool = True
     """Share groups of today's layout, and streams groups."""
+    gives_up_topics: bool = True
+    """A member that subscribes to less gives up the rest before there is a target without it."""
     validates_topology: bool = True
     """The epoch of a streams group says which topology was found valid."""
     partition_epochs: bool = False
@@ -40,8 +44,15 @@ class Release:
 RELEASES: Final = {
     release.name: release
     for release in (
-        Release(name="4.0", commit_version=3, partition_metadata=True, new_groups=False, validates_topology=False),
-        Release(name="4.1", validates_topology=False),
+        Release(
+            name="4.0",
+            commit_version=3,
+            partition_metadata=True,
+            new_groups=False,
+            gives_up_topics=False,
+            validates_topology=False,
+        ),
+        Release(name="4.1", first_streams_epoch=0, gives_up_topics=False, validates_topology=False),
         Release(name="4.2"),
         Release(name="4.3", first_epoch=1, partition_epochs=True, throttle_ms=1_000),
     )
@@ -55,12 +66,19 @@ class Cluster:
 
     release: Release = NEWEST
     partitions: dict[str, int] = field(default_factory=lambda: dict(PARTITIONS))
+    changes: int = 0
+    """How often a topic was made or grew."""
     _made: dict[str, int] = field(default_factory=dict)
 
     def make(self, name: str, partitions: int) -> None:
         """A topic of a name that there is, or was, is another topic."""
         self._made[name] = self._made.get(name, int(name in self.partitions)) + 1
+        self.grow(name, partitions)
+
+    def grow(self, name: str, partitions: int) -> None:
+        """A topic has so many partitions from here on."""
         self.partitions[name] = partitions
+        self.changes += 1
 
     def of_name(self, name: str) -> str:
         """What the topic of this name is called in assignments by id."""

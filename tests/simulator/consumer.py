@@ -13,7 +13,7 @@ from tests import builders
 from tests.builders import RecordBytes
 from tests.simulator import classic
 from tests.simulator.assignors import sticky
-from tests.simulator.cluster import metadata_hash
+from tests.simulator.cluster import Place, metadata_hash
 from tests.simulator.memory import AWAY, STABLE, UNRELEASED, UNREVOKED, Group, Member, by_topic, with_epochs
 
 
@@ -22,7 +22,7 @@ def joined(group: Group, member: Member, now_ms: int) -> list[RecordBytes]:
     group.members[member.member_id] = member
     member.embedded = classic.subscription(group, member) if member.classic else b""
     records = [subscribed(group, member)]
-    if member.regex is None or member.topics or member.regex in group.regexes:
+    if group.epoch == 0 or member.regex is None or member.topics or member.regex in group.regexes:
         group.epoch += 1
         records += [*epoch(group), *_retargeted(group, now_ms)]
     if group.assignment_epoch < group.epoch:
@@ -33,19 +33,26 @@ def joined(group: Group, member: Member, now_ms: int) -> list[RecordBytes]:
     return [*records, current(group, member)]
 
 
-def beat(group: Group, member: Member, now_ms: int, *, let_go: bool = True) -> list[RecordBytes]:
+def beat(
+    group: Group, member: Member, now_ms: int, *, let_go: bool = True, resubscribed: bool = False
+) -> list[RecordBytes]:
     """A heartbeat (a rejoin, for one of the classic protocol): a target that is due, and a member that moves."""
     records: list[RecordBytes] = []
-    if group.known_metadata() != group.metadata:
+    if group.topics_changed():
         group.epoch += 1
         records += epoch(group)
     records += _retargeted(group, now_ms)
     before = deepcopy(member)
     _moved(group, member, let_go=let_go)
+    if resubscribed and group.cluster.release.gives_up_topics:
+        _gave_up_topics(group, member)
     if member == before:
         return records
     if member.classic:
-        member.embedded = classic.subscription(group, before)
+        said = deepcopy(before)
+        if before.state == UNREVOKED and let_go:
+            said.owned = group.cluster.named(before.assigned)
+        member.embedded = classic.subscription(group, said)
     rejoined = [] if member.embedded == before.embedded else [subscribed(group, member)]
     return [*records, *rejoined, current(group, member)]
 
@@ -60,7 +67,7 @@ def resubscribed(
     if renamed or regex is None or regex in group.regexes:
         group.epoch += 1
         records += epoch(group)
-    return [*records, *beat(group, member, now_ms)]
+    return [*records, *beat(group, member, now_ms, resubscribed=True)]
 
 
 def matched(group: Group) -> list[RecordBytes]:
@@ -68,9 +75,8 @@ def matched(group: Group) -> list[RecordBytes]:
     used = {member.regex for member in group.members.values() if member.regex is not None}
     records = []
     for regex in sorted(used):
-        group.regexes[regex] = tuple(
-            name for name, count in sorted(group.cluster.partitions.items()) if count and re.fullmatch(regex, name)
-        )
+        there_are = [name for name, count in sorted(group.cluster.partitions.items()) if count]
+        group.regexes[regex] = group.matches.pop(regex, tuple(of for of in there_are if re.fullmatch(regex, of)))
         records.append(builders.consumer_group_regular_expression(group.name, regex, group.regexes[regex]))
     if records and group.known_metadata() != group.metadata:
         group.epoch += 1
@@ -206,7 +212,7 @@ def _retargeted(group: Group, now_ms: int) -> list[RecordBytes]:
     too_fresh = bool(group.assignment_ms) and now_ms - group.assignment_ms < release.throttle_ms
     if group.epoch == group.assignment_epoch or too_fresh:
         return []
-    before, group.targets = group.targets, sticky(group.wanted(), group.targets)
+    before, group.targets = group.targets, answered(group) or sticky(group.wanted(), group.targets)
     group.assignment_epoch, group.assignment_ms = group.epoch, now_ms
     return [
         *(
@@ -220,6 +226,27 @@ def _retargeted(group: Group, now_ms: int) -> list[RecordBytes]:
     ]
 
 
+def answered(group: Group) -> dict[str, set[Place]] | None:
+    """What the assignor answers where that is known: of some members anew, of the others what they had."""
+    return with_answer(group, group.answer, group.targets)
+
+
+def with_answer(
+    group: Group, answer: dict[str, set[Place]] | None, targets: dict[str, set[Place]]
+) -> dict[str, set[Place]] | None:
+    """Targets with those that are answered anew."""
+    return None if answer is None else {of: answer.get(of, targets.get(of, set())) for of in group.members}
+
+
+def _gave_up_topics(group: Group, member: Member) -> None:
+    """A member that subscribes to less gives up the rest before any target says so."""
+    subscribed = {group.cluster.of_name(topic) for topic in group.subscribed(member)}
+    revoked = {place: epoch for place, epoch in member.assigned.items() if place[0] not in subscribed}
+    if revoked:
+        member.state, member.pending = UNREVOKED, {**member.pending, **revoked}
+        member.assigned = {place: epoch for place, epoch in member.assigned.items() if place not in revoked}
+
+
 def _moved(group: Group, member: Member, *, let_go: bool) -> None:
     """One step of a member towards the target. `let_go`: the process has given up what it was asked to."""
     if member.state == STABLE and member.epoch == group.assignment_epoch:
@@ -227,7 +254,8 @@ def _moved(group: Group, member: Member, *, let_go: bool) -> None:
     if member.state == UNREVOKED and member.pending and not let_go:
         member.previous_epoch = member.epoch
         return
-    target = group.targets.get(member.member_id, set())
+    subscribed = {group.cluster.of_name(topic) for topic in group.subscribed(member)}
+    target = {place for place in group.targets.get(member.member_id, set()) if place[0] in subscribed}
     kept = {place: epoch for place, epoch in member.assigned.items() if place in target}
     revoked = {place: epoch for place, epoch in member.assigned.items() if place not in target}
     member.previous_epoch = member.epoch

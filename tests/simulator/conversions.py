@@ -45,7 +45,8 @@ def upgraded_offline(group: Group) -> list[RecordBytes]:
 
 def begin(group: Group, kind: str) -> None:
     """Memory of a consumer, share or streams group of which nothing is written yet."""
-    first = group.cluster.release.first_epoch
+    release = group.cluster.release
+    first = release.first_streams_epoch if kind == "streams" else release.first_epoch
     group.kind, group.epoch, group.assignment_epoch, group.assignment_ms = kind, first, first, 0
     group.targets, group.standby_targets, group.warmup_targets, group.was_downgraded = {}, {}, {}, False
     group.metadata, group.partition_metadata, group.opened = {}, False, False

@@ -4,7 +4,7 @@ A method returns whether it happened; what the present state refuses writes noth
 millisecond per event besides, and what classic members take to join: so consumers may pause between any two events.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from tests import builders
@@ -22,6 +22,8 @@ JOIN_MS: Final = 3_000
 class ReferenceCoordinator(OffsetCoordinator):
     """Group name → what it holds, and the log it wrote."""
 
+    ids: list[str] = field(default_factory=list)
+    """Ids that the next members are to have, where that is known."""
     _born: int = 0
 
     # -- members come -------------------------------------------------------------------------------------------------
@@ -208,17 +210,20 @@ class ReferenceCoordinator(OffsetCoordinator):
         return self.write(group, consumer.stepped_away(group, member))
 
     def come_back(self, group: Group, member: Member, *, as_classic: bool = False) -> bool:
-        """A static member's next process comes: in place of one that is away, or was a classic one, or comes as one.
+        """A static member's next process comes: in place of one that is away, that was a classic one, or to be one.
 
-        If it was the only one of the consumer protocol, and is classic now, so is the group.
+        The first one of the consumer protocol converts a classic group; if it was the only one, and is classic now, so
+        is the group.
         """
         free = member.epoch == AWAY or member.classic or as_classic
-        if group.kind != "consumer" or member.instance_id is None or not free:
+        converts = group.kind == "classic" and group.family == "consumer" and not (as_classic or group.custom_assignor)
+        if not (converts or group.kind == "consumer") or member.instance_id is None or not free:
             return False
+        converted = conversions.upgraded_online(group) if converts else []
         comer = self._member(classic_protocol=as_classic, static=False, topics=member.topics)
         others = group.others(member)
         alone = as_classic and not member.classic and all(other.classic for other in others)
-        records = consumer.replaced(group, member, comer, self.now_ms + 1)
+        records = [*converted, *consumer.replaced(group, member, comer, self.now_ms + 1)]
         if alone:
             records += conversions.downgraded_online(group, self.now_ms + 1)
         return self.write(group, records)
@@ -230,7 +235,7 @@ class ReferenceCoordinator(OffsetCoordinator):
         if partitions <= self.cluster.partitions.get(topic, 0):
             return False
         if topic in self.cluster.partitions:
-            self.cluster.partitions[topic] = partitions
+            self.cluster.grow(topic, partitions)
         else:
             self.cluster.make(topic, partitions)
         return True
@@ -241,7 +246,7 @@ class ReferenceCoordinator(OffsetCoordinator):
             return False
         former = self.cluster.of_name(topic)
         for group in list(self.groups.values()):
-            self._forget_offsets(group, self._places(group, topic))
+            self.forget_offsets(group, self.places_of(group, topic))
             if group.kind == "share":
                 self.write(group, share.without_topic(group, former))
         self.cluster.make(topic, partitions)
@@ -260,4 +265,4 @@ class ReferenceCoordinator(OffsetCoordinator):
 
     def _id(self, prefix: str) -> str:
         self._born += 1
-        return f"{prefix}-{self._born}"
+        return self.ids.pop(0) if self.ids else f"{prefix}-{self._born}"

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tests import builders
 from tests.builders import RecordBytes
-from tests.simulator import classic, consumer, conversions
+from tests.simulator import classic, consumer, conversions, streams
 from tests.simulator.assignors import Assignment
 from tests.simulator.cluster import Place, metadata_hash
 from tests.simulator.coordinator import JOIN_MS, ReferenceCoordinator
@@ -25,7 +25,7 @@ def _two(group: Group) -> tuple[Member, Member]:
 
 
 def _held(group: Group, member: Member) -> set[Place]:
-    return set(member.assigned) if group.kind == "consumer" else group.assignment.get(member.member_id, set())
+    return set(member.assigned) if group.kind != "classic" else group.assignment.get(member.member_id, set())
 
 
 # -- leaders ----------------------------------------------------------------------------------------------------------
@@ -63,6 +63,12 @@ def hand_over(coordinator: ReferenceCoordinator, group: Group) -> Place:
     return place
 
 
+def rebalance_again_and_again(coordinator: ReferenceCoordinator, group: Group) -> None:
+    """A leader that rejoins all the time."""
+    for _ in range(40):
+        coordinator.rebalance(group)
+
+
 # -- clients ----------------------------------------------------------------------------------------------------------
 
 
@@ -83,6 +89,16 @@ def claim_of_the_past(coordinator: ReferenceCoordinator, group: Group) -> Member
 
     coordinator.rebalance(group, assignor=by_the_others)
     return back
+
+
+def contradict(coordinator: ReferenceCoordinator, group: Group) -> Place:
+    """Two members say that one partition is theirs, of one generation. The leader believes the one whose it was."""
+    owner, other = _two(group)
+    place = min(owner.owned)
+    claims = {of.member_id: set(of.owned) for of in group.members.values()}
+    other.owned = {*other.owned, place}
+    coordinator.rebalance(group, assignor=lambda of, _: classic.assigned(of, claims))
+    return place
 
 
 def flap(coordinator: ReferenceCoordinator, group: Group, member: Member, *, times: int, every_ms: int) -> None:
@@ -123,6 +139,34 @@ def own_twice(coordinator: ReferenceCoordinator, group: Group) -> Place:
         ],
     )
     return place
+
+
+def run_twice(coordinator: ReferenceCoordinator, group: Group) -> Place:
+    """The same of a streams group: an active task runs on two processes.
+
+    Mended by heartbeats, in which the former owner gives it up.
+    """
+    owner, taker = _two(group)
+    task = min(owner.assigned)
+    group.targets[owner.member_id].remove(task)
+    group.targets[taker.member_id].add(task)
+    group.epoch = group.assignment_epoch = group.epoch + 1
+    group.assignment_ms = coordinator.now_ms + 1
+    taker.previous_epoch, taker.epoch = taker.epoch, group.epoch
+    taker.assigned[task] = group.epoch
+    targets = {of.member_id: by_topic(group.targets[of.member_id]) for of in (owner, taker)}
+    coordinator.write(
+        group,
+        [
+            builders.streams_group_epoch(
+                group.name, group.epoch, metadata_hash=metadata_hash(group.metadata), validated_topology_epoch=0
+            ),
+            *(builders.streams_group_target_assignment(group.name, of, active=tasks) for of, tasks in targets.items()),
+            builders.streams_group_target_assignment_epoch(group.name, group.epoch, timestamp=group.assignment_ms),
+            streams.current(group, taker),
+        ],
+    )
+    return task
 
 
 def own_once(coordinator: ReferenceCoordinator, group: Group, place: Place) -> None:
@@ -182,6 +226,29 @@ def skip_epochs(coordinator: ReferenceCoordinator, group: Group, by: int) -> Non
     """The group epoch of a consumer group moves by more than one, as if records were lost."""
     group.epoch += by
     coordinator.write(group, [builders.consumer_group_epoch(group.name, group.epoch)])
+
+
+def go_back(coordinator: ReferenceCoordinator, group: Group) -> None:
+    """A coordinator that lost its leadership writes on: a member is where it was before."""
+    member = next(iter(group.members.values()))
+    member.epoch, member.previous_epoch = member.epoch - 1, member.epoch - 1
+    member.assigned = dict.fromkeys(member.assigned, member.epoch)
+    coordinator.write(group, [consumer.current(group, member)])
+
+
+def go_back_a_generation(coordinator: ReferenceCoordinator, group: Group) -> None:
+    """The same of a classic group."""
+    group.generation = group.written_generation - 1
+    coordinator.write(group, classic.written(group, group.assignment, joined_ms=coordinator.now_ms))
+
+
+def convert_and_forget(coordinator: ReferenceCoordinator, group: Group) -> list[RecordBytes]:
+    """An empty streams group becomes a classic one, and its topology stays behind. Returns the forgotten tombstone."""
+    forgotten = [builders.streams_group_topology_tombstone(group.name)]
+    records = conversions.downgraded_offline(group, coordinator.now_ms + 1)
+    group.leftovers = len(forgotten)
+    coordinator.write(group, [record for record in records if record not in forgotten])
+    return forgotten
 
 
 def write_unknown(coordinator: ReferenceCoordinator, group: Group, record_type: int = NEXT_RECORD_TYPE) -> None:

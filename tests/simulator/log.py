@@ -41,6 +41,8 @@ class Log:
     cluster: Cluster = field(default_factory=Cluster)
     transactions: dict[int, dict[tuple[str, Place], tuple[int, dict[str, Any]]]] = field(default_factory=dict)
     """Producer of an open transaction → (group, place) → offset of the record, and what is committed if it is."""
+    downgraded: set[str] = field(default_factory=set)
+    """Groups that ever went back to the classic protocol."""
     now_ms: int = 1_000
     batch: int = 0
     end: int = 0
@@ -102,6 +104,7 @@ class Log:
                 )
             )
         group.count_mixed(self.now_ms)
+        self.downgraded.update([group.name] if group.was_downgraded else [])
         return bool(written)
 
     def _append(self, written: Written) -> None:

@@ -87,11 +87,19 @@ class Group:
     assignment_epoch: int = 0
     assignment_ms: int = 0
     targets: dict[str, set[Place]] = field(default_factory=dict)
+    answer: dict[str, set[Place]] | None = None
+    answer_standby: dict[str, set[Place]] | None = None
+    answer_warmup: dict[str, set[Place]] | None = None
+    """What the assignor answers when it is asked next, where that is known."""
     metadata: Metadata = field(default_factory=dict)
     """What the last epoch was written for."""
+    noticed: int = 0
+    """Up to which change of the cluster's topics."""
     partition_metadata: bool = False
     """There is a record of the partition counts."""
     regexes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    matches: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """What an expression will be found to match, where that is known."""
     # share
     initializing: set[Place] = field(default_factory=set)
     initialized: set[Place] = field(default_factory=set)
@@ -122,6 +130,11 @@ class Group:
     def wanted(self) -> dict[str, list[Place]]:
         """Member id → every partition of what it subscribes to."""
         return {of.member_id: self.cluster.places(self.subscribed(of)) for of in self.members.values()}
+
+    def topics_changed(self) -> bool:
+        """Whether those subscribed to are not what they were when the last epoch was written, asked once a change."""
+        unnoticed, self.noticed = self.cluster.changes != self.noticed, self.cluster.changes
+        return unnoticed and self.known_metadata() != self.metadata
 
     def known_metadata(self) -> Metadata:
         """Of all topics subscribed to, as they are now."""

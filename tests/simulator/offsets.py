@@ -84,7 +84,7 @@ class OffsetCoordinator(Log):
         """Offsets of a topic that no member subscribes to are deleted."""
         if any(topic in group.subscribed(member) for member in group.members.values()) or group.kind == "streams":
             return False
-        return self._forget_offsets(group, self._places(group, topic))
+        return self.forget_offsets(group, self.places_of(group, topic))
 
     def expire_offsets(self, group: Group, places: Iterable[Place]) -> bool:
         """Offsets expire; with the last one goes an empty group."""
@@ -93,7 +93,7 @@ class OffsetCoordinator(Log):
         expired = [place for place in places if place[0] not in topics and place not in pending]
         if group.kind in ("share", "streams"):
             return False
-        done = self._forget_offsets(group, expired)
+        done = self.forget_offsets(group, expired)
         return (not group.offsets and not group.members and self.delete(group)) or done
 
     def delete(self, group: Group) -> bool:
@@ -124,12 +124,12 @@ class OffsetCoordinator(Log):
         group.standbys = former.standbys
         return self.write(group, records, commits=dict.fromkeys(places))
 
-    def _places(self, group: Group, topic: str) -> list[Place]:
+    def places_of(self, group: Group, topic: str) -> list[Place]:
         """Of what the group has a committed offset, or may have with an open transaction."""
         pending = (place for of in self.transactions.values() for name, place in of if name == group.name)
         return sorted(place for place in {*group.offsets, *pending} if place[0] == topic)
 
-    def _forget_offsets(self, group: Group, places: list[Place]) -> bool:
+    def forget_offsets(self, group: Group, places: list[Place]) -> bool:
         """Tombstones, which end what open transactions would commit, too."""
         for at, place in enumerate(places, self.end):
             self._apply(group, place, at, None)

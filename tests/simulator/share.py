@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from tests import builders
 from tests.builders import RecordBytes
+from tests.simulator import consumer
 from tests.simulator.assignors import shared
 from tests.simulator.cluster import metadata_hash
 from tests.simulator.memory import Group, Member, by_topic
@@ -22,7 +23,7 @@ def joined(group: Group, member: Member, now_ms: int) -> list[RecordBytes]:
 def beat(group: Group, member: Member, now_ms: int) -> list[RecordBytes]:
     """A heartbeat: topics that changed or are initialized now, a target that is due, and a member that moves."""
     records: list[RecordBytes] = []
-    if group.known_metadata() != group.metadata or group.newly_initialized:
+    if group.topics_changed() or group.newly_initialized:
         group.epoch, group.newly_initialized = group.epoch + 1, False
         records.append(_epoch(group))
     records += _retargeted(group, now_ms)
@@ -137,7 +138,7 @@ def _retargeted(group: Group, now_ms: int) -> list[RecordBytes]:
         return []
     before = group.targets
     readable = {of: [place for place in places if place in group.initialized] for of, places in group.wanted().items()}
-    group.targets = shared(readable)
+    group.targets = consumer.answered(group) or shared(readable)
     group.assignment_epoch, group.assignment_ms = group.epoch, now_ms
     timestamp = now_ms if release.partition_epochs else 0
     return [

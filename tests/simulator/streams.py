@@ -13,6 +13,7 @@ from tests import builders
 from tests.builders import RecordBytes
 from tests.simulator.assignors import sticky
 from tests.simulator.cluster import Place, metadata_hash
+from tests.simulator.consumer import answered, with_answer
 from tests.simulator.memory import (
     STABLE,
     SUBTOPOLOGIES,
@@ -60,7 +61,7 @@ def delay_over(group: Group, now_ms: int) -> list[RecordBytes]:
 def beat(group: Group, member: Member, now_ms: int, *, let_go: bool = True) -> list[RecordBytes]:
     """A heartbeat: topics that changed, a target that is due, and a member that moves."""
     records: list[RecordBytes] = []
-    if group.known_metadata() != group.metadata:
+    if group.topics_changed():
         group.epoch += 1
         records.append(_epoch(group))
     records += _retargeted(group, now_ms)
@@ -152,9 +153,11 @@ def _retargeted(group: Group, now_ms: int) -> list[RecordBytes]:
         return []
     before = {of: _target(group, of) for of in group.members if of in group.targets}
     tasks = _tasks(group) if group.validated == 0 else []
-    group.targets = sticky(dict.fromkeys(group.members, tasks), group.targets)
-    group.standby_targets = _replicas(group, tasks, copies=group.standbys)
-    group.warmup_targets = _replicas(group, tasks[:1], copies=1, besides=True) if group.epoch % 3 == 0 else {}
+    group.targets = answered(group) or sticky(dict.fromkeys(group.members, tasks), group.targets)
+    copies = _replicas(group, tasks, copies=group.standbys)
+    group.standby_targets = with_answer(group, group.answer_standby, group.standby_targets) or copies
+    warm = _replicas(group, tasks[:1], copies=1, besides=True) if group.epoch % 3 == 0 else {}
+    group.warmup_targets = with_answer(group, group.answer_warmup, group.warmup_targets) or warm
     group.assignment_epoch, group.assignment_ms = group.epoch, now_ms
     records = [
         builders.streams_group_target_assignment(
@@ -213,14 +216,14 @@ def _moved(group: Group, member: Member, *, let_go: bool) -> None:
         member.standby, member.warmup = member.standby & standby, member.warmup & warmup
         member.pending, member.pending_standby, member.pending_warmup = revoked, revoked_standby, revoked_warmup
         return
-    member.pending, member.pending_standby, member.pending_warmup = {}, set(), set()
-    others = group.others(member)
+    # What is given up in this very step is still held as the coordinator sees it.
     siblings = [of for of in group.members.values() if of.process_id == member.process_id]
-    run = {task for other in others for task in other.holds}
+    run = {task for of in group.others(member) for task in of.holds} | member.pending.keys()
     run_here = {task for of in siblings for task in of.holds}
     copied_here = {
         task for of in siblings for task in (*of.standby, *of.warmup, *of.pending_standby, *of.pending_warmup)
     }
+    member.pending, member.pending_standby, member.pending_warmup = {}, set(), set()
     wanted, epoch = active - member.assigned.keys(), group.assignment_epoch
     free = wanted - run - copied_here
     copies, warm = standby - member.standby, warmup - member.warmup
