@@ -12,7 +12,7 @@ from tests import builders
 from tests.builders import RecordBytes
 from tests.simulator.assignors import Assignment, cooperative, ranges, sticky
 from tests.simulator.cluster import Place
-from tests.simulator.memory import Group, Member, by_topic
+from tests.simulator.memory import COOPERATIVE, Group, Member, by_topic
 
 Assignor = Callable[[Group, dict[str, set[Place]]], Assignment]
 
@@ -94,7 +94,7 @@ def subscription(group: Group, member: Member) -> bytes:
     if group.protocol == "sticky":
         data = builders.sticky_user_data(by_topic(believed), generation) if generation >= 0 else None
         return builders.subscription(member.topics, generation_id=generation, user_data=data)
-    if group.protocol == "cooperative-sticky":
+    if group.protocol in COOPERATIVE:
         data = builders.cooperative_sticky_user_data(generation)
         owned = by_topic(believed)
         return builders.subscription(member.topics, owned=owned, generation_id=generation, user_data=data)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 from zlib import crc32
 
 from tests.builders import topic_id, topic_name
@@ -29,8 +29,12 @@ class Release:
     """Of an OffsetCommitValue: 4 names the topic's id."""
     partition_metadata: bool = False
     """Partition counts are a record of type 4; later ones write a hash with the epoch."""
+    converts_metadata: bool = True
+    """An online upgrade writes them at once, not with the first member that joins."""
     new_groups: bool = True
     """Share groups of today's layout, and streams groups."""
+    expressions: bool = True
+    """Consumers may subscribe by an expression that the broker matches."""
     gives_up_topics: bool = True
     """A member that subscribes to less gives up the rest before there is a target without it."""
     validates_topology: bool = True
@@ -41,17 +45,18 @@ class Release:
     """group.consumer.assignment.interval.ms: no two targets in a shorter time (KIP-1263)."""
 
 
+_BEFORE_4_1: Final[dict[str, Any]] = {
+    "commit_version": 3,
+    "partition_metadata": True,
+    "new_groups": False,
+    "gives_up_topics": False,
+    "validates_topology": False,
+}
 RELEASES: Final = {
     release.name: release
     for release in (
-        Release(
-            name="4.0",
-            commit_version=3,
-            partition_metadata=True,
-            new_groups=False,
-            gives_up_topics=False,
-            validates_topology=False,
-        ),
+        Release(name="3.9", expressions=False, converts_metadata=False, **_BEFORE_4_1),
+        Release(name="4.0", **_BEFORE_4_1),
         Release(name="4.1", first_streams_epoch=0, gives_up_topics=False, validates_topology=False),
         Release(name="4.2"),
         Release(name="4.3", first_epoch=1, partition_epochs=True, throttle_ms=1_000),

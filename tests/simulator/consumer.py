@@ -14,7 +14,17 @@ from tests.builders import RecordBytes
 from tests.simulator import classic
 from tests.simulator.assignors import sticky
 from tests.simulator.cluster import Place, metadata_hash
-from tests.simulator.memory import AWAY, STABLE, UNRELEASED, UNREVOKED, Group, Member, by_topic, with_epochs
+from tests.simulator.memory import (
+    AWAY,
+    COOPERATIVE,
+    STABLE,
+    UNRELEASED,
+    UNREVOKED,
+    Group,
+    Member,
+    by_topic,
+    with_epochs,
+)
 
 
 def joined(group: Group, member: Member, now_ms: int) -> list[RecordBytes]:
@@ -27,6 +37,7 @@ def joined(group: Group, member: Member, now_ms: int) -> list[RecordBytes]:
         records += [*epoch(group), *_retargeted(group, now_ms)]
     if group.assignment_epoch < group.epoch:
         member.epoch = group.assignment_epoch
+        member.owned, member.owned_generation = set(), member.epoch if member.classic else -1
     else:
         _moved(group, member, let_go=True)
     member.previous_epoch = 0
@@ -243,6 +254,8 @@ def _gave_up_topics(group: Group, member: Member) -> None:
     subscribed = {group.cluster.of_name(topic) for topic in group.subscribed(member)}
     revoked = {place: epoch for place, epoch in member.assigned.items() if place[0] not in subscribed}
     if revoked:
+        if group.cluster.release.partition_epochs:  # as of 4.3
+            member.previous_epoch = member.epoch
         member.state, member.pending = UNREVOKED, {**member.pending, **revoked}
         member.assigned = {place: epoch for place, epoch in member.assigned.items() if place not in revoked}
 
@@ -259,7 +272,7 @@ def _moved(group: Group, member: Member, *, let_go: bool) -> None:
     kept = {place: epoch for place, epoch in member.assigned.items() if place in target}
     revoked = {place: epoch for place, epoch in member.assigned.items() if place not in target}
     member.previous_epoch = member.epoch
-    eager = member.classic and group.protocol != "cooperative-sticky"
+    eager = member.classic and group.protocol not in COOPERATIVE
     if revoked and member.epoch > 0 and not eager:  # a process that has just come, or joins eagerly, holds nothing
         member.state, member.assigned, member.pending = UNREVOKED, kept, revoked
         return

@@ -29,11 +29,18 @@ def upgraded_online(group: Group) -> list[RecordBytes]:
     return [
         builders.group_metadata_tombstone(name),
         *(consumer.subscribed(group, member) for member in members),
-        *consumer.epoch(group),
+        *_epoch(group),
         *(builders.consumer_group_target_assignment(name, of, by_topic(group.targets[of])) for of in group.members),
         builders.consumer_group_target_assignment_epoch(name, group.assignment_epoch),
         *(consumer.current(group, member) for member in members),
     ]
+
+
+def _epoch(group: Group) -> list[RecordBytes]:
+    if group.cluster.release.converts_metadata:
+        return consumer.epoch(group)
+    group.metadata = {}
+    return [builders.consumer_group_epoch(group.name, group.epoch)]
 
 
 def upgraded_offline(group: Group) -> list[RecordBytes]:

@@ -57,6 +57,8 @@ class ReferenceCoordinator(OffsetCoordinator):
         """A consumer of the consumer protocol joins; the first one converts a classic group, unless it is blocked."""
         if group.kind in ("share", "streams") or group.family != "consumer":
             return False
+        if regex is not None and not self.cluster.release.expressions:
+            return False
         member = self._member(classic_protocol=False, static=static, topics=topics)
         member.regex, member.server_assignor = regex, server_assignor
         converted: list[RecordBytes] = []
@@ -124,6 +126,8 @@ class ReferenceCoordinator(OffsetCoordinator):
     def resubscribe(self, group: Group, member: Member, topics: tuple[str, ...], *, regex: str | None = None) -> bool:
         """A member changes its mind about topics, or (not of a classic one) about the expression for them."""
         if (member.topics, member.regex) == (topics, regex) or member.away or group.kind == "streams":
+            return False
+        if regex is not None and not self.cluster.release.expressions:
             return False
         if group.kind == "consumer" and not (member.classic and regex):
             return self.write(group, consumer.resubscribed(group, member, topics, regex, self.now_ms + 1))

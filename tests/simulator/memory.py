@@ -12,6 +12,9 @@ AWAY: Final = -2
 
 STABLE, UNREVOKED, UNRELEASED = 0, 1, 2
 
+COOPERATIVE: Final = ("cooperative-sticky", "stream")
+"""Assignors whose members keep what they have while they join."""
+
 SUBTOPOLOGIES: Final = {"0": ("t",), "1": ("u", "v")}
 """What streams applications read."""
 

@@ -35,6 +35,11 @@ _CURRENT: Final = (
     T.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT,
 )
 _EPOCH: Final = (T.CONSUMER_GROUP_METADATA, T.SHARE_GROUP_METADATA, T.STREAMS_GROUP_METADATA)
+_TARGET_EPOCH: Final = (
+    T.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA,
+    T.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA,
+    T.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA,
+)
 _TARGET: Final = (T.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER, T.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER)
 
 
@@ -122,7 +127,7 @@ class Player:
         targets = {of.key.member_id: self.places(of.value.topic_partitions) for of in event.of(*_TARGET)}
         tasks = event.of(T.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER)
         targets |= {of.key.member_id: self.places(of.value.active_tasks) for of in tasks}
-        self.group.answer = targets or None
+        self.group.answer = targets if event.of(*_TARGET_EPOCH) else None
         if tasks:
             self.group.answer_standby = {of.key.member_id: self.places(of.value.standby_tasks) for of in tasks}
             self.group.answer_warmup = {of.key.member_id: self.places(of.value.warmup_tasks) for of in tasks}
@@ -244,11 +249,12 @@ class Player:
         elif current:
             member = group.members[current[0].key.member_id]
             coordinator.heartbeat(group, member, let_go=self._let_go(event, member))
-        elif group.delayed_until_ms is not None:
+        elif group.delayed_until_ms is not None and event.of(T.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA):
             group.delayed_until_ms = event.time_ms  # give or take a few milliseconds
             coordinator.end_delay(group)
         else:
-            member = next(of for of in group.members.values() if of.state == UNREVOKED)
+            members = list(group.members.values())
+            member = next((of for of in members if of.state == UNREVOKED), members[0])
             coordinator.heartbeat(group, member, let_go=False)
 
     def _let_go(self, event: RecordedEvent, member: Member) -> bool:

@@ -24,7 +24,7 @@ def beat(group: Group, member: Member, now_ms: int) -> list[RecordBytes]:
     """A heartbeat: topics that changed or are initialized now, a target that is due, and a member that moves."""
     records: list[RecordBytes] = []
     if group.topics_changed() or group.newly_initialized:
-        group.epoch, group.newly_initialized = group.epoch + 1, False
+        group.epoch += 1
         records.append(_epoch(group))
     records += _retargeted(group, now_ms)
     if member.epoch != group.assignment_epoch:
@@ -114,7 +114,7 @@ def _described(group: Group, member: Member) -> RecordBytes:
 
 
 def _epoch(group: Group) -> RecordBytes:
-    group.metadata = group.known_metadata()
+    group.metadata, group.newly_initialized = group.known_metadata(), False
     return builders.share_group_epoch(group.name, group.epoch, metadata_hash=metadata_hash(group.metadata))
 
 
