@@ -1,72 +1,77 @@
 """Pictures for the README, of a running demo: `python docs/take_pictures.py URL`.
 
-Waits until the rolled group is half-way through its upgrade, then lets headless Chromium photograph the page of all
-groups and the page of that group. The demo's page follows by itself, so each is given a moment to fill.
+Opens the pages in headless Chromium and waits until the rolled group is between protocols with partitions on their way
+from one member to another; then all of them are photographed at that moment.
 """
 
-import json
 import shutil
-import subprocess
 import sys
-import tempfile
 import time
-import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+from playwright.sync_api import Browser, Page, sync_playwright
 
 ROLLED_GROUP: Final = "orders-service"
 PICTURES: Final = Path(__file__).resolve().parent / "pictures"
 WAIT_SECONDS: Final = 240
-SETTLE_MS: Final = 6_000
+LARGEST_BYTES: Final = 200_000
+
+# Name → (address, what the browser is like).
+SHOTS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
+    "group": (f"/group/{ROLLED_GROUP}", {"viewport": {"width": 1280, "height": 1000}}),
+    "roll": (f"/roll?q={ROLLED_GROUP}", {"viewport": {"width": 1280, "height": 900}}),
+    "groups": ("/", {"viewport": {"width": 1280, "height": 640}}),
+    "dark": (f"/group/{ROLLED_GROUP}", {"viewport": {"width": 1280, "height": 1000}, "color_scheme": "dark"}),
+    "phone": ("/roll", {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"}),
+}
 
 
 def main(url: str) -> int:
-    """Take both pictures; returns the exit status."""
-    browser = shutil.which("chromium") or shutil.which("chromium-browser")
-    if browser is None:
-        print("error: chromium: found none on PATH, accepted: Debian's package chromium", file=sys.stderr)  # noqa: T201 - the answer
-        return 2
-    deadline = time.monotonic() + WAIT_SECONDS
-    while _phase(url) != "upgrading":
-        if time.monotonic() > deadline:
-            print(f"error: {ROLLED_GROUP} was not upgraded within {WAIT_SECONDS} s", file=sys.stderr)  # noqa: T201 - the answer
-            return 1
-        time.sleep(0.2)
+    """Take the pictures; returns the exit status."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        return _failed("chromium: found none on PATH, accepted: Debian's package chromium", 2)
     PICTURES.mkdir(parents=True, exist_ok=True)
-    shots = [("group.png", f"{url}/group/{ROLLED_GROUP}", "1280,1000"), ("groups.png", f"{url}/", "1280,900")]
-    for name, address, size in shots:
-        _take(browser, address, PICTURES / name, size)
-    return 0
+    with _browser(chromium) as browser:
+        pages = {name: browser.new_page(**settings) for name, (_, settings) in SHOTS.items()}
+        for name, page in pages.items():
+            page.goto(url + SHOTS[name][0])
+        if not _await_move(pages["group"]):
+            return _failed(f"{ROLLED_GROUP} moved no partition between protocols within {WAIT_SECONDS} s", 1)
+        for name, page in pages.items():
+            page.screenshot(path=PICTURES / f"{name}.png")
+    large = [path.name for path in PICTURES.glob("*.png") if path.stat().st_size > LARGEST_BYTES]
+    return _failed(f"{', '.join(large)}: more than {LARGEST_BYTES} bytes", 1) if large else 0
 
 
-def _phase(url: str) -> str | None:
-    try:
-        with urllib.request.urlopen(f"{url}/api/v1/groups/{ROLLED_GROUP}", timeout=5) as answer:  # noqa: S310 - the demo's address
-            return str(json.load(answer)["migration"]["phase"])
-    except OSError:
-        return None
+@contextmanager
+def _browser(chromium: str) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield browser
+        browser.close()
 
 
-def _take(browser: str, address: str, picture: Path, size: str) -> None:
-    with tempfile.TemporaryDirectory() as profile:
-        subprocess.run(  # noqa: S603 - arguments of our own
-            [
-                browser,
-                "--headless",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--disable-background-networking",
-                "--hide-scrollbars",
-                f"--user-data-dir={profile}",
-                f"--window-size={size}",
-                f"--virtual-time-budget={SETTLE_MS}",
-                f"--screenshot={picture}",
-                address,
-            ],
-            check=True,
-            capture_output=True,
-            timeout=60,
-        )
+def _await_move(group: Page) -> bool:
+    """Wait until the group has members of both protocols and a partition that one of them waits for."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    between = group.locator("#tiles", has_text="both protocols for")
+    moving = group.locator(".matrix td.revoking, .matrix td.target")
+    # A little history makes a better picture than none.
+    group.wait_for_timeout(20_000)
+    while time.monotonic() < deadline:
+        if between.count() and moving.count():
+            return True
+        group.wait_for_timeout(50)
+    return False
+
+
+def _failed(message: str, status: int) -> int:
+    sys.stderr.write(f"error: {message}\n")
+    return status
 
 
 if __name__ == "__main__":

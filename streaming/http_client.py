@@ -37,11 +37,18 @@ class MonitorClient:
         UsageError: the URL is none, or the file cannot be used.
     """
 
-    def __init__(self, url: str, ca_file: Path | None = None, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        ca_file: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+    ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.netloc:
             raise UsageError(f"--url: found {url!r}, accepted: http://HOST:PORT or https://HOST:PORT")
         self._url = url.rstrip("/")
+        self._timeout_seconds = timeout_seconds
         self._headers = _authorization(os.environ if environment is None else environment)
         self._tls = _tls_context(ca_file) if parts.scheme == "https" else None
 
@@ -60,6 +67,11 @@ class MonitorClient:
         in_query = name in ("", ".", "..")
         return self._get("/api/v1/groups/" + ("?" + urlencode({"name": name}) if in_query else quote(name, safe="")))
 
+    def events(self, group: str | None = None, limit: int = 10) -> list[dict[str, Any]]:
+        """The latest events, oldest first, of one group or of all."""
+        wanted = {"limit": limit} if group is None else {"limit": limit, "group": group}
+        return list(self._get("/api/v1/events?" + urlencode(wanted))["events"])
+
     def gate(self, gate: str, groups: Collection[str], **asked: str | None) -> dict[str, Any]:
         """The verdict of a gate (`upgrade`, `downgrade`) on some groups, or on all; `asked` is what else it takes.
 
@@ -73,7 +85,7 @@ class MonitorClient:
     def _get(self, path: str) -> dict[str, Any]:
         request = Request(self._url + path, headers={"Accept": "application/json", **self._headers})  # noqa: S310 - the scheme was checked
         try:
-            with urlopen(request, timeout=TIMEOUT_SECONDS, context=self._tls) as response:  # noqa: S310 - as above
+            with urlopen(request, timeout=self._timeout_seconds, context=self._tls) as response:  # noqa: S310 - as above
                 answer = json.loads(response.read())
         except HTTPError as error:
             raise self._refused(error) from None

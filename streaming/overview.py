@@ -18,7 +18,7 @@ from streaming.board import Board
 from streaming.held_group import HeldGroup, total
 
 MAKE_EVERY_SECONDS: Final = 1.0
-SHARE_OF_TIME: Final = 0.1
+SHARE_OF_TIME: Final = 0.2
 """Making takes no more than this share of the time, however many groups there are."""
 
 REMEMBERED: Final = 120

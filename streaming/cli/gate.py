@@ -7,7 +7,7 @@ import typer
 
 from coordinator_model import broker_releases
 from streaming.cli import common
-from streaming.cli.groups import CaFile, Url
+from streaming.cli.groups import CaFile, Url, complete_group
 from streaming.errors import CannotTellError, CheckFailed, UsageError
 from streaming.http_client import DEFAULT_URL, MonitorClient
 
@@ -36,7 +36,13 @@ _MEMBERS: Final = 5
 def gate(  # noqa: PLR0913 - a command's options are its arguments
     gate: Annotated[Gate, typer.Argument(metavar="upgrade|downgrade", help="Roll consumers up, or brokers down.")],
     group: Annotated[
-        list[str] | None, typer.Option("--group", metavar="G", help="Judge this group only; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--group",
+            metavar="G",
+            help="Judge this group only; may be repeated.",
+            autocompletion=complete_group,
+        ),
     ] = None,
     target_version: Annotated[
         str | None,

@@ -2,17 +2,24 @@
 
 import sys
 import time
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from streaming.cli import common, group_text
-from streaming.cli.groups import CaFile, Url
+from streaming.cli.groups import CaFile, Url, complete_group
+from streaming.errors import CannotTellError
 from streaming.http_client import DEFAULT_URL, MonitorClient
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
 def watch(
-    group: Annotated[str | None, typer.Argument(metavar="[G]", help="Name of a group; all groups without it.")] = None,
+    group: Annotated[
+        str | None,
+        typer.Argument(metavar="[G]", help="Name of a group; all groups without it.", autocompletion=complete_group),
+    ] = None,
     url: Url = DEFAULT_URL,
     ca_file: CaFile = None,
     interval: Annotated[
@@ -25,13 +32,44 @@ def watch(
     if json or not sys.stdout.isatty():
         _print_changes(client, group, interval, as_json=json)
         return
-    from rich.live import Live  # imported late: only a terminal needs it
+    _show_live(client, group, interval)
+
+
+def _show_live(client: MonitorClient, group: str | None, interval: float) -> None:
+    from rich.console import Console  # imported late: only a terminal needs it
+    from rich.console import Group as Stacked
+    from rich.live import Live
     from rich.text import Text
 
-    with Live(screen=True, auto_refresh=False) as live:
+    console = Console()
+    shown: RenderableType = _picture(client, group, console.width)
+    picture, seen_at = shown, time.monotonic()
+    with Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
-            live.update(Text(_text(client, group), no_wrap=True), refresh=True)
+            live.update(shown, refresh=True)
             time.sleep(interval)
+            try:
+                shown = picture = _picture(client, group, console.width)
+                seen_at = time.monotonic()
+            except CannotTellError:
+                # It may come back: what was seen stays, and is said to be old.
+                silent = f"no word from the monitor for {time.monotonic() - seen_at:.0f} s; trying again"
+                shown = Stacked(Text(silent, style="bold red"), picture)
+
+
+def _picture(client: MonitorClient, group: str | None, width: int) -> "RenderableType":
+    from rich.console import Group as Stacked
+    from rich.text import Text
+
+    from streaming.cli import group_pictures
+
+    if group is not None:
+        now_ms = time.time_ns() // 1_000_000
+        return group_pictures.group_picture(client.group(group), client.events(group), width, now_ms)
+    groups = client.groups()
+    events = group_pictures.event_lines(client.events(), with_group=True)
+    summary = group_pictures.summary_line(groups)
+    return Stacked(summary, Text(), *events, Text(), group_pictures.groups_picture(groups, width))
 
 
 def _text(client: MonitorClient, group: str | None) -> str:

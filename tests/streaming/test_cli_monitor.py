@@ -52,6 +52,64 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
         server.stop()
 
 
+class TestCompletion:
+    """What shells ask for when the tab key is pressed."""
+
+    @pytest.mark.parametrize(
+        ("words", "expected"),
+        [
+            (["gr"], ["groups"]),
+            (["describe", "or"], ["orders"]),
+            (["watch", "\u0433"], ["группа"]),
+            (["describe", "nothing"], []),
+            (["gate", "up"], ["upgrade"]),
+            (["groups", "--js"], ["--json"]),
+        ],
+    )
+    def test_commands_options_and_groups_are_completed(
+        self, start: Start, words: list[str], expected: list[str]
+    ) -> None:
+        """Group names come from the monitor that the environment names."""
+        assert expected == completed(words, start())
+
+    def test_a_monitor_that_is_not_there_completes_nothing(self) -> None:
+        """No error in the middle of a command line."""
+        assert [] == completed(["describe", "o"], "http://127.0.0.1:1")
+
+    @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+    def test_the_script_for_a_shell_is_printed(self, shell: str) -> None:
+        """`--show-completion SHELL`, to be read by that shell."""
+        printed = run_command(["--show-completion", shell], {})
+
+        assert 0 == printed.returncode
+        assert "_GROUP_MONITOR_COMPLETE" in printed.stdout
+
+
+def run_command(arguments: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # noqa: S603 - our own interpreter and module
+        [sys.executable, "-P", "-m", "streaming", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def completed(words: list[str], url: str) -> list[str]:
+    """What bash offers after these words, the last of them unfinished."""
+    environment = {
+        "_GROUP_MONITOR_COMPLETE": "complete_bash",
+        "COMP_WORDS": " ".join(["group-monitor", *words]),
+        "COMP_CWORD": str(len(words)),
+        "GROUP_MONITOR_URL": url,
+    }
+    printed = run_command([], environment)
+    assert "" == printed.stderr
+    return printed.stdout.split()
+
+
 class TestGroups:
     """`groups` and `describe`."""
 

@@ -1,0 +1,91 @@
+"""The demo's rolling upgrade, by real consumers on a real broker through the real job, followed on the page."""
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from streaming.demo import GROUPS, ROLLED_GROUP, TOPICS
+from tests.integration.monitor_process import CommandProcess, until
+from tests.page.browser import OpenPage
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600)]
+
+ADDRESS_SECONDS: Final = 120.0
+ROLLED_SECONDS: Final = 200.0
+PHASES: Final = ("classic", "upgrading", "upgraded", "downgrading", "downgraded")
+
+# Remembers each text that a selector ever showed: a phase may last for less than a look of the test takes.
+REMEMBER: Final = """([name, selector]) => {
+    const seen = (window.seen ??= {})[name] = [];
+    setInterval(() => {
+        const text = document.querySelector(selector)?.textContent ?? "";
+        if (text && seen.at(-1) !== text) seen.push(text);
+    }, 50);
+}"""
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Iterator[CommandProcess]:
+    (tmp_path / "scratch").mkdir()
+    environment = {"TMPDIR": str(tmp_path / "scratch"), "COLUMNS": "80"}
+    with CommandProcess(tmp_path / "demo", "demo", "--set", "http.port=0", environment=environment) as process:
+        until(lambda: bool(process.output_lines()), ADDRESS_SECONDS, "no address is printed")
+        yield process
+
+
+def remembered(page: Page, name: str) -> list[str]:
+    seen: list[str] = page.evaluate("name => window.seen[name]", name)
+    return seen
+
+
+def await_phase(page: Page, phase: str) -> None:
+    deadline = time.monotonic() + ROLLED_SECONDS
+    while phase not in remembered(page, "phase"):
+        assert time.monotonic() < deadline, f"{phase} was not shown, but {remembered(page, 'phase')}"
+        page.wait_for_timeout(200)
+
+
+def in_order(wanted: Sequence[str], seen: Sequence[str]) -> bool:
+    """Whether these were seen, in this order, whatever else was."""
+    rest = iter(seen)
+    return all(any(text == each for each in rest) for text in wanted)
+
+
+def test_a_real_roll_is_followed_on_every_page(demo: CommandProcess, open_page: OpenPage) -> None:
+    """Classic, upgrading, upgraded, downgrading, downgraded; the verdict, the matrix and the timeline beside it."""
+    address = next(word for word in demo.output_lines()[0].split() if word.startswith("http")).rstrip("/")
+    overview = open_page(address).page
+    expect(overview.locator("#groups td.group a").filter(has_text=ROLLED_GROUP)).to_be_visible(timeout=60_000)
+    group = open_page(f"{address}/group/{ROLLED_GROUP}").page
+    group.evaluate(REMEMBER, ["phase", "#tiles dl:nth-of-type(3) dd"])
+    group.evaluate(REMEMBER, ["revoking", ".matrix td.revoking"])
+    roll = open_page(f"{address}/roll?q={ROLLED_GROUP}").page
+    roll.evaluate(REMEMBER, ["word", "#word"])
+    roll.evaluate(REMEMBER, ["done", "#members-done"])
+    expect(overview.locator("#groups tbody tr")).to_have_count(len(GROUPS))
+
+    await_phase(group, "upgraded")
+    expect(roll.locator("#members-done")).to_have_text("100 %")
+    expect(roll.locator("#word")).to_have_text("Go on", timeout=30_000)
+    expect(overview.locator("tr", has_text=ROLLED_GROUP)).to_contain_text("upgraded")
+    expect(group.locator(".matrix td.owned")).to_have_count(TOPICS["orders"])
+    expect(group.locator(".speaks.consumer")).to_have_count(3)
+    await_phase(group, "downgraded")
+    expect(roll.locator("#members-done")).to_have_text("0 %")
+
+    assert in_order(PHASES, remembered(group, "phase")), remembered(group, "phase")
+    assert in_order(["0 %", "100 %", "0 %"], remembered(roll, "done")), remembered(roll, "done")
+    assert "Go on" in remembered(roll, "word")
+    told = group.locator("#events .kind").all_inner_texts()
+    assert in_order(["downgrade completed", "downgrade started", "upgrade completed", "upgrade started"], told), told
+    expect(group.locator(".timeline .span")).not_to_have_count(0)
+    expect(group.locator(".timeline path.stroke")).not_to_have_count(0)
+    expect(roll.locator("#events")).to_contain_text("downgrade completed")
+    expect(overview.locator("#groups tr.critical")).to_have_count(0)
+    for page in (overview, group, roll):
+        expect(page.locator("#link")).to_have_text("live")
+        page.close()
