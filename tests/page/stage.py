@@ -208,7 +208,7 @@ def _worker() -> MemberMetadata:
     return builders.member("worker-1", {}, client_id="connect-1")
 
 
-if __name__ == "__main__":  # to look at: python -m tests.page.stage PORT
+if __name__ == "__main__":  # to look at: python -m tests.page.stage PORT [hostile]
     import math
     import sys
 
@@ -216,7 +216,7 @@ if __name__ == "__main__":  # to look at: python -m tests.page.stage PORT
         stage.play_recording()
         stage.play_kinds()
         stage.write(*classic(ROLLED, {f"orders-{n}": [2 * n, 2 * n + 1] for n in range(3)}))
-        for name in HOSTILE_NAMES:
+        for name in HOSTILE_NAMES if "hostile" in sys.argv else ():
             stage.commit(name, 0)
         names = {f"orders-{n}": {"t": [2 * n, 2 * n + 1]} for n in range(3)}
         stage.write(*happens.converted_to_consumer(ROLLED, generation=4, members=names))

@@ -2,10 +2,15 @@
 
 import json
 import os
+import pty
+import re
+import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +34,30 @@ Start = Callable[..., str]
 
 
 @pytest.fixture
-def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+def servers() -> Iterator[list[Server]]:
+    """Servers that were started; those that are left are stopped."""
+    started: list[Server] = []
+    yield started
+    for server in started:
+        server.stop()
+
+
+@pytest.fixture
+def stop_servers(servers: list[Server]) -> Callable[[], None]:
+    """The monitor goes away."""
+
+    def stop() -> None:
+        while servers:
+            servers.pop().stop()
+
+    return stop
+
+
+@pytest.fixture
+def start(monkeypatch: pytest.MonkeyPatch, servers: list[Server]) -> Start:
     """Start a monitor's server, return its address; no credentials are in the environment."""
     for name in ("URL", "TOKEN", "USERNAME", "PASSWORD"):
         monkeypatch.delenv(f"GROUP_MONITOR_{name}", raising=False)
-    servers: list[Server] = []
 
     def started(records: Iterable[builders.RecordBytes] = (), **options: Any) -> str:
         shard = Shard()
@@ -47,9 +71,7 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
         server.start()
         return server.url
 
-    yield started
-    for server in servers:
-        server.stop()
+    return started
 
 
 class TestCompletion:
@@ -108,6 +130,73 @@ def completed(words: list[str], url: str) -> list[str]:
     printed = run_command([], environment)
     assert "" == printed.stderr
     return printed.stdout.split()
+
+
+class TestOnATerminal:
+    """The same commands where a person looks."""
+
+    def test_groups_and_one_group_are_drawn(self, start: Start) -> None:
+        """A summary, and nothing that wraps or steers; `--json` is JSON there too."""
+        url = start()
+
+        assert "nothing needs a look" in on_terminal("groups", "--url", url)
+        described = on_terminal("describe", "orders", "--url", url)
+        assert "commits only" in described
+        assert "group created" in described
+        assert "orders" == json.loads(on_terminal("describe", "orders", "--json", "--url", url))["group"]
+
+    def test_watch_stays_when_the_monitor_goes(self, start: Start, stop_servers: Callable[[], None]) -> None:
+        """What was seen is kept and said to be old; Ctrl-C ends it."""
+        with terminal("watch", "--interval", "0.1", "--url", start()) as (process, seen):
+            seen("nothing needs a look")
+            stop_servers()
+            seen("no word from the monitor")
+            process.send_signal(signal.SIGINT)
+            assert 130 == process.wait(10)
+
+
+@contextmanager
+def terminal(*arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], Callable[[str], str]]]:
+    """A command on a terminal of its own, and what waits until a text was shown there."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+        [sys.executable, "-P", "-m", "streaming", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120", "TERM": "xterm", "NO_COLOR": "1"},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    shown = ""
+
+    def seen(text: str) -> str:
+        nonlocal shown
+        deadline = time.monotonic() + 30
+        while not text or text not in shown:
+            assert time.monotonic() < deadline, f"{text!r} was not shown: {shown[-2000:]}"
+            if not select.select([ours], [], [], 0.5)[0]:
+                continue
+            try:
+                shown += os.read(ours, 65_536).decode("utf-8", "replace")
+            except OSError:  # the other end is closed
+                break
+        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
+
+    try:
+        yield process, seen
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+
+
+def on_terminal(*arguments: str) -> str:
+    """All that a command shows on a terminal, without what moves the cursor."""
+    with terminal(*arguments) as (process, seen):
+        text = seen("")
+        assert 0 == process.wait(30), text
+        return text
 
 
 class TestGroups:
