@@ -1,7 +1,7 @@
 """Pictures for the README, of a running demo: `python docs/take_pictures.py URL`.
 
-Opens the pages in headless Chromium and waits until the rolled group is between protocols with partitions on their way
-from one member to another; then all of them are photographed at that moment.
+Opens the pages in headless Chromium, lets the demo run for a while so that there is a past to show, and waits until
+partitions of the rolled group are on their way from one member to another, up; then all pages are photographed.
 """
 
 import shutil
@@ -16,7 +16,8 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 ROLLED_GROUP: Final = "orders-service"
 PICTURES: Final = Path(__file__).resolve().parent / "pictures"
-WAIT_SECONDS: Final = 240
+WAIT_SECONDS: Final = 300
+PAST_SECONDS: Final = 60
 LARGEST_BYTES: Final = 200_000
 
 # Name → (address, what the browser is like).
@@ -56,14 +57,14 @@ def _browser(chromium: str) -> Iterator[Browser]:
 
 
 def _await_move(group: Page) -> bool:
-    """Wait until the group has members of both protocols and a partition that one of them waits for."""
+    """Wait until the group has a past, members of both protocols, and a partition that one of them waits for."""
     deadline = time.monotonic() + WAIT_SECONDS
-    between = group.locator("#tiles", has_text="both protocols for")
+    group.locator(".matrix td.owned").first.wait_for(timeout=WAIT_SECONDS * 1_000)
+    group.wait_for_timeout(PAST_SECONDS * 1_000)
+    upgrading = group.locator("#tiles dd", has_text="upgrading")
     moving = group.locator(".matrix td.revoking, .matrix td.target")
-    # A little history makes a better picture than none.
-    group.wait_for_timeout(20_000)
     while time.monotonic() < deadline:
-        if between.count() and moving.count():
+        if upgrading.count() and moving.count():
             return True
         group.wait_for_timeout(50)
     return False

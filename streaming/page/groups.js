@@ -106,7 +106,7 @@ function summary(groups) {
   const slowest = groups.reduce((most, group) => ((group.max_lag_seconds ?? 0) > (most?.max_lag_seconds ?? 0) ? group : most), null);
   const look = critical ? "critical" : warnings ? "warning" : "fine";
   return [
-    { name: "Need a look", value: critical + warnings ? number(critical + warnings) : "none", note: critical + warnings ? `${number(critical)} critical, ${plural(warnings, "warning")}` : "no duplicates, nothing stuck", look },
+    { name: "Need a look", value: critical + warnings ? number(critical + warnings) : "none", note: critical + warnings ? `${number(critical)} critical, ${plural(warnings, "warning")}` : "no alarms", look },
     { name: "Groups", value: number(groups.length), note: `${number(count((group) => group.state === "Stable"))} stable, ${number(count((group) => group.state === "Empty"))} empty` },
     { name: "Rebalancing", value: number(busy), note: `${number(sum((group) => group.rebalances))} completed`, look: busy ? "active" : "" },
     { name: "Lag", value: short(sum((group) => group.lag ?? 0)), note: `in ${plural(count((group) => group.lag > 0), "group")}` },

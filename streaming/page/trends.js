@@ -22,7 +22,8 @@ export class Trends {
     for (const [name, group] of groups) {
       const line = this.lines.get(name);
       if (line) line.push(group.lag);
-      else if (group.lag) this.lines.set(name, [0, group.lag]);
+      // No line is a flat zero so far; where lag is not known it is a gap, not the end of that zero.
+      else if (group.lag !== 0) this.lines.set(name, [...new Array(this.times.length - 1).fill(group.lag === null ? null : 0), group.lag]);
     }
     const over = this.times.length - POINTS;
     if (over > 0) this.times.splice(0, over);
@@ -37,9 +38,12 @@ export class Trends {
     return this.lines.get(name) ?? [];
   }
 
-  /** [time, lag of these groups together]; one that is not known at a time counts as nothing then. */
+  /** [time, lag of these groups together], null where that of one is not known then; groups without any figure aside. */
   sum(names) {
-    const lines = names.map((name) => this.lines.get(name)).filter(Boolean);
-    return this.times.map((time, at) => [time, lines.reduce((total, line) => total + (line[line.length - this.times.length + at] ?? 0), 0)]);
+    const lines = names.map((name) => this.lines.get(name)).filter((line) => line?.some((value) => value !== null));
+    return this.times.map((time, at) => {
+      const values = lines.map((line) => line[line.length - this.times.length + at]);
+      return [time, values.includes(null) ? null : values.reduce((total, value) => total + (value ?? 0), 0)];
+    });
   }
 }
