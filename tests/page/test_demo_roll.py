@@ -72,8 +72,10 @@ def test_a_real_roll_is_followed_on_every_page(demo: CommandProcess, open_page: 
     expect(roll.locator("#members-done")).to_have_text("100 %")
     expect(roll.locator("#word")).to_have_text("Go on", timeout=30_000)
     expect(overview.locator("tr", has_text=ROLLED_GROUP)).to_contain_text("upgraded")
-    expect(group.locator(".matrix td.owned")).to_have_count(TOPICS["orders"])
-    expect(group.locator(".speaks.consumer")).to_have_count(3)
+    # The last member may still be on its way back: it left as a classic one, and all others are upgraded.
+    expect(group.locator(".speaks.consumer").first).to_be_visible()
+    expect(group.locator(".speaks.classic")).to_have_count(0)
+    expect(group.locator(".matrix td.owned")).to_have_count(TOPICS["orders"], timeout=30_000)
     await_phase(group, "downgraded")
     expect(roll.locator("#members-done")).to_have_text("0 %")
 
