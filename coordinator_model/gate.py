@@ -47,6 +47,8 @@ class BrokerSettings:
     Of brokers that differ, the one that allows least: which broker leads a group is not for the gate to know.
     """
 
+    consumer_protocol: bool | None = None
+    """Whether brokers serve it: `group.coordinator.rebalance.protocols` and the feature `group.version`."""
     migration_policy: str | None = None
     """`group.consumer.migration.policy`: bidirectional, upgrade, downgrade or disabled."""
     consumer_max_size: int | None = None

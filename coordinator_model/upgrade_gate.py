@@ -2,6 +2,7 @@
 
     reason                       effect             holds when
     not_caught_up                unknown            the replica is not at the end of the log
+    consumer_protocol            stop               the consumer protocol is not enabled on the brokers
     migration_policy             stop               brokers convert no group that has members
     assignment_user_data         stop, see below    a broker would refuse the group (`upgrade_blockers.py`)
     malformed_embedded_protocol  stop               likewise
@@ -53,6 +54,12 @@ def _brokers(states: Iterable[GroupState], settings: BrokerSettings) -> Iterator
     to_convert = [group for group in groups if group is not None and _plain_consumers(group)]
     if not to_convert:
         return
+    if settings.consumer_protocol is False:
+        text = (
+            "the brokers do not serve the consumer protocol: group.coordinator.rebalance.protocols lacks consumer, or "
+            "the feature group.version is at level 0"
+        )
+        yield Reason(STOP, "consumer_protocol", text)
     policy = settings.migration_policy
     if policy is not None and policy.lower() not in UPGRADING_POLICIES:
         text = (

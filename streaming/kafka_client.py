@@ -10,7 +10,7 @@ their content instead of their path, so executors on other machines need no copi
 
 import socket
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +30,12 @@ Status = Literal["ok", "fail", "cannot tell"]
 _BOOTSTRAP_TIMEOUT_MS: Final = 15_000
 _CONNECT_TIMEOUT_SECONDS: Final = 5.0
 
-_SETTINGS: Final = ("group.consumer.migration.policy", "group.consumer.max.size", "group.max.size")
+_SETTINGS: Final = (
+    "group.coordinator.rebalance.protocols",
+    "group.consumer.migration.policy",
+    "group.consumer.max.size",
+    "group.max.size",
+)
 """Broker configurations about conversions, in the order of the fields of `BrokerSettings`."""
 
 _JAAS_MODULES: Final[Mapping[str, str]] = {
@@ -285,7 +290,7 @@ def group_configs(kafka: KafkaSection) -> list[str] | None:
 
 
 def broker_settings(kafka: KafkaSection) -> BrokerSettings:
-    """What the brokers' configurations allow of conversions, each as the strictest broker has it.
+    """What the brokers allow of conversions, each as the strictest broker has it.
 
     Nothing is known where the brokers do not say: out of reach, or without the permission DESCRIBE_CONFIGS on the
     cluster, or from before there was such a configuration.
@@ -298,21 +303,34 @@ def broker_settings(kafka: KafkaSection) -> BrokerSettings:
             brokers = [str(broker["broker_id"]) for broker in admin.describe_cluster()["brokers"]]
             asked = [ConfigResource(ConfigResourceType.BROKER, broker, dict.fromkeys(_SETTINGS)) for broker in brokers]
             held = admin.describe_configs(asked, config_filter="all").get("broker", {})
+            features = admin.describe_features()
     except (MonitorError, KafkaError, OSError, ValueError):
         return BrokerSettings()
     found = {name: [of[name]["value"] for of in held.values() if name in of] for name in _SETTINGS}
     # A broker that did not say could be the strictest.
-    policies, consumer_sizes, classic_sizes = (
+    protocols, policies, consumer_sizes, classic_sizes = (
         values if len(values) == len(brokers) else [] for values in found.values()
     )
     return BrokerSettings(
-        migration_policy=min(policies, key=_strictness, default=None),
+        consumer_protocol=serves_consumers(protocols, features.get("group.version", {})),
+        migration_policy=min(policies, key=strictness, default=None),
         consumer_max_size=min(map(int, consumer_sizes), default=None),
         classic_max_size=min(map(int, classic_sizes), default=None),
     )
 
 
-def _strictness(policy: str) -> int:
+def serves_consumers(protocols: Sequence[str], group_version: Mapping[str, Any]) -> bool | None:
+    """By `group.coordinator.rebalance.protocols` of each broker and the feature `group.version`; None if not said."""
+    if any("consumer" not in {name.strip().lower() for name in each.split(",")} for each in protocols):
+        return False
+    _, supported = group_version.get("supported", (0, 0))
+    _, level = group_version.get("finalized", (0, 0))
+    if supported > 0 and level == 0:
+        return False
+    return True if protocols else None
+
+
+def strictness(policy: str) -> int:
     """Of `group.consumer.migration.policy`, by what it allows consumers to be upgraded; unknown ones first."""
     order = ("disabled", "downgrade", "upgrade", "bidirectional")
     return order.index(policy.lower()) if policy.lower() in order else -1

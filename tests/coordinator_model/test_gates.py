@@ -113,6 +113,18 @@ def test_brokers_that_convert_upwards_do_not(policy: str) -> None:
     assert [] == reasons(upgrade(history(at(0, classic(3))), cluster))
 
 
+@pytest.mark.parametrize(
+    ("enabled", "expected"), [(False, [("stop", "consumer_protocol", None)]), (True, []), (None, [])]
+)
+def test_brokers_without_the_consumer_protocol_stop_an_upgrade(
+    enabled: bool | None, expected: list[tuple[str, str, None]]
+) -> None:
+    """Not to say is not to have it disabled."""
+    settings = BrokerSettings(consumer_protocol=enabled, migration_policy="upgrade", consumer_max_size=10)
+
+    assert expected == reasons(upgrade(history(at(0, classic(3))), Cluster(settings=settings)))
+
+
 def test_brokers_that_do_not_say_what_they_allow_are_noted() -> None:
     """Their defaults allow everything; which of it they did not say is named."""
     nothing = upgrade(history(at(0, classic(3))), Cluster())

@@ -53,7 +53,10 @@ def test_brokers_say_what_they_allow_of_conversions(tmp_path: Path) -> None:
         unbounded = (1 << 31) - 1
 
         assert BrokerSettings(
-            migration_policy="bidirectional", consumer_max_size=unbounded, classic_max_size=unbounded
+            consumer_protocol=True,
+            migration_policy="bidirectional",
+            consumer_max_size=unbounded,
+            classic_max_size=unbounded,
         ) == broker_settings(kafka)
 
     assert BrokerSettings() == broker_settings(kafka)
