@@ -267,7 +267,7 @@ class Membership:
         modern = self.modern
         if modern is None or modern.closed or (self.classic is not None and self.family == CLASSIC):
             return None
-        return modern if modern.live_records() else None
+        return modern if modern.epoch_live or modern.live_records() else None
 
     @property
     def type(self) -> str:
