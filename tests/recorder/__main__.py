@@ -1,4 +1,4 @@
-"""`python -m tests.recorder VERSION [FAMILY…] [--only GROUP…] [--out DIR]`: records real groups of one release.
+"""`python -m tests.recorder VERSION [FAMILY…] [--out DIR]`: records real groups of one release.
 
 For each family of scenarios a recording of what the broker wrote of its groups, and beside it a JSON file with what
 Kafka's own tools said of each of them at its end. Nothing moves while they are asked: they are asked before and after
@@ -49,19 +49,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.recorder", description="Record groups of one Kafka release.")
     parser.add_argument("version", choices=BY_NAME)
     parser.add_argument("families", nargs="*", metavar="family", help=f"of {', '.join(FAMILIES)}; all if none is given")
-    parser.add_argument("--only", nargs="+", default=(), metavar="GROUP", help="only these groups of them")
     parser.add_argument("--out", type=Path, metavar="DIR", help="instead of tests/recordings/VERSION")
     options = parser.parse_args(arguments)
     version = BY_NAME[options.version]
-    wanted = {
-        family: chosen
-        for family in options.families or FAMILIES
-        if (
-            chosen := [
-                of for of in FAMILIES[family] if of.is_for(version) and (not options.only or of.group in options.only)
-            ]
-        )
-    }
+    possible = {family: [of for of in scenarios if of.is_for(version)] for family, scenarios in FAMILIES.items()}
+    wanted = {family: possible[family] for family in options.families or FAMILIES if possible[family]}
     # Members in a JVM that was killed end as they shall; py4j would tell each call that failed.
     logging.disable(logging.CRITICAL)
     with TemporaryDirectory(prefix="recorder-") as directory, ExitStack() as ends:

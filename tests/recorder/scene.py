@@ -23,7 +23,6 @@ from tests.recorder.other_clients import PythonMember
 from tests.recorder.versions import KafkaVersion, jars_of
 
 _RECORDS: Final = 20
-_NEVER: Final = (99, 0)
 
 
 @dataclass
@@ -189,14 +188,13 @@ class Scenario:
 
     Attributes:
         play: makes it happen; its name is the group's, its docstring says what is to be seen.
-        since, until: first (major, minor) that can do it, and the first that no longer can.
+        since: first (major, minor) that can do it.
         alarms: kinds of events beyond information that it is worth; of all others there must be none.
         told_since: first release whose records show what they are about.
     """
 
     play: Callable[[Scene], None]
     since: tuple[int, int] = (3, 9)
-    until: tuple[int, int] = _NEVER
     alarms: frozenset[str] = frozenset()
     told_since: tuple[int, int] = (0, 0)
 
@@ -207,7 +205,7 @@ class Scenario:
 
     def is_for(self, version: KafkaVersion) -> bool:
         """Whether brokers of a release can do it."""
-        return self.since <= version.number < self.until
+        return version.number >= self.since
 
     def alarms_of(self, version: KafkaVersion) -> frozenset[str]:
         """The kinds of alarms that a release's recording of it is worth."""
