@@ -21,8 +21,14 @@ from coordinator_model.roster import Member, is_absent, members_of
 FINDINGS: Final = ("duplicate_assignment", "static_member_absent", "static_member_contended", "rebalance_stuck")
 
 
-def involved_members(state: GroupState, now_ms: int) -> Iterator[tuple[str, Member]]:
-    """(finding, member) of all that holds at this moment, each pair once, in the order of `FINDINGS` and member ids."""
+def involved_members(state: GroupState, now_ms: int, moved_ms: int | None = None) -> Iterator[tuple[str, Member]]:
+    """(finding, member) of all that holds at this moment, each pair once, in the order of `FINDINGS` and member ids.
+
+    Args:
+        state: the group.
+        now_ms: the time, by the brokers' clocks.
+        moved_ms: when the group's coordinator was last seen to move; None for never.
+    """
     members = members_of(state.membership)
     found = (
         {member_id for owners in state.duplicates.values() for member_id in owners},
@@ -30,7 +36,7 @@ def involved_members(state: GroupState, now_ms: int) -> Iterator[tuple[str, Memb
         {history.member_id for history in state.instances.values() if is_contended(history, now_ms)},
         {
             late["member_id"]
-            for event in overdue.events(state, now_ms)
+            for event in overdue.events(state, now_ms, moved_ms)
             if event.kind == "rebalance_stuck"
             for late in event.detail["members"]
         },

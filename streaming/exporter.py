@@ -126,7 +126,8 @@ class Exporter(Collector):
         if unassigned is not None:
             add("kafka_group_unassigned_partitions", (group,), unassigned)
         _members(families, state)
-        _involved(families, state, now_ms)
+        moved_ms = self._board.ends.leader_moves(self._board.offsets_topic, state.partition).last_ms
+        _involved(families, state, now_ms, moved_ms)
         if is_migrating_kind(state):
             _migration(families, state, now_ms)
 
@@ -203,8 +204,8 @@ def _members(families: Families, state: GroupState) -> None:
     families.add("kafka_group_static_member_replacements_total", (state.name,), state.counters.static_replacements)
 
 
-def _involved(families: Families, state: GroupState, now_ms: int) -> None:
-    for finding, member in involved_members(state, now_ms):
+def _involved(families: Families, state: GroupState, now_ms: int, moved_ms: int | None) -> None:
+    for finding, member in involved_members(state, now_ms, moved_ms):
         labels = (member.member_id, member.instance_id or "", member.client_id, member.client_host)
         families.add("kafka_group_involved_members", (state.name, finding, *labels), 1)
 

@@ -80,3 +80,13 @@ def test_who_does_not_let_go_is_named_once_its_timeout_is_over() -> None:
 
     assert [] == named(told, late_ms)
     assert ("rebalance_stuck", "a") in named(told, late_ms + 1)
+
+
+def test_nobody_is_late_when_the_coordinator_has_just_moved() -> None:
+    """It gave every member its whole timeout anew, so nobody is named for what ran before."""
+    revokes = at(2_000, *consumer_moves("g", "a", epoch=2, previous_epoch=2, assigned={"t": [0]}, pending={"t": [1]}))
+    state = history(ALONE, SECOND, revokes).replayed().states["g"]
+    late_ms = 2_000 + REBALANCE_TIMEOUT_MS + GRACE_MS + 1
+
+    assert [] != list(involved_members(state, late_ms))
+    assert [] == list(involved_members(state, late_ms, moved_ms=late_ms - 1_000))

@@ -48,6 +48,7 @@ WORDS: Final = {
 
 NO_ALERT: Final = "nothing is wrong, so no alert fires"
 ONE_OWNER: Final = "every partition has one owner"
+NO_TRANSACTION: Final = "nobody commits in transactions"
 UNDERSTOOD: Final = "every record of the demo's broker is understood"
 
 # Where it stands → why the demo has no answer. One that is answered has to go from here.
@@ -60,7 +61,10 @@ UNANSWERED: Final[dict[str, str]] = {
     "Rolling upgrade: (Alerts) A": NO_ALERT,
     "Rolling upgrade: In the way A": "no member blocks an upgrade",
     "Rolling upgrade: Partitions with two owners or with none A": ONE_OWNER,
-    "Monitor health: Open transactions A": "nobody commits in transactions",
+    "Rolling upgrade: Left over B": "a downgrade by a broker of today leaves nothing",
+    "Monitor health: Open transactions A": NO_TRANSACTION,
+    "Monitor health: Age of open transactions A": NO_TRANSACTION,
+    "Monitor health: Coordinators moved A": "one broker coordinates all groups",
     "Monitor health: Records not understood A": UNDERSTOOD,
     "Monitor health: Records not understood B": UNDERSTOOD,
     "Rules: KafkaGroupUnknownRecords new_unknown_records": UNDERSTOOD,
