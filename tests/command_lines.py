@@ -15,6 +15,12 @@ def refused(words: Sequence[str]) -> str:
     left = list(words)
     try:
         while hasattr(command, "commands"):
+            options = {option: parameter for parameter in command.params for option in parameter.opts}
+            while left and left[0] in options:
+                flag = options[left[0]].is_flag
+                del left[: 1 if flag else 2]
+                if not left:
+                    return ""
             name = left.pop(0) if left else "nothing"
             if name not in command.commands:
                 return f"{shlex.join(words)}: found {name!r}, accepted: {', '.join(command.commands)}"
