@@ -81,7 +81,9 @@ def as_told(member: dict[str, Any], release: tuple[int, int]) -> dict[str, Any]:
         # Since 4.3 a broker describes as assigned what is still to be revoked, too.
         "owned": _union(member["assigned"], member["pending_revocation"] if release >= (4, 3) else {}),
         "tasks": {kind: parts for kind, parts in member.get("tasks", {}).items() if parts},
+        "target_tasks": {kind: parts for kind, parts in member.get("target_tasks", {}).items() if parts},
         "process_id": member.get("process_id"),
+        "topology_epoch": member.get("topology_epoch"),
     }
 
 
@@ -126,9 +128,14 @@ def _streams_members(text: str) -> list[dict[str, Any]]:
             "client_id": row["CLIENT-ID"],
             "process_id": row["PROCESS"],
             "epoch": int(row["MEMBER-EPOCH"]),
-            "tasks": {kind: tasks for kind, tasks in _tasks(row["ASSIGNMENTS"]).items() if kind in _TASK_KINDS},
+            "topology_epoch": int(row["TOPOLOGY-EPOCH"]),
+            "tasks": {kind: tasks for kind, tasks in told.items() if kind in _TASK_KINDS},
+            "target_tasks": {
+                kind.removeprefix("target-"): tasks for kind, tasks in told.items() if kind.startswith("target-")
+            },
         }
         for row in _rows(text)
+        for told in [_tasks(row["ASSIGNMENTS"])]
     ]
 
 

@@ -13,7 +13,7 @@ from tests.builders import (
     streams_group_topology,
 )
 from tests.coordinator_events import streams_group_deleted, streams_leave
-from tests.histories import at, history
+from tests.histories import RECORDING, at, history, recording
 
 FIRST = at(
     0,
@@ -314,3 +314,15 @@ def test_memory_of_brokers_up_to_4_2_starts_at_0() -> None:
     assert ["Empty 1/0", "Empty 2/1"] == [
         history(at(0, streams_group_epoch("w", epoch))).replayed().status("w") for epoch in (1, 2)
     ]
+
+
+def test_topics_that_a_topology_makes_for_itself_are_told_from_its_sources() -> None:
+    """A real application with a repartition and a count: what one subtopology sinks into, another reads."""
+    path = RECORDING.parent / "4.3.1" / "share-and-streams.ndjson.gz"
+    topology = recording(path).replayed().view("streams-members-come-and-go")["topology"]
+    (sink,) = topology["subtopologies"]["0"]["repartition_sink_topics"]
+
+    assert [sink] == topology["subtopologies"]["1"]["repartition_source_topics"]
+    assert [] == topology["subtopologies"]["1"]["source_topics"]
+    assert ["streams-members-come-and-go-topic"] == topology["subtopologies"]["0"]["source_topics"]
+    assert 1 == len(topology["subtopologies"]["1"]["state_changelog_topics"])
