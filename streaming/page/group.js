@@ -109,8 +109,11 @@ function offset(line, each) {
   setTitle(seconds, METHODS[each.lag_method] ?? each.lag_method);
   setText(commit, each.commit_timestamp < 0 ? "–" : clock(each.commit_timestamp));
   setText(metadata, each.metadata ? visible(each.metadata) : "–");
+  const unread = each.subscribed === false;
+  setTitle(topic, unread ? "no member reads this topic any more" : "");
+  setClass(topic, unread ? "zero" : "");
   const lost = each.log_start_offset !== null && each.offset < each.log_start_offset;
-  setClass(line, lost ? "warning" : "");
+  setClass(line, lost && !unread ? "warning" : "");
   setTitle(committed, lost ? `${number(each.log_start_offset - each.offset)} records after it are deleted already` : "");
 }
 

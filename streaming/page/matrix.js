@@ -16,6 +16,8 @@ export const TASKS = {
   owned: ["●", "active"],
   standby: ["s", "standby"],
   warmup: ["w", "warm-up"],
+  revoking: ["◐", "to be given up"],
+  target: ["○", "waiting for it"],
 };
 
 /** What a topic's table holds: {name, columns, rows: [{member, marks: {partition: kind}}], lag, orphans, kinds}. */
@@ -79,12 +81,14 @@ function topics(group) {
 
 function tasks(group) {
   const { found, mark } = collect();
+  const every = (tasks) => ["warmup", "standby", "active"].map((role) => [role === "active" ? "owned" : role, tasks?.[role] ?? {}]);
   for (const member of group.members) {
-    for (const [kind, held] of [["warmup", member.tasks?.warmup], ["standby", member.tasks?.standby], ["owned", member.tasks?.active]]) {
-      for (const [subtopology, numbers] of Object.entries(held ?? {})) mark(subtopology, numbers, member, kind);
-    }
+    for (const [subtopology, numbers] of every(member.target_tasks).flatMap(([, held]) => Object.entries(held))) mark(subtopology, numbers, member, "target");
+    for (const [kind, held] of every(member.tasks)) for (const [subtopology, numbers] of Object.entries(held)) mark(subtopology, numbers, member, kind);
+    for (const [subtopology, numbers] of every(member.tasks_pending_revocation).flatMap(([, held]) => Object.entries(held))) mark(subtopology, numbers, member, "revoking");
   }
-  return listed(found, TASKS).map((table) => ({ ...table, title: `Subtopology ${table.name}` }));
+  const reads = (name) => group.topology?.subtopologies?.[name]?.source_topics ?? [];
+  return listed(found, TASKS).map((table) => ({ ...table, title: [`Subtopology ${table.name}`, ...reads(table.name).map(visible)].join(" · ") }));
 }
 
 /** Draw one table into what `makeMatrix` made. */

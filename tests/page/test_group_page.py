@@ -2,6 +2,8 @@
 
 from playwright.sync_api import Page, expect
 
+from coordinator_model.groups import streams
+from tests import builders
 from tests import coordinator_events as happens
 from tests.page.browser import OpenPage
 from tests.page.stage import PARTITIONS, ROLLED, SHARED, STABLE, STREAMS, TWICE, Stage, classic
@@ -97,13 +99,43 @@ def test_streams_groups_show_tasks(stage: Stage, open_page: OpenPage) -> None:
     stage.play_kinds()
     page = open_page(f"{stage.url}/group/{STREAMS}").page
 
-    expect(page.locator(".topic h3")).to_have_text(["Subtopology 0 · 6 tasks", "Subtopology 1 · 2 tasks"])
+    expect(page.locator(".topic h3")).to_have_text(["Subtopology 0 · t · 6 tasks", "Subtopology 1 · u · 2 tasks"])
     first, second = matrix(page, 0), matrix(page, 1)
     assert ["owned", "owned", "owned", "standby", "-", "-"] == first["streams-a · eams-a"]
     assert ["warm-up", "owned"] == second["streams-b · eams-b"]
     expect(page.locator("#members")).to_contain_text(
         "active 0_0\u20132, 1_0; standby 0_3 · process process-of-streams-a"
     )
+
+    stage.write(
+        builders.streams_group_epoch(STREAMS, 3, validated_topology_epoch=0),
+        builders.streams_group_target_assignment(STREAMS, "streams-a", active={"0": [0, 1], "1": [0]}),
+        builders.streams_group_target_assignment(STREAMS, "streams-b", active={"0": [2, 3, 4, 5], "1": [1]}),
+        builders.streams_group_target_assignment_epoch(STREAMS, 3),
+        builders.streams_group_current_assignment(
+            STREAMS,
+            "streams-a",
+            epoch=2,
+            state=streams.MEMBER_UNREVOKED,
+            active={"0": {0: 1, 1: 1}, "1": {0: 1}},
+            active_pending_revocation={"0": {2: 1}},
+        ),
+    )
+    expect(page.locator(".matrix td.revoking")).to_have_count(1)
+    assert ["owned", "owned", "revoking", "-", "-", "-"] == matrix(page, 0)["streams-a · eams-a"]
+    assert "waiting" == matrix(page, 0)["streams-b · eams-b"][2]
+
+
+def test_a_topic_that_nobody_reads_any_more_is_set_back(stage: Stage, open_page: OpenPage) -> None:
+    """Its commits stay for days after the last reader: shown, told, and no alarm."""
+    stage.write(*classic(STABLE, {"m-1": [0, 1, 2, 3, 4, 5]}))
+    stage.commit(STABLE, 1)
+    stage.commit(STABLE, {0: 7}, topic="u")
+    page = open_page(f"{stage.url}/group/{STABLE}").page
+
+    unread = page.locator("#offsets td.zero[title]").filter(has_text="u")
+    expect(unread).to_have_attribute("title", "no member reads this topic any more")
+    expect(page.locator("#offsets tbody tr")).to_have_count(PARTITIONS + 1)
 
 
 def test_lag_is_drawn_by_partition_and_in_seconds(stage: Stage, open_page: OpenPage) -> None:
