@@ -49,8 +49,9 @@ export function drawSpark(picture, values) {
   picture.drawn = line;
   picture.lastChild.setAttribute("d", line);
   picture.firstChild.setAttribute("d", line && !values.includes(null) ? `${line}L96 22L0 22Z` : "");
-  const [first, last] = [known[0] ?? 0, known.at(-1) ?? 0];
-  const look = last > first * 1.2 + 10 ? "up" : last < first * 0.8 - 10 ? "down" : "level";
+  const last = known.at(-1) ?? 0;
+  const usual = known.reduce((total, value) => total + value, 0) / Math.max(1, known.length);
+  const look = last > usual * 1.2 + 10 ? "up" : last < usual * 0.8 - 10 ? "down" : "level";
   picture.setAttribute("class", `spark ${look}`);
   picture.setAttribute("aria-label", flat ? "no lag" : { up: "rising", down: "falling", level: "level" }[look]);
 }

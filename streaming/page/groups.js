@@ -205,7 +205,7 @@ async function read() {
   const [, overview] = await get("/api/v1/overview");
   known.clear();
   for (const group of overview.groups) known.set(group.group, group);
-  trends.read(overview.trends);
+  trends.read(overview.trends, known.keys());
   latest = overview.events;
 }
 

@@ -242,7 +242,7 @@ async function read() {
   const [[, overview], [, past]] = await Promise.all([get("/api/v1/overview"), get(`/api/v1/events`)]);
   known.clear();
   for (const group of overview.groups) known.set(group.group, group);
-  trends.read(overview.trends);
+  trends.read(overview.trends, known.keys());
   happened = merged([], past.events, MOST_EVENTS);
   gateDue = true;
 }

@@ -7,11 +7,13 @@ export class Trends {
   constructor() {
     this.times = [];
     this.lines = new Map();
+    this.seen = new Set();
   }
 
-  /** Take what the monitor remembers: {times, groups: {name: [lag or null]}}, a flat zero left out. */
-  read({ times, groups }) {
+  /** Take what the monitor remembers: {times, groups: {name: [lag or null]}}, of the groups there are; a flat zero is left out. */
+  read({ times, groups }, names) {
     this.times = times;
+    this.seen = new Set(names);
     this.lines = new Map(Object.entries(groups).map(([name, line]) => [name, [...line]]));
   }
 
@@ -22,13 +24,20 @@ export class Trends {
     for (const [name, group] of groups) {
       const line = this.lines.get(name);
       if (line) line.push(group.lag);
-      // No line is a flat zero so far; where lag is not known it is a gap, not the end of that zero.
-      else if (group.lag !== 0) this.lines.set(name, [...new Array(this.times.length - 1).fill(group.lag === null ? null : 0), group.lag]);
+      // No line is a flat zero so far, but of a group that is new, or whose lag is not known: of those it is a gap.
+      else if (group.lag !== 0 || !this.seen.has(name)) {
+        const before = this.seen.has(name) && group.lag !== null ? 0 : null;
+        this.lines.set(name, [...new Array(this.times.length - 1).fill(before), group.lag]);
+      }
+      this.seen.add(name);
     }
     const over = this.times.length - POINTS;
     if (over > 0) this.times.splice(0, over);
     for (const [name, line] of this.lines) {
-      if (!groups.has(name)) this.lines.delete(name);
+      if (!groups.has(name)) {
+        this.lines.delete(name);
+        this.seen.delete(name);
+      }
       else if (line.length > POINTS) line.splice(0, line.length - POINTS);
     }
   }
