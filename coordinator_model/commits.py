@@ -90,8 +90,8 @@ def delete(state: GroupState, bucket: OffsetBucket, place: Place, partition: int
 def ends_step(state: GroupState, place: Place, bucket: OffsetBucket, record: Record) -> bool:
     """Whether the membership's open step has to be concluded before this offset, because it was over by then.
 
-    The group begins or ends with the offset, and what began anew is another group; or the offset goes back or goes, or
-    comes back again, which is judged by what the group is since.
+    The group begins or ends with the offset, and what began anew is another group; or a conversion is to tell how many
+    offsets it found; or the offset goes back or goes, or comes back again, which is judged by what the group is since.
     """
     step, value, partition = state.step, record.value, record.key.partition
     if step is None or step.timestamp_ms == place.timestamp_ms or step.last_offset >= place.offset:
@@ -99,7 +99,8 @@ def ends_step(state: GroupState, place: Place, bucket: OffsetBucket, record: Rec
     former = bucket.offsets.get(partition)
     if former is not None and (value is None or value.offset < former.offset):
         return True
-    begins = former is None and not state.membership.exists and state.offset_count == 0
+    converted = state.membership.type != step.before.type
+    begins = former is None and (converted or (not state.membership.exists and state.offset_count == 0))
     return begins or downgrades.is_missed(state, bucket.topic, partition)
 
 

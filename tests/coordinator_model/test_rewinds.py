@@ -16,8 +16,8 @@ from tests.builders import (
     share_group_epoch,
     topic_id,
 )
-from tests.coordinator_events import consumer_join, consumer_leave
-from tests.histories import History, Told, at, history
+from tests.coordinator_events import consumer_join, consumer_leave, converted_to_classic, converted_to_consumer
+from tests.histories import History, LogRecord, Told, at, history
 
 MEMBERS = (group_metadata("g", generation=1, members=[member("a", {"t": [0, 1]})]),)
 NO_MEMBERS = (group_metadata("g", generation=2),)
@@ -248,3 +248,31 @@ def test_commit_read_late_does_not_end_a_step() -> None:
 
     assert {"t/0": 5} == late.replayed().offsets("g")
     assert [] == [event for event in late.replayed().events if event.kind == "group_deleted"]
+
+
+@pytest.mark.parametrize("settled", [False, True])
+def test_downgrade_tells_the_offsets_it_found(settled: bool) -> None:
+    """What is committed after it is not among them, whether it was concluded before that commit is read or by it."""
+    replica = Replica()
+    events = []
+    targets = {"new": {"t": [0]}, "old": {"t": [1]}}
+    log = history(
+        at(0, *converted_to_consumer("g", generation=5, members={"old": {"t": [0, 1]}})),
+        at(1_000, *consumer_join("g", "new", epoch=6, targets=targets)),
+        at(2_000, commit(0, 5, "t")),
+        at(
+            3_000,
+            *converted_to_classic("g", all_members=["new", "old"], generation=7, remaining={"old": {"t": [1]}}),
+        ),
+        at(4_000, commit(1, 5, "t")),
+    )
+    for record in log.records:
+        events += replica.replay(record.place, record.key, record.value)
+        events += replica.settle() if settled and record.place.timestamp_ms >= 3_000 and ends(log, record) else []
+
+    assert [1] == [event.detail["offsets"] for event in events if event.kind == "downgrade_completed"]
+
+
+def ends(log: History, record: LogRecord) -> bool:
+    """Whether it is the last one of its time."""
+    return record is [of for of in log.records if of.place.timestamp_ms == record.place.timestamp_ms][-1]
