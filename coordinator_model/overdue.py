@@ -27,6 +27,9 @@ from coordinator_model.events import Event
 from coordinator_model.group_state import STREAMS, GroupState, ModernGroup, ModernMember, Partitions, Rebalance
 from coordinator_model.groups import consumer, streams
 
+MOST_NAMED: Final = 20
+"""So many members that were not upgraded are named."""
+
 GRACE_MS: Final = 10_000
 """Beyond the timeout, before a member is called late: the coordinator removes it, which is written a little after."""
 
@@ -99,6 +102,10 @@ def _stalled(state: GroupState, since_ms: int, now_ms: int) -> Iterator[Finding]
         "members": classic + upgraded,
         "upgraded_members": upgraded,
         "mixed_ms": now_ms - since_ms,
+        "classic_members": {
+            member_id: progress.situation
+            for member_id, progress in sorted(state.migration.classic_members.items())[:MOST_NAMED]
+        },
     }
     yield Finding("migration_stalled", detail, inferred=True)
 

@@ -111,6 +111,19 @@ def test_roll_that_nobody_goes_on_with_is_stalled_after_half_an_hour() -> None:
     assert ["migration_stalled"] == kinds(mixed(), overdue.STALLED_MS + 1)
 
 
+def test_stalled_roll_names_who_is_still_on_the_classic_protocol() -> None:
+    """And what each of them is at: who is behind does not even rejoin."""
+    told = history(
+        at(0, *consumer_join("g", "n", epoch=2, targets={"n": {"t": [0]}})),
+        at(1_000, *consumer_join("g", "c", epoch=3, targets={"c": {"t": [0]}, "n": {}}, classic=speaks_classic())),
+    ).replayed()
+    (event,) = (
+        of for of in overdue.events(told.states["g"], 1_001 + overdue.STALLED_MS) if of.kind == "migration_stalled"
+    )
+
+    assert {"c": "settled"} == event.detail["classic_members"]
+
+
 # -- whom it is waited for, and since when ----------------------------------------------------------------------------
 
 LATE_MS = DEFAULT_REBALANCE_TIMEOUT_MS + overdue.GRACE_MS
