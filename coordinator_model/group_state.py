@@ -304,6 +304,11 @@ class GroupCounters:
     partitions_kept: int = 0
     stale_claims: int = 0
     static_replacements: int = 0
+    """Static members taken over that had not said they would be back."""
+    static_returns: int = 0
+    """Static members that were away and came back."""
+    rebalances_saved: int = 0
+    """How many of both took no rebalance."""
     upgrades: int = 0
     downgrades: int = 0
     duration_buckets: list[int] = field(default_factory=lambda: [0] * (len(REBALANCE_DURATION_BUCKETS_MS) + 1))
@@ -402,12 +407,27 @@ class Handover:
     former_owners: dict[str, Partitions] = field(default_factory=dict)
 
 
-@dataclass(slots=True, kw_only=True)
-class InstanceHistory:
-    """Who stands for an instance id now, and when it was last taken over from a member that had not left."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormerMember:
+    """Who stood for an instance id before, and since when; until the next one did."""
 
     member_id: str
+    since_ms: int = -1
+
+
+@dataclass(slots=True, kw_only=True)
+class InstanceHistory:
+    """Who stands for an instance id now, who did before, and when it was last taken over from one that had not left."""
+
+    member_id: str
+    since_ms: int = -1
+    former: tuple[FormerMember, ...] = ()
+    """The latest ones, earliest first."""
+    bounces: int = 0
+    """How often it came under another member id without a rebalance."""
     replaced_ms: tuple[int, ...] = ()
+    replaced_offset: int = -1
+    """Where the last of these was written."""
     contended: bool = False
     absent_since_ms: int | None = None
 

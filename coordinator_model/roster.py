@@ -7,11 +7,11 @@ back (epoch -2, consumer protocol) has returned: neither is a leave and a join.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from coordinator_model.conclusions import Finding
-from coordinator_model.group_state import ClassicMember, GroupCounters, Membership, ModernMember
+from coordinator_model.group_state import ClassicMember, Membership, ModernMember
 
 Member = ClassicMember | ModernMember
 
@@ -34,29 +34,27 @@ def speaks(member: Member) -> str:
     return "consumer" if isinstance(member, ModernMember) and not member.uses_classic_protocol else "classic"
 
 
-def follow(counters: GroupCounters, before: Membership, after: Membership) -> Iterator[Finding]:
-    """Findings about members over one step."""
+def replacements(was: Mapping[str, Member], now: Mapping[str, Member]) -> list[tuple[Member, Member]]:
+    """(former, present) of each static member that goes while another of its instance id comes."""
+    gone = {of.instance_id: of for id_, of in was.items() if id_ not in now and of.instance_id is not None}
+    come = [of for id_, of in now.items() if id_ not in was and of.instance_id in gone]
+    return [(gone.pop(of.instance_id), of) for of in come if of.instance_id in gone]
+
+
+def follow(before: Membership, after: Membership) -> Iterator[Finding]:
+    """Who joined and who left over one step; who was replaced did neither (`statics.py`)."""
     was, now = members_of(before), members_of(after)
-    left = {member_id: member for member_id, member in was.items() if member_id not in now}
-    joined = {member_id: member for member_id, member in now.items() if member_id not in was}
-    gone_instances = {member.instance_id: member for member in left.values() if member.instance_id is not None}
-    for member in joined.values():
-        former = gone_instances.pop(member.instance_id, None) if member.instance_id is not None else None
-        if former is None:
-            yield Finding("member_joined", _named(member))
-            continue
-        del left[former.member_id]
-        counters.static_replacements += 1
-        kind = "static_member_returned" if is_absent(former) else "static_member_replaced"
-        yield Finding(kind, {**_named(member), "former_member_id": former.member_id})
-    for member in left.values():
-        yield Finding("member_left", _named(member))
+    same = {of.member_id for pair in replacements(was, now) for of in pair}
     for member_id, member in now.items():
-        if is_absent(member) and not (member_id in was and is_absent(was[member_id])):
-            yield Finding("static_member_absent", _named(member))
+        if member_id not in was and member_id not in same:
+            yield Finding("member_joined", named(member))
+    for member_id, member in was.items():
+        if member_id not in now and member_id not in same:
+            yield Finding("member_left", named(member))
 
 
-def _named(member: Member) -> dict[str, Any]:
+def named(member: Member) -> dict[str, Any]:
+    """A member as events name it."""
     return {
         "member_id": member.member_id,
         "instance_id": member.instance_id,

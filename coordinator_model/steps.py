@@ -103,8 +103,8 @@ def _findings(state: GroupState, step: Step, place: Place, *, live: bool) -> Ite
     before, after, time_ms = step.before, state.membership, place.timestamp_ms
     if state.exists:
         yield from announce(state)
-    yield from roster.follow(state.counters, before, after)
-    yield from statics.follow(state, before, after, time_ms)
+    yield from roster.follow(before, after)
+    yield from statics.follow(state, before, after, place)
     yield from ownership.follow(state.counters, before.classic_group, after.classic_group)
     yield from migration.follow(state, step)
     if migration.members_by_protocol(before) != migration.members_by_protocol(after):

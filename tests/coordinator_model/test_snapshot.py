@@ -15,6 +15,7 @@ from coordinator_model.group_state import (
     DeliveryState,
     Downgrade,
     EpochAnomaly,
+    FormerMember,
     GroupCounters,
     GroupState,
     Handover,
@@ -171,7 +172,18 @@ FULL: Final = GroupState(
     rounds_lost_ms=3,
     recent_rebalances_ms=(1, 2),
     storm=True,
-    instances={"i": InstanceHistory(member_id="a", replaced_ms=(1,), contended=True, absent_since_ms=0)},
+    instances={
+        "i": InstanceHistory(
+            member_id="a",
+            since_ms=1,
+            former=(FormerMember(member_id="z", since_ms=0),),
+            bounces=1,
+            replaced_ms=(1,),
+            replaced_offset=2,
+            contended=True,
+            absent_since_ms=0,
+        )
+    },
     counters=GroupCounters(
         rebalances=1,
         rounds_lost=2,
@@ -179,6 +191,8 @@ FULL: Final = GroupState(
         partitions_kept=2,
         stale_claims=4,
         static_replacements=5,
+        static_returns=10,
+        rebalances_saved=11,
         upgrades=6,
         downgrades=7,
         duration_buckets=[8] * 11,
