@@ -309,6 +309,8 @@ class GroupCounters:
     """Static members that were away and came back."""
     rebalances_saved: int = 0
     """How many of both took no rebalance."""
+    rebalances_avoidable: int = 0
+    """Rebalances of a scale-up or scale-down beyond the one it needed."""
     upgrades: int = 0
     downgrades: int = 0
     duration_buckets: list[int] = field(default_factory=lambda: [0] * (len(REBALANCE_DURATION_BUCKETS_MS) + 1))
@@ -407,6 +409,21 @@ class Handover:
     former_owners: dict[str, Partitions] = field(default_factory=dict)
 
 
+@dataclass(slots=True, kw_only=True)
+class Scaling:
+    """Members that came, or went, one after another (`scaling.py`)."""
+
+    direction: str
+    """`up` or `down`."""
+    since_ms: int
+    last_ms: int
+    """When the last of them came or went."""
+    members_before: int
+    members_after: int = 0
+    changed: int = 0
+    rebalances: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormerMember:
     """Who stood for an instance id before, and since when; until the next one did."""
@@ -491,6 +508,10 @@ class GroupState:
     instances: dict[str, InstanceHistory] = field(default_factory=dict)
     """Static members by instance id (`statics.py`)."""
     counters: GroupCounters = field(default_factory=GroupCounters)
+    scaling: Scaling | None = None
+    """The last scale-up or scale-down, under way or over."""
+    open_claims: dict[str, str] = field(default_factory=dict)
+    """Stale or contradicting claims told and still made: whose → what was claimed (`ownership.py`)."""
     held_ms: int = -1
     held_offset: int = -1
     """When and where it was last written that a member holds other partitions than before (`holders.py`)."""

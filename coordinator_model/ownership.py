@@ -20,47 +20,66 @@ first record seen of a group, which a downgrade may have written.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from coordinator_model.conclusions import Finding
-from coordinator_model.group_state import Claim, ClassicGroup, GroupCounters, Partitions
+from coordinator_model.events import INFO
+from coordinator_model.group_state import Claim, ClassicGroup, GroupState, Partitions
 from coordinator_model.groups.claims import STICKY
 
+CONTRADICTING: Final = ""
+"""Whose the claims are that contradict each other: of no one member, so by no member's id."""
 
-def follow(counters: GroupCounters, before: ClassicGroup | None, after: ClassicGroup | None) -> Iterator[Finding]:
+
+def follow(state: GroupState, before: ClassicGroup | None, after: ClassicGroup | None) -> Iterator[Finding]:
     """Findings about the claims made in a new generation."""
-    if before is None or after is None or not after.members or before.generation >= after.generation:
+    if after is None or not after.members:
+        yield from _still(state, {})  # nobody claims anything
+        return
+    if before is None or before.generation >= after.generation:
         return
     claims = {member.member_id: member.claim for member in after.members.values() if member.claim is not None}
     # Who was in the newest generation and got nothing there makes the claims of older ones stale, too.
     newest = max((claim.generation for claim in claims.values()), default=-1)
     claims = {member_id: claim for member_id, claim in claims.items() if claim.owned and claim.generation >= 0}
     current = {member_id: claim for member_id, claim in claims.items() if claim.generation == newest}
+    found: dict[str, tuple[str, Finding]] = {}
     for member_id, claim in sorted(claims.items()):
         if claim.generation < newest:
-            counters.stale_claims += 1
-            yield Finding(
-                "stale_claim",
-                {
-                    "member_id": member_id,
-                    "claimed_generation": claim.generation,
-                    "newest_generation": newest,
-                    "partitions": _listed(claim.owned),
-                },
-            )
-    yield from _contradictions(current, newest)
+            state.counters.stale_claims += 1
+            detail: dict[str, Any] = {
+                "member_id": member_id,
+                "claimed_generation": claim.generation,
+                "newest_generation": newest,
+                "partitions": _listed(claim.owned),
+            }
+            found[member_id] = (str(claim.generation), Finding("stale_claim", detail))
+    twice = _claimed_twice(current)
+    if twice:
+        detail = {"contradicting": True, "claimed_generation": newest, "partitions": twice}
+        found[CONTRADICTING] = (", ".join(twice), Finding("stale_claim", detail, inferred=True))
+    yield from _still(state, found)
     if after.protocol != STICKY:
         yield from _handovers(current, after)
 
 
-def _contradictions(current: Mapping[str, Claim], generation: int) -> Iterator[Finding]:
+def _still(state: GroupState, found: Mapping[str, tuple[str, Finding]]) -> Iterator[Finding]:
+    """What was not told yet, and what is over: whoever makes the same old claim round after round is told once."""
+    for whose, (claimed, finding) in found.items():
+        if state.open_claims.get(whose) != claimed:
+            yield finding
+    for whose in sorted(state.open_claims.keys() - found.keys()):
+        about = {"contradicting": True} if whose == CONTRADICTING else {"member_id": whose}
+        yield Finding("stale_claim", {**about, "cleared": True}, severity=INFO)
+    state.open_claims = {whose: claimed for whose, (claimed, _) in found.items()}
+
+
+def _claimed_twice(current: Mapping[str, Claim]) -> dict[str, tuple[str, ...]]:
     claimants: dict[tuple[str, int], list[str]] = {}
     for member_id, claim in sorted(current.items()):
         for place in _places(claim.owned):
             claimants.setdefault(place, []).append(member_id)
-    twice = {f"{topic}/{p}": tuple(ids) for (topic, p), ids in sorted(claimants.items()) if len(ids) > 1}
-    if twice:
-        detail = {"contradicting": True, "claimed_generation": generation, "partitions": twice}
-        yield Finding("stale_claim", detail, inferred=True)
+    return {f"{topic}/{p}": tuple(ids) for (topic, p), ids in sorted(claimants.items()) if len(ids) > 1}
 
 
 def _handovers(current: Mapping[str, Claim], group: ClassicGroup) -> Iterator[Finding]:

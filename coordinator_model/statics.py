@@ -87,11 +87,6 @@ def over(state: GroupState, now_ms: int) -> list[Event]:
     return events
 
 
-def contended(state: GroupState) -> bool:
-    """Whether some fight was told that may be over one day."""
-    return any(history.contended for history in state.instances.values())
-
-
 def session_timeout_ms(member: Member) -> int | None:
     """How long the member may be silent; None where the log does not tell."""
     stated = member.session_timeout_ms if isinstance(member, ClassicMember) else member.classic_session_timeout_ms

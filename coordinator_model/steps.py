@@ -28,6 +28,7 @@ from coordinator_model import (
     ownership,
     rebalances,
     roster,
+    scaling,
     statics,
     upgrade_blockers,
 )
@@ -105,12 +106,13 @@ def _findings(state: GroupState, step: Step, place: Place, *, live: bool) -> Ite
         yield from announce(state)
     yield from roster.follow(before, after)
     yield from statics.follow(state, before, after, place)
-    yield from ownership.follow(state.counters, before.classic_group, after.classic_group)
+    yield from ownership.follow(state, before.classic_group, after.classic_group)
     yield from migration.follow(state, step)
     if migration.members_by_protocol(before) != migration.members_by_protocol(after):
         state.migration.changed_ms, state.migration.changed_offset = time_ms, place.offset
     classic_members.follow(state.migration.classic_members, before, after, time_ms)
-    yield from rebalances.follow(state, before, after, place)
+    rebalanced = rebalances.follow(state, before, after, place)
+    yield from scaling.follow(state, before, after, time_ms, rebalanced)
     yield from _verdicts(state, before, live=live)
     if after.exists and roster.members_of(before) and not roster.members_of(after):
         yield Finding("group_emptied", {"type": after.type, "epoch": after.epoch})

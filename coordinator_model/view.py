@@ -12,6 +12,8 @@ from coordinator_model import (
     migration,
     modern_view,
     roster,
+    scaling,
+    statics,
     streams_tasks,
     subscriptions,
     upgrade_blockers,
@@ -66,6 +68,7 @@ def group_view(
         "members": members_view(state, topic_names, now_ms),
         "offsets": [{**_offset_view(*each), "subscribed": reads(each[0])} for each in offsets],
         "migration": migration_view(state),
+        **_past(state),
         **({} if modern is None else modern_view.group_keys(modern)),
     }
 
@@ -76,6 +79,33 @@ def group_state(state: GroupState) -> str:
     if modern is not None:
         return STATES[modern.family](modern)
     return classic.EMPTY if state.membership.classic is None else classic.state(state.membership.classic)
+
+
+def _past(state: GroupState) -> dict[str, Any]:
+    """What is remembered of the way the group came: only where there is something."""
+    found: dict[str, Any] = {"static_members": static_members_view(state)} if state.instances else {}
+    if state.scaling is not None and state.scaling.changed > 1:
+        found["scaling"] = scaling.view(state.scaling)
+    return found
+
+
+def static_members_view(state: GroupState) -> list[dict[str, Any]]:
+    """Who stands for each instance id, who did before, and who is away; times in ms, None for what is not known."""
+    members = roster.members_of(state.membership)
+    return [
+        {
+            "instance_id": instance_id,
+            "member_id": history.member_id,
+            "since": history.since_ms,
+            "former": [{"member_id": of.member_id, "since": of.since_ms} for of in history.former],
+            "rebalances_saved": history.bounces,
+            "absent_since": history.absent_since_ms,
+            "session_timeout_ms": statics.session_timeout_ms(members[history.member_id]),
+            "contended": history.contended,
+        }
+        for instance_id, history in sorted(state.instances.items())
+        if history.member_id in members
+    ]
 
 
 def migration_view(state: GroupState) -> dict[str, Any]:

@@ -137,6 +137,7 @@ _REBALANCES: Final = (
         "Rebalances",
         [
             Query(signal="rebalances", legend="completed"),
+            Query(signal="rebalances_avoidable", legend="of them avoidable: members came or went one by one"),
             Query(signal="rounds_lost", legend="begun and lost"),
             Query(signal="storm_rebalances", legend="of five minutes, as a storm counts them"),
         ],
@@ -202,7 +203,11 @@ _REBALANCES: Final = (
     timeseries_panel(
         ONE_GROUP,
         "Static members replaced",
-        [Query(signal="static_member_replacements", legend="replaced")],
+        [
+            Query(signal="static_member_replacements", legend="replaced"),
+            Query(signal="static_member_returns", legend="returned"),
+            Query(signal="rebalances_saved", legend="without a rebalance"),
+        ],
         bars=True,
     ),
     table_panel(

@@ -159,6 +159,11 @@ _GROUPS: Final = (
 _REBALANCES: Final = (
     _increase("rebalances", "kafka_group_rebalances_total", "Rebalances completed."),
     _increase(
+        "rebalances_avoidable",
+        "kafka_group_rebalances_avoidable_total",
+        "Rebalances of a scale-up or scale-down beyond the one it needed, as its members came or went one by one.",
+    ),
+    _increase(
         "rounds_lost",
         "kafka_group_rebalance_rounds_lost_total",
         "Generations of a classic group that were begun and never completed.",
@@ -226,7 +231,17 @@ _OWNERSHIP: Final = (
     _increase(
         "static_member_replacements",
         "kafka_group_static_member_replacements_total",
-        "Static members that came back under another member id.",
+        "Static members taken over under another member id that had not said they would be back.",
+    ),
+    _increase(
+        "static_member_returns",
+        "kafka_group_static_member_returns_total",
+        "Static members that were away and came back; of classic groups the log does not tell that they were.",
+    ),
+    _increase(
+        "rebalances_saved",
+        "kafka_group_rebalances_saved_total",
+        "Static members that came back without a rebalance, by either way: what static membership is for (KIP-345).",
     ),
 )
 

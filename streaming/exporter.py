@@ -102,6 +102,7 @@ class Exporter(Collector):
         add("kafka_group_assignment_epoch", (group,), None if modern is None else modern.assignment_epoch)
         add("kafka_group_rebalances_total", (group,), counters.rebalances)
         add("kafka_group_rebalance_rounds_lost_total", (group,), counters.rounds_lost)
+        add("kafka_group_rebalances_avoidable_total", (group,), counters.rebalances_avoidable)
         add("kafka_group_partitions_moved_total", (group,), counters.partitions_moved)
         add("kafka_group_partitions_kept_total", (group,), counters.partitions_kept)
         add("kafka_group_rebalance_stuck", (group,), int(group in self._board.stuck))
@@ -202,6 +203,8 @@ def _members(families: Families, state: GroupState) -> None:
     families.add("kafka_group_static_members", (state.name,), len(static))
     families.add("kafka_group_static_members_absent", (state.name,), sum(map(is_absent, static)))
     families.add("kafka_group_static_member_replacements_total", (state.name,), state.counters.static_replacements)
+    families.add("kafka_group_static_member_returns_total", (state.name,), state.counters.static_returns)
+    families.add("kafka_group_rebalances_saved_total", (state.name,), state.counters.rebalances_saved)
 
 
 def _involved(families: Families, state: GroupState, now_ms: int, moved_ms: int | None) -> None:

@@ -64,6 +64,11 @@ _REBALANCES: Final = (
     _counter("kafka_group_rebalance_rounds_lost_total", "Generations begun and never completed", "group"),
     _counter("kafka_group_partitions_moved_total", "Partitions that changed owner in rebalances", "group"),
     _counter("kafka_group_partitions_kept_total", "Partitions that kept their owner in rebalances", "group"),
+    _counter(
+        "kafka_group_rebalances_avoidable_total",
+        "Rebalances of a scale-up or scale-down beyond the one it needed",
+        "group",
+    ),
     _histogram(
         "kafka_group_rebalance_duration_seconds",
         "Duration of rebalances; of classic groups from the end of the join phase",
@@ -102,7 +107,13 @@ _OWNERSHIP: Final = (
     _counter("kafka_group_stale_claims_total", "Claims of ownership from a former generation", "group"),
     _gauge("kafka_group_static_members", "Members with a group instance id", "group"),
     _gauge("kafka_group_static_members_absent", "Static members that are away and keep their partitions", "group"),
-    _counter("kafka_group_static_member_replacements_total", "Static members that came back under another id", "group"),
+    _counter(
+        "kafka_group_static_member_replacements_total",
+        "Static members taken over under another member id that had not said they would be back",
+        "group",
+    ),
+    _counter("kafka_group_static_member_returns_total", "Static members that were away and came back", "group"),
+    _counter("kafka_group_rebalances_saved_total", "Static members that came back without a rebalance", "group"),
 )
 
 _INVOLVED: Final = (

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from coordinator_model import overdue, suspects
+from coordinator_model import overdue, statics, suspects
 from coordinator_model.events import Event, event_view
 from coordinator_model.group_state import GroupState
 from coordinator_model.suspects import Described
@@ -71,6 +71,7 @@ class Watch:
         found: list[Event] = []
         for held in groups.values():
             found += self._overdue(held, now_ms)
+            found += statics.over(held.state, now_ms)
             found += self._unassigned.look(held.state, held.unheld(topics), now_ms)
         self._unassigned.forget(self._unassigned.followed - groups.keys())
         self._board.set_stuck(event.group for event in found if event.kind == "rebalance_stuck")

@@ -71,13 +71,14 @@ def _as_known(view: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
 def without_past(views: Views) -> Views:
     """The same without what only the past tells, which a cleaned log does not hold.
 
-    That is the way a mixed group goes, and since when, how often it was converted and what came of it; when a member on
-    the classic protocol rejoined; and whether the memory of a broker that has computed no target yet started at 0 or 1.
+    That is the way a mixed group goes, and since when, how often it was converted and what came of it; who stood for an
+    instance id; who came or went when; when a member on the classic protocol rejoined; and whether the memory of a
+    broker that has computed no target yet started at 0 or 1.
     """
     lost = ("phase", "mixed_since", "conversions", "members_before", "downgrade")
     return {
         name: {
-            **view,
+            **{key: item for key, item in view.items() if key not in ("static_members", "scaling")},
             "assignment_epoch": None if view["assignment_epoch"] is None else max(view["assignment_epoch"], 1),
             "members": [{key: of[key] for key in of if key != "classic_protocol"} for of in view["members"]],
             "migration": {key: item for key, item in view["migration"].items() if key not in lost},

@@ -44,7 +44,7 @@ MODEL_LAYERS: Final = (
     ("classic_members", "downgrades", "holders", "leftovers", "streams_tasks", "upgrade_blockers"),
     ("coherence", "invariants", "migration", "ownership", "roster"),
     ("subscriptions",),
-    ("causes", "statics"),
+    ("causes", "scaling", "statics"),
     ("rebalances",),
     ("handovers",),
     ("snapshot",),

@@ -215,3 +215,41 @@ def test_claims_in_the_first_record_seen_of_a_group_are_not_judged() -> None:
     told = history(at(0, generation(6, member("a", {}, owned={"t": [0]}, owned_generation=5), stale))).replayed()
 
     assert [] == findings(told)
+
+
+def test_claim_made_again_round_after_round_is_told_once_and_once_that_it_is_over() -> None:
+    """A member whose joins fail half-way says the same old thing each time; the counter counts each."""
+
+    def round_of(number: int, *, old: bool) -> RecordBytes:
+        claims = member("b", {}, owned={"t": [1]}, owned_generation=2 if old else number - 1)
+        return generation(number, member("a", {"t": [0]}, owned={"t": [0]}, owned_generation=number - 1), claims)
+
+    log = history(
+        FORMER,
+        *(at(number, round_of(number, old=True)) for number in range(6, 10)),
+        at(10, round_of(10, old=False)),
+        at(11, round_of(11, old=False)),
+        at(12, round_of(12, old=True)),
+    )
+    told = log.replayed()
+
+    assert [(6, "warning"), (10, "info"), (12, "warning")] == [
+        (of.time_ms, of.severity) for of in told.events if of.kind == "stale_claim"
+    ]
+    assert {"member_id": "b", "cleared": True} == told.details("stale_claim")[1]
+    assert 5 == told.states["g"].counters.stale_claims
+    for position in range(len(log) + 1):
+        assert told.event_texts() == log.replayed_in_batches([position]).event_texts()
+
+
+def test_claims_are_over_with_the_members() -> None:
+    """A group that empties claims nothing."""
+    stale = member("b", {}, owned={"t": [1]}, owned_generation=2)
+    told = history(
+        FORMER,
+        at(0, generation(6, member("a", {"t": [0]}, owned={"t": [0]}, owned_generation=5), stale)),
+        at(1, group_metadata("g", generation=7)),
+    ).replayed()
+
+    assert [False, True] == ["cleared" in detail for detail in told.details("stale_claim")]
+    assert {} == told.states["g"].open_claims

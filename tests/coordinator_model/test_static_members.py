@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from coordinator_model.statics import CONTENDED_REPLACEMENTS, CONTENDED_WINDOW_MS
-from tests.builders import group_metadata, member
+from coordinator_model import statics
+from coordinator_model.statics import CONTENDED_REPLACEMENTS, CONTENDED_WINDOW_MS, FORMER_KEPT
+from tests.builders import SESSION_TIMEOUT_MS, group_metadata, member, topic_id
 from tests.coordinator_events import (
     consumer_join,
     consumer_leave,
@@ -177,3 +178,92 @@ def test_returns_of_a_member_that_was_away_are_no_fight() -> None:
 
     assert [] == told.details("static_member_contended")
     assert 8 == len(told.details("static_member_returned"))
+
+
+# -- who stood for an instance id, and what that saved ----------------------------------------------------------------
+
+
+def test_return_and_replacement_are_counted_apart_and_saved_a_rebalance_each() -> None:
+    """The one had said it would be back, the other just came; neither moved the group."""
+    returned = history(JOINED, OTHER, AWAY, BACK).replayed().states["g"].counters
+    replaced = history(*_takeovers(1, every_ms=9_000)).replayed().states["g"].counters
+
+    assert (0, 1, 1) == (returned.static_replacements, returned.static_returns, returned.rebalances_saved)
+    assert (1, 0, 1) == (replaced.static_replacements, replaced.static_returns, replaced.rebalances_saved)
+
+
+def test_return_that_rebalances_saved_nothing() -> None:
+    """The group was moving, or the protocol changed."""
+    told = history(
+        at(0, group_metadata("g", generation=4, members=[member("i-1", {"t": [0]}, instance_id="i")])),
+        at(9_000, group_metadata("g", generation=5, members=[member("i-2", {"t": [0]}, instance_id="i")])),
+    ).replayed()
+
+    assert [False] == [detail["rebalance_saved"] for detail in told.details("static_member_replaced")]
+    assert 0 == told.states["g"].counters.rebalances_saved
+
+
+def test_who_is_away_is_told_with_what_it_holds_and_for_how_long_it_was() -> None:
+    """Its session timeout is configuration, not in the log, and said to be unknown."""
+    told = history(JOINED, OTHER, AWAY, BACK).replayed()
+
+    (absent,), (returned,) = told.details("static_member_absent"), told.details("static_member_returned")
+    assert ("i", {topic_id("t"): [0]}, None) == (
+        absent["instance_id"],
+        absent["partitions"],
+        absent["session_timeout_ms"],
+    )
+    assert (10_000, {topic_id("t"): [0]}, True) == (
+        returned["absent_ms"],
+        returned["partitions"],
+        returned["rebalance_saved"],
+    )
+
+
+def test_member_ids_of_an_instance_over_time() -> None:
+    """The group's view has who stands for it, since when, and who did before; the latest few."""
+    told = history(*_takeovers(FORMER_KEPT + 2, every_ms=100_000)).replayed()
+    (shown,) = told.view("g")["static_members"]
+
+    last = FORMER_KEPT + 2
+    assert ("i", f"i-{last}", last * 100_000, last) == (
+        shown["instance_id"],
+        shown["member_id"],
+        shown["since"],
+        shown["rebalances_saved"],
+    )
+    assert [f"i-{turn}" for turn in range(2, last)] == [former["member_id"] for former in shown["former"]]
+    assert (None, SESSION_TIMEOUT_MS, False) == (
+        shown["absent_since"],
+        shown["session_timeout_ms"],
+        shown["contended"],
+    )
+
+
+def test_group_without_static_members_shows_none() -> None:
+    """There is nothing to say."""
+    told = history(at(0, group_metadata("g", generation=4, members=[member("a", {"t": [0]})]))).replayed()
+
+    assert "static_members" not in told.view("g")
+
+
+def test_fight_that_is_over_is_said_by_the_clock_once() -> None:
+    """Nothing is written when it ends; the event is the same however often one looks, and is not found for ever."""
+    state = history(*_takeovers(CONTENDED_REPLACEMENTS, every_ms=3_000)).replayed().states["g"]
+    last_ms = CONTENDED_REPLACEMENTS * 3_000
+
+    assert [] == statics.over(state, last_ms + CONTENDED_WINDOW_MS)
+    first = statics.over(state, last_ms + CONTENDED_WINDOW_MS + 1)
+    again = statics.over(state, last_ms + CONTENDED_WINDOW_MS + 1_000)
+    assert [("static_member_contended", "info", True)] == [
+        (event.kind, event.severity, event.detail["cleared"]) for event in first
+    ]
+    assert [event.id for event in first] == [event.id for event in again]
+    assert [] == statics.over(state, last_ms + CONTENDED_WINDOW_MS + 3_600_000)
+
+
+def test_restart_is_no_fight_that_could_be_over() -> None:
+    """Only what was told is taken back."""
+    state = history(*_takeovers(1, every_ms=3_000)).replayed().states["g"]
+
+    assert [] == statics.over(state, 3_000 + CONTENDED_WINDOW_MS + 1)

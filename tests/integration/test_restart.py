@@ -323,6 +323,9 @@ _GROUP_TOTALS: Final = {
     "partitions_moved": "kafka_group_partitions_moved_total",
     "stale_claims": "kafka_group_stale_claims_total",
     "static_replacements": "kafka_group_static_member_replacements_total",
+    "static_returns": "kafka_group_static_member_returns_total",
+    "rebalances_saved": "kafka_group_rebalances_saved_total",
+    "rebalances_avoidable": "kafka_group_rebalances_avoidable_total",
 }
 
 

@@ -1,0 +1,81 @@
+"""Scale-up and scale-down as one episode, with the rebalances it cost and the one it needed (KIP-345, "Scale up").
+
+Instances that are started together join one by one; if each join finds the last rebalance over, each costs one, where
+one for all of them would have done: that is what `group.initial.rebalance.delay.ms` and static membership are about.
+
+    an episode   begins            when members come and none goes (up), or go and none comes (down)
+                 goes on           as long as more do the same within five minutes, the time that KIP-345 meant to wait
+                 needs             one rebalance
+                 costs             those completed in it that joins caused, or leaves and expiries; follow-up rounds of a
+                                   cooperative rebalance belong to the round before
+
+A static member that is back, or that another process took over, neither came nor went. Members that come while others
+go are a roll or a restart and no episode. Nothing here is an alarm: it stands in the detail of `rebalance_completed`
+(`scaling`, once more than one member came or went), in the group's view and in a counter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+from coordinator_model.conclusions import Finding
+from coordinator_model.group_state import GroupState, Membership, Scaling
+from coordinator_model.roster import members_of, replacements
+
+EPISODE_GAP_MS: Final = 300_000
+"""Members that come or go so long after the last ones are a matter of their own (KIP-345's expansion timeout)."""
+
+UP: Final = "up"
+DOWN: Final = "down"
+NEEDED: Final = 1
+
+_CAME: Final = frozenset({"join"})
+_WENT: Final = frozenset({"leave", "expiry"})
+"""Causes of rebalances (`causes.py`). An episode pays for those of its own direction alone."""
+
+
+def follow(
+    state: GroupState, before: Membership, after: Membership, time_ms: int, findings: Iterable[Finding]
+) -> Iterator[Finding]:
+    """Advance the group's episode over one step; passes on what was found of rebalances, with the episode beside."""
+    _advance(state, before, after, time_ms)
+    for finding in findings:
+        scaling = state.scaling
+        if finding.kind != "rebalance_completed" or scaling is None or time_ms - scaling.last_ms > EPISODE_GAP_MS:
+            yield finding
+            continue
+        own, other = (_CAME, _WENT) if scaling.direction == UP else (_WENT, _CAME)
+        if own.intersection(finding.detail["causes"]) and not other.intersection(finding.detail["causes"]):
+            scaling.rebalances += 1
+            state.counters.rebalances_avoidable += scaling.rebalances > NEEDED
+        shown = {"scaling": view(scaling)} if scaling.changed > 1 else {}
+        yield replace(finding, detail={**finding.detail, **shown})
+
+
+def view(scaling: Scaling) -> dict[str, Any]:
+    """An episode as events and views show it. Times in milliseconds."""
+    return {
+        "direction": scaling.direction,
+        "since": scaling.since_ms,
+        "last_change": scaling.last_ms,
+        "members_before": scaling.members_before,
+        "members_after": scaling.members_after,
+        "rebalances": scaling.rebalances,
+        "rebalances_needed": NEEDED,
+    }
+
+
+def _advance(state: GroupState, before: Membership, after: Membership, time_ms: int) -> None:
+    was, now = members_of(before), members_of(after)
+    same = len(replacements(was, now))
+    came, gone = len(now.keys() - was.keys()) - same, len(was.keys() - now.keys()) - same
+    if bool(came) == bool(gone):
+        return
+    direction, scaling = UP if came else DOWN, state.scaling
+    if scaling is None or scaling.direction != direction or time_ms - scaling.last_ms > EPISODE_GAP_MS:
+        scaling = Scaling(direction=direction, since_ms=time_ms, last_ms=time_ms, members_before=len(was))
+        state.scaling = scaling
+    scaling.last_ms, scaling.members_after = time_ms, len(now)
+    scaling.changed += came or gone
