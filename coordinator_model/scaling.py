@@ -6,8 +6,8 @@ one for all of them would have done: that is what `group.initial.rebalance.delay
     an episode   begins            when members come and none goes (up), or go and none comes (down)
                  goes on           as long as more do the same within five minutes, the time that KIP-345 meant to wait
                  needs             one rebalance
-                 costs             those completed in it that joins caused, or leaves and expiries; follow-up rounds of a
-                                   cooperative rebalance belong to the round before
+                 costs             those completed in it that joins caused (down: leaves, expiries); follow-up rounds of
+                      a cooperative rebalance belong to the round before
 
 A static member that is back, or that another process took over, neither came nor went. Members that come while others
 go are a roll or a restart and no episode. Nothing here is an alarm: it stands in the detail of `rebalance_completed`

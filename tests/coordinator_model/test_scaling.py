@@ -26,7 +26,7 @@ def cost(told: Told) -> tuple[str, int, int, int, int]:
     """(direction, members before, after, rebalances it cost, needed) of the group's last episode."""
     shown = told.view("g")["scaling"]
     names = ("direction", "members_before", "members_after", "rebalances", "rebalances_needed")
-    return tuple(shown[name] for name in names)  # type: ignore[return-value]  # as long as the names
+    return tuple(shown[name] for name in names)
 
 
 ONE = at(0, generation(1, "a"))
