@@ -38,6 +38,29 @@ TOPIC_IDS_KEPT: Final = 4
 """Ids of a topic that are remembered: a commit to the former one may yet come, many topics ago none does."""
 
 
+def plainly(state: GroupState, bucket: OffsetBucket, record: Record) -> bool:
+    """Take the short way if the record is a plain commit: one that `commit` would find nothing in. False if it is not.
+
+    Forward from an offset there is, of the same topic as far as it says, and nothing is waited for since a downgrade.
+    """
+    value: Any = record.value
+    partition = record.key.partition
+    former = bucket.offsets.get(partition)
+    if former is None or value is None or value.offset < former.offset or state.migration.downgrade is not None:
+        return False
+    topic_id = getattr(value, "topic_id", ZERO_TOPIC_ID)
+    if topic_id == ZERO_TOPIC_ID:
+        topic_id = None
+    elif topic_id not in state.topic_ids.get(bucket.topic, ()):
+        return False
+    if topic_id != former.topic_id or other_version(record.value_version or 0, topic_id) is not None:
+        return False
+    bucket.offsets[partition] = CommittedOffset(
+        value.offset, value.leader_epoch, value.metadata, value.commit_timestamp, topic_id
+    )
+    return True
+
+
 def commit(state: GroupState, bucket: OffsetBucket, place: Place, record: Record) -> list[Finding] | None:
     """Apply one offset commit, which has a value; None where nothing but the bucket changed."""
     value: Any = record.value

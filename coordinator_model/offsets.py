@@ -22,12 +22,14 @@ _VERSION_WITH_TOPIC_ID: Final = 4
 _VERSION_WITHOUT: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CommittedOffset:
-    """One committed offset (OffsetCommitValue). `topic_id` is None where the record has none.
+    """One committed offset (OffsetCommitValue), never changed. `topic_id` is None where the record has none.
 
     `other_version` is the record's value version where it is not the usual one: 4 with a topic id, 3 without.
     """
+
+    # Not frozen: one is made for every commit of the log, and a frozen dataclass takes four times as long to make.
 
     offset: int
     leader_epoch: int = -1

@@ -233,9 +233,14 @@ class Replica:
         self._begun_anew.add(name)
 
     def _replay_offset(self, position: Position, record: Record, commits: int) -> list[Event]:
-        name, topic, partition = record.group_name, record.key.topic, record.key.partition
-        state = self.group(name, position.partition)
-        bucket = self._bucket(name, topic, bucket_number(partition))
+        name, topic, partition = record.key.group, record.key.topic, record.key.partition
+        number = bucket_number(partition)
+        state = self.groups.get(name) or self.group(name, position.partition)
+        bucket = self.buckets.get((name, topic, number)) or self._bucket(name, topic, number)
+        if offset_commits.plainly(state, bucket, record):
+            bucket.commits += commits
+            self._changes.buckets.add((name, topic, number))
+            return []
         if record.value is None and partition not in bucket.offsets:
             return []
         events: list[Event] = []

@@ -8,6 +8,7 @@ flexible one (KIP-915), while the broker gives up the whole partition.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from coordinator_model import wire
@@ -18,13 +19,14 @@ from coordinator_model.structs import encode_struct, reader
 from coordinator_model.wire import Reader, WireError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Record:
-    """A record of a known type. `value` None is a tombstone, `value_version` then None too.
+    """A record of a known type, never changed. `value` None is a tombstone, `value_version` then None too.
 
     `key` and `value` are the classes that `record_types` lists for `type`; `value_version` is the one on the wire.
     """
 
+    # Not frozen: one is made for every record of the log, and a frozen dataclass takes four times as long to make.
     type: RecordType
     key: Any
     value: Any | None
@@ -67,7 +69,7 @@ def decode_record(key: bytes | None, value: bytes | None) -> DecodedRecord:
         decoder = _DECODERS.get(type_id)
         if decoder is None:
             return UnknownRecord(type_id, _group_of_unknown(key, position))
-        decoded_key = decoder.read_key(key, position)[0]
+        decoded_key = _known_key(key)
         if value is None:
             return Record(decoder.record_type, decoded_key, None, None)
         part, value = "value", bytes(value)
@@ -114,6 +116,17 @@ def _decoder(row: RecordSchema) -> _Decoder:
 
 
 _DECODERS: Final = {int(row.record_type): _decoder(row) for row in RECORD_SCHEMAS.values()}
+
+
+@lru_cache(maxsize=65_536)
+def _known_key(key: bytes) -> RecordKey:
+    """The key in these bytes, whose type is known. Raises WireError, which is not kept.
+
+    A log is mostly the same keys again: the commits of what consumers consume.
+    """
+    type_id, position = wire.read_int16(key, 0)
+    decoded: RecordKey = _DECODERS[type_id].read_key(key, position)[0]
+    return decoded
 
 
 def _group_of_unknown(key: bytes, position: int) -> str | None:

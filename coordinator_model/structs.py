@@ -1,13 +1,14 @@
 """The one decoder and the one encoder of structs, by introspection of their schemas.
 
-A (class, version) is compiled once into closures; adjacent integers become one ``struct`` call. Readers and writers are
-those of `coordinator_model.wire`: ``(buffer, position) -> (value, next position)`` and ``(out, value) -> None``.
+A (class, version) is compiled once, its reader to one function; adjacent integers become one ``struct`` call. Readers
+and writers are those of `coordinator_model.wire`: ``(buffer, position) -> (value, next position)`` and
+``(out, value) -> None``.
 """
 
 import struct
-from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, Final, TypeAlias, TypeVar
+from itertools import groupby
+from typing import Any, Final, TypeVar
 
 from coordinator_model import wire
 from coordinator_model.schema import ArrayOf, FieldSpec, FieldType, TopLevel, WireType, field_specs, once
@@ -85,106 +86,116 @@ def encode_struct(value: TopLevel, version: int) -> bytes:
 
 # -- the decoder ------------------------------------------------------------------------------------------------------
 
-_Step: TypeAlias = Callable[[bytes, int, list[Any]], int]
-"""Appends the values of some fields to the list and returns the next position."""
-
 
 @once
 def struct_reader(cls: type[Any], version: int, flexible: bool) -> Reader:
     """The compiled reader of one struct in one version."""
     specs = {spec.name: spec for spec in field_specs(cls)}
     present = [spec for spec in specs.values() if spec.in_version(version)]
-    plain = [spec for spec in present if spec.tag is None]
-    tagged = [spec for spec in present if spec.tag is not None and flexible]
-    steps = _steps(plain, version, flexible)
+    source = _ReaderSource(cls)
+    source.read_plain([spec for spec in present if spec.tag is None], version, flexible)
     if flexible:
-        steps.append(_tagged_step(tagged, version))
-    names = [spec.name for spec in plain + tagged]
-    absent = {
-        field.name: specs[field.name].default if field.name in specs else field.default
-        for field in fields(cls)
-        if field.name not in names
-    }
-    defaults = list(absent.values())
-    # Filling the slots directly halves the cost of a frozen dataclass's __init__, which these classes do not extend.
-    new, fillers = object.__new__, [getattr(cls, name).__set__ for name in (*names, *absent)]
-
-    def read(buffer: bytes, position: int) -> tuple[Any, int]:
-        values: list[Any] = []
-        for step in steps:
-            position = step(buffer, position, values)
-        values += defaults
-        instance = new(cls)
-        for fill, value in zip(fillers, values, strict=True):
-            fill(instance, value)
-        return instance, position
-
-    return read
+        source.read_tagged([spec for spec in present if spec.tag is not None], version)
+    for field in fields(cls):
+        if field.name not in source.filled:
+            source.fill(field.name, specs[field.name].default if field.name in specs else field.default)
+    return source.compiled()
 
 
-def _steps(specs: list[FieldSpec], version: int, flexible: bool) -> list[_Step]:
-    """One step per field, except that neighbouring integers share one."""
-    steps: list[_Step] = []
-    run = ""
-    for spec in specs:
-        if isinstance(spec.type, WireType) and spec.type in _FIXED:
-            run += _FIXED[spec.type].format[1:]
-            continue
-        if run:
-            steps.append(_fixed_step(run))
-            run = ""
-        steps.append(_field_step(_reader(spec.type, spec.nullable, version, flexible)))
-    if run:
-        steps.append(_fixed_step(run))
-    return steps
+class _ReaderSource:
+    """Source text of one reader in the making.
+
+    A decoder made of closures spends most of its time in calls between them; as one function it takes half of it. All
+    names in the text are made here, so nothing in it comes from a log.
+    """
+
+    def __init__(self, cls: type[Any]) -> None:
+        self._lines = ["def read(buffer, position):"]
+        self._names: dict[str, Any] = {"cls": cls, "new": object.__new__, "error": struct.error}
+        self._names["underflow"] = wire.underflow
+        self._cls = cls
+        self.filled: dict[str, str] = {}
+        """Field → the expression of its value."""
+
+    def read_plain(self, specs: list[FieldSpec], version: int, flexible: bool) -> None:
+        """Fields that are always there. Neighbouring integers are one `struct` call."""
+        runs = groupby(specs, lambda spec: isinstance(spec.type, WireType) and spec.type in _FIXED)
+        for fixed, run in runs:
+            if fixed:
+                self._read_integers(list(run))
+                continue
+            for spec in run:
+                read = self._name("read", _reader(spec.type, spec.nullable, version, flexible))
+                self._say(f"{self._value_of(spec)}, position = {read}(buffer, position)")
+
+    def read_tagged(self, specs: list[FieldSpec], version: int) -> None:
+        """The tagged section; an empty one, as nearly all are, is one byte."""
+        read = self._name("read_tags", _tags_reader(specs, version))
+        omitted = [self._name("omitted", spec.default) for spec in specs]
+        values = [self._value_of(spec) for spec in specs]
+        self._say("if buffer[position:position + 1] == b'\\x00':")
+        self._say("    position += 1")
+        for value, default in zip(values, omitted, strict=True):
+            self._say(f"    {value} = {default}")
+        self._say("else:")
+        self._say(f"    ({''.join(f'{value}, ' for value in values)}), position = {read}(buffer, position)")
+
+    def fill(self, field: str, value: object) -> None:
+        """A field that this version lacks."""
+        self.filled[field] = self._name("absent", value)
+
+    def compiled(self) -> Reader:
+        """The reader."""
+        # Filling the slots directly halves the cost of a frozen dataclass's __init__, which none of them extends.
+        self._say("instance = new(cls)")
+        for field, value in self.filled.items():
+            self._say(f"{self._name('set', getattr(self._cls, field).__set__)}(instance, {value})")
+        self._say("return instance, position")
+        exec("\n    ".join(self._lines), self._names)  # noqa: S102 - text and names are made above
+        read: Reader = self._names["read"]
+        return read
+
+    def _read_integers(self, run: list[FieldSpec]) -> None:
+        layout = struct.Struct(">" + "".join(_FIXED[spec.type].format[1:] for spec in run))  # type: ignore[index]  # integers only
+        unpack = self._name("unpack", layout.unpack_from)
+        self._say("try:")
+        self._say(f"    {''.join(f'{self._value_of(spec)}, ' for spec in run)}= {unpack}(buffer, position)")
+        self._say("except error:")
+        self._say(f"    raise underflow(buffer, position, {layout.size}) from None")
+        self._say(f"position += {layout.size}")
+
+    def _value_of(self, spec: FieldSpec) -> str:
+        return self.filled.setdefault(spec.name, f"value_{len(self.filled)}")
+
+    def _name(self, kind: str, value: object) -> str:
+        name = f"{kind}_{len(self._names)}"
+        self._names[name] = value
+        return name
+
+    def _say(self, line: str) -> None:
+        self._lines.append(line)
 
 
-def _fixed_step(run: str) -> _Step:
-    layout = struct.Struct(f">{run}")
-    unpack, size = layout.unpack_from, layout.size
-
-    def step(buffer: bytes, position: int, values: list[Any]) -> int:
-        try:
-            values += unpack(buffer, position)
-        except struct.error:
-            raise wire.underflow(buffer, position, size) from None
-        return position + size
-
-    return step
-
-
-def _field_step(read: Reader) -> _Step:
-    def step(buffer: bytes, position: int, values: list[Any]) -> int:
-        value, position = read(buffer, position)
-        values.append(value)
-        return position
-
-    return step
-
-
-def _tagged_step(specs: list[FieldSpec], version: int) -> _Step:
+def _tags_reader(specs: list[FieldSpec], version: int) -> Reader:
+    """(values in the order of `specs`, next position) of a tagged section; what is omitted has its default."""
     readers = {spec.tag: (index, _tagged_reader(spec, version)) for index, spec in enumerate(specs)}
     omitted = [spec.default for spec in specs]
 
-    def step(buffer: bytes, position: int, values: list[Any]) -> int:
+    def read(buffer: bytes, position: int) -> tuple[list[Any], int]:
         count, position = wire.read_uvarint(buffer, position)
-        if not count:
-            values += omitted
-            return position
         contents = omitted.copy()
         for _ in range(count):
             tag, position = wire.read_uvarint(buffer, position)
             size, position = wire.read_uvarint(buffer, position)
             if tag in readers:
                 # Like Kafka's generated readers, trust the content of a known tag to say where it ends.
-                index, read = readers[tag]
-                contents[index], position = read(buffer, position)
+                index, read_content = readers[tag]
+                contents[index], position = read_content(buffer, position)
             else:
                 position = wire.skip(buffer, position, size)
-        values += contents
-        return position
+        return contents, position
 
-    return step
+    return read
 
 
 def _tagged_reader(spec: FieldSpec, version: int) -> Reader:

@@ -25,6 +25,9 @@ from typing import Any, Final, NoReturn, Self, TypeGuard
 from streaming.errors import UsageError
 
 FORMAT: Final = "group-recording/1"
+_parse: Final = json.JSONDecoder().decode
+"""`json.loads` guesses at the encoding of every line first; a recording's is UTF-8."""
+
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _TOPIC_ID_LENGTH: Final = 22
 _SHOWN_CHARACTERS: Final = 60
@@ -137,9 +140,9 @@ class RecordingReader:
             key, value = fields["key"], fields["value"]
         except KeyError as error:
             self._refuse(f"no {error.args[0]!r}", "partition, offset, timestamp, key and value")
-        for name in ("partition", "offset", "timestamp"):
-            if not _is_int(fields[name]):
-                self._refuse(_quoted(fields, name), f'"{name}" as a whole number')
+        if not type(partition) is type(offset) is type(timestamp) is int:
+            name = next(name for name in ("partition", "offset", "timestamp") if not _is_int(fields[name]))
+            self._refuse(_quoted(fields, name), f'"{name}" as a whole number')
         if not 0 <= partition < self.header.offsets_topic_partitions:
             accepted = f"0 to {self.header.offsets_topic_partitions - 1}, as the header says"
             self._refuse(_quoted(fields, "partition"), f'"partition" from {accepted}')
@@ -165,7 +168,7 @@ class RecordingReader:
 
     def _object(self, line: bytes, expected: str) -> dict[str, Any]:
         try:
-            fields = json.loads(line)
+            fields = _parse(line.decode())
         except (ValueError, RecursionError):
             fields = None
         if not isinstance(fields, dict):
