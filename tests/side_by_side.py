@@ -91,9 +91,14 @@ def is_by_design(event: Event, coordinator: ReferenceCoordinator) -> bool:
     """Whether a lawful history may show it.
 
     A sticky assignor remembers across a downgrade what a member had in the consumer group, where each moves on alone.
+    A custom one's data blocks an upgrade.
     """
-    remembered = event.group in coordinator.downgraded and coordinator.groups[event.group].protocol == "sticky"
-    return event.kind in BY_DESIGN or event.kind == "offset_rewound" or (event.kind == "stale_claim" and remembered)
+    group = coordinator.groups[event.group]
+    if event.kind == "stale_claim":
+        return event.group in coordinator.downgraded and group.protocol == "sticky"
+    if event.kind == "upgrade_blocked":
+        return group.custom_assignor
+    return event.kind in BY_DESIGN or event.kind == "offset_rewound"
 
 
 def alarms(events: list[Event]) -> Counter[tuple[str, str]]:
