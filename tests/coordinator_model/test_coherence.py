@@ -4,6 +4,7 @@ A rule is asked only of a group in which one record followed another of its key:
 """
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,7 +44,7 @@ from tests.coordinator_events import (
     static_returns,
     throttled_consumer_join,
 )
-from tests.histories import Moment, Told, at, history, recorded
+from tests.histories import RECORDING, Moment, Told, at, history, recording
 
 ONE = at(0, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0, 1]}}, instance_id="i"))
 TWO = (
@@ -425,11 +426,15 @@ def test_legal_history_compacted_anywhere_is_no_anomaly(moments: list[Moment]) -
         assert [] == anomalies(log.compacted(before).replayed())
 
 
-def test_recording_of_a_real_broker_is_no_anomaly() -> None:
-    """Whole and compacted anywhere."""
-    log = recorded()
+RECORDINGS = sorted(RECORDING.parent.rglob("*.ndjson*"))
 
-    for before in range(0, len(log) + 1, 7):
+
+@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: f"{path.parent.name}-{path.name.partition('.')[0]}")
+def test_recording_of_a_real_broker_is_no_anomaly(path: Path) -> None:
+    """Brokers of five releases, every group type: whole, and compacted at places all over the log."""
+    log = recording(path)
+
+    for before in range(0, len(log) + 1, max(1, len(log) // 10)):
         assert [] == anomalies(log.compacted(before).replayed())
 
 
