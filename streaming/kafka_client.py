@@ -24,7 +24,7 @@ from streaming.config_sections import Config, KafkaSection, KafkaSecuritySection
 from streaming.errors import CannotTellError, MonitorError
 
 IsolationLevel = Literal["read_committed", "read_uncommitted"]
-Status = Literal["ok", "fail", "cannot tell"]
+Status = Literal["ok", "note", "fail", "cannot tell"]
 
 # Long enough for a slow handshake, short enough for a person to wait for.
 _BOOTSTRAP_TIMEOUT_MS: Final = 15_000
@@ -51,7 +51,8 @@ class Finding:
 
     Attributes:
         name: what was checked.
-        status: "ok", "fail" (it does not hold) or "cannot tell" (no access to the answer).
+        status: "ok", "note" (it does not hold, and can be done without), "fail" (it does not hold) or "cannot tell" (no
+            access to the answer).
         detail: one line; for what is not ok it names the option, what was found and what is accepted.
     """
 
@@ -76,6 +77,10 @@ class TopicDescription:
     partitions: int
     operations: tuple[str, ...] | None = None
 
+
+DESCRIBE_GROUPS: Final = "permission to describe groups"
+"""What `check` calls the permission to ask coordinators about groups that are suspected to hang."""
+_NOBODYS_GROUP: Final = "some-group"
 
 FIND_GROUPS: Final = "permission to find groups"
 """What `check` calls the permission that Spark's consumers need although they join no group."""
@@ -340,7 +345,7 @@ def broker_findings(kafka: KafkaSection) -> list[Finding]:
     """Look at everything the monitor needs of the brokers; what cannot be looked at is said to be so."""
     from kafka.errors import KafkaError  # see admin_client
 
-    names = ("broker", "offsets topic", "permission to read", FIND_GROUPS, "topics")
+    names = ("broker", "offsets topic", "permission to read", FIND_GROUPS, "topics", DESCRIBE_GROUPS)
     try:
         with admin_client(kafka, "check") as admin:
             findings = [Finding("broker", "ok", f"{kafka.bootstrap_servers} answers")]
@@ -348,6 +353,7 @@ def broker_findings(kafka: KafkaSection) -> list[Finding]:
             findings.append(_group_finding(admin, kafka))
             count = len(describe_topics(admin))
             findings.append(Finding("topics", "ok", f"{count} topics can be described"))
+            findings.append(_suspects_finding(admin))
             return findings
     except CannotTellError as error:
         first = Finding("broker", "cannot tell", str(error))
@@ -368,8 +374,8 @@ def preflight(config: Config, *, by_spark: bool = False) -> None:
     """
     for finding in broker_findings(config.kafka):
         # Whether groups can be found depends on more than permissions, and may be so again in a moment.
-        refused = by_spark and finding.status == "fail" if finding.name == FIND_GROUPS else finding.status != "ok"
-        if refused:
+        needed = by_spark and finding.status == "fail" if finding.name == FIND_GROUPS else True
+        if needed and finding.status in ("fail", "cannot tell"):
             raise CannotTellError(finding.detail)
 
 
@@ -411,6 +417,19 @@ def _topic_findings(admin: Any, kafka: KafkaSection) -> Iterator[Finding]:  # no
         )
         return
     yield Finding("permission to read", "ok", f"{name} may be read")
+
+
+def _suspects_finding(admin: Any) -> Finding:  # noqa: ANN401 - kafka-python has no types
+    """Whether coordinators would answer about groups that are suspected to hang (`suspect_sampler.py`).
+
+    Any broker may be asked about any name: it says that we may not know before it says that it does not know.
+    """
+    broker = admin.describe_cluster()["brokers"][0]["broker_id"]
+    told = admin.describe_groups([_NOBODYS_GROUP], broker).get(_NOBODYS_GROUP, {})
+    if "GroupAuthorizationFailed" not in (told.get("error") or ""):
+        return Finding(DESCRIBE_GROUPS, "ok", "groups may be described")
+    lacks = "kafka.security: found no permission DESCRIBE on groups in general, accepted: with it, and without; "
+    return Finding(DESCRIBE_GROUPS, "note", lacks + "stuck rebalances of classic groups are found with it only")
 
 
 def _refuse_unreachable(kafka: KafkaSection) -> None:

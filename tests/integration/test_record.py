@@ -23,9 +23,18 @@ from coordinator_model.view import group_view
 from streaming.config import Config, load
 from streaming.embedded_broker import HOST, EmbeddedBroker
 from streaming.errors import CannotTellError
-from streaming.kafka_client import FIND_GROUPS, broker_findings, confluent_settings, java_security_settings, preflight
+from streaming.kafka_client import (
+    DESCRIBE_GROUPS,
+    FIND_GROUPS,
+    broker_findings,
+    confluent_settings,
+    java_security_settings,
+    preflight,
+    python_settings,
+)
 from streaming.kafka_tools import GroupTool, create_topics
 from streaming.recording import RecordedRecord, RecordingReader, offsets_partition, open_recording
+from streaming.suspect_sampler import Answer, KafkaGroupsClient
 from tests.kafka_oracle import KAFKA_JARS
 
 pytestmark = [
@@ -234,8 +243,8 @@ class TestPermissions:
         config = load(None, cluster.environment("monitor"))
         preflight(config)
 
-        assert {"fail": [FIND_GROUPS]} == {
-            finding.status: [finding.name] for finding in broker_findings(config.kafka) if finding.status != "ok"
+        assert {FIND_GROUPS: "fail", DESCRIBE_GROUPS: "note"} == {
+            finding.name: finding.status for finding in broker_findings(config.kafka) if finding.status != "ok"
         }
         with pytest.raises(CannotTellError, match="accepted: DESCRIBE"):
             preflight(config, by_spark=True)
@@ -313,11 +322,22 @@ class TestCheck:
     """`check` tells all of it in one list."""
 
     def test_all_is_well(self, cluster: Cluster, tmp_path: Path) -> None:
-        """Everything in order ends with 0."""
+        """Everything in order ends with 0; what can be done without is noted."""
         told = check(cluster.environment("monitor"), tmp_path)
 
-        assert {"ok"} == {found["status"] for found in told["checks"]}
+        statuses = {found["check"]: found["status"] for found in told["checks"]}
+        assert "note" == statuses.pop(DESCRIBE_GROUPS)
+        assert {"ok"} == set(statuses.values())
         assert 0 == told["exit_status"]
+
+    def test_group_that_may_not_be_described_is_no_suspect(self, cluster: Cluster) -> None:
+        """The coordinator's refusal is told apart from all other answers."""
+        config = load(None, cluster.environment("monitor"), {})
+        client = KafkaGroupsClient(python_settings(config.kafka, "suspects"))
+        try:
+            assert {"modern": Answer(refused=True)} == client.describe(["modern"], 1)
+        finally:
+            client.close()
 
     def test_missing_permission_does_not_hold(self, cluster: Cluster, tmp_path: Path) -> None:
         """What is refused fails, what cannot be looked at because of it is told apart, and the rest is looked at."""

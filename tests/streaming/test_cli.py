@@ -508,7 +508,13 @@ class TestText:
 
     @pytest.mark.parametrize(
         ("statuses", "expected"),
-        [(["ok"], 0), (["ok", "cannot tell"], 3), (["fail", "cannot tell"], 1), (["ok", "fail"], 1)],
+        [
+            (["ok"], 0),
+            (["ok", "note"], 0),
+            (["ok", "cannot tell"], 3),
+            (["fail", "cannot tell"], 1),
+            (["ok", "fail"], 1),
+        ],
     )
     def test_check_ends_with_the_worst(self, statuses: list[Any], expected: int) -> None:
         """What does not hold outweighs what cannot be told."""

@@ -1,0 +1,170 @@
+"""Offsets committed in transactions, by a real broker's word: what counts, what never does, how old an open one is."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import pytest
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from kafka import TopicPartition as KafkaTopicPartition
+from kafka.admin import KafkaAdminClient
+
+from coordinator_model.replica import Position, Replica
+from streaming.config_sections import KafkaSection
+from streaming.embedded_broker import EmbeddedBroker
+from streaming.end_offsets import EndOffsetSampler, KafkaOffsetsClient, Wanted
+from streaming.kafka_client import python_settings
+from streaming.kafka_tools import create_topics
+from streaming.log_ends import LogEnds
+from streaming.log_recorder import LogRecorder
+from streaming.open_transactions import STANDS_MS
+from tests.kafka_oracle import KAFKA_JARS
+
+pytestmark = [
+    pytest.mark.broker,
+    # kafka-python reads its message schemas by a function that Python 3.11 calls deprecated (and 3.13 no longer).
+    pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning"),
+    pytest.mark.skipif(not KAFKA_JARS.exists(), reason="no jars of Kafka in .cache/jars/kafka: run `make setup`"),
+]
+
+GROUP: Final = "tx"
+_SECONDS: Final = 20
+
+
+@dataclass
+class Rig:
+    """A broker, and a group of it that only commits."""
+
+    servers: str
+
+    def begun(self, name: str, partition: int, offset: int) -> Producer:
+        """A transaction that has committed an offset of the group and is open."""
+        producer = Producer({"bootstrap.servers": self.servers, "transactional.id": name, "log_level": 0})
+        producer.init_transactions(_SECONDS)
+        producer.begin_transaction()
+        owner = Consumer({"bootstrap.servers": self.servers, "group.id": GROUP})
+        place = TopicPartition("orders", partition, offset)
+        producer.send_offsets_to_transaction([place], owner.consumer_group_metadata(), _SECONDS)
+        owner.close()
+        return producer
+
+    def commits(self, partition: int, offset: int) -> None:
+        """Commit an offset outside of all transactions."""
+        wanted = ConsumerGroupTopicPartitions(GROUP, [TopicPartition("orders", partition, offset)])
+        (done,) = AdminClient({"bootstrap.servers": self.servers}).alter_consumer_group_offsets([wanted]).values()
+        done.result(_SECONDS)
+
+    def deletes(self, partition: int) -> None:
+        """Delete an offset, as kafka-consumer-groups --delete-offsets does."""
+        admin = KafkaAdminClient(bootstrap_servers=[self.servers])
+        try:
+            admin.delete_group_offsets(GROUP, [KafkaTopicPartition("orders", partition)])
+        finally:
+            admin.close()
+
+    def kafkas(self) -> dict[int, int]:
+        """Partition → committed offset, as the broker answers."""
+        asked = ConsumerGroupTopicPartitions(GROUP, [TopicPartition("orders", number) for number in (0, 1)])
+        (answer,) = AdminClient({"bootstrap.servers": self.servers}).list_consumer_group_offsets([asked]).values()
+        return {each.partition: each.offset for each in answer.result(_SECONDS).topic_partitions if each.offset >= 0}
+
+    def ours(self) -> dict[int, int]:
+        """Partition → committed offset, as the two readers and the replica have it."""
+        recorder, replica = LogRecorder(KafkaSection(bootstrap_servers=self.servers), [0]), Replica()
+        try:
+            for record in recorder.records():
+                place = Position(record.partition, record.offset, record.timestamp_ms)
+                replica.replay(place, record.key, record.value)
+        finally:
+            recorder.close()
+        return {partition: committed.offset for _, partition, committed in replica.offsets(GROUP)}
+
+
+@pytest.fixture(scope="module")
+def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+    directory = tmp_path_factory.mktemp("broker")
+    with EmbeddedBroker(directory, offsets_partitions=1, initial_rebalance_delay_ms=0) as broker:
+        create_topics(broker.bootstrap_servers, {"orders": 2})
+        made = Rig(broker.bootstrap_servers)
+        made.commits(0, 1)
+        made.commits(1, 1)
+        yield made
+
+
+def test_committed_transaction_counts(rig: Rig) -> None:
+    """From its end on."""
+    rig.begun("committed", 0, 10).commit_transaction(_SECONDS)
+
+    assert {0: 10, 1: 1} == rig.kafkas() == rig.ours()
+
+
+def test_aborted_transaction_never_counts(rig: Rig) -> None:
+    """Its records are in the log like any other."""
+    before = rig.kafkas()
+    rig.begun("aborted", 0, 999).abort_transaction(_SECONDS)
+
+    assert before == rig.kafkas() == rig.ours()
+
+
+def test_open_transaction_does_not_count_yet(rig: Rig) -> None:
+    """Nor does it hide what was before it."""
+    before = rig.kafkas()
+    transaction = rig.begun("open", 0, 20)
+    try:
+        assert before == rig.kafkas() == rig.ours()
+    finally:
+        transaction.commit_transaction(_SECONDS)
+    assert {**before, 0: 20} == rig.kafkas() == rig.ours()
+
+
+def test_commit_within_an_open_transaction_outlives_it(rig: Rig) -> None:
+    """The one that stands later in the log counts, whichever was ended later."""
+    transaction = rig.begun("overtaken", 1, 40)
+    rig.commits(1, 45)
+    transaction.commit_transaction(_SECONDS)
+
+    assert 45 == rig.kafkas()[1]
+    assert rig.kafkas() == rig.ours()
+
+
+def test_tombstone_within_an_open_transaction_ends_it(rig: Rig) -> None:
+    """What was deleted while the transaction was open does not come back with its end."""
+    rig.commits(1, 50)
+    transaction = rig.begun("deleted", 1, 60)
+    rig.deletes(1)
+    transaction.commit_transaction(_SECONDS)
+
+    assert 1 not in rig.kafkas()
+    assert rig.kafkas() == rig.ours()
+
+
+def test_age_of_an_open_transaction_is_that_of_its_first_record(rig: Rig) -> None:
+    """Also where the sampling began when it had long been open."""
+    begun_ms = int(1000 * time.time())
+    transaction = rig.begun("old", 0, 70)
+    ends, now_ms = LogEnds(), begun_ms + 60_000
+    client = KafkaOffsetsClient(python_settings(KafkaSection(bootstrap_servers=rig.servers), "age"))
+    sampler = EndOffsetSampler(ends, lambda: client, Wanted, clock_ms=lambda: now_ms)
+    try:
+        assert sampler.sample()
+        assert begun_ms + 60_000 == open_since(ends)
+        now_ms += STANDS_MS
+        assert sampler.sample()
+        since_ms = open_since(ends)
+    finally:
+        transaction.commit_transaction(_SECONDS)
+    try:
+        assert since_ms is not None
+        assert begun_ms <= since_ms <= begun_ms + 10_000
+        assert sampler.sample()
+        assert open_since(ends) is None
+    finally:
+        client.close()
+
+
+def open_since(ends: LogEnds) -> int | None:
+    known = ends.partition("__consumer_offsets", 0)
+    assert known is not None
+    return known.open_since_ms
