@@ -38,6 +38,7 @@ class Rig:
     """A broker, and a group of it that only commits."""
 
     servers: str
+    admin: AdminClient
 
     def begun(self, name: str, partition: int, offset: int) -> Producer:
         """A transaction that has committed an offset of the group and is open."""
@@ -53,7 +54,7 @@ class Rig:
     def commits(self, partition: int, offset: int) -> None:
         """Commit an offset outside of all transactions."""
         wanted = ConsumerGroupTopicPartitions(GROUP, [TopicPartition("orders", partition, offset)])
-        (done,) = AdminClient({"bootstrap.servers": self.servers}).alter_consumer_group_offsets([wanted]).values()
+        (done,) = self.admin.alter_consumer_group_offsets([wanted]).values()
         done.result(_SECONDS)
 
     def deletes(self, partition: int) -> None:
@@ -67,7 +68,7 @@ class Rig:
     def kafkas(self) -> dict[int, int]:
         """Partition → committed offset, as the broker answers."""
         asked = ConsumerGroupTopicPartitions(GROUP, [TopicPartition("orders", number) for number in (0, 1)])
-        (answer,) = AdminClient({"bootstrap.servers": self.servers}).list_consumer_group_offsets([asked]).values()
+        (answer,) = self.admin.list_consumer_group_offsets([asked]).values()
         return {each.partition: each.offset for each in answer.result(_SECONDS).topic_partitions if each.offset >= 0}
 
     def ours(self) -> dict[int, int]:
@@ -87,7 +88,7 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     directory = tmp_path_factory.mktemp("broker")
     with EmbeddedBroker(directory, offsets_partitions=1, initial_rebalance_delay_ms=0) as broker:
         create_topics(broker.bootstrap_servers, {"orders": 2})
-        made = Rig(broker.bootstrap_servers)
+        made = Rig(broker.bootstrap_servers, AdminClient({"bootstrap.servers": broker.bootstrap_servers}))
         made.commits(0, 1)
         made.commits(1, 1)
         yield made
