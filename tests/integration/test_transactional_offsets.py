@@ -51,6 +51,14 @@ class Rig:
         owner.close()
         return producer
 
+    def settled(self) -> None:
+        """Wait for the markers of ended transactions, which are written after their producers are told of the end."""
+        deadline, open_ones = time.monotonic() + _SECONDS, {0: 1}
+        while open_ones and time.monotonic() < deadline:
+            recorder = LogRecorder(KafkaSection(bootstrap_servers=self.servers), [0])
+            open_ones = recorder.open_transactions
+            recorder.close()
+
     def commits(self, partition: int, offset: int) -> None:
         """Commit an offset outside of all transactions."""
         wanted = ConsumerGroupTopicPartitions(GROUP, [TopicPartition("orders", partition, offset)])
@@ -97,6 +105,7 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
 def test_committed_transaction_counts(rig: Rig) -> None:
     """From its end on."""
     rig.begun("committed", 0, 10).commit_transaction(_SECONDS)
+    rig.settled()
 
     assert {0: 10, 1: 1} == rig.kafkas() == rig.ours()
 
@@ -105,6 +114,7 @@ def test_aborted_transaction_never_counts(rig: Rig) -> None:
     """Its records are in the log like any other."""
     before = rig.kafkas()
     rig.begun("aborted", 0, 999).abort_transaction(_SECONDS)
+    rig.settled()
 
     assert before == rig.kafkas() == rig.ours()
 
@@ -117,6 +127,7 @@ def test_open_transaction_does_not_count_yet(rig: Rig) -> None:
         assert before == rig.kafkas() == rig.ours()
     finally:
         transaction.commit_transaction(_SECONDS)
+        rig.settled()
     assert {**before, 0: 20} == rig.kafkas() == rig.ours()
 
 
@@ -125,6 +136,7 @@ def test_commit_within_an_open_transaction_outlives_it(rig: Rig) -> None:
     transaction = rig.begun("overtaken", 1, 40)
     rig.commits(1, 45)
     transaction.commit_transaction(_SECONDS)
+    rig.settled()
 
     assert 45 == rig.kafkas()[1]
     assert rig.kafkas() == rig.ours()
@@ -136,6 +148,7 @@ def test_tombstone_within_an_open_transaction_ends_it(rig: Rig) -> None:
     transaction = rig.begun("deleted", 1, 60)
     rig.deletes(1)
     transaction.commit_transaction(_SECONDS)
+    rig.settled()
 
     assert 1 not in rig.kafkas()
     assert rig.kafkas() == rig.ours()
@@ -156,6 +169,7 @@ def test_age_of_an_open_transaction_is_that_of_its_first_record(rig: Rig) -> Non
         since_ms = open_since(ends)
     finally:
         transaction.commit_transaction(_SECONDS)
+        rig.settled()
     try:
         assert since_ms is not None
         assert begun_ms <= since_ms <= begun_ms + 10_000
