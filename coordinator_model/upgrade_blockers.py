@@ -10,7 +10,8 @@ holds; then that member is refused, again and again, and nothing of it is in the
     malformed_embedded_protocol  a subscription or assignment is not in the          once
                                  consumer protocol's format
 
-(GroupMetadataManager.validateOnlineUpgrade and ConsumerGroup.fromClassicGroup, 4.3.1.) A broker also refuses for its
+(GroupMetadataManager.validateOnlineUpgrade and ConsumerGroup.fromClassicGroup, 4.3.1. A recorded 3.9.1, where the
+protocol was a preview, converted a group with such user data.) A broker also refuses for its
 migration policy and for the group's size: configuration, about which the upgrade gate knows more. KIP-848 asks for
 version 3 of the embedded protocol; brokers do not insist on it.
 

@@ -10,6 +10,8 @@ from tests.histories import Told, recording
 
 RECORDINGS: Final = Path(__file__).parent / "recordings"
 RELEASES: Final = sorted(path.parent.name for path in RECORDINGS.glob("*/conversions.ndjson.gz"))
+FROM_4_0: Final = [release for release in RELEASES if int(release.split(".")[0]) >= 4]
+"""3.9 served the protocol as a preview: it replaces no static member that has not left, and refuses fewer upgrades."""
 
 
 @cache
@@ -25,10 +27,10 @@ def details(told: Told, kind: str) -> dict[str, dict[str, Any]]:
 
 def test_brokers_of_several_releases_were_recorded() -> None:
     """Each wrote these records in its own layouts."""
-    assert {"4.0.2", "4.1.1", "4.2.1"} <= set(RELEASES)
+    assert {"3.9.1", "4.0.2", "4.1.1", "4.2.1"} <= set(RELEASES)
 
 
-@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("release", FROM_4_0)
 def test_online_downgrade_hands_over_the_targets_and_keeps_the_offsets(release: str) -> None:
     """By the last upgraded member's leaving, member by member, and by static members in place."""
     completed = details(replayed(release, "conversions"), "downgrade_completed")
@@ -45,7 +47,7 @@ def test_online_downgrade_hands_over_the_targets_and_keeps_the_offsets(release: 
         assert detail["offsets"] > 0
 
 
-@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("release", FROM_4_0)
 def test_member_of_a_roll_is_awaited_and_comes(release: str) -> None:
     """In the recorded rolls each old member goes first; static ones are replaced in place, and nobody is awaited."""
     told = replayed(release, "conversions")
@@ -86,10 +88,18 @@ def test_active_tasks_of_kafka_streams_are_the_partitions_that_members_were_assi
     assert [{"1": [0]}, {"1": [1]}] == sorted(standby, key=str)
 
 
-@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("release", FROM_4_0)
 def test_group_that_a_broker_refused_to_upgrade_was_told_of_before(release: str) -> None:
     """The scenario has a consumer-protocol member knock at a Kafka Streams application; nothing of it is in the log."""
     told = replayed(release, "conversions")
 
     assert {"upgrade-that-is-refused"} == details(told, "upgrade_blocked").keys()
     assert "blocked" == told.view("upgrade-that-is-refused")["migration"]["phase"]
+
+
+def test_broker_of_3_9_converts_what_later_ones_refuse() -> None:
+    """The same application, told to be blocked before, is a consumer group afterwards: the older broker let it."""
+    told = replayed("3.9.1", "conversions")
+
+    assert {"upgrade-that-is-refused"} == details(told, "upgrade_blocked").keys()
+    assert "upgraded" == told.view("upgrade-that-is-refused")["migration"]["phase"]
