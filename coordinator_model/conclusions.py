@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from coordinator_model.events import SEVERITIES, Event
 
@@ -20,8 +20,7 @@ class Finding:
     inferred: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where in the log something was shown, and when."""
 
     partition: int

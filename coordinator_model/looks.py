@@ -38,11 +38,12 @@ class Looks:
 
     def before(self, place: Place) -> list[Event]:
         """Look before the record of this place is replayed, if it is time to."""
-        self._latest_ms = max(self._latest_ms, place.timestamp_ms)
-        if place.timestamp_ms < self._next_ms.get(place.partition, 0):
+        partition, _, now_ms = place
+        self._latest_ms = max(self._latest_ms, now_ms)
+        if now_ms < self._next_ms.get(partition, 0):
             return []
-        self._next_ms[place.partition] = place.timestamp_ms + LOOK_EVERY_MS
-        return self._look((place.partition,), place.timestamp_ms)
+        self._next_ms[partition] = now_ms + LOOK_EVERY_MS
+        return self._look((partition,), now_ms)
 
     def at_end(self, until_ms: int | None = None) -> list[Event]:
         """Look once more, at the time of the latest record or at a given one: no later record is to come."""

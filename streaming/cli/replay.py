@@ -88,9 +88,10 @@ def _replayed(recording: RecordingReader, replica: Replica, looks: Looks, until_
                 ended.add(record.partition)
                 continue
             position = Position(record.partition, record.offset, record.timestamp_ms)
-            happened.extend(looks.before(position))
-            happened.extend(replica.replay(position, record.key, record.value))
-            reported += _report_undecodable(replica, reported)
+            happened += looks.before(position)
+            happened += replica.replay(position, record.key, record.value)
+            if replica.undecodable:
+                reported += _report_undecodable(replica, reported)
     happened.extend(replica.settle())
     happened.extend(looks.at_end(until_ms if ended else None))
     if reported > _REPORTED:
