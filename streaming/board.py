@@ -84,6 +84,9 @@ class Board:
     ) -> None:
         self.ends = ends
         self.offsets_topic = offsets_topic
+        self.session_timeouts_ms: Mapping[str, int] = {}
+        """Group → session timeout of consumer-protocol members, as brokers said (`session_timeouts`). Replaced, never
+        changed."""
         self.events = EventWindow(event_window)
         self.lag_history = LagHistory()
         self.record_to_metric = Distribution(RECORD_TO_METRIC_SECONDS_BUCKETS)
@@ -266,6 +269,8 @@ class Board:
         rebalance = held.state.rebalance
         unheld = held.unheld(self.ends.topics)
         offsets = [{**shown, **_lag_view(figure)} for shown, figure in zip(group["offsets"], lags, strict=True)]
+        if "static_members" in group:
+            group["static_members"] = [self._with_age(of, held.state.name, now_ms) for of in group["static_members"]]
         return {
             **group,
             "offsets": offsets,
@@ -277,6 +282,15 @@ class Board:
             "duplicates": {place: list(members) for place, members in duplicates.items()},
             "unassigned": None if unheld is None else {topic: list(parts) for topic, parts in unheld.items() if parts},
             "attention": self.attention(held, lags, now_ms),
+        }
+
+    def _with_age(self, static_member: dict[str, Any], group: str, now_ms: int) -> dict[str, Any]:
+        """With how long it has been away, and how long it may be where only the brokers know."""
+        since_ms, timeout_ms = static_member["absent_since"], static_member["session_timeout_ms"]
+        return {
+            **static_member,
+            "absent_ms": None if since_ms is None else max(0, now_ms - since_ms),
+            "session_timeout_ms": self.session_timeouts_ms.get(group) if timeout_ms is None else timeout_ms,
         }
 
 

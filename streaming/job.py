@@ -37,6 +37,7 @@ from streaming.readiness import Offsets
 from streaming.restart import Identity
 from streaming.schemas import BUNDLE, OUTPUT
 from streaming.server import Server
+from streaming.session_timeouts import KafkaConfigsClient, SessionTimeoutSampler
 from streaming.sink import BatchWriter, Sink
 from streaming.source import coordinator_log
 from streaming.suspect_sampler import KafkaGroupsClient, SuspectSampler
@@ -119,6 +120,9 @@ class Monitor:
             suspects = self._suspect_sampler()
             stack.callback(suspects.stop)
             suspects.start()
+            timeouts = self._session_timeout_sampler()
+            stack.callback(timeouts.stop)
+            timeouts.start()
             watch = Watch(self.board, self.board.tell, now_ms, lambda: suspects.answers)
             stack.callback(watch.stop)
             watch.start()
@@ -197,6 +201,10 @@ class Monitor:
         return SuspectSampler(
             self.board, lambda: KafkaGroupsClient(kafka_client.python_settings(kafka, "suspects")), now_ms
         )
+
+    def _session_timeout_sampler(self) -> SessionTimeoutSampler:
+        settings = kafka_client.python_settings(self._config.kafka, "session-timeouts")
+        return SessionTimeoutSampler(self.board, lambda: KafkaConfigsClient(settings), now_ms)
 
     def _lag_sampler(self) -> LagSampler:
         board = self.board

@@ -91,7 +91,7 @@ LIBRARY_HOMES: Final = {
     "pandas": "processor",
     "numpy": "packing reduction",
     "pyarrow": "packing reduction",
-    "kafka": "kafka_client lazy_admin log_recorder end_offsets job open_transactions",
+    "kafka": "kafka_client lazy_admin log_recorder end_offsets job open_transactions session_timeouts",
     "confluent_kafka": "traffic kafka_tools",
     "py4j": "job kafka_tools session",
     "prometheus_client": "exporter",

@@ -71,6 +71,11 @@ def group_text(group: Group) -> Iterator[str]:
             ["MEMBER", "INSTANCE", "CLIENT-ID", "HOST", "PROTOCOL", "EPOCH", "STATE", "ASSIGNED", "PENDING", "TARGET"],
             [_member_row(member) for member in group["members"]],
         )
+    if group.get("static_members"):
+        yield table(
+            ["INSTANCE-ID", "MEMBER", "SINCE", "FORMER-MEMBERS", "REBALANCES-SAVED", "AWAY-SINCE", "AWAY", "SESSION"],
+            [_static_row(of) for of in group["static_members"]],
+        )
     translated = [member for member in group.get("members") or () if member.get("classic_protocol")]
     if translated:
         yield table(
@@ -135,6 +140,21 @@ def _offsets_table(offsets: Sequence[Mapping[str, Any]]) -> str:
         for offset in offsets
     ]
     return table([*headers, "LOG-END-OFFSET", "LAG", "LAG-SECONDS"] if lag else headers, rows)
+
+
+def _static_row(of: Mapping[str, Any]) -> list[object]:
+    """Who stands for an instance id; how long it has been away, of how long it may be."""
+    away_ms, session_ms = of.get("absent_ms"), of["session_timeout_ms"]
+    return [
+        of["instance_id"],
+        of["member_id"],
+        time_text(of["since"]),
+        " ".join(former["member_id"] for former in of["former"]),
+        of["rebalances_saved"],
+        None if of["absent_since"] is None else time_text(of["absent_since"]),
+        None if away_ms is None else f"{away_ms / 1000:.0f} s",
+        None if session_ms is None else f"{session_ms / 1000:g} s",
+    ]
 
 
 def _member_row(member: Mapping[str, Any]) -> list[object]:

@@ -10,7 +10,8 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from coordinator_model.gate import BrokerSettings
 from streaming.config import Config
 from streaming.embedded_broker import EmbeddedBroker
-from streaming.kafka_client import broker_settings, group_configs
+from streaming.kafka_client import broker_settings, group_configs, python_settings
+from streaming.session_timeouts import KafkaConfigsClient
 
 pytestmark = pytest.mark.broker
 
@@ -44,6 +45,26 @@ def test_groups_with_configurations_of_their_own_are_named(tmp_path: Path) -> No
         assert ["orders"] == group_configs(kafka)
 
     assert group_configs(kafka) is None
+
+
+def test_brokers_say_how_long_members_of_a_group_may_be_silent(tmp_path: Path) -> None:
+    """What the broker gives every group, where a group has nothing of its own; it need not even be there."""
+    properties = {"group.consumer.session.timeout.ms": "47000"}
+    with EmbeddedBroker(tmp_path / "broker", properties=properties) as broker:
+        kafka = config_of(broker.bootstrap_servers).kafka
+        client = KafkaConfigsClient(python_settings(kafka, "session-timeouts"))
+        admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
+        setting = ConfigResource(ConfigResourceType.GROUP, "orders", {"consumer.session.timeout.ms": "50000"})
+        admin.alter_configs([setting], raise_on_unknown=False)
+        admin.close()
+
+        deadline = time.monotonic() + PROPAGATION_SECONDS
+        while (told := client.session_timeouts(["orders", "nobody"]))["orders"] == 47_000:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        client.close()
+
+        assert {"orders": 50_000, "nobody": 47_000} == told
 
 
 def test_brokers_say_what_they_allow_of_conversions(tmp_path: Path) -> None:

@@ -1,0 +1,129 @@
+"""How long a static member that is away may stay so: configuration, asked of the brokers where the log does not tell.
+
+The log has the session timeout of classic members. That of a consumer-protocol member is its group's configuration
+`consumer.session.timeout.ms`, by default the brokers' `group.consumer.session.timeout.ms` (KIP-848); a broker answers
+with whichever holds. Asked are groups with a member that is away and no other, all at once, and not again for a minute.
+
+It needs the permission DESCRIBE_CONFIGS on the groups, and does without: the timeout then stays unknown.
+"""
+
+import contextlib
+import threading
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final, Protocol
+
+from kafka.admin import ConfigResource, ConfigResourceType
+
+from coordinator_model import statics
+from coordinator_model.roster import is_absent, members_of
+from streaming.board import Board
+from streaming.lazy_admin import LazyAdmin
+
+LOOK_EVERY_SECONDS: Final = 10.0
+MOST_ASKED: Final = 200
+FRESH_MS: Final = 60_000
+"""How long an answer, or that there was none, is held to."""
+
+_OPTION: Final = "consumer.session.timeout.ms"
+_STOP_SECONDS: Final = 1.0
+
+
+class ConfigsClient(Protocol):
+    """What the sampler asks of a cluster. Both methods may raise KafkaError, OSError or RuntimeError."""
+
+    def session_timeouts(self, groups: Collection[str]) -> Mapping[str, int]:
+        """Group → session timeout of its consumer-protocol members, in ms; without those nothing was said of."""
+        ...
+
+    def close(self) -> None:
+        """Let go of all connections; a call under way in another thread ends with an error."""
+        ...
+
+
+class KafkaConfigsClient:
+    """kafka-python behind the protocol."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        """With settings of `KafkaAdminClient`."""
+        self._admin = LazyAdmin(settings)
+
+    def session_timeouts(self, groups: Collection[str]) -> Mapping[str, int]:
+        """See `ConfigsClient`."""
+        asked = [ConfigResource(ConfigResourceType.GROUP, group, {_OPTION: None}) for group in groups]
+        told = self._admin.client.describe_configs(asked, config_filter="all").get("group", {})
+        return {group: int(options[_OPTION]["value"]) for group, options in told.items() if _OPTION in options}
+
+    def close(self) -> None:
+        """See `ConfigsClient`."""
+        self._admin.close()
+
+
+class SessionTimeoutSampler:
+    """The thread that asks, and tells the board.
+
+    Args:
+        board: where the groups are, and the answers go.
+        connect: makes a client; called again after a failure.
+        clock_ms: the wall clock, in milliseconds.
+    """
+
+    def __init__(self, board: Board, connect: Callable[[], ConfigsClient], clock_ms: Callable[[], int]) -> None:
+        self._board = board
+        self._connect = connect
+        self._clock_ms = clock_ms
+        self._client: ConfigsClient | None = None
+        self._asked_ms: dict[str, int] = {}
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="session-timeouts", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread, even out of a question that nobody answers."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join(_STOP_SECONDS)
+        self._disconnect()
+        if self._thread.is_alive():
+            self._thread.join(_STOP_SECONDS)
+
+    def look(self) -> None:
+        """One look: ask about those whose turn it is. Never raises."""
+        now_ms = self._clock_ms()
+        waited_for = self._waited_for()
+        known = {group: ms for group, ms in self._board.session_timeouts_ms.items() if group in waited_for}
+        self._asked_ms = {group: ms for group, ms in self._asked_ms.items() if group in waited_for}
+        due = [group for group in waited_for if now_ms - self._asked_ms.get(group, -FRESH_MS) >= FRESH_MS][:MOST_ASKED]
+        if due:
+            self._asked_ms.update(dict.fromkeys(due, now_ms))
+            try:
+                if self._client is None:
+                    self._client = self._connect()
+                known.update(self._client.session_timeouts(due))
+            except Exception:  # noqa: BLE001 - whatever a client throws must not end the looking
+                self._disconnect()
+        self._board.session_timeouts_ms = known
+
+    def _waited_for(self) -> list[str]:
+        """Groups with a member that is away and of which the log does not tell for how long it may be."""
+        return [
+            name
+            for name, held in self._board.shown.groups.items()
+            if any(history.absent_since_ms is not None for history in held.state.instances.values())
+            and any(
+                is_absent(member) and statics.session_timeout_ms(member) is None
+                for member in members_of(held.state.membership).values()
+            )
+        ]
+
+    def _run(self) -> None:
+        while not self._stopping.wait(LOOK_EVERY_SECONDS):
+            self.look()
+
+    def _disconnect(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            with contextlib.suppress(Exception):
+                client.close()
