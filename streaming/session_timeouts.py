@@ -7,8 +7,6 @@ with whichever holds. Asked are groups with a member that is away and no other, 
 It needs the permission DESCRIBE_CONFIGS on the groups, and does without: the timeout then stays unknown.
 """
 
-import contextlib
-import threading
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, Protocol
 
@@ -18,6 +16,7 @@ from coordinator_model import statics
 from coordinator_model.roster import is_absent, members_of
 from streaming.board import Board
 from streaming.lazy_admin import LazyAdmin
+from streaming.repeating import Connection, Repeating
 
 LOOK_EVERY_SECONDS: Final = 10.0
 MOST_ASKED: Final = 200
@@ -25,7 +24,6 @@ FRESH_MS: Final = 60_000
 """How long an answer, or that there was none, is held to."""
 
 _OPTION: Final = "consumer.session.timeout.ms"
-_STOP_SECONDS: Final = 1.0
 
 
 class ConfigsClient(Protocol):
@@ -69,25 +67,11 @@ class SessionTimeoutSampler:
 
     def __init__(self, board: Board, connect: Callable[[], ConfigsClient], clock_ms: Callable[[], int]) -> None:
         self._board = board
-        self._connect = connect
         self._clock_ms = clock_ms
-        self._client: ConfigsClient | None = None
+        self._connection = Connection(connect)
         self._asked_ms: dict[str, int] = {}
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="session-timeouts", daemon=True)
-
-    def start(self) -> None:
-        """Begin to look."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End the thread, even out of a question that nobody answers."""
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(_STOP_SECONDS)
-        self._disconnect()
-        if self._thread.is_alive():
-            self._thread.join(_STOP_SECONDS)
+        thread = Repeating("session-timeouts", LOOK_EVERY_SECONDS, self.look, self._connection.drop)
+        self.start, self.stop = thread.start, thread.stop
 
     def look(self) -> None:
         """One look: ask about those whose turn it is. Never raises."""
@@ -99,11 +83,9 @@ class SessionTimeoutSampler:
         if due:
             self._asked_ms.update(dict.fromkeys(due, now_ms))
             try:
-                if self._client is None:
-                    self._client = self._connect()
-                known.update(self._client.session_timeouts(due))
+                known.update(self._connection.client.session_timeouts(due))
             except Exception:  # noqa: BLE001 - whatever a client throws must not end the looking
-                self._disconnect()
+                self._connection.drop()
         self._board.session_timeouts_ms = known
 
     def _waited_for(self) -> list[str]:
@@ -117,13 +99,3 @@ class SessionTimeoutSampler:
                 for member in members_of(held.state.membership).values()
             )
         ]
-
-    def _run(self) -> None:
-        while not self._stopping.wait(LOOK_EVERY_SECONDS):
-            self.look()
-
-    def _disconnect(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            with contextlib.suppress(Exception):
-                client.close()

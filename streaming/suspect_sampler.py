@@ -8,8 +8,6 @@ It needs the permission DESCRIBE on the groups, and does without: who is refused
 once. A look that fails is not told of at all; that brokers are away is the sampler's of log ends to tell.
 """
 
-import contextlib
-import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -20,6 +18,7 @@ from streaming.board import Board
 from streaming.held_group import HeldGroup
 from streaming.lazy_admin import LazyAdmin
 from streaming.logs import get_logger
+from streaming.repeating import Connection, Repeating
 
 LOOK_EVERY_SECONDS: Final = 5.0
 MOST_ASKED: Final = 50
@@ -30,7 +29,6 @@ CALM_MS: Final = 60_000
 REFUSED_MS: Final = 3_600_000
 
 _REFUSED: Final = "GroupAuthorizationFailed"
-_STOP_SECONDS: Final = 1.0
 
 _log = get_logger("suspects")
 
@@ -85,32 +83,18 @@ class SuspectSampler:
 
     def __init__(self, board: Board, connect: Callable[[], GroupsClient], clock_ms: Callable[[], int]) -> None:
         self._board = board
-        self._connect = connect
         self._clock_ms = clock_ms
-        self._client: GroupsClient | None = None
+        self._connection = Connection(connect)
         self._answers: dict[str, Described] = {}
         self._not_before_ms: dict[str, int] = {}
         self._told_refused = False
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="suspects", daemon=True)
+        thread = Repeating("suspects", LOOK_EVERY_SECONDS, self.look, self._connection.drop)
+        self.start, self.stop = thread.start, thread.stop
 
     @property
     def answers(self) -> Mapping[str, Described]:
         """Group → the last answer about it, of present suspects. Replaced, never changed."""
         return self._answers
-
-    def start(self) -> None:
-        """Begin to look."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End the thread, even out of a question that nobody answers."""
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(_STOP_SECONDS)
-        self._disconnect()
-        if self._thread.is_alive():
-            self._thread.join(_STOP_SECONDS)
 
     def look(self) -> None:
         """One look: ask about those whose turn it is. Never raises."""
@@ -126,7 +110,7 @@ class SuspectSampler:
         try:
             self._ask([suspected[name] for name in due[:MOST_ASKED]])
         except Exception:  # noqa: BLE001 - whatever a client throws must not end the looking
-            self._disconnect()
+            self._connection.drop()
 
     def _suspects(self, now_ms: int) -> Iterator[HeldGroup]:
         for held in self._board.shown.groups.values():
@@ -142,9 +126,7 @@ class SuspectSampler:
             if held.state.partition in leaders:
                 by_broker.setdefault(leaders[held.state.partition], []).append(held)
         for broker, groups in by_broker.items():
-            if self._client is None:
-                self._client = self._connect()
-            answers = self._client.describe([held.state.name for held in groups], broker)
+            answers = self._connection.client.describe([held.state.name for held in groups], broker)
             for held in groups:
                 self._take(held, answers.get(held.state.name, Answer()), self._clock_ms())
 
@@ -160,16 +142,6 @@ class SuspectSampler:
         told = suspects.described(self._answers.get(name), answer.state, answer.members, step_offset, now_ms)
         self._answers = {**self._answers, name: told}
         self._not_before_ms[name] = now_ms if told.rebalancing else now_ms + CALM_MS
-
-    def _run(self) -> None:
-        while not self._stopping.wait(LOOK_EVERY_SECONDS):
-            self.look()
-
-    def _disconnect(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            with contextlib.suppress(Exception):
-                client.close()
 
 
 def _silent(held: HeldGroup, now_ms: int) -> bool:

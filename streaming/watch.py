@@ -6,7 +6,6 @@ found carries the id of a record of the group, so that a second monitor, or this
 same event. Of classic groups it is what their coordinators answer when they are suspected (`suspect_sampler.py`).
 """
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -17,13 +16,11 @@ from coordinator_model.suspects import Described
 from coordinator_model.unassigned import Unassigned
 from streaming.board import Board
 from streaming.held_group import HeldGroup
-from streaming.logs import get_logger
+from streaming.repeating import Repeating
 
 LOOK_EVERY_SECONDS: Final = 1.0
 
 Publish = Callable[[Sequence[Mapping[str, Any]]], object]
-
-_log = get_logger("watch")
 
 
 class Watch:
@@ -49,18 +46,8 @@ class Watch:
         self._answers = answers
         self._told: frozenset[str] = frozenset()
         self._unassigned = Unassigned()
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
-
-    def start(self) -> None:
-        """Begin to look."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End the thread."""
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        thread = Repeating("watch", LOOK_EVERY_SECONDS, self.look)
+        self.start, self.stop = thread.start, thread.stop
 
     def look(self) -> None:
         """Publish what is overdue now, and what nobody holds for too long."""
@@ -93,10 +80,3 @@ class Watch:
 
     def _coordinator_moved_ms(self, state: GroupState) -> int | None:
         return self._board.ends.leader_moves(self._board.offsets_topic, state.partition).last_ms
-
-    def _run(self) -> None:
-        while not self._stopping.wait(LOOK_EVERY_SECONDS):
-            try:
-                self.look()
-            except Exception:  # noqa: BLE001 - one look that fails must not be the last
-                _log.exception("look_failed")
