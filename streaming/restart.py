@@ -19,6 +19,9 @@ from streaming.schemas import BOOK_STATE, GROUPS_STATE, OFFSETS_STATE, OutputRow
 
 IDENTITY_FILE: Final = "monitor.json"
 
+STATE_LAYOUT: Final = 2
+"""Of the state's keys and variables (`processor.py`). 1 had a key for each partition, and no number in its identity."""
+
 _UNTOLD: Final = -1
 """Partition of a row of offsets read back: the state does not hold it, and the board does not ask."""
 
@@ -34,6 +37,7 @@ class Identity:
     shuffle_partitions: int
     isolation: str
     snapshot_format: int = snapshot.FORMAT
+    state_layout: int = STATE_LAYOUT
 
 
 REMEDY: Final = {
@@ -44,6 +48,7 @@ REMEDY: Final = {
     "shuffle_partitions": "the same spark.shuffle_partitions, or another state.dir",
     "isolation": "the same source.isolation, or another state.dir",
     "snapshot_format": "the release that wrote it, or another state.dir",
+    "state_layout": "the release that wrote it, or another state.dir",
 }
 
 
