@@ -29,6 +29,7 @@ from streaming.lazy_admin import LazyAdmin
 from streaming.log_ends import LogEnds, Topic, TopicPartition
 from streaming.logs import get_logger
 from streaming.open_transactions import STANDS_MS, RecordTimes
+from streaming.repeating import Connection
 
 DESCRIBE_EVERY_MS: Final = 30_000
 DESCRIBE_AGAIN_MS: Final = 5_000
@@ -198,13 +199,12 @@ class EndOffsetSampler:
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self._ends = ends
-        self._connect = connect
+        self._connection = Connection(connect)
         self._wanted = wanted
         self._offsets_topic = offsets_topic
         self._interval_ms = interval_ms
         self._file = file
         self._clock_ms = clock_ms
-        self._client: OffsetsClient | None = None
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="end-offsets", daemon=True)
         self._failures = 0
@@ -228,7 +228,7 @@ class EndOffsetSampler:
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(_STOP_SECONDS)
-        self._disconnect()
+        self._connection.drop()
         if self._thread.is_alive():
             self._thread.join(_STOP_SECONDS)
         self._save()
@@ -236,9 +236,7 @@ class EndOffsetSampler:
     def sample(self) -> bool:
         """One round; tells whether it came in. Never raises."""
         try:
-            if self._client is None:
-                self._client = self._connect()
-            self._round(self._client)
+            self._round(self._connection.client)
         except Exception as error:  # noqa: BLE001 - whatever a client throws must not end the sampling
             self._failed(error)
             return False
@@ -302,13 +300,7 @@ class EndOffsetSampler:
             _log.warning("end_offsets_unavailable", reason=f"{type(error).__name__}: {error}")
         self._failures += 1
         self._described_ms = None
-        self._disconnect()
-
-    def _disconnect(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            with contextlib.suppress(Exception):
-                client.close()
+        self._connection.drop()
 
     def _save(self) -> None:
         self._saved_ms = self._clock_ms()

@@ -88,14 +88,14 @@ class SessionTimeoutSampler:
                 self._connection.drop()
         self._board.session_timeouts_ms = known
 
-    def _waited_for(self) -> list[str]:
+    def _waited_for(self) -> dict[str, None]:
         """Groups with a member that is away and of which the log does not tell for how long it may be."""
-        return [
-            name
+        return {
+            name: None
             for name, held in self._board.shown.groups.items()
             if any(history.absent_since_ms is not None for history in held.state.instances.values())
             and any(
                 is_absent(member) and statics.session_timeout_ms(member) is None
                 for member in members_of(held.state.membership).values()
             )
-        ]
+        }
