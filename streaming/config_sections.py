@@ -324,6 +324,21 @@ class EventsSection(Section):
     window: Positive = option(10_000, "How many of the latest events the page and /api/v1/events can show.")
 
 
+class SpoolSection(Section):
+    """What waits on disk, below state.dir, for sinks that are slow or gone; only with a sink."""
+
+    max_bytes: Annotated[Whole, Field(ge=MIB)] = option(
+        256 * MIB,
+        "How much may wait. From half of it on states of groups wait in memory for their turn; when it is full the "
+        "oldest goes undelivered, is counted and logged.",
+    )
+    state_interval_ms: Positive = option(
+        10_000,
+        "Shortest time between two states of a group that only commits offsets; a change of members, epoch or state "
+        "is passed on at once.",
+    )
+
+
 class MetricsSection(Section):
     """How many series there are."""
 
@@ -348,6 +363,7 @@ class Config(Section):
     http: HttpSection = HttpSection()
     end_offsets: EndOffsetsSection = EndOffsetsSection()
     events: EventsSection = EventsSection()
+    spool: SpoolSection = SpoolSection()
     metrics: MetricsSection = MetricsSection()
 
     @model_validator(mode="after")

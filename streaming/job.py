@@ -26,10 +26,12 @@ from streaming.board import Board
 from streaming.config import Config
 from streaming.end_offsets import EndOffsetSampler, KafkaOffsetsClient
 from streaming.errors import CannotTellError, MonitorError
+from streaming.event_window import Event
 from streaming.exporter import Exporter
 from streaming.lag_history import LagSampler
 from streaming.log_ends import LogEnds
 from streaming.logs import get_logger
+from streaming.outlets import Outlets
 from streaming.packing import bundle_keys
 from streaming.processor import CoordinatorShards
 from streaming.progress import PartitionOffsets, Progress, ProgressListener
@@ -99,6 +101,9 @@ class Monitor:
             settings=lambda: kafka_client.broker_settings(config.kafka),
         )
         self.server = Server.of(config.http, self.board, exporter, brokers)
+        self._outlets = Outlets(
+            config, (), self.board, source=lambda: restart.query_id(self._checkpoint), clock_ms=now_ms
+        )
         self._stack = ExitStack()
         self._spark: SparkSession | None = None
         self._partitions = 0
@@ -114,6 +119,8 @@ class Monitor:
             self._spark = session.start(self._config, self._directory / SPARK_LOG)
             stack.callback(session.stop, self._spark)
             self._fill_board(self._spark)
+            stack.callback(self._outlets.stop)
+            self._outlets.start()
             sampler = self._sampler()
             stack.callback(sampler.stop)
             sampler.start()
@@ -123,7 +130,7 @@ class Monitor:
             timeouts = self._session_timeout_sampler()
             stack.callback(timeouts.stop)
             timeouts.start()
-            watch = Watch(self.board, self.board.tell, now_ms, lambda: suspects.answers)
+            watch = Watch(self.board, self._publish, now_ms, lambda: suspects.answers)
             stack.callback(watch.stop)
             watch.start()
             lag_sampler = self._lag_sampler()
@@ -176,6 +183,10 @@ class Monitor:
                 isolation=self._config.source.isolation,
             ),
         )
+
+    def _publish(self, events: Sequence[Event]) -> None:
+        self.board.tell(events)
+        self._outlets.tell(events)
 
     def _fill_board(self, spark: SparkSession) -> None:
         if not restart.has_committed_batch(self._checkpoint):
@@ -247,7 +258,7 @@ class Monitor:
         )
         return (
             replayed.writeStream.queryName(f"group-monitor {config.cluster.name}")
-            .foreachBatch(BatchWriter([self.board, *self._sinks], now_ms))
+            .foreachBatch(BatchWriter([self.board, *self._outlets.sinks, *self._sinks], now_ms))
             .outputMode("update")
             .option("checkpointLocation", self._checkpoint)
             .trigger(processingTime=f"{config.spark.trigger_interval_ms} milliseconds")

@@ -83,6 +83,15 @@ def has_committed_batch(checkpoint: str) -> bool:
     return commits.is_dir() and any(entry.name.isdecimal() for entry in commits.iterdir())
 
 
+def query_id(checkpoint: str) -> str:
+    """The id Spark gave the query when it made the checkpoint; one made anew counts its batches anew.
+
+    Where the checkpoint is not on this machine, its location has to do.
+    """
+    metadata = Path(checkpoint.removeprefix("file://")) / "metadata"
+    return str(json.loads(metadata.read_text(encoding="utf-8"))["id"]) if metadata.is_file() else checkpoint
+
+
 def committed_positions(checkpoint: str, topic: str) -> tuple[PartitionOffsets, ...]:
     """Next offset of each reader, in the order of the sources, as the last finished micro-batch left them.
 

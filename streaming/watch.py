@@ -64,9 +64,10 @@ class Watch:
         self._board.set_stuck(event.group for event in found if event.kind == "rebalance_stuck")
         self._board.set_unassigned(self._unassigned.overdue)
         new = [event_view(event) for event in found if event.id not in self._told]
-        self._told = frozenset(event.id for event in found)
         if new:
             self._publish(new)
+        # Afterwards: what could not be published is published with the next look.
+        self._told = frozenset(event.id for event in found)
 
     def _overdue(self, held: HeldGroup, now_ms: int) -> list[Event]:
         state = held.state

@@ -1,0 +1,107 @@
+"""What leaves the spool, and how far it has come: a thread for each reader, which tries again until it succeeds."""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from streaming.logs import get_logger
+from streaming.spool import Spool, Spooled
+
+LOOK_EVERY_SECONDS: Final = 0.1
+RETRY_SECONDS: Final = (1.0, 2.0, 5.0, 10.0)
+"""Waits after a failure; the last one repeats. A delivery starts over with the first."""
+ENTRIES_AT_ONCE: Final = 1_000
+
+_STOP_SECONDS: Final = 5.0
+
+_log = get_logger("delivery")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkState:
+    """How a sink is doing.
+
+    Attributes:
+        name: of the sink, as metrics have it.
+        waiting: what is told and not delivered: events, or groups.
+        oldest_ms: since when the oldest of them waits; None for none.
+        dropped: how many were given up since this monitor started.
+        delivered: how many were delivered since then.
+        failure: why it does not get on, in one line; None while it does.
+    """
+
+    name: str
+    waiting: int
+    oldest_ms: int | None
+    dropped: int
+    delivered: int
+    failure: str | None
+
+
+class Delivery:
+    """The thread of one reader: takes entries of the spool and hands them on, at least once, in their order.
+
+    Args:
+        spool: where from.
+        reader: one of the spool's readers.
+        deliver: takes entries and returns when they have arrived; what it raises is logged, and it is given the same
+            entries again.
+    """
+
+    def __init__(self, spool: Spool, reader: str, deliver: Callable[[Sequence[Spooled]], object]) -> None:
+        self._spool = spool
+        self._reader = reader
+        self._deliver = deliver
+        self._stopping = threading.Event()
+        self._delivered = 0
+        self._failure: str | None = None
+        self._thread = threading.Thread(target=self._run, name=f"delivery-{reader}", daemon=True)
+
+    def start(self) -> None:
+        """Begin to deliver."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread once what is under way has arrived or failed; what waits stays in the spool."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join(_STOP_SECONDS)
+
+    def state(self) -> SinkState:
+        """How it is doing."""
+        waiting = self._spool.waiting(self._reader)
+        return SinkState(
+            name=self._reader,
+            waiting=waiting.entries,
+            oldest_ms=waiting.oldest_ms,
+            dropped=waiting.dropped,
+            delivered=self._delivered,
+            failure=self._failure,
+        )
+
+    def _run(self) -> None:
+        failures = 0
+        while not self._stopping.is_set():
+            try:
+                found = self._spool.read(self._reader, ENTRIES_AT_ONCE)
+                if not found:
+                    self._stopping.wait(LOOK_EVERY_SECONDS)
+                    continue
+                self._deliver(found)
+                self._spool.acknowledge(self._reader, found[-1].position)
+            except Exception as error:  # noqa: BLE001 - whatever a library raises, the next try may succeed
+                self._fail(error)
+                self._stopping.wait(RETRY_SECONDS[min(failures, len(RETRY_SECONDS) - 1)])
+                failures += 1
+            else:
+                self._delivered += len(found)
+                if self._failure is not None:
+                    _log.info("delivers_again", sink=self._reader)
+                failures, self._failure = 0, None
+
+    def _fail(self, error: Exception) -> None:
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        if self._failure != reason:
+            _log.warning("delivery_failed", sink=self._reader, reason=reason)
+        self._failure = reason

@@ -1,0 +1,112 @@
+"""All that leaves the stream for somewhere else than the board: one spool, and a thread for each who reads it.
+
+With no reader there is no spool, and nothing is written.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Final
+
+from streaming.board import Board
+from streaming.config_sections import Config
+from streaming.delivery import Delivery, SinkState
+from streaming.event_window import Event
+from streaming.sink import Sink
+from streaming.spool import Spool, Spooled
+from streaming.spool_sink import SpoolSink
+
+SPOOL: Final = "spool"
+"""Its directory below state.dir."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """Who takes entries out of the spool.
+
+    Attributes:
+        name: of the sink, in metrics and on the disk: letters, digits and hyphens.
+        deliver: takes entries and returns when they have arrived; raises whatever, and is given them again.
+        wants_states: whether states of groups are written for it; events always are.
+        close: called once no more is delivered.
+    """
+
+    name: str
+    deliver: Callable[[Sequence[Spooled]], object]
+    wants_states: bool = False
+    close: Callable[[], object] = lambda: None
+
+
+class Outlets:
+    """What a monitor passes on besides what it shows.
+
+    Args:
+        config: the whole of it.
+        readers: who is configured; without any this does nothing.
+        board: the groups; must have taken a batch before `sinks` do.
+        source: whose numbers batch ids are (`Spool.append`).
+        clock_ms: the wall clock.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        readers: Sequence[Reader],
+        board: Board,
+        *,
+        source: Callable[[], str],
+        clock_ms: Callable[[], int],
+    ) -> None:
+        self._settings = config.spool
+        self._directory = config.state.dir / SPOOL
+        self._readers = readers
+        self._board = board
+        self._source = source
+        self._clock_ms = clock_ms
+        self._stack = ExitStack()
+        self._sink: SpoolSink | None = None
+        self._deliveries: list[Delivery] = []
+
+    @property
+    def sinks(self) -> Sequence[Sink]:
+        """What takes part in a micro-batch, after the board."""
+        return [] if self._sink is None else [self._sink]
+
+    def start(self) -> None:
+        """Open the spool and begin to deliver; the board holds what the checkpoint does.
+
+        Raises:
+            UsageError: the spool cannot be used.
+        """
+        if not self._readers:
+            return
+        spool = Spool(
+            self._directory,
+            [reader.name for reader in self._readers],
+            max_bytes=self._settings.max_bytes,
+            clock_ms=self._clock_ms,
+        )
+        wants_states = any(reader.wants_states for reader in self._readers)
+        interval_ms = self._settings.state_interval_ms if wants_states else None
+        self._sink = SpoolSink(spool, self._board, self._source, interval_ms=interval_ms, clock_ms=self._clock_ms)
+        for reader in self._readers:
+            self._stack.callback(reader.close)
+            delivery = Delivery(spool, reader.name, reader.deliver)
+            self._stack.callback(delivery.stop)
+            self._deliveries.append(delivery)
+            delivery.start()
+        self._stack.callback(self._sink.stop)
+        self._sink.start()
+
+    def stop(self) -> None:
+        """End all threads; what waits stays in the spool."""
+        self._stack.close()
+
+    def tell(self, events: Iterable[Event]) -> None:
+        """Pass on events that no micro-batch brought; raises SpoolError, and is to be told them again."""
+        if self._sink is not None:
+            self._sink.tell(events)
+
+    def states(self) -> list[SinkState]:
+        """How each sink is doing."""
+        return [delivery.state() for delivery in self._deliveries]

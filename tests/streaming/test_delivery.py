@@ -1,0 +1,102 @@
+"""Entries leave the spool at least once, in order, however often a delivery fails; nothing waits for them."""
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from structlog.testing import capture_logs
+
+from streaming import delivery
+from streaming.board import Board
+from streaming.config_sections import Config, StateSection
+from streaming.delivery import Delivery
+from streaming.log_ends import LogEnds
+from streaming.outlets import SPOOL, Outlets, Reader
+from streaming.spool import Spool, Spooled
+from tests.integration.monitor_process import until
+from tests.streaming.test_spool import event
+
+PATIENCE_SECONDS = 20
+
+
+class Taker:
+    """Takes entries, or fails as long as it is told to."""
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+        self.fails = False
+        self.closed = threading.Event()
+
+    def __call__(self, entries: Sequence[Spooled]) -> None:
+        if self.fails:
+            raise OSError("nobody there\nand more of it")
+        self.ids += [entry["event"]["id"] for _, entry in entries]
+
+
+def append(spool: Spool, *numbers: int) -> None:
+    spool.append("query", numbers[0], [event(number) for number in numbers])
+
+
+def test_what_is_appended_arrives_and_what_failed_is_tried_again(tmp_path: Path, monkeypatch: Any) -> None:
+    """The failure is logged once, shown while it lasts, and the end of it is logged."""
+    monkeypatch.setattr(delivery, "RETRY_SECONDS", (0.01,))
+    spool, taker = Spool(tmp_path, ["one"], clock_ms=lambda: 5_000), Taker()
+    taker.fails = True
+    append(spool, 0, 1)
+    delivers = Delivery(spool, "one", taker)
+    with capture_logs() as logs:
+        delivers.start()
+        until(lambda: delivers.state().failure is not None, PATIENCE_SECONDS, "it does not fail")
+        state = delivers.state()
+        assert (2, 5_000, 0, "nobody there") == (state.waiting, state.oldest_ms, state.delivered, state.failure)
+        taker.fails = False
+        until(lambda: delivers.state().failure is None, PATIENCE_SECONDS, "it does not get on")
+        append(spool, 2)
+        until(lambda: delivers.state().delivered == 3, PATIENCE_SECONDS, "nothing more arrives")
+        delivers.stop()
+
+    assert (["id-0", "id-1", "id-2"], 0) == (taker.ids, delivers.state().waiting)
+    assert ["delivery_failed", "delivers_again"] == [line["event"] for line in logs]
+
+
+def outlets(directory: Path, *readers: Reader) -> Outlets:
+    config = Config(state=StateSection(dir=directory))
+    return Outlets(config, readers, Board(LogEnds()), source=lambda: "query", clock_ms=lambda: 1)
+
+
+def test_without_a_reader_nothing_is_written(tmp_path: Path) -> None:
+    """No spool, no sink in the batch, nowhere to tell events to."""
+    of = outlets(tmp_path)
+    of.start()
+    of.tell([{"id": "1", "group": "g"}])
+    of.stop()
+
+    assert ([], [], []) == (list(of.sinks), of.states(), list(tmp_path.iterdir()))
+
+
+def test_readers_are_fed_each_for_itself_and_closed_at_the_end(tmp_path: Path) -> None:
+    """One that is gone holds up nobody; what it did not take waits for the next run."""
+    here, gone = Taker(), Taker()
+    gone.fails = True
+    readers = [
+        Reader(name="here", deliver=here, close=here.closed.set),
+        Reader(name="gone", deliver=gone, close=gone.closed.set),
+    ]
+    of = outlets(tmp_path, *readers)
+    of.start()
+    of.tell([{"id": "1", "group": "g"}])
+    until(lambda: here.ids == ["1"], PATIENCE_SECONDS, "nothing arrives")
+    until(lambda: of.states()[1].failure is not None, PATIENCE_SECONDS, "it does not fail")
+    assert [("here", 0), ("gone", 1)] == [(state.name, state.waiting) for state in of.states()]
+    of.stop()
+
+    assert here.closed.is_set()
+    assert gone.closed.is_set()
+    assert (tmp_path / SPOOL).is_dir()
+    gone.fails = False
+    of = outlets(tmp_path, *readers)
+    of.start()
+    until(lambda: gone.ids == ["1"], PATIENCE_SECONDS, "what waited does not arrive")
+    of.stop()
+    assert ["1"] == here.ids
