@@ -344,7 +344,7 @@ def test_monitor_is_quiet(told: Told) -> None:
 
 def _is_amiss(event: dict[str, Any]) -> bool:
     """How many rounds classic members need who all start at once is up to the machine they run on."""
-    return event["severity"] != "info" and event["kind"] != "rebalance_rounds_lost"
+    return bool(event["severity"] != "info" and event["kind"] != "rebalance_rounds_lost")
 
 
 def _at_rest(truth: Described) -> bool:
