@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast check lock clean
+.PHONY: help setup demo test test-fast check fuzz lock clean
 # Stages depend on each other's stamps, not on their order in the file; jars and packages are fetched one after the other.
 .NOTPARALLEL:
 
@@ -41,8 +41,13 @@ check: setup ## lint, types, layering, generated files up to date
 	@$(BIN)/python -m streaming.config_reference --check
 	@$(BIN)/python docs/build_tables.py --check
 
+fuzz: setup ## damaged input for every decoder (FUZZ="--minutes 30"; more in tests/fuzz)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tests/fuzz/requirements.lock
+	@exec $(BIN)/python -m tests.fuzz $(FUZZ)
+
 lock: ## pin the packages of pyproject.toml anew; needs uv
 	uv pip compile --universal --extra test --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements.lock
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header tests/fuzz/requirements.in -o tests/fuzz/requirements.lock
 
 clean: ## remove what set-up and tests have left
 	rm -rf $(VENV) $(CACHE) .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse

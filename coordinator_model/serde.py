@@ -69,7 +69,7 @@ def decode_record(key: bytes | None, value: bytes | None) -> DecodedRecord:
         decoder = _DECODERS.get(type_id)
         if decoder is None:
             return UnknownRecord(type_id, _group_of_unknown(key, position))
-        decoded_key = _known_key(key)
+        decoded_key = _known_key(key) if len(key) <= _LONGEST_KEY_KEPT else decoder.read_key(key, position)[0]
         if value is None:
             return Record(decoder.record_type, decoded_key, None, None)
         part, value = "value", bytes(value)
@@ -114,6 +114,9 @@ def _decoder(row: RecordSchema) -> _Decoder:
     readers = {version: reader(row.value, version) for version in row.value.SCHEMA.versions}
     return _Decoder(row.record_type, reader(row.key, 0), readers, lambda version: reader(row.value, version))
 
+
+_LONGEST_KEY_KEPT: Final = 1_024
+"""Bytes of a key that is remembered: names of 32 KiB are lawful, and 65,536 of them would fill the memory."""
 
 _DECODERS: Final = {int(row.record_type): _decoder(row) for row in RECORD_SCHEMAS.values()}
 

@@ -14,7 +14,7 @@ from typing import Annotated, Final
 import typer
 
 from streaming.cli import check, dashboards, decode, demo, describe, gate, groups, record, replay, run, watch
-from streaming.cli.common import CommonOptions, guarded
+from streaming.cli.common import CommonOptions, guarded, printable, printable_lines
 from streaming.errors import CannotTellError, MonitorError, UsageError
 from streaming.secrecy import masked
 
@@ -115,8 +115,8 @@ def _interrupt(_signal: int, _frame: object) -> None:
 
 def _failed(message: str, status: int, *, debug: bool) -> int:
     if debug:
-        sys.stderr.write(masked(traceback.format_exc()))
-    sys.stderr.write(masked(f"error: {message}\n"))
+        sys.stderr.write(printable_lines(masked(traceback.format_exc())))
+    sys.stderr.write(printable(masked(f"error: {message}")) + "\n")
     return status
 
 

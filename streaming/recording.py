@@ -31,6 +31,8 @@ _parse: Final = json.JSONDecoder().decode
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _TOPIC_ID_LENGTH: Final = 22
 _SHOWN_CHARACTERS: Final = 60
+_LONGEST_LINE: Final = 64 * 1024 * 1024
+"""Bytes of the longest line: a record of tens of megabytes fits, a small file that unzips without end does not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +105,7 @@ class RecordingReader:
         if fields.get("format") != FORMAT:
             self._refuse(_quoted(fields, "format"), f'"format": "{FORMAT}"')
         version = fields.get("kafka_version")
-        if version is not None and not isinstance(version, str):
+        if version is not None and not (isinstance(version, str) and _is_text(version)):
             self._refuse(_quoted(fields, "kafka_version"), '"kafka_version" as text or null')
         partitions = fields.get("offsets_topic_partitions")
         if not _is_int(partitions) or partitions < 1:
@@ -125,6 +127,7 @@ class RecordingReader:
             or not isinstance(topic.get("id"), str)
             or len(topic["id"]) != _TOPIC_ID_LENGTH
             or not isinstance(topic.get("name"), str)
+            or not _is_text(topic["id"] + topic["name"])
             or not _is_int(topic.get("partitions"))
         ):
             self._refuse(
@@ -179,11 +182,14 @@ class RecordingReader:
     def _next_line(self) -> bytes:
         self._line += 1
         try:
-            return self._stream.readline()
+            line = self._stream.readline(_LONGEST_LINE + 1)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             self._refuse(f"damaged gzip data ({_shortened(str(error))})", "a complete .ndjson.gz file")
         except OSError as error:
             self._refuse(f"an unreadable file ({error.strerror})", "a recording")
+        if len(line) > _LONGEST_LINE:
+            self._refuse("a line without end", f"lines of {_LONGEST_LINE} bytes at most")
+        return line
 
     def _refuse(self, found: str, accepted: str) -> NoReturn:
         raise UsageError(f"{self.path}:{self._line}: found {found}, accepted: {accepted}") from None
@@ -290,6 +296,11 @@ def offsets_partition(group: str, partitions: int) -> int:
 
 def _is_int(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_text(value: str) -> bool:
+    """Whether it can be written: JSON can name half a surrogate pair, which no encoding has."""
+    return not any("\ud800" <= character <= "\udfff" for character in value)
 
 
 def _quoted(fields: dict[str, Any], name: str) -> str:

@@ -5,6 +5,14 @@ and the last tell everything: the first may be new or a rewind, the last is what
 counted. Finding such runs needs of each record its key and a few bytes of its value, which are looked at where Arrow
 holds them, a whole column at a time. Where a run has a tombstone, a rewind, another topic id or anything odd in it,
 every record of it is replayed.
+
+    OffsetCommitKey                  type 1, group, topic: int16 length and bytes each, int32 partition
+    OffsetCommitValue   0 … 3        version, int64 offset, from 3 on int32 leader epoch, metadata: int16 length and
+                                     bytes, int64 commit time, in 1 also int64 expiry
+                        4            version, int64 offset, int32 leader epoch, metadata: uvarint of length + 1 and
+                                     bytes, int64 commit time, tagged fields: none, or the topic id alone
+
+A record that is not whole by this, as the replica would find, is odd.
 """
 
 from typing import Any, Final
@@ -17,14 +25,20 @@ WORTH_REDUCING: Final = 500
 """Rows below which looking for runs costs more than it saves."""
 
 _OFFSET_COMMIT: Final = b"\x00\x01"
-_OFFSET_AT: Final = 2
+_VERSION_BYTES: Final = 2
 _OFFSET_BYTES: Final = 8
-"""Where the committed offset stands in an OffsetCommitValue of every version: first field after the version."""
-_NEWEST_VERSION: Final = 4
+_PARTITION_BYTES: Final = 4
+_LENGTH_BYTES: Final = 2
+_EPOCH_BYTES: Final = 4
+_TIME_BYTES: Final = 8
+_WITH_EXPIRY, _WITH_EPOCH, _FLEXIBLE = 1, 3, 4
+"""Versions of the value: the only one with an expiry, the first with a leader epoch, the newest."""
+_MORE: Final = 0x80
+"""Bit of a varint's byte that another one follows."""
+_NO_TAGS: Final = b"\x00"
 _ONE_TAG: Final = b"\x01\x00\x10"
 """How the tagged section begins whose only field is the topic id: one field, tag 0, 16 bytes."""
 _TOPIC_ID_BYTES: Final = 16
-_TAGGED_ID_BYTES: Final = len(_ONE_TAG) + _TOPIC_ID_BYTES
 _SHORTEST_RUN: Final = 3
 
 _Ints = npt.NDArray[np.int64]
@@ -44,17 +58,17 @@ def commits_told(offsets: _Ints, keys: pa.LargeBinaryArray, values: pa.LargeBina
     if not len(places):
         return told
     keys, held = keys.take(pa.array(places)), _Bytes(values.take(pa.array(places)))
-    codes = keys.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    distinct = keys.dictionary_encode()
+    codes = distinct.indices.to_numpy(zero_copy_only=False)
     by_key = np.lexsort((offsets[places], codes))
     codes, places = codes[by_key], places[by_key]
     first = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]])
     last = np.r_[first[1:], len(codes)] - 1
 
-    plain, committed = _committed(held)
-    plain, committed = plain[by_key], committed[by_key]
+    plain, committed, ids = (column[by_key] for column in _committed(held))
+    plain &= _whole_keys(_Bytes(distinct.dictionary))[codes]
     forward = np.r_[True, committed[1:] >= committed[:-1]]
     # A topic made anew under its name is an event of the very commit that shows it.
-    ids = _topic_ids(held)[by_key]
     forward &= np.r_[True, ids[1:] == ids[:-1]]
     forward[first] = True
     forward &= plain
@@ -78,37 +92,68 @@ class _Bytes:
         self.starts, self.ends = bounds[:-1], bounds[1:]
         self.valid: _Flags = column.is_valid().to_numpy(zero_copy_only=False)
 
-    def at_least(self, length: int) -> _Flags:
-        """Which values are there and so long."""
-        return self.valid & (self.ends - self.starts >= length)
+    def has(self, at: _Ints, length: int) -> _Flags:
+        """Which values are there and have `length` bytes from where `at` says."""
+        return self.valid & (at >= self.starts) & (at + length <= self.ends)
 
-    def slices(self, which: _Flags, starts: _Ints, length: int) -> npt.NDArray[np.uint8]:
-        """(chosen values, length) bytes, of each chosen value `length` bytes from where `starts` says."""
-        chosen: npt.NDArray[np.uint8] = self.data[starts[which][:, None] + np.arange(length)]
+    def slices(self, which: _Flags, at: _Ints, length: int) -> npt.NDArray[np.uint8]:
+        """(chosen values, length) bytes, of each chosen value `length` bytes from where `at` says."""
+        chosen: npt.NDArray[np.uint8] = self.data[at[which][:, None] + np.arange(length)]
         return chosen
+
+    def holds(self, at: _Ints, wanted: bytes) -> _Flags:
+        """Which values have these bytes there."""
+        found = self.has(at, len(wanted))
+        found[found] = (self.slices(found, at, len(wanted)) == np.frombuffer(wanted, np.uint8)).all(axis=1)
+        return found
+
+    def numbers(self, at: _Ints, layout: str) -> _Ints:
+        """A big-endian integer of each value, -1 for values that do not reach so far."""
+        length = np.dtype(layout).itemsize
+        which = self.has(at, length)
+        numbers = np.full(len(which), -1, dtype=np.int64)
+        numbers[which] = self.slices(which, at, length).view(layout).ravel()
+        return numbers
 
 
 def _starts_with(column: _Bytes, prefix: bytes) -> _Flags:
-    found = column.at_least(len(prefix))
-    found[found] = (column.slices(found, column.starts, len(prefix)) == np.frombuffer(prefix, np.uint8)).all(axis=1)
-    return found
+    return column.holds(column.starts, prefix)
 
 
-def _committed(values: _Bytes) -> tuple[_Flags, _Ints]:
-    """Which values are of a version whose offset is where it is looked for, and that offset."""
-    plain = values.at_least(_OFFSET_AT + _OFFSET_BYTES)
-    versions = values.slices(plain, values.starts, _OFFSET_AT).view(">i2").ravel()
-    plain[plain] = (versions >= 0) & (versions <= _NEWEST_VERSION)
-    committed = np.zeros(len(plain), dtype=np.int64)
-    committed[plain] = values.slices(plain, values.starts + _OFFSET_AT, _OFFSET_BYTES).view(">i8").ravel()
-    return plain, committed
+def _whole_keys(keys: _Bytes) -> _Flags:
+    """Which keys of offset commits name a group, a topic and a partition."""
+    whole, at = keys.valid, keys.starts + len(_OFFSET_COMMIT)
+    for _ in ("group", "topic"):
+        lengths = keys.numbers(at, ">i2")
+        whole = whole & (lengths >= 0)
+        at = at + _LENGTH_BYTES + lengths
+    return whole & keys.has(at, _PARTITION_BYTES)
 
 
-def _topic_ids(values: _Bytes) -> npt.NDArray[Any]:
-    """Topic id of each value as its last bytes, a tagged field of version 4; zeros where there is none."""
-    tagged = values.at_least(_TAGGED_ID_BYTES)
-    tags = values.slices(tagged, values.ends - _TAGGED_ID_BYTES, len(_ONE_TAG))
-    tagged[tagged] = (tags == np.frombuffer(_ONE_TAG, np.uint8)).all(axis=1)
-    ids = np.zeros((len(tagged), _TOPIC_ID_BYTES), dtype=np.uint8)
-    ids[tagged] = values.slices(tagged, values.ends - _TOPIC_ID_BYTES, _TOPIC_ID_BYTES)
-    return ids.view(f"V{_TOPIC_ID_BYTES}").ravel()
+def _committed(values: _Bytes) -> tuple[_Flags, _Ints, npt.NDArray[Any]]:
+    """Which values are whole, of a version known here, and say no more than it does; their offsets and topic ids.
+
+    The id is zeros where there is none.
+    """
+    versions = values.numbers(values.starts, ">i2")
+    offsets_at = values.starts + _VERSION_BYTES
+    committed = values.numbers(offsets_at, ">i8")
+    metadata_at = offsets_at + _OFFSET_BYTES + np.where(versions >= _WITH_EPOCH, _EPOCH_BYTES, 0)
+    flexible = versions == _FLEXIBLE
+
+    lengths = values.numbers(metadata_at, ">i2")
+    times_at = metadata_at + _LENGTH_BYTES + lengths
+    ends = times_at + _TIME_BYTES + np.where(versions == _WITH_EXPIRY, _TIME_BYTES, 0)
+    plain = (versions >= 0) & (versions < _FLEXIBLE) & (lengths >= 0) & (ends <= values.ends)
+
+    first, second = values.numbers(metadata_at, "u1"), values.numbers(metadata_at + 1, "u1")
+    long = first >= _MORE
+    lengths = np.where(long, first % _MORE + second * _MORE, first) - 1
+    tags_at = metadata_at + 1 + long + lengths + _TIME_BYTES
+    # A third byte of the varint, or none at all, is odd enough.
+    readable = flexible & (lengths >= 0) & (second < np.where(long, _MORE, _MORE * 2)) & ~(long & (second < 0))
+    tagged = readable & values.holds(tags_at, _ONE_TAG) & values.has(tags_at + len(_ONE_TAG), _TOPIC_ID_BYTES)
+    ids = np.zeros((len(versions), _TOPIC_ID_BYTES), dtype=np.uint8)
+    ids[tagged] = values.slices(tagged, tags_at + len(_ONE_TAG), _TOPIC_ID_BYTES)
+    plain |= tagged | (readable & values.holds(tags_at, _NO_TAGS))
+    return plain, committed, ids.view(f"V{_TOPIC_ID_BYTES}").ravel()

@@ -71,7 +71,7 @@ class Terminal:
         with self._lock:
             self._steps.append(text)
             if not self.is_live:
-                print(f"demo: {text}", file=self._remarks, flush=True)
+                print(f"demo: {printable(text)}", file=self._remarks, flush=True)
 
     def run(self, stopping: threading.Event) -> None:
         """Draw every second until the event is set; without a terminal, only wait for it."""

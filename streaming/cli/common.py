@@ -63,13 +63,21 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
 
 def print_json(value: Any) -> None:  # noqa: ANN401 - anything JSON holds
     """Print one JSON document, indented on a terminal, on one line otherwise."""
-    indent = 2 if sys.stdout.isatty() else None
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=indent) + "\n")
+    sys.stdout.write(json_text(value, indent=2 if sys.stdout.isatty() else None) + "\n")
+
+
+def json_text(value: Any, indent: int | None = None) -> str:  # noqa: ANN401 - anything JSON holds
+    """A JSON document in which only what can be read is written as it is; the rest is escaped, as JSON has it."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    if text.isprintable():
+        return text
+    # Line ends are the document's own: within a string they are escaped already.
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
 def print_line(text: str = "") -> None:
-    """Print one line on standard output."""
-    sys.stdout.write(text + "\n")
+    """Print one line on standard output, or a few. Nothing in it reaches the terminal that could steer it."""
+    sys.stdout.write(printable_lines(text) + "\n")
 
 
 def printable(text: str) -> str:
@@ -77,14 +85,19 @@ def printable(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
 
 
+def printable_lines(text: str) -> str:
+    """The same for a text of several lines, whose ends are ours: what is the clients' was made printable before."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
 def warn(text: str) -> None:
     """Print one line on standard error that is no error."""
-    sys.stderr.write(f"warning: {text}\n")
+    sys.stderr.write(f"warning: {printable(text)}\n")
 
 
 def note(text: str) -> None:
     """Print one line on standard error that tells how it went."""
-    sys.stderr.write(f"{text}\n")
+    sys.stderr.write(f"{printable(text)}\n")
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[object]], indent: str = "") -> str:

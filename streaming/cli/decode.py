@@ -1,6 +1,5 @@
 """`decode`: records as text or JSON, from a recording or from a key and a value in hexadecimal."""
 
-import json as json_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -41,7 +40,7 @@ def decode(
                 f"KEY_HEX VALUE_HEX: found a record that does not decode ({decoded.reason}), accepted: key and value "
                 "of a __consumer_offsets record"
             )
-        common.print_line(json_module.dumps(_json(decoded, key, content)) if json else _text(decoded, key, content))
+        common.print_line(common.json_text(_json(decoded, key, content)) if json else _text(decoded, key, content))
         return
     if not Path(file).exists() and _is_hex(file):
         raise UsageError("VALUE_HEX: found nothing, accepted: the value in hexadecimal, or null for a tombstone")
@@ -55,7 +54,7 @@ def decode(
 def _recorded_json(record: RecordedRecord) -> str:
     place = {"partition": record.partition, "offset": record.offset, "timestamp": record.timestamp_ms}
     decoded = decode_record(record.key, record.value)
-    return json_module.dumps({**place, **_json(decoded, record.key, record.value)}, ensure_ascii=False)
+    return common.json_text({**place, **_json(decoded, record.key, record.value)})
 
 
 def _recorded_text(record: RecordedRecord) -> str:
@@ -84,7 +83,7 @@ def _text(decoded: DecodedRecord, key: bytes, value: bytes | None) -> str:
             _embed(decoded.value, data)
             return f"{head} | v{decoded.value_version} {_fields(data)}"
         case UnknownRecord():
-            group = "" if decoded.group_name is None else f" group={decoded.group_name}"
+            group = "" if decoded.group_name is None else f" group={_field(decoded.group_name)}"
             return f"UNKNOWN type={decoded.record_type}{group} {raw}"
         case UndecodableRecord():
             kind = "" if decoded.record_type is None else f" type={decoded.record_type}"
@@ -117,7 +116,7 @@ def _fields(data: dict[str, Any]) -> str:
 def _field(value: object) -> str:
     if isinstance(value, str) and value and value.isprintable() and not set(value) & set(' "='):
         return value
-    return json_module.dumps(value, ensure_ascii=False)
+    return common.json_text(value)
 
 
 def _is_hex(text: str) -> bool:

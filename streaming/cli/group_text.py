@@ -59,12 +59,12 @@ def group_text(group: Group) -> Iterator[str]:
     yield groups_table([group])
     migration = group.get("migration") or {}
     if migration.get("blockers"):
-        yield "upgrade blocked: " + ", ".join(_detail(blocker) for blocker in migration["blockers"])
+        yield printable("upgrade blocked: " + ", ".join(_detail(blocker) for blocker in migration["blockers"]))
     if migration.get("leftovers"):
         types = ", ".join(f"{count} of type {type_}" for type_, count in migration.get("leftover_types", {}).items())
         yield f"records left over from a downgrade: {types or _detail(migration['leftovers'])}"
     if migration.get("downgrade"):
-        yield _downgrade_text(migration["downgrade"])
+        yield printable(_downgrade_text(migration["downgrade"]))
     yield from _topics_text(group)
     if group.get("members"):
         yield table(
@@ -110,7 +110,7 @@ def _topics_text(group: Group) -> Iterator[str]:
             f"{name} {partitions_text(delivery[name])}" for name in ("initialized", "initializing") if delivery[name]
         ]
         parts += [f"deleting {' '.join(delivery['deleting'])}"] if delivery["deleting"] else []
-        yield f"delivery state: {', '.join(parts) or '-'}"
+        yield printable(f"delivery state: {', '.join(parts) or '-'}")
     topology = group.get("topology")
     if topology is not None and topology["epoch"] is None:
         yield "topology: -"

@@ -2,11 +2,13 @@
 
 import gzip
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from streaming import recording as recording_module
 from streaming.errors import UsageError
 from streaming.recording import (
     Header,
@@ -69,6 +71,23 @@ class TestRoundTrip:
         assert [False, True] == [
             (tmp_path / name).read_bytes()[:2] == b"\x1f\x8b" for name in ("r.ndjson", "r.ndjson.gz")
         ]
+
+    def test_a_small_file_that_unzips_without_end_is_refused(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """No more of a line is unzipped than a line may have."""
+        monkeypatch.setattr(recording_module, "_LONGEST_LINE", 1_000_000)
+        path = tmp_path / "r.ndjson.gz"
+        path.write_bytes(gzip.compress((json.dumps(HEADER_LINE) + "\n").encode() + b" " * 50_000_000, 1))
+        tracemalloc.start()
+        try:
+            said = refusal(path)
+            taken = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+        assert f"{path}:2: found a line without end, accepted: lines of 1000000 bytes at most" == said
+        assert taken < 10_000_000
 
     def test_gzip_is_recognized_whatever_the_name(self, tmp_path: Path) -> None:
         """A zipped recording under a plain name is read all the same."""
@@ -147,6 +166,11 @@ class TestHeader:
             ({**HEADER_LINE, "topics": {}}, '"topics" as a list'),
             ({**HEADER_LINE, "topics": [{"id": "short", "name": "x", "partitions": 1}]}, "22 characters of base64url"),
             ({**HEADER_LINE, "topics": [7]}, "found the topic 7"),
+            (
+                {**HEADER_LINE, "topics": [{"id": TOPIC.id, "name": "\udc80", "partitions": 1}]},
+                "22 characters of base64",
+            ),
+            ({**HEADER_LINE, "kafka_version": "\ud800"}, 'found "kafka_version": "\\ud800"'),
             (RECORD_LINE, 'found no "format"'),
             ([], "accepted: a header object as JSON"),
             ("not JSON", "found not JSON, accepted: a header object as JSON"),

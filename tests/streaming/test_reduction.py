@@ -1,7 +1,9 @@
 """Reducing commits: fewer records replayed, nothing told differently."""
 
+from collections.abc import Sequence
 from itertools import count
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +17,7 @@ from tests.streaming.shard import KEY, log_rows
 Row = tuple[int, int, int, bytes | None, bytes | None]
 
 GROUPS = ("a", "b")
+KEY_OF_A = offset_commit("a", "t", 0, 0)[0]
 
 
 def through(*tasks: list[Row]) -> list[LogRow]:
@@ -96,3 +99,35 @@ def test_small_batches_are_taken_as_they_are() -> None:
     rows = rows_of([offset_commit("a", "t", 0, n) for n in range(10)])
 
     assert 10 == len(list(through(rows)))
+
+
+WHOLE = offset_commit("a", "t", 0, 5)[1] or b""
+NULL_METADATA = WHOLE[:14] + b"\x00" + WHOLE[15:]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        pytest.param(KEY_OF_A, WHOLE[:12], id="cut in the leader epoch"),
+        pytest.param(KEY_OF_A, WHOLE[:-17], id="cut in the topic id"),
+        pytest.param(KEY_OF_A, WHOLE[:-19], id="without tagged fields"),
+        pytest.param(KEY_OF_A, NULL_METADATA, id="without metadata"),
+        pytest.param(KEY_OF_A, WHOLE[:14] + b"\xff\xff\xff\xff\xff" + WHOLE[15:], id="with a length without end"),
+        pytest.param(KEY_OF_A, b"\x00\x00" + bytes(8) + b"\xff\xff" + bytes(8), id="version 0 without metadata"),
+        pytest.param(KEY_OF_A, b"\x00\x01" + bytes(8) + b"\x00\x00" + bytes(8), id="version 1 without its expiry"),
+        pytest.param(KEY_OF_A, b"\x00\x03" + bytes(12) + b"\x00\x09" + bytes(16), id="longer than it is"),
+        pytest.param(KEY_OF_A[:-1], WHOLE, id="of a key that is cut"),
+        pytest.param(b"\x00\x01\xff\xff" + KEY_OF_A[4:], WHOLE, id="of a key without a group"),
+    ],
+)
+@pytest.mark.parametrize("places", [[0], [300], [599], range(600)], ids=["first", "amid", "last", "all"])
+def test_a_damaged_commit_is_counted_and_passed_over(places: Sequence[int], key: bytes, value: bytes) -> None:
+    """What does not decode is no commit of a run: it is counted, and what was committed before it stands."""
+    records = [offset_commit("a", "t", 0, 5) for _ in range(600)]
+    for at in places:
+        records[at] = key, value
+    rows = rows_of(records)
+    whole = replayed(rows, reduced=False)
+
+    assert whole == replayed(rows, reduced=True)
+    assert {"1": len(places)} == whole[2].undecodable_records  # type: ignore[attr-defined]  # Counters
