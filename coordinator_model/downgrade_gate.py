@@ -50,8 +50,8 @@ def downgrade_gate(groups: Iterable[GroupState], cluster: Cluster, target: str |
     versions = sum((Counter(cluster.offset_versions.get(state.name, {})) for state in states), Counter[int]())
     reasons = [*caught_up(cluster)]
     for state in states:
-        reasons += _reasons(state, to)
-    reasons += [*_offset_versions(cluster, {state.name for state in states}, to), *_cluster(cluster, to)]
+        reasons += of_group(state, to)
+    reasons += of_cluster(cluster, {state.name for state in states}, to)
     return answer(
         migration.DOWNGRADE,
         reasons,
@@ -63,7 +63,8 @@ def downgrade_gate(groups: Iterable[GroupState], cluster: Cluster, target: str |
     )
 
 
-def _reasons(state: GroupState, to: BrokerRelease | None) -> Iterator[Reason]:
+def of_group(state: GroupState, to: BrokerRelease | None) -> Iterator[Reason]:
+    """Reasons that are one group's, but for the versions of its committed offsets."""
     modern = state.membership.modern_group
     if modern is not None:
         yield from _type(state, modern, to)
@@ -122,6 +123,12 @@ def _downgraded(state: GroupState) -> Iterator[Reason]:
             "downgraded: assignments were the targets that members had reached, no committed offset went back or went"
         )
         yield Reason(NOTE, "downgraded", text, state.name)
+
+
+def of_cluster(cluster: Cluster, names: Iterable[str], to: BrokerRelease | None) -> Iterator[Reason]:
+    """All other reasons but `caught_up`, these groups being asked about."""
+    yield from _offset_versions(cluster, set(names), to)
+    yield from _cluster(cluster, to)
 
 
 def _offset_versions(cluster: Cluster, names: set[str], to: BrokerRelease | None) -> Iterator[Reason]:

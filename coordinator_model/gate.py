@@ -76,9 +76,14 @@ class Cluster:
 def answer(gate: str, reasons: Iterable[Reason], **facts: object) -> dict[str, Any]:
     """`{"gate", "verdict", "reasons", …facts}`; a reason about members has the key `members`."""
     found = list(reasons)
-    effects = {reason.effect for reason in found}
-    verdict = CLOSED if STOP in effects else CANNOT_TELL if UNKNOWN in effects else OPEN
-    return {"gate": gate, "verdict": verdict, "reasons": [_shown(reason) for reason in found], **facts}
+    comes_to = verdict(reason.effect for reason in found)
+    return {"gate": gate, "verdict": comes_to, "reasons": [_shown(reason) for reason in found], **facts}
+
+
+def verdict(effects: Iterable[str]) -> str:
+    """What reasons of these effects come to."""
+    found = set(effects)
+    return CLOSED if STOP in found else CANNOT_TELL if UNKNOWN in found else OPEN
 
 
 def caught_up(cluster: Cluster) -> Iterator[Reason]:

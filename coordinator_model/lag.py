@@ -186,11 +186,16 @@ def measure(
 
 def total(lags: Iterable[Lag]) -> TotalLag:
     """Sum and maxima of several partitions' lag."""
-    known = [lag for lag in lags if lag.records is not None]
-    records = [lag.records for lag in known if lag.records is not None]
-    seconds = [lag.seconds for lag in known if lag.seconds is not None]
+    figures = list(lags)
+    return total_of([lag.records for lag in figures], [lag.seconds for lag in figures])
+
+
+def total_of(records: Iterable[int | None], seconds: Iterable[float | None]) -> TotalLag:
+    """The same of figures in two columns, None for what is not known; there are no seconds without records."""
+    known = [figure for figure in records if figure is not None]
+    ages = [figure for figure in seconds if figure is not None]
     return TotalLag(
-        records=sum(records) if records else None,
-        max_records=max(records, default=None),
-        max_seconds=max(seconds) if seconds and len(seconds) == len(known) else None,
+        records=sum(known) if known else None,
+        max_records=max(known, default=None),
+        max_seconds=max(ages) if ages and len(ages) == len(known) else None,
     )

@@ -20,7 +20,7 @@ A storm is many completed rebalances in a few minutes: more than restarting ever
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from coordinator_model import causes as why_of
@@ -90,9 +90,9 @@ def follow(state: GroupState, before: Membership, after: Membership, place: Plac
             yield from _storm(state, why, len(now.members), time_ms)
 
 
-def storm_rebalances(state: GroupState, now_ms: int) -> int:
-    """Rebalances completed within `STORM_WINDOW_MS`, of those that count for a storm."""
-    return sum(now_ms - ms <= STORM_WINDOW_MS for ms in state.recent_rebalances_ms)
+def storm_rebalances(recent_rebalances_ms: Iterable[int], now_ms: int) -> int:
+    """How many were completed within `STORM_WINDOW_MS`, of a state's `recent_rebalances_ms`."""
+    return sum(now_ms - ms <= STORM_WINDOW_MS for ms in recent_rebalances_ms)
 
 
 def timeout_ms(member: ModernMember) -> int:

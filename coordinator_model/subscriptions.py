@@ -31,11 +31,11 @@ def subscribed_topics(membership: Membership) -> frozenset[str]:
 
 def reader(membership: Membership) -> Callable[[str], bool | None]:
     """Tells of a topic whether some member reads it; None where nobody can tell."""
-    subscribed, known = subscribed_topics(membership), _all_known(membership)
+    subscribed, known = subscribed_topics(membership), all_known(membership)
     return lambda topic: True if topic in subscribed else (False if known else None)
 
 
-def _all_known(membership: Membership) -> bool:
+def all_known(membership: Membership) -> bool:
     """Whether a topic that is not among `subscribed_topics` is one that no member reads."""
     members = members_of(membership).values()
     modern = membership.modern_group

@@ -68,25 +68,46 @@ class Described:
 
 
 def suspicion(state: GroupState, newest_commit_ms: int | None, now_ms: int, *, lags: bool) -> str | None:
-    """Why a group's coordinator should be asked about it; None for no reason.
-
-    Args:
-        state: the group.
-        newest_commit_ms: when any of its offsets was last committed; None where none was.
-        now_ms: the time, by the brokers' clocks.
-        lags: whether records wait for it in some partition.
-    """
+    """Why a group's coordinator should be asked about it; None for no reason. The arguments are those of `why`."""
     group = state.membership.classic_group
     if group is None or state.step is not None:
         return None
-    age_ms = now_ms - state.last_step_ms
-    if not group.members:
-        return FORMING if SILENT_MS < age_ms <= RECENT_MS else None
-    if state.rounds_lost_ms is not None and SILENT_MS < now_ms - state.rounds_lost_ms <= RECENT_MS:
+    return why(
+        members=len(group.members),
+        last_step_ms=state.last_step_ms,
+        rounds_lost_ms=state.rounds_lost_ms,
+        newest_commit_ms=newest_commit_ms,
+        lags=lags,
+        now_ms=now_ms,
+    )
+
+
+def why(  # noqa: PLR0913 - what is known of a group, each by its name
+    *,
+    members: int,
+    last_step_ms: int,
+    rounds_lost_ms: int | None,
+    newest_commit_ms: int | None,
+    lags: bool,
+    now_ms: int,
+) -> str | None:
+    """The same of a classic group of which no step is open, from what is known of it.
+
+    Args:
+        members: how many it has.
+        last_step_ms: when anything was last written about it.
+        rounds_lost_ms: when a generation was last found to be lost; None for never.
+        newest_commit_ms: when any of its offsets was last committed; None where none was.
+        lags: whether records wait for it in some partition.
+        now_ms: the time, by the brokers' clocks.
+    """
+    if not members:
+        return FORMING if SILENT_MS < now_ms - last_step_ms <= RECENT_MS else None
+    if rounds_lost_ms is not None and SILENT_MS < now_ms - rounds_lost_ms <= RECENT_MS:
         return ROUNDS_LOST
     if newest_commit_ms is None or not lags:
         return None
-    return COMMITS_STOPPED if now_ms - max(newest_commit_ms, state.last_step_ms) > SILENT_MS else None
+    return COMMITS_STOPPED if now_ms - max(newest_commit_ms, last_step_ms) > SILENT_MS else None
 
 
 def described(former: Described | None, answer: str, members: int, step_offset: int, now_ms: int) -> Described:

@@ -73,19 +73,31 @@ def unheld(
         topics: topics by name.
         held: `holders.held` of the membership, where it is known already.
     """
+    if not can_be_told(membership):
+        return None
+    held = holders.held(membership) if held is None else held
+    return unheld_of(subscribed_topics(membership), held, topics, by_id=membership.modern_group is not None)
+
+
+def can_be_told(membership: Membership) -> bool:
+    """Whether it can be told of such a membership at all which partitions its members should hold."""
     modern = membership.modern_group
     classic = membership.classic_group
     if modern is not None and modern.family == STREAMS:
-        return None
-    if classic is not None and any(member.claim is None for member in classic.members.values()):
-        return None
-    held = holders.held(membership) if held is None else held
+        return False
+    return classic is None or all(member.claim is not None for member in classic.members.values())
+
+
+def unheld_of(
+    subscribed: Iterable[str], held: Mapping[str, Collection[int]], topics: Mapping[str, SizedTopic], *, by_id: bool
+) -> Unheld | None:
+    """The same from what is known of a membership: topics subscribed to, and partitions held by topic id or name."""
     found: dict[str, tuple[int, ...]] = {}
-    for name in sorted(subscribed_topics(membership)):
+    for name in sorted(subscribed):
         topic = topics.get(name)
         if topic is None:
             return None
-        by_somebody = held.get(name if modern is None else topic.id, ())
+        by_somebody = held.get(topic.id if by_id else name, ())
         rest = set(range(topic.partitions)).difference(by_somebody)
         if rest:
             found[name] = tuple(sorted(rest))

@@ -43,17 +43,22 @@ def upgrade_gate(groups: Iterable[GroupState], cluster: Cluster, named: Collecti
     Beside the reasons: `groups`, how many there are by type.
     """
     states = list(groups)
-    reasons = [*caught_up(cluster), *_brokers(states, cluster.settings)]
+    reasons = [*caught_up(cluster)]
+    if any(map(to_convert, states)):
+        reasons += of_brokers(cluster.settings)
     for state in states:
-        reasons += _reasons(state, cluster.settings, asked=state.name in named)
+        reasons += of_group(state, cluster.settings, asked=state.name in named)
     return answer(migration.UPGRADE, reasons, groups=migration.groups_by_type(states))
 
 
-def _brokers(states: Iterable[GroupState], settings: BrokerSettings) -> Iterator[Reason]:
-    groups = [state.membership.classic_group for state in states]
-    to_convert = [group for group in groups if group is not None and _plain_consumers(group)]
-    if not to_convert:
-        return
+def to_convert(state: GroupState) -> bool:
+    """Whether the group has members that could be rolled: then `of_brokers` is asked as well."""
+    group = state.membership.classic_group
+    return group is not None and _plain_consumers(group)
+
+
+def of_brokers(settings: BrokerSettings) -> Iterator[Reason]:
+    """Reasons that are the brokers', where there are groups to convert."""
     if settings.consumer_protocol is False:
         text = (
             "the brokers do not serve the consumer protocol: group.coordinator.rebalance.protocols lacks consumer, or "
@@ -83,7 +88,8 @@ def _brokers(states: Iterable[GroupState], settings: BrokerSettings) -> Iterator
     yield Reason(NOTE, "regex_subscription", text)
 
 
-def _reasons(state: GroupState, settings: BrokerSettings, *, asked: bool) -> Iterator[Reason]:
+def of_group(state: GroupState, settings: BrokerSettings, *, asked: bool) -> Iterator[Reason]:
+    """Reasons that are one group's; `asked` is whether it was asked about by name."""
     name, membership = state.name, state.membership
     group = membership.classic_group
     if group is not None:

@@ -25,7 +25,7 @@ from typing import Any, Final
 from coordinator_model import involved, migration, overdue
 from coordinator_model.events import CRITICAL, INFO, WARNING
 from coordinator_model.roster import is_absent, members_of
-from streaming.held_group import HeldGroup, OffsetLag
+from streaming.held_group import HeldGroup, TopicLag
 
 SEVERITIES: Final = {
     "duplicate_assignment": CRITICAL,
@@ -67,18 +67,19 @@ class Look:
 
 
 def looks(
-    held: HeldGroup, lags: Iterable[OffsetLag], now_ms: int, *, stuck: bool = False, unassigned: int | None = None
+    held: HeldGroup, lags: Iterable[TopicLag], now_ms: int, *, stuck: bool = False, unassigned: int | None = None
 ) -> list[Look]:
     """Reasons to look at a group now, the worst first.
 
     Args:
         held: the group.
-        lags: its committed offsets with their lag.
+        lags: lag of its committed offsets.
         now_ms: the wall clock.
         stuck: whether its rebalance is overdue.
         unassigned: partitions of its topics that nobody has held for too long, None for none.
     """
-    found = [*_of_state(held, now_ms), *_of_offsets(held, lags)]
+    found = [] if held.summary.steady else [*_of_state(held, now_ms)]
+    found += _of_offsets(held, lags)
     if stuck:
         found = [look for look in found if look.code != "rebalancing"]
         found.append(Look("rebalance_stuck", "rebalance stuck", _since(held)))
@@ -122,18 +123,17 @@ def _of_migration(held: HeldGroup, now_ms: int) -> Iterator[Look]:
         )
 
 
-def _of_offsets(held: HeldGroup, lags: Iterable[OffsetLag]) -> Iterator[Look]:
-    if not members_of(held.state.membership):
+def _of_offsets(held: HeldGroup, lags: Iterable[TopicLag]) -> Iterator[Look]:
+    if not held.summary.members:
         # Nobody is there to read: what is deleted then is nobody's loss today.
         return
-    read = (each for each in lags if each.topic not in held.unsubscribed_topics)
-    lost = sum(each.log_start is not None and 0 <= each.committed.offset < each.log_start for each in read)
+    lost = sum(each.lost for each in lags if not held.is_unsubscribed(each.topic))
     if lost:
         yield Look("records_lost", f"records deleted before they were read in {_count(lost, 'partition')}")
 
 
 def _since(held: HeldGroup) -> int | None:
-    return None if held.state.rebalance is None else held.state.rebalance.since_ms
+    return held.summary.rebalancing_since_ms
 
 
 def _count(number: int, one: str, many: str = "") -> str:

@@ -4,28 +4,30 @@ One thread writes (a sink's), many read. A batch becomes visible as a whole: it 
 and takes its place in one assignment, so readers need no lock and never see half a batch. Rows are absolute and
 events carry ids, so a batch that Spark repeats changes nothing.
 
-The board holds everything in memory, about 4 KB for a group of two members and 0.3 KB for a committed offset: made
-for some 20,000 groups and a million offsets. Beyond that, pages and exporters read the compacted topic instead.
+The board holds everything in memory, as little of it as objects as can be (`group_summary.py`, `held_offsets.py`), and
+what a batch costs grows with what it changed (`group_map.py`); docs/scale.md has the figures.
 """
 
 import json
 import threading
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from coordinator_model import snapshot, view
-from coordinator_model.offsets import OffsetBucket
+from coordinator_model import view
 from streaming.attention import looks
 from streaming.end_offsets import Wanted
 from streaming.event_window import Event, EventWindow
-from streaming.held_group import BucketKey, HeldGroup, OffsetLag, total
+from streaming.group_map import GroupMap
+from streaming.group_summary import exists
+from streaming.held_group import HeldGroup, HeldState, OffsetLag, TopicLag, total
+from streaming.held_offsets import HeldBucket
 from streaming.lag_history import LagHistory
 from streaming.log_ends import LogEnds
 from streaming.metrics import BATCH_SECONDS_BUCKETS, RECORD_TO_METRIC_SECONDS_BUCKETS
 from streaming.readiness import Offsets, Positions, Readiness
+from streaming.tally import Sums, Tally
 
 Row = tuple[int, str, str, str]
 """(offsets partition, kind, group, payload), as `schemas.OutputRow`."""
@@ -47,7 +49,7 @@ class Shard:
 class Shown:
     """All that one micro-batch left behind. Never changed; the next batch makes another."""
 
-    groups: Mapping[str, HeldGroup] = field(default_factory=dict)
+    groups: GroupMap[HeldGroup] = field(default_factory=GroupMap)
     shards: Mapping[int, Shard] = field(default_factory=dict)
     version: int = 0
 
@@ -96,7 +98,8 @@ class Board:
         self._positions = Positions({}, {})
         self._readiness = Readiness()
         self._last_batch: int | None = None
-        self._wanted: tuple[object, object, Wanted] = (None, None, Wanted())
+        self._wanted: tuple[tuple[object, ...] | None, Wanted] = (None, Wanted())
+        self._tally = Tally()
         self._stuck: frozenset[str] = frozenset()
         self._unassigned: frozenset[str] = frozenset()
 
@@ -106,7 +109,7 @@ class Board:
         """Replace everything by what the state store holds, at start."""
         with self._lock:
             draft = _Draft(Shown(version=self._shown.version))
-            draft.take(rows)
+            draft.take(row for row in rows if row[1] != "group" or exists(row[3]))
             self._shown = draft.shown()
             self._last_batch = None
             self._readiness.set_loaded()
@@ -124,10 +127,10 @@ class Board:
             draft.take(rows)
             self._shown = draft.shown()
             new_events = self.events.add(draft.events)
-            for name in draft.deleted - draft.groups:
+            for name in draft.deleted:
                 self.events.forget(name)
             if batch_id != self._last_batch and self._readiness.caught_up:
-                for written_ms in (*draft.commit_times_ms, *(event["time"] for event in new_events)):
+                for written_ms in (*draft.commit_times_ms(), *(event["time"] for event in new_events)):
                     self.record_to_metric.observe(max(0.0, (now_ms - written_ms) / 1000))
             self._last_batch = batch_id
 
@@ -185,15 +188,22 @@ class Board:
 
     def wanted(self) -> Wanted:
         """Topics the groups have to do with, for the sampler of log end offsets."""
-        shown, names = self._shown, self.ends.topic_names
-        of_shown, of_names, wanted = self._wanted
-        if of_shown is not shown or of_names is not names:
-            groups = shown.groups.values()
-            ids = frozenset[str]().union(*(group.topic_ids for group in groups))
-            named = frozenset(names[id_] for id_ in ids if id_ in names)
-            wanted = Wanted(named.union(*(group.topic_names for group in groups)), ids - names.keys())
-            self._wanted = (shown, names, wanted)
+        sums, names = self.sums(), self.ends.topic_names
+        found = (sums.topic_names, sums.topic_ids, names)
+        of, wanted = self._wanted
+        if of is None or any(now is not was for now, was in zip(found, of, strict=True)):
+            named = frozenset(names[id_] for id_ in sums.topic_ids if id_ in names)
+            wanted = Wanted(sums.topic_names | named, sums.topic_ids - names.keys())
+            self._wanted = (found, wanted)
         return wanted
+
+    def sums(self) -> Sums:
+        """Sums over all groups as they are shown."""
+        return self.sums_of(self._shown.groups)
+
+    def sums_of(self, groups: GroupMap[HeldGroup]) -> Sums:
+        """The same of groups as they were shown a moment ago."""
+        return self._tally.of(groups)
 
     def group_view(self, name: str, now_ms: int) -> dict[str, Any] | None:
         """The contract's GROUP with lag; None for a group there is not."""
@@ -205,7 +215,7 @@ class Board:
         return [
             self._with_lag(held, now_ms)
             for _, held in sorted(self._shown.groups.items())
-            if type_ in (None, held.state.type) and state in (None, held.group_state)
+            if type_ in (None, held.summary.type) and state in (None, held.group_state)
         ]
 
     def latest_events(self, limit: int, *, group: str | None = None, since_ms: int | None = None) -> list[Event]:
@@ -216,10 +226,10 @@ class Board:
         """The event with topics by name where it is known."""
         return {**event, "detail": view.named(event["detail"], self.ends.topic_names)}
 
-    def attention(self, held: HeldGroup, lags: list[OffsetLag], now_ms: int) -> list[dict[str, Any]]:
+    def attention(self, held: HeldGroup, lags: list[TopicLag], now_ms: int) -> list[dict[str, Any]]:
         """Reasons to look at a group now, the worst first, as `Look.as_json`."""
-        name = held.state.name
-        unassigned = held.unassigned_partitions(self.ends.topics) if name in self._unassigned else None
+        name = held.name
+        unassigned = held.unassigned_partitions(self.ends.sizes) if name in self._unassigned else None
         found = looks(held, lags, now_ms, stuck=name in self._stuck, unassigned=unassigned)
         return [look.as_json() for look in found]
 
@@ -262,12 +272,12 @@ class Board:
         return {partition: self.ends.leader_moves(self.offsets_topic, partition).count for partition in partitions}
 
     def _with_lag(self, held: HeldGroup, now_ms: int) -> dict[str, Any]:
-        lags = held.lags(self.ends, now_ms)
+        lags, by_topic = held.lags(self.ends, now_ms), held.topic_lags(self.ends, now_ms)
         group = held.group_view(self.ends.topic_names, now_ms)
-        sums = total(lags)
+        sums = total(by_topic)
         duplicates = view.named(held.state.duplicates, self.ends.topic_names)
         rebalance = held.state.rebalance
-        unheld = held.unheld(self.ends.topics)
+        unheld = held.unheld(self.ends.sizes)
         offsets = [{**shown, **_lag_view(figure)} for shown, figure in zip(group["offsets"], lags, strict=True)]
         if "static_members" in group:
             group["static_members"] = [self._with_age(of, held.state.name, now_ms) for of in group["static_members"]]
@@ -281,7 +291,7 @@ class Board:
             "rebalancing_since": None if rebalance is None else rebalance.since_ms,
             "duplicates": {place: list(members) for place, members in duplicates.items()},
             "unassigned": None if unheld is None else {topic: list(parts) for topic, parts in unheld.items() if parts},
-            "attention": self.attention(held, lags, now_ms),
+            "attention": self.attention(held, by_topic, now_ms),
         }
 
     def _with_age(self, static_member: dict[str, Any], group: str, now_ms: int) -> dict[str, Any]:
@@ -309,32 +319,27 @@ class _Draft:
 
     def __init__(self, shown: Shown) -> None:
         self._shown = shown
-        self._groups = dict(shown.groups)
         self._shards = dict(shown.shards)
-        self._buckets: dict[str, dict[BucketKey, OffsetBucket]] = {}
+        self._states: dict[str, HeldState] = {}
+        self._buckets: dict[str, dict[tuple[str, int], HeldBucket]] = {}
+        self._anew: set[str] = set()
         self.events: list[Event] = []
         self.deleted: set[str] = set()
-        self.commit_times_ms: list[int] = []
-
-    @property
-    def groups(self) -> AbstractSet[str]:
-        """Names of the groups there are."""
-        return self._groups.keys()
 
     def take(self, rows: Iterable[Row]) -> None:
         for partition, kind, group, payload in rows:
             match kind:
                 case "group":
-                    state = snapshot.load_group(payload)
-                    if state.exists:
-                        held = self._groups.get(group)
-                        self._groups[group] = HeldGroup(state, {} if held is None else held.buckets)
+                    self._states[group] = HeldState(payload)
+                    self.deleted.discard(group)
                 case "group_deleted":
-                    self._groups.pop(group, None)
+                    self._states.pop(group, None)
+                    self._buckets.pop(group, None)
                     self.deleted.add(group)
-                    self._buckets[group] = {}
+                    self._anew.add(group)
                 case "offsets":
-                    self._take_bucket(group, snapshot.load_offsets(payload))
+                    bucket = HeldBucket(payload)
+                    self._buckets.setdefault(group, {})[bucket.key] = bucket
                 case "event":
                     self.events.append(json.loads(payload))
                 case "shard":
@@ -343,24 +348,35 @@ class _Draft:
                     pass  # "undecodable" is the log's; a kind of a later release is not for this board
 
     def shown(self) -> Shown:
-        for name, buckets in self._buckets.items():
-            held = self._groups.get(name)
-            if held is not None:
-                self._groups[name] = HeldGroup(held.state, buckets)
-        return replace(self._shown, groups=self._groups, shards=self._shards, version=self._shown.version + 1)
+        """All of it, in the place of what was shown."""
+        changes: dict[str, HeldGroup | None] = dict.fromkeys(self.deleted)
+        for name in self._states.keys() | self._buckets.keys():
+            former = None if name in self._anew else self._shown.groups.get(name)
+            kept = self._states.get(name) or (None if former is None else former.kept)
+            if kept is not None:
+                changes[name] = HeldGroup(name, kept, self._merged(name, former))
+        groups = self._shown.groups.with_changes(changes)
+        return replace(self._shown, groups=groups, shards=self._shards, version=self._shown.version + 1)
 
-    def _take_bucket(self, group: str, bucket: OffsetBucket) -> None:
-        buckets = self._buckets.get(group)
-        if buckets is None:
-            held = self._groups.get(group)
-            buckets = self._buckets[group] = dict(held.buckets) if held is not None else {}
-        key = (bucket.topic, bucket.number)
-        former = buckets.get(key)
-        if former is None or bucket.commits > former.commits:
-            newest = max((committed.commit_timestamp_ms for committed in bucket.offsets.values()), default=-1)
-            if newest >= 0:
-                self.commit_times_ms.append(newest)
-        buckets[key] = bucket
+    def commit_times_ms(self) -> Iterator[int]:
+        """When the newest commit of each bucket was made in which something was committed."""
+        for name, buckets in self._buckets.items():
+            held = self._shown.groups.get(name)
+            former = {} if held is None or name in self._anew else {bucket.key: bucket for bucket in held.buckets}
+            for key, bucket in buckets.items():
+                if key not in former or bucket.commits > former[key].commits:
+                    newest_ms = bucket.newest_commit_ms
+                    if newest_ms >= 0:
+                        yield newest_ms
+
+    def _merged(self, name: str, former: HeldGroup | None) -> tuple[HeldBucket, ...]:
+        """Buckets by topic and number, the new ones in the place of the former."""
+        new = self._buckets.get(name)
+        if new is None:
+            return () if former is None else former.buckets
+        if former is not None:
+            new = {bucket.key: bucket for bucket in former.buckets} | new
+        return tuple(new[key] for key in sorted(new)) if len(new) > 1 else tuple(new.values())
 
 
 def _shard(totals: Mapping[str, Any]) -> Shard:

@@ -69,6 +69,11 @@ class EventWindow:
         with self._lock:
             return dict(self._counts.get(group, ()))
 
+    def counts_by_group(self) -> dict[str, Counter[str]]:
+        """The same of all groups; the counts go on growing."""
+        with self._lock:
+            return dict(self._counts)
+
     def forget(self, group: str) -> None:
         """Count a group anew: one that comes under this name is another."""
         with self._lock:

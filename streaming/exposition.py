@@ -1,87 +1,78 @@
-"""Samples of one scrape, and the text they become.
+"""Prometheus's text, written metric by metric.
 
-prometheus-client takes 15 µs for a sample from dictionary to text; a cluster of a thousand groups has 120,000 samples,
-and a scrape must not hold up the micro-batches for two seconds. Here a sample is a tuple and a metric one format
-string, an eighth of the cost. What is written is compared with prometheus-client's own writing in the tests.
+prometheus-client takes 15 µs for a sample from dictionary to text, and a big cluster has a million samples. Here what
+the samples of a metric have in common is worked out once, and a sample is one format string: a fortieth of the cost.
+What is written is compared with prometheus-client's own writing in the tests.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import accumulate
 from typing import Final
 
-from streaming.metrics import CATALOGUE, CLUSTER
+from streaming.metrics import CATALOGUE, CLUSTER, CLUSTER_NAME
 
-BUCKET: Final = "_bucket"
-BOUND: Final = "le"
-
-Sample = tuple[str, tuple[str, ...], float]
-"""(suffix of the name, label values, value)"""
+END_OF_OPENMETRICS: Final = "# EOF\n"
 
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 
-class Families:
-    """Samples by metric of the catalogue."""
+@lru_cache(65_536)
+def escaped(value: str) -> str:
+    """A label's value as it is written."""
+    # Any UTF-8 is a label value; half a surrogate pair is none, and would take the whole page with it.
+    text = value if value.isascii() else value.encode("utf-8", "backslashreplace").decode("utf-8")
+    return text.translate(_ESCAPES)
 
-    def __init__(self) -> None:
-        self._samples: dict[str, list[Sample]] = {}
 
-    def add(self, name: str, values: tuple[str, ...], value: float | None) -> None:
-        """Add one sample; none for a value that is not known. Label values in the order of the catalogue."""
-        if value is not None:
-            self._samples.setdefault(name, []).append(("", values, value))
+def labelled(**labels: str) -> str:
+    """Labels as they follow others: `,group="g",topic="t"`."""
+    return "".join(f',{name}="{escaped(value)}"' for name, value in labels.items())
 
-    def add_histogram(
-        self, name: str, values: tuple[str, ...], bounds: Sequence[float], counts: Sequence[int], sum_: float
-    ) -> None:
-        """Add a histogram from its counts by upper bound, the last one without bound."""
+
+def head(name: str, *, openmetrics: bool) -> str:
+    """The two lines before a metric's samples. OpenMetrics names a counter without its suffix."""
+    metric = CATALOGUE[name]
+    shown = name.removesuffix("_total") if openmetrics and metric.kind == "counter" else name
+    return f"# HELP {shown} {metric.help}\n# TYPE {shown} {metric.kind}\n"
+
+
+def start(name: str, cluster: str, suffix: str = "") -> str:
+    """How every sample of a metric begins, up to the labels that tell it from others."""
+    labels = f'{CLUSTER}="{escaped(cluster)}"'
+    if CLUSTER_NAME in CATALOGUE[name].labels:
+        labels += f',{CLUSTER_NAME}="{escaped(cluster)}"'
+    return f"{name}{suffix}{{{labels}"
+
+
+def lines(begin: str, samples: Iterable[tuple[str, float]]) -> str:
+    """The text of samples, (labels, value) each, that begin like this."""
+    return "".join([f"{begin}{labels}}} {value}\n" for labels, value in samples])
+
+
+class HistogramText:
+    """Writes histograms of one metric.
+
+    Args:
+        name: the metric's.
+        cluster: the cluster's.
+        bounds: upper bounds of all buckets but the last, which has none.
+    """
+
+    def __init__(self, name: str, cluster: str, bounds: Sequence[float]) -> None:
+        begin = start(name, cluster, "_bucket")
+        self._buckets = [f',le="{bound}"}} ' for bound in [*(str(float(bound)) for bound in bounds), "+Inf"]]
+        self._begin, self._count, self._sum = begin, start(name, cluster, "_count"), start(name, cluster, "_sum")
+        self._around = lru_cache(1_024)(self._pieces)
+
+    def text(self, labels: str, counts: Sequence[int], sum_: float) -> str:
+        """The lines of one histogram, from its counts by bucket and the sum of its values."""
+        return labels.join(self._around(tuple(counts), sum_))
+
+    def _pieces(self, counts: tuple[int, ...], sum_: float) -> tuple[str, ...]:
+        """What stands before, between and after the labels: the same for all groups that counted the same."""
         cumulative = list(accumulate(counts))
-        samples = self._samples.setdefault(name, [])
-        for bound, count in zip([*(str(float(bound)) for bound in bounds), "+Inf"], cumulative, strict=True):
-            samples.append((BUCKET, (*values, bound), count))
-        samples.append(("_count", values, cumulative[-1]))
-        samples.append(("_sum", values, sum_))
-
-    def by_name(self) -> Iterator[tuple[str, list[Sample]]]:
-        """Metrics that have samples, in the order of the catalogue."""
-        return ((name, self._samples[name]) for name in CATALOGUE if name in self._samples)
-
-
-def family_name(name: str) -> str:
-    """Name of a metric without a counter's suffix, as OpenMetrics has it."""
-    return name.removesuffix("_total") if CATALOGUE[name].kind == "counter" else name
-
-
-def page(families: Families, cluster: str, *, openmetrics: bool) -> bytes:
-    """The text of all samples: Prometheus's format 0.0.4, or OpenMetrics 1.0."""
-    escaped = _Escaped()
-    parts = []
-    for name, samples in families.by_name():
-        metric = CATALOGUE[name]
-        shown = family_name(name) if openmetrics else name
-        parts.append(f"# HELP {shown} {metric.help}\n# TYPE {shown} {metric.kind}\n")
-        plain = _line(metric.labels, escaped[cluster])
-        bucket = _line((*metric.labels, BOUND), escaped[cluster])
-        parts += [
-            (bucket if suffix == BUCKET else plain) % (name + suffix, *map(escaped.__getitem__, values), value)
-            for suffix, values, value in samples
-        ]
-    if openmetrics:
-        parts.append("# EOF\n")
-    return "".join(parts).encode()
-
-
-def _line(labels: Sequence[str], cluster: str) -> str:
-    """Format string of a sample: name, label values, value."""
-    pairs = "".join(f',{label}="%s"' for label in labels)
-    return f'%s{{{CLUSTER}="{cluster.replace("%", "%%")}"{pairs}}} %s\n'
-
-
-class _Escaped(dict[str, str]):
-    """Label value → its escaped form, worked out once for a scrape."""
-
-    def __missing__(self, value: str) -> str:
-        # Any UTF-8 is a label value; half a surrogate pair is none, and would take the whole page with it.
-        text = value if value.isascii() else value.encode("utf-8", "backslashreplace").decode("utf-8")
-        self[value] = text.translate(_ESCAPES)
-        return self[value]
+        values = [f"{bound}{count}\n" for bound, count in zip(self._buckets, cumulative, strict=True)]
+        values += [f"}} {cumulative[-1]}\n", f"}} {sum_}\n"]
+        begins = [*[self._begin] * len(self._buckets), self._count, self._sum]
+        return (begins[0], *(value + begin for value, begin in zip(values, [*begins[1:], ""], strict=True)))

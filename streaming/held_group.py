@@ -1,27 +1,26 @@
-"""One group as the board holds it: its state, its offsets, and what is figured out from both.
+"""One group as the board holds it: its state as a snapshot, its offsets, and what is figured out from both.
 
 Never changed once made: a batch that touches the group puts another one in its place, so a reader may keep what it
-got. What needs neither a clock nor a log end is worked out once.
+got. What needs neither a clock nor a log end is worked out once, when it is first asked for (`group_summary.py`).
 """
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from coordinator_model import holders, lag, subscriptions, unassigned, view
-from coordinator_model.group_state import CLASSIC, CONSUMER, STREAMS, GroupState
-from coordinator_model.groups.consumer import preferred_assignor
+from coordinator_model import lag, unassigned, view
+from coordinator_model.group_state import CLASSIC, CONSUMER, GroupState
 from coordinator_model.lag import Lag, TotalLag
-from coordinator_model.leftovers import live_records
-from coordinator_model.offsets import CommittedOffset, OffsetBucket
-from coordinator_model.record_types import RecordType
+from coordinator_model.offsets import CommittedOffset
 from coordinator_model.unassigned import Unheld
-from streaming.log_ends import LogEnds, Topic
+from streaming.group_summary import GroupSummary, state_of, summary
+from streaming.held_offsets import HeldBucket
+from streaming.log_ends import LogEnds, PartitionEnds, Topic
 
-BucketKey = tuple[str, int]
 TopicNames = Mapping[str, str]
+
+_CAUGHT_UP: Final = (0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,80 +35,115 @@ class OffsetLag:
     log_start: int | None
 
 
-class HeldGroup:
-    """A group's state and its offset buckets by (topic, bucket number)."""
+@dataclass(slots=True)
+class TopicLag:
+    """Lag of a group's committed offsets in one topic, in columns: much quicker to make than an `OffsetLag` for each.
 
-    def __init__(self, state: GroupState, buckets: Mapping[BucketKey, OffsetBucket]) -> None:
-        self.state = state
-        self.buckets = buckets
+    `records` and `seconds` are None where they are not known; `lost` counts offsets whose records are deleted by now.
+    """
+
+    topic: str
+    partitions: list[int] = field(default_factory=list)
+    committed: list[int] = field(default_factory=list)
+    commit_times_ms: list[int] = field(default_factory=list)
+    records: list[int | None] = field(default_factory=list)
+    seconds: list[float | None] = field(default_factory=list)
+    lost: int = 0
+
+
+class HeldState:
+    """A group's state but for its offsets, as long as it stays as it is."""
+
+    __slots__ = ("_summary", "_unheld", "text")
+
+    def __init__(self, text: str) -> None:
+        """From the text of `snapshot.dump_group`."""
+        self.text = text
+        self._summary: GroupSummary | None = None
         self._unheld: tuple[Mapping[str, Topic] | None, Unheld | None] = (None, None)
 
-    @cached_property
-    def offsets(self) -> tuple[tuple[str, int, CommittedOffset], ...]:
-        """(topic, partition, committed offset), by topic and partition."""
-        return tuple(
-            (topic, partition, committed)
-            for (topic, _), bucket in sorted(self.buckets.items())
-            for partition, committed in sorted(bucket.offsets.items())
-        )
+    @property
+    def summary(self) -> GroupSummary:
+        """What is asked of every group."""
+        found = self._summary
+        if found is None:
+            found = self._summary = summary(state_of(self.text))
+        return found
 
-    @cached_property
+    def unheld(self, topics: Mapping[str, Topic]) -> Unheld | None:
+        """See `HeldGroup.unheld`."""
+        of_topics, found = self._unheld
+        if of_topics is not topics:
+            of = self.summary
+            found = (
+                unassigned.unheld_of(of.subscribed_topics, of.assigned, topics, by_id=of.is_modern)
+                if of.assignment_can_be_told
+                else None
+            )
+            self._unheld = (topics, found)
+        return found
+
+
+class HeldGroup:
+    """A group's name, its state, and its offset buckets by topic and number."""
+
+    __slots__ = ("buckets", "kept", "name")
+
+    def __init__(self, name: str, kept: HeldState, buckets: tuple[HeldBucket, ...]) -> None:
+        self.name = name
+        self.kept = kept
+        self.buckets = buckets
+
+    @property
+    def state(self) -> GroupState:
+        """The whole state, made when it is asked for; not to be changed."""
+        return state_of(self.kept.text)
+
+    @property
+    def summary(self) -> GroupSummary:
+        """What is asked of every group."""
+        return self.kept.summary
+
+    @property
+    def offsets(self) -> tuple[tuple[str, int, CommittedOffset], ...]:
+        """(topic, partition, committed offset), by topic and partition; made when it is asked for."""
+        return tuple((bucket.topic, *each) for bucket in self.buckets for each in bucket.offsets())
+
+    @property
     def group_state(self) -> str:
         """The state as Kafka's tools print it."""
-        return view.group_state(self.state)
+        return self.summary.group_state
 
-    @cached_property
-    def subscribed_topics(self) -> frozenset[str]:
-        """Names of the topics that members subscribe to, as far as the log tells."""
-        return subscriptions.subscribed_topics(self.state.membership)
+    @property
+    def committed_topics(self) -> frozenset[str]:
+        """Names of the topics it has committed offsets in."""
+        return frozenset(bucket.topic for bucket in self.buckets if bucket.columns[0])
 
-    @cached_property
-    def assigned(self) -> Mapping[str, frozenset[int]]:
-        """Topic (name in a classic group, id in any other) → partitions that some member holds; not of streams."""
-        return holders.held(self.state.membership)
-
-    @cached_property
+    @property
     def topic_names(self) -> frozenset[str]:
         """Names of the topics the group has to do with: commits, subscriptions, classic assignments."""
-        names = {topic for topic, _, _ in self.offsets} | self.subscribed_topics
-        return frozenset(names if self.state.membership.modern_group is not None else names | self.assigned.keys())
+        of = self.summary
+        names = self.committed_topics | of.subscribed_topics
+        return names if of.is_modern else names | of.assigned.keys()
 
-    @cached_property
-    def topic_ids(self) -> frozenset[str]:
-        """Ids of the topics that stand in assignments and targets."""
-        modern = self.state.membership.modern_group
-        if modern is None or modern.family == STREAMS:
-            return frozenset()
-        return frozenset([*self.assigned, *(topic for target in modern.targets.values() for topic in target)])
-
-    @cached_property
+    @property
     def commits(self) -> Mapping[str, tuple[int, int]]:
         """Topic → (commits, rewinds), of topics the group still has to do with."""
         totals: dict[str, tuple[int, int]] = {}
-        for (topic, _), bucket in sorted(self.buckets.items()):
-            if topic in self.topic_names:
-                commits, rewinds = totals.get(topic, (0, 0))
-                totals[topic] = (commits + bucket.commits, rewinds + bucket.rewinds)
+        names = self.topic_names
+        for bucket in self.buckets:
+            if bucket.topic in names:
+                commits, rewinds = totals.get(bucket.topic, (0, 0))
+                totals[bucket.topic] = (commits + bucket.commits, rewinds + bucket.rewinds)
         return totals
 
-    @cached_property
-    def new_protocol_records(self) -> Mapping[RecordType, int]:
-        """Live records of the new protocols the group has, by type; types it has none of are absent."""
-        return live_records(self.state.membership)
-
-    @cached_property
+    @property
     def offset_versions(self) -> Mapping[int, int]:
         """Value version → how many of the group's committed offsets were written in it."""
-        committed = (offset for bucket in self.buckets.values() for offset in bucket.offsets.values())
-        return dict(sorted(Counter(offset.value_version for offset in committed).items()))
-
-    @property
-    def protocol(self) -> str | None:
-        """The assignor: chosen by a classic group, preferred by another; None for the broker's default."""
-        modern = self.state.membership.modern_group
-        if modern is not None:
-            return preferred_assignor(modern)
-        return None if self.state.membership.classic is None else self.state.membership.classic.protocol
+        versions: Counter[int] = Counter()
+        for bucket in self.buckets:
+            versions.update(bucket.versions)
+        return dict(sorted(versions.items()))
 
     def group_view(self, topic_names: TopicNames, now_ms: int | None = None) -> dict[str, Any]:
         """The contract's GROUP at a moment; without one, at that of its last record."""
@@ -120,60 +154,101 @@ class HeldGroup:
 
         Asked with every scrape and every second, of a group and topics that rarely change.
         """
-        of_topics, found = self._unheld
-        if of_topics is not topics:
-            found = unassigned.unheld(self.state.membership, topics, self.assigned)
-            self._unheld = (topics, found)
-        return found
+        return self.kept.unheld(topics)
 
     def unassigned_partitions(self, topics: Mapping[str, Topic]) -> int | None:
         """How many partitions of subscribed topics no member holds; None where that cannot be told."""
         found = self.unheld(topics)
         return None if found is None else sum(map(len, found.values()))
 
-    @cached_property
+    @property
     def newest_commit_ms(self) -> int | None:
         """When any of its offsets was last committed; None where none was, or none says when."""
-        times = (committed.commit_timestamp_ms for _, _, committed in self.offsets)
-        return max((ms for ms in times if ms >= 0), default=None)
+        newest = max((bucket.newest_commit_ms for bucket in self.buckets), default=-1)
+        return newest if newest >= 0 else None
 
-    @cached_property
-    def unsubscribed_topics(self) -> frozenset[str]:
-        """Topics of committed offsets that no member reads any more, as far as that can be told."""
-        reads = subscriptions.reader(self.state.membership)
-        return frozenset(topic for topic in {topic for topic, _, _ in self.offsets} if reads(topic) is False)
+    def is_unsubscribed(self, topic: str) -> bool:
+        """Whether no member reads this topic of committed offsets any more, as far as that can be told."""
+        of = self.summary
+        return of.all_topics_known and topic not in of.subscribed_topics
 
     def lags_somewhere(self, ends: LogEnds) -> bool:
         """Whether records of a topic that members read wait for it; quicker to answer than how many."""
         with ends.lock:
-            for topic, partition, committed in self.offsets:
-                known = ends.partition(topic, partition)
-                end = None if known is None else known.last_stable
-                if end is not None and end > committed.offset and topic not in self.unsubscribed_topics:
-                    return True
+            for bucket in self.buckets:
+                topic = bucket.topic
+                partitions, committed, _ = bucket.columns
+                for partition, offset in zip(partitions, committed, strict=True):
+                    known = ends.partition(topic, partition)
+                    end = None if known is None else known.last_stable
+                    if end is not None and end > offset and not self.is_unsubscribed(topic):
+                        return True
         return False
 
     def lags(self, ends: LogEnds, now_ms: int) -> list[OffsetLag]:
-        """Lag of every committed offset at this moment."""
+        """Lag of every committed offset at this moment, with all there is to say of it."""
         with ends.lock:
             return [self._lag(ends, topic, partition, held, now_ms) for topic, partition, held in self.offsets]
+
+    def topic_lags(self, ends: LogEnds, now_ms: int) -> list[TopicLag]:
+        """The figures of the same, by topic."""
+        found: list[TopicLag] = []
+        with ends.lock:
+            for bucket in self.buckets:
+                if not found or found[-1].topic != bucket.topic:
+                    found.append(TopicLag(bucket.topic))
+                _measure(found[-1], bucket, ends, now_ms)
+        return [each for each in found if each.partitions]
 
     @staticmethod
     def _lag(ends: LogEnds, topic: str, partition: int, committed: CommittedOffset, now_ms: int) -> OffsetLag:
         known, described = ends.partition(topic, partition), ends.topic(topic)
         same = committed.topic_id is None or described is None or committed.topic_id == described.id
+        figure = _figure(committed.offset, known, now_ms, same_topic=same)
         if known is None:
-            figure = lag.measure(committed.offset, None, None, now_ms, same_topic=same)
             return OffsetLag(topic, partition, committed, figure, None, None)
-        figure = lag.measure(committed.offset, known.last_stable, known.history, now_ms, same_topic=same)
         return OffsetLag(topic, partition, committed, figure, known.last_stable, known.earliest)
 
 
-def total(lags: list[OffsetLag]) -> TotalLag:
-    """Sum and maxima of a group's or a topic's lag."""
-    return lag.total(each.lag for each in lags)
+def _figure(committed: int, known: PartitionEnds | None, now_ms: int, *, same_topic: bool) -> Lag:
+    if known is None:
+        return lag.measure(committed, None, None, now_ms, same_topic=same_topic)
+    return lag.measure(committed, known.last_stable, known.history, now_ms, same_topic=same_topic)
 
 
-def is_migrating_kind(state: GroupState) -> bool:
-    """Whether the way from the classic to the consumer protocol concerns the group at all."""
-    return state.type in (CLASSIC, CONSUMER)
+def _measure(found: TopicLag, bucket: HeldBucket, ends: LogEnds, now_ms: int) -> None:
+    """Add the lag of a bucket's offsets; the lock of `ends` is held."""
+    topic, described, ids = bucket.topic, ends.topic(bucket.topic), bucket.topic_ids
+    known_id = None if described is None else described.id
+    partitions, committed, times_ms = bucket.columns
+    count = len(partitions)
+    same = [id_ is None or known_id in (None, id_) for id_ in (ids if isinstance(ids, tuple) else (ids,) * count)]
+    for at, partition in enumerate(partitions):
+        known, offset = ends.partition(topic, partition), committed[at]
+        if known is not None:
+            found.lost += known.earliest is not None and 0 <= offset < known.earliest
+            if same[at] and known.last_stable is not None and 0 <= known.last_stable <= offset:
+                # What `lag.measure` says of most: nothing waits.
+                found.records.append(0)
+                found.seconds.append(0.0)
+                continue
+        figure = _figure(offset, known, now_ms, same_topic=same[at])
+        found.records.append(figure.records)
+        found.seconds.append(figure.seconds)
+    found.partitions.extend(partitions)
+    found.committed.extend(committed)
+    found.commit_times_ms.extend(times_ms)
+
+
+def total(lags: list[TopicLag]) -> TotalLag:
+    """Sum and maxima of the lag of some topics."""
+    return lag.total_of(_joined(each.records for each in lags), _joined(each.seconds for each in lags))
+
+
+def is_migrating_kind(type_: str) -> bool:
+    """Whether the way from the classic to the consumer protocol concerns groups of this type at all."""
+    return type_ in (CLASSIC, CONSUMER)
+
+
+def _joined(columns: "Iterator[list[Any]]") -> list[Any]:
+    return [figure for column in columns for figure in column]

@@ -61,11 +61,13 @@ class LagHistory:
         places: dict[Place, int] = {}
         room = self._most_partitions
         for name, held in groups.items():
-            lags = held.lags(ends, now_ms)
+            lags = held.topic_lags(ends, now_ms)
             sums = total(lags)
             figures[name] = (_known(sums.records), math.nan if sums.max_seconds is None else sums.max_seconds)
-            if len(places) + len(lags) <= room:
-                places.update(((name, each.topic, each.partition), _known(each.lag.records)) for each in lags)
+            if len(places) + sum(len(each.partitions) for each in lags) <= room:
+                for each in lags:
+                    column = zip(each.partitions, each.records, strict=True)
+                    places.update(((name, each.topic, partition), _known(records)) for partition, records in column)
         with self._lock:
             while self._times and self._times[-1] >= now_ms:  # a clock set back
                 self._cut(len(self._times) - 1, len(self._times))

@@ -80,16 +80,23 @@ class LogEnds:
         self._history_span_ms = history_span_ms
         self._partitions: dict[TopicPartition, PartitionEnds] = {}
         self._topics: dict[str, Topic] = {}
+        self._sizes: dict[str, Topic] = {}
         self._names: dict[str, str] = {}
         self._former_ids: dict[str, str] = {}
         self._moves: dict[TopicPartition, LeaderMoves] = {}
         self._sampled_ms: int | None = None
         self._version = 0
+        self._moved: dict[str, int] = {}
 
     @property
     def version(self) -> int:
         """Grows with every change."""
         return self._version
+
+    def moved_since(self, version: int) -> frozenset[str]:
+        """Topics of which a last stable offset is another than it was in that version, or one is known or no more."""
+        with self.lock:
+            return frozenset(topic for topic, moved in self._moved.items() if moved > version)
 
     @property
     def sampled_ms(self) -> int | None:
@@ -105,6 +112,11 @@ class LogEnds:
     def topics(self) -> Mapping[str, Topic]:
         """Name → topic, of those last described. Replaced, never changed."""
         return self._topics
+
+    @property
+    def sizes(self) -> Mapping[str, Topic]:
+        """The same, replaced only when a topic came, went, grew or was made anew: for what is worked out from those."""
+        return self._sizes
 
     def topic(self, name: str) -> Topic | None:
         """The topic of that name, if there is one."""
@@ -145,8 +157,12 @@ class LogEnds:
             anew = {name for name, topic in found.items() if former.get(name, topic.id) != topic.id}
             for name in found.keys() - anew:
                 self._note_moves(self._topics.get(name), found[name], now_ms)
-            self._partitions = {place: ends for place, ends in self._partitions.items() if place[0] not in gone | anew}
+            over = gone | anew
+            self._moved.update(dict.fromkeys(over, self._version + 1))
+            self._partitions = {place: ends for place, ends in self._partitions.items() if place[0] not in over}
             self._topics = found
+            if _sizes(found) != _sizes(self._sizes):
+                self._sizes = found
             self._former_ids = {name: id_ for name, id_ in self._former_ids.items() if name not in found.keys() | gone}
             self._names = {**self._names, **{topic.id: topic.name for topic in found.values()}}
             self._version += 1
@@ -165,6 +181,8 @@ class LogEnds:
                 if ends is None:
                     ends = self._partitions[place] = PartitionEnds(self._new_history())
                 backwards |= ends.last_stable is not None and last_stable[place] < ends.last_stable
+                if ends.last_stable != last_stable[place]:
+                    self._moved[place[0]] = self._version + 1
                 # Records written between the two questions are in the second answer only.
                 ends.high_watermark = max(high_watermarks[place], last_stable[place])
                 if ends.high_watermark == last_stable[place]:
@@ -173,8 +191,9 @@ class LogEnds:
                     ends.open_since_ms, ends.open_since_is_exact = now_ms, False
                 ends.last_stable, ends.sampled_ms = last_stable[place], now_ms
                 ends.history.add(now_ms, last_stable[place])
-            for ends in self._partitions.values():
+            for place, ends in self._partitions.items():
                 if now_ms - ends.sampled_ms > STALE_AFTER_MS:
+                    self._moved[place[0]] = self._version + 1
                     ends.high_watermark = ends.last_stable = ends.open_since_ms = None
             self._sampled_ms = now_ms
             self._version += 1
@@ -266,3 +285,7 @@ class LogEnds:
     def _load_history(self, text: str) -> EndOffsetHistory:
         dumped = zlib.decompress(b64decode(text, validate=True))
         return EndOffsetHistory.load(dumped, self._history_points, self._history_span_ms)
+
+
+def _sizes(topics: Mapping[str, Topic]) -> dict[str, tuple[str, int]]:
+    return {name: (topic.id, topic.partitions) for name, topic in topics.items()}

@@ -12,8 +12,6 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from coordinator_model import migration, upgrade_blockers
-from coordinator_model.roster import is_absent, members_of, speaks
 from streaming.board import Board
 from streaming.held_group import HeldGroup, total
 
@@ -100,33 +98,31 @@ class Overview:
         self._made_until = begun + max(MAKE_EVERY_SECONDS, (done - begun) / SHARE_OF_TIME)
 
     def _row(self, held: HeldGroup, now_ms: int) -> Row:
-        state = held.state
-        members = members_of(state.membership).values()
-        lags = held.lags(self._board.ends, now_ms)
+        of = held.summary
+        lags = held.topic_lags(self._board.ends, now_ms)
         sums = total(lags)
-        consumers = sum(speaks(member) == "consumer" for member in members)
         return {
-            "group": state.name,
-            "type": state.type,
-            "state": held.group_state,
-            "simple": state.simple,
-            "epoch": state.epoch,
-            "classic_members": len(members) - consumers,
-            "consumer_members": consumers,
-            "absent_members": sum(map(is_absent, members)),
-            "phase": migration.phase(state),
-            "blockers": upgrade_blockers.blockers(state.membership),
-            "mixed_since": state.migration.mixed_since_ms,
-            "leftovers": state.membership.leftovers(),
-            "upgrades": state.counters.upgrades,
-            "downgrades": state.counters.downgrades,
+            "group": held.name,
+            "type": of.type,
+            "state": of.group_state,
+            "simple": of.simple,
+            "epoch": of.epoch,
+            "classic_members": of.classic_members,
+            "consumer_members": of.consumer_members,
+            "absent_members": of.absent_members,
+            "phase": of.phase,
+            "blockers": list(of.blockers),
+            "mixed_since": of.mixed_since_ms,
+            "leftovers": of.leftovers,
+            "upgrades": of.counters.upgrades,
+            "downgrades": of.counters.downgrades,
             "lag": sums.records,
             "max_lag": sums.max_records,
             "max_lag_seconds": _rounded(sums.max_seconds),
-            "rebalances": state.counters.rebalances,
-            "rebalancing_since": None if state.rebalance is None else state.rebalance.since_ms,
-            "duplicate_partitions": len(state.duplicates),
-            "unassigned_partitions": held.unassigned_partitions(self._board.ends.topics),
+            "rebalances": of.counters.rebalances,
+            "rebalancing_since": of.rebalancing_since_ms,
+            "duplicate_partitions": of.duplicates,
+            "unassigned_partitions": held.unassigned_partitions(self._board.ends.sizes),
             "attention": self._board.attention(held, lags, now_ms),
         }
 

@@ -12,8 +12,6 @@ from typing import Any, Final, Protocol
 
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from coordinator_model import statics
-from coordinator_model.roster import is_absent, members_of
 from streaming.board import Board
 from streaming.lazy_admin import LazyAdmin
 from streaming.repeating import Connection, Repeating
@@ -90,12 +88,4 @@ class SessionTimeoutSampler:
 
     def _waited_for(self) -> dict[str, None]:
         """Groups with a member that is away and of which the log does not tell for how long it may be."""
-        return {
-            name: None
-            for name, held in self._board.shown.groups.items()
-            if any(history.absent_since_ms is not None for history in held.state.instances.values())
-            and any(
-                is_absent(member) and statics.session_timeout_ms(member) is None
-                for member in members_of(held.state.membership).values()
-            )
-        }
+        return dict.fromkeys(sorted(self._board.sums().awaiting))

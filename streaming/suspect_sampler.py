@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 from coordinator_model import suspects
 from coordinator_model.suspects import Described
 from streaming.board import Board
+from streaming.group_map import GroupMap
 from streaming.held_group import HeldGroup
 from streaming.lazy_admin import LazyAdmin
 from streaming.logs import get_logger
@@ -40,6 +41,21 @@ class Answer:
     state: str = ""
     members: int = 0
     refused: bool = False
+
+
+class _Classic:
+    """A classic group, and whether anything waits for it: asked again when it or the ends of its topics change."""
+
+    __slots__ = ("held", "lags", "last_step_ms", "members", "newest_commit_ms", "rounds_lost_ms", "topics")
+
+    def __init__(self, held: HeldGroup) -> None:
+        self.held = held
+        self.members = held.summary.members
+        self.last_step_ms = held.summary.last_step_ms
+        self.rounds_lost_ms = held.summary.rounds_lost_ms
+        self.newest_commit_ms = held.newest_commit_ms
+        self.topics = held.committed_topics
+        self.lags: bool | None = None
 
 
 class GroupsClient(Protocol):
@@ -88,6 +104,9 @@ class SuspectSampler:
         self._answers: dict[str, Described] = {}
         self._not_before_ms: dict[str, int] = {}
         self._told_refused = False
+        self._seen: GroupMap[HeldGroup] = GroupMap()
+        self._classic: dict[str, _Classic] = {}
+        self._looked_at = 0
         thread = Repeating("suspects", LOOK_EVERY_SECONDS, self.look, self._connection.drop)
         self.start, self.stop = thread.start, thread.stop
 
@@ -101,7 +120,7 @@ class SuspectSampler:
         if not self._board.ready()[0]:
             return
         now_ms = self._clock_ms()
-        suspected = {held.state.name: held for held in self._suspects(now_ms)}
+        suspected = {held.name: held for held in self._suspects(now_ms)}
         self._answers = {name: answer for name, answer in self._answers.items() if name in suspected}
         self._not_before_ms = {name: ms for name, ms in self._not_before_ms.items() if name in suspected}
         due = [name for name in suspected if self._not_before_ms.get(name, now_ms) <= now_ms]
@@ -113,25 +132,53 @@ class SuspectSampler:
             self._connection.drop()
 
     def _suspects(self, now_ms: int) -> Iterator[HeldGroup]:
-        for held in self._board.shown.groups.values():
-            lags = held.lags_somewhere(self._board.ends) if _silent(held, now_ms) else False
-            if suspects.suspicion(held.state, held.newest_commit_ms, now_ms, lags=lags) is not None:
-                yield held
+        ends = self._board.ends
+        self._follow(self._board.shown.groups)
+        version = ends.version
+        moved = ends.moved_since(self._looked_at)
+        self._looked_at = version
+        for of in self._classic.values():
+            if of.lags is not None and not moved.isdisjoint(of.topics):
+                of.lags = None
+            if of.members and of.newest_commit_ms is not None and now_ms - of.newest_commit_ms > suspects.SILENT_MS:
+                if of.lags is None:
+                    of.lags = of.held.lags_somewhere(ends)
+                lags = of.lags
+            else:
+                lags = False
+            if suspects.why(
+                members=of.members,
+                last_step_ms=of.last_step_ms,
+                rounds_lost_ms=of.rounds_lost_ms,
+                newest_commit_ms=of.newest_commit_ms,
+                lags=lags,
+                now_ms=now_ms,
+            ):
+                yield of.held
+
+    def _follow(self, groups: GroupMap[HeldGroup]) -> None:
+        """Take in which classic groups changed since the last look."""
+        for name, _, held in groups.since(self._seen):
+            if held is None or held.summary.is_modern or held.summary.simple or held.summary.in_step:
+                self._classic.pop(name, None)
+            else:
+                self._classic[name] = _Classic(held)
+        self._seen = groups
 
     def _ask(self, due: Collection[HeldGroup]) -> None:
         topic = self._board.ends.topic(self._board.offsets_topic)
         leaders = {} if topic is None else topic.leaders
         by_broker: dict[int, list[HeldGroup]] = {}
         for held in due:
-            if held.state.partition in leaders:
-                by_broker.setdefault(leaders[held.state.partition], []).append(held)
+            if held.summary.partition in leaders:
+                by_broker.setdefault(leaders[held.summary.partition], []).append(held)
         for broker, groups in by_broker.items():
-            answers = self._connection.client.describe([held.state.name for held in groups], broker)
+            answers = self._connection.client.describe([held.name for held in groups], broker)
             for held in groups:
-                self._take(held, answers.get(held.state.name, Answer()), self._clock_ms())
+                self._take(held, answers.get(held.name, Answer()), self._clock_ms())
 
     def _take(self, held: HeldGroup, answer: Answer, now_ms: int) -> None:
-        name = held.state.name
+        name = held.name
         if answer.refused:
             self._not_before_ms[name] = now_ms + REFUSED_MS
             if not self._told_refused:
@@ -142,14 +189,6 @@ class SuspectSampler:
         told = suspects.described(self._answers.get(name), answer.state, answer.members, step_offset, now_ms)
         self._answers = {**self._answers, name: told}
         self._not_before_ms[name] = now_ms if told.rebalancing else now_ms + CALM_MS
-
-
-def _silent(held: HeldGroup, now_ms: int) -> bool:
-    """Whether it is worth working out if anything waits for the group."""
-    group = held.state.membership.classic_group
-    if group is None or not group.members:
-        return False
-    return held.newest_commit_ms is not None and now_ms - held.newest_commit_ms > suspects.SILENT_MS
 
 
 def _answer(said: Mapping[str, Any]) -> Answer | None:

@@ -1,15 +1,15 @@
 """The gates asked about what a board shows: for the API, which also asks the brokers, and for the metrics."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
-from typing import Any, Final
+from collections.abc import Collection, Mapping
+from typing import Any
 
-from coordinator_model import migration
-from coordinator_model.downgrade_gate import downgrade_gate
-from coordinator_model.gate import BrokerSettings, Cluster
-from coordinator_model.upgrade_gate import upgrade_gate
+from coordinator_model import downgrade_gate, migration, upgrade_gate
+from coordinator_model.downgrade_gate import FLEXIBLE_OFFSETS
+from coordinator_model.gate import BrokerSettings, Cluster, caught_up, verdict
 from streaming.board import Board
 from streaming.held_group import HeldGroup
+from streaming.tally import Sums
 
 
 def upgrade(board: Board, groups: Collection[str], settings: BrokerSettings) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def upgrade(board: Board, groups: Collection[str], settings: BrokerSettings) -> 
         settings: what the brokers' configurations allow.
     """
     cluster = Cluster(not_caught_up=_missing(board), settings=settings)
-    return upgrade_gate((held.state for held in _chosen(board, groups)), cluster, groups)
+    return upgrade_gate.upgrade_gate((held.state for held in _chosen(board, groups)), cluster, groups)
 
 
 def downgrade(
@@ -35,24 +35,49 @@ def downgrade(
         group_configs: names of groups with dynamic GROUP configurations, None where brokers did not say.
         target: release the brokers are rolled to, as `coordinator_model.broker_releases.release` takes it.
     """
-    unknown: Counter[str] = Counter()
-    for shard in board.shown.shards.values():
-        unknown.update(shard.unknown_records)
     chosen = _chosen(board, groups)
     cluster = Cluster(
         not_caught_up=_missing(board),
-        unknown_records=unknown,
+        unknown_records=_unknown_records(board),
         group_configs=group_configs,
-        offset_versions={held.state.name: held.offset_versions for held in chosen},
+        offset_versions={held.name: held.offset_versions for held in chosen},
     )
-    return downgrade_gate((held.state for held in chosen), cluster, target)
+    return downgrade_gate.downgrade_gate((held.state for held in chosen), cluster, target)
 
 
-OFFLINE: Final[Mapping[str, Callable[[Board], dict[str, Any]]]] = {
-    migration.UPGRADE: lambda board: upgrade(board, (), BrokerSettings()),
-    migration.DOWNGRADE: lambda board: downgrade(board, (), ()),
-}
-"""Gate → its verdict on all groups without a question to the brokers, for metrics: what they would say is left out."""
+def offline(board: Board, sums: Sums) -> dict[str, tuple[str, Mapping[tuple[str, str], int]]]:
+    """Gate → verdict on all groups and its reasons by (effect, code), without a question to the brokers.
+
+    For metrics, from sums: what brokers would say is left out, and no group is looked at.
+    """
+    cluster = Cluster(
+        not_caught_up=_missing(board),
+        unknown_records=_unknown_records(board),
+        group_configs=(),
+        # Whether there are such offsets is all that counts, so one name stands for all groups that have any.
+        offset_versions={"": {FLEXIBLE_OFFSETS: sums.flexible}} if sums.flexible else {},
+    )
+    brokers = upgrade_gate.of_brokers(BrokerSettings()) if sums.to_upgrade else ()
+    of_gates = {
+        migration.UPGRADE: (sums.upgrade_reasons, [*caught_up(cluster), *brokers]),
+        migration.DOWNGRADE: (
+            sums.downgrade_reasons,
+            [*caught_up(cluster), *downgrade_gate.of_cluster(cluster, cluster.offset_versions, None)],
+        ),
+    }
+    found: dict[str, tuple[str, Mapping[tuple[str, str], int]]] = {}
+    for gate, (of_groups, others) in of_gates.items():
+        reasons = Counter([(reason.effect, reason.code) for reason in others])
+        reasons.update(of_groups)
+        found[gate] = (verdict(effect for effect, _ in reasons), reasons)
+    return found
+
+
+def _unknown_records(board: Board) -> Counter[str]:
+    unknown: Counter[str] = Counter()
+    for shard in board.shown.shards.values():
+        unknown.update(shard.unknown_records)
+    return unknown
 
 
 def _chosen(board: Board, groups: Collection[str]) -> list[HeldGroup]:

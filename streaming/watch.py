@@ -6,7 +6,7 @@ found carries the id of a record of the group, so that a second monitor, or this
 same event. Of classic groups it is what their coordinators answer when they are suspected (`suspect_sampler.py`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from coordinator_model import overdue, statics, suspects
@@ -15,7 +15,9 @@ from coordinator_model.group_state import GroupState
 from coordinator_model.suspects import Described
 from coordinator_model.unassigned import Unassigned
 from streaming.board import Board
+from streaming.group_map import GroupMap
 from streaming.held_group import HeldGroup
+from streaming.log_ends import Topic
 from streaming.repeating import Repeating
 
 LOOK_EVERY_SECONDS: Final = 1.0
@@ -46,6 +48,8 @@ class Watch:
         self._answers = answers
         self._told: frozenset[str] = frozenset()
         self._unassigned = Unassigned()
+        self._seen: GroupMap[HeldGroup] = GroupMap()
+        self._topics: Mapping[str, Topic] = {}
         thread = Repeating("watch", LOOK_EVERY_SECONDS, self.look)
         self.start, self.stop = thread.start, thread.stop
 
@@ -54,11 +58,13 @@ class Watch:
         if not self._board.ready()[0]:
             return
         now_ms = self._clock_ms()
-        groups, topics = self._board.shown.groups, self._board.ends.topics
+        groups, topics = self._board.shown.groups, self._board.ends.sizes
         found: list[Event] = []
-        for held in groups.values():
-            found += self._overdue(held, now_ms)
-            found += statics.over(held.state, now_ms)
+        for name in self._board.sums_of(groups).unsteady | self._answers().keys():
+            if name in groups:
+                found += self._overdue(groups[name], now_ms)
+                found += statics.over(groups[name].state, now_ms)
+        for held in self._to_be_asked(groups, topics):
             found += self._unassigned.look(held.state, held.unheld(topics), now_ms)
         self._unassigned.forget(self._unassigned.followed - groups.keys())
         self._board.set_stuck(event.group for event in found if event.kind == "rebalance_stuck")
@@ -69,14 +75,25 @@ class Watch:
         # Afterwards: what could not be published is published with the next look.
         self._told = frozenset(event.id for event in found)
 
+    def _to_be_asked(self, groups: GroupMap[HeldGroup], topics: Mapping[str, Topic]) -> Iterator[HeldGroup]:
+        """Groups in which nobody holds some partition, or that were followed for it: of the others nothing is new."""
+        changed = {name for name, _, now in groups.since(self._seen) if now is not None}
+        if topics is not self._topics:
+            names = {name for name in topics.keys() | self._topics.keys() if topics.get(name) != self._topics.get(name)}
+            changed.update(
+                name for name, held in groups.items() if not names.isdisjoint(held.summary.subscribed_topics)
+            )
+        self._seen, self._topics = groups, topics
+        for name in changed | self._unassigned.followed:
+            held = groups.get(name)
+            if held is not None and (name in self._unassigned.followed or held.unheld(topics)):
+                yield held
+
     def _overdue(self, held: HeldGroup, now_ms: int) -> list[Event]:
         state = held.state
         if state.membership.classic_group is None:
-            # Most groups are between no two states, and asked nothing.
-            if state.rebalance is None and state.migration.mixed_since_ms is None:
-                return []
             return overdue.events(state, now_ms, self._coordinator_moved_ms(state))
-        answer = self._answers().get(state.name)
+        answer = self._answers().get(held.name)
         return [] if answer is None else suspects.events(state, answer, now_ms, self._coordinator_moved_ms(state))
 
     def _coordinator_moved_ms(self, state: GroupState) -> int | None:

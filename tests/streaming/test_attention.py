@@ -34,7 +34,7 @@ def codes(board: Board, now_ms: int = NOW_MS) -> list[str]:
     time_ms[0] = now_ms
     watch.look()
     held = board.shown.groups["g"]
-    return [look["code"] for look in board.attention(held, held.lags(board.ends, now_ms), now_ms)]
+    return [look["code"] for look in board.attention(held, held.topic_lags(board.ends, now_ms), now_ms)]
 
 
 def both_joined() -> list[list[RecordBytes]]:

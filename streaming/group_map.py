@@ -1,0 +1,68 @@
+"""All groups as of one moment, as a mapping that is never changed, and of which the next one is cheap to make.
+
+A micro-batch touches some hundred groups of a hundred thousand, and readers go on with what they have. So the groups
+are kept in many small dictionaries, by the hash of their name: the next mapping copies those that are touched and
+shares the others. What a reader has not seen yet is found likewise, by a look at the dictionaries that are not shared.
+"""
+
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import Final, Generic, TypeVar
+
+Held = TypeVar("Held")
+
+PARTS: Final = 1_024
+"""A hundred dictionaries of a hundred groups are copied in some 0.1 ms, of a thousand in a millisecond."""
+
+_NOTHING: Final[dict[str, object]] = {}
+
+
+class GroupMap(Mapping[str, Held], Generic[Held]):
+    """Group name → what is held of it."""
+
+    __slots__ = ("_length", "_parts")
+
+    def __init__(self) -> None:
+        self._parts: tuple[dict[str, Held], ...] = (_NOTHING,) * PARTS  # type: ignore[assignment]  # all are empty
+        self._length = 0
+
+    def __getitem__(self, name: str) -> Held:
+        return self._parts[hash(name) % PARTS][name]
+
+    def __iter__(self) -> Iterator[str]:
+        return chain.from_iterable(self._parts)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def with_changes(self, changes: Mapping[str, Held | None]) -> "GroupMap[Held]":
+        """The next mapping: with these groups in place of those of their name, without those that are None."""
+        parts = list(self._parts)
+        for name, held in changes.items():
+            number = hash(name) % PARTS
+            part = parts[number]
+            if part is self._parts[number]:
+                part = parts[number] = dict(part)
+            if held is None:
+                part.pop(name, None)
+            else:
+                part[name] = held
+        made: GroupMap[Held] = GroupMap()
+        made._parts = tuple(parts)
+        made._length = self._length + sum(
+            len(now) - len(was) for was, now in zip(self._parts, parts, strict=True) if was is not now
+        )
+        return made
+
+    def since(self, former: "GroupMap[Held]") -> Iterator[tuple[str, Held | None, Held | None]]:
+        """(name, what was held, what is held) of all groups that changed since a former mapping; None for no group."""
+        for was, now in zip(former._parts, self._parts, strict=True):  # noqa: SLF001 - of another of us
+            if was is now:
+                continue
+            for name, held in now.items():
+                before = was.get(name)
+                if before is not held:
+                    yield name, before, held
+            for name, before in was.items():
+                if name not in now:
+                    yield name, before, None

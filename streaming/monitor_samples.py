@@ -1,0 +1,96 @@
+"""What /metrics says of topics, of all groups together and of the monitor itself: tables like those of the groups."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from coordinator_model.leftovers import NEW_PROTOCOL_TYPES
+from streaming import verdicts
+from streaming.board import Board, Distribution
+from streaming.exposition import labelled
+from streaming.group_samples import Moment, Samples
+from streaming.log_ends import PartitionEnds
+
+
+def _of_partitions(value: Callable[[PartitionEnds], int | None]) -> Callable[[str, Moment], Samples]:
+    def samples(topic: str, moment: Moment) -> Samples:
+        ends = moment.board.ends
+        with ends.lock:
+            known = {partition: value(of) for partition, of in ends.of_topic(topic).items()}
+        label = labelled(topic=topic)
+        return [(f'{label},partition="{partition}"', of) for partition, of in known.items() if of is not None]
+
+    return samples
+
+
+TOPIC_SAMPLES: Final[Mapping[str, Callable[[str, Moment], Samples]]] = {
+    "kafka_partition_latest_offset": _of_partitions(lambda ends: ends.high_watermark),
+    "kafka_partition_earliest_offset": _of_partitions(lambda ends: ends.earliest),
+}
+"""Metrics with a sample for each partition of a topic that groups have to do with."""
+
+HISTOGRAMS: Final[Mapping[str, Callable[[Board], Distribution]]] = {
+    "group_monitor_record_to_metric_seconds": lambda board: board.record_to_metric,
+    "group_monitor_batch_seconds": lambda board: board.batch_seconds,
+}
+
+
+def _kinds(moment: Moment) -> Samples:
+    return [(labelled(type=type_, state=state), of) for (type_, state), of in sorted(moment.sums.kinds.items())]
+
+
+def _leftovers(moment: Moment) -> Samples:
+    records = moment.sums.new_protocol_records
+    return [(labelled(record_type=str(int(type_))), records.get(type_, 0)) for type_ in NEW_PROTOCOL_TYPES]
+
+
+def _gates(moment: Moment) -> Samples:
+    answers = verdicts.offline(moment.board, moment.sums)
+    return [(labelled(gate=gate, verdict=verdict), 1) for gate, (verdict, _) in answers.items()]
+
+
+def _gate_reasons(moment: Moment) -> Samples:
+    return [
+        (labelled(gate=gate, effect=effect, code=code), count)
+        for gate, (_, reasons) in verdicts.offline(moment.board, moment.sums).items()
+        for (effect, code), count in sorted(reasons.items())
+    ]
+
+
+def _by_partition(figures: Mapping[int, float]) -> Samples:
+    return [(labelled(partition=str(partition)), of) for partition, of in figures.items()]
+
+
+def _by_record_type(counts: Iterable[Mapping[str, int]]) -> Samples:
+    summed: Counter[str] = Counter()
+    for each in counts:
+        summed.update(each)
+    return [(labelled(record_type=type_), count) for type_, count in sorted(summed.items())]
+
+
+def _end_offset_age(moment: Moment) -> Samples:
+    age_seconds = moment.board.ends.age_seconds(moment.now_ms)
+    return [] if age_seconds is None else [("", age_seconds)]
+
+
+MONITOR_SAMPLES: Final[Mapping[str, Callable[[Moment], Samples]]] = {
+    "kafka_cluster_groups": _kinds,
+    "kafka_cluster_leftover_records": _leftovers,
+    "kafka_cluster_gate": _gates,
+    "kafka_cluster_gate_reasons": _gate_reasons,
+    "group_monitor_replica_lag_records": lambda moment: _by_partition(moment.board.replica_lag()),
+    "group_monitor_open_transaction_records": lambda moment: _by_partition(moment.board.open_transaction_records()),
+    "group_monitor_open_transaction_seconds": lambda moment: _by_partition(
+        moment.board.open_transaction_seconds(moment.now_ms)
+    ),
+    "group_monitor_coordinator_moves_total": lambda moment: _by_partition(moment.board.coordinator_moves()),
+    "group_monitor_unknown_records_total": lambda moment: _by_record_type(
+        shard.unknown_records for shard in moment.shown.shards.values()
+    ),
+    "group_monitor_undecodable_records_total": lambda moment: _by_record_type(
+        shard.undecodable_records for shard in moment.shown.shards.values()
+    ),
+    "group_monitor_ready": lambda moment: [("", int(moment.board.ready()[0]))],
+    "group_monitor_end_offset_age_seconds": _end_offset_age,
+}
+"""Metrics that are not of a group."""
