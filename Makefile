@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast check fuzz lock clean
+.PHONY: help setup demo test test-fast check bench fuzz lock clean
 # Stages depend on each other's stamps, not on their order in the file; jars and packages are fetched one after the other.
 .NOTPARALLEL:
 
@@ -40,6 +40,10 @@ check: setup ## lint, types, layering, generated files up to date
 	@$(BIN)/python -m dashboards.pages --check
 	@$(BIN)/python -m streaming.config_reference --check
 	@$(BIN)/python docs/build_tables.py --check
+	@$(BIN)/python -m bench.pages --check
+
+bench: setup ## how fast it is on this machine, into bench/results.json (PARTS="catch-up latency" runs these only)
+	@exec $(BIN)/python -m bench $(PARTS)
 
 fuzz: setup ## damaged input for every decoder (FUZZ="--minutes 30"; more in tests/fuzz)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tests/fuzz/requirements.lock

@@ -15,7 +15,7 @@ from typing import Final
 import pytest
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-COPIED: Final = ("conf", "coordinator_model", "dashboards", "docs", "streaming", "tests", "pyproject.toml")
+COPIED: Final = ("bench", "conf", "coordinator_model", "dashboards", "docs", "streaming", "tests", "pyproject.toml")
 TOOLS: Final = ("ruff", "mypy")
 
 # What is broken → file, what is in it, what is put in its place (None: the file is removed), and what is said then.
@@ -68,6 +68,12 @@ BREAKS: Final[dict[str, tuple[str, str | None, str, str]]] = {
         "# Figures",
         "stale; run `python -m dashboards.pages`",
     ),
+    "figures that are not those that were measured": (
+        "docs/performance.md",
+        "| goal | limit |",
+        "| goal | bound |",
+        "performance.md stale; run `python -m bench.pages`",
+    ),
     "an option that the reference does not have": (
         "conf/reference.yaml",
         "offsets_topic:",
@@ -78,7 +84,7 @@ BREAKS: Final[dict[str, tuple[str, str | None, str, str]]] = {
 
 # What is broken at once: each is told beside the others, and a copy is checked in a few seconds, not for nothing.
 TOGETHER: Final = (
-    tuple(what for what in BREAKS if what.startswith(("a board", "rules", "a page", "an option"))),
+    tuple(what for what in BREAKS if what.startswith(("a board", "rules", "a page", "figures", "an option"))),
     tuple(
         what for what in BREAKS if what.startswith(("an alert without a test", "an alert that", "a metric", "a signal"))
     ),

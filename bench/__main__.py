@@ -1,0 +1,67 @@
+"""`python -m bench [PART…] [--groups N] …`: see the package's docstring."""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from bench import results
+from bench.figures import Outcome
+from bench.parts import PARTS, named, sized
+from bench.stage import note, open_stage
+from bench.truth import WrongResult
+from streaming.embedded_broker import DEFAULT_JARS_DIR
+from streaming.errors import MonitorError
+
+MEASURES: Final = sorted({name for part in PARTS.values() for name in part.full})
+"""What the size of a part may consist of; each is an option."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run parts, print what they found, and keep it; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure the monitor on this machine.")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"one or more of: {', '.join(PARTS)} (all)")
+    parser.add_argument("--tiny", action="store_true", help="at a size that shows only that it works; keeps no results")
+    parser.add_argument("--out", type=Path, metavar="FILE", help=f"where results go ({results.RESULTS.name})")
+    parser.add_argument("--directory", type=Path, metavar="DIR", help="for logs and state while it runs (a new one)")
+    for name in MEASURES:
+        parser.add_argument(f"--{name}", type=float, metavar="N", help="instead of the part's own")
+    options = parser.parse_args(arguments)
+    for name in options.parts:
+        if not named(name):
+            parser.error(f"PART: found {name!r}, accepted: {', '.join(PARTS)}")
+    given = {name: _whole(getattr(options, name)) for name in MEASURES if getattr(options, name) is not None}
+    parts = [part for name in options.parts for part in named(name)] or list(PARTS)
+    sizes = {name: sized(PARTS[name], tiny=options.tiny, given=given) for name in parts}
+    # Figures of another size than the published one replace none.
+    out = options.out or (None if options.tiny or given else results.RESULTS)
+    return _run(sizes, out, options.directory)
+
+
+def _run(sizes: dict[str, dict[str, float]], out: Path | None, directory: Path | None) -> int:
+    outcomes: dict[str, Outcome] = {}
+    scratch = directory or Path(tempfile.mkdtemp(prefix="bench-"))
+    try:
+        with open_stage(scratch, jars_dir=DEFAULT_JARS_DIR) as stage:
+            for name, size in sizes.items():
+                note(f"{name} {size}")
+                outcomes[name] = PARTS[name].run(stage, size)
+                if out is not None:
+                    results.store({name: outcomes[name]}, out)
+    except (MonitorError, WrongResult) as error:
+        sys.stderr.write(f"error: {error}\n")
+        return getattr(error, "exit_status", 1)
+    finally:
+        if outcomes:
+            sys.stdout.write(results.table(outcomes) + "\n")
+    return 0
+
+
+def _whole(value: float) -> float:
+    return int(value) if value.is_integer() else value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

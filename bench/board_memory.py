@@ -1,0 +1,89 @@
+"""What a board takes in memory: `python -m bench.board_memory GROUPS`.
+
+A process of its own, so that nothing else is in it. Rows as a micro-batch brings them are made by another process, from
+the generator's log. Then a board takes them: first all groups without their offsets, then the offsets; what the process
+has more of the machine's memory each time, told by the kernel, is what they take.
+"""
+
+import gc
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from itertools import islice
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Final
+
+from bench import log
+from bench.log import Expected, Plan
+from coordinator_model import snapshot
+from coordinator_model.replica import Position, Replica
+from streaming.board import Board, Row
+from streaming.log_ends import LogEnds
+
+_ROWS_A_BATCH: Final = 5_000
+_TIME_MS: Final = 1_795_236_417_050
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+
+
+def main(groups: int) -> None:
+    """Print bytes a group and bytes an offset as JSON."""
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory) / "rows"
+        made = get_context("spawn").Process(target=_make, args=(groups, file))
+        made.start()
+        made.join()
+        board = Board(LogEnds(2, 1_000))
+        sizes = [_resident()]
+        groups_or_buckets = []
+        for kind in ("group", "offsets"):
+            groups_or_buckets.append(_take(board, _rows(file, kind)))
+            # As the sampler of lag leaves them a second later: offsets in order, worked out once.
+            offsets = sum(len(held.offsets) for held in board.shown.groups.values())
+            gc.collect()
+            sizes.append(_resident())
+    told = {
+        "board_bytes_a_group": (sizes[1] - sizes[0]) / groups_or_buckets[0],
+        "board_bytes_an_offset": (sizes[2] - sizes[1]) / offsets,
+    }
+    sys.stdout.write(json.dumps(told) + "\n")
+
+
+def _take(board: Board, rows: Iterator[Row]) -> int:
+    """Apply rows some thousands at a time, so that what is held meanwhile is little; returns how many there were."""
+    count = 0
+    while held := list(islice(rows, _ROWS_A_BATCH)):
+        count += len(held)
+        board.apply(count, held, _TIME_MS)
+    return count
+
+
+def _make(groups: int, file: Path) -> None:
+    """Write the rows of a log of so many groups."""
+    replica = Replica()
+    for offset, record in enumerate(log.records(Plan.of(groups, rounds=2), Expected(), _TIME_MS, {})):
+        replica.replay(Position(record.partition, offset, record.timestamp_ms), record.key, record.value)
+    replica.settle()
+    with file.open("w", encoding="utf-8") as out:
+        for state in replica.groups.values():
+            out.write(json.dumps([state.partition, "group", state.name, snapshot.dump_group(state)]) + "\n")
+        for (name, _, _), bucket in replica.buckets.items():
+            out.write(json.dumps([0, "offsets", name, snapshot.dump_offsets(bucket)]) + "\n")
+
+
+def _rows(file: Path, kind: str) -> Iterator[Row]:
+    with file.open(encoding="utf-8") as lines:
+        for line in lines:
+            partition, of_kind, name, payload = json.loads(line)
+            if of_kind == kind:
+                yield partition, kind, name, payload
+
+
+def _resident() -> int:
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * _PAGE
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

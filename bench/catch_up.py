@@ -1,0 +1,166 @@
+"""Reading the whole log: how fast the replica is at its end, and right.
+
+Warm means a session whose JVM and workers have done the same once before: that is what reading costs. So the job's own
+query runs here in this process, on one session; all that a monitor does besides, its samplers and its server, is left
+out. Beside it, on the same session, Spark counts the records with the same options of its reader, and a plain client
+reads the topic and looks at nothing. What a user waits for, a process started on this log until it is ready, is
+measured too, and called cold.
+"""
+
+import gc
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final, Self
+
+from pyspark.sql import SparkSession
+
+from bench import log, truth, writer
+from bench.figures import Outcome
+from bench.process_tree import Meter, ProcessTree
+from bench.stage import Log, Stage, note
+from streaming import session
+from streaming.config import Config
+from streaming.job import Monitor
+from streaming.kafka_client import spark_options
+from streaming.source import UNCOMMITTED
+
+_SECONDS: Final = 150.0
+_POLL_SECONDS: Final = 0.005
+
+
+class _Query(Monitor):
+    """A monitor's query on a session that is there already, and its board."""
+
+    def __init__(self, config: Config, spark: SparkSession) -> None:
+        super().__init__(config)
+        self._spark = spark
+
+    def __enter__(self) -> Self:
+        self._identify()
+        self.board.load([])
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.server.stop()
+
+    def catch_up(self) -> None:
+        """Run until all that was in the log at start is on the board.
+
+        Raises:
+            TimeoutError: that takes too long.
+        """
+        stopped = threading.Event()
+        failed: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                self.run_until(stopped)
+            except BaseException as error:  # noqa: BLE001 - raised again below, in the thread that waits
+                failed.append(error)
+
+        thread = threading.Thread(target=run, name="catch-up")
+        thread.start()
+        deadline = time.monotonic() + _SECONDS
+        # Whether log end offsets are sampled is not asked for here.
+        while not self.board._readiness.caught_up and thread.is_alive() and time.monotonic() < deadline:  # noqa: SLF001
+            time.sleep(_POLL_SECONDS)
+        self.seconds = time.monotonic()
+        stopped.set()
+        thread.join()
+        if failed:
+            raise failed[0]
+        if not self.board._readiness.caught_up:  # noqa: SLF001 - as above
+            raise TimeoutError(f"not at the end of the log within {_SECONDS:g} s")
+
+
+def catch_up(stage: Stage, size: dict[str, Any]) -> Outcome:
+    """Catch up `repeats` times on a log of `groups` groups that committed `rounds` times."""
+    outcome = Outcome(size)
+    read = stage.log(log.Plan.of(size["groups"], rounds=size["rounds"]))
+    records = read.expected.records
+    outcome.add("records", "records", records)
+    for _ in range(size["repeats"]):
+        begun = time.monotonic()
+        count = writer.read_all(stage.broker.bootstrap_servers, read.topic, log.OFFSETS_PARTITIONS)
+        outcome.add("plain_read_seconds", "s", time.monotonic() - begun, reference=True)
+        if count != records:
+            raise truth.WrongResult(f"a plain consumer read {count} records of {records}")
+    _warm(stage, read, size["repeats"], outcome)
+    if size["cold"]:
+        _cold(stage, read, outcome)
+    return outcome
+
+
+def _warm(stage: Stage, read: Log, repeats: int, outcome: Outcome) -> None:
+    tree = ProcessTree(os.getpid(), without=[stage.broker.pid or -1])
+    records = read.expected.records
+    config = Config.model_validate(stage.config(read))
+    with _session(config) as spark:
+        for repeat in range(repeats + 1):
+            seconds, count = _counted(spark, config)
+            if count != records:
+                raise truth.WrongResult(f"Spark counted {count} records of {records}")
+            took = _caught_up(stage, read, spark, tree)
+            if repeat == 0:
+                note(f"catch-up, in a session that is not warm yet: {took['wall_seconds']:.1f} s")
+                continue
+            note(f"catch-up: {took['wall_seconds']:.2f} s, bare Spark read: {seconds:.2f} s")
+            outcome.add("seconds", "s", took["wall_seconds"])
+            outcome.add("records_per_second", "records/s", records / took["wall_seconds"])
+            outcome.add("cpu_seconds", "s", took["cpu_seconds"])
+            outcome.add("others_share", "1", took["others_share"])
+            outcome.add("bare_spark_seconds", "s", seconds, reference=True)
+            outcome.add("times_bare_spark", "1", took["wall_seconds"] / seconds)
+
+
+def _caught_up(stage: Stage, read: Log, spark: SparkSession, tree: ProcessTree) -> dict[str, float]:
+    config = Config.model_validate(stage.config(read))
+    gc.collect()
+    with _Query(config, spark) as query:
+        meter = Meter(tree)
+        begun = time.monotonic()
+        query.catch_up()
+        took = {**meter.read(), "wall_seconds": query.seconds - begun}
+        truth.require(read.expected, truth.of_board(query.board), "board")
+    return took
+
+
+def _counted(spark: SparkSession, config: Config) -> tuple[float, int]:
+    """Seconds and records of a bare read: the monitor's options, every byte looked at by nobody but Spark."""
+    options = spark_options(config, UNCOMMITTED)
+    topic = options.pop("subscribe")
+    options.pop("maxOffsetsPerTrigger")
+    begun = time.monotonic()
+    frame = (
+        spark.read.format("kafka")
+        .options(**options)
+        .option("assign", json.dumps({topic: list(range(log.OFFSETS_PARTITIONS))}))
+        .option("startingOffsets", "earliest")
+        .option("endingOffsets", "latest")
+        .load()
+    )
+    (row,) = frame.selectExpr("sum(length(key) + coalesce(length(value), 0)) as bytes", "count(1) as records").collect()
+    return time.monotonic() - begun, row["records"]
+
+
+def _cold(stage: Stage, read: Log, outcome: Outcome) -> None:
+    monitor = stage.start(stage.config(read), "catch-up")
+    meter = Meter(monitor.tree)
+    monitor.await_ready()
+    outcome.add("cold_ready_seconds", "s", time.monotonic() - monitor.started)
+    outcome.add("cold_cpu_seconds", "s", meter.read()["cpu_seconds"])
+    monitor.require(read.expected)
+    stage.stop()
+
+
+@contextmanager
+def _session(config: Config) -> Iterator[SparkSession]:
+    spark = session.start(config, config.state.dir / "spark.log")
+    try:
+        yield spark
+    finally:
+        session.stop(spark)

@@ -1,0 +1,200 @@
+"""The goals, as data: what is to hold, which figure says so, what it is compared with, and what limits it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+Figures = Mapping[str, Mapping[str, Any]]
+"""`part/figure` → unit, median, lowest, highest, as in the results."""
+
+BATCH_COSTS: Final = ("batch-cost-1000", "batch-cost-10000", "batch-cost-100000")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A figure as it is compared with a goal."""
+
+    median: float
+    lowest: float
+    highest: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """One line of the table.
+
+    Attributes:
+        what: in words.
+        value: the figure, from all figures; KeyError where a part has not been measured.
+        at_most, at_least: one of them; what the median is held to.
+        unit: of the figure.
+        references: `part/figure` and what it is, of the same run.
+        limits: what limits it, whether it is met or not.
+    """
+
+    what: str
+    value: Callable[[Figures], Measured]
+    unit: str
+    limits: str
+    at_most: float | None = None
+    at_least: float | None = None
+    references: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def limit(self) -> float:
+        """What it is held to."""
+        return self.at_most if self.at_most is not None else self.at_least or 0.0
+
+    def is_met(self, measured: Measured) -> bool:
+        """Whether the median is within the goal."""
+        return measured.median <= self.limit if self.at_most is not None else measured.median >= self.limit
+
+
+def figure(name: str) -> Callable[[Figures], Measured]:
+    """A figure as it was measured."""
+
+    def value(figures: Figures) -> Measured:
+        held = figures[name]
+        return Measured(held["median"], held["lowest"], held["highest"])
+
+    return value
+
+
+def ratio(above: str, below: str) -> Callable[[Figures], Measured]:
+    """How many times one median is another."""
+
+    def value(figures: Figures) -> Measured:
+        times = figures[above]["median"] / figures[below]["median"]
+        return Measured(times, times, times)
+
+    return value
+
+
+def spread_over_sizes(name: str) -> Callable[[Figures], Measured]:
+    """The largest of a figure over the sizes of the state, as a multiple of the smallest."""
+
+    def value(figures: Figures) -> Measured:
+        found = [figures[f"{part}/{name}"]["median"] for part in BATCH_COSTS]
+        return Measured(max(found) / min(found), max(found) / min(found), max(found) / min(found))
+
+    return value
+
+
+GOALS: Final = (
+    Goal(
+        what="catch-up in a warm session, as a multiple of a bare Spark read of the same log",
+        value=figure("catch-up/times_bare_spark"),
+        at_most=1.5,
+        unit="times",
+        references=(("catch-up/bare_spark_seconds", "bare Spark read"),),
+        limits="the commits that stand are decoded and replayed in Python, and state is written group by group",
+    ),
+    Goal(
+        what="catch-up in a warm session, full replica, right at the end",
+        value=figure("catch-up/records_per_second"),
+        at_least=300_000,
+        unit="records/s",
+        references=(("catch-up/plain_read_seconds", "plain client that only reads"),),
+        limits="as above; the log is read twice, committed and uncommitted",
+    ),
+    Goal(
+        what="commit → visible in `/metrics`, 1,000 commits/s over 200 groups: median",
+        value=figure("latency/p50_seconds"),
+        at_most=0.5,
+        unit="s",
+        references=(("latency/ack_p50_seconds", "the producer's own acknowledgement"),),
+        limits="the length of a micro-batch: a commit waits for half of one and for the whole of the next",
+    ),
+    Goal(
+        what="the same: 99th hundredth",
+        value=figure("latency/p99_seconds"),
+        at_most=1.0,
+        unit="s",
+        references=(("latency/ack_p99_seconds", "the producer's own acknowledgement"),),
+        limits="the longest micro-batches, of two in a row",
+    ),
+    Goal(
+        what="join or leave → event visible: 99th hundredth",
+        value=figure("events/p99_seconds"),
+        at_most=1.0,
+        unit="s",
+        limits="as above, while the same commits go on",
+    ),
+    Goal(
+        what="99th hundredth of micro-batches with 1,000, 10,000 and 100,000 groups in state: largest by smallest",
+        value=spread_over_sizes("batch_p99_seconds"),
+        at_most=1.5,
+        unit="times",
+        references=(("batch-cost-1000/batch_p99_seconds", "with 1,000 groups"),),
+        limits="what the driver does with every group once a second: lag history, overdue rebalances, log ends",
+    ),
+    Goal(
+        what="a group of 10,000 partitions, one committing at a time, as a multiple of a group of 10",
+        value=figure("wide-group/times_narrow"),
+        at_most=1.5,
+        unit="times",
+        references=(("wide-group/narrow_p50_seconds", "group of 10 partitions"),),
+        limits="offsets are kept in buckets of 64: a commit rewrites one of them, however many there are",
+    ),
+    Goal(
+        what="20,000 groups rebalancing at once: settled after",
+        value=figure("storm/settled_seconds"),
+        at_most=10,
+        unit="s",
+        references=(("storm/write_seconds", "the records written and acknowledged"),),
+        limits="membership is replayed and written group by group in Python",
+    ),
+    Goal(
+        what="memory of all processes, 100,000 groups and 300,000 offsets",
+        value=figure("memory/pss_mib"),
+        at_most=3 * 1024,
+        unit="MiB",
+        limits="the driver's board, which holds every group, and the heap of the JVM beside it",
+    ),
+    Goal(
+        what="board, for one committed offset",
+        value=figure("memory/board_bytes_an_offset"),
+        at_most=500,
+        unit="B",
+        limits="an offset is an object of its own with its time, its topic id and its lag's place",
+    ),
+    Goal(
+        what="`/metrics` with 300,000 series of lag",
+        value=figure("metrics/page_seconds"),
+        at_most=2,
+        unit="s",
+        references=(("metrics/page_mib", "size of the page"),),
+        limits="the text of a million samples is put together in Python",
+    ),
+    Goal(
+        what="micro-batches while that page is asked for without a pause, as a multiple of those without",
+        value=ratio("metrics/batch_p50_seconds", "metrics/batch_without_page_seconds"),
+        at_most=1.5,
+        unit="times",
+        references=(("metrics/batch_without_page_seconds", "micro-batch without a page"),),
+        limits="page and sink share one Python process, so one core",
+    ),
+    Goal(
+        what="restart at that size until `/ready`, with right figures",
+        value=figure("restart/ready_seconds"),
+        at_most=30,
+        unit="s",
+        limits="the state store is read back group by group",
+    ),
+    Goal(
+        what="idle cluster: share of one core",
+        value=figure("idle/core_share"),
+        at_most=0.10,
+        unit="of a core",
+        limits="Spark asks for new offsets at every trigger, and samplers ask for log ends once a second",
+    ),
+)
+
+
+def all_figures(results: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """`part/figure` → the figure."""
+    return {
+        f"{name}/{figure_name}": held
+        for name, part in results["parts"].items()
+        for figure_name, held in part["figures"].items()
+    }

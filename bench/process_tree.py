@@ -1,0 +1,114 @@
+"""What a process and all below it use: processor time and memory, as Linux counts them in /proc.
+
+Workers of Spark come and go, so processor time of those that ended is that which their parents were told when they
+waited for them. Memory of forked workers is shared: the proportional share (PSS) of all processes adds up to what the
+machine has less, the resident size (RSS) does not.
+"""
+
+import os
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+_PROC: Final = Path("/proc")
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+_CPUS: Final = os.cpu_count() or 1
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Of one process, in bytes."""
+
+    name: str
+    rss_bytes: int
+    pss_bytes: int
+
+
+class ProcessTree:
+    """A process and everything it started, but for branches that are not to count."""
+
+    def __init__(self, root: int, without: Collection[int] = ()) -> None:
+        """Look at `root` and below, leaving out the processes `without` and what is below them."""
+        self._root = root
+        self._without = set(without)
+
+    def cpu_seconds(self) -> float:
+        """Processor time so far."""
+        total = 0
+        for pid in self.pids():
+            with suppress(OSError):
+                # utime, stime, cutime, cstime
+                total += sum(map(int, _stat(pid)[11:15]))
+        return total / _TICKS
+
+    def memory(self) -> list[Usage]:
+        """What each process has in memory now, the largest first."""
+        found = []
+        for pid in self.pids():
+            with suppress(OSError):
+                sizes = _sizes(pid)
+                found.append(Usage(_name(pid), sizes.get("Rss", 0), sizes.get("Pss", 0)))
+        return sorted(found, key=lambda usage: -usage.pss_bytes)
+
+    def pids(self) -> list[int]:
+        """The processes there are."""
+        children = defaultdict(list)
+        for entry in _PROC.glob("[0-9]*"):
+            # One that ends while it is looked at is no longer of interest.
+            with suppress(OSError):
+                children[int(_stat(int(entry.name))[1])].append(int(entry.name))
+        return list(self._below(self._root, children))
+
+    def _below(self, pid: int, children: dict[int, list[int]]) -> Iterator[int]:
+        if pid not in self._without:
+            yield pid
+            for child in children.get(pid, ()):
+                yield from self._below(child, children)
+
+
+class Meter:
+    """Wall time and processor time from its making on: of a tree, and of everything else on the machine."""
+
+    def __init__(self, tree: ProcessTree) -> None:
+        self._tree = tree
+        self._wall, self._cpu, self._busy = time.monotonic(), tree.cpu_seconds(), _busy_seconds()
+
+    def read(self) -> dict[str, float]:
+        """`wall_seconds`, `cpu_seconds`, and `others_share`: processor time of others as a share of the machine's."""
+        wall = time.monotonic() - self._wall
+        cpu = self._tree.cpu_seconds() - self._cpu
+        others = max(0.0, _busy_seconds() - self._busy - cpu)
+        return {"wall_seconds": wall, "cpu_seconds": cpu, "others_share": others / max(wall * _CPUS, 1e-9)}
+
+
+def _stat(pid: int) -> list[str]:
+    """Fields of /proc/PID/stat from the third on: the second, a name in brackets, may hold anything."""
+    return (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+
+
+def _name(pid: int) -> str:
+    """What a process is to us."""
+    words = (_PROC / str(pid) / "cmdline").read_bytes().decode(errors="replace").split("\0")
+    if Path(words[0]).name == "java":
+        return "Spark (JVM)"
+    if any(word.startswith("pyspark.") for word in words):
+        return "Spark's Python workers"
+    if "streaming" in words or any(word.endswith("group-monitor") for word in words):
+        return "monitor (Python)"
+    return Path(words[0]).name or "?"
+
+
+def _sizes(pid: int) -> dict[str, int]:
+    lines = (_PROC / str(pid) / "smaps_rollup").read_text().splitlines()[1:]
+    return {name: int(rest.split()[0]) * 1024 for name, _, rest in (line.partition(":") for line in lines)}
+
+
+def _busy_seconds() -> float:
+    """Processor time of the whole machine but for what it waited or was idle."""
+    words = (_PROC / "stat").read_text().split("\n", 1)[0].split()[1:]
+    user, nice, system, _idle, _iowait, irq, softirq, *_ = map(int, words)
+    return (user + nice + system + irq + softirq) / _TICKS

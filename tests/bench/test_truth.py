@@ -1,0 +1,117 @@
+"""What the benchmark compares: a log leads to what the generator says, and any other thing shown is found."""
+
+from dataclasses import replace
+
+import pytest
+
+from bench import log, truth
+from bench.figures import Outcome, percentile
+from bench.log import Expected, GroupTruth, Plan
+from coordinator_model import view
+from coordinator_model.replica import Position, Replica
+from tests import builders
+
+PLAN = Plan(
+    classic_groups=3, consumer_groups=3, simple_groups=2, wide_groups=1, wide_partitions=130, topics=2, rounds=3
+)
+NOW_MS = builders.NOW_MS
+IDS = {topic: builders.topic_id(f"{topic} on this broker") for topic in PLAN.topic_names}
+
+
+def replayed(*logs: list[log.LogRecord]) -> Replica:
+    replica = Replica()
+    for offset, record in enumerate(record for each in logs for record in each):
+        replica.replay(Position(record.partition, offset, record.timestamp_ms), record.key, record.value)
+    replica.settle()
+    return replica
+
+
+def shown(replica: Replica) -> dict[str, GroupTruth]:
+    groups = {name: view.group_view(state, replica.offsets(name), {}) for name, state in replica.groups.items()}
+    counted = {name: sum(of.commits for (group, *_), of in replica.buckets.items() if group == name) for name in groups}
+    return {name: replace(group, commits=counted[name]) for name, group in truth.of_replay({"groups": groups}).items()}
+
+
+def test_log_leads_to_what_the_generator_says() -> None:
+    """A replica of the log, and of a rebalance of every group after it, holds exactly the groups that are expected."""
+    expected = Expected()
+    written = list(log.records(PLAN, expected, NOW_MS, IDS))
+    assert len(written) == expected.records
+
+    truth.require(expected, shown(replayed(written)), "the replica")
+
+    more = list(log.rebalances(PLAN, expected, NOW_MS + 1_000, IDS))
+    replica = replayed(written, more)
+    truth.require(expected, shown(replica), "the replica")
+    assert {"Stable", "Empty"} == {view.group_state(state) for state in replica.groups.values()}
+    assert 0 == len(replica.undecodable)
+
+
+def test_topics_have_the_ids_of_the_broker() -> None:
+    """Commits and assignments name the topics by the ids that are given, and others by ids of their own."""
+    replica = replayed(list(log.records(PLAN, Expected(), NOW_MS, IDS)))
+
+    for name, state in replica.groups.items():
+        topic = PLAN.topic(name)
+        assert {IDS.get(topic, builders.topic_id(topic))} == {of.topic_id for _, _, of in replica.offsets(name)}
+        if state.membership.modern_group is not None:
+            assert {IDS[topic]} == {id_ for of in state.membership.modern_group.targets.values() for id_ in of}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"epoch": 7},
+        {"members": 1},
+        {"commits": 8},
+        {"offsets": {("orders-0001", 0): 3, ("orders-0001", 1): 3, ("orders-0001", 2): 4}},
+    ],
+    ids=lambda wrong: next(iter(wrong)),
+)
+def test_whatever_differs_is_told(wrong: dict[str, object]) -> None:
+    """One figure of one group that is another than expected makes the result a wrong one, which names the group."""
+    expected = Expected()
+    written = list(log.records(PLAN, expected, NOW_MS, IDS))
+    found = shown(replayed(written))
+    found["consumer-000001"] = replace(found["consumer-000001"], **wrong)  # type: ignore[arg-type]  # one field of any type
+
+    with pytest.raises(truth.WrongResult, match=r"there: 1 groups differ: consumer-000001: expected GroupTruth\("):
+        truth.require(expected, found, "there")
+
+
+def test_groups_missing_and_too_many_are_told() -> None:
+    """A group that is not shown, and one that nobody wrote, differ."""
+    expected = Expected({"a": GroupTruth(epoch=1, members=0)})
+
+    told = list(truth.differences(expected, {"b": GroupTruth(epoch=1, members=0)}))
+
+    assert 2 == len(told)
+
+
+def test_page_of_metrics_is_read() -> None:
+    """Epoch, members of both protocols, commits of all topics and offsets make up what a page says of a group."""
+    page = """\
+# TYPE kafka_group_epoch gauge
+kafka_group_epoch{cluster="c",group="g"} 4
+kafka_group_members{cluster="c",group="g",protocol="classic"} 1
+kafka_group_members{cluster="c",group="g",protocol="consumer"} 2
+kafka_group_commits_total{cluster="c",group="g",topic="t"} 5
+kafka_group_commits_total{cluster="c",group="g",topic="u"} 6.0
+kafka_consumergroup_group_offset{cluster="c",cluster_name="c",group="g",topic="t",partition="3"} 1.2e+06
+"""
+
+    assert {"g": GroupTruth(epoch=4, members=3, offsets={("t", 3): 1_200_000}, commits=11)} == truth.of_metrics(page)
+
+
+def test_figures_have_median_and_spread() -> None:
+    """Values of one name come together; shares of few values stand for themselves."""
+    outcome = Outcome({})
+    outcome.add("seconds", "s", 3.0)
+    outcome.add("seconds", "s", 1.0, 2.00004)
+
+    told = outcome.figures["seconds"].as_json()
+
+    assert (2, 1, 3) == (told["median"], told["lowest"], told["highest"])
+    assert 2.00004 == outcome.median("seconds")
+    assert 99 == percentile(range(100), 0.99)
+    assert 5 == percentile([5], 0.99)
