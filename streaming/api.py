@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any, Final, Generic, TypeVar
 
 from coordinator_model import broker_releases, migration
@@ -14,6 +13,7 @@ from coordinator_model.gate import BrokerSettings
 from streaming import verdicts
 from streaming.board import Board
 from streaming.overview import Overview
+from streaming.times import time_ms
 
 T = TypeVar("T")
 
@@ -101,7 +101,7 @@ class Api:
         """The latest EVENTs, oldest first, by `group`, `since` and `limit`; raises BadRequestError."""
         size = self.board.events.size
         limit = _limit(query.get("limit") or str(min(DEFAULT_EVENTS, size)), size)
-        since_ms = _time_ms(query["since"]) if query.get("since") else None
+        since_ms = _time_ms("since", query["since"]) if query.get("since") else None
         return {"events": self.board.latest_events(limit, group=query.get("group") or None, since_ms=since_ms)}
 
     def gate(self, name: str, groups: Collection[str], query: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -239,14 +239,13 @@ def _limit(text: str, most: int) -> int:
     return limit
 
 
-def _time_ms(text: str) -> int:
-    """Milliseconds since 1970 from such a number, or from ISO 8601 (UTC unless it says otherwise)."""
-    if text.isascii() and text.isdecimal() and len(text) < 16:  # noqa: PLR2004 - beyond any date
-        return int(text)
+def _time_ms(name: str, text: str) -> int:
+    """The time that a parameter gives; a + in front of its zone comes as a blank."""
     try:
-        moment = datetime.fromisoformat(text.replace(" ", "+") if "T" in text else text)
-        return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
-    except (ValueError, OverflowError):
-        raise BadRequestError(
-            f"since: found {text[:40]!r}, accepted: milliseconds since 1970, or a time as 2026-01-31T14:03:00Z"
-        ) from None
+        found = time_ms(text.replace(" ", "+") if "T" in text else text)
+    except ValueError:
+        found = -1
+    if found < 0:
+        accepted = "milliseconds since 1970, or a time as 2026-01-31T14:03:00Z"
+        raise BadRequestError(f"{name}: found {text[:40]!r}, accepted: {accepted}")
+    return found

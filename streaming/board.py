@@ -126,7 +126,7 @@ class Board:
             draft = _Draft(self._shown)
             draft.take(rows)
             self._shown = draft.shown()
-            new_events = self.events.add(draft.events)
+            new_events = self.events.add(draft.events, batch_id)
             for name in draft.deleted:
                 self.events.forget(name)
             if batch_id != self._last_batch and self._readiness.caught_up:

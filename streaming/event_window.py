@@ -1,13 +1,17 @@
-"""The latest events, each once, however often a batch is repeated."""
+"""The latest events, each once, however often a batch is repeated and a monitor started again."""
 
 import threading
-from collections import Counter, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import takewhile
-from typing import Any
+from typing import Final
 
-Event = Mapping[str, Any]
-"""The contract's EVENT with its `id`."""
+from streaming.event_file import Event, EventFile, Remembered
+
+__all__ = ["Event", "EventWindow"]
+
+REMEMBERED_IDS: Final = 1_000
+"""Of events that no batch brought, the latest so many are known again, even where the window has let go of them: what
+lasts is looked for anew after a restart."""
 
 
 class EventWindow:
@@ -20,42 +24,72 @@ class EventWindow:
     def __init__(self, size: int) -> None:
         self._lock = threading.Lock()
         self._size = size
-        self._events: deque[tuple[int, Event]] = deque()
+        self._held = Remembered()
         self._numbers: dict[str, int] = {}
-        self._counts: dict[str, Counter[str]] = {}
-        self._last = 0
+        self._file: EventFile | None = None
+
+    def keep(self, file: EventFile) -> None:
+        """Begin with what a file holds, and write down there what comes in from now on; before anything is added."""
+        with self._lock:
+            self._file = file
+            self._held = file.load()
+            self._numbers = {event["id"]: number for number, event in self._held.events}
+            self._trim()
+            file.append([], self._held, self._size)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            if self._file is not None:
+                self._file.close()
+                self._file = None
 
     @property
     def last(self) -> int:
         """Number of the newest event; they are counted from 1, and 0 is none."""
-        return self._last
+        return self._held.last
 
     @property
     def size(self) -> int:
         """How many events are kept at most."""
         return self._size
 
-    def add(self, events: Iterable[Event]) -> list[Event]:
-        """Take events; returns those that were not here yet."""
+    def add(self, events: Iterable[Event], batch_id: int | None = None) -> list[Event]:
+        """Take events; returns those that were not here yet.
+
+        Args:
+            events: each with its id.
+            batch_id: of the micro-batch that brought them, if one did. One that was taken before, and has more events
+                than the window, is known again by it.
+        """
+        events = list(events)
         with self._lock:
-            new = []
+            held = self._held
+            if batch_id is not None and batch_id == held.batch and len(events) > self._size:
+                return []
+            new: list[Event] = []
+            lines: list[object] = []
             for event in events:
-                if event["id"] in self._numbers:
+                if event["id"] in self._numbers or (batch_id is None and event["id"] in held.told):
                     continue
-                self._last += 1
-                self._numbers[event["id"]] = self._last
-                self._events.append((self._last, event))
-                self._counts.setdefault(event["group"], Counter())[event["kind"]] += 1
+                self._numbers[event["id"]] = held.last + 1
                 new.append(event)
-            while len(self._events) > self._size:
-                _, oldest = self._events.popleft()
-                del self._numbers[oldest["id"]]
+                lines.append([held.last + 1, event])
+                held.take(lines[-1])
+                if batch_id is None:
+                    lines.append({"told": event["id"]})
+                    held.take(lines[-1])
+            if batch_id is not None and new:
+                lines.append({"batch": batch_id})
+                held.take(lines[-1])
+            self._trim()
+            self._write(lines)
             return new
 
     def latest(self, limit: int, *, group: str | None = None, since_ms: int | None = None) -> list[Event]:
         """The latest `limit` events, of one group or all, not before `since_ms`; oldest first, by the log's time."""
         with self._lock:
-            held = [event for _, event in self._events]
+            held = [event for _, event in self._held.events]
         found = [
             event
             for event in held
@@ -65,9 +99,9 @@ class EventWindow:
         return found[-limit:]
 
     def counts(self, group: str) -> dict[str, int]:
-        """Kind → how many of a group were taken since this run began or the group did; they outlive the window."""
+        """Kind → how many of a group were taken since the file began or the group did; they outlive the window."""
         with self._lock:
-            return dict(self._counts.get(group, ()))
+            return dict(self._held.counts.get(group, ()))
 
     def counts_by_group(self) -> dict[str, Counter[str]]:
         """The same of all groups; the counts go on growing."""
@@ -77,16 +111,31 @@ class EventWindow:
     def forget(self, group: str) -> None:
         """Count a group anew: one that comes under this name is another."""
         with self._lock:
-            self._counts.pop(group, None)
+            if group in self._held.counts:
+                line = {"forget": group}
+                self._held.take(line)
+                self._write([line])
 
     def after(self, number: int) -> list[tuple[int, Event]]:
         """(number, event) of those that came in after the one of that number, in that order."""
-        if number >= self._last:
+        if number >= self._held.last:
             return []
         with self._lock:
-            newer = list(takewhile(lambda item: item[0] > number, reversed(self._events)))
+            newer = list(takewhile(lambda item: item[0] > number, reversed(self._held.events)))
         return newer[::-1]
 
     def number_of(self, event_id: str) -> int | None:
         """Number of an event that is still here."""
         return self._numbers.get(event_id)
+
+    def _trim(self) -> None:
+        held = self._held
+        while len(held.events) > self._size:
+            _, oldest = held.events.popleft()
+            self._numbers.pop(oldest["id"], None)
+        while len(held.told) > REMEMBERED_IDS:
+            held.told.popitem(last=False)
+
+    def _write(self, lines: list[object]) -> None:
+        if self._file is not None and lines:
+            self._file.append(lines, self._held, self._size)

@@ -26,6 +26,7 @@ from streaming.board import Board
 from streaming.config import Config
 from streaming.end_offsets import EndOffsetSampler, KafkaOffsetsClient
 from streaming.errors import CannotTellError, MonitorError
+from streaming.event_file import EventFile
 from streaming.event_window import Event
 from streaming.exporter import Exporter
 from streaming.lag_history import LagSampler
@@ -47,6 +48,7 @@ from streaming.watch import Watch
 
 CHECKPOINT: Final = "checkpoint"
 END_OFFSETS_FILE: Final = "end-offsets.json"
+EVENTS_FILE: Final = "events.ndjson"
 SPARK_LOG: Final = "spark.log"
 
 RETRY_DELAYS_SECONDS: Final = (1, 2, 5, 10, 30)
@@ -115,6 +117,8 @@ class Monitor:
         with ExitStack() as stack:
             stack.callback(self.server.stop)
             self._identify()
+            self.board.events.keep(EventFile(self._directory / EVENTS_FILE))
+            stack.callback(self.board.events.close)
             self.server.start()
             self._spark = session.start(self._config, self._directory / SPARK_LOG)
             stack.callback(session.stop, self._spark)

@@ -93,7 +93,12 @@ _REBALANCES: Final = (
 )
 
 _EVENTS: Final = (
-    _counter("kafka_group_events_total", "Events told since this monitor started, by kind", "group", "kind"),
+    _counter(
+        "kafka_group_events_total",
+        "Events told since the monitor's state directory was made or the group was, by kind",
+        "group",
+        "kind",
+    ),
 )
 
 _OWNERSHIP: Final = (

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from streaming.cli.common import printable
-from streaming.cli.group_text import time_text
+from streaming.times import time_text
 
 GroupView = Mapping[str, Any]
 """The contract's GROUP with `lag`, the sum over its partitions or None."""

@@ -16,9 +16,9 @@ from coordinator_model.records.consumer_protocol import (
 )
 from coordinator_model.serde import DecodedRecord, Record, UndecodableRecord, UnknownRecord, decode_record
 from streaming.cli import common
-from streaming.cli.group_text import time_text
 from streaming.errors import UsageError
 from streaming.recording import RecordedRecord, open_recording
+from streaming.times import time_text
 
 _NO_VALUE = ("", "-", "null")
 _CONSUMER = "consumer"

@@ -13,7 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from streaming.cli.common import printable
-from streaming.cli.group_text import partitions_text, time_text
+from streaming.cli.group_text import partitions_text
+from streaming.times import time_text
 
 Object = Mapping[str, Any]
 

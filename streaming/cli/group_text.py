@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from streaming.cli.common import printable, table
+from streaming.times import time_text
 
 Group = Mapping[str, Any]
 
@@ -15,17 +15,6 @@ _COMPARED: Final = {
     "offsets_back": "offsets that went back or went",
 }
 """What a downgrade did not keep → how it is said."""
-
-
-def time_text(milliseconds: int | None) -> str:
-    """ISO-8601 in UTC with milliseconds; `-` for None and for times the log does not hold (negative)."""
-    if milliseconds is None or milliseconds < 0:
-        return "-"
-    try:
-        moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
-    except (OverflowError, OSError, ValueError):
-        return str(milliseconds)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{milliseconds % 1000:03d}Z"
 
 
 def partitions_text(partitions: Mapping[str, Sequence[int]]) -> str:

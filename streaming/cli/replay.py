@@ -3,7 +3,6 @@
 import difflib
 import gc
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +15,7 @@ from coordinator_model.view import group_view, named
 from streaming.cli import common, group_text
 from streaming.errors import UsageError
 from streaming.recording import RecordingReader, open_recording
+from streaming.times import ACCEPTED, time_ms
 
 # Undecodable records told one by one; a damaged recording may hold millions.
 _REPORTED = 20
@@ -33,7 +33,7 @@ def replay(
     json: common.Json = False,
 ) -> None:
     """Replay a recording: groups as they are at its end, and what happened."""
-    until_ms = None if until is None else time_ms(until)
+    until_ms = None if until is None else until_time_ms(until)
     # Looking for cycles again and again in a state that grows, and has none, took a third of the time.
     gc.disable()
     replica = Replica()
@@ -58,21 +58,12 @@ def replay(
         _print_groups(groups, in_detail=group is not None)
 
 
-def time_ms(text: str) -> int:
-    """Read a time given as epoch milliseconds or ISO-8601 (UTC unless it says otherwise).
-
-    Raises:
-        UsageError: it is neither.
-    """
-    if text.lstrip("-").isdecimal():
-        return int(text)
+def until_time_ms(text: str) -> int:
+    """Read the time given with `--until`. Raises UsageError."""
     try:
-        moment = datetime.fromisoformat(text)
+        return time_ms(text)
     except ValueError:
-        accepted = "ISO-8601 (2026-11-21T07:05:04Z) or milliseconds since the epoch"
-        raise UsageError(f"--until: found {text!r}, accepted: {accepted}") from None
-    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return round(aware.timestamp() * 1000)
+        raise UsageError(f"--until: found {text!r}, accepted: {ACCEPTED}") from None
 
 
 def _replayed(recording: RecordingReader, replica: Replica, looks: Looks, until_ms: int | None) -> list[Event]:

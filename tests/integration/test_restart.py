@@ -7,15 +7,17 @@ What it shows is compared with Kafka's tool, what it counted with a replay of th
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from coordinator_model.events import Event
 from coordinator_model.replica import Position, Replica
 from streaming import embedded_broker
 from streaming.embedded_broker import EmbeddedBroker
@@ -42,6 +44,8 @@ class Told:
 
     truths: dict[str, tuple[Described, Described]] = field(default_factory=dict)
     counts: dict[str, tuple[Counts, Counts]] = field(default_factory=dict)
+    events: dict[str, tuple[set[str], list[dict[str, Any]], Counts]] = field(default_factory=dict)
+    """Ids of what a replay told, events that the monitor remembers, what it counted of them."""
     ends: dict[str, tuple[int, float, list[str]]] = field(default_factory=dict)
     """Which end → exit status, seconds it took, processes left."""
     log_ends: list[dict[int, int]] = field(default_factory=list)
@@ -148,21 +152,24 @@ class Story:
 
     def _compare(self, monitor: MonitorProcess, name: str) -> None:
         self.told.truths[name] = agreement(self._tool, monitor, holds=_at_rest, seconds=60)
-        self.told.counts[name] = (self._replayed(name), counted(monitor))
+        replayed, events = self._replayed(name)
+        self.told.counts[name] = (replayed, counted(monitor, *_GROUP_TOTALS.values(), *_OFFSET_TOTALS))
+        self.told.events[name] = (events, monitor.events(limit="10000"), counted(monitor, _EVENTS_TOTAL))
 
-    def _replayed(self, name: str) -> Counts:
-        """Totals of a replay of the whole log, in one piece."""
+    def _replayed(self, name: str) -> tuple[Counts, set[str]]:
+        """Totals and ids of events of a replay of the whole log, in one piece."""
         path = self._directory / f"{name}.ndjson"
         arguments = ("record", "--bootstrap-server", self.servers, "--out", str(path))
         with CommandProcess(self._directory / f"record {name}", *arguments) as recording:
             assert 0 == recording.await_end(60), recording.error_lines()
         replica = Replica()
+        events: list[Event] = []
         with open_recording(path) as records:
             for record in records:
                 place = Position(record.partition, record.offset, record.timestamp_ms)
-                replica.replay(place, record.key, record.value)
-        replica.settle()
-        return totals(replica)
+                events += replica.replay(place, record.key, record.value)
+        events += replica.settle()
+        return totals(replica), {event.id for event in events if event.kind in _TOLD_ALWAYS}
 
     def _log_end(self) -> dict[int, int]:
         consumer = Consumer({"bootstrap.servers": self.servers, "group.id": "asks-only"})
@@ -247,6 +254,17 @@ class TestGoesOn:
         assert found["kafka_group_commits_total", "simple", "payments"] > 1
         assert found["kafka_group_offset_rewinds_total", "simple", "payments"] > 0
 
+    def test_nothing_is_told_twice_or_lost(self, told: Told, name: str) -> None:
+        """Events of the runs before are there, each once, among them all that a replay tells; so are their counts."""
+        expected, events, counts = told.events[name]
+        ids = [event["id"] for event in events]
+
+        assert len(ids) == len(set(ids))
+        assert expected == {event["id"] for event in events if event["kind"] in _TOLD_ALWAYS}
+        for group in (CLASSIC, CONSUMER):
+            kinds = Counter(event["kind"] for event in events if event["group"] == group)
+            assert kinds == {kind: count for (_, of, kind), count in counts.items() if of == group}
+
 
 def test_groups_come_and_go_unseen(told: Told) -> None:
     """A group deleted while nobody watched is gone, one made meanwhile is there."""
@@ -306,9 +324,8 @@ def test_state_of_another_cluster_is_refused(told: Told, tmp_path: Path, monkeyp
     assert before == contents(told.state)
 
 
-def counted(monitor: MonitorProcess) -> Counts:
-    """Totals on /metrics that only grow."""
-    names = (*_GROUP_TOTALS.values(), "kafka_group_commits_total", "kafka_group_offset_rewinds_total")
+def counted(monitor: MonitorProcess, *names: str) -> Counts:
+    """Totals on /metrics."""
     return {
         (name, *(value for label, value in labels if label != "cluster")): total
         for name, samples in monitor.samples().items()
@@ -317,6 +334,11 @@ def counted(monitor: MonitorProcess) -> Counts:
     }
 
 
+# Whether an alarm is drawn depends on where the log ended when a monitor was started; these are told of any log.
+_TOLD_ALWAYS: Final = ("group_created", "group_deleted", "member_joined", "member_left", "rebalance_completed")
+
+_EVENTS_TOTAL: Final = "kafka_group_events_total"
+_OFFSET_TOTALS: Final = ("kafka_group_commits_total", "kafka_group_offset_rewinds_total")
 _GROUP_TOTALS: Final = {
     "rebalances": "kafka_group_rebalances_total",
     "rounds_lost": "kafka_group_rebalance_rounds_lost_total",

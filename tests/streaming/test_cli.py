@@ -16,11 +16,12 @@ from typer.testing import CliRunner
 
 from streaming.__main__ import COMMANDS, app, common_options_first, main
 from streaming.cli.check import exit_status
-from streaming.cli.group_text import event_text, partitions_text, time_text
-from streaming.cli.replay import time_ms
+from streaming.cli.group_text import event_text, partitions_text
+from streaming.cli.replay import until_time_ms
 from streaming.errors import UsageError
 from streaming.kafka_client import Finding
 from streaming.recording import Header, RecordedRecord, RecordedTopic, open_new_recording
+from streaming.times import time_ms, time_text
 from tests import builders
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -334,7 +335,7 @@ class TestReplay:
     def test_time_that_is_none(self) -> None:
         """What is neither is refused with both forms."""
         with pytest.raises(UsageError, match=r"ISO-8601 .* or milliseconds since the epoch"):
-            time_ms("1.5")
+            until_time_ms("1.5")
 
 
 class TestDecode:
