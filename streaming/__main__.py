@@ -13,7 +13,7 @@ from typing import Annotated, Final
 
 import typer
 
-from streaming.cli import check, dashboards, decode, demo, describe, gate, groups, record, replay, run, watch
+from streaming.cli import check, dashboards, decode, demo, describe, gate, groups, history, record, replay, run, watch
 from streaming.cli.common import CommonOptions, guarded, printable, printable_lines
 from streaming.errors import CannotTellError, MonitorError, UsageError
 from streaming.secrecy import masked
@@ -28,6 +28,7 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "groups": groups.groups,
     "describe": describe.describe,
     "watch": watch.watch,
+    "history": history.history,
     "gate": gate.gate,
 }
 

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from coordinator_model import broker_releases, migration
 from coordinator_model.gate import BrokerSettings
@@ -15,9 +15,13 @@ from streaming.board import Board
 from streaming.overview import Overview
 from streaming.times import time_ms
 
+if TYPE_CHECKING:
+    from streaming.history.queries import History
+
 T = TypeVar("T")
 
 DEFAULT_EVENTS: Final = 1_000
+MOST_PAST_EVENTS: Final = 10_000
 OVERVIEW_EVENTS: Final = 40
 TREND_POINTS: Final = 60
 """Five minutes at the pace of `lag_history`."""
@@ -33,6 +37,10 @@ BROKER_ANSWER_SECONDS: Final = 5.0
 
 class BadRequestError(ValueError):
     """A parameter is not what is accepted; the message names it, what was found and what is accepted."""
+
+
+class NoHistoryError(LookupError):
+    """No history is kept; the message says how one is."""
 
 
 class NotFoundError(LookupError):
@@ -59,6 +67,7 @@ class Api:
         board: what is shown.
         cluster: name of the cluster.
         brokers: what gates ask the brokers.
+        history: what is kept of the past, if anything is.
         clock_ms: the wall clock, in milliseconds.
     """
 
@@ -68,11 +77,13 @@ class Api:
         cluster: str,
         *,
         brokers: BrokerAnswers | None = None,
+        history: "History | None" = None,
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self.board = board
         self.cluster = cluster
         self._brokers = brokers or BrokerAnswers()
+        self._history = history
         self._clock_ms = clock_ms
         self._lock = threading.Lock()
         self._overview = Overview(board, clock_ms)
@@ -103,6 +114,30 @@ class Api:
         limit = _limit(query.get("limit") or str(min(DEFAULT_EVENTS, size)), size)
         since_ms = _time_ms("since", query["since"]) if query.get("since") else None
         return {"events": self.board.latest_events(limit, group=query.get("group") or None, since_ms=since_ms)}
+
+    def history(self, name: str, query: Mapping[str, str]) -> dict[str, Any]:
+        """What happened to a group, by `since`, `until` and `limit`; or, with `at`, the GROUP as it was, and `as_of`.
+
+        Raises:
+            BadRequestError: a parameter is not what is accepted.
+            NoHistoryError: none is kept.
+            CheckFailed: there is, or was, no such group.
+            CannotTellError: the history does not go back so far, or cannot be read.
+        """
+        if self._history is None:
+            raise NoHistoryError("history: found none kept, accepted: a monitor with history.enabled")
+        if query.get("at"):
+            return self._history.group_at(name, _time_ms("at", query["at"]))
+        limit = _limit(query.get("limit") or str(DEFAULT_EVENTS), MOST_PAST_EVENTS)
+        since_ms, until_ms = (_time_ms(of, query[of]) if query.get(of) else None for of in ("since", "until"))
+        # What came in within the last seconds is not in the files yet.
+        recent = self.board.events.latest(self.board.events.size, group=name, since_ms=since_ms)
+        recent = [event for event in recent if until_ms is None or event["time"] <= until_ms]
+        ask = self._history.timeline if recent else self._history.events
+        kept = ask(name, since_ms=since_ms, until_ms=until_ms, limit=limit)
+        by_id = {event["id"]: event for event in (*kept, *recent)}
+        found = sorted(by_id.values(), key=lambda event: (event["time"], event["partition"], event["offset"]))
+        return {"group": name, "events": [self.board.named(event) for event in found[-limit:]]}
 
     def gate(self, name: str, groups: Collection[str], query: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Verdict of a gate, on the groups named or on all; raises NotFoundError and BadRequestError.

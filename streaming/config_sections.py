@@ -339,6 +339,20 @@ class SpoolSection(Section):
     )
 
 
+class HistorySection(Section):
+    """What is kept for weeks: events, and how groups were, in Parquet files that `group-monitor history` reads."""
+
+    enabled: bool = option(False, "Whether a history is kept. Its sink is called history in the metrics.")
+    dir: Path | None = option(None, "Directory of the files, if not history below state.dir.")
+    retain_days: Positive = option(30, "How many days are kept besides today.")
+    max_bytes: Annotated[Whole, Field(ge=16 * MIB)] = option(
+        10 * 1024 * MIB, "How much the files may take; beyond it the oldest days go, however many are to be kept."
+    )
+    interval_ms: Positive = option(
+        10_000, "Time between two writes while little happens; so far the history is behind, and no further."
+    )
+
+
 class MetricsSection(Section):
     """How many series there are."""
 
@@ -364,7 +378,13 @@ class Config(Section):
     end_offsets: EndOffsetsSection = EndOffsetsSection()
     events: EventsSection = EventsSection()
     spool: SpoolSection = SpoolSection()
+    history: HistorySection = HistorySection()
     metrics: MetricsSection = MetricsSection()
+
+    @property
+    def history_dir(self) -> Path:
+        """Where the history's files are, or would be."""
+        return self.state.dir / "history" if self.history.dir is None else self.history.dir
 
     @model_validator(mode="after")
     def _options_fit_together(self) -> Self:

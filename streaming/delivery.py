@@ -47,12 +47,21 @@ class Delivery:
         reader: one of the spool's readers.
         deliver: takes entries and returns when they have arrived; what it raises is logged, and it is given the same
             entries again.
+        pause_seconds: how long to wait after a delivery that took all there was.
     """
 
-    def __init__(self, spool: Spool, reader: str, deliver: Callable[[Sequence[Spooled]], object]) -> None:
+    def __init__(
+        self,
+        spool: Spool,
+        reader: str,
+        deliver: Callable[[Sequence[Spooled]], object],
+        *,
+        pause_seconds: float = 0.0,
+    ) -> None:
         self._spool = spool
         self._reader = reader
         self._deliver = deliver
+        self._pause_seconds = pause_seconds
         self._stopping = threading.Event()
         self._delivered = 0
         self._failure: str | None = None
@@ -99,6 +108,8 @@ class Delivery:
                 if self._failure is not None:
                     _log.info("delivers_again", sink=self._reader)
                 failures, self._failure = 0, None
+                if len(found) < ENTRIES_AT_ONCE:
+                    self._stopping.wait(self._pause_seconds)
 
     def _fail(self, error: Exception) -> None:
         reason = (str(error) or type(error).__name__).splitlines()[0]

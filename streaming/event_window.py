@@ -1,6 +1,7 @@
 """The latest events, each once, however often a batch is repeated and a monitor started again."""
 
 import threading
+from collections import Counter
 from collections.abc import Iterable
 from itertools import takewhile
 from typing import Final
@@ -106,7 +107,7 @@ class EventWindow:
     def counts_by_group(self) -> dict[str, Counter[str]]:
         """The same of all groups; the counts go on growing."""
         with self._lock:
-            return dict(self._counts)
+            return dict(self._held.counts)
 
     def forget(self, group: str) -> None:
         """Count a group anew: one that comes under this name is another."""

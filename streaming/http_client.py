@@ -23,6 +23,7 @@ PASSWORD_VARIABLE: Final = "GROUP_MONITOR_PASSWORD"  # noqa: S105 - as above
 
 _UNAUTHORIZED: Final = (401, 403)
 _NOT_FOUND: Final = 404
+_NOT_KEPT: Final = (410, 501)
 
 
 class MonitorClient:
@@ -72,6 +73,16 @@ class MonitorClient:
         wanted = {"limit": limit} if group is None else {"limit": limit, "group": group}
         return list(self._get("/api/v1/events?" + urlencode(wanted))["events"])
 
+    def history(self, name: str, **asked: int | None) -> dict[str, Any]:
+        """What the monitor's history tells of a group: its events, or with `at` how it was.
+
+        Raises:
+            CheckFailed: there is, or was, no such group.
+            CannotTellError: the monitor keeps no history, or none that goes back so far.
+        """
+        query = [("name", name), *((of, value) for of, value in asked.items() if value is not None)]
+        return self._get("/api/v1/history?" + urlencode(query))
+
     def gate(self, gate: str, groups: Collection[str], **asked: str | None) -> dict[str, Any]:
         """The verdict of a gate (`upgrade`, `downgrade`) on some groups, or on all; `asked` is what else it takes.
 
@@ -107,6 +118,8 @@ class MonitorClient:
         reason = _reason_of(error)
         if error.code == _NOT_FOUND:
             return CheckFailed(reason)
+        if error.code in _NOT_KEPT:
+            return CannotTellError(reason)
         if error.code in _UNAUTHORIZED:
             return CannotTellError(
                 f"{TOKEN_VARIABLE}: found credentials that {self._url} refuses ({reason}), accepted: its bearer token, "

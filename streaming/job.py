@@ -29,10 +29,12 @@ from streaming.errors import CannotTellError, MonitorError
 from streaming.event_file import EventFile
 from streaming.event_window import Event
 from streaming.exporter import Exporter
+from streaming.history.queries import History
+from streaming.history.writer import HistoryWriter
 from streaming.lag_history import LagSampler
 from streaming.log_ends import LogEnds
 from streaming.logs import get_logger
-from streaming.outlets import Outlets
+from streaming.outlets import Outlets, Reader
 from streaming.packing import bundle_keys
 from streaming.processor import CoordinatorShards
 from streaming.progress import PartitionOffsets, Progress, ProgressListener
@@ -102,9 +104,10 @@ class Monitor:
             group_configs=lambda: kafka_client.group_configs(config.kafka),
             settings=lambda: kafka_client.broker_settings(config.kafka),
         )
-        self.server = Server.of(config.http, self.board, exporter, brokers)
+        past = History(config.history_dir) if config.history.enabled else None
+        self.server = Server.of(config.http, self.board, exporter, brokers, past)
         self._outlets = Outlets(
-            config, (), self.board, source=lambda: restart.query_id(self._checkpoint), clock_ms=now_ms
+            config, self._readers(), self.board, source=lambda: restart.query_id(self._checkpoint), clock_ms=now_ms
         )
         self._stack = ExitStack()
         self._spark: SparkSession | None = None
@@ -187,6 +190,13 @@ class Monitor:
                 isolation=self._config.source.isolation,
             ),
         )
+
+    def _readers(self) -> list[Reader]:
+        """Who takes what leaves the stream, as configured."""
+        settings = self._config.history
+        if not settings.enabled:
+            return []
+        return [HistoryWriter(self._config.history_dir, settings, self.board, now_ms).reader()]
 
     def _publish(self, events: Sequence[Event]) -> None:
         self.board.tell(events)

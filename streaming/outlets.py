@@ -28,12 +28,16 @@ class Reader:
         name: of the sink, in metrics and on the disk: letters, digits and hyphens.
         deliver: takes entries and returns when they have arrived; raises whatever, and is given them again.
         wants_states: whether states of groups are written for it; events always are.
+        pause_seconds: how long it waits after a delivery, so that more comes at once; not where more is there already.
+        begin: called before anything is delivered.
         close: called once no more is delivered.
     """
 
     name: str
     deliver: Callable[[Sequence[Spooled]], object]
     wants_states: bool = False
+    pause_seconds: float = 0.0
+    begin: Callable[[], object] = lambda: None
     close: Callable[[], object] = lambda: None
 
 
@@ -91,7 +95,8 @@ class Outlets:
         self._sink = SpoolSink(spool, self._board, self._source, interval_ms=interval_ms, clock_ms=self._clock_ms)
         for reader in self._readers:
             self._stack.callback(reader.close)
-            delivery = Delivery(spool, reader.name, reader.deliver)
+            reader.begin()
+            delivery = Delivery(spool, reader.name, reader.deliver, pause_seconds=reader.pause_seconds)
             self._stack.callback(delivery.stop)
             self._deliveries.append(delivery)
             delivery.start()

@@ -21,7 +21,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from streaming.api import Api, BadRequestError, NotFoundError, to_json
+from streaming.api import Api, BadRequestError, NoHistoryError, NotFoundError, to_json
+from streaming.errors import CannotTellError, CheckFailed
 from streaming.event_window import Event
 from streaming.exporter import Exporter
 from streaming.http_guard import Credentials, Guard
@@ -97,6 +98,8 @@ class Pages:
             Route("/api/v1/groups", self.groups),
             Route("/api/v1/groups/{name:name}", self.group),
             Route("/api/v1/lag", self.lag),
+            Route("/api/v1/history", self.history),
+            Route("/api/v1/history/{name:name}", self.history),
             Route("/api/v1/gate/{gate}", self.gate),
             Route("/api/v1/events", self.events),
             Route("/api/v1/events/stream", self.stream),
@@ -158,6 +161,12 @@ class Pages:
     def lag(self, request: Request) -> Response:
         """What lag was in the last hour, of `?group=` or of all."""
         return _found(self._api.lag, request.query_params)
+
+    def history(self, request: Request) -> Response:
+        """What happened to a group, or how it was at `?at=`; `?name=` where a path cannot name it."""
+        query = request.query_params
+        name = request.path_params.get("name") or query.get("name", "")
+        return _found(self._api.history, name, query)
 
     def gate(self, request: Request) -> Response:
         """A verdict on rolling now, on `?group=…&group=…` or on all; see `Api.gate` for what else can be asked."""
@@ -237,8 +246,12 @@ def _found(ask: Callable[..., object], *arguments: object) -> Response:
         return _answer(ask(*arguments))
     except BadRequestError as error:
         raise HTTPException(400, str(error)) from None
-    except NotFoundError as error:
+    except (NotFoundError, CheckFailed) as error:
         raise HTTPException(404, str(error)) from None
+    except CannotTellError as error:
+        raise HTTPException(410, str(error)) from None
+    except NoHistoryError as error:
+        raise HTTPException(501, str(error)) from None
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

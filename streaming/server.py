@@ -5,7 +5,7 @@ import socket
 import ssl
 import threading
 from pathlib import Path
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import uvicorn
 
@@ -16,6 +16,9 @@ from streaming.errors import UsageError
 from streaming.exporter import Exporter
 from streaming.http_guard import Credentials
 from streaming.pages import Pages
+
+if TYPE_CHECKING:
+    from streaming.history.queries import History
 
 _LONGEST_HEAD_BYTES: Final = 128 * 1024
 """A group's name may have 32 KB, and three times that percent-encoded."""
@@ -88,11 +91,12 @@ class Server:
         board: Board,
         exporter: Exporter,
         brokers: BrokerAnswers | None = None,
+        history: "History | None" = None,
     ) -> Self:
-        """The server that a configuration asks for. `brokers`: see `Api`."""
+        """The server that a configuration asks for. `brokers` and `history`: see `Api`."""
         secrets = [None if secret is None else secret.get_secret_value() for secret in (http.token, http.password)]
         credentials = Credentials(token=secrets[0], username=http.username, password=secrets[1])
-        pages = Pages(Api(board, exporter.cluster, brokers=brokers), exporter, credentials)
+        pages = Pages(Api(board, exporter.cluster, brokers=brokers, history=history), exporter, credentials)
         return cls(pages, http.host, http.port, http.tls_certificate_file, http.tls_key_file)
 
     @property

@@ -90,7 +90,7 @@ LIBRARY_HOMES: Final = {
     "pyspark": "session source packing processor state_calls sink progress job schemas restart",
     "pandas": "processor",
     "numpy": "packing reduction",
-    "pyarrow": "packing reduction",
+    "pyarrow": "packing reduction history.tables history.store history.queries",
     "kafka": "kafka_client lazy_admin log_recorder end_offsets job open_transactions session_timeouts",
     "confluent_kafka": "traffic kafka_tools",
     "py4j": "job kafka_tools session",

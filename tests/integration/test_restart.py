@@ -21,6 +21,7 @@ from coordinator_model.events import Event
 from coordinator_model.replica import Position, Replica
 from streaming import embedded_broker
 from streaming.embedded_broker import EmbeddedBroker
+from streaming.history.queries import History
 from streaming.kafka_tools import GroupTool, Protocol, create_topics
 from streaming.recording import open_recording
 from tests.integration.in_process_member import InProcessMember
@@ -48,6 +49,8 @@ class Told:
     """Ids of what a replay told, events that the monitor remembers, what it counted of them."""
     ends: dict[str, tuple[int, float, list[str]]] = field(default_factory=dict)
     """Which end → exit status, seconds it took, processes left."""
+    groups: dict[str, tuple[int, dict[str, Any]]] = field(default_factory=dict)
+    """When the groups were at rest, and how the monitor showed them then."""
     log_ends: list[dict[int, int]] = field(default_factory=list)
     while_away: list[int] = field(default_factory=list)
     """Status of /healthz, /metrics and a group while the brokers were away."""
@@ -113,13 +116,32 @@ class Story:
             self._change_members()
         self._compare(monitor, "brokers back")
         self.told.outage_lines = monitor.error_lines()[said:]
+        self._await_history("brokers back")
         for member in self._members.values():
             member.close()
         self.broker.stop()
         self._stop(monitor, "without brokers")
 
+    def _await_history(self, name: str) -> None:
+        """Wait until what was told and shown then is in the history's files."""
+        history = History(self.told.state / "history")
+        _, events, _ = self.told.events[name]
+        ids = {event["id"] for event in events if event["group"] == CLASSIC}
+        offsets = lag_left_out(self.told.groups[name][1][CLASSIC])["offsets"]
+        until(
+            lambda: (
+                ids <= {event["id"] for event in history.timeline(CLASSIC, limit=10_000)}
+                and history.group_at(CLASSIC, time.time_ns() // 1_000_000)["offsets"] == offsets
+            ),
+            60,
+            "the history is behind",
+        )
+
     def _start(self, name: str) -> MonitorProcess:
-        return self._stack.enter_context(MonitorProcess(self._directory / name, self.servers, state=self.told.state))
+        settings = "history: {enabled: true, interval_ms: 1000}\n"
+        return self._stack.enter_context(
+            MonitorProcess(self._directory / name, self.servers, state=self.told.state, settings=settings)
+        )
 
     def _stop(self, monitor: MonitorProcess, name: str) -> None:
         begun = time.monotonic()
@@ -154,6 +176,7 @@ class Story:
         self.told.truths[name] = agreement(self._tool, monitor, holds=_at_rest, seconds=60)
         replayed, events = self._replayed(name)
         self.told.counts[name] = (replayed, counted(monitor, *_GROUP_TOTALS.values(), *_OFFSET_TOTALS))
+        self.told.groups[name] = (time.time_ns() // 1_000_000, monitor.groups())
         self.told.events[name] = (events, monitor.events(limit="10000"), counted(monitor, _EVENTS_TOTAL))
 
     def _replayed(self, name: str) -> tuple[Counts, set[str]]:
@@ -266,6 +289,28 @@ class TestGoesOn:
             assert kinds == {kind: count for (_, of, kind), count in counts.items() if of == group}
 
 
+@pytest.mark.parametrize("name", ["after the kill", "nothing new", "brokers back"])
+def test_history_holds_how_groups_were(told: Told, name: str) -> None:
+    """Asked once all is over, of the files alone: members, epochs and offsets of each group as they were shown then."""
+    history = History(told.state / "history")
+    at_ms, groups = told.groups[name]
+
+    for group in (CLASSIC, CONSUMER, "made-unseen"):
+        found = history.group_at(group, at_ms)
+        assert lag_left_out(groups[group]) == {part: found[part] for part in _PARTS_KEPT}
+
+
+def test_history_holds_what_happened(told: Told) -> None:
+    """Every event that any of the runs told is in the files, and comes back once, a group that is gone included."""
+    history = History(told.state / "history")
+    _, events, _ = told.events["brokers back"]
+
+    for group in (CLASSIC, CONSUMER, "deleted-unseen"):
+        ids = [event["id"] for event in history.timeline(group, limit=10_000)]
+        assert len(ids) == len(set(ids))
+        assert {event["id"] for event in events if event["group"] == group} <= set(ids)
+
+
 def test_groups_come_and_go_unseen(told: Told) -> None:
     """A group deleted while nobody watched is gone, one made meanwhile is there."""
     _, found = told.truths["after the kill"]
@@ -322,6 +367,16 @@ def test_state_of_another_cluster_is_refused(told: Told, tmp_path: Path, monkeyp
     assert line.startswith("error: state.dir: found ")
     assert "of a monitor with cluster_id" in line
     assert before == contents(told.state)
+
+
+_PARTS_KEPT: Final = ("group", "type", "state", "epoch", "assignment_epoch", "protocol", "members", "offsets")
+
+
+def lag_left_out(group: dict[str, Any]) -> dict[str, Any]:
+    """What the history keeps of a group as the API shows it: lag is not part of how a group was."""
+    lag = ("log_end_offset", "log_start_offset", "lag", "lag_seconds", "lag_method")
+    offsets = [{part: value for part, value in offset.items() if part not in lag} for offset in group["offsets"]]
+    return {**{part: group[part] for part in _PARTS_KEPT}, "offsets": offsets}
 
 
 def counted(monitor: MonitorProcess, *names: str) -> Counts:

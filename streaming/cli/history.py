@@ -1,0 +1,148 @@
+"""`history`: what happened to a group, and how it was at a time."""
+
+import sys
+import time
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from streaming.cli import common, group_text
+from streaming.cli.groups import CaFile, Url, complete_group
+from streaming.errors import UsageError
+from streaming.http_client import DEFAULT_URL, MonitorClient
+from streaming.times import ACCEPTED_AGO, time_ms, time_text
+
+DEFAULT_LIMIT = 1_000
+MOST_EVENTS = 10_000
+
+
+def history(  # noqa: PLR0913 - a command's options are its arguments
+    group: Annotated[str, typer.Argument(metavar="G", help="Name of the group.", autocompletion=complete_group)],
+    at: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="The group as it was then: ISO-8601, epoch ms or '10 minutes ago'."),
+    ] = None,
+    since: Annotated[str | None, typer.Option(metavar="TIME", help="Events from then on.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Events up to then.")] = None,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, max=MOST_EVENTS, help="The latest so many events.")
+    ] = DEFAULT_LIMIT,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", metavar="FILE", help="Read the files of this configuration's history; no monitor runs."
+        ),
+    ] = None,
+    directory: Annotated[
+        Path | None, typer.Option("--dir", metavar="DIR", help="Read the files of a history; no monitor needs to run.")
+    ] = None,
+    url: Url = DEFAULT_URL,
+    ca_file: CaFile = None,
+    json: common.Json = False,
+) -> None:
+    """What happened to a group, the oldest first; or, with --at, how it was. From a running monitor, or its files."""
+    now_ms = time.time_ns() // 1_000_000
+    at_ms, since_ms, until_ms = (_time("at", at, now_ms), _time("since", since, now_ms), _time("until", until, now_ms))
+    if at_ms is not None and (since_ms is not None or until_ms is not None):
+        raise UsageError("--at: found with --since or --until, accepted: either a moment or a span of time")
+    if at_ms is not None and at_ms > now_ms:
+        raise UsageError(f"--at: found {at!r}, which is yet to come, accepted: a time of the past")
+    if config is not None and directory is not None:
+        raise UsageError("--dir: found with --config, accepted: one of them")
+    source = _Files(_directory(config, directory)) if config or directory else _Monitor(MonitorClient(url, ca_file))
+    if at_ms is not None:
+        _show_group(source.group_at(group, at_ms), at_ms, as_json=json)
+        return
+    events = source.events(group, since_ms, until_ms, limit)
+    if json:
+        common.print_json({"group": group, "events": events})
+    elif sys.stdout.isatty():
+        _show_events(events)
+    else:
+        for event in events:
+            common.print_line(group_text.event_text(event))
+    if not events:
+        common.note("no events in that time")
+    elif len(events) == limit:
+        common.note(f"the latest {limit} events; --limit and --until lead to earlier ones")
+
+
+class _Monitor:
+    """A running monitor that keeps a history."""
+
+    def __init__(self, client: MonitorClient) -> None:
+        self._client = client
+
+    def group_at(self, group: str, at_ms: int) -> dict[str, Any]:
+        return self._client.history(group, at=at_ms)
+
+    def events(self, group: str, since_ms: int | None, until_ms: int | None, limit: int) -> list[dict[str, Any]]:
+        return list(self._client.history(group, since=since_ms, until=until_ms, limit=limit)["events"])
+
+
+class _Files:
+    """The files of a history."""
+
+    def __init__(self, directory: Path) -> None:
+        from streaming.history.queries import History  # imported late: only who reads files waits for pyarrow
+
+        if not directory.is_dir():
+            raise UsageError(
+                f"--dir: found {str(directory)!r}, accepted: a directory that a monitor keeps a history in"
+            )
+        self._history = History(directory)
+
+    def group_at(self, group: str, at_ms: int) -> dict[str, Any]:
+        return self._history.group_at(group, at_ms)
+
+    def events(self, group: str, since_ms: int | None, until_ms: int | None, limit: int) -> list[dict[str, Any]]:
+        return self._history.events(group, since_ms=since_ms, until_ms=until_ms, limit=limit)
+
+
+def _directory(config: Path | None, directory: Path | None) -> Path:
+    if directory is not None:
+        return directory
+    from streaming.config import load  # imported late, with all it needs
+
+    return load(config).history_dir
+
+
+def _time(name: str, text: str | None, now_ms: int) -> int | None:
+    if text is None:
+        return None
+    try:
+        return time_ms(text, now_ms)
+    except ValueError:
+        raise UsageError(f"--{name}: found {text!r}, accepted: {ACCEPTED_AGO}") from None
+
+
+def _show_group(found: dict[str, Any], at_ms: int, *, as_json: bool) -> None:
+    common.note(f"as told at {time_text(found['as_of'])}, asked for {time_text(at_ms)}")
+    if as_json:
+        common.print_json(found)
+    elif sys.stdout.isatty():
+        from rich.console import Console  # imported late: only a terminal needs it
+
+        from streaming.cli import group_pictures
+
+        console = Console()
+        console.print(group_pictures.group_picture(found, [], console.width, at_ms))
+    else:
+        common.print_line("\n\n".join(group_text.group_text(found)))
+
+
+def _show_events(events: Sequence[dict[str, Any]]) -> None:
+    from rich.console import Console  # imported late: only a terminal needs it
+    from rich.text import Text
+
+    from streaming.cli import group_pictures
+
+    console = Console()
+    for day, of_day in groupby(events, key=lambda event: time_text(event["time"]).partition("T")[0]):
+        console.print(Text(day, style="bold"))
+        # Read from above to below, as it happened.
+        for line in group_pictures.event_lines(list(of_day)[::-1], with_group=False):
+            console.print(line)

@@ -1,0 +1,231 @@
+"""Questions to the history: what happened to a group, and how it was at a time.
+
+A question reads days from the newest to the oldest until it is answered, and of a day's files the row groups whose
+statistics admit the group and the time. The process that writes may put files together meanwhile: a file that is gone
+is in another one, so the question is put again.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from streaming.errors import CannotTellError, CheckFailed
+from streaming.history.store import HistoryStore
+from streaming.history.tables import DAY_MS, EVENTS, GROUPS, Table, day_text, event_of
+from streaming.times import time_text
+
+T = TypeVar("T")
+
+DEFAULT_EVENTS: Final = 1_000
+MOST_EVENTS: Final = 10_000
+_ATTEMPTS: Final = 5
+_APART_MS: Final = 3_600_000
+"""So much later than its time nothing is told any more, but while the monitor catches up."""
+
+
+class Was(NamedTuple):
+    """How a group was: since when, and its GROUP; None where it had been deleted, or never been."""
+
+    time_ms: int | None
+    state: dict[str, Any] | None
+
+
+class _Told(NamedTuple):
+    sequence: int
+    time_ms: int
+    state: str | None
+
+    @property
+    def is_early(self) -> bool:
+        """Whether what follows it may stand on the day before."""
+        return self.time_ms % DAY_MS < _APART_MS
+
+    def was(self) -> Was:
+        return Was(self.time_ms, None if self.state is None else json.loads(self.state))
+
+
+class _Wanted(NamedTuple):
+    """Rows of one group, from a time up to and including another one."""
+
+    group: str
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+    def may_be_in(self, group: pq.Statistics | None, time: pq.Statistics | None) -> bool:
+        """Whether a row group with these statistics may hold such rows; it may where there are none."""
+        if group is not None and group.has_min_max and not group.min <= self.group <= group.max:
+            return False
+        # As numbers: a log may hold times that no calendar has.
+        if time is None or not time.has_min_max:
+            return True
+        return (self.since_ms is None or time.max_raw >= self.since_ms) and (
+            self.until_ms is None or time.min_raw <= self.until_ms
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One row group of a file."""
+
+    file: pq.ParquetFile
+    number: int
+    wanted: _Wanted
+
+    def read(self, columns: list[str]) -> pa.Table:
+        """Some columns of the rows that are wanted; times as numbers."""
+        read = self.file.read_row_group(self.number, columns=[*dict.fromkeys([*columns, "group", "time"])])
+        times = read.column("time").cast(pa.int64())
+        keep = pc.equal(read.column("group"), self.wanted.group)
+        if self.wanted.since_ms is not None:
+            keep = pc.and_(keep, pc.greater_equal(times, self.wanted.since_ms))
+        if self.wanted.until_ms is not None:
+            keep = pc.and_(keep, pc.less_equal(times, self.wanted.until_ms))
+        return read.set_column(read.schema.get_field_index("time"), "time", times).filter(keep).select(columns)
+
+
+class History:
+    """A history to be asked, in a directory that a monitor writes or wrote.
+
+    Raises:
+        CannotTellError: from every question: a file cannot be read.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._store = HistoryStore(directory)
+
+    def timeline(
+        self, group: str, *, since_ms: int | None = None, until_ms: int | None = None, limit: int = DEFAULT_EVENTS
+    ) -> list[dict[str, Any]]:
+        """The latest `limit` EVENTs of a group from `since_ms` up to and including `until_ms`, the oldest first."""
+        return self._again(lambda: self._timeline(_Wanted(group, since_ms, until_ms), limit))
+
+    def state_at(self, group: str, at_ms: int) -> Was:
+        """How a group was at a time: as it was last told to be, then or before.
+
+        Raises:
+            CannotTellError: the history does not go back so far; the message says how far.
+        """
+        was = self._again(lambda: self._state_at(_Wanted(group, None, at_ms)))
+        if was is not None:
+            return was
+        complete = self._store.complete_times_ms()
+        if complete and complete[0] <= at_ms:
+            return Was(None, None)
+        reaches = f"from {time_text(complete[0])} on" if complete else "that has begun"
+        raise CannotTellError(
+            f"--at: found {time_text(at_ms)}, before the history of all groups, accepted: a time {reaches}"
+        )
+
+    def events(
+        self, group: str, *, since_ms: int | None = None, until_ms: int | None = None, limit: int = DEFAULT_EVENTS
+    ) -> list[dict[str, Any]]:
+        """As `timeline`; raises CheckFailed where nothing was ever told of the group that is still kept."""
+        found = self.timeline(group, since_ms=since_ms, until_ms=until_ms, limit=limit)
+        if not found and not self.knows(group):
+            raise CheckFailed(f"group: found no {group!r} in the history, accepted: a group it knows")
+        return found
+
+    def group_at(self, group: str, at_ms: int) -> dict[str, Any]:
+        """The GROUP as it was at a time, with the time of which that is known, `as_of`.
+
+        Raises:
+            CheckFailed: there was no such group.
+            CannotTellError: as `state_at`.
+        """
+        was = self.state_at(group, at_ms)
+        if was.state is None:
+            gone = "" if was.time_ms is None else f", deleted {time_text(was.time_ms)}"
+            raise CheckFailed(
+                f"group: found no {group!r} at {time_text(at_ms)}{gone}, accepted: a group there was then"
+            )
+        return {**was.state, "as_of": was.time_ms}
+
+    def knows(self, group: str) -> bool:
+        """Whether anything was ever told of a group that is still kept."""
+        return self._again(
+            lambda: any(
+                part.read(["group"]).num_rows
+                for table in (GROUPS, EVENTS)
+                for day in reversed(self._store.days(table))
+                for part in self._parts(table, day, _Wanted(group))
+            )
+        )
+
+    def _timeline(self, wanted: "_Wanted", limit: int) -> list[dict[str, Any]]:
+        found: dict[str, dict[str, Any]] = {}
+        for day in reversed(self._days(EVENTS, wanted)):
+            parts = self._parts(EVENTS, day, wanted)
+            held = pa.concat_tables([part.read(["time", "id"]) for part in parts]) if parts else None
+            if held is not None and held.num_rows > limit:
+                # Of a million events only those that are shown are read whole; written twice, they are one.
+                times = held.group_by("id").aggregate([("time", "max")]).column("time_max")
+                newest = pc.partition_nth_indices(pc.negate(times), min(limit, len(times)) - 1)
+                oldest_ms = pc.min(times.take(newest.slice(0, limit))).as_py()
+                parts = self._parts(EVENTS, day, wanted._replace(since_ms=oldest_ms))
+            for part in parts:
+                found.update((row["id"], event_of(row)) for row in part.read(EVENTS.schema.names).to_pylist())
+            if len(found) >= limit:
+                break
+        return sorted(found.values(), key=lambda event: (event["time"], event["partition"], event["offset"]))[-limit:]
+
+    def _state_at(self, wanted: "_Wanted") -> Was | None:
+        days = self._days(GROUPS, wanted)
+        while days:
+            found = self._last_told(wanted, days.pop())
+            if found is not None:
+                # Times are the log's, which may tell of a moment after it told of a later one, beyond midnight too.
+                before = self._last_told(wanted, days.pop()) if days and found.is_early else None
+                return max(found, before or found).was()
+        return None
+
+    def _last_told(self, wanted: "_Wanted", day: str) -> "_Told | None":
+        """What was told last of a day's states that are not of a later time."""
+        last: tuple[int, _Part] | None = None
+        for part in self._parts(GROUPS, day, wanted):
+            sequence = pc.max(part.read(["sequence"]).column("sequence")).as_py()
+            if sequence is not None and (last is None or sequence > last[0]):
+                last = sequence, part
+        if last is None:
+            return None
+        sequence, part = last
+        rows = part.read(["time", "sequence", "state"])
+        (row, *_) = rows.filter(pc.equal(rows.column("sequence"), sequence)).to_pylist()
+        return _Told(sequence, row["time"], row["state"])
+
+    def _days(self, table: Table, wanted: "_Wanted") -> list[str]:
+        first = "" if wanted.since_ms is None else day_text(wanted.since_ms)
+        last = "~" if wanted.until_ms is None else day_text(wanted.until_ms)
+        return [day for day in self._store.days(table) if first <= day <= last]
+
+    def _parts(self, table: Table, day: str, wanted: "_Wanted") -> list["_Part"]:
+        """The row groups of a day that may hold what is wanted."""
+        found = []
+        for stored in self._store.files(table, day):
+            try:
+                file = pq.ParquetFile(stored.path)
+            except pa.ArrowInvalid as error:
+                raise pa.ArrowInvalid(f"{stored.path}: {error}") from None
+            places = [table.schema.names.index(name) for name in ("group", "time")]
+            for number in range(file.metadata.num_row_groups):
+                row_group = file.metadata.row_group(number)
+                group, time = (row_group.column(place).statistics for place in places)
+                if wanted.may_be_in(group, time):
+                    found.append(_Part(file, number, wanted))
+        return found
+
+    def _again(self, ask: Callable[[], T]) -> T:
+        for attempt in range(_ATTEMPTS):
+            try:
+                return ask()
+            except (pa.ArrowInvalid, OSError) as error:
+                if isinstance(error, FileNotFoundError) and attempt < _ATTEMPTS - 1:
+                    continue
+                reason = str(error).splitlines()[0]
+                raise CannotTellError(f"history: found {reason}, accepted: files that a monitor wrote") from error
+        raise AssertionError  # the last attempt returned or raised
