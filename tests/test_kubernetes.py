@@ -1,0 +1,158 @@
+"""The manifests of conf/kubernetes: the API would take them, and they fit the image, the program and each other."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from streaming.config import load
+from streaming.http_guard import OPEN_PATHS
+from tests.command_lines import refused
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+DIRECTORY: Final = ROOT / "conf" / "kubernetes"
+MANIFESTS: Final[dict[str, dict[str, Any]]] = {
+    path.name: yaml.safe_load(path.read_text("utf-8")) for path in sorted(DIRECTORY.glob("*.yaml"))
+}
+OF_OTHERS: Final = {"kustomization.yaml", "podmonitor.yaml"}
+"""Not Kubernetes' own kinds: they have no schema here, and are looked at key by key."""
+VERSIONS: Final = ("1.28", "1.34")
+"""An old release in use and the newest but few: what both take, those between them take."""
+
+STATEFULSET: Final = MANIFESTS["statefulset.yaml"]
+POD: Final = STATEFULSET["spec"]["template"]["spec"]
+(CONTAINER,) = POD["containers"]
+LABELS: Final = {"app.kubernetes.io/name": "group-monitor"}
+ENVIRONMENT: Final[dict[str, Any]] = {of["name"]: of for of in CONTAINER["env"]}
+DOCKERFILE: Final = (ROOT / "Dockerfile").read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", sorted(MANIFESTS.keys() - OF_OTHERS))
+@pytest.mark.parametrize("version", VERSIONS)
+def test_manifest_is_of_its_schema(name: str, version: str) -> None:
+    """Nothing is missing, misspelt, or of another type, in an old release and in a new one."""
+    kubernetes_validate.validate(MANIFESTS[name], version, strict=True)
+
+
+def test_a_misspelt_key_is_found() -> None:
+    """The check above can fail."""
+    broken = json.loads(json.dumps(STATEFULSET))
+    broken["spec"]["template"]["spec"]["containers"][0]["readinesProbe"] = {}
+
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(broken, VERSIONS[-1], strict=True)
+
+
+def test_all_of_them_are_applied_under_one_label() -> None:
+    """The list of resources is the folder; every selector is that of the pods."""
+    listed = MANIFESTS["kustomization.yaml"]
+    selectors = [
+        STATEFULSET["spec"]["selector"]["matchLabels"],
+        MANIFESTS["service.yaml"]["spec"]["selector"],
+        MANIFESTS["networkpolicy.yaml"]["spec"]["podSelector"]["matchLabels"],
+        MANIFESTS["poddisruptionbudget.yaml"]["spec"]["selector"]["matchLabels"],
+        MANIFESTS["podmonitor.yaml"]["spec"]["selector"]["matchLabels"],
+    ]
+
+    assert {"apiVersion", "kind", "namespace", "resources", "images"} == listed.keys()
+    assert MANIFESTS.keys() - {"kustomization.yaml"} == {*listed["resources"]}
+    assert [LABELS] * 5 == selectors
+    assert LABELS == STATEFULSET["spec"]["template"]["metadata"]["labels"]
+    assert {"group-monitor"} == {
+        manifest["metadata"]["name"] for of, manifest in MANIFESTS.items() if of != "kustomization.yaml"
+    }
+
+
+def test_image_is_the_one_that_is_built_with_a_version() -> None:
+    """Never the latest: the tag is the release's, and the user is the image's."""
+    (image,) = MANIFESTS["kustomization.yaml"]["images"]
+    released = (ROOT / "pyproject.toml").read_text("utf-8").partition('\nversion = "')[2].partition('"')[0]
+
+    assert CONTAINER["image"] == image["name"]
+    assert released == image["newTag"]
+    assert f"--uid {POD['securityContext']['runAsUser']} " in DOCKERFILE
+
+
+def test_command_and_configuration_are_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program takes its arguments, and the configuration with the variables that the pod sets."""
+    (source,) = MANIFESTS["configmap.yaml"]["data"].items()
+    mounts = {of["name"]: of["mountPath"] for of in CONTAINER["volumeMounts"]}
+    file = tmp_path / source[0]
+    file.write_text(source[1], "utf-8")
+    variables = {name: of.get("value", "secret-of-the-cluster") for name, of in ENVIRONMENT.items()}
+    found = load(file, {name: text for name, text in variables.items() if name.startswith("GROUP_MONITOR__")})
+
+    assert "" == refused(CONTAINER["args"])
+    assert f"{mounts['config']}/{source[0]}" == CONTAINER["args"][-1]
+    assert mounts["state"] == str(found.state.dir)
+    assert found.http.requires_auth
+    assert [found.http.port] == [port["containerPort"] for port in CONTAINER["ports"]]
+
+
+def test_what_is_mounted_is_there() -> None:
+    """Every mount has its volume or claim, and every volume is mounted."""
+    volumes = [of["name"] for of in POD["volumes"]]
+    claims = [of["metadata"]["name"] for of in STATEFULSET["spec"]["volumeClaimTemplates"]]
+
+    assert sorted([*volumes, *claims]) == sorted(of["name"] for of in CONTAINER["volumeMounts"])
+    assert ENVIRONMENT["SPARK_LOCAL_DIRS"]["value"] in {of["mountPath"] for of in CONTAINER["volumeMounts"]}
+
+
+def test_secret_is_referred_to_and_never_written_down() -> None:
+    """The token comes from a secret, the same for the pod and for who scrapes it, and no manifest holds one."""
+    asked = ENVIRONMENT["GROUP_MONITOR__HTTP__TOKEN"]["valueFrom"]["secretKeyRef"]
+    (endpoint,) = MANIFESTS["podmonitor.yaml"]["spec"]["podMetricsEndpoints"]
+
+    assert asked == endpoint["authorization"]["credentials"]
+    assert "Secret" not in {manifest["kind"] for manifest in MANIFESTS.values()}
+    assert f"generic {asked['name']} --from-literal={asked['key']}=" in (DIRECTORY / "kustomization.yaml").read_text(
+        "utf-8"
+    )
+
+
+def test_ports_are_called_by_one_name() -> None:
+    """Probes, service, policy and scraper mean the container's port; probes ask where no token is needed."""
+    (port,) = (of["name"] for of in CONTAINER["ports"])
+    probes = {of: CONTAINER[of]["httpGet"] for of in ("startupProbe", "livenessProbe", "readinessProbe")}
+    (served,) = MANIFESTS["service.yaml"]["spec"]["ports"]
+    (let_in,) = MANIFESTS["networkpolicy.yaml"]["spec"]["ingress"][0]["ports"]
+    (scraped,) = MANIFESTS["podmonitor.yaml"]["spec"]["podMetricsEndpoints"]
+
+    assert {port} == {served["targetPort"], let_in["port"], scraped["port"], *(of["port"] for of in probes.values())}
+    assert ("/healthz", "/healthz", "/ready") == tuple(of["path"] for of in probes.values())
+    assert {*OPEN_PATHS} >= {of["path"] for of in probes.values()}
+
+
+def test_it_may_do_nothing_it_need_not() -> None:
+    """Not root, no privilege to be had, a root file system it cannot write, no token of Kubernetes."""
+    pod, container = POD["securityContext"], CONTAINER["securityContext"]
+
+    assert (True, "RuntimeDefault") == (pod["runAsNonRoot"], pod["seccompProfile"]["type"])
+    assert {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    } == container
+    assert not POD["automountServiceAccountToken"]
+    assert not MANIFESTS["serviceaccount.yaml"]["automountServiceAccountToken"]
+    assert {"Ingress", "Egress"} == {*MANIFESTS["networkpolicy.yaml"]["spec"]["policyTypes"]}
+
+
+def test_it_may_reach_kafka_where_it_is_told_it_is() -> None:
+    """The policy lets out to the port of the configured brokers."""
+    configured = yaml.safe_load(MANIFESTS["configmap.yaml"]["data"]["monitor.yaml"])["kafka"]["bootstrap_servers"]
+    out = [port["port"] for rule in MANIFESTS["networkpolicy.yaml"]["spec"]["egress"] for port in rule["ports"]]
+
+    assert int(configured.rpartition(":")[2]) in out
+
+
+def test_memory_holds_the_heap_twice() -> None:
+    """What the pod asks for is more than the heap, for what is beside it."""
+    heap = yaml.safe_load(MANIFESTS["configmap.yaml"]["data"]["monitor.yaml"])["spark"]["driver_memory"]
+    asked, most = (CONTAINER["resources"][of]["memory"] for of in ("requests", "limits"))
+
+    assert int(heap[:-1]) < int(asked.removesuffix("Gi")) <= int(most.removesuffix("Gi"))
+    assert int(most.removesuffix("Gi")) >= 2 * int(heap[:-1])
