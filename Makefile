@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast check bench fuzz lock clean
+.PHONY: help setup demo test test-fast check bench fuzz soak package lock clean
 # Stages depend on each other's stamps, not on their order in the file; jars and packages are fetched one after the other.
 .NOTPARALLEL:
 
@@ -49,12 +49,18 @@ fuzz: setup ## damaged input for every decoder (FUZZ="--minutes 30"; more in tes
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tests/fuzz/requirements.lock
 	@exec $(BIN)/python -m tests.fuzz $(FUZZ)
 
+soak: setup ## a steady load of commits on the real job (MINUTES=30 RATE=10000)
+	@exec $(BIN)/python -m tests.soak --minutes $(or $(MINUTES),30) --rate $(or $(RATE),10000)
+
+package: setup ## the wheel with jars, page, dashboards and configuration, in dist/
+	@exec $(BIN)/python release/build.py
+
 lock: ## pin the packages of pyproject.toml anew; needs uv
 	uv pip compile --universal --extra test --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header tests/fuzz/requirements.in -o tests/fuzz/requirements.lock
 
 clean: ## remove what set-up and tests have left
-	rm -rf $(VENV) $(CACHE) .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse
+	rm -rf $(VENV) $(CACHE) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- set-up -------------------------------------------------------------------------------------------------------------

@@ -1,20 +1,28 @@
-"""The Spark session, and every spark.* setting with its reason."""
+"""The Spark session, and every spark.* setting with its reason.
+
+The driver is our process, wherever the tasks run: in its own JVM (`local[8]`), in executors on this machine
+(`local-cluster`), or on a cluster. Executors get the jars and our own code from the driver; what they must have is a
+Python of the same minor version with the packages of the lock, and a checkpoint that they all reach. Under
+`spark-submit` master, memory and jars are those that it was told.
+"""
 
 import logging
 import os
 import subprocess
 import sys
 import threading
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from streaming.config import Config
+from streaming.config_sections import SparkSection
 from streaming.errors import UsageError
 
 SETTINGS: Final = {
@@ -41,7 +49,10 @@ SETTINGS: Final = {
     "spark.ui.showConsoleProgress": "false",
     # Options of the source hold credentials and keys; plans and the UI must not show them.
     "spark.sql.redaction.options.regex": "(?i)url|jaas|password|keystore|truststore|secret|token",
-    # Nothing but this process talks to the driver of a local master.
+}
+
+ON_THIS_MACHINE: Final = {
+    # Nobody elsewhere talks to the driver of a local master.
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
@@ -68,6 +79,12 @@ _STOP_SECONDS: Final = 4.0
 """How long Spark, and then its JVM, may take to stop before the JVM is killed."""
 
 _CHECKOUT: Final = Path(__file__).resolve().parent.parent
+_PACKAGED: Final = Path(__file__).resolve().parent
+"""Where a wheel of `make package` has jars/ and conf/; a checkout has them elsewhere."""
+_SHIPPED: Final = ("coordinator_model", "streaming")
+"""Packages that executors run code of."""
+_SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+"""In the environment of what spark-submit runs: the way to the JVM that it has started."""
 
 
 def start(config: Config, log_file: Path) -> SparkSession:
@@ -77,13 +94,17 @@ def start(config: Config, log_file: Path) -> SparkSession:
         UsageError: the jars are not there.
     """
     jars = connector_jars(config.spark.jars_dir)
-    # Without this the workers run whatever `python3` is on the path.
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.appName("group-monitor").master(config.spark.master)
+    master = submitted_master() or config.spark.master
+    if runs_here(master):
+        # Without this the workers run whatever `python3` is on the path.
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.appName("group-monitor").master(master)
     settings = {
         **SETTINGS,
+        **(ON_THIS_MACHINE if runs_here(master) else {}),
         **(LOCAL_CHECKPOINT if is_local(config.state.checkpoint_location) else {}),
         "spark.jars": ",".join(str(jar) for jar in jars),
+        "spark.executor.extraJavaOptions": " ".join(JAVA_OPTIONS),
         "spark.driver.memory": config.spark.driver_memory,
         "spark.sql.shuffle.partitions": str(config.spark.shuffle_partitions),
         "spark.ui.enabled": str(config.spark.ui).lower(),
@@ -96,7 +117,33 @@ def start(config: Config, log_file: Path) -> SparkSession:
     # A sink that fails fails the query, whose error we tell; py4j would print its stack as well, even on a stop.
     logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
     with _output_to(log_file):
-        return builder.getOrCreate()
+        spark = builder.getOrCreate()
+    if not master.startswith("local") or master.startswith("local-cluster"):
+        spark.sparkContext.addPyFile(str(code_archive(log_file.parent)))
+    return spark
+
+
+def runs_here(master: str) -> bool:
+    """Whether all tasks of a master run on this machine."""
+    return master.startswith("local")
+
+
+def submitted_master() -> str | None:
+    """The master that spark-submit was told, where it runs us."""
+    if _SUBMITTED not in os.environ:
+        return None
+    SparkContext._ensure_initialized()  # noqa: SLF001 - the JVM knows, and we have to ask before there is a session
+    return SparkConf().get("spark.master")
+
+
+def code_archive(directory: Path) -> Path:
+    """Our own code as executors get it: they need not have this release installed, or any."""
+    archive = directory / "code.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as written:
+        for package in _SHIPPED:
+            for path in sorted((_CHECKOUT / package).rglob("*.py")):
+                written.write(path, path.relative_to(_CHECKOUT))
+    return archive
 
 
 def is_local(checkpoint: str | None) -> bool:
@@ -156,18 +203,22 @@ def _output_to(log_file: Path) -> Iterator[None]:
 
 def java_options() -> list[str]:
     """Options of the driver's JVM: what it compiles and collects with, and our log configuration."""
-    log4j = _CHECKOUT / "conf" / "log4j2.properties"
-    return [*JAVA_OPTIONS, *([f"-Dlog4j2.configurationFile={log4j.as_uri()}"] if log4j.is_file() else [])]
+    places = (root / "conf" / "log4j2.properties" for root in (_CHECKOUT, _PACKAGED))
+    log4j = [f"-Dlog4j2.configurationFile={place.as_uri()}" for place in places if place.is_file()]
+    return [*JAVA_OPTIONS, *log4j[:1]]
 
 
 def connector_jars(directory: Path) -> list[Path]:
-    """The jars of Spark's Kafka connector.
+    """The jars of Spark's Kafka connector; where nothing else is said, those of the wheel if it brought any.
 
     Raises:
         UsageError: none there.
     """
     # As `make setup` fills it, from wherever the command is called.
     found = directory if directory.is_absolute() or directory.is_dir() else _CHECKOUT / directory
+    packaged = _PACKAGED / "jars"
+    if directory == SparkSection().jars_dir and not found.is_dir() and packaged.is_dir():
+        found = packaged
     jars = sorted(found.resolve().glob("*.jar"))
     if not any(jar.name.startswith("spark-sql-kafka") for jar in jars):
         raise UsageError(
