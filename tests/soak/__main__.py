@@ -1,0 +1,123 @@
+"""`make soak MINUTES=30 RATE=10000`: prints a table of memory and latency, fails where something was lost or grows."""
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+from kafka import KafkaConsumer, TopicPartition
+
+from streaming.embedded_broker import EmbeddedBroker
+from streaming.kafka_tools import create_topics
+from tests.integration.monitor_process import MonitorProcess, until
+from tests.soak.commits import PARTITIONS, TOPIC, Load
+from tests.soak.samples import MOST_GROWTH, Sample, Sampler, growth
+
+OFFSETS: Final = "__consumer_offsets"
+EVERY_SECONDS: Final = 10.0
+CATCH_UP_SECONDS: Final = 120.0
+JUDGED: Final = {
+    "driver MiB": lambda of: of.driver_mib,
+    "JVM MiB": lambda of: of.jvm_mib,
+    "workers MiB": lambda of: of.workers_mib,
+    "latency p50 s": lambda of: of.latency_p50,
+    "latency p95 s": lambda of: of.latency_p95,
+}
+
+
+def main() -> int:
+    """Run; returns 1 where something was lost, is wrong or grows."""
+    parser = argparse.ArgumentParser(prog="make soak", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=30.0)
+    parser.add_argument("--rate", type=float, default=10_000.0, help="commits a second")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="soak-") as made, ExitStack() as stack:
+        directory = Path(made)
+        broker = stack.enter_context(EmbeddedBroker(directory / "broker"))
+        create_topics(broker.bootstrap_servers, {TOPIC: PARTITIONS})
+        monitor = stack.enter_context(
+            MonitorProcess(directory / "run", broker.bootstrap_servers, state=directory / "state")
+        )
+        monitor.await_ready()
+        load = Load(broker.bootstrap_servers, options.rate)
+        samples: list[Sample] = []
+        with load:
+            for sample in _looks(monitor, load, 60 * options.minutes):
+                samples.append(sample)
+                _say(_row(sample, samples[-2] if len(samples) > 1 else None))
+        lost = list(_lost(broker.bootstrap_servers, monitor, load))
+    return _verdict(samples, load, lost)
+
+
+def _looks(monitor: MonitorProcess, load: Load, seconds: float) -> Iterator[Sample]:
+    sampler, started = Sampler.of(monitor), time.monotonic()
+    _say("| minute | commits/s | driver MiB | JVM MiB | workers MiB | latency p50 s | p95 s | batch s | lag records |")
+    _say("|---|---|---|---|---|---|---|---|---|")
+    while (now := time.monotonic() - started) < seconds:
+        time.sleep(min(EVERY_SECONDS, seconds - now))
+        yield sampler.look((time.monotonic() - started) / 60, load.acknowledged)
+
+
+def _row(sample: Sample, before: Sample | None) -> str:
+    minutes, commits = (before.minute, before.acknowledged) if before is not None else (0.0, 0)
+    rate = (sample.acknowledged - commits) / (60 * (sample.minute - minutes))
+    memory = f"{sample.driver_mib:.0f} | {sample.jvm_mib:.0f} | {sample.workers_mib:.0f}"
+    latency = f"{sample.latency_p50:.2f} | {sample.latency_p95:.2f} | {sample.batch_seconds:.2f}"
+    return f"| {sample.minute:.1f} | {rate:,.0f} | {memory} | {latency} | {sample.lag_records:,.0f} |"
+
+
+def _lost(servers: str, monitor: MonitorProcess, load: Load) -> Iterator[str]:
+    """What differs between producer, broker and monitor, once the monitor has had its time."""
+
+    def counted() -> float:
+        return sum(monitor.samples()["kafka_group_commits_total"].values())
+
+    try:
+        until(lambda: counted() >= load.acknowledged, CATCH_UP_SECONDS, "")
+    except AssertionError:
+        yield f"the monitor did not catch up within {CATCH_UP_SECONDS:.0f} s"
+    consumer = KafkaConsumer(bootstrap_servers=servers)
+    places = [TopicPartition(OFFSETS, partition) for partition in consumer.partitions_for_topic(OFFSETS) or ()]
+    ends = sum(consumer.end_offsets(places).values())
+    consumer.close()
+    _say(f"\nacknowledged {load.acknowledged:,} · in the broker's log {ends:,} · counted {counted():,.0f}")
+    if not load.acknowledged == ends == counted():
+        yield "producer, broker and monitor count differently"
+    for name, group in monitor.groups().items():
+        truth = load.committed[name]
+        wrong = [of for of in group["offsets"] if of["offset"] != truth.offset(of["partition"])]
+        if wrong or len(group["offsets"]) != PARTITIONS:
+            yield f"{name}: {len(group['offsets'])} offsets, {len(wrong)} of them wrong"
+    missing = load.committed.keys() - monitor.groups().keys()
+    if missing:
+        yield f"groups missing: {len(missing)}"
+
+
+def _verdict(samples: list[Sample], load: Load, lost: list[str]) -> int:
+    grows = False
+    _say("\n| judged | mean | a minute | over the time judged |\n|---|---|---|---|")
+    for what, value in JUDGED.items():
+        slope, share = growth(samples, value)
+        grows |= share > MOST_GROWTH
+        mean = statistics.fmean(map(value, samples))
+        _say(f"| {what} | {mean:.2f} | {slope:+.3f} | {share:+.1%}{' grows' * (share > MOST_GROWTH)} |")
+    rate = load.acknowledged / (60 * samples[-1].minute)
+    _say(f"\n{rate:,.0f} commits/s on average; load average at the end {os.getloadavg()[0]:.1f}")
+    for problem in lost:
+        _say(f"lost: {problem}")
+    return 1 if lost or grows else 0
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
