@@ -64,6 +64,14 @@ class Load:
         if self._failed is not None:
             raise self._failed
 
+    def commit_once(self) -> None:
+        """One round of every group."""
+        for name, of in self.committed.items():
+            consumer = Consumer({"bootstrap.servers": self._servers, "group.id": name, **_QUIET})
+            self._commit(consumer, Committed(of.rounds + 1))
+            of.rounds += 1
+            consumer.close()
+
     def _run(self, names: Sequence[str]) -> None:
         """Commit for one group after another, each when its time has come; who is late catches up."""
         try:
