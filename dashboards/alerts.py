@@ -276,6 +276,36 @@ _MONITOR_ITSELF: Final = (
         first_look="Monitor health: Age of log ends",
     ),
     Alert(
+        name="KafkaGroupMonitorAway",
+        condition=f"$source_age > {at.SOURCE_AGE_SECONDS.value}",
+        limits=(at.SOURCE_AGE_SECONDS,),
+        wait=at.DOWN_SECONDS,
+        severity=CRITICAL,
+        summary=f"{MONITOR} has not spoken for {{{{ $value | humanizeDuration }}}}; what is served of its topics is of "
+        "then, but for lag.",
+        first_look="Monitor health: Silence of the monitor",
+    ),
+    Alert(
+        name="KafkaGroupSinkBehind",
+        condition=f"$sink_waiting_seconds > {at.SINK_WAITING_SECONDS.value}",
+        limits=(at.SINK_WAITING_SECONDS,),
+        wait=at.AT_ONCE,
+        severity=WARNING,
+        summary=f"{MONITOR} has waited {{{{ $value | humanizeDuration }}}} for {{{{ $labels.sink }}}} to take what it "
+        "tells; it goes on, and nothing is lost yet.",
+        first_look="Monitor health: Waits for a sink",
+    ),
+    Alert(
+        name="KafkaGroupSinkDropped",
+        condition=f"$sink_dropped{within(at.SINK_DROPPED_WINDOW_SECONDS)} > {at.NONE.value}",
+        limits=(at.NONE, at.SINK_DROPPED_WINDOW_SECONDS),
+        wait=at.AT_ONCE,
+        severity=CRITICAL,
+        summary=f"{MONITOR} gave up {{{{ $value | humanize }}}} events or groups that {{{{ $labels.sink }}}} did not "
+        "take.",
+        first_look="Monitor health: Given up by sinks",
+    ),
+    Alert(
         name="KafkaGroupUnknownRecords",
         condition=f"$new_unknown_records{within(at.NEW_RECORDS_WINDOW_SECONDS)} > 0",
         limits=(at.NEW_RECORDS_WINDOW_SECONDS,),

@@ -125,6 +125,31 @@ _INPUT: Final = (
     ),
 )
 
+_OUTPUT: Final = (
+    timeseries_panel(
+        CLUSTERS,
+        "Silence of the monitor",
+        [Query(signal="source_age", legend="{{cluster}}")],
+        span=24,
+        limit=at.SOURCE_AGE_SECONDS,
+    ),
+    timeseries_panel(
+        CLUSTERS,
+        "Waits for a sink",
+        [Query(signal="sink_waiting_seconds", legend="{{cluster}} {{sink}}")],
+        limit=at.SINK_WAITING_SECONDS,
+        colour="orange",
+    ),
+    timeseries_panel(CLUSTERS, "Waiting for sinks", [Query(signal="sink_waiting", legend="{{cluster}} {{sink}}")]),
+    timeseries_panel(CLUSTERS, "Taken by sinks", [Query(signal="sink_delivered", legend="{{cluster}} {{sink}}")]),
+    timeseries_panel(
+        CLUSTERS,
+        "Given up by sinks",
+        [Query(signal="sink_dropped", legend="{{cluster}} {{sink}}")],
+        bars=True,
+    ),
+)
+
 MONITOR_HEALTH: Final = Board(
     uid="group-monitor-monitor-health",
     title="Kafka groups: Monitor health",
@@ -134,5 +159,6 @@ MONITOR_HEALTH: Final = Board(
         Row("Now", _NOW),
         Row("Keeping up", _KEEPING_UP),
         Row("What comes in", _INPUT),
+        Row("What goes out", _OUTPUT),
     ),
 )

@@ -107,5 +107,10 @@ END_OFFSET_AGE_SECONDS: Final = Limit(
     60, "log ends are sampled every second; after a minute lag is a thing of the past"
 )
 END_OFFSETS_OLD_SECONDS: Final = Limit(300, "an election of leaders, or a broker's restart, is over by then")
+SOURCE_AGE_SECONDS: Final = Limit(60, "the monitor speaks every second; a standby takes over in less than a minute")
+SINK_WAITING_SECONDS: Final = Limit(
+    300, "a restart of what takes it is over by then; the spool holds hours, so there is time to look"
+)
+SINK_DROPPED_WINDOW_SECONDS: Final = Limit(3_600, "long enough to be read")
 RECORD_TO_METRIC_SECONDS: Final = Limit(10, "a panel's colour only: ten times what the monitor takes normally")
 NEW_RECORDS_WINDOW_SECONDS: Final = Limit(3_600, "long enough to be read; the count itself never goes back")

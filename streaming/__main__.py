@@ -13,7 +13,21 @@ from typing import Annotated, Final
 
 import typer
 
-from streaming.cli import check, dashboards, decode, demo, describe, gate, groups, history, record, replay, run, watch
+from streaming.cli import (
+    check,
+    dashboards,
+    decode,
+    demo,
+    describe,
+    gate,
+    groups,
+    history,
+    record,
+    replay,
+    run,
+    serve,
+    watch,
+)
 from streaming.cli.common import CommonOptions, guarded, printable, printable_lines
 from streaming.errors import CannotTellError, MonitorError, UsageError
 from streaming.secrecy import masked
@@ -21,6 +35,7 @@ from streaming.secrecy import masked
 COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "demo": demo.demo,
     "run": run.run,
+    "serve": serve.serve,
     "check": check.check,
     "replay": replay.replay,
     "record": record.record,

@@ -5,7 +5,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from coordinator_model import broker_releases, migration
@@ -92,9 +92,10 @@ class Api:
         self._settings = _Remembered(self._brokers.settings)
 
     def ready(self) -> dict[str, Any]:
-        """Whether the board may be believed, and what is missing if not."""
+        """Whether the board may be believed, and what is missing if not; and how sinks are doing, if there are any."""
         ready, missing = self.board.ready()
-        return {"ready": ready, "missing": missing}
+        sinks = [asdict(sink) for sink in self.board.sinks()]
+        return {"ready": ready, "missing": missing, **({"sinks": sinks} if sinks else {})}
 
     def groups(self, query: Mapping[str, str]) -> dict[str, Any]:
         """All GROUPs with lag; of one `type` and `state` where the query names them."""

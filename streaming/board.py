@@ -11,7 +11,7 @@ what a batch costs grows with what it changed (`group_map.py`); docs/scale.md ha
 import json
 import threading
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -27,6 +27,7 @@ from streaming.lag_history import LagHistory
 from streaming.log_ends import LogEnds
 from streaming.metrics import BATCH_SECONDS_BUCKETS, RECORD_TO_METRIC_SECONDS_BUCKETS
 from streaming.readiness import Offsets, Positions, Readiness
+from streaming.sink_state import SinkState
 from streaming.tally import Sums, Tally
 
 Row = tuple[int, str, str, str]
@@ -89,6 +90,10 @@ class Board:
         self.session_timeouts_ms: Mapping[str, int] = {}
         """Group → session timeout of consumer-protocol members, as brokers said (`session_timeouts`). Replaced, never
         changed."""
+        self.sinks: Callable[[], Iterable[SinkState]] = tuple
+        """How those are doing that events and groups are passed on to."""
+        self.source_age_seconds: Callable[[], float | None] = lambda: None
+        """Of a board that shows what another monitor told: how long ago that one last spoke."""
         self.events = EventWindow(event_window)
         self.lag_history = LagHistory()
         self.record_to_metric = Distribution(RECORD_TO_METRIC_SECONDS_BUCKETS)

@@ -324,6 +324,52 @@ class EventsSection(Section):
     window: Positive = option(10_000, "How many of the latest events the page and /api/v1/events can show.")
 
 
+class KafkaSinkSection(Section):
+    """Kafka topics that events and states of groups are written to; docs/topics.md has what is in them."""
+
+    events_topic: Text | None = option(None, "Topic of events; none are written without it.", accepted="a topic's name")
+    groups_topic: Text | None = option(
+        None,
+        "Compacted topic of the groups as they are, from which `group-monitor serve` serves; none are written without.",
+        accepted="a topic's name",
+    )
+    bootstrap_servers: Annotated[str, BeforeValidator(_bootstrap_servers), AfterValidator(_host_port_list)] | None = (
+        option(
+            None,
+            "Brokers of the topics, with security as below; without it they are in the cluster that is monitored, and "
+            "kafka.* says how it is reached.",
+            accepted="HOST:PORT[,HOST:PORT…] or a list of HOST:PORT",
+        )
+    )
+    groups_interval_ms: Positive = option(
+        2_000, "Shortest time between two states of a group that only commits; other changes are written at once."
+    )
+    security: KafkaSecuritySection = KafkaSecuritySection()
+
+    def connection(self, kafka: KafkaSection) -> KafkaSection:
+        """How the brokers of the topics are reached."""
+        if self.bootstrap_servers is None:
+            return kafka
+        return kafka.model_copy(update={"bootstrap_servers": self.bootstrap_servers, "security": self.security})
+
+    def rules(self) -> Iterator[Problem]:
+        """Two topics are two, and security comes with brokers."""
+        if self.events_topic is not None and self.events_topic == self.groups_topic:
+            yield Problem(
+                option="groups_topic",
+                found=f"{self.groups_topic!r}, which is events_topic too",
+                accepted="a topic of its own, because it is compacted",
+                involves=("events_topic",),
+            )
+        if self.bootstrap_servers is None and self.security != KafkaSecuritySection():
+            yield Problem(
+                option="security",
+                found="settings without kafka_sink.bootstrap_servers",
+                accepted="both, or neither: then kafka.security holds",
+                involves=("bootstrap_servers",),
+            )
+
+
 class SpoolSection(Section):
     """What waits on disk, below state.dir, for sinks that are slow or gone; only with a sink."""
 
@@ -379,12 +425,24 @@ class Config(Section):
     events: EventsSection = EventsSection()
     spool: SpoolSection = SpoolSection()
     history: HistorySection = HistorySection()
+    kafka_sink: KafkaSinkSection = KafkaSinkSection()
     metrics: MetricsSection = MetricsSection()
 
     @property
     def history_dir(self) -> Path:
         """Where the history's files are, or would be."""
         return self.state.dir / "history" if self.history.dir is None else self.history.dir
+
+    def rules(self) -> Iterator[Problem]:
+        """What is watched is not written to."""
+        for name in ("events_topic", "groups_topic"):
+            if getattr(self.kafka_sink, name) == self.kafka.offsets_topic:
+                yield Problem(
+                    option=f"kafka_sink.{name}",
+                    found=f"{self.kafka.offsets_topic!r}, the log that is watched",
+                    accepted="a topic of its own",
+                    involves=("kafka.offsets_topic",),
+                )
 
     @model_validator(mode="after")
     def _options_fit_together(self) -> Self:

@@ -2,10 +2,10 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from streaming.logs import get_logger
+from streaming.sink_state import SinkState
 from streaming.spool import Spool, Spooled
 
 LOOK_EVERY_SECONDS: Final = 0.1
@@ -18,35 +18,14 @@ _STOP_SECONDS: Final = 5.0
 _log = get_logger("delivery")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SinkState:
-    """How a sink is doing.
-
-    Attributes:
-        name: of the sink, as metrics have it.
-        waiting: what is told and not delivered: events, or groups.
-        oldest_ms: since when the oldest of them waits; None for none.
-        dropped: how many were given up since this monitor started.
-        delivered: how many were delivered since then.
-        failure: why it does not get on, in one line; None while it does.
-    """
-
-    name: str
-    waiting: int
-    oldest_ms: int | None
-    dropped: int
-    delivered: int
-    failure: str | None
-
-
 class Delivery:
     """The thread of one reader: takes entries of the spool and hands them on, at least once, in their order.
 
     Args:
         spool: where from.
         reader: one of the spool's readers.
-        deliver: takes entries and returns when they have arrived; what it raises is logged, and it is given the same
-            entries again.
+        deliver: takes entries and returns when they have arrived, telling how many were refused for good; what it
+            raises is logged, and it is given the same entries again.
         pause_seconds: how long to wait after a delivery that took all there was.
     """
 
@@ -54,7 +33,7 @@ class Delivery:
         self,
         spool: Spool,
         reader: str,
-        deliver: Callable[[Sequence[Spooled]], object],
+        deliver: Callable[[Sequence[Spooled]], int | None],
         *,
         pause_seconds: float = 0.0,
     ) -> None:
@@ -63,7 +42,7 @@ class Delivery:
         self._deliver = deliver
         self._pause_seconds = pause_seconds
         self._stopping = threading.Event()
-        self._delivered = 0
+        self._delivered = self._refused = 0
         self._failure: str | None = None
         self._thread = threading.Thread(target=self._run, name=f"delivery-{reader}", daemon=True)
 
@@ -84,7 +63,7 @@ class Delivery:
             name=self._reader,
             waiting=waiting.entries,
             oldest_ms=waiting.oldest_ms,
-            dropped=waiting.dropped,
+            dropped=waiting.dropped + self._refused,
             delivered=self._delivered,
             failure=self._failure,
         )
@@ -97,14 +76,15 @@ class Delivery:
                 if not found:
                     self._stopping.wait(LOOK_EVERY_SECONDS)
                     continue
-                self._deliver(found)
+                refused = self._deliver(found) or 0
                 self._spool.acknowledge(self._reader, found[-1].position)
             except Exception as error:  # noqa: BLE001 - whatever a library raises, the next try may succeed
                 self._fail(error)
                 self._stopping.wait(RETRY_SECONDS[min(failures, len(RETRY_SECONDS) - 1)])
                 failures += 1
             else:
-                self._delivered += len(found)
+                self._delivered += len(found) - refused
+                self._refused += refused
                 if self._failure is not None:
                     _log.info("delivers_again", sink=self._reader)
                 failures, self._failure = 0, None

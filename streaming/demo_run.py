@@ -15,8 +15,9 @@ from streaming.config import Config
 from streaming.demo import GROUPS, ROLLED_GROUP, DemoScenario
 from streaming.embedded_broker import EmbeddedBroker
 from streaming.errors import CheckFailed
-from streaming.job import Monitor, now_ms, stop_signals
+from streaming.job import Monitor, now_ms
 from streaming.schemas import OutputRow
+from streaming.stopping import stop_signals
 from streaming.terminal import Terminal
 
 HEAPS: Final = "1g"

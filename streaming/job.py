@@ -5,13 +5,11 @@ started again: it fails when brokers are away, its checkpoint says where to go o
 was.
 """
 
-import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
-from types import FrameType
 from typing import Final, Self
 
 from kafka.errors import KafkaError
@@ -20,18 +18,17 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from streaming import java, kafka_client, restart, session
+from streaming import java, kafka_client, kafka_sink, restart, session
 from streaming.api import BrokerAnswers
 from streaming.board import Board
 from streaming.config import Config
-from streaming.end_offsets import EndOffsetSampler, KafkaOffsetsClient
+from streaming.end_offsets import KafkaOffsetsClient
 from streaming.errors import CannotTellError, MonitorError
 from streaming.event_file import EventFile
 from streaming.event_window import Event
 from streaming.exporter import Exporter
 from streaming.history.queries import History
 from streaming.history.writer import HistoryWriter
-from streaming.lag_history import LagSampler
 from streaming.log_ends import LogEnds
 from streaming.logs import get_logger
 from streaming.outlets import Outlets, Reader
@@ -42,11 +39,11 @@ from streaming.readiness import Offsets
 from streaming.restart import Identity
 from streaming.schemas import BUNDLE, OUTPUT
 from streaming.server import Server
-from streaming.session_timeouts import KafkaConfigsClient, SessionTimeoutSampler
 from streaming.sink import BatchWriter, Sink
 from streaming.source import coordinator_log
-from streaming.suspect_sampler import KafkaGroupsClient, SuspectSampler
-from streaming.watch import Watch
+from streaming.state_lock import JVM_LOCK, StateLock
+from streaming.stopping import stop_signals
+from streaming.watchers import watchers
 
 CHECKPOINT: Final = "checkpoint"
 END_OFFSETS_FILE: Final = "end-offsets.json"
@@ -78,13 +75,25 @@ def now_ms() -> int:
 class Monitor:
     """A running monitor of one cluster; a context manager.
 
+    Args:
+        config: of the cluster.
+        sinks: get every micro-batch after the board.
+        standby: whether to wait while another one has the state directory, and then to take over from it. Until then
+            it has a Spark that is warm, and no address.
+
     Raises on entry, with everything ended again:
         UsageError: no usable Java, no jars, the address is taken, the state directory is another monitor's.
         CannotTellError: the brokers do not answer, or not about the offsets topic.
     """
 
-    def __init__(self, config: Config, sinks: Sequence[Sink] = ()) -> None:
-        """See that Java and jars are there, and take the port; `sinks` get every micro-batch after the board."""
+    def __init__(
+        self,
+        config: Config,
+        sinks: Sequence[Sink] = (),
+        *,
+        standby: bool = False,
+    ) -> None:
+        """See that Java and jars are there, and take state directory and port, unless they may be another one's yet."""
         java.find_java()
         session.connector_jars(config.spark.jars_dir)
         self._config = config
@@ -94,23 +103,29 @@ class Monitor:
         self._checkpoint = config.state.checkpoint_location or (self._directory / CHECKPOINT).resolve().as_uri()
         self._ends = LogEnds(config.end_offsets.history_points, config.end_offsets.history_seconds * 1_000)
         self.board = Board(self._ends, offsets_topic=config.kafka.offsets_topic, event_window=config.events.window)
-        exporter = Exporter(
+        self._outlets = Outlets(
+            config,
+            self._readers(),
+            self.board,
+            others=kafka_sink.group_topics(config, self.board, now_ms),
+            source=lambda: restart.query_id(self._checkpoint),
+            clock_ms=now_ms,
+        )
+        self.board.sinks = self._outlets.states
+        self._exporter = Exporter(
             self.board,
             config.cluster.name,
             partition_series=config.metrics.partition_series,
             rebalance_histogram=config.metrics.rebalance_histogram,
         )
-        brokers = BrokerAnswers(
-            group_configs=lambda: kafka_client.group_configs(config.kafka),
-            settings=lambda: kafka_client.broker_settings(config.kafka),
-        )
-        past = History(config.history_dir) if config.history.enabled else None
-        self.server = Server.of(config.http, self.board, exporter, brokers, past)
-        self._outlets = Outlets(
-            config, self._readers(), self.board, source=lambda: restart.query_id(self._checkpoint), clock_ms=now_ms
-        )
+        self._standby = standby
+        self._lock = StateLock(self._directory)
+        if not standby:
+            self._lock.take()
+            self.server = self._server()
         self._stack = ExitStack()
         self._spark: SparkSession | None = None
+        self._query_name = f"group-monitor {config.cluster.name}"
         self._partitions = 0
         self._finished_batches = 0
         self._brokers_away = False
@@ -118,31 +133,25 @@ class Monitor:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
+            stack.callback(self._lock.release)
+            if self._standby:
+                self._start_spark(stack)
+                self._await_turn()
             stack.callback(self.server.stop)
             self._identify()
             self.board.events.keep(EventFile(self._directory / EVENTS_FILE))
             stack.callback(self.board.events.close)
             self.server.start()
-            self._spark = session.start(self._config, self._directory / SPARK_LOG)
-            stack.callback(session.stop, self._spark)
-            self._fill_board(self._spark)
+            spark = self._start_spark(stack)
+            stack.callback(session.release, session.hold(spark, self._directory / JVM_LOCK))
+            self._fill_board(spark)
             stack.callback(self._outlets.stop)
             self._outlets.start()
-            sampler = self._sampler()
-            stack.callback(sampler.stop)
-            sampler.start()
-            suspects = self._suspect_sampler()
-            stack.callback(suspects.stop)
-            suspects.start()
-            timeouts = self._session_timeout_sampler()
-            stack.callback(timeouts.stop)
-            timeouts.start()
-            watch = Watch(self.board, self._publish, now_ms, lambda: suspects.answers)
-            stack.callback(watch.stop)
-            watch.start()
-            lag_sampler = self._lag_sampler()
-            stack.callback(lag_sampler.stop)
-            lag_sampler.start()
+            for watcher in watchers(
+                self._config, self.board, self._publish, now_ms, self._directory / END_OFFSETS_FILE
+            ):
+                stack.callback(watcher.stop)
+                watcher.start()
             self._stack = stack.pop_all()
         return self
 
@@ -167,6 +176,29 @@ class Monitor:
             if fruitless >= FRUITLESS_STARTS:
                 raise MonitorError(f"the query fails again and again: {_first_line(error)}")
             stopped.wait(RETRY_DELAYS_SECONDS[min(failures, len(RETRY_DELAYS_SECONDS) - 1)])
+
+    def _server(self) -> Server:
+        config = self._config
+        brokers = BrokerAnswers(
+            group_configs=lambda: kafka_client.group_configs(config.kafka),
+            settings=lambda: kafka_client.broker_settings(config.kafka),
+        )
+        past = History(config.history_dir) if config.history.enabled else None
+        return Server.of(config.http, self.board, self._exporter, brokers, past)
+
+    def _start_spark(self, stack: ExitStack) -> SparkSession:
+        """The session, warm already where it stood by."""
+        if self._spark is None:
+            self._spark = session.start(self._config, self._directory / SPARK_LOG)
+            stack.callback(session.stop, self._spark)
+        return self._spark
+
+    def _await_turn(self) -> None:
+        """Return once the state directory is ours, with an address."""
+        _log.info("standing_by", state_dir=str(self._directory), holder=self._lock.holder())
+        self._lock.wait()
+        _log.info("taking_over", state_dir=str(self._directory))
+        self.server = self._server()
 
     def _identify(self) -> None:
         """Learn what is to be read, and see that the state directory is of it."""
@@ -194,9 +226,8 @@ class Monitor:
     def _readers(self) -> list[Reader]:
         """Who takes what leaves the stream, as configured."""
         settings = self._config.history
-        if not settings.enabled:
-            return []
-        return [HistoryWriter(self._config.history_dir, settings, self.board, now_ms).reader()]
+        kept = [HistoryWriter(self._config.history_dir, settings, self.board, now_ms)] if settings.enabled else []
+        return [*(history.reader() for history in kept), *kafka_sink.readers(self._config, self.board)]
 
     def _publish(self, events: Sequence[Event]) -> None:
         self.board.tell(events)
@@ -209,31 +240,6 @@ class Monitor:
         topic = self._config.kafka.offsets_topic
         self.board.load(restart.stored_rows(spark, self._checkpoint))
         self._set_positions(restart.committed_positions(self._checkpoint, topic))
-
-    def _sampler(self) -> EndOffsetSampler:
-        kafka = self._config.kafka
-        return EndOffsetSampler(
-            self._ends,
-            lambda: KafkaOffsetsClient(kafka_client.python_settings(kafka, "end-offsets")),
-            self.board.wanted,
-            offsets_topic=kafka.offsets_topic,
-            interval_ms=self._config.end_offsets.interval_ms,
-            file=self._directory / END_OFFSETS_FILE,
-        )
-
-    def _suspect_sampler(self) -> SuspectSampler:
-        kafka = self._config.kafka
-        return SuspectSampler(
-            self.board, lambda: KafkaGroupsClient(kafka_client.python_settings(kafka, "suspects")), now_ms
-        )
-
-    def _session_timeout_sampler(self) -> SessionTimeoutSampler:
-        settings = kafka_client.python_settings(self._config.kafka, "session-timeouts")
-        return SessionTimeoutSampler(self.board, lambda: KafkaConfigsClient(settings), now_ms)
-
-    def _lag_sampler(self) -> LagSampler:
-        board = self.board
-        return LagSampler(board.lag_history, lambda: board.shown.groups, self._ends, lambda: board.ready()[0], now_ms)
 
     def _run_query(self, stopped: threading.Event) -> Exception | None:
         """Start the query and wait for its end; the reason if it failed."""
@@ -260,7 +266,7 @@ class Monitor:
             both = config.source.isolation == "exact"
             self.board.set_log_end_at_start(high_watermarks if both else last_stable, last_stable)
             self._set_positions(())
-            self._listener = ProgressListener(config.kafka.offsets_topic, self._on_progress)
+            self._listener = ProgressListener(self._query_name, config.kafka.offsets_topic, self._on_progress)
             self._spark.streams.addListener(self._listener)
         keys = bundle_keys(self._spark, config.spark.shuffle_partitions)
         bundles = coordinator_log(self._spark, config, self._partitions, keys).groupBy(BUNDLE)
@@ -271,7 +277,7 @@ class Monitor:
             timeMode="ProcessingTime",
         )
         return (
-            replayed.writeStream.queryName(f"group-monitor {config.cluster.name}")
+            replayed.writeStream.queryName(self._query_name)
             .foreachBatch(BatchWriter([self.board, *self._outlets.sinks, *self._sinks], now_ms))
             .outputMode("update")
             .option("checkpointLocation", self._checkpoint)
@@ -331,27 +337,11 @@ class Monitor:
         return True
 
 
-def run(config: Config) -> None:
-    """Run the monitor until SIGINT or SIGTERM. Raises MonitorError."""
-    with Monitor(config) as monitor, stop_signals() as stopped:
+def run(config: Config, *, standby: bool = False) -> None:
+    """Run the monitor until SIGINT or SIGTERM; see `Monitor` for `standby`. Raises MonitorError."""
+    with Monitor(config, standby=standby) as monitor, stop_signals() as stopped:
         print(f"page {monitor.server.url}/  metrics {monitor.server.url}/metrics", flush=True)  # noqa: T201 - its address
         monitor.run_until(stopped)
-
-
-@contextmanager
-def stop_signals() -> Iterator[threading.Event]:
-    """An event that SIGINT and SIGTERM set. To be entered after Spark has put in its own handler."""
-    stopped = threading.Event()
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        stopped.set()
-
-    former = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stopped
-    finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)
 
 
 def _stop(query: StreamingQuery) -> None:

@@ -232,6 +232,28 @@ _MONITOR: Final = (
     _counter("group_monitor_unknown_records_total", "Records of types this release does not know", "record_type"),
     _counter("group_monitor_undecodable_records_total", "Records passed over as damaged", "record_type"),
     _histogram("group_monitor_batch_seconds", "Duration of micro-batches"),
+    _gauge("group_monitor_sink_waiting", "Events, or groups, that a sink has yet to take", "sink"),
+    _gauge(
+        "group_monitor_sink_waiting_seconds",
+        "How long the oldest of what a sink has yet to take has waited, 0 for none",
+        "sink",
+        unit="s",
+    ),
+    _counter(
+        "group_monitor_sink_delivered_total",
+        "Events, or groups, that a sink has taken since this monitor started",
+        "sink",
+    ),
+    _counter(
+        "group_monitor_sink_dropped_total",
+        "Events, or groups, that a sink refused or that went untaken, since this monitor started",
+        "sink",
+    ),
+    _gauge(
+        "group_monitor_source_age_seconds",
+        "How long ago the monitor last spoke whose topics are served; of `serve` only",
+        unit="s",
+    ),
     _gauge("group_monitor_ready", "1 when caught up with the log's end as it was at start"),
     _gauge("group_monitor_end_offset_age_seconds", "Age of the last sample of log end offsets", unit="s"),
 )

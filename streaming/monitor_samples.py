@@ -10,6 +10,7 @@ from streaming.board import Board, Distribution
 from streaming.exposition import labelled
 from streaming.group_samples import Moment, Samples
 from streaming.log_ends import PartitionEnds
+from streaming.sink_state import SinkState
 
 
 def _of_partitions(value: Callable[[PartitionEnds], int | None]) -> Callable[[str, Moment], Samples]:
@@ -73,6 +74,19 @@ def _end_offset_age(moment: Moment) -> Samples:
     return [] if age_seconds is None else [("", age_seconds)]
 
 
+def _source_age(moment: Moment) -> Samples:
+    age_seconds = moment.board.source_age_seconds()
+    return [] if age_seconds is None else [("", age_seconds)]
+
+
+def _of_sinks(value: Callable[[SinkState, int], float]) -> Callable[[Moment], Samples]:
+    return lambda moment: [(labelled(sink=sink.name), value(sink, moment.now_ms)) for sink in moment.board.sinks()]
+
+
+def _waiting_seconds(sink: SinkState, now_ms: int) -> float:
+    return 0 if sink.oldest_ms is None else max(0, now_ms - sink.oldest_ms) / 1000
+
+
 MONITOR_SAMPLES: Final[Mapping[str, Callable[[Moment], Samples]]] = {
     "kafka_cluster_groups": _kinds,
     "kafka_cluster_leftover_records": _leftovers,
@@ -90,6 +104,11 @@ MONITOR_SAMPLES: Final[Mapping[str, Callable[[Moment], Samples]]] = {
     "group_monitor_undecodable_records_total": lambda moment: _by_record_type(
         shard.undecodable_records for shard in moment.shown.shards.values()
     ),
+    "group_monitor_sink_waiting": _of_sinks(lambda sink, _: sink.waiting),
+    "group_monitor_sink_waiting_seconds": _of_sinks(_waiting_seconds),
+    "group_monitor_sink_delivered_total": _of_sinks(lambda sink, _: sink.delivered),
+    "group_monitor_sink_dropped_total": _of_sinks(lambda sink, _: sink.dropped),
+    "group_monitor_source_age_seconds": _source_age,
     "group_monitor_ready": lambda moment: [("", int(moment.board.ready()[0]))],
     "group_monitor_end_offset_age_seconds": _end_offset_age,
 }

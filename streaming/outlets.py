@@ -1,18 +1,19 @@
 """All that leaves the stream for somewhere else than the board: one spool, and a thread for each who reads it.
 
-With no reader there is no spool, and nothing is written.
+With no reader there is no spool, and nothing is written. What needs none, because it follows the board, stands beside.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from streaming.board import Board
 from streaming.config_sections import Config
-from streaming.delivery import Delivery, SinkState
+from streaming.delivery import Delivery
 from streaming.event_window import Event
 from streaming.sink import Sink
+from streaming.sink_state import SinkState
 from streaming.spool import Spool, Spooled
 from streaming.spool_sink import SpoolSink
 
@@ -26,7 +27,8 @@ class Reader:
 
     Attributes:
         name: of the sink, in metrics and on the disk: letters, digits and hyphens.
-        deliver: takes entries and returns when they have arrived; raises whatever, and is given them again.
+        deliver: takes entries and returns when they have arrived, telling how many were refused for good, None for
+            none; raises whatever, and is given them again.
         wants_states: whether states of groups are written for it; events always are.
         pause_seconds: how long it waits after a delivery, so that more comes at once; not where more is there already.
         begin: called before anything is delivered.
@@ -34,11 +36,27 @@ class Reader:
     """
 
     name: str
-    deliver: Callable[[Sequence[Spooled]], object]
+    deliver: Callable[[Sequence[Spooled]], int | None]
     wants_states: bool = False
     pause_seconds: float = 0.0
     begin: Callable[[], object] = lambda: None
     close: Callable[[], object] = lambda: None
+
+
+class Outlet(Protocol):
+    """What passes on by itself, from the board."""
+
+    def start(self) -> None:
+        """Begin."""
+        ...
+
+    def stop(self) -> None:
+        """End."""
+        ...
+
+    def state(self) -> SinkState:
+        """How it is doing."""
+        ...
 
 
 class Outlets:
@@ -46,24 +64,27 @@ class Outlets:
 
     Args:
         config: the whole of it.
-        readers: who is configured; without any this does nothing.
+        readers: who reads the spool; without any there is none.
+        others: who needs none.
         board: the groups; must have taken a batch before `sinks` do.
         source: whose numbers batch ids are (`Spool.append`).
         clock_ms: the wall clock.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it stands between, all named
         self,
         config: Config,
         readers: Sequence[Reader],
         board: Board,
         *,
+        others: Sequence[Outlet] = (),
         source: Callable[[], str],
         clock_ms: Callable[[], int],
     ) -> None:
         self._settings = config.spool
         self._directory = config.state.dir / SPOOL
         self._readers = readers
+        self._others = others
         self._board = board
         self._source = source
         self._clock_ms = clock_ms
@@ -82,8 +103,26 @@ class Outlets:
         Raises:
             UsageError: the spool cannot be used.
         """
-        if not self._readers:
-            return
+        for other in self._others:
+            self._stack.callback(other.stop)
+            other.start()
+        if self._readers:
+            self._start_spool()
+
+    def stop(self) -> None:
+        """End all threads; what waits stays in the spool."""
+        self._stack.close()
+
+    def tell(self, events: Iterable[Event]) -> None:
+        """Pass on events that no micro-batch brought; raises SpoolError, and is to be told them again."""
+        if self._sink is not None:
+            self._sink.tell(events)
+
+    def states(self) -> list[SinkState]:
+        """How each sink is doing."""
+        return [each.state() for each in (*self._deliveries, *self._others)]
+
+    def _start_spool(self) -> None:
         spool = Spool(
             self._directory,
             [reader.name for reader in self._readers],
@@ -102,16 +141,3 @@ class Outlets:
             delivery.start()
         self._stack.callback(self._sink.stop)
         self._sink.start()
-
-    def stop(self) -> None:
-        """End all threads; what waits stays in the spool."""
-        self._stack.close()
-
-    def tell(self, events: Iterable[Event]) -> None:
-        """Pass on events that no micro-batch brought; raises SpoolError, and is to be told them again."""
-        if self._sink is not None:
-            self._sink.tell(events)
-
-    def states(self) -> list[SinkState]:
-        """How each sink is doing."""
-        return [delivery.state() for delivery in self._deliveries]

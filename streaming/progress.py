@@ -26,10 +26,11 @@ class Progress:
 
 
 class ProgressListener(StreamingQueryListener):
-    """Passes each finished micro-batch on to a plain callable."""
+    """Passes each finished micro-batch of one query on to a plain callable; a session may run several."""
 
-    def __init__(self, topic: str, on_progress: Callable[[Progress], None]) -> None:
+    def __init__(self, query: str, topic: str, on_progress: Callable[[Progress], None]) -> None:
         super().__init__()
+        self._query = query
         self._topic = topic
         self._on_progress = on_progress
 
@@ -39,6 +40,8 @@ class ProgressListener(StreamingQueryListener):
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
         """A micro-batch is finished: its sinks have returned."""
         progress = event.progress
+        if progress.name != self._query:
+            return
         self._on_progress(
             Progress(
                 batch_id=progress.batchId,

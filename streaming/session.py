@@ -15,7 +15,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
@@ -144,6 +144,20 @@ def code_archive(directory: Path) -> Path:
             for path in sorted((_CHECKOUT / package).rglob("*.py")):
                 written.write(path, path.relative_to(_CHECKOUT))
     return archive
+
+
+def hold(spark: SparkSession, file: Path) -> Any:  # noqa: ANN401 - an object of Java
+    """Have the JVM lock a file, as soon as no other JVM does; it is given back by `release`, or with the JVM's end."""
+    assert spark._jvm is not None  # noqa: S101, SLF001 - there is one
+    opened = spark._jvm.java.io.RandomAccessFile(str(file.resolve()), "rw")  # noqa: SLF001 - Java's own classes
+    opened.getChannel().lock()
+    return opened
+
+
+def release(held: Any) -> None:  # noqa: ANN401 - as above
+    """Give back what `hold` took; nothing if the JVM is gone."""
+    with suppress(Py4JError, OSError):
+        held.close()
 
 
 def is_local(checkpoint: str | None) -> bool:

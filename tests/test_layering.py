@@ -91,8 +91,9 @@ LIBRARY_HOMES: Final = {
     "pandas": "processor",
     "numpy": "packing reduction",
     "pyarrow": "packing reduction history.tables history.store history.queries",
-    "kafka": "kafka_client lazy_admin log_recorder end_offsets job open_transactions session_timeouts",
-    "confluent_kafka": "traffic kafka_tools",
+    "kafka": "kafka_client lazy_admin log_recorder end_offsets job open_transactions session_timeouts sink_topics "
+    "topic_reader",
+    "confluent_kafka": "traffic kafka_tools kafka_writer",
     "py4j": "job kafka_tools session",
     "prometheus_client": "exporter",
     "yaml": "config",

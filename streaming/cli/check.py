@@ -5,7 +5,7 @@ import socket
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -22,11 +22,18 @@ CONNECTOR_JARS: Final = ("spark-sql-kafka-0-10_2.13", "spark-token-provider-kafk
 
 
 def check(
-    context: typer.Context, config: ConfigFile = None, settings: Settings = None, json: common.Json = False
+    context: typer.Context,
+    config: ConfigFile = None,
+    settings: Settings = None,
+    create_topics: Annotated[
+        bool, typer.Option("--create-topics", help="Make the topics of kafka_sink that are not there.")
+    ] = False,
+    json: common.Json = False,
 ) -> None:
-    """Check configuration, Java, jars, brokers, permissions, port and directories; start nothing."""
+    """Check configuration, Java, jars, brokers, permissions, topics, port and directories; start nothing."""
     common.set_up_logging(context, clients_silent=True)
     from streaming.kafka_client import Finding, broker_findings  # imported late, with all it needs
+    from streaming.sink_topics import sink_findings
 
     try:
         loaded = load_config(config, settings)
@@ -38,6 +45,7 @@ def check(
         findings += [_java(), _jars(loaded), _port(loaded), _state_dir(loaded)]
         advance(0.5)
         findings += broker_findings(loaded.kafka)
+        findings += sink_findings(loaded, create=create_topics)
     _print(findings, as_json=json)
     raise typer.Exit(exit_status(findings))
 

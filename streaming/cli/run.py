@@ -21,7 +21,14 @@ Settings = Annotated[
 ]
 
 
-def run(context: typer.Context, config: ConfigFile = None, settings: Settings = None) -> None:
+def run(
+    context: typer.Context,
+    config: ConfigFile = None,
+    settings: Settings = None,
+    standby: Annotated[
+        bool, typer.Option("--standby", help="Wait while another monitor has state.dir, then take over from it.")
+    ] = False,
+) -> None:
     """Run the monitor: read the coordinator's log, serve page, metrics and API until Ctrl-C."""
     common.set_up_logging(context, clients_silent=True)
     loaded = load_config(config, settings)
@@ -30,7 +37,7 @@ def run(context: typer.Context, config: ConfigFile = None, settings: Settings = 
     preflight(loaded, by_spark=True)
     from streaming.job import run as run_job  # imported last: Spark takes seconds, a mistake above none
 
-    run_job(loaded)
+    run_job(loaded, standby=standby)
 
 
 def load_config(path: Path | None, settings: list[str] | None) -> "Config":

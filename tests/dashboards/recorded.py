@@ -13,6 +13,7 @@ from streaming.exporter import Exporter
 from streaming.log_ends import LogEnds, Topic
 from streaming.recording import open_recording
 from streaming.server import Server
+from streaming.sink_state import SinkState
 from tests import builders
 from tests.dashboards.prometheus_tools import answer, running_prometheus
 from tests.streaming.board_rows import Shard
@@ -24,6 +25,7 @@ BLOCKED: Final = "connect"
 TWICE: Final = "two-owners"
 SCRAPES: Final = 4
 PATIENCE_SECONDS: Final = 30.0
+SINK: Final = SinkState(name="kafka-events", waiting=2, oldest_ms=0, dropped=0, delivered=5, failure="gone")
 
 
 def recorded_board() -> Board:
@@ -67,6 +69,8 @@ def recorded_board() -> Board:
 def scraped_recording(directory: Path, labels: Mapping[str, str] | None = None) -> Iterator[str]:
     """The address of a Prometheus that has scraped the monitor a few times; `labels` are those of the target."""
     board = recorded_board()
+    board.sinks = lambda: [SINK]
+    board.source_age_seconds = lambda: 0.0
     server = Server.of(HttpSection(port=0), board, Exporter(board, CLUSTER))
     server.start()
     try:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Self
@@ -92,6 +92,11 @@ class CommandProcess:
         self._process.wait()
         until(lambda: not self.left_over(), 30, "processes of a killed command are still there")
 
+    def kill_alone(self) -> None:
+        """End the process itself as a machine does that fails, and leave what it had started to notice."""
+        self._process.kill()
+        self._process.wait()
+
     def await_end(self, seconds: float) -> int:
         """Wait until it has ended, and return its exit status."""
         return self._process.wait(seconds)
@@ -116,9 +121,17 @@ class CommandProcess:
 
 
 class MonitorProcess(CommandProcess):
-    """`group-monitor run --config FILE` on any free port."""
+    """`group-monitor run --config FILE`, or another command that serves, on any free port."""
 
-    def __init__(self, directory: Path, bootstrap_servers: str, *, state: Path, settings: str = "") -> None:
+    def __init__(
+        self,
+        directory: Path,
+        bootstrap_servers: str,
+        *,
+        state: Path,
+        settings: str = "",
+        command: Sequence[str] = ("run",),
+    ) -> None:
         """Start it; `await_ready` waits until it may be believed.
 
         Args:
@@ -126,11 +139,12 @@ class MonitorProcess(CommandProcess):
             bootstrap_servers: the cluster.
             state: its state directory.
             settings: further sections of its configuration, as YAML.
+            command: what is run with the configuration.
         """
         directory.mkdir(parents=True, exist_ok=True)
         self.config = directory / "monitor.yaml"
         self.config.write_text(configuration(bootstrap_servers, state) + settings, encoding="utf-8")
-        super().__init__(directory, "run", "--config", str(self.config))
+        super().__init__(directory, *command, "--config", str(self.config))
         self._url: str | None = None
 
     @property

@@ -49,6 +49,7 @@ WORDS: Final = {
 NO_ALERT: Final = "nothing is wrong, so no alert fires"
 ONE_OWNER: Final = "every partition has one owner"
 NO_TRANSACTION: Final = "nobody commits in transactions"
+NO_SINK: Final = "the demo passes nothing on"
 UNDERSTOOD: Final = "every record of the demo's broker is understood"
 
 # Where it stands → why the demo has no answer. One that is answered has to go from here.
@@ -67,6 +68,14 @@ UNANSWERED: Final[dict[str, str]] = {
     "Monitor health: Coordinators moved A": "one broker coordinates all groups",
     "Monitor health: Records not understood A": UNDERSTOOD,
     "Monitor health: Records not understood B": UNDERSTOOD,
+    "Monitor health: Silence of the monitor A": NO_SINK,
+    "Rules: KafkaGroupMonitorAway source_age": NO_SINK,
+    "Monitor health: Waits for a sink A": NO_SINK,
+    "Monitor health: Given up by sinks A": NO_SINK,
+    "Monitor health: Taken by sinks A": NO_SINK,
+    "Monitor health: Waiting for sinks A": NO_SINK,
+    "Rules: KafkaGroupSinkBehind sink_waiting_seconds": NO_SINK,
+    "Rules: KafkaGroupSinkDropped sink_dropped": NO_SINK,
     "Rules: KafkaGroupUnknownRecords new_unknown_records": UNDERSTOOD,
     "Rules: KafkaGroupUndecodableRecords new_undecodable_records": UNDERSTOOD,
 }

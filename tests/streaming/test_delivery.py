@@ -8,11 +8,13 @@ from typing import Any
 from structlog.testing import capture_logs
 
 from streaming import delivery
+from streaming.api import Api
 from streaming.board import Board
 from streaming.config_sections import Config, StateSection
 from streaming.delivery import Delivery
 from streaming.log_ends import LogEnds
 from streaming.outlets import SPOOL, Outlets, Reader
+from streaming.sink_state import SinkState
 from streaming.spool import Spool, Spooled
 from tests.integration.monitor_process import until
 from tests.streaming.test_spool import event
@@ -73,6 +75,17 @@ def test_without_a_reader_nothing_is_written(tmp_path: Path) -> None:
     of.stop()
 
     assert ([], [], []) == (list(of.sinks), of.states(), list(tmp_path.iterdir()))
+
+
+def test_ready_says_how_sinks_are_doing() -> None:
+    """What waits, and why, without being a reason not to be ready; nothing where there is no sink."""
+    board = Board(LogEnds())
+    assert "sinks" not in Api(board, "prod").ready()
+    board.sinks = lambda: [SinkState(name="one", waiting=2, oldest_ms=5, dropped=0, delivered=7, failure="gone")]
+
+    assert [{"name": "one", "waiting": 2, "oldest_ms": 5, "dropped": 0, "delivered": 7, "failure": "gone"}] == Api(
+        board, "prod"
+    ).ready()["sinks"]
 
 
 def test_readers_are_fed_each_for_itself_and_closed_at_the_end(tmp_path: Path) -> None:

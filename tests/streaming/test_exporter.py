@@ -14,6 +14,7 @@ from streaming.board import Board
 from streaming.exporter import Exporter
 from streaming.log_ends import LogEnds, Topic
 from streaming.metrics import CATALOGUE
+from streaming.sink_state import SinkState
 from tests import builders
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import (
@@ -33,6 +34,9 @@ Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 def exporter(board: Board, *, partition_series: bool = True, rebalance_histogram: bool = True) -> Exporter:
+    sink = SinkState(name="kafka-events", waiting=3, oldest_ms=NOW_MS - 7_000, dropped=2, delivered=40)
+    board.sinks = lambda: [sink]
+    board.source_age_seconds = lambda: 4.0
     return Exporter(
         board,
         CLUSTER,
@@ -243,6 +247,11 @@ VALUES: Final[list[tuple[str, Labels, float]]] = [
     ("group_monitor_batch_seconds_bucket", {"le": "1.0"}, 2),
     ("group_monitor_batch_seconds_count", {}, 2),
     ("group_monitor_batch_seconds_sum", {}, 1.3),
+    ("group_monitor_source_age_seconds", {}, 4),
+    ("group_monitor_sink_waiting", {"sink": "kafka-events"}, 3),
+    ("group_monitor_sink_waiting_seconds", {"sink": "kafka-events"}, 7),
+    ("group_monitor_sink_delivered_total", {"sink": "kafka-events"}, 40),
+    ("group_monitor_sink_dropped_total", {"sink": "kafka-events"}, 2),
     ("group_monitor_ready", {}, 1),
     ("group_monitor_end_offset_age_seconds", {}, 2),
 ]
