@@ -111,6 +111,12 @@ _INPUT: Final = (
     ),
     timeseries_panel(
         CLUSTERS,
+        "Log read anew",
+        [Query(signal="rebuilds", legend="{{cluster}}")],
+        bars=True,
+    ),
+    timeseries_panel(
+        CLUSTERS,
         "Groups",
         [Query(signal="groups", legend="{{cluster}}")],
     ),

@@ -503,6 +503,13 @@ _MONITOR: Final = (
         ("cluster", "partition"),
     ),
     _signal(
+        "rebuilds",
+        "max by (cluster) (increase(group_monitor_rebuilds_total{CLUSTER}[WINDOW]))",
+        "short",
+        "Times the monitor read the log anew, because it had not for longer than the log keeps tombstones.",
+        _C,
+    ),
+    _signal(
         "unknown_records",
         "max by (cluster, record_type) (group_monitor_unknown_records_total{CLUSTER})",
         "short",

@@ -94,6 +94,8 @@ class Board:
         """How those are doing that events and groups are passed on to."""
         self.source_age_seconds: Callable[[], float | None] = lambda: None
         """Of a board that shows what another monitor told: how long ago that one last spoke."""
+        self.rebuilds = 0
+        """How often the log was read anew since this monitor started (`state_directory`)."""
         self.events = EventWindow(event_window)
         self.lag_history = LagHistory()
         self.record_to_metric = Distribution(RECORD_TO_METRIC_SECONDS_BUCKETS)
@@ -118,6 +120,15 @@ class Board:
             self._shown = draft.shown()
             self._last_batch = None
             self._readiness.set_loaded()
+
+    def begin_anew(self) -> None:
+        """Forget all groups, and be ready only when the log has been read to its end again."""
+        with self._lock:
+            self._shown = Shown(version=self._shown.version + 1)
+            self._positions = Positions({}, {})
+            self._readiness = Readiness()
+            self._readiness.set_loaded()
+            self._last_batch = None
 
     def apply(self, batch_id: int, rows: Sequence[Row], now_ms: int) -> None:
         """Take the rows of one micro-batch; the same batch again changes nothing.

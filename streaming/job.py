@@ -9,6 +9,8 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Self
 
@@ -23,46 +25,33 @@ from streaming.api import BrokerAnswers
 from streaming.board import Board
 from streaming.config import Config
 from streaming.end_offsets import KafkaOffsetsClient
-from streaming.errors import CannotTellError, MonitorError
+from streaming.errors import CannotTellError, MonitorError, UsageError
 from streaming.event_file import EventFile
 from streaming.event_window import Event
 from streaming.exporter import Exporter
+from streaming.failures import Failures
 from streaming.history.queries import History
 from streaming.history.writer import HistoryWriter
-from streaming.log_ends import LogEnds
+from streaming.log_ends import LogEnds, Topic
 from streaming.logs import get_logger
 from streaming.outlets import Outlets, Reader
 from streaming.packing import bundle_keys
 from streaming.processor import CoordinatorShards
 from streaming.progress import PartitionOffsets, Progress, ProgressListener
-from streaming.readiness import Offsets
+from streaming.readiness import Offsets, Positions
 from streaming.restart import Identity
 from streaming.schemas import BUNDLE, OUTPUT
 from streaming.server import Server
 from streaming.sink import BatchWriter, Sink
 from streaming.source import coordinator_log
+from streaming.state_directory import StateDirectory, first_line
 from streaming.state_lock import JVM_LOCK, StateLock
 from streaming.stopping import stop_signals
 from streaming.watchers import watchers
 
-CHECKPOINT: Final = "checkpoint"
 END_OFFSETS_FILE: Final = "end-offsets.json"
 EVENTS_FILE: Final = "events.ndjson"
 SPARK_LOG: Final = "spark.log"
-
-RETRY_DELAYS_SECONDS: Final = (1, 2, 5, 10, 30)
-"""Waits before the query is started again; the last one repeats. A finished micro-batch starts over with the first."""
-
-FRUITLESS_STARTS: Final = 5
-"""So many starts in a row without a finished micro-batch, brokers being reachable, are no passing trouble."""
-
-LOG_LOST: Final = (
-    "may have been aged out",
-    "offset was changed from",
-    "KAFKA_DATA_LOSS",
-    "Some data may have been lost",
-)
-"""What the connector says when the log is not the one the checkpoint knows."""
 
 _log = get_logger("job")
 
@@ -92,15 +81,24 @@ class Monitor:
         sinks: Sequence[Sink] = (),
         *,
         standby: bool = False,
+        rebuild: bool = False,
     ) -> None:
-        """See that Java and jars are there, and take state directory and port, unless they may be another one's yet."""
+        """See that Java and jars are there, and take state directory and port, unless they may be another one's yet.
+
+        With `rebuild`, what the state directory holds of the log is forgotten, and it is read from its beginning.
+        """
         java.find_java()
         session.connector_jars(config.spark.jars_dir)
         self._config = config
         self._sinks = sinks
         self._directory = Path(config.state.dir)
-        # Spark reads a bare path as the file system's it is configured for, which is not always this machine's.
-        self._checkpoint = config.state.checkpoint_location or (self._directory / CHECKPOINT).resolve().as_uri()
+        self._state = StateDirectory(
+            self._directory,
+            config.state.checkpoint_location,
+            reads_uncommitted=config.source.isolation == "exact",
+            clock_ms=now_ms,
+        )
+        self._rebuild = rebuild
         self._ends = LogEnds(config.end_offsets.history_points, config.end_offsets.history_seconds * 1_000)
         self.board = Board(self._ends, offsets_topic=config.kafka.offsets_topic, event_window=config.events.window)
         self._outlets = Outlets(
@@ -108,7 +106,7 @@ class Monitor:
             self._readers(),
             self.board,
             others=kafka_sink.group_topics(config, self.board, now_ms),
-            source=lambda: restart.query_id(self._checkpoint),
+            source=lambda: restart.query_id(self._state.checkpoint),
             clock_ms=now_ms,
         )
         self.board.sinks = self._outlets.states
@@ -126,9 +124,12 @@ class Monitor:
         self._stack = ExitStack()
         self._spark: SparkSession | None = None
         self._query_name = f"group-monitor {config.cluster.name}"
-        self._partitions = 0
+        self._identity: Identity | None = None
         self._finished_batches = 0
-        self._brokers_away = False
+        self._failures = Failures(config)
+        self._has_targets = False
+        self._batches_seen = 0
+        self._looked_ms: int | None = None
         self._listener: ProgressListener | None = None
 
     def __enter__(self) -> Self:
@@ -164,18 +165,12 @@ class Monitor:
         Raises:
             MonitorError: the query cannot go on.
         """
-        failures = fruitless = 0
         while not stopped.is_set():
             before = self._finished_batches
             error = self._run_query(stopped)
             if error is None:
                 return
-            failures = 0 if self._finished_batches > before else failures + 1
-            reachable = self._tell(error, failures)
-            fruitless = fruitless + 1 if reachable and failures else 0
-            if fruitless >= FRUITLESS_STARTS:
-                raise MonitorError(f"the query fails again and again: {_first_line(error)}")
-            stopped.wait(RETRY_DELAYS_SECONDS[min(failures, len(RETRY_DELAYS_SECONDS) - 1)])
+            stopped.wait(self._failures.pause_seconds(error, got_on=self._finished_batches > before))
 
     def _server(self) -> Server:
         config = self._config
@@ -210,18 +205,18 @@ class Monitor:
                     f"kafka.offsets_topic: found no {kafka.offsets_topic!r}, accepted: an existing topic"
                 )
             cluster_id = kafka_client.cluster_id(admin)
-        self._partitions = described[0].partitions
-        restart.claim(
-            self._directory,
-            Identity(
-                cluster_id=cluster_id,
-                offsets_topic=kafka.offsets_topic,
-                topic_id=described[0].id,
-                partitions=self._partitions,
-                shuffle_partitions=self._config.spark.shuffle_partitions,
-                isolation=self._config.source.isolation,
-            ),
+            retention_ms = kafka_client.tombstone_retention_ms(admin, kafka.offsets_topic)
+        if retention_ms is not None:
+            self._state.tombstone_retention_ms = retention_ms
+        self._identity = Identity(
+            cluster_id=cluster_id,
+            offsets_topic=kafka.offsets_topic,
+            topic_id=described[0].id,
+            partitions=described[0].partitions,
+            shuffle_partitions=self._config.spark.shuffle_partitions,
+            isolation=self._config.source.isolation,
         )
+        self._state.claim(self._identity, rebuild=self._rebuild)
 
     def _readers(self) -> list[Reader]:
         """Who takes what leaves the stream, as configured."""
@@ -234,12 +229,13 @@ class Monitor:
         self._outlets.tell(events)
 
     def _fill_board(self, spark: SparkSession) -> None:
-        if not restart.has_committed_batch(self._checkpoint):
-            self.board.load([])
-            return
-        topic = self._config.kafka.offsets_topic
-        self.board.load(restart.stored_rows(spark, self._checkpoint))
-        self._set_positions(restart.committed_positions(self._checkpoint, topic))
+        if self._state.holds_state():
+            by_reader = self._state.positions(self._config.kafka.offsets_topic)
+            if not self._state.rebuild_if_outlived(*self._log_end(), _positions(by_reader)):
+                self.board.load(self._state.rows(spark))
+                self._set_positions(by_reader)
+                return
+        self.board.load([])
 
     def _run_query(self, stopped: threading.Event) -> Exception | None:
         """Start the query and wait for its end; the reason if it failed."""
@@ -247,8 +243,10 @@ class Monitor:
         try:
             query = self._start_query()
             while query.isActive and not stopped.wait(0.2):
-                pass
+                self._look()
             return query.exception() if not stopped.is_set() else None
+        except UsageError:
+            raise
         except (StreamingQueryException, MonitorError) as error:
             return error
         except (Py4JNetworkError, OSError) as error:
@@ -261,17 +259,24 @@ class Monitor:
         assert self._spark is not None  # noqa: S101 - set on entry
         config = self._config
         high_watermarks, last_stable = self._log_end()
-        if self._listener is None:
+        if self._state.rebuild_if_outlived(high_watermarks, last_stable, self.board.positions):
+            self.board.begin_anew()
+            self._has_targets = False
+        self.board.rebuilds = self._state.rebuilds
+        if not self._has_targets:
             # A single reader never gets past an open transaction: its target is the last stable offset throughout.
             both = config.source.isolation == "exact"
             self.board.set_log_end_at_start(high_watermarks if both else last_stable, last_stable)
             self._set_positions(())
+            self._has_targets = True
+        if self._listener is None:
             self._listener = ProgressListener(self._query_name, config.kafka.offsets_topic, self._on_progress)
             self._spark.streams.addListener(self._listener)
+        live_from = self._state.begin(high_watermarks)
         keys = bundle_keys(self._spark, config.spark.shuffle_partitions)
-        bundles = coordinator_log(self._spark, config, self._partitions, keys).groupBy(BUNDLE)
+        bundles = coordinator_log(self._spark, config, self._known.partitions, keys).groupBy(BUNDLE)
         replayed = bundles.transformWithStateInPandas(
-            CoordinatorShards(dict(high_watermarks)),
+            CoordinatorShards(dict(live_from), dict(high_watermarks), dict(self._state.told_before)),
             outputStructType=OUTPUT,
             outputMode="Update",
             timeMode="ProcessingTime",
@@ -280,10 +285,37 @@ class Monitor:
             replayed.writeStream.queryName(self._query_name)
             .foreachBatch(BatchWriter([self.board, *self._outlets.sinks, *self._sinks], now_ms))
             .outputMode("update")
-            .option("checkpointLocation", self._checkpoint)
+            .option("checkpointLocation", self._state.checkpoint)
             .trigger(processingTime=f"{config.spark.trigger_interval_ms} milliseconds")
             .start()
         )
+
+    @property
+    def _known(self) -> Identity:
+        assert self._identity is not None  # noqa: S101 - set on entry
+        return self._identity
+
+    def _look(self) -> None:
+        """While the query runs: keep in mind how far it is, and see that the topic is still the one it reads.
+
+        Raises:
+            UsageError: the topic was made anew, which the connector notices only if it is shorter than it was.
+        """
+        topic = self._ends.topic(self._config.kafka.offsets_topic)
+        if topic is not None:
+            self._refuse_another(topic)
+        if self._batches_seen != self._finished_batches:
+            self._batches_seen = self._finished_batches
+            self._state.finished_batch()
+        if self._ends.sampled_ms != self._looked_ms:
+            self._looked_ms = self._ends.sampled_ms
+            with self._ends.lock:
+                ends = {of: copy(held) for of, held in self._ends.of_topic(self._config.kafka.offsets_topic).items()}
+            self._state.follow(self._looked_ms, ends, self.board.positions)
+
+    def _refuse_another(self, topic: Topic) -> None:
+        found = replace(self._known, topic_id=topic.id, partitions=topic.partitions)
+        restart.same(self._directory, self._known, found)
 
     def _log_end(self) -> tuple[Offsets, Offsets]:
         """High watermark and last stable offset of every partition of the offsets topic."""
@@ -291,55 +323,32 @@ class Monitor:
         try:
             client = KafkaOffsetsClient(kafka_client.python_settings(kafka, "start"))
         except (KafkaError, OSError) as error:
-            raise CannotTellError(f"kafka.bootstrap_servers: {_first_line(error)}") from error
+            raise CannotTellError(f"kafka.bootstrap_servers: {first_line(error)}") from error
         with closing(client):
             try:
                 (topic,) = client.describe([kafka.offsets_topic], ())
+                self._refuse_another(topic)
                 leaders = {(topic.name, partition): broker for partition, broker in topic.leaders.items()}
                 ends = [client.ends(leaders, committed=committed) for committed in (False, True)]
             except (KafkaError, OSError, RuntimeError, ValueError) as error:
-                raise CannotTellError(f"kafka.offsets_topic: its end is not to be had: {_first_line(error)}") from error
+                raise CannotTellError(f"kafka.offsets_topic: its end is not to be had: {first_line(error)}") from error
         high_watermarks, last_stable = ({partition: end for (_, partition), end in each.items()} for each in ends)
         return high_watermarks, last_stable
 
     def _on_progress(self, progress: Progress) -> None:
         self._finished_batches += 1
-        if self._brokers_away:
-            self._brokers_away = False
-            _log.info("brokers_reachable_again")
+        self._failures.finished_batch()
         self.board.observe_batch(progress.duration_ms / 1_000)
         self._set_positions(progress.positions)
 
     def _set_positions(self, by_reader: tuple[PartitionOffsets, ...]) -> None:
-        """The readers stand in the order of `source.isolation_levels`: commits first, membership last."""
-        commits, membership = (by_reader[0], by_reader[-1]) if by_reader else ({}, {})
-        self.board.set_positions(membership, commits, now_ms())
-
-    def _tell(self, error: Exception, failures: int) -> bool:
-        """Log a failed query; returns whether the brokers can be reached.
-
-        Raises:
-            MonitorError: the log is not the one the checkpoint knows.
-        """
-        if any(sign in str(error) for sign in LOG_LOST):
-            raise MonitorError(
-                f"state.dir: found {str(self._directory)!r} of a log that was cut off or made anew "
-                f"({_first_line(error)}), accepted: another state.dir, or this one emptied, to read from the beginning"
-            ) from error
-        try:
-            kafka_client.preflight(self._config)
-        except MonitorError as unreachable:
-            if not self._brokers_away:
-                _log.warning("brokers_unreachable", reason=str(unreachable))
-            self._brokers_away = True
-            return False
-        _log.warning("query_failed", reason=_first_line(error), failures=failures)
-        return True
+        positions = _positions(by_reader)
+        self.board.set_positions(positions.membership, positions.commits, now_ms())
 
 
-def run(config: Config, *, standby: bool = False) -> None:
-    """Run the monitor until SIGINT or SIGTERM; see `Monitor` for `standby`. Raises MonitorError."""
-    with Monitor(config, standby=standby) as monitor, stop_signals() as stopped:
+def run(config: Config, *, standby: bool = False, rebuild: bool = False) -> None:
+    """Run the monitor until SIGINT or SIGTERM; see `Monitor` for `standby` and `rebuild`. Raises MonitorError."""
+    with Monitor(config, standby=standby, rebuild=rebuild) as monitor, stop_signals() as stopped:
         print(f"page {monitor.server.url}/  metrics {monitor.server.url}/metrics", flush=True)  # noqa: T201 - its address
         monitor.run_until(stopped)
 
@@ -350,8 +359,6 @@ def _stop(query: StreamingQuery) -> None:
         query.stop()
 
 
-def _first_line(error: BaseException) -> str:
-    """What is worth telling of an error that brings a Java stack along."""
-    text = str(error) or type(error).__name__
-    causes = [line for line in text.splitlines() if line.startswith("Caused by:")]
-    return (causes[-1].removeprefix("Caused by: ") if causes else text.splitlines()[0])[:500]
+def _positions(by_reader: tuple[PartitionOffsets, ...]) -> Positions:
+    """The readers stand in the order of `source.isolation_levels`: commits first, membership last."""
+    return Positions(membership=by_reader[-1], commits=by_reader[0]) if by_reader else Positions({}, {})

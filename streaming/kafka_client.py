@@ -279,6 +279,20 @@ def cluster_id(admin: Any) -> str:  # noqa: ANN401 - kafka-python has no types
     return str(admin.describe_cluster()["cluster_id"])
 
 
+def tombstone_retention_ms(admin: Any, topic: str) -> int | None:  # noqa: ANN401 - kafka-python has no types
+    """The topic's delete.retention.ms; None without the permission DESCRIBE_CONFIGS, or where brokers do not say."""
+    from kafka.admin import ConfigResource, ConfigResourceType  # see admin_client
+    from kafka.errors import KafkaError
+
+    name = "delete.retention.ms"
+    try:
+        asked = [ConfigResource(ConfigResourceType.TOPIC, topic, {name: None})]
+        told = admin.describe_configs(asked, config_filter="all").get("topic", {})
+        return int(told[topic][name]["value"])
+    except (KafkaError, OSError, LookupError, TypeError, ValueError):
+        return None
+
+
 def group_configs(kafka: KafkaSection) -> list[str] | None:
     """Names of groups with dynamic GROUP configurations (KIP-915 has them removed before brokers are downgraded).
 

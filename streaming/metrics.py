@@ -231,6 +231,10 @@ _MONITOR: Final = (
     ),
     _counter("group_monitor_unknown_records_total", "Records of types this release does not know", "record_type"),
     _counter("group_monitor_undecodable_records_total", "Records passed over as damaged", "record_type"),
+    _counter(
+        "group_monitor_rebuilds_total",
+        "Times the log was read anew, unread for longer than it keeps tombstones, since this monitor started",
+    ),
     _histogram("group_monitor_batch_seconds", "Duration of micro-batches"),
     _gauge("group_monitor_sink_waiting", "Events, or groups, that a sink has yet to take", "sink"),
     _gauge(

@@ -109,6 +109,7 @@ MONITOR_SAMPLES: Final[Mapping[str, Callable[[Moment], Samples]]] = {
     "group_monitor_sink_delivered_total": _of_sinks(lambda sink, _: sink.delivered),
     "group_monitor_sink_dropped_total": _of_sinks(lambda sink, _: sink.dropped),
     "group_monitor_source_age_seconds": _source_age,
+    "group_monitor_rebuilds_total": lambda moment: [("", moment.board.rebuilds)],
     "group_monitor_ready": lambda moment: [("", int(moment.board.ready()[0]))],
     "group_monitor_end_offset_age_seconds": _end_offset_age,
 }

@@ -125,10 +125,20 @@ class _NewPartition(_StateStore):
 
 
 class CoordinatorShards(StatefulProcessor):
-    """Replays the rows of one bundle; `live_from` is each partition's end as it was when this run began."""
+    """Replays the rows of one bundle.
 
-    def __init__(self, live_from: dict[int, int]) -> None:
+    Args:
+        live_from: by partition, from where on alarms are drawn: its end when reading began (`resume.py`).
+        log_end: its end as it was when this run began, if that is another: up to there batches are cut anywhere.
+        told: by partition, the first offset whose events were not told by a former reading of the same log.
+    """
+
+    def __init__(
+        self, live_from: dict[int, int], log_end: dict[int, int] | None = None, told: dict[int, int] | None = None
+    ) -> None:
         self._live_from = live_from
+        self._told = told or {}
+        self._log_end = live_from if log_end is None else log_end
         self._handle: StatefulProcessorHandle
         self._groups: MapState
         self._offsets: MapState
@@ -193,7 +203,7 @@ class CoordinatorShards(StatefulProcessor):
         return run
 
     def _reached_live(self, run: "_Run") -> bool:
-        return run.book.last_offset >= self._live_from.get(run.partition, 0) - 1
+        return run.book.last_offset >= self._log_end.get(run.partition, 0) - 1
 
     def _finish(self, book: BundleBook, runs: list["_Run"], now_ms: int) -> Iterator[pd.DataFrame]:
         """Write what changed, and pass it on."""
@@ -209,7 +219,8 @@ class CoordinatorShards(StatefulProcessor):
             rows += [OutputRow(run.partition, "group", at.name, text) for at, text in changed_groups if at.exists]
             rows += [OutputRow(run.partition, "offsets", name, text) for (name, _, _), text in changed_offsets]
             rows += [*_undecodable(run.replica)]
-            rows += [OutputRow(run.partition, "event", event.group, _json(event_view(event))) for event in run.events]
+            new = (event for event in run.events if event.offset >= self._told.get(run.partition, 0))
+            rows += [OutputRow(run.partition, "event", event.group, _json(event_view(event))) for event in new]
             totals = {**asdict(run.book.counters), "last_offset": run.book.last_offset}
             rows.append(OutputRow(run.partition, "shard", "", _json(totals)))
             run.wait(changes)

@@ -2,13 +2,19 @@
 
 A state directory is made for one cluster, one offsets topic and one number of stateful tasks. It says so in
 `monitor.json`, so that a wrong configuration is told before anything is touched.
+
+Nothing of a checkpoint is beyond replacement: the log tells it all again. `run --rebuild` forgets it, and what else is
+in the directory stays: lag history, and what was told and is yet to be passed on.
 """
 
 import json
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -18,6 +24,8 @@ from streaming.progress import PartitionOffsets, offsets_of
 from streaming.schemas import BOOK_STATE, GROUPS_STATE, OFFSETS_STATE, OutputRow
 
 IDENTITY_FILE: Final = "monitor.json"
+FORGOTTEN: Final = ".forgotten"
+"""Ends the name of a checkpoint on its way out."""
 
 STATE_LAYOUT: Final = 2
 """Of the state's keys and variables (`processor.py`). 1 had a key for each partition, and no number in its identity."""
@@ -40,36 +48,61 @@ class Identity:
     state_layout: int = STATE_LAYOUT
 
 
+REBUILD: Final = "run --rebuild, which reads the log from its beginning"
+
 REMEDY: Final = {
     "cluster_id": "kafka.bootstrap_servers of the same cluster, or another state.dir",
     "offsets_topic": "the same kafka.offsets_topic, or another state.dir",
-    "topic_id": "the same offsets topic; made anew, it needs another state.dir",
-    "partitions": "the offsets topic as it was, or another state.dir",
-    "shuffle_partitions": "the same spark.shuffle_partitions, or another state.dir",
-    "isolation": "the same source.isolation, or another state.dir",
-    "snapshot_format": "the release that wrote it, or another state.dir",
-    "state_layout": "the release that wrote it, or another state.dir",
+    "topic_id": f"the same offsets topic; made anew, it needs {REBUILD}",
+    "partitions": f"the offsets topic as it was, or {REBUILD}",
+    "shuffle_partitions": f"the same spark.shuffle_partitions, or {REBUILD}",
+    "isolation": f"the same source.isolation, or {REBUILD}",
+    "snapshot_format": f"the release that wrote it, or {REBUILD}",
+    "state_layout": f"the release that wrote it, or {REBUILD}",
 }
+ANOTHER_ONES: Final = ("cluster_id", "offsets_topic")
+"""What makes it another monitor's directory, which is not ours to rebuild."""
 
 
-def claim(directory: Path, identity: Identity) -> None:
+Forget = Callable[[Mapping[str, Any] | None], object]
+
+
+def claim(directory: Path, identity: Identity, anew: Forget | None = None) -> None:
     """Make the state directory this identity's, or see that it is.
 
+    Args:
+        directory: made where it is not.
+        identity: who wants it.
+        anew: forgets what is in it, given whose it is if that can be read; what it was made with then does not matter.
+
     Raises:
-        UsageError: it belongs to another one, or cannot be written.
+        UsageError: it belongs to another one, is damaged, or cannot be written.
     """
     path = directory / IDENTITY_FILE
-    try:
+    with _writable(directory):
         directory.mkdir(parents=True, exist_ok=True)
-        if not path.exists():
+        held = _identity_in(path) if path.exists() else None
+    wanted = asdict(identity)
+    if path.exists() and anew is None and held is None:
+        raise damaged(directory, f"{IDENTITY_FILE} is no JSON object")
+    if held is not None:
+        _same(directory, held, {name: wanted[name] for name in (wanted if anew is None else ANOTHER_ONES)})
+    with _writable(directory):
+        if anew is not None:
+            anew(held)
+        if held != wanted:
             scratch = path.with_suffix(".new")
-            scratch.write_text(json.dumps(asdict(identity), indent=1) + "\n", encoding="utf-8")
+            scratch.write_text(json.dumps(wanted, indent=1) + "\n", encoding="utf-8")
             scratch.replace(path)
-            return
-        held = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"state.dir: found {str(directory)!r}: {error}, accepted: a writable directory") from error
-    for name, value in asdict(identity).items():
+
+
+def same(directory: Path, held: Identity, found: Identity) -> None:
+    """See that what the state directory is of is still what there is. Raises UsageError."""
+    _same(directory, asdict(held), asdict(found))
+
+
+def _same(directory: Path, held: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    for name, value in wanted.items():
         if held.get(name) != value:
             raise UsageError(
                 f"state.dir: found {str(directory)!r} of a monitor with {name} {held.get(name)!r}, this one has "
@@ -77,9 +110,63 @@ def claim(directory: Path, identity: Identity) -> None:
             )
 
 
+@contextmanager
+def _writable(directory: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"state.dir: found {str(directory)!r}: {error}, accepted: a writable directory") from error
+
+
+def _identity_in(path: Path) -> dict[str, Any] | None:
+    """What the file says; None where it is damaged."""
+    try:
+        held = json.loads(path.read_bytes())
+    except ValueError:
+        return None
+    return held if isinstance(held, dict) else None
+
+
+def damaged(directory: Path, reason: str) -> UsageError:
+    """What to say of a state directory from which nobody can go on."""
+    return UsageError(f"state.dir: found {str(directory)!r}, damaged ({reason}), accepted: a whole one, or {REBUILD}")
+
+
+def forget(checkpoint: str) -> None:
+    """Remove a checkpoint; interrupted, it is either there or not.
+
+    Raises:
+        UsageError: it is not on a file system of this machine.
+        OSError: it cannot be removed.
+    """
+    if not _is_local(checkpoint):
+        raise UsageError(
+            f"--rebuild: found state.checkpoint_location {checkpoint!r}, accepted: one on this machine; empty that one "
+            "yourself"
+        )
+    path = _path(checkpoint)
+    former = path.with_name(path.name + FORGOTTEN)
+    shutil.rmtree(former, ignore_errors=True)
+    if path.exists():
+        path.replace(former)
+    shutil.rmtree(former, ignore_errors=True)
+
+
+def is_gone(checkpoint: str) -> bool:
+    """Whether there is nothing where a checkpoint was; not to be told of one on another machine."""
+    return _is_local(checkpoint) and not has_committed_batch(checkpoint)
+
+
+def last_written_ms(checkpoint: str) -> int | None:
+    """When the last micro-batch was finished, by the clock of the file system; None where that is not to be told."""
+    commits = _path(checkpoint) / "commits"
+    times = [entry.stat().st_mtime_ns // 1_000_000 for entry in commits.glob("[0-9]*")] if commits.is_dir() else []
+    return max(times, default=None)
+
+
 def has_committed_batch(checkpoint: str) -> bool:
     """Whether a run got as far as finishing a micro-batch; before that there is no state to read back."""
-    commits = Path(checkpoint.removeprefix("file://")) / "commits"
+    commits = _path(checkpoint) / "commits"
     return commits.is_dir() and any(entry.name.isdecimal() for entry in commits.iterdir())
 
 
@@ -88,7 +175,7 @@ def query_id(checkpoint: str) -> str:
 
     Where the checkpoint is not on this machine, its location has to do.
     """
-    metadata = Path(checkpoint.removeprefix("file://")) / "metadata"
+    metadata = _path(checkpoint) / "metadata"
     return str(json.loads(metadata.read_text(encoding="utf-8"))["id"]) if metadata.is_file() else checkpoint
 
 
@@ -96,11 +183,18 @@ def committed_positions(checkpoint: str, topic: str) -> tuple[PartitionOffsets, 
     """Next offset of each reader, in the order of the sources, as the last finished micro-batch left them.
 
     Spark writes them before a batch, one line of JSON a source after two lines of its own.
+
+    Raises:
+        OSError, ValueError, LookupError, AttributeError: they are not what Spark wrote.
     """
-    directory = Path(checkpoint.removeprefix("file://"))
+    directory = _path(checkpoint)
     finished = [int(entry.name) for entry in (directory / "commits").iterdir() if entry.name.isdecimal()]
-    lines = (directory / "offsets" / str(max(finished))).read_text(encoding="utf-8").splitlines()
-    return tuple(offsets_of(line, topic) for line in lines[2:])
+    path = directory / "offsets" / str(max(finished))
+    _version, _metadata, *sources = path.read_text(encoding="utf-8").splitlines()
+    positions = tuple(offsets_of(source, topic) for source in sources)
+    if not positions or not all(positions):
+        raise ValueError(f"{path.name} of the log of offsets is cut short")
+    return positions
 
 
 def stored_rows(spark: SparkSession, checkpoint: str) -> Iterator[OutputRow]:
@@ -117,6 +211,14 @@ def stored_rows(spark: SparkSession, checkpoint: str) -> Iterator[OutputRow]:
         for partition, book in json.loads(row.value.snapshot)["partitions"].items():
             totals = {**book["counters"], "last_offset": book["last_offset"]}
             yield OutputRow(int(partition), "shard", "", json.dumps(totals))
+
+
+def _is_local(checkpoint: str) -> bool:
+    return checkpoint.startswith("file:") or "://" not in checkpoint
+
+
+def _path(checkpoint: str) -> Path:
+    return Path(unquote(checkpoint.removeprefix("file://")) if checkpoint.startswith("file:") else checkpoint)
 
 
 def _state(spark: SparkSession, checkpoint: str, variable: str) -> DataFrame:

@@ -33,6 +33,7 @@ class Watch:
         publish: takes events, each with its id and once as long as what it tells lasts.
         clock_ms: the wall clock.
         answers: what coordinators last said of groups that were suspected to hang.
+        settling: given the time, whether the clock has jumped a short while ago; nothing is told then.
     """
 
     def __init__(
@@ -41,7 +42,9 @@ class Watch:
         publish: Publish,
         clock_ms: Callable[[], int],
         answers: Callable[[], Mapping[str, Described]] = dict,
+        settling: Callable[[int], bool] = lambda _: False,
     ) -> None:
+        self._settling = settling
         self._board = board
         self._publish = publish
         self._clock_ms = clock_ms
@@ -55,9 +58,9 @@ class Watch:
 
     def look(self) -> None:
         """Publish what is overdue now, and what nobody holds for too long."""
-        if not self._board.ready()[0]:
-            return
         now_ms = self._clock_ms()
+        if self._settling(now_ms) or not self._board.ready()[0]:
+            return
         groups, topics = self._board.shown.groups, self._board.ends.sizes
         found: list[Event] = []
         for name in self._board.sums_of(groups).unsteady | self._answers().keys():

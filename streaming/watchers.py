@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from streaming import kafka_client
 from streaming.board import Board
+from streaming.clock_jumps import ClockJumps
 from streaming.config_sections import Config
 from streaming.end_offsets import EndOffsetSampler, KafkaOffsetsClient
 from streaming.lag_history import LagSampler
@@ -57,6 +58,6 @@ def watchers(
     )
     suspects = SuspectSampler(board, lambda: KafkaGroupsClient(settings("suspects")), clock_ms)
     timeouts = SessionTimeoutSampler(board, lambda: KafkaConfigsClient(settings("session-timeouts")), clock_ms)
-    watch = Watch(board, publish, clock_ms, lambda: suspects.answers)
+    watch = Watch(board, publish, clock_ms, lambda: suspects.answers, ClockJumps().settling)
     lag = LagSampler(board.lag_history, lambda: board.shown.groups, ends, lambda: board.ready()[0], clock_ms)
     return [sampler, suspects, timeouts, watch, lag]

@@ -87,14 +87,14 @@ KEPT_APART: Final = (
 
 # Library → the modules of streaming that may import it.
 LIBRARY_HOMES: Final = {
-    "pyspark": "session source packing processor state_calls sink progress job schemas restart",
+    "pyspark": "session source packing processor state_calls sink progress job schemas restart state_directory",
     "pandas": "processor",
     "numpy": "packing reduction",
     "pyarrow": "packing reduction history.tables history.store history.queries",
     "kafka": "kafka_client lazy_admin log_recorder end_offsets job open_transactions session_timeouts sink_topics "
     "topic_reader",
     "confluent_kafka": "traffic kafka_tools kafka_writer",
-    "py4j": "job kafka_tools session",
+    "py4j": "job kafka_tools session state_directory",
     "prometheus_client": "exporter",
     "yaml": "config",
     "pydantic": "config config_sections config_reference kafka_client",

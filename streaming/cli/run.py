@@ -28,6 +28,12 @@ def run(
     standby: Annotated[
         bool, typer.Option("--standby", help="Wait while another monitor has state.dir, then take over from it.")
     ] = False,
+    rebuild: Annotated[
+        bool,
+        typer.Option(
+            "--rebuild", help="Forget the checkpoint in state.dir, and read the coordinator's log from its beginning."
+        ),
+    ] = False,
 ) -> None:
     """Run the monitor: read the coordinator's log, serve page, metrics and API until Ctrl-C."""
     common.set_up_logging(context, clients_silent=True)
@@ -37,7 +43,7 @@ def run(
     preflight(loaded, by_spark=True)
     from streaming.job import run as run_job  # imported last: Spark takes seconds, a mistake above none
 
-    run_job(loaded, standby=standby)
+    run_job(loaded, standby=standby, rebuild=rebuild)
 
 
 def load_config(path: Path | None, settings: list[str] | None) -> "Config":

@@ -31,14 +31,15 @@ def log_rows(cells: list[tuple[Any, ...]]) -> pa.Table:
 class Shard:
     """Feeds micro-batches to one partition of the log, and keeps what comes out.
 
-    `live_from` is the end of the partition's log as the run finds it.
+    `live_from` is the end of the partition's log as the run finds it, `told` up to where a former reading told of it.
     """
 
-    def __init__(self, *, live_from: int = 0, partition: int = PARTITION) -> None:
+    def __init__(self, *, live_from: int = 0, partition: int = PARTITION, told: int = 0) -> None:
         self.partition = partition
         self.rows: list[OutputRow] = []
-        self._live_from = {partition: live_from}
-        self._tester = TwsTester(CoordinatorShards(self._live_from), timeMode="ProcessingTime")
+        self._live_from, self._log_end = {partition: live_from}, {partition: live_from}
+        shards = CoordinatorShards(self._live_from, self._log_end, {partition: told})
+        self._tester = TwsTester(shards, timeMode="ProcessingTime")
 
     def batch(self, records: History | list[LogRecord]) -> list[OutputRow]:
         """One micro-batch, rows in the order given; returns the rows it put out."""
@@ -55,9 +56,10 @@ class Shard:
         """Let the clock reach a time; returns the rows of timers that fired."""
         return self._keep(self._tester.setProcessingTime(processing_time_ms))
 
-    def restart(self, *, live_from: int) -> None:
-        """Go on as a new run does: the state is as it was, the log's end is another one."""
+    def restart(self, *, live_from: int, log_end: int | None = None) -> None:
+        """Go on as a new run does: the state is as it was, the log has another end, perhaps beyond where it is live."""
         self._live_from[self.partition] = live_from
+        self._log_end[self.partition] = live_from if log_end is None else log_end
 
     def events(self) -> list[dict[str, Any]]:
         """Every event put out so far."""

@@ -181,6 +181,7 @@ VALUES: Final[list[tuple[str, Labels, float]]] = [
     ("group_monitor_open_transaction_seconds", {"partition": "7"}, 2),
     ("group_monitor_coordinator_moves_total", {"partition": "7"}, 2),
     ("group_monitor_coordinator_moves_total", {"partition": "6"}, 0),
+    ("group_monitor_rebuilds_total", {}, 0),
     ("kafka_group_assigned_partitions", {**TWICE, "topic": "orders"}, 1),
     ("kafka_group_assigned_partitions", {**MIXED, "topic": "orders"}, 2),
     ("kafka_group_involved_members", {**TWICE, **TWO_OWNERS, "member_id": "m-1b", "instance_id": "i-1"}, 1),

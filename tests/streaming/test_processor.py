@@ -338,6 +338,35 @@ def test_alarm_told_before_a_restart_is_not_told_again_and_clears() -> None:
     assert {} == shard.groups()["g"].duplicates
 
 
+def test_alarm_that_came_and_went_between_two_runs_is_told() -> None:
+    """A run that goes on at once reads the tail as one would have that had stayed, and yet cuts no event in two."""
+    log = history(
+        *(at(of.place.timestamp_ms, (of.key, of.value)) for of in DUPLICATE.records),
+        at(3_000, *consumer_moves("g", "a", epoch=3, assigned={})),
+    )
+    undisturbed, shard = Shard(), Shard()
+    undisturbed.batch(log)
+    joined = len(JOIN)
+    shard.batch(log.cut(joined))
+    shard.restart(live_from=0, log_end=len(log))
+    for record in log.records[joined:]:
+        shard.batch([record])
+
+    assert {"duplicate_assignment", "duplicate_assignment_cleared"} <= set(shard.kinds())
+    assert undisturbed.events() == shard.events()
+
+
+@pytest.mark.parametrize("told", range(len(DUPLICATE) + 1))
+def test_log_that_is_read_anew_is_told_from_where_it_was_told_to(told: int) -> None:
+    """Also what would have another id now: an alarm of the past is told of the group's last record."""
+    whole, anew = Shard(), Shard(live_from=len(DUPLICATE), told=told)
+    whole.batch(DUPLICATE)
+    anew.batch(DUPLICATE)
+
+    assert [of["kind"] for of in whole.events() if of["offset"] >= told] == anew.kinds()
+    assert whole.groups() == anew.groups()
+
+
 def test_alarms_of_two_groups_told_together_have_ids_of_their_own() -> None:
     """A shared id would make one of them a repeat of the other, and lose it."""
     log = history(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from streaming.errors import UsageError
-from streaming.restart import IDENTITY_FILE, REMEDY, Identity, claim
+from streaming.restart import ANOTHER_ONES, IDENTITY_FILE, REBUILD, REMEDY, Identity, claim, forget
 
 IDENTITY = Identity(
     cluster_id="ZW1iZWRkZWQ",
@@ -58,3 +58,55 @@ def test_directory_from_before_layouts_had_numbers_is_refused(tmp_path: Path) ->
 
     with pytest.raises(UsageError, match="state_layout None, this one has 2, accepted: the release that wrote it"):
         claim(tmp_path, IDENTITY)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", "\udcff"])
+def test_directory_whose_identity_is_damaged_is_refused(tmp_path: Path, text: str) -> None:
+    """Nobody can tell whose it is; it may be rebuilt."""
+    (tmp_path / IDENTITY_FILE).write_bytes(text.encode("utf-8", "surrogateescape"))
+
+    with pytest.raises(UsageError, match=f"damaged .*{IDENTITY_FILE}.* accepted: a whole one, or {REBUILD}"):
+        claim(tmp_path, IDENTITY)
+    claim(tmp_path, IDENTITY, lambda _: None)
+    claim(tmp_path, IDENTITY)
+
+
+@pytest.mark.parametrize("name", REMEDY.keys() - {*ANOTHER_ONES})
+def test_directory_of_another_layout_may_be_rebuilt(tmp_path: Path, name: str) -> None:
+    """What its checkpoint was made with does not matter once that is forgotten, and only then is it ours."""
+    claim(tmp_path, replace(IDENTITY, **{name: OTHERS[name]}))
+    held: list[Any] = []
+
+    claim(tmp_path, IDENTITY, lambda _: held.append(json.loads((tmp_path / IDENTITY_FILE).read_text())[name]))
+
+    assert [OTHERS[name]] == held
+    assert asdict(IDENTITY) == json.loads((tmp_path / IDENTITY_FILE).read_text())
+
+
+@pytest.mark.parametrize("name", ANOTHER_ONES)
+def test_directory_of_another_cluster_is_not_rebuilt(tmp_path: Path, name: str) -> None:
+    """It is another monitor's, whoever asks."""
+    claim(tmp_path, replace(IDENTITY, **{name: OTHERS[name]}))
+    forgotten: list[None] = []
+
+    with pytest.raises(UsageError, match=name):
+        claim(tmp_path, IDENTITY, lambda _: forgotten.append(None))
+    assert not forgotten
+
+
+def test_checkpoint_is_forgotten_and_nothing_else(tmp_path: Path) -> None:
+    """Even one in a directory of an odd name, and after an earlier attempt that did not come to its end."""
+    state = tmp_path / "a b%c"
+    for name in ("checkpoint/commits/0", "checkpoint.forgotten/commits/0", "spool/0"):
+        (state / name).parent.mkdir(parents=True)
+        (state / name).touch()
+
+    forget((state / "checkpoint").as_uri())
+
+    assert ["spool"] == [path.name for path in state.iterdir()]
+
+
+def test_checkpoint_elsewhere_is_not_ours_to_forget() -> None:
+    """A file system of other machines is emptied by who looks after it."""
+    with pytest.raises(UsageError, match=r"--rebuild: found state\.checkpoint_location 'hdfs://x/y'"):
+        forget("hdfs://x/y")

@@ -94,3 +94,20 @@ def test_group_that_is_gone_is_forgotten() -> None:
     clock.now_ms += LASTING_MS + 1
     watch.look()
     assert [] == unassigned(board)
+
+
+def test_clock_that_jumped_tells_nothing_at_once() -> None:
+    """What would be overdue by it is looked at again once it has settled, by the clock as it is then."""
+    watch, board, clock = looking(orders=3)
+    settling = [False]
+    watch = Watch(board, board.events.add, clock, settling=lambda _: settling[0])
+
+    watch.look()
+    settling[0] = True
+    clock.now_ms += 24 * LASTING_MS
+    watch.look()
+    assert [] == unassigned(board)
+
+    settling[0] = False
+    watch.look()
+    assert [{"orders": [2]}] == [of["partitions"] for of in unassigned(board)]

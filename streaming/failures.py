@@ -1,0 +1,108 @@
+"""Why a query ended, and what is done about it: most of it passes, and is waited for.
+
+    the query failed, and …                            what is done
+    the log was cut off or made anew                   the end, with `run --rebuild` as the way out
+    the checkpoint is damaged                          as above
+    the disk of the checkpoint is full                 tried again without end; told once, and when it is over
+    brokers cannot be reached                          as above
+    none of these, `FRUITLESS_STARTS` times in a row   the end
+
+The board keeps showing what was meanwhile, and how far behind it is.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from streaming import kafka_client, restart
+from streaming.config import Config
+from streaming.errors import MonitorError
+from streaming.logs import get_logger
+from streaming.state_directory import first_line
+
+RETRY_DELAYS_SECONDS: Final = (1, 2, 5, 10, 30)
+"""Waits before the query is started again; the last one repeats. A finished micro-batch starts over with the first."""
+
+FRUITLESS_STARTS: Final = 5
+"""So many starts in a row without a finished micro-batch, with nothing that is known to pass, will not pass."""
+
+LOG_LOST: Final = (
+    "may have been aged out",
+    "offset was changed from",
+    "KAFKA_DATA_LOSS",
+    "Some data may have been lost",
+)
+"""What the connector says when the log is not the one the checkpoint knows."""
+
+DISK_FULL: Final = ("No space left on device", "Disk quota exceeded")
+"""What the system says when nothing more can be written."""
+
+DAMAGED: Final = (
+    "Malformed log file",
+    "Incomplete log file",
+    "CANNOT_LOAD_STATE_STORE",
+    "CHECKPOINT_FILE_CHECKSUM_VERIFICATION_FAILED",
+)
+"""What Spark says when the checkpoint is not as it wrote it."""
+
+_log = get_logger("job")
+
+
+class Failures:
+    """The failures of one monitor's query, each told once as long as it lasts."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._directory = Path(config.state.dir)
+        self._brokers_away = self._disk_full = False
+        self._in_a_row = self._fruitless = 0
+
+    def pause_seconds(self, error: Exception, *, got_on: bool) -> int:
+        """Take a failure; returns how long to wait before the query is started again.
+
+        Args:
+            error: why it ended.
+            got_on: whether a micro-batch was finished since the last failure.
+
+        Raises:
+            MonitorError: there is no use in that.
+        """
+        self._in_a_row = 0 if got_on else self._in_a_row + 1
+        passes = self._told(error)
+        self._fruitless = 0 if got_on or passes else self._fruitless + 1
+        if self._fruitless >= FRUITLESS_STARTS:
+            raise MonitorError(f"the query fails again and again: {first_line(error)}")
+        return RETRY_DELAYS_SECONDS[min(self._in_a_row, len(RETRY_DELAYS_SECONDS) - 1)]
+
+    def finished_batch(self) -> None:
+        """All is well again."""
+        if self._brokers_away:
+            self._brokers_away = False
+            _log.info("brokers_reachable_again")
+        if self._disk_full:
+            self._disk_full = False
+            _log.info("disk_has_room_again")
+
+    def _told(self, error: Exception) -> bool:
+        """Log it; tells whether it is known to pass."""
+        text = str(error)
+        if any(sign in text for sign in LOG_LOST):
+            raise MonitorError(
+                f"state.dir: found {str(self._directory)!r} of a log that was cut off or made anew "
+                f"({first_line(error)}), accepted: another state.dir, or {restart.REBUILD}"
+            ) from error
+        if any(sign in text for sign in DISK_FULL):
+            if not self._disk_full:
+                _log.warning("disk_full", directory=str(self._directory), reason=first_line(error))
+            self._disk_full = True
+            return True
+        if any(sign in text for sign in DAMAGED):
+            raise restart.damaged(self._directory, first_line(error)) from error
+        try:
+            kafka_client.preflight(self._config)
+        except MonitorError as unreachable:
+            if not self._brokers_away:
+                _log.warning("brokers_unreachable", reason=str(unreachable))
+            self._brokers_away = True
+            return True
+        _log.warning("query_failed", reason=first_line(error), failures=self._in_a_row)
+        return False
