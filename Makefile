@@ -55,8 +55,15 @@ soak: setup ## a steady load of commits on the real job (MINUTES=30 RATE=10000)
 package: setup ## the wheel with jars, page, dashboards and configuration, in dist/
 	@exec $(BIN)/python release/build.py
 
+.PHONY: sbom audit
+sbom: setup ## the bill of materials (CycloneDX) of packages and jars, into .cache/sbom.cdx.json
+	@$(BIN)/python -m supply.sbom
+
+audit: sbom ## ask osv.dev whether anything of it is known to be vulnerable ("Error 3": it is out of reach)
+	@$(BIN)/python -m supply.audit
+
 lock: ## pin the packages of pyproject.toml anew; needs uv
-	uv pip compile --universal --extra test --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements.lock
+	uv pip compile --universal --extra test --extra audit --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header tests/fuzz/requirements.in -o tests/fuzz/requirements.lock
 
 clean: ## remove what set-up and tests have left

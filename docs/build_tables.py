@@ -1,4 +1,4 @@
-"""Writes docs/records.md and docs/events.md: `python docs/build_tables.py`, or with `--check` compares them.
+"""Writes docs/records.md, docs/events.md and the list in docs/permissions.md; with `--check` it compares them.
 
 What they say is taken from where it holds: the registry of record types and its handlers, the recordings of real
 brokers, the kinds of events, the alert rules, and the docstrings of the tests that hold each of them.
@@ -20,6 +20,7 @@ from coordinator_model.record_types import RECORD_SCHEMAS, SCHEMA_OF_KEY, Record
 from coordinator_model.replica import HANDLERS
 from dashboards.alert import Alert
 from dashboards.alerts import ALERTS
+from streaming.permissions import PERMISSIONS, Permission, acl_command
 from tests.alarm_cases import ANY_ALARM, CASES
 from tests.layouts import NOT_WRITTEN, known_layouts, recorded_layouts
 from tests.recorder.recordings import PATHS, UNREAD, release_of
@@ -31,6 +32,8 @@ TESTS: Final = DOCS.parent / "tests"
 COMMAND: Final = "python docs/build_tables.py"
 
 _HEADER: Final = f"<!-- Made by `{COMMAND}`; change what it reads instead. -->\n"
+_PERMISSIONS_BEGIN: Final = f"<!-- From here on made by `{COMMAND}` from streaming/permissions.py. -->"
+_PERMISSIONS_END: Final = "<!-- End of what is made. -->"
 _YES: Final = "●"
 _OF_AN_OFFSET: Final = "The committed offset of one partition: the latest counts, a tombstone deletes it."
 
@@ -229,6 +232,45 @@ def unheld() -> list[str]:
     return [kind for kind in SEVERITIES if SEVERITIES[kind] != INFO and kind in made and kind not in CASES]
 
 
+# -- permissions ------------------------------------------------------------------------------------------------------
+
+
+def permissions(page: str) -> str:
+    """The page of permissions with the list between its marks made anew."""
+    before, _, rest = page.partition(_PERMISSIONS_BEGIN)
+    _, end, after = rest.partition(_PERMISSIONS_END)
+    if not end:
+        raise SystemExit(f"error: docs/permissions.md: found no {_PERMISSIONS_BEGIN} and {_PERMISSIONS_END}")
+    return before + "\n".join((_PERMISSIONS_BEGIN, "", *_permissions(), "", _PERMISSIONS_END)) + after
+
+
+def _permissions() -> Iterator[str]:
+    yield "Needed:\n"
+    yield from _permission_table(each for each in PERMISSIONS if each.needed)
+    yield "\nWhat may be left out, one by one, with what is lost:\n"
+    yield from _permission_table(each for each in PERMISSIONS if not each.needed)
+    yield "\nFor a principal `User:monitor`, with Kafka's own tool, in the same order:\n"
+    yield "```console"
+    yield from (f"$ {acl_command(each, 'User:monitor', 'localhost:9092')}" for each in PERMISSIONS)
+    yield "```"
+
+
+def _permission_table(permissions: Iterable[Permission]) -> Iterator[str]:
+    head = ("operation", "on", "what for", "without it", "`check` calls it")
+    rows = ((each.operation, _resource(each), each.purpose, each.without, each.check) for each in permissions)
+    yield from _table(head, rows)
+
+
+def _resource(permission: Permission) -> str:
+    if permission.resource == "cluster":
+        return "the cluster"
+    if permission.name == "*":
+        return f"all {permission.resource}s"
+    if permission.is_prefix:
+        return f"{permission.resource}s whose name begins with `{permission.name}`"
+    return f"{permission.resource} `{permission.name}`"
+
+
 # -- words ------------------------------------------------------------------------------------------------------------
 
 
@@ -259,13 +301,14 @@ def _words(tree: ast.AST) -> set[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write, or with `--check` compare; the exit status is 1 where something is not as it should be."""
-    parser = argparse.ArgumentParser(prog=COMMAND, description="Write the tables of records, events and alerts.")
+    parser = argparse.ArgumentParser(prog=COMMAND, description="Write tables of records, events, alerts, permissions.")
     parser.add_argument("--check", action="store_true", help="compare with what is written, and write nothing")
     check = parser.parse_args(arguments).check
     if missing := unheld():
         sys.stderr.write(f"error: tests/alarm_cases.py: found no tests of {', '.join(missing)}\n")
         return 1
-    made = {DOCS / "records.md": records(), DOCS / "events.md": events()}
+    page = DOCS / "permissions.md"
+    made = {DOCS / "records.md": records(), DOCS / "events.md": events(), page: permissions(page.read_text("utf-8"))}
     stale = [path for path, text in made.items() if not path.is_file() or path.read_text("utf-8") != text]
     if not check:
         for path in stale:

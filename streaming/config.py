@@ -5,8 +5,9 @@
   our business; a variable with this prefix that names no option is refused like an unknown key.
 - Flags: dotted names (`http.port`).
 
-Secrets come from the environment. `${env:NAME}` in any text of the file stands for the variable NAME; for a secret
-option it is the only thing the file may hold, so that a configuration can be shown, committed and mailed. Values that
+Secrets come from the environment or from files of their own. `${env:NAME}` in any text of the file stands for the
+variable NAME, `${file:PATH}` for what is in the file PATH (without the line's end); for a secret option such a
+reference is the only thing the file may hold, so that a configuration can be shown, committed and mailed. Values that
 came that way are shown by their reference, never by their content.
 
 All problems are told in one message, before anything is started.
@@ -32,7 +33,8 @@ from streaming.secrecy import MASK, hide
 __all__ = ["ENVIRONMENT_PREFIX", "Config", "accepted_by", "effective_yaml", "is_secret", "load", "options"]
 
 ENVIRONMENT_PREFIX: Final = "GROUP_MONITOR__"
-_REFERENCE: Final = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
+_REFERENCE: Final = re.compile(r"\$\{(?:env:[A-Za-z_][A-Za-z0-9_]*|file:[^{}]+)\}")
+_LONGEST_SECRET: Final = 64 * 1024
 _SECRET_NAME: Final = re.compile(r"secret|password|token|credential|access.?key", re.IGNORECASE)
 _SHOWN_CHARACTERS: Final = 80
 
@@ -96,7 +98,7 @@ def accepted_by(field: FieldInfo) -> str:
     if isinstance(extra, dict) and "accepted" in extra:
         return str(extra["accepted"])
     if is_secret(field):
-        return "a reference ${env:NAME} to an environment variable"
+        return "a reference ${env:NAME} to an environment variable or ${file:PATH} to a file"
     kinds = [kind for kind in _alternatives(field.annotation) if kind is not type(None)]
     literals = [str(value) for kind in kinds if get_origin(kind) is Literal for value in get_args(kind)]
     if literals:
@@ -211,17 +213,21 @@ def _resolved(
     resolved: dict[str, _Entry] = {}
     for dotted, entry in entries.items():
         secret = is_secret(known[dotted])
-        missing = [name for name in _references(entry.value) if not environment.get(name)]
+        texts = {reference: _referred(reference, environment) for reference in _references(entry.value)}
+        missing = [f"{reference}, but {text}" for reference, (text, is_there) in texts.items() if not is_there]
         literal = secret and entry.shown is None and not _is_reference(entry.value) and entry.value is not None
         if literal or missing:
-            found = "a literal value (not shown)" if literal else f"${{env:{missing[0]}}}, but {missing[0]} is not set"
-            accepted = accepted_by(known[dotted]) if secret else "references to variables that are set"
+            found = "a literal value (not shown)" if literal else missing[0]
+            accepted = accepted_by(known[dotted]) if secret else "references to variables that are set, and to files"
             problems.append(Problem(option=dotted, found=found, accepted=accepted, origin=entry.origin))
-        elif _references(entry.value):
-            for name in _references(entry.value) if secret or isinstance(entry.value, dict) else ():
-                hide(environment[name])
+        elif texts:
+            of = {reference: text for reference, (text, _) in texts.items()}
+            for reference, text in of.items():
+                # A file is for nothing but secrets; a variable may be a port.
+                if secret or isinstance(entry.value, dict) or reference.startswith("${file:"):
+                    hide(text)
             shown = str(entry.value) if isinstance(entry.value, str) else "(not shown)"
-            resolved[dotted] = replace(entry, value=_substituted(entry.value, environment), shown=shown)
+            resolved[dotted] = replace(entry, value=_substituted(entry.value, of), shown=shown)
         else:
             if secret and isinstance(entry.value, str):
                 hide(entry.value)
@@ -233,19 +239,32 @@ def _references(value: object) -> list[str]:
     if isinstance(value, str):
         return _REFERENCE.findall(value)
     if isinstance(value, dict):
-        return [name for inner in value.values() for name in _references(inner)]
+        return [reference for inner in value.values() for reference in _references(inner)]
     return []
+
+
+def _referred(reference: str, environment: Mapping[str, str]) -> tuple[str, bool]:
+    """What a reference stands for and True, or why it stands for nothing and False."""
+    kind, _, name = reference[2:-1].partition(":")
+    if kind == "env":
+        return (environment[name], True) if environment.get(name) else (f"{name} is not set", False)
+    try:
+        with Path(name).open("rb") as file:
+            content = file.read(_LONGEST_SECRET).decode("utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        return f"the file cannot be read ({getattr(error, 'strerror', None) or 'not UTF-8 text'})", False
+    return (content, True) if content else ("the file is empty", False)
 
 
 def _is_reference(value: object) -> bool:
     return isinstance(value, str) and _REFERENCE.fullmatch(value) is not None
 
 
-def _substituted(value: object, environment: Mapping[str, str]) -> object:
+def _substituted(value: object, texts: Mapping[str, str]) -> object:
     if isinstance(value, str):
-        return _REFERENCE.sub(lambda match: environment[match[1]], value)
+        return _REFERENCE.sub(lambda match: texts[match[0]], value)
     if isinstance(value, dict):
-        return {name: _substituted(inner, environment) for name, inner in value.items()}
+        return {name: _substituted(inner, texts) for name, inner in value.items()}
     return value
 
 

@@ -21,7 +21,8 @@ Every option with its default, what it means and what it accepts. Written by `py
 from the declarations in streaming/config_sections.py; change those, not this file.
 
 What is left out has its default. Unknown options are refused. An environment variable GROUP_MONITOR__SECTION__OPTION
-wins over the file, a flag over both. ${env:NAME} stands for the environment variable NAME; secrets come only so."""
+wins over the file, a flag over both. ${env:NAME} stands for the environment variable NAME,
+${file:PATH} for what is in a file; secrets come only so."""
 
 
 def reference_yaml() -> str:
@@ -48,7 +49,7 @@ def _section(name: str, section: object, depth: int) -> list[str]:
 def _option(name: str, field: FieldInfo, depth: int) -> list[str]:
     default = field.default
     value = json.dumps(str(default) if isinstance(default, Path) else default, ensure_ascii=False)
-    accepted = "${env:NAME}" if is_secret(field) else accepted_by(field)
+    accepted = "${env:NAME} or ${file:PATH}" if is_secret(field) else accepted_by(field)
     return [*_comment(f"{field.description} Accepted: {accepted}.", depth), f"{_indent(depth)}{name}: {value}"]
 
 

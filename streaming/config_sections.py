@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
@@ -61,6 +62,13 @@ def _host_port_list(value: str) -> str:
     return ",".join(entry.strip() for entry in value.split(","))
 
 
+def _http_url(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
+        raise ValueError
+    return value
+
+
 Whole = Annotated[int, BeforeValidator(_not_bool)]
 Positive = Annotated[Whole, Field(ge=1)]
 NotNegative = Annotated[Whole, Field(ge=0)]
@@ -96,7 +104,7 @@ class ClusterSection(Section):
     name: Text = option("default", "Value of the label `cluster` (and `cluster_name`) on every metric.")
 
 
-SASL_MECHANISMS = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+SASL_MECHANISMS = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 
 
 class KafkaSecuritySection(Section):
@@ -108,8 +116,20 @@ class KafkaSecuritySection(Section):
     sasl_mechanism: SASL_MECHANISMS | None = option(
         None, "Kafka's sasl.mechanism; needed with SASL_PLAINTEXT and SASL_SSL."
     )
-    username: str | None = option(None, "SASL user name.")
-    password: SecretStr | None = option(None, "SASL password.")
+    username: str | None = option(None, "SASL user name; with any mechanism but OAUTHBEARER.")
+    password: SecretStr | None = option(None, "SASL password; with any mechanism but OAUTHBEARER.")
+    oauth_token_url: Annotated[str, AfterValidator(_http_url)] | None = option(
+        None,
+        "Where tokens are fetched with OAUTHBEARER (client credentials). With http:// the client's secret crosses the "
+        "network in clear.",
+        accepted="an https:// or http:// address",
+    )
+    oauth_client_id: Text | None = option(None, "Client id that tokens are fetched with.")
+    oauth_client_secret: SecretStr | None = option(None, "Client secret that tokens are fetched with.")
+    oauth_scope: Text | None = option(None, "Scope asked for with a token, if the endpoint wants one.")
+    oauth_ca_file: Path | None = option(
+        None, "PEM file with the certificates to trust at the token endpoint; without it, as for ca_file."
+    )
     ca_file: Path | None = option(
         None,
         "PEM file with the certificates to trust. Without it librdkafka and kafka-python trust what the system trusts, "
@@ -130,21 +150,18 @@ class KafkaSecuritySection(Section):
         return self.protocol.startswith("SASL_")
 
     @property
+    def uses_oauth(self) -> bool:
+        """Whether we are let in by tokens."""
+        return self.uses_sasl and self.sasl_mechanism == "OAUTHBEARER"
+
+    @property
     def uses_tls(self) -> bool:
         """Whether the connection is encrypted."""
         return self.protocol.endswith("SSL")
 
     def rules(self) -> Iterator[Problem]:
         """SASL options come with a SASL protocol, certificate files with a TLS one, both complete."""
-        for name in ("sasl_mechanism", "username", "password"):
-            given = getattr(self, name) is not None
-            if given != self.uses_sasl:
-                yield Problem(
-                    option=name,
-                    found=f"{'a value' if given else 'none'} with protocol {self.protocol}",
-                    accepted="a value with SASL_PLAINTEXT and SASL_SSL, none with PLAINTEXT and SSL",
-                    involves=("protocol",),
-                )
+        yield from self._sasl_rules()
         for name in ("ca_file", "certificate_file", "key_file"):
             path = getattr(self, name)
             if path is not None and not self.uses_tls:
@@ -157,6 +174,32 @@ class KafkaSecuritySection(Section):
             elif path is not None:
                 yield from _must_be_file(name, path)
         yield from _together("certificate_file", self.certificate_file, "key_file", self.key_file)
+
+    def _sasl_rules(self) -> Iterator[Problem]:
+        with_sasl = "a value with SASL_PLAINTEXT and SASL_SSL, none with PLAINTEXT and SSL"
+        if (self.sasl_mechanism is not None) != self.uses_sasl:
+            yield self._misplaced("sasl_mechanism", with_sasl)
+        for name in ("username", "password"):
+            if (getattr(self, name) is not None) != (self.uses_sasl and not self.uses_oauth):
+                yield self._misplaced(name, "none with OAUTHBEARER" if self.uses_oauth else with_sasl)
+        for name in ("oauth_token_url", "oauth_client_id", "oauth_client_secret"):
+            if (getattr(self, name) is not None) != self.uses_oauth:
+                yield self._misplaced(name, "a value with sasl_mechanism OAUTHBEARER, none otherwise")
+        for name in ("oauth_scope", "oauth_ca_file"):
+            if getattr(self, name) is not None and not self.uses_oauth:
+                yield self._misplaced(name, "none without sasl_mechanism OAUTHBEARER")
+        if self.oauth_ca_file is not None:
+            yield from _must_be_file("oauth_ca_file", self.oauth_ca_file)
+
+    def _misplaced(self, name: str, accepted: str) -> Problem:
+        mechanism = f" and sasl_mechanism {self.sasl_mechanism}" if self.sasl_mechanism is not None else ""
+        found = "none" if getattr(self, name) is None else "a value"
+        return Problem(
+            option=name,
+            found=f"{found} with protocol {self.protocol}{mechanism}",
+            accepted=accepted,
+            involves=("protocol", "sasl_mechanism"),
+        )
 
 
 class KafkaSection(Section):
@@ -271,6 +314,19 @@ class HttpSection(Section):
     tls_key_file: Path | None = option(None, "PEM file with the server's private key.")
     allow_remote_without_auth: bool = option(
         False, "Allow an address beyond loopback although neither token nor user name is set."
+    )
+
+    allowed_hosts: Annotated[str, BeforeValidator(_bootstrap_servers)] | None = option(
+        None,
+        "Names that requests may be addressed to (their Host header). Without it any name, but on loopback without "
+        "authentication only addresses and localhost: to be set where a proxy on this machine hands on the name it was "
+        "asked by.",
+        accepted="NAME[,NAME…] or a list of names",
+    )
+    requests_per_second: NotNegative = option(
+        200,
+        "Requests of one address, probes aside; five seconds' worth may come at once, and wrong credentials count as "
+        "twenty. 0 for any number, as behind a proxy that limits them itself.",
     )
 
     @property

@@ -4,31 +4,29 @@
 - Spark's connector (Kafka's Java client) reads the log,
 - confluent-kafka (librdkafka) is what the demo's traffic uses.
 
-Security options mean the same everywhere: certificates and keys are PEM, which all three read. Spark's connector gets
-their content instead of their path, so executors on other machines need no copies of the files.
+Security options mean the same everywhere (`streaming.kafka_security`): certificates and keys are PEM, which all three
+read.
 """
 
-import socket
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final, Literal
-
-from pydantic import SecretStr
 
 from coordinator_model.gate import BrokerSettings
 from coordinator_model.wire import uuid_text
-from streaming.config_sections import Config, KafkaSection, KafkaSecuritySection
+from streaming import permissions
+from streaming.config_sections import Config, KafkaSection
 from streaming.errors import CannotTellError, MonitorError
+from streaming.kafka_probe import refuse_unreachable
+from streaming.kafka_security import confluent_security_settings, java_security_settings, python_security_settings
 
 IsolationLevel = Literal["read_committed", "read_uncommitted"]
 Status = Literal["ok", "note", "fail", "cannot tell"]
 
 # Long enough for a slow handshake, short enough for a person to wait for.
 _BOOTSTRAP_TIMEOUT_MS: Final = 15_000
-_CONNECT_TIMEOUT_SECONDS: Final = 5.0
 
 _SETTINGS: Final = (
     "group.coordinator.rebalance.protocols",
@@ -37,12 +35,6 @@ _SETTINGS: Final = (
     "group.max.size",
 )
 """Broker configurations about conversions, in the order of the fields of `BrokerSettings`."""
-
-_JAAS_MODULES: Final[Mapping[str, str]] = {
-    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
-    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
-    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +70,12 @@ class TopicDescription:
     operations: tuple[str, ...] | None = None
 
 
-DESCRIBE_GROUPS: Final = "permission to describe groups"
+DESCRIBE_GROUPS: Final = permissions.DESCRIBE_GROUPS.check
 """What `check` calls the permission to ask coordinators about groups that are suspected to hang."""
 _NOBODYS_GROUP: Final = "some-group"
+_NOBODYS_TOPIC: Final = "some-topic"
 
-FIND_GROUPS: Final = "permission to find groups"
+FIND_GROUPS: Final = permissions.FIND_GROUPS.check
 """What `check` calls the permission that Spark's consumers need although they join no group."""
 
 # --- settings ---
@@ -95,24 +88,13 @@ def python_settings(kafka: KafkaSection, purpose: str) -> dict[str, Any]:
         kafka: the section.
         purpose: ends the client id, so that brokers' logs tell our clients apart.
     """
-    security = kafka.security
     settings: dict[str, Any] = {
         "bootstrap_servers": kafka.bootstrap_servers.split(","),
         "client_id": f"{kafka.client_id}-{purpose}",
         "request_timeout_ms": kafka.request_timeout_ms,
         "bootstrap_timeout_ms": min(kafka.request_timeout_ms, _BOOTSTRAP_TIMEOUT_MS),
-        "security_protocol": security.protocol,
+        **python_security_settings(kafka.security),
     }
-    if security.uses_sasl:
-        settings["sasl_mechanism"] = security.sasl_mechanism
-        settings["sasl_plain_username"] = security.username
-        settings["sasl_plain_password"] = _revealed(security.password)
-    if security.uses_tls:
-        settings["ssl_check_hostname"] = security.check_hostname
-        settings["ssl_cafile"] = _text(security.ca_file)
-        settings["ssl_certfile"] = _text(security.certificate_file)
-        settings["ssl_keyfile"] = _text(security.key_file)
-        settings["ssl_password"] = _revealed(security.key_password)
     return {name: value for name, value in settings.items() if value is not None}
 
 
@@ -143,78 +125,14 @@ def spark_options(config: Config, isolation_level: IsolationLevel) -> dict[str, 
     return options
 
 
-def java_security_settings(security: KafkaSecuritySection) -> dict[str, str]:
-    """Security settings of Kafka's Java clients, without any prefix; empty for PLAINTEXT."""
-    settings: dict[str, str] = {}
-    if security.protocol != "PLAINTEXT":
-        settings["security.protocol"] = security.protocol
-    if security.uses_sasl:
-        mechanism = security.sasl_mechanism or "PLAIN"
-        settings["sasl.mechanism"] = mechanism
-        settings["sasl.jaas.config"] = (
-            f"{_JAAS_MODULES[mechanism]} required username={_quoted(security.username or '')} "
-            f"password={_quoted(_revealed(security.password) or '')};"
-        )
-    if security.uses_tls:
-        settings.update(_java_tls_settings(security))
-    return settings
-
-
 def confluent_settings(kafka: KafkaSection, purpose: str) -> dict[str, str]:
     """Settings of confluent-kafka (librdkafka)."""
-    security = kafka.security
     settings: dict[str, str | None] = {
         "bootstrap.servers": kafka.bootstrap_servers,
         "client.id": f"{kafka.client_id}-{purpose}",
-        "security.protocol": security.protocol.lower(),
+        **confluent_security_settings(kafka.security),
     }
-    if security.uses_sasl:
-        settings["sasl.mechanisms"] = security.sasl_mechanism
-        settings["sasl.username"] = security.username
-        settings["sasl.password"] = _revealed(security.password)
-    if security.uses_tls:
-        settings["ssl.ca.location"] = _text(security.ca_file)
-        settings["ssl.certificate.location"] = _text(security.certificate_file)
-        settings["ssl.key.location"] = _text(security.key_file)
-        settings["ssl.key.password"] = _revealed(security.key_password)
-        settings["ssl.endpoint.identification.algorithm"] = "https" if security.check_hostname else "none"
     return {name: value for name, value in settings.items() if value is not None}
-
-
-def _java_tls_settings(security: KafkaSecuritySection) -> dict[str, str]:
-    settings: dict[str, str] = {}
-    if security.ca_file is not None:
-        settings["ssl.truststore.type"] = "PEM"
-        settings["ssl.truststore.certificates"] = _content(security.ca_file)
-    if security.certificate_file is not None and security.key_file is not None:
-        settings["ssl.keystore.type"] = "PEM"
-        settings["ssl.keystore.certificate.chain"] = _content(security.certificate_file)
-        settings["ssl.keystore.key"] = _content(security.key_file)
-    if security.key_password is not None:
-        settings["ssl.key.password"] = security.key_password.get_secret_value()
-    if not security.check_hostname:
-        settings["ssl.endpoint.identification.algorithm"] = ""
-    return settings
-
-
-def _content(path: Path) -> str:
-    try:
-        return path.read_text(encoding="ascii")
-    except (OSError, UnicodeDecodeError):
-        raise CannotTellError(f"kafka.security: found {str(path)!r}, accepted: a readable PEM file") from None
-
-
-def _quoted(text: str) -> str:
-    # JAAS reads the value as a Java string literal.
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _revealed(secret: SecretStr | None) -> str | None:
-    return None if secret is None else secret.get_secret_value()
-
-
-def _text(path: Path | None) -> str | None:
-    return None if path is None else str(path)
 
 
 # --- asking the brokers ---
@@ -230,7 +148,7 @@ def admin_client(kafka: KafkaSection, purpose: str = "admin") -> Iterator[Any]:
     from kafka.admin import KafkaAdminClient  # imported late: commands that need no broker start sooner
     from kafka.errors import KafkaError
 
-    _refuse_unreachable(kafka)
+    refuse_unreachable(kafka)
     try:
         admin = KafkaAdminClient(**python_settings(kafka, purpose))
     except (KafkaError, OSError, ValueError) as error:
@@ -359,15 +277,15 @@ def broker_findings(kafka: KafkaSection) -> list[Finding]:
     """Look at everything the monitor needs of the brokers; what cannot be looked at is said to be so."""
     from kafka.errors import KafkaError  # see admin_client
 
-    names = ("broker", "offsets topic", "permission to read", FIND_GROUPS, "topics", DESCRIBE_GROUPS)
+    names = ("broker", "offsets topic", *(permission.check for permission in permissions.PERMISSIONS))
     try:
         with admin_client(kafka, "check") as admin:
             findings = [Finding("broker", "ok", f"{kafka.bootstrap_servers} answers")]
             findings.extend(_topic_findings(admin, kafka))
             findings.append(_group_finding(admin, kafka))
-            count = len(describe_topics(admin))
-            findings.append(Finding("topics", "ok", f"{count} topics can be described"))
+            findings.append(_lag_finding(admin))
             findings.append(_suspects_finding(admin))
+            findings.extend(_configs_findings(admin, kafka))
             return findings
     except CannotTellError as error:
         first = Finding("broker", "cannot tell", str(error))
@@ -420,17 +338,28 @@ def _topic_findings(admin: Any, kafka: KafkaSection) -> Iterator[Finding]:  # no
         missing = "an existing topic (Kafka makes __consumer_offsets when the first group joins or commits)"
         denied = "a topic this user has the DESCRIBE and READ permission on"
         yield Finding("offsets topic", "fail", detail + (denied if "Authorization" in problem else missing))
-        yield Finding("permission to read", "cannot tell", f"{name} is not there to be read")
+        yield Finding(permissions.READ_LOG.check, "cannot tell", f"{name} is not there to be read")
         return
     yield Finding("offsets topic", "ok", f"{name} has {len(described['partitions'])} partitions")
     operations = _operations(described.get("authorized_operations"))
     if operations is not None and "READ" not in operations:
         held = ", ".join(operations) or "nothing"
         yield Finding(
-            "permission to read", "fail", f"kafka.security: found the permission {held} on {name}, accepted: READ"
+            permissions.READ_LOG.check, "fail", f"kafka.security: found the permission {held} on {name}, accepted: READ"
         )
         return
-    yield Finding("permission to read", "ok", f"{name} may be read")
+    yield Finding(permissions.READ_LOG.check, "ok", f"{name} may be read")
+
+
+def _lag_finding(admin: Any) -> Finding:  # noqa: ANN401 - kafka-python has no types
+    """Whether topics in general may be described: brokers say that we may not know before that there is none."""
+    from kafka.errors import TopicAuthorizationFailedError  # see admin_client
+
+    count = len(describe_topics(admin))
+    (nobodys,) = admin.describe_topics([_NOBODYS_TOPIC])
+    if nobodys["error_code"] != TopicAuthorizationFailedError.errno:
+        return Finding(permissions.DESCRIBE_TOPICS.check, "ok", f"{count} topics can be described")
+    return _note(permissions.DESCRIBE_TOPICS, "lag is shown for no others", f"; {count} topics can be described")
 
 
 def _suspects_finding(admin: Any) -> Finding:  # noqa: ANN401 - kafka-python has no types
@@ -442,25 +371,34 @@ def _suspects_finding(admin: Any) -> Finding:  # noqa: ANN401 - kafka-python has
     told = admin.describe_groups([_NOBODYS_GROUP], broker).get(_NOBODYS_GROUP, {})
     if "GroupAuthorizationFailed" not in (told.get("error") or ""):
         return Finding(DESCRIBE_GROUPS, "ok", "groups may be described")
-    lacks = "kafka.security: found no permission DESCRIBE on groups in general, accepted: with it, and without; "
-    return Finding(DESCRIBE_GROUPS, "note", lacks + "stuck rebalances of classic groups are found with it only")
+    return _note(permissions.DESCRIBE_GROUPS, "stuck rebalances of classic groups are found with it only")
 
 
-def _refuse_unreachable(kafka: KafkaSection) -> None:
-    """Connect once to each server named: a refusal is then told at once, and by its cause."""
-    reasons = []
-    for server in kafka.bootstrap_servers.split(","):
-        host, _, port = server.rpartition(":")
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_TIMEOUT_SECONDS).close()
-        except OSError as error:
-            reasons.append(f"{server}: {_reason(error)}")
-        else:
-            return
-    raise CannotTellError(
-        f"kafka.bootstrap_servers: found {kafka.bootstrap_servers!r}, none reachable ({'; '.join(reasons)}), "
-        "accepted: HOST:PORT of a running broker"
+def _configs_findings(admin: Any, kafka: KafkaSection) -> Iterator[Finding]:  # noqa: ANN401 - kafka-python has no types
+    """Whether gates learn the brokers' settings, how long tombstones stay, and how long static members may be away."""
+    from kafka.admin import ConfigResource, ConfigResourceType  # see admin_client
+
+    broker = str(admin.describe_cluster()["brokers"][0]["broker_id"])
+    # kafka-python passes over what a broker refuses to tell: there is no answer then.
+    asked = (
+        (permissions.READ_BROKER_CONFIGS, ConfigResourceType.BROKER, broker, "group.max.size"),
+        (permissions.READ_TOPIC_CONFIGS, ConfigResourceType.TOPIC, kafka.offsets_topic, "delete.retention.ms"),
+        (permissions.READ_GROUP_CONFIGS, ConfigResourceType.GROUP, _NOBODYS_GROUP, "consumer.session.timeout.ms"),
     )
+    for permission, kind, name, config in asked:
+        told = admin.describe_configs([ConfigResource(kind, name, {config: None})], config_filter="all")
+        if told.get(kind.name.lower(), {}).get(name):
+            yield Finding(permission.check, "ok", "configurations may be read")
+        else:
+            yield _note(permission, f"without it, {permission.without.replace('*', '')}")
+
+
+def _note(permission: permissions.Permission, lost: str, more: str = "") -> Finding:
+    things = "the cluster" if permission.resource == "cluster" else f"{permission.resource}s in general"
+    if permission.name not in ("", "*"):
+        things = permission.name
+    lacks = f"kafka.security: found no permission {permission.operation} on {things}, accepted: with it, and without"
+    return Finding(permission.check, "note", f"{lacks}; {lost}{more}")
 
 
 def _operations(described: object) -> tuple[str, ...] | None:

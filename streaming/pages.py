@@ -25,7 +25,7 @@ from streaming.api import Api, BadRequestError, NoHistoryError, NotFoundError, t
 from streaming.errors import CannotTellError, CheckFailed
 from streaming.event_window import Event
 from streaming.exporter import Exporter
-from streaming.http_guard import Credentials, Guard
+from streaming.http_guard import Credentials, Door, Guard
 
 PAGE: Final = Path(__file__).parent / "page"
 MEDIA_TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -62,9 +62,12 @@ class Pages:
         api: what the API answers.
         exporter: what /metrics answers.
         credentials: what callers must send; nothing by default.
+        door: how it is reached.
     """
 
-    def __init__(self, api: Api, exporter: Exporter, credentials: Credentials | None = None) -> None:
+    def __init__(
+        self, api: Api, exporter: Exporter, credentials: Credentials | None = None, door: Door | None = None
+    ) -> None:
         self._api = api
         self._exporter = exporter
         self._cluster = api.cluster
@@ -75,14 +78,14 @@ class Pages:
         self._group = templates.get_template("group.html")
         self._roll = templates.get_template("roll.html")
         self._files = {path.name: path.read_bytes() for path in PAGE.iterdir() if path.suffix in MEDIA_TYPES}
-        self.app = Guard(
-            Starlette(
-                routes=self._routes(),
-                middleware=[Middleware(GZipMiddleware, minimum_size=1_024, compresslevel=4)],
-                exception_handlers={HTTPException: _http_error, Exception: _internal_error},
-            ),
-            credentials or Credentials(),
+        application = Starlette(
+            routes=self._routes(),
+            middleware=[Middleware(GZipMiddleware, minimum_size=1_024, compresslevel=4)],
+            exception_handlers={HTTPException: _http_error, Exception: _internal_error},
         )
+        # It would lead callers to whatever host they say they have asked.
+        application.router.redirect_slashes = False
+        self.app = Guard(application, credentials or Credentials(), door)
 
     def _routes(self) -> list[Route]:
         return [

@@ -12,15 +12,18 @@ MASK: Final = "**********"
 # Shorter ones would be found in every other word; whoever has such a password has no secret.
 _SHORTEST: Final = 4
 
-_hidden: set[str] = set()
+_hidden: frozenset[str] = frozenset()
 
 
-def hide(secret: str) -> None:
-    """Have `masked` replace a secret from now on, in every form a log line may give it."""
-    if len(secret) < _SHORTEST:
-        return
-    spelt = {secret, repr(secret)[1:-1], json.dumps(secret)[1:-1]}
-    _hidden.update(spelt | {text.replace("\\", "\\\\").replace('"', '\\"') for text in spelt})
+def hide(secret: str, *, instead_of: str = "") -> None:
+    """Have `masked` replace a secret from now on, in every form a log line may give it.
+
+    Args:
+        secret: what nobody may read.
+        instead_of: one that was hidden and is of no use any more, as a token that was renewed.
+    """
+    global _hidden  # noqa: PLW0603 - replaced, never changed: other threads read it meanwhile
+    _hidden = (_hidden - _spellings(instead_of)) | _spellings(secret)
 
 
 def masked(text: str) -> str:
@@ -29,3 +32,10 @@ def masked(text: str) -> str:
     for secret in sorted(_hidden, key=len, reverse=True):
         text = text.replace(secret, MASK)
     return text
+
+
+def _spellings(secret: str) -> frozenset[str]:
+    if len(secret) < _SHORTEST:
+        return frozenset()
+    spelt = {secret, repr(secret)[1:-1], json.dumps(secret)[1:-1]}
+    return frozenset(spelt | {text.replace("\\", "\\\\").replace('"', '\\"') for text in spelt})

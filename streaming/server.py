@@ -1,9 +1,11 @@
 """The listening socket, and the thread of the monitor's own process that serves it."""
 
+import logging
 import os
 import socket
 import ssl
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
@@ -14,7 +16,9 @@ from streaming.board import Board
 from streaming.config_sections import HttpSection
 from streaming.errors import UsageError
 from streaming.exporter import Exporter
-from streaming.http_guard import Credentials
+from streaming.http_guard import Credentials, Door
+from streaming.http_protocol import MOST_CONNECTIONS, TimedProtocol
+from streaming.http_tls import Certificate
 from streaming.pages import Pages
 
 if TYPE_CHECKING:
@@ -22,7 +26,6 @@ if TYPE_CHECKING:
 
 _LONGEST_HEAD_BYTES: Final = 128 * 1024
 """A group's name may have 32 KB, and three times that percent-encoded."""
-_MOST_CONNECTIONS: Final = 512
 _STOP_SECONDS: Final = 5
 
 
@@ -51,11 +54,15 @@ class Server:
         tls_key_file: Path | None = None,
     ) -> None:
         self._pages = pages
-        self._scheme = "http" if tls_certificate_file is None else "https"
+        both = tls_certificate_file is not None and tls_key_file is not None
+        self._certificate = Certificate(tls_certificate_file, tls_key_file) if both else None  # type: ignore[arg-type]  # both are
+        self._scheme = "http" if self._certificate is None else "https"
+        # Whatever a stranger sends, a line for each of it would fill the log.
+        logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
         config = uvicorn.Config(
             self._pages.app,
-            loop="asyncio",
-            http="h11",
+            loop="streaming.http_protocol:Loop",
+            http=TimedProtocol,
             ws="none",
             lifespan="off",
             interface="asgi3",
@@ -63,19 +70,12 @@ class Server:
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=_MOST_CONNECTIONS,
+            limit_concurrency=MOST_CONNECTIONS,
             h11_max_incomplete_event_size=_LONGEST_HEAD_BYTES,
             timeout_graceful_shutdown=1,
-            ssl_certfile=tls_certificate_file,
-            ssl_keyfile=tls_key_file,
+            ssl_context_factory=self._context if self._certificate is not None else None,
         )
-        try:
-            config.load()
-        except (OSError, ssl.SSLError) as error:
-            raise UsageError(
-                f"http.tls_certificate_file: found {tls_certificate_file}, http.tls_key_file: found {tls_key_file} "
-                f"({error}), accepted: PEM files of a certificate chain and of its key"
-            ) from None
+        config.load()
         self._server = uvicorn.Server(config)
         self._socket = _listen(host, port)
         address = self._socket.getsockname()
@@ -96,7 +96,8 @@ class Server:
         """The server that a configuration asks for. `brokers` and `history`: see `Api`."""
         secrets = [None if secret is None else secret.get_secret_value() for secret in (http.token, http.password)]
         credentials = Credentials(token=secrets[0], username=http.username, password=secrets[1])
-        pages = Pages(Api(board, exporter.cluster, brokers=brokers, history=history), exporter, credentials)
+        api = Api(board, exporter.cluster, brokers=brokers, history=history)
+        pages = Pages(api, exporter, credentials, door_of(http))
         return cls(pages, http.host, http.port, http.tls_certificate_file, http.tls_key_file)
 
     @property
@@ -113,14 +114,34 @@ class Server:
     def start(self) -> None:
         """Serve, in a thread of its own."""
         self._thread.start()
+        if self._certificate is not None:
+            self._certificate.start()
 
     def stop(self) -> None:
         """End streams and connections, and free the port."""
+        if self._certificate is not None:
+            self._certificate.stop()
         self._pages.closing = True
         self._server.should_exit = True
         if self._thread.is_alive():
             self._thread.join(_STOP_SECONDS)
         self._socket.close()
+
+    def _context(self, _config: uvicorn.Config, _default: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
+        assert self._certificate is not None  # noqa: S101 - asked for only then
+        return self._certificate.context
+
+
+def door_of(http: HttpSection) -> Door:
+    """How a configuration lets the application be reached."""
+    named = frozenset(name.strip().lower() for name in (http.allowed_hosts or "").split(",") if name.strip())
+    # With credentials a page of somebody else's gets nothing by whatever name: browsers keep them for ours.
+    guarded = http.is_loopback and not http.requires_auth
+    return Door(
+        hosts=named if named or guarded else None,
+        requests_per_second=http.requests_per_second,
+        tls=http.tls_certificate_file is not None,
+    )
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -10,9 +10,10 @@ import logging
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +25,8 @@ from pyspark.sql import SparkSession
 from streaming.config import Config
 from streaming.config_sections import SparkSection
 from streaming.errors import UsageError
+from streaming.kafka_security import java_system_properties
+from streaming.secrecy import masked
 
 SETTINGS: Final = {
     # The connector's admin-based reader leaves out internal topics without a word: __consumer_offsets reads as no rows.
@@ -75,6 +78,9 @@ JAVA_OPTIONS: Final = (
     "-XX:+UseParallelGC",
 )
 
+_CALLED_SECRET: Final = "(?i)secret|password|token|access[.]?key|account[.]?key|credential"  # noqa: S105 - a pattern
+_SUBMIT_ARGUMENTS: Final = "PYSPARK_SUBMIT_ARGS"
+
 _STOP_SECONDS: Final = 4.0
 """How long Spark, and then its JVM, may take to stop before the JVM is killed."""
 
@@ -98,25 +104,30 @@ def start(config: Config, log_file: Path) -> SparkSession:
     if runs_here(master):
         # Without this the workers run whatever `python3` is on the path.
         os.environ["PYSPARK_PYTHON"] = sys.executable
+    system_properties = java_system_properties(config.kafka.security)
     builder = SparkSession.builder.appName("group-monitor").master(master)
     settings = {
         **SETTINGS,
         **(ON_THIS_MACHINE if runs_here(master) else {}),
         **(LOCAL_CHECKPOINT if is_local(config.state.checkpoint_location) else {}),
         "spark.jars": ",".join(str(jar) for jar in jars),
-        "spark.executor.extraJavaOptions": " ".join(JAVA_OPTIONS),
+        "spark.executor.extraJavaOptions": " ".join([*JAVA_OPTIONS, *system_properties]),
         "spark.driver.memory": config.spark.driver_memory,
         "spark.sql.shuffle.partitions": str(config.spark.shuffle_partitions),
         "spark.ui.enabled": str(config.spark.ui).lower(),
         "spark.ui.port": str(config.spark.ui_port),
-        "spark.driver.extraJavaOptions": " ".join(java_options()),
+        "spark.driver.extraJavaOptions": " ".join([*java_options(), *system_properties]),
         **config.spark.conf,
     }
+    with_secrets = {name: value for name, value in settings.items() if masked(value) != value}
+    settings["spark.redaction.regex"] = config.spark.conf.get("spark.redaction.regex", redaction(with_secrets))
+    under_submit = _SUBMITTED in os.environ
     for name, value in settings.items():
-        builder = builder.config(name, value)
+        if under_submit or name not in with_secrets:
+            builder = builder.config(name, value)
     # A sink that fails fails the query, whose error we tell; py4j would print its stack as well, even on a stop.
     logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
-    with _output_to(log_file):
+    with _output_to(log_file), _not_on_the_command_line({} if under_submit else with_secrets):
         spark = builder.getOrCreate()
     if not master.startswith("local") or master.startswith("local-cluster"):
         spark.sparkContext.addPyFile(str(code_archive(log_file.parent)))
@@ -195,6 +206,40 @@ def _stop_session(spark: SparkSession) -> None:
     # A JVM that was killed cannot be asked to stop.
     with suppress(Py4JError, OSError):
         spark.stop()
+
+
+def redaction(with_secrets: Collection[str]) -> str:
+    """What Spark must not show the values of, as a regular expression: what is called so, and these settings."""
+    # Hadoop's are handed on, and shown a second time, without the beginning that makes them Spark's.
+    names = (name.removeprefix("spark.hadoop.") for name in with_secrets)
+    return "|".join([_CALLED_SECRET, *(f"^(spark[.]hadoop[.])?\\Q{name}\\E$" for name in names)])
+
+
+@contextmanager
+def _not_on_the_command_line(settings: Mapping[str, str]) -> Iterator[None]:
+    """Have a JVM that is started meanwhile read settings from a file: everybody sees what is in a process list."""
+    if not settings:
+        yield
+        return
+    before = os.environ.get(_SUBMIT_ARGUMENTS)
+    with tempfile.NamedTemporaryFile("w", suffix=".properties", encoding="utf-8") as file:
+        file.writelines(f"{name}={_property(value)}\n" for name, value in settings.items())
+        file.flush()
+        # Without the second word the file would stand in for the machine's own spark-defaults.conf.
+        words = ["--properties-file", file.name, "--load-spark-defaults", before or "pyspark-shell"]
+        os.environ[_SUBMIT_ARGUMENTS] = " ".join(words)
+        try:
+            yield
+        finally:
+            del os.environ[_SUBMIT_ARGUMENTS]
+            if before is not None:
+                os.environ[_SUBMIT_ARGUMENTS] = before
+
+
+def _property(value: str) -> str:
+    """A value in a file of Java's properties."""
+    text = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+    return f"\\{text}" if text.startswith(" ") else text
 
 
 @contextmanager

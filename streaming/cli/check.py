@@ -101,7 +101,11 @@ def _port(config: "Config") -> "Finding":
     except OSError as error:
         detail = f"http.port: found {host}:{port} ({error.strerror}), accepted: a free port, 0 for any"
         return Finding("http port", "fail", detail)
-    return Finding("http port", "ok", f"{host}:{port or 'any'} is free")
+    free = f"{host}:{port or 'any'} is free"
+    if config.http.requires_auth and not config.http.is_loopback and config.http.tls_certificate_file is None:
+        lacks = "http.tls_certificate_file: found none, accepted: one, or TLS before it"
+        return Finding("http port", "note", f"{free}; {lacks}, as credentials cross the network in clear otherwise")
+    return Finding("http port", "ok", free)
 
 
 def _state_dir(config: "Config") -> "Finding":

@@ -11,7 +11,8 @@ from streaming.config import Config, accepted_by, effective_yaml, is_secret, loa
 from streaming.config_reference import REFERENCE, reference_yaml
 from streaming.config_sections import HttpSection, KafkaSecuritySection
 from streaming.errors import UsageError
-from streaming.kafka_client import confluent_settings, java_security_settings, python_settings, spark_options
+from streaming.kafka_client import confluent_settings, python_settings, spark_options
+from streaming.kafka_security import java_security_settings, java_system_properties
 
 SECRET = "correct-horse-battery"  # noqa: S105 - planted, to be looked for
 
@@ -171,6 +172,19 @@ class TestRefusals:
                 "kafka.security.sasl_mechanism: found none with protocol SASL_SSL",
             ),
             ("kafka: {security: {username: me}}", "kafka.security.username: found a value with protocol PLAINTEXT"),
+            (
+                "kafka: {security: {protocol: SASL_SSL, sasl_mechanism: OAUTHBEARER, username: me}}",
+                "kafka.security.oauth_token_url: found none with protocol SASL_SSL and sasl_mechanism OAUTHBEARER",
+            ),
+            (
+                "kafka: {security: {protocol: SASL_SSL, sasl_mechanism: OAUTHBEARER, username: me}}",
+                "found a value with protocol SASL_SSL and sasl_mechanism OAUTHBEARER, accepted: none with OAUTHBEARER",
+            ),
+            ("kafka: {security: {oauth_scope: x}}", "accepted: none without sasl_mechanism OAUTHBEARER"),
+            (
+                "kafka: {security: {protocol: SASL_SSL, sasl_mechanism: OAUTHBEARER, oauth_token_url: 'ftp://x'}}",
+                "kafka.security.oauth_token_url: found 'ftp://x', accepted: an https:// or http:// address",
+            ),
             ("kafka: {security: {protocol: SSL, ca_file: /none.pem}}", "found '/none.pem', which is no file"),
             (
                 "kafka: {security: {ca_file: /none.pem}}",
@@ -234,6 +248,16 @@ kafka:
     username: ${env:KAFKA_USER}
     password: ${env:KAFKA_PASSWORD}
 """
+OAUTH_YAML = """
+kafka:
+  security:
+    protocol: SASL_SSL
+    sasl_mechanism: OAUTHBEARER
+    oauth_token_url: https://tokens.test/token
+    oauth_client_id: monitor
+    oauth_client_secret: ${{env:KAFKA_PASSWORD}}
+    oauth_ca_file: {ca_file}
+"""
 SASL_ENV = {"KAFKA_USER": "monitor", "KAFKA_PASSWORD": SECRET}
 
 
@@ -251,6 +275,28 @@ class TestSecrets:
         assert "kafka.security.password: found ${env:KAFKA_PASSWORD}, but KAFKA_PASSWORD is not set" in refused(
             SASL_YAML, {"KAFKA_USER": "monitor"}
         )
+
+    def test_secret_in_a_file_of_its_own(self, tmp_path: Path, refused: Any) -> None:
+        """`${file:PATH}` stands for what is in the file, without the line's end; one that cannot be read is named."""
+        secret = tmp_path / "secret"
+        secret.write_text(f"{SECRET}\n")
+        text = f"http: {{username: me, password: '${{file:{secret}}}'}}"
+        password = load(written(tmp_path, text), {}).http.password
+
+        assert SECRET == (password and password.get_secret_value())
+        secret.write_text("")
+        assert f"http.password: found ${{file:{secret}}}, but the file is empty, accepted: a reference " in refused(
+            text
+        )
+        secret.unlink()
+        assert "but the file cannot be read (No such file or directory)" in refused(text)
+
+    def test_planted_secret_of_a_file_is_in_no_message(self, tmp_path: Path, refused: Any) -> None:
+        """As one of the environment: shown by its reference."""
+        secret = tmp_path / "secret"
+        secret.write_text(SECRET)
+
+        assert SECRET not in refused(f"http: {{port: '${{file:{secret}}}', token: '${{file:{secret}}}', host: 5}}")
 
     def test_literal_secret_is_refused_unseen(self, refused: Any) -> None:
         """A secret written into the file is refused, and not repeated."""
@@ -297,8 +343,8 @@ class TestSecrets:
         assert SECRET not in repr(config) + str(config) + effective_yaml(config)
 
     def test_options_named_like_secrets_are_secrets(self) -> None:
-        """Every option called password or token is declared as a secret."""
-        named = {name for name, _ in options() if name.rsplit(".", 1)[-1].endswith(("password", "token"))}
+        """Every option called password, token or secret is declared as a secret."""
+        named = {name for name, _ in options() if name.rsplit(".", 1)[-1].endswith(("password", "token", "secret"))}
 
         assert named == {name for name, field in options() if is_secret(field)}
 
@@ -336,6 +382,26 @@ class TestClientSettings:
             f'username="monitor" password="{SECRET}";'
             == spark_options(config, "read_committed")["kafka.sasl.jaas.config"]
         )
+
+    def test_tokens_reach_all_three(self, tmp_path: Path) -> None:
+        """Where tokens are fetched, by whom and whom to trust there; nothing is asked before it is needed."""
+        ca_file = tmp_path / "ca.pem"
+        ca_file.write_text("--line\nline--")
+        config = load(written(tmp_path, OAUTH_YAML.format(ca_file=ca_file)), SASL_ENV)
+        java, url = spark_options(config, "read_committed"), "https://tokens.test/token"
+
+        assert 'clientSecret="' + SECRET + '"' in java["kafka.sasl.jaas.config"]
+        assert 'ssl.truststore.certificates="--line\\nline--";' in java["kafka.sasl.jaas.config"]
+        assert url == java["kafka.sasl.oauthbearer.token.endpoint.url"]
+        assert [f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={url}"] == java_system_properties(
+            config.kafka.security
+        )
+        confluent = confluent_settings(config.kafka, "test")
+        assert (url, SECRET) == (
+            confluent["sasl.oauthbearer.token.endpoint.url"],
+            confluent["sasl.oauthbearer.client.secret"],
+        )
+        assert "sasl_plain_password" not in python_settings(config.kafka, "test")
 
     def test_quotes_and_backslashes_in_a_password_survive_jaas(self, tmp_path: Path) -> None:
         """JAAS reads a string literal; what would end it is escaped."""

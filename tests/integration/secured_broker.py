@@ -1,0 +1,200 @@
+"""A broker that lets in by every way Kafka has, and lets do nothing that was not allowed.
+
+One node, one listener for each way: TLS, mutual TLS, SASL over TLS with all mechanisms, two whose certificates are
+wrong, and a plain one for the tests themselves, who alone may do everything. By whatever way, the monitor is
+`User:monitor`.
+"""
+
+import os
+from collections.abc import Iterable
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
+from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
+from confluent_kafka.admin._scram import (
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+
+from streaming.config import Config, load
+from streaming.embedded_broker import HOST, EmbeddedBroker, _free_ports
+from streaming.permissions import Permission
+from tests.certificates import Authority
+from tests.integration.token_endpoint import AUDIENCE, ISSUER, TokenEndpoint
+
+USER: Final = "monitor"
+PRINCIPAL: Final = f"User:{USER}"
+PASSWORD: Final = "planted-broker-password-Zq7"  # noqa: S105 - of a user that lives as long as the test
+CLIENT_SECRET: Final = "planted-client-secret-Xw9"  # noqa: S105 - as above
+_ADMIN_SECONDS: Final = 30
+
+_TLS_LISTENERS: Final = ("TLS", "MUTUAL", "SASL", "ELSEWHERE", "EXPIRED")
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+WAYS: Final = ("TLS", "MUTUAL", *MECHANISMS)
+
+
+class SecuredBroker:
+    """Use as a context manager.
+
+    Attributes:
+        open_servers: the plain listener, behind which everything is allowed.
+        servers: listener → HOST:PORT.
+        authority: signed all certificates.
+        tokens: the token endpoint.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self.authority = Authority(directory / "certificates")
+        self.stranger = Authority(directory / "certificates", "stranger")
+        self.tokens = TokenEndpoint(directory, self.authority, "monitor-client", CLIENT_SECRET, USER)
+        self.broker = EmbeddedBroker(directory / "broker", offsets_partitions=4)
+        ports = _free_ports(len(_TLS_LISTENERS))
+        self.servers = {name: f"{HOST}:{port}" for name, port in zip(_TLS_LISTENERS, ports, strict=True)}
+        self.open_servers = self.broker.bootstrap_servers
+        self.client_files = self.authority.issue("client", "client.test", common_name=USER)
+        self.stranger_files = self.stranger.issue("stranger-client", "client.test", common_name=USER)
+        self._stack = ExitStack()
+        for name in ("listeners", "advertised.listeners"):
+            self.broker._properties[name] += "".join(f",{way}://{server}" for way, server in self.servers.items())
+        self.broker._properties.update(self._properties())
+
+    @property
+    def keys_url(self) -> str:
+        return self.tokens.keys_file.as_uri()
+
+    def config(self, way: str, servers: str | None = None, **options: Any) -> Config:
+        """The configuration of a monitor that comes in this way; `options` are of `kafka.security`, None for none."""
+        return load(None, self.environment(way, servers, **options))
+
+    def environment(self, way: str, servers: str | None = None, **options: Any) -> dict[str, str]:
+        """The same as environment variables of a process."""
+        security = {name: value for name, value in {**self.options(way), **options}.items() if value is not None}
+        return {
+            "GROUP_MONITOR__KAFKA__BOOTSTRAP_SERVERS": servers or self.servers[_listener(way)],
+            **{f"GROUP_MONITOR__KAFKA__SECURITY__{name.upper()}": str(value) for name, value in security.items()},
+        }
+
+    def options(self, way: str) -> dict[str, Any]:
+        """Options of `kafka.security` to come in this way."""
+        options: dict[str, Any] = {
+            "protocol": "SASL_SSL" if way in MECHANISMS else "SSL",
+            "ca_file": self.authority.file,
+        }
+        if way == "MUTUAL":
+            options["certificate_file"], options["key_file"] = self.client_files
+        if way in MECHANISMS:
+            options["sasl_mechanism"] = way
+        if way == "OAUTHBEARER":
+            options["oauth_token_url"] = self.tokens.url
+            options["oauth_client_id"] = "monitor-client"
+            options["oauth_client_secret"] = CLIENT_SECRET
+            options["oauth_scope"] = "monitor"
+            options["oauth_ca_file"] = self.authority.file
+        elif way in MECHANISMS:
+            options |= {"username": USER, "password": PASSWORD}
+        return options
+
+    def allow(self, permissions: Iterable[Permission]) -> None:
+        """Let the monitor do this."""
+        bindings = [_binding(permission) for permission in permissions]
+        for done in self._admin.create_acls(bindings).values():
+            done.result(_ADMIN_SECONDS)
+
+    def forbid(self, permission: Permission) -> None:
+        """Let the monitor do this no longer."""
+        binding = _binding(permission)
+        wanted = AclBindingFilter(
+            binding.restype, binding.name, binding.resource_pattern_type, PRINCIPAL, "*", binding.operation,
+            AclPermissionType.ALLOW,
+        )  # fmt: skip
+        (done,) = self._admin.delete_acls([wanted]).values()
+        assert 1 == len(done.result(_ADMIN_SECONDS))
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            stack.enter_context(self.tokens)
+            before = os.environ.get("JAVA_TOOL_OPTIONS")
+            os.environ["JAVA_TOOL_OPTIONS"] = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={self.keys_url}"
+            try:
+                stack.enter_context(self.broker)
+            finally:
+                del os.environ["JAVA_TOOL_OPTIONS"]
+                if before is not None:
+                    os.environ["JAVA_TOOL_OPTIONS"] = before
+            self._admin = AdminClient({"bootstrap.servers": self.open_servers, "log_level": 2})
+            for kind in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
+                # One of a user in a request.
+                user = UserScramCredentialUpsertion(USER, ScramCredentialInfo(kind, 4096), PASSWORD.encode())
+                (done,) = self._admin.alter_user_scram_credentials([user]).values()
+                done.result(_ADMIN_SECONDS)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def _properties(self) -> dict[str, str]:
+        good = self._keystore("broker", *self.authority.issue("broker", HOST))
+        elsewhere = self._keystore("elsewhere", *self.authority.issue("elsewhere", "elsewhere.test"))
+        expired = self._keystore("expired", *self.authority.issue("expired", HOST, expired=True))
+        protocols = {name: "SASL_SSL" if name == "SASL" else "SSL" for name in _TLS_LISTENERS}
+        sasl = "listener.name.sasl"
+        return {
+            "listener.security.protocol.map": ",".join(
+                ["CONTROLLER:PLAINTEXT", "PLAINTEXT:PLAINTEXT", *(f"{name}:{kind}" for name, kind in protocols.items())]
+            ),
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(good),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(self.authority.file),
+            "ssl.principal.mapping.rules": "RULE:^.*CN=([^,]+).*$/$1/",
+            "listener.name.mutual.ssl.client.auth": "required",
+            "listener.name.elsewhere.ssl.keystore.location": str(elsewhere),
+            "listener.name.expired.ssl.keystore.location": str(expired),
+            f"{sasl}.sasl.enabled.mechanisms": ",".join(MECHANISMS),
+            f"{sasl}.plain.sasl.jaas.config": (
+                f'org.apache.kafka.common.security.plain.PlainLoginModule required user_{USER}="{PASSWORD}";'
+            ),
+            f"{sasl}.scram-sha-256.sasl.jaas.config": (
+                "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+            ),
+            f"{sasl}.scram-sha-512.sasl.jaas.config": (
+                "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+            ),
+            f"{sasl}.oauthbearer.sasl.jaas.config": (
+                "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;"
+            ),
+            f"{sasl}.oauthbearer.sasl.server.callback.handler.class": (
+                "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
+            ),
+            f"{sasl}.oauthbearer.sasl.oauthbearer.jwks.endpoint.url": self.keys_url,
+            f"{sasl}.oauthbearer.sasl.oauthbearer.expected.audience": AUDIENCE,
+            f"{sasl}.oauthbearer.sasl.oauthbearer.expected.issuer": ISSUER,
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": "User:ANONYMOUS",
+        }
+
+    def _keystore(self, name: str, certificate: Path, key: Path) -> Path:
+        both = self._directory / f"{name}-keystore.pem"
+        both.write_bytes(key.read_bytes() + certificate.read_bytes())
+        return both
+
+
+def _listener(way: str) -> str:
+    return "SASL" if way in MECHANISMS else way
+
+
+def _binding(permission: Permission) -> AclBinding:
+    kind = {"topic": ResourceType.TOPIC, "group": ResourceType.GROUP, "cluster": ResourceType.BROKER}
+    pattern = ResourcePatternType.PREFIXED if permission.is_prefix else ResourcePatternType.LITERAL
+    name = "kafka-cluster" if permission.resource == "cluster" else permission.name
+    operation = AclOperation[permission.operation]
+    return AclBinding(kind[permission.resource], name, pattern, PRINCIPAL, "*", operation, AclPermissionType.ALLOW)

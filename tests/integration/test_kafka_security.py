@@ -1,0 +1,201 @@
+"""Every way into a cluster, for each of the three clients, and what is said when one is closed: against a real broker.
+
+What must be allowed behind the door is `streaming.permissions`; each is taken away in turn.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from py4j.java_gateway import GatewayParameters, JavaGateway
+
+from streaming import java, processes
+from streaming.config import Config
+from streaming.kafka_client import Finding, broker_findings, confluent_settings
+from streaming.kafka_security import java_security_settings, java_system_properties
+from streaming.kafka_tools import _first_line
+from streaming.log_recorder import LogRecorder
+from streaming.permissions import PERMISSIONS, Permission
+from streaming.session import connector_jars
+from tests.integration.secured_broker import CLIENT_SECRET, PASSWORD, WAYS, SecuredBroker
+from tests.integration.test_permissions import somebody_s_group
+
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
+
+SECRETS: Final = (PASSWORD, CLIENT_SECRET)
+WRONG: Final = "planted-wrong-password-Vk3"
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
+    with SecuredBroker(tmp_path_factory.mktemp("secured")) as broker:
+        broker.allow(PERMISSIONS)
+        somebody_s_group(broker.open_servers)
+        yield broker
+
+
+@pytest.fixture(scope="module")
+def jvm(broker: SecuredBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A JVM with the class path of Spark's driver, and the system properties it is started with."""
+    import pyspark
+
+    spark_jars = Path(pyspark.__file__).parent / "jars" / "*"
+    (directory,) = {jar.parent for jar in connector_jars(Path(".cache/jars/spark"))}
+    command = java.command(directory, "py4j.GatewayServer", ["--die-on-broken-pipe", "0"], also=[spark_jars])
+    options = " ".join(java_system_properties(broker.config("OAUTHBEARER").kafka.security))
+    log = tmp_path_factory.mktemp("jvm") / "log"
+    process = processes.start(command, log=log, piped=True, environment={"JAVA_TOOL_OPTIONS": options})
+    port = int(_first_line(process))
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, enable_memory_management=False))
+    yield gateway.jvm
+    gateway.close()
+    processes.stop(process)
+
+
+def findings(config: Config) -> dict[str, Finding]:
+    return {finding.name: finding for finding in broker_findings(config.kafka)}
+
+
+def not_ok(config: Config) -> dict[str, Finding]:
+    return {name: finding for name, finding in findings(config).items() if finding.status != "ok"}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_client_comes_in(broker: SecuredBroker, jvm: Any, way: str) -> None:
+    """kafka-python, librdkafka and the Java client that Spark uses are let in with the same options."""
+    config = broker.config(way)
+
+    assert {} == not_ok(config)
+    admin = AdminClient({**confluent_settings(config.kafka, "test"), "log_level": 2})
+    assert 1 == len(admin.list_topics(timeout=20).brokers)
+    settings = jvm.java.util.Properties()
+    settings.put("bootstrap.servers", config.kafka.bootstrap_servers)
+    for name, value in java_security_settings(config.kafka.security).items():
+        settings.put(name, value)
+    client = jvm.org.apache.kafka.clients.admin.AdminClient.create(settings)
+    try:
+        assert 1 == client.describeCluster().nodes().get().size()
+    finally:
+        client.close()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_log_can_be_recorded(broker: SecuredBroker, way: str) -> None:
+    """By whatever way the consumers come in, they read to the end of every partition."""
+    log = LogRecorder(broker.config(way).kafka, [0, 1, 2, 3])
+    try:
+        assert 0 < sum(log.ends.values()) == len(list(log.records()))
+    finally:
+        log.close()
+
+
+def test_a_token_is_fetched_once_for_all_connections(broker: SecuredBroker) -> None:
+    """Looks at the brokers open several connections each, and ask the endpoint once."""
+    before = len(broker.tokens.granted)
+    for _ in range(2):
+        assert "ok" == findings(broker.config("OAUTHBEARER", oauth_scope="another"))["broker"].status
+
+    assert before + 1 == len(broker.tokens.granted)
+
+
+def cases(broker: SecuredBroker) -> dict[str, tuple[Config, str]]:
+    """What is wrong → a configuration that has it, and how the complaint begins."""
+    sasl = broker.servers["SASL"]
+    nobody = str(broker.stranger.file)
+    wrong = {"password": WRONG}
+    certificate_file, key_file = broker.stranger_files
+    return {
+        "password of PLAIN": (broker.config("PLAIN", **wrong), "kafka.security.username: found 'monitor', whom "),
+        "password of SCRAM": (broker.config("SCRAM-SHA-512", **wrong), "kafka.security.username: found 'monitor', "),
+        "client secret": (
+            broker.config("OAUTHBEARER", oauth_client_secret=WRONG),
+            "kafka.security.oauth_client_id: found 'monitor-client', which https://",
+        ),
+        "authority of the token endpoint": (
+            broker.config("OAUTHBEARER", oauth_ca_file=nobody),
+            f"kafka.security.oauth_ca_file: found {nobody!r} (",
+        ),
+        "token endpoint that is away": (
+            broker.config("OAUTHBEARER", oauth_token_url="https://127.0.0.1:1/token"),  # noqa: S106 - where it is, no secret
+            "kafka.security.oauth_token_url: found 'https://127.0.0.1:1/token' (Connection refused)",
+        ),
+        "authority": (broker.config("TLS", ca_file=nobody), f"kafka.security.ca_file: found {nobody!r}, which do not"),
+        "no authority": (
+            broker.config("TLS", ca_file=None),
+            "kafka.security.ca_file: found the system's certificates, which do not prove",
+        ),
+        "host name": (
+            broker.config("TLS", broker.servers["ELSEWHERE"]),
+            f"kafka.security.check_hostname: found true, and {broker.servers['ELSEWHERE']} with a certificate that",
+        ),
+        "expired certificate": (
+            broker.config("TLS", broker.servers["EXPIRED"]),
+            f"kafka.bootstrap_servers: found {broker.servers['EXPIRED']}, whose certificate does not hold today",
+        ),
+        "no client certificate": (
+            broker.config("TLS", broker.servers["MUTUAL"]),
+            "kafka.security.certificate_file: found none, which ",
+        ),
+        "client certificate of a stranger": (
+            broker.config("MUTUAL", certificate_file=certificate_file, key_file=key_file),
+            f"kafka.security.certificate_file: found {str(broker.stranger_files[0])!r}, which ",
+        ),
+        "TLS to a plain listener": (
+            broker.config("TLS", broker.open_servers),
+            "kafka.security.protocol: found SSL, which ",
+        ),
+        "plain to a TLS listener": (
+            Config(kafka={"bootstrap_servers": broker.servers["TLS"]}),  # type: ignore[arg-type]  # pydantic makes it a section
+            "kafka.security.protocol: found PLAINTEXT, which ",
+        ),
+        "no SASL to a SASL listener": (
+            broker.config("TLS", sasl),
+            f"kafka.security.protocol: found SSL, which {sasl} does not speak (it wants SASL: OAUTHBEARER, PLAIN, ",
+        ),
+        "SASL to a listener without": (
+            broker.config("PLAIN", broker.servers["TLS"]),
+            f"kafka.security.protocol: found SASL_SSL, which {broker.servers['TLS']} does not speak (it has no SASL)",
+        ),
+    }
+
+
+WRONGS: Final = (
+    "password of PLAIN", "password of SCRAM", "client secret", "authority of the token endpoint",
+    "token endpoint that is away", "authority", "no authority", "host name", "expired certificate",
+    "no client certificate", "client certificate of a stranger", "TLS to a plain listener", "plain to a TLS listener",
+    "no SASL to a SASL listener", "SASL to a listener without",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", WRONGS)
+def test_what_is_wrong_is_named_by_its_option(broker: SecuredBroker, wrong: str) -> None:
+    """One line that begins with the option, says what was found and what is accepted, and holds no secret."""
+    config, begins = cases(broker)[wrong]
+    told = findings(config)["broker"]
+
+    assert "cannot tell" == told.status
+    assert told.detail.startswith(begins), told.detail
+    assert ", accepted: " in told.detail
+    assert 1 == len(told.detail.splitlines())
+    assert [] == [secret for secret in (*SECRETS, WRONG) if secret in told.detail]
+
+
+@pytest.mark.parametrize("permission", PERMISSIONS, ids=lambda permission: permission.check)
+def test_each_permission_is_missed_when_it_is_taken_away(broker: SecuredBroker, permission: Permission) -> None:
+    """`check` tells of the one that is missing, and of those alone that go with it; what is needed fails."""
+    config = broker.config("SCRAM-SHA-256")
+    gone = [other for other in PERMISSIONS if other.covers(permission)]
+    for each in gone:
+        broker.forbid(each)
+    try:
+        missed = not_ok(config)
+    finally:
+        broker.allow(gone)
+
+    assert {each.check for each in gone} == missed.keys()
+    found = missed[permission.check]
+    assert ("fail" if permission.needed else "note") == found.status
+    assert permission.operation in found.detail
+    assert {} == not_ok(config)

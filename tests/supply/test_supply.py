@@ -1,0 +1,135 @@
+"""The bill of materials lists what is installed, always in the same bytes; the audit tells what it could learn."""
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from supply import audit, components, sbom
+from supply.components import LOCK, Jar
+
+LOCK_TEXT = LOCK.read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def jars() -> list[Jar]:
+    return components.jars()
+
+
+@pytest.fixture(scope="module")
+def bill(jars: list[Jar]) -> dict[str, Any]:
+    made: dict[str, Any] = json.loads(sbom.bill(components.packages(LOCK_TEXT), jars))
+    return made
+
+
+def test_all_of_the_lock_is_listed(bill: dict[str, Any]) -> None:
+    """Every line that pins something, with its digests, and nothing else of the registry."""
+    pinned = {tuple(found) for found in re.findall(r"^([\w.-]+)==([\w.+!-]+)", LOCK_TEXT, re.MULTILINE)}
+    listed = {(of["name"], of["version"]) for of in bill["components"] if of["purl"].startswith("pkg:pypi/")}
+    digests = {hash_["content"] for of in bill["components"] for hash_ in of["hashes"]}
+
+    assert pinned == listed
+    assert len(pinned) > 60
+    assert set(re.findall(r"sha256:([0-9a-f]{64})", LOCK_TEXT)) <= digests
+
+
+def test_all_jars_are_listed(bill: dict[str, Any]) -> None:
+    """Those fetched for the connector and the broker, and those in Spark; with coordinates where they can be known."""
+    listed = {(of["name"], of.get("version")) for of in bill["components"] if not of["purl"].startswith("pkg:pypi/")}
+
+    assert {("spark-sql-kafka-0-10_2.13", "4.2.0"), ("kafka-clients", "3.9.2"), ("spark-core_2.13", "4.2.0")} <= listed
+    assert "pkg:maven/org.apache.spark/spark-core_2.13@4.2.0" in {of["purl"] for of in bill["components"]}
+
+
+def test_the_same_lock_makes_the_same_bytes(
+    jars: list[Jar], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In whatever order things were found; nothing in it is of the moment or the machine."""
+    few = jars[::40]
+    for name, found in (("one", few), ("two", few[::-1])):
+        monkeypatch.setattr(components, "jars", lambda found=found: found)
+        assert 0 == sbom.main(["--out", str(tmp_path / name)])
+    one, two = ((tmp_path / name).read_bytes() for name in ("one", "two"))
+
+    assert one == two
+    assert b"timestamp" not in one
+    assert str(Path.home()).encode() not in one
+    assert f" packages, {len(few)} jars\n" in capsys.readouterr().out
+
+
+def test_another_file_of_a_version_is_another_bill() -> None:
+    """The serial number is of what is listed, digests included."""
+    jar = Jar("org", "a", "1", "0" * 64)
+    serials = {json.loads(sbom.bill([], [each]))["serialNumber"] for each in (jar, Jar("org", "a", "1", "1" * 64))}
+
+    assert 2 == len(serials)
+
+
+def test_a_line_that_pins_nothing_is_named() -> None:
+    """A lock that is not one is no reason to list less."""
+    with pytest.raises(ValueError, match=r"requirements\.lock: found 'six>=1', accepted: NAME==VERSION"):
+        components.packages("six>=1 \\\n    --hash=sha256:00\n")
+
+
+@pytest.fixture
+def service() -> Iterator[str]:
+    """Answers as OSV's documentation of `querybatch` has it: something is known of one package."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            queries = json.loads(self.rfile.read(int(self.headers["content-length"])))["queries"]
+            known = {"vulns": [{"id": "GHSA-1", "modified": "2026-01-01T00:00:00Z"}]}
+            results = [known if query["package"]["purl"] == "pkg:pypi/bad@1" else {} for query in queries]
+            body = json.dumps({"results": results}).encode()
+            self.send_response(200)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing is printed into the tests' output."""
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/v1/querybatch"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def asked(tmp_path: Path, service: str, accepted: dict[str, str], urls: list[str]) -> int:
+    bill, reasons = tmp_path / "bill", tmp_path / "accepted"
+    bill.write_text(json.dumps({"components": [{"purl": url} for url in urls]}))
+    reasons.write_text(json.dumps(accepted))
+    return audit.main(["--bill", str(bill), "--accepted", str(reasons), "--service", service])
+
+
+def test_what_is_known_fails_unless_it_is_accepted(
+    service: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """1 with what and of which; 0 once there is a reason, and a reason that is needed no more is named."""
+    urls = ["pkg:pypi/good@1", "pkg:pypi/bad@1", "pkg:generic/unasked@1"]
+
+    assert 1 == asked(tmp_path, service, {}, urls)
+    assert "pkg:pypi/bad@1 GHSA-1 NOT ACCEPTED\n2 packages asked about" in capsys.readouterr().out
+    assert 0 == asked(tmp_path, service, {"GHSA-1": "not called by us", "GHSA-2": "long ago"}, urls)
+    said = capsys.readouterr().out
+    assert "GHSA-1 not called by us" in said
+    assert "GHSA-2 is accepted and found no more" in said
+
+
+def test_nobody_to_ask_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """3, which is not 0: nothing was learned."""
+    assert 3 == asked(tmp_path, "http://127.0.0.1:1/", {}, ["pkg:pypi/good@1"])
+    assert "error: --service: found http://127.0.0.1:1/ (" in capsys.readouterr().err
+
+
+def test_without_a_bill_nothing_is_asked(tmp_path: Path) -> None:
+    """2: it is to be made first."""
+    assert 2 == audit.main(["--bill", str(tmp_path / "none")])

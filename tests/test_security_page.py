@@ -1,0 +1,66 @@
+"""What docs/security.md shows is a configuration, and what it promises has the tests it names."""
+
+import ast
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from streaming import http_guard, http_protocol, pages, rate_limit
+from streaming.config import Config, load
+from streaming.config_sections import KafkaSecuritySection
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+TEXT: Final = (ROOT / "docs" / "security.md").read_text("utf-8")
+SHOWN_DIRECTORY: Final = "/etc/group-monitor"
+SNIPPETS: Final = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
+
+
+@pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda snippet: snippet.split(":")[0])
+def test_configurations_are_accepted(snippet: str, tmp_path: Path) -> None:
+    """Each as it stands, once the files and variables are there that it refers to."""
+    directory = tmp_path / "files"
+    directory.mkdir()
+    for name in re.findall(rf"{SHOWN_DIRECTORY}/([\w.-]+)", snippet):
+        (directory / name).write_text("content")
+    file = tmp_path / "monitor.yaml"
+    file.write_text(snippet.replace(SHOWN_DIRECTORY, str(directory)))
+
+    config = load(file, dict.fromkeys(re.findall(r"\$\{env:(\w+)\}", snippet), "planted"))
+    assert config != Config()
+
+
+def test_every_mechanism_is_shown() -> None:
+    """By example or by name."""
+    mechanisms = re.findall(r"'([A-Z0-9-]+)'", str(KafkaSecuritySection.model_fields["sasl_mechanism"].annotation))
+
+    assert len(mechanisms) == 4
+    assert [] == [name for name in mechanisms if name not in TEXT]
+
+
+@pytest.mark.parametrize("named", re.findall(r"`(tests/[\w/.]+::\w+)`", TEXT))
+def test_promises_have_their_tests(named: str) -> None:
+    """The test stands where the page says."""
+    file, _, test = named.partition("::")
+    names = {node.name for node in ast.walk(ast.parse((ROOT / file).read_text("utf-8"))) if hasattr(node, "name")}
+
+    assert test in names
+
+
+def test_limits_are_those_of_the_code() -> None:
+    """Each number of the table."""
+    rows = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \| [^|]+ \|$", TEXT, re.MULTILINE))
+
+    assert (
+        f"{http_protocol.MOST_CONNECTIONS}, of them {http_protocol.MOST_OF_ONE_ADDRESS} from one address"
+        == rows["connections"]
+    )
+    assert str(pages.MOST_STREAMS) == rows["event streams"]
+    assert f"{http_protocol.HEAD_SECONDS:g} s" == rows["from connecting, or the last answer, to a whole request"]
+    assert f"{http_protocol.HANDSHAKE_SECONDS:g} s" == rows["a TLS handshake"]
+    assert f"{http_protocol.READ_SECONDS:g} s" == rows["an answer of which nothing is taken"]
+    assert f"each counts as {http_guard.COST_OF_WRONG_CREDENTIALS:g} requests" == rows["wrong credentials"]
+    assert 5.0 == rate_limit.BURST_SECONDS
+    assert "five seconds' worth at once" in rows["requests of one address"]
+    assert f"128 KB, {http_guard.LONGEST_QUERY // 1000} KB" == rows["a request's head, a query"]
