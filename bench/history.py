@@ -18,6 +18,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from streaming.history.tables import DAY_MS, EVENTS, GROUPS, Table, in_order, ro
 
 ROOT = Path(__file__).resolve().parent.parent
 BEGIN_MS = 20_000 * DAY_MS
+PROGRESS = "progress.json"
 WRITES_TIMED = 100
 EVENTS_A_STATE = 25
 EVENTS_A_PIECE = 250_000
@@ -134,32 +136,37 @@ def _state(group: str, number: int, time_ms: int) -> str:
 
 
 def make(directory: Path, cluster: Cluster) -> dict[str, float]:
-    """Write the history; returns what that took."""
-    now_ms = BEGIN_MS
-    store = HistoryStore(directory, lambda: now_ms)
-    writes: list[float] = []
-    compacting = 0.0
-    first = 0
-    while first < cluster.events:
-        timed = len(writes) < WRITES_TIMED
+    """Write the history, or go on with one that was not finished; returns what that took."""
+    progress = directory / PROGRESS
+    done: dict[str, Any] = (
+        json.loads(progress.read_text()) if progress.exists() else {"first": 0, "writes": [], "compacting": 0.0}
+    )
+    while done["first"] <= cluster.events:
+        first, over = done["first"], done["first"] == cluster.events
+        timed = len(done["writes"]) < WRITES_TIMED
         last = min(cluster.events, first + (950 if timed else EVENTS_A_PIECE))
+        store = HistoryStore(directory, partial(_clock_ms, cluster, last, over))
         entries = list(cluster.entries(first, last)) if timed else []
         begun = time.perf_counter()
         tables = rows(enumerate(entries, first)) if timed else cluster.tables(first, last)
-        for table, ordered in tables.items():
+        for table, ordered in tables.items() if not over else ():
             store.write(table, ordered)
-        writes.append(time.perf_counter() - begun)
-        now_ms, first = cluster.time_ms(last), last
+        done["writes"] += [time.perf_counter() - begun] if timed else []
         begun = time.perf_counter()
         store.compact()
-        compacting += time.perf_counter() - begun
-    now_ms += 2 * DAY_MS
-    begun = time.perf_counter()
-    store.compact()
-    compacting += time.perf_counter() - begun
+        done["compacting"] += time.perf_counter() - begun
+        done["first"] = last + over
+        progress.write_text(json.dumps(done))
     store.set_complete(BEGIN_MS)
-    median_ms = 1_000 * statistics.median(writes[:WRITES_TIMED])
-    return {"write_of_1000_entries_ms": median_ms, "compaction_seconds": compacting}
+    return {
+        "write_of_1000_entries_ms": 1_000 * statistics.median(done["writes"]),
+        "compaction_seconds": done["compacting"],
+    }
+
+
+def _clock_ms(cluster: Cluster, number: int, over: bool) -> int:
+    """The time at which a number is written; two days later when all is over."""
+    return cluster.time_ms(number) + over * 2 * DAY_MS
 
 
 def sizes(directory: Path, events: int) -> dict[str, float]:
@@ -205,15 +212,17 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--groups", type=int, default=2_000)
     parser.add_argument("--days", type=int, default=10)
-    parser.add_argument("--dir", type=Path, help="keep the history there; one that is there already is only asked")
+    parser.add_argument(
+        "--dir", type=Path, help="keep the history there; one that is there is gone on with, or only asked"
+    )
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     cluster = Cluster(given.events, given.groups, given.days)
     directory = given.dir or Path(tempfile.mkdtemp(prefix="history-"))
     try:
         found: dict[str, float] = {"events": given.events}
-        if not (directory / "events").is_dir():
-            found |= make(directory, cluster)
+        directory.mkdir(parents=True, exist_ok=True)
+        found |= make(directory, cluster)
         found |= sizes(directory, given.events)
         found |= {f"{name}_seconds": seconds for name, seconds in ask(directory, cluster).items()}
     finally:

@@ -84,6 +84,15 @@ _KEEPING_UP: Final = (
     ),
 )
 
+_KEPT: Final = (
+    timeseries_panel(
+        CLUSTERS,
+        "Size of the history",
+        [Query(signal="history_bytes", legend="{{cluster}}")],
+        span=24,
+    ),
+)
+
 _INPUT: Final = (
     timeseries_panel(
         CLUSTERS,
@@ -166,5 +175,6 @@ MONITOR_HEALTH: Final = Board(
         Row("Keeping up", _KEEPING_UP),
         Row("What comes in", _INPUT),
         Row("What goes out", _OUTPUT),
+        Row("What is kept", _KEPT),
     ),
 )

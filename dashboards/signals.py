@@ -573,6 +573,13 @@ _MONITOR: Final = (
         ("cluster", "sink"),
     ),
     _signal(
+        "history_bytes",
+        "max by (cluster) (group_monitor_history_bytes{CLUSTER})",
+        "bytes",
+        "Size of the files in which events and groups are kept; none where no history is.",
+        _C,
+    ),
+    _signal(
         "end_offset_age",
         "max by (cluster) (group_monitor_end_offset_age_seconds{CLUSTER})",
         "s",

@@ -97,6 +97,8 @@ class Board:
         self.rebuilds = 0
         """How often the log was read anew since this monitor started (`state_directory`)."""
         self.events = EventWindow(event_window)
+        self.history_bytes: Callable[[], int | None] = lambda: None
+        """Size of what is kept of the past; None where nothing is. Set once, at start."""
         self.lag_history = LagHistory()
         self.record_to_metric = Distribution(RECORD_TO_METRIC_SECONDS_BUCKETS)
         self.batch_seconds = Distribution(BATCH_SECONDS_BUCKETS)

@@ -450,6 +450,11 @@ class HistorySection(Section):
     max_bytes: Annotated[Whole, Field(ge=16 * MIB)] = option(
         10 * 1024 * MIB, "How much the files may take; beyond it the oldest days go, however many are to be kept."
     )
+    records: bool = option(
+        False,
+        "Whether records of the log are kept as well, for recordings of what was (history G --record FILE). The log is "
+        "read once more for it, all commits included.",
+    )
     interval_ms: Positive = option(
         10_000, "Time between two writes while little happens; so far the history is behind, and no further."
     )

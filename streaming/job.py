@@ -221,8 +221,13 @@ class Monitor:
     def _readers(self) -> list[Reader]:
         """Who takes what leaves the stream, as configured."""
         settings = self._config.history
-        kept = [HistoryWriter(self._config.history_dir, settings, self.board, now_ms)] if settings.enabled else []
-        return [*(history.reader() for history in kept), *kafka_sink.readers(self._config, self.board)]
+        readers = list(kafka_sink.readers(self._config, self.board))
+        if settings.enabled:
+            kafka = self._config.kafka if settings.records else None
+            history = HistoryWriter(self._config.history_dir, settings, self.board, now_ms, kafka=kafka)
+            self.board.history_bytes = history.size_bytes
+            readers.insert(0, history.reader())
+        return readers
 
     def _publish(self, events: Sequence[Event]) -> None:
         self.board.tell(events)

@@ -8,9 +8,10 @@ never arrive as records. Nothing is committed, and no group is joined: the log r
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Final, Literal
 
 from kafka import KafkaConsumer, TopicPartition
@@ -18,8 +19,8 @@ from kafka.errors import AuthorizationError, KafkaError
 
 from streaming.config_sections import KafkaSection
 from streaming.errors import CannotTellError
-from streaming.kafka_client import IsolationLevel, python_settings
-from streaming.recording import RecordedRecord
+from streaming.kafka_client import IsolationLevel, admin_client, broker_release, describe_topics, python_settings
+from streaming.recording import Header, RecordedRecord, RecordedTopic
 
 OFFSET_COMMIT_TYPES: Final = (b"\x00\x00", b"\x00\x01")
 """First two bytes of the keys of offset commits: record types 0 and 1."""
@@ -73,6 +74,8 @@ class LogRecorder:
         kafka: where and how to connect.
         partitions: which partitions to read.
         follow: go on after the end, until interrupted (Ctrl-C).
+        begin: reader → partition → offset to begin at, as `positions` gave it; the beginning where it is not said, or
+            not there any more.
 
     Attributes:
         ends: partition to high watermark when reading began.
@@ -83,13 +86,20 @@ class LogRecorder:
         CannotTellError: no broker answers, or the log may not be read.
     """
 
-    def __init__(self, kafka: KafkaSection, partitions: list[int], *, follow: bool = False) -> None:
+    def __init__(
+        self,
+        kafka: KafkaSection,
+        partitions: list[int],
+        *,
+        follow: bool = False,
+        begin: Mapping[str, Mapping[int, int]] | None = None,
+    ) -> None:
         self._kafka = kafka
         self._partitions = partitions
         self._follow = follow
         with _told(kafka):
-            self._commits = _reader(kafka, partitions, "commits")
-            self._membership = _reader(kafka, partitions, "membership")
+            self._commits = _reader(kafka, partitions, "commits", begin or {})
+            self._membership = _reader(kafka, partitions, "membership", begin or {})
         stable = self._commits.ends
         self.ends = {partition: int(end) for partition, end in self._membership.ends.items()}
         self.open_transactions = {
@@ -124,6 +134,11 @@ class LogRecorder:
             if not self._follow:
                 raise
         yield from self._merged(until_reached=False)
+
+    @property
+    def positions(self) -> dict[str, dict[int, int]]:
+        """Reader → partition → the next offset it would read."""
+        return {reader.keeps: dict(reader.positions) for reader in self._readers}
 
     def close(self) -> None:
         """Close both readers."""
@@ -173,7 +188,24 @@ class LogRecorder:
         )
 
 
-def _reader(kafka: KafkaSection, partitions: list[int], keeps: Kept) -> _Reader:
+def header_of(kafka: KafkaSection) -> Header:
+    """The header of a recording of this cluster, as it is now. Raises CannotTellError."""
+    with admin_client(kafka, "record") as admin:
+        topics = describe_topics(admin)
+        release = broker_release(admin)
+        own = next(topic for topic in describe_topics(admin, [kafka.offsets_topic]))
+    return Header(
+        kafka_version=release,
+        offsets_topic_partitions=own.partitions,
+        topics=tuple(
+            RecordedTopic(id=topic.id, name=topic.name, partitions=topic.partitions)
+            for topic in sorted(topics, key=attrgetter("name"))
+            if topic.name != kafka.offsets_topic
+        ),
+    )
+
+
+def _reader(kafka: KafkaSection, partitions: list[int], keeps: Kept, begin: Mapping[str, Mapping[int, int]]) -> _Reader:
     level: IsolationLevel = "read_committed" if keeps == "commits" else "read_uncommitted"
     consumer = KafkaConsumer(
         **python_settings(kafka, level),
@@ -190,6 +222,10 @@ def _reader(kafka: KafkaSection, partitions: list[int], keeps: Kept) -> _Reader:
     assigned = [TopicPartition(kafka.offsets_topic, partition) for partition in partitions]
     consumer.assign(assigned)
     consumer.seek_to_beginning(*assigned)
+    for partition in assigned:
+        offset = begin.get(keeps, {}).get(partition.partition)
+        if offset is not None:
+            consumer.seek(partition, offset)
     # The end a read_committed reader is told is the last stable offset, and that is as far as it comes.
     ends = {partition.partition: float(end) for partition, end in consumer.end_offsets(assigned).items()}
     positions = {partition.partition: consumer.position(partition) for partition in assigned}

@@ -259,6 +259,7 @@ _MONITOR: Final = (
         unit="s",
     ),
     _gauge("group_monitor_ready", "1 when caught up with the log's end as it was at start"),
+    _gauge("group_monitor_history_bytes", "Size of the history's files; absent where none is kept", unit="bytes"),
     _gauge("group_monitor_end_offset_age_seconds", "Age of the last sample of log end offsets", unit="s"),
 )
 

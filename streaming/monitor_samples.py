@@ -87,6 +87,11 @@ def _waiting_seconds(sink: SinkState, now_ms: int) -> float:
     return 0 if sink.oldest_ms is None else max(0, now_ms - sink.oldest_ms) / 1000
 
 
+def _history_bytes(moment: Moment) -> Samples:
+    size = moment.board.history_bytes()
+    return [] if size is None else [("", size)]
+
+
 MONITOR_SAMPLES: Final[Mapping[str, Callable[[Moment], Samples]]] = {
     "kafka_cluster_groups": _kinds,
     "kafka_cluster_leftover_records": _leftovers,
@@ -111,6 +116,7 @@ MONITOR_SAMPLES: Final[Mapping[str, Callable[[Moment], Samples]]] = {
     "group_monitor_source_age_seconds": _source_age,
     "group_monitor_rebuilds_total": lambda moment: [("", moment.board.rebuilds)],
     "group_monitor_ready": lambda moment: [("", int(moment.board.ready()[0]))],
+    "group_monitor_history_bytes": _history_bytes,
     "group_monitor_end_offset_age_seconds": _end_offset_age,
 }
 """Metrics that are not of a group."""

@@ -264,8 +264,10 @@ class _NewFile:
 
 
 @contextmanager
-def open_new_recording(path: Path, header: Header) -> Iterator[RecordingWriter]:
+def open_new_recording(path: Path, header: Header, option: str = "--out") -> Iterator[RecordingWriter]:
     """Open a recording for writing, gzipped if the name ends in `.gz`; it gets its name when it is complete.
+
+    `option` is the one that named the file, for what is said if it cannot be written.
 
     Raises:
         UsageError: the file cannot be written.
@@ -277,7 +279,7 @@ def open_new_recording(path: Path, header: Header) -> Iterator[RecordingWriter]:
         if error.filename is None:
             raise
         raise UsageError(
-            f"--out: found {str(path)!r} ({error.strerror}), accepted: a file that can be written"
+            f"{option}: found {str(path)!r} ({error.strerror}), accepted: a file that can be written"
         ) from None
 
 

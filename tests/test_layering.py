@@ -90,7 +90,7 @@ LIBRARY_HOMES: Final = {
     "pyspark": "session source packing processor state_calls sink progress job schemas restart state_directory",
     "pandas": "processor",
     "numpy": "packing reduction",
-    "pyarrow": "packing reduction history.tables history.store history.queries",
+    "pyarrow": "packing reduction history.*",
     "kafka": "kafka_client lazy_admin log_recorder end_offsets job open_transactions session_timeouts sink_topics "
     "topic_reader "
     "kafka_probe oauth_tokens",

@@ -11,7 +11,7 @@ import typer
 
 from streaming.cli import common, group_text
 from streaming.cli.groups import CaFile, Url, complete_group
-from streaming.errors import UsageError
+from streaming.errors import CheckFailed, UsageError
 from streaming.http_client import DEFAULT_URL, MonitorClient
 from streaming.times import ACCEPTED_AGO, time_ms, time_text
 
@@ -39,35 +39,30 @@ def history(  # noqa: PLR0913 - a command's options are its arguments
     directory: Annotated[
         Path | None, typer.Option("--dir", metavar="DIR", help="Read the files of a history; no monitor needs to run.")
     ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option("--record", metavar="OUT", help="Cut a recording of the group out of the files, up to --until."),
+    ] = None,
     url: Url = DEFAULT_URL,
     ca_file: CaFile = None,
     json: common.Json = False,
 ) -> None:
     """What happened to a group, the oldest first; or, with --at, how it was. From a running monitor, or its files."""
     now_ms = time.time_ns() // 1_000_000
-    at_ms, since_ms, until_ms = (_time("at", at, now_ms), _time("since", since, now_ms), _time("until", until, now_ms))
-    if at_ms is not None and (since_ms is not None or until_ms is not None):
-        raise UsageError("--at: found with --since or --until, accepted: either a moment or a span of time")
-    if at_ms is not None and at_ms > now_ms:
-        raise UsageError(f"--at: found {at!r}, which is yet to come, accepted: a time of the past")
-    if config is not None and directory is not None:
-        raise UsageError("--dir: found with --config, accepted: one of them")
-    source = _Files(_directory(config, directory)) if config or directory else _Monitor(MonitorClient(url, ca_file))
+    at_ms, since_ms, until_ms = _times(at, since, until, now_ms)
+    files = _directory(config, directory)
+    if record is not None:
+        if files is None or at_ms is not None or since_ms is not None:
+            accepted = "--dir or --config, and --until if not all"
+            raise UsageError(f"--record: found with other options than it takes, accepted: {accepted}")
+        count = _Files(files).cut(group, until_ms, record)
+        common.note(f"{count} records in {record}")
+        return
+    source = _Monitor(MonitorClient(url, ca_file)) if files is None else _Files(files)
     if at_ms is not None:
         _show_group(source.group_at(group, at_ms), at_ms, as_json=json)
-        return
-    events = source.events(group, since_ms, until_ms, limit)
-    if json:
-        common.print_json({"group": group, "events": events})
-    elif sys.stdout.isatty():
-        _show_events(events)
     else:
-        for event in events:
-            common.print_line(group_text.event_text(event))
-    if not events:
-        common.note("no events in that time")
-    elif len(events) == limit:
-        common.note(f"the latest {limit} events; --limit and --until lead to earlier ones")
+        _show_events(group, source.events(group, since_ms, until_ms, limit), limit, as_json=json)
 
 
 class _Monitor:
@@ -93,6 +88,7 @@ class _Files:
             raise UsageError(
                 f"--dir: found {str(directory)!r}, accepted: a directory that a monitor keeps a history in"
             )
+        self._directory = directory
         self._history = History(directory)
 
     def group_at(self, group: str, at_ms: int) -> dict[str, Any]:
@@ -101,13 +97,40 @@ class _Files:
     def events(self, group: str, since_ms: int | None, until_ms: int | None, limit: int) -> list[dict[str, Any]]:
         return self._history.events(group, since_ms=since_ms, until_ms=until_ms, limit=limit)
 
+    def cut(self, group: str, until_ms: int | None, out: Path) -> int:
+        """Write a recording of a group's records; returns how many."""
+        from streaming.history.records import header, until  # imported late, as above
+        from streaming.recording import open_new_recording
 
-def _directory(config: Path | None, directory: Path | None) -> Path:
-    if directory is not None:
+        head = header(self._directory)
+        records = self._history.records(group)
+        if not records:
+            raise CheckFailed(f"group: found no records of {group!r} in the history, accepted: a group it knows")
+        with open_new_recording(out, head, "--record") as recording:
+            for each in until(records, until_ms):
+                recording.write(each)
+        return recording.records
+
+
+def _directory(config: Path | None, directory: Path | None) -> Path | None:
+    """Where the files are that are to be read; None to ask a monitor."""
+    if config is not None and directory is not None:
+        raise UsageError("--dir: found with --config, accepted: one of them")
+    if config is None:
         return directory
     from streaming.config import load  # imported late, with all it needs
 
     return load(config).history_dir
+
+
+def _times(at: str | None, since: str | None, until: str | None, now_ms: int) -> tuple[int | None, ...]:
+    found = tuple(_time(name, text, now_ms) for name, text in (("at", at), ("since", since), ("until", until)))
+    at_ms, *span = found
+    if at_ms is not None and span != [None, None]:
+        raise UsageError("--at: found with --since or --until, accepted: either a moment or a span of time")
+    if at_ms is not None and at_ms > now_ms:
+        raise UsageError(f"--at: found {at!r}, which is yet to come, accepted: a time of the past")
+    return found
 
 
 def _time(name: str, text: str | None, now_ms: int) -> int | None:
@@ -134,7 +157,21 @@ def _show_group(found: dict[str, Any], at_ms: int, *, as_json: bool) -> None:
         common.print_line("\n\n".join(group_text.group_text(found)))
 
 
-def _show_events(events: Sequence[dict[str, Any]]) -> None:
+def _show_events(group: str, events: Sequence[dict[str, Any]], limit: int, *, as_json: bool) -> None:
+    if as_json:
+        common.print_json({"group": group, "events": events})
+    elif sys.stdout.isatty():
+        _draw_events(events)
+    else:
+        for event in events:
+            common.print_line(group_text.event_text(event))
+    if not events:
+        common.note("no events in that time")
+    elif len(events) == limit:
+        common.note(f"the latest {limit} events; --limit and --until lead to earlier ones")
+
+
+def _draw_events(events: Sequence[dict[str, Any]]) -> None:
     from rich.console import Console  # imported late: only a terminal needs it
     from rich.text import Text
 

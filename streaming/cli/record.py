@@ -1,13 +1,13 @@
 """`record`: what the offsets topic holds, into a file that `replay` and `decode` read."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from coordinator_model.serde import Record, UnknownRecord, decode_record
 from streaming.cli import common
-from streaming.recording import Header, RecordedRecord, RecordedTopic, offsets_partition, open_new_recording
+from streaming.recording import RecordedRecord, offsets_partition, open_new_recording
 
 if TYPE_CHECKING:
     from streaming.config import Config
@@ -40,9 +40,9 @@ def record(  # noqa: PLR0913 - a command's options are its arguments
 
 
 def _record(config: "Config", out: Path, groups: list[str], *, follow: bool) -> int:
-    from streaming.log_recorder import LogRecorder
+    from streaming.log_recorder import LogRecorder, header_of
 
-    header = _header(config)
+    header = header_of(config.kafka)
     partitions = list(range(header.offsets_topic_partitions))
     if groups:
         partitions = sorted({offsets_partition(name, len(partitions)) for name in groups})
@@ -59,28 +59,6 @@ def _record(config: "Config", out: Path, groups: list[str], *, follow: bool) -> 
         return recording.records
     finally:
         recorder.close()
-
-
-def _header(config: "Config") -> Header:
-    from streaming.kafka_client import admin_client, broker_release, describe_topics
-
-    with admin_client(config.kafka, "record") as admin:
-        topics = describe_topics(admin)
-        release = broker_release(admin)
-        own = next(topic for topic in describe_topics(admin, [config.kafka.offsets_topic]))
-    return Header(
-        kafka_version=release,
-        offsets_topic_partitions=own.partitions,
-        topics=tuple(
-            RecordedTopic(id=topic.id, name=topic.name, partitions=topic.partitions)
-            for topic in sorted(topics, key=_name)
-            if topic.name != config.kafka.offsets_topic
-        ),
-    )
-
-
-def _name(topic: Any) -> str:  # noqa: ANN401 - a TopicDescription, whose module is imported late
-    return str(topic.name)
 
 
 def _group_of(item: RecordedRecord) -> str | None:

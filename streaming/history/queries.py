@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 
 from streaming.errors import CannotTellError, CheckFailed
 from streaming.history.store import HistoryStore
-from streaming.history.tables import DAY_MS, EVENTS, GROUPS, Table, day_text, event_of
+from streaming.history.tables import DAY_MS, EVENTS, GROUPS, RECORDS, Table, day_text, event_of
+from streaming.recording import RecordedRecord
 from streaming.times import time_text
 
 T = TypeVar("T")
@@ -146,6 +147,10 @@ class History:
             )
         return {**was.state, "as_of": was.time_ms}
 
+    def records(self, group: str) -> list[RecordedRecord]:
+        """Records of a group's keys, in the order of the log: the last ones of old keys, and all that followed."""
+        return self._again(lambda: self._records(group))
+
     def knows(self, group: str) -> bool:
         """Whether anything was ever told of a group that is still kept."""
         return self._again(
@@ -197,6 +202,16 @@ class History:
         rows = part.read(["time", "sequence", "state"])
         (row, *_) = rows.filter(pc.equal(rows.column("sequence"), sequence)).to_pylist()
         return _Told(sequence, row["time"], row["state"])
+
+    def _records(self, group: str) -> list[RecordedRecord]:
+        columns = ["partition", "offset", "time", "key", "value"]
+        found = {
+            (row["partition"], row["offset"]): RecordedRecord(*row.values())
+            for day in self._store.days(RECORDS)
+            for part in self._parts(RECORDS, day, _Wanted(group))
+            for row in part.read(columns).to_pylist()
+        }
+        return [found[place] for place in sorted(found)]
 
     def _days(self, table: Table, wanted: "_Wanted") -> list[str]:
         first = "" if wanted.since_ms is None else day_text(wanted.since_ms)

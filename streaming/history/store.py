@@ -16,9 +16,21 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from streaming.history.tables import DAY_MS, GROUPS, TABLES, Table, by_day, day_end_ms, day_text, in_order
+from streaming.history.tables import (
+    BASE_DAY,
+    DAY_MS,
+    GROUPS,
+    RECORDS,
+    TABLES,
+    Table,
+    by_day,
+    day_end_ms,
+    day_text,
+    in_order,
+)
 from streaming.logs import get_logger
 
 FAN_IN: Final = 8
@@ -71,8 +83,8 @@ class HistoryStore:
 
     def days(self, table: Table) -> list[str]:
         """Days that a table has files of, ascending."""
-        found = (entry.name.removeprefix("day=") for entry in self._entries(self.directory / table.name))
-        return sorted(found)
+        names = (entry.name for entry in self._entries(self.directory / table.name))
+        return sorted(name.removeprefix("day=") for name in names if name.startswith("day="))
 
     def files(self, table: Table, day: str) -> list[Stored]:
         """Files of a day, the oldest first."""
@@ -137,7 +149,8 @@ class HistoryStore:
     def retain(self, retention: Retention) -> list[str]:
         """Remove what is older or more than is kept; returns the names of the files that went.
 
-        Days go whole, but for the last one: there the files that were written first go.
+        Days go whole, but for the last one: there the files that were written first go. What records are left of a day
+        that goes, those that are the last of their key, is kept, and counts for the bytes as little as it can.
         """
         now_ms = self._clock_ms()
         oldest, today = day_text(now_ms - retention.days * DAY_MS), day_text(now_ms)
@@ -150,7 +163,8 @@ class HistoryStore:
             if day < oldest or (left > retention.max_bytes and day < today):
                 left -= sizes[day]
                 gone += self._remove_day(day)
-        held = sorted(self.all_files(), key=lambda file: file.written_ms)
+        held = sorted((file for file in self.all_files() if file.day != BASE_DAY), key=lambda file: file.written_ms)
+        left = sum(_size(file.path) for file in held)
         for file in held:
             if left <= retention.max_bytes:
                 break
@@ -163,7 +177,11 @@ class HistoryStore:
 
     def _remove_day(self, day: str) -> list[str]:
         gone = []
+        if day in self.days(RECORDS) and day != BASE_DAY:
+            self._fold(day)
         for table in TABLES:
+            if table is RECORDS and day == BASE_DAY:
+                continue
             place = self._place(table, day)
             for path in self._entries(place):
                 gone += [path.name] if path.suffix == ".parquet" else []
@@ -171,6 +189,22 @@ class HistoryStore:
             if place.is_dir():
                 place.rmdir()
         return gone
+
+    def _fold(self, day: str) -> None:
+        """Take the last record of each key over from a day into the base; what was deleted last is left out."""
+        former = self.files(RECORDS, BASE_DAY)
+        files = [*former, *self.files(RECORDS, day)]
+        tables = [
+            pq.read_table(file.path, schema=RECORDS.schema, partitioning=None, use_threads=False) for file in files
+        ]
+        held = pa.concat_tables(tables).sort_by([(name, "ascending") for name in ("partition", "key", "offset")])
+        keys = list(zip(*(held.column(name).to_pylist() for name in ("partition", "key")), strict=True))
+        last = [place for place, key in enumerate(keys) if place + 1 == len(keys) or keys[place + 1] != key]
+        base = held.take(last)
+        base = base.filter(pc.is_valid(base.column("value")))
+        self._write_file(RECORDS, BASE_DAY, 0, in_order(RECORDS, base))
+        for file in former:
+            file.path.unlink()
 
     def _merge(self, table: Table, day: str, levels: Container[int], least: int) -> int:
         """Put a day's files of some levels together where there are enough, as many at a time as memory is to hold.

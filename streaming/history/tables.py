@@ -2,6 +2,7 @@
 
     HISTORY/events/day=2026-01-31/….parquet     what happened, by the log's time
     HISTORY/groups/day=2026-01-31/….parquet     how groups were, each time they were told to be otherwise
+    HISTORY/records/day=2026-01-31/….parquet    records of the log, where they are kept
 
 Days are days of the row's time, in UTC. Within a file rows are sorted by group and time, so one group stands in few row
 groups, whose statistics say so; and rows that were written twice stand next to each other.
@@ -72,7 +73,25 @@ GROUPS: Final = Table(
     words=("group",),
 )
 
-TABLES: Final = (EVENTS, GROUPS)
+RECORDS: Final = Table(
+    name="records",
+    schema=pa.schema(
+        [
+            pa.field("group", pa.string(), nullable=False),
+            pa.field("time", _TIME, nullable=False),
+            pa.field("partition", pa.int32(), nullable=False),
+            pa.field("offset", pa.int64(), nullable=False),
+            pa.field("key", pa.binary(), nullable=False),
+            pa.field("value", pa.binary()),
+        ]
+    ),
+    order=("group", "partition", "offset"),
+    words=("group",),
+)
+
+TABLES: Final = (EVENTS, GROUPS, RECORDS)
+BASE_DAY: Final = "0001-01-01"
+"""Day of the records that are left of days that went: the last one of each key."""
 
 
 def rows(entries: Iterable[tuple[int, Mapping[str, Any]]]) -> dict[Table, pa.Table]:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from streaming.board import Board
-from streaming.config_sections import HistorySection
+from streaming.config_sections import HistorySection, KafkaSection
+from streaming.history.records import RecordKeeper
 from streaming.history.store import HistoryStore, Retention
 from streaming.history.tables import day_text, rows
 from streaming.logs import get_logger
@@ -38,9 +39,18 @@ class HistoryWriter:
         settings: how much is kept.
         board: holds the groups.
         clock_ms: the wall clock.
+        kafka: where the log is, for its records; without it none are kept.
     """
 
-    def __init__(self, directory: Path, settings: HistorySection, board: Board, clock_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        settings: HistorySection,
+        board: Board,
+        clock_ms: Callable[[], int],
+        *,
+        kafka: KafkaSection | None = None,
+    ) -> None:
         self._store = HistoryStore(directory, clock_ms)
         self._retention = Retention(settings.retain_days, settings.max_bytes)
         self._pause_seconds = settings.interval_ms / 1_000
@@ -51,6 +61,7 @@ class HistoryWriter:
         self._complete_day = ""
         self._failure: str | None = None
         self._measured: tuple[float, int] | None = None
+        self._records = None if kafka is None else RecordKeeper(kafka, self._store)
         self._thread = Repeating("history", LOOK_EVERY_SECONDS, self.keep_in_order)
 
     def reader(self) -> Reader:
@@ -60,7 +71,7 @@ class HistoryWriter:
             deliver=self.deliver,
             wants_states=True,
             begin=self._begin,
-            close=self._thread.stop,
+            close=self._end,
             pause_seconds=self._pause_seconds,
         )
 
@@ -94,6 +105,13 @@ class HistoryWriter:
     def _begin(self) -> None:
         self._store.clean()
         self._thread.start()
+        if self._records is not None:
+            self._records.start()
+
+    def _end(self) -> None:
+        self._thread.stop()
+        if self._records is not None:
+            self._records.stop()
 
     def _write_all_groups(self) -> None:
         now_ms = self._clock_ms()

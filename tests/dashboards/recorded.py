@@ -62,6 +62,7 @@ def recorded_board() -> Board:
     board.set_positions(at_end, at_end, now_ms - 1)
     board.apply(0, rows, now_ms)
     board.observe_batch(0.3)
+    board.history_bytes = lambda: 4_096
     return board
 
 

@@ -65,6 +65,7 @@ UNANSWERED: Final[dict[str, str]] = {
     "Rolling upgrade: Left over B": "a downgrade by a broker of today leaves nothing",
     "Monitor health: Open transactions A": NO_TRANSACTION,
     "Monitor health: Age of open transactions A": NO_TRANSACTION,
+    "Monitor health: Size of the history A": "no history is kept here",
     "Monitor health: Coordinators moved A": "one broker coordinates all groups",
     "Monitor health: Records not understood A": UNDERSTOOD,
     "Monitor health: Records not understood B": UNDERSTOOD,

@@ -46,6 +46,7 @@ STAGES: Final = (
 
 NOT_FED: Final = {
     "kafka_group_upgrade_blockers": "no member here blocks an upgrade",
+    "group_monitor_history_bytes": "no history is kept here",
     "kafka_group_involved_members": "nothing here is wrong between members",
 }
 

@@ -19,10 +19,15 @@ from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionTy
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
 from coordinator_model.replica import Position, Replica
+from coordinator_model.serde import decode_record
 from coordinator_model.view import group_view
 from streaming.config import Config, load
+from streaming.config_sections import KafkaSection
 from streaming.embedded_broker import HOST, EmbeddedBroker
 from streaming.errors import CannotTellError
+from streaming.history.queries import History
+from streaming.history.records import RecordKeeper
+from streaming.history.store import HistoryStore
 from streaming.kafka_client import (
     DESCRIBE_GROUPS,
     FIND_GROUPS,
@@ -217,6 +222,35 @@ class TestRecording:
         assert 5 == groups["transactional"]["offsets"][0]["offset"]
         assert ("Empty", []) == (groups[neighbour]["state"], groups[neighbour]["offsets"])
         cluster.truth.delete(neighbour)
+
+    def test_history_keeps_what_a_recording_holds(self, cluster: Cluster, tmp_path: Path) -> None:
+        """Looked at while a transaction was open and again after: all records of all groups, none that was aborted."""
+        keeper = RecordKeeper(KafkaSection(bootstrap_servers=cluster.open_servers), HistoryStore(tmp_path))
+        keeper.look()
+        transaction = begun(cluster.open_servers, "watched", 78)
+        try:
+            consume(cluster.open_servers, "watched").close()
+            keeper.look()
+        finally:
+            transaction.abort_transaction()
+        consume(cluster.open_servers, "watched-after").close()
+        path = tmp_path / "r.ndjson"
+        run("record", "--bootstrap-server", cluster.open_servers, "--out", str(path))
+        keeper.look()
+        expected = records(path)
+        history = History(tmp_path)
+        groups = {getattr(decode_record(record.key, None), "group_name", "") for record in expected}
+
+        assert {"watched", "watched-after", "transactional"} <= groups
+        held = {record for group in groups for record in history.records(group)}
+        # A member's leaving may have been written since it was recorded.
+        ends = {record.partition: record.offset for record in expected}
+        assert set(expected) == {record for record in held if record.offset <= ends[record.partition]}
+        result = run("history", "watched", "--dir", str(tmp_path), "--record", str(tmp_path / "cut.ndjson"))
+        assert 0 == result.returncode, result.stderr
+        assert replayed(path)["watched"]["offsets"] == replayed(tmp_path / "cut.ndjson")["watched"]["offsets"]
+        for group in ("watched", "watched-after"):
+            cluster.truth.delete(group)
 
     def test_follow_goes_on_until_it_is_interrupted(self, cluster: Cluster, tmp_path: Path) -> None:
         """What happens meanwhile is recorded too, and Ctrl-C ends it with a complete file."""

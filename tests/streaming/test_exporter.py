@@ -130,6 +130,7 @@ def full() -> Samples:
     board.set_positions({7: 480}, {7: 450}, NOW_MS - 3_000)
     board.observe_batch(0.3)
     board.observe_batch(1.0)
+    board.history_bytes = lambda: 4_096
     board.set_stuck(["mixed"])
     late = builders.offset_commit("twice", "orders", 2, 0, timestamp=NOW_MS - 400)
     board.apply(1, shard.write(late, timestamp_ms=NOW_MS - 400), NOW_MS)
@@ -255,6 +256,7 @@ VALUES: Final[list[tuple[str, Labels, float]]] = [
     ("group_monitor_sink_dropped_total", {"sink": "kafka-events"}, 2),
     ("group_monitor_ready", {}, 1),
     ("group_monitor_end_offset_age_seconds", {}, 2),
+    ("group_monitor_history_bytes", {}, 4_096),
 ]
 
 
@@ -322,6 +324,7 @@ def test_an_empty_board_tells_of_the_monitor_only() -> None:
 
     assert 0.0 == value(found, "group_monitor_ready")
     assert value(found, "group_monitor_end_offset_age_seconds") is None
+    assert value(found, "group_monitor_history_bytes") is None
     assert [] == [name for name, _ in found if name.startswith(("kafka_group", "kafka_consumergroup"))]
 
 
