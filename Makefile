@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast check bench fuzz soak package lock clean
+.PHONY: help setup demo test test-fast check bench cluster fuzz soak package lock clean
 # Stages depend on each other's stamps, not on their order in the file; jars and packages are fetched one after the other.
 .NOTPARALLEL:
 
@@ -44,6 +44,9 @@ check: setup ## lint, types, layering, generated files up to date
 
 bench: setup ## how fast it is on this machine, into bench/results.json (PARTS="catch-up latency" runs these only)
 	@exec $(BIN)/python -m bench $(PARTS)
+
+cluster: setup ## the job by spark-submit on a standalone cluster, and on local-cluster[2,1,1024]
+	@CLUSTERS=all exec $(BIN)/python -m pytest tests/integration/test_cluster.py
 
 fuzz: setup ## damaged input for every decoder (FUZZ="--minutes 30"; more in tests/fuzz)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tests/fuzz/requirements.lock

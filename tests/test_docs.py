@@ -30,7 +30,10 @@ PROFILES: Final = {
 }
 
 # Other programs that the pages show, with the test that runs those lines as they stand.
-RUN_ELSEWHERE: Final = {"kafka-acls.sh": "tests/integration/test_permissions.py"}
+RUN_ELSEWHERE: Final = {
+    "kafka-acls.sh": "tests/integration/test_permissions.py",
+    "spark-submit": "tests/integration/test_cluster.py",
+}
 
 
 def commands() -> list[tuple[str, str]]:

@@ -20,7 +20,7 @@ from tests.fuzz.targets import TARGETS
 
 MASS: Final = "mass"
 LONGEST: Final = 4_096
-HANG_SECONDS: Final = 10
+HANG_SECONDS: Final = 60
 MEMORY_MIB: Final = 1_024
 NICE: Final = 19
 _COUNTED: Final = re.compile(r"^stat::number_of_executed_units:\s+(\d+)", re.MULTILINE)

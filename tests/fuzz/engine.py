@@ -12,7 +12,7 @@ import atheris
 with atheris.instrument_imports(
     include=["coordinator_model", "streaming.recording", "streaming.reduction", "streaming.packing"]
 ):
-    from tests.fuzz import mutations, targets
+    from tests.fuzz import corpus, mutations, targets
 
 _MADE_OF_TEXT = "<string>"
 
@@ -24,6 +24,9 @@ def main() -> None:
     for found in gc.get_objects():
         if isinstance(found, FunctionType) and found.__code__.co_filename == _MADE_OF_TEXT:
             atheris.instrument_func(found)
+    # What is imported at the first call is no matter of an input, and takes long where nobody is in a hurry.
+    for data in corpus.read(name)[-1:]:
+        targets.TARGETS[name](data)
     custom = {"custom_mutator": _mutator} if name in mutations.OF_RECORDS else {}
     atheris.Setup([program, *arguments], targets.TARGETS[name], **custom)
     atheris.Fuzz()

@@ -44,6 +44,8 @@ class CommandProcess:
         output, errors: files with what it printed.
     """
 
+    program: tuple[str, ...] = (sys.executable, "-P", "-m", "streaming")
+
     def __init__(
         self, directory: Path, *arguments: str, environment: Mapping[str, str] | None = None, cwd: Path = ROOT
     ) -> None:
@@ -53,7 +55,7 @@ class CommandProcess:
         self.output, self.errors = directory / "output", directory / "errors"
         with self.output.open("wb") as output, self.errors.open("wb") as errors:
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-                [sys.executable, "-P", "-m", "streaming", *arguments],
+                [*self.program, *arguments],
                 cwd=cwd,
                 env={**os.environ, **(environment or {}), MARK: self._mark, "PYTHONPATH": str(ROOT)},
                 stdin=subprocess.DEVNULL,
@@ -131,6 +133,7 @@ class MonitorProcess(CommandProcess):
         state: Path,
         settings: str = "",
         command: Sequence[str] = ("run",),
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         """Start it; `await_ready` waits until it may be believed.
 
@@ -140,11 +143,12 @@ class MonitorProcess(CommandProcess):
             state: its state directory.
             settings: further sections of its configuration, as YAML.
             command: what is run with the configuration.
+            environment: variables set beside our own.
         """
         directory.mkdir(parents=True, exist_ok=True)
         self.config = directory / "monitor.yaml"
         self.config.write_text(configuration(bootstrap_servers, state) + settings, encoding="utf-8")
-        super().__init__(directory, *command, "--config", str(self.config))
+        super().__init__(directory, *command, "--config", str(self.config), environment=environment)
         self._url: str | None = None
 
     @property
