@@ -23,7 +23,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from streaming.config import Config
-from streaming.config_sections import SparkSection
+from streaming.connector import directory_of
 from streaming.errors import UsageError
 from streaming.kafka_security import java_system_properties
 from streaming.secrecy import masked
@@ -268,17 +268,12 @@ def java_options() -> list[str]:
 
 
 def connector_jars(directory: Path) -> list[Path]:
-    """The jars of Spark's Kafka connector; where nothing else is said, those of the wheel if it brought any.
+    """The jars of Spark's Kafka connector.
 
     Raises:
         UsageError: none there.
     """
-    # As `make setup` fills it, from wherever the command is called.
-    found = directory if directory.is_absolute() or directory.is_dir() else _CHECKOUT / directory
-    packaged = _PACKAGED / "jars"
-    if directory == SparkSection().jars_dir and not found.is_dir() and packaged.is_dir():
-        found = packaged
-    jars = sorted(found.resolve().glob("*.jar"))
+    jars = sorted(directory_of(directory).resolve().glob("*.jar"))
     if not any(jar.name.startswith("spark-sql-kafka") for jar in jars):
         raise UsageError(
             f"spark.jars_dir: found {str(directory)!r} without a spark-sql-kafka jar, "

@@ -1,5 +1,6 @@
 """`make package`: what is in the wheel, and that it works where nothing else of the checkout is."""
 
+import re
 import runpy
 import subprocess
 import sys
@@ -99,6 +100,17 @@ def test_installed_it_works_by_itself(installed: Path, tmp_path: Path) -> None:
     assert {path.name for path in (ROOT / "dashboards" / "generated").iterdir()} <= {
         path.name for path in (tmp_path / "boards").iterdir()
     }
+    config = tmp_path / "monitor.yaml"
+    config.write_text("kafka: {bootstrap_servers: '127.0.0.1:1'}\nhttp: {port: 0}\n", "utf-8")
+    checked = subprocess.run(  # noqa: S603 - our own words
+        [str(installed / "group-monitor"), "check", "--config", str(config)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert re.search(rf"^jars +ok +\d+ in {installed.parent}/", checked.stdout, re.MULTILINE), checked.stdout
     asked = (
         "from streaming import pages, session; from streaming.config_sections import SparkSection as S;"
         "print(*session.connector_jars(S().jars_dir), *session.java_options(), *pages.PAGE.iterdir(), sep='\\n')"

@@ -75,9 +75,10 @@ def _java() -> "Finding":
 
 
 def _jars(config: "Config") -> "Finding":
+    from streaming.connector import directory_of
     from streaming.kafka_client import Finding
 
-    directory = config.spark.jars_dir
+    directory = directory_of(config.spark.jars_dir)
     names = [path.name for path in directory.glob("*.jar")]
     missing = [jar for jar in CONNECTOR_JARS if not any(name.startswith(jar) for name in names)]
     if not missing:
