@@ -36,6 +36,7 @@ PARTITIONS: Final = 4
 GROUPS: Final = 40
 COMMITS: Final = 25
 
+SETTINGS: Final = {"GROUP_MONITOR__KAFKA__OFFSETS_TOPIC": TOPIC, "GROUP_MONITOR__SPARK__SHUFFLE_PARTITIONS": "2"}
 IN_LITTLE: Final = "local-cluster[2,1,1024]"
 
 
@@ -55,8 +56,8 @@ class Submitted(MonitorProcess):
         self.program = tuple(words[: words.index("run")])
         settings = directory / "conf"
         settings.mkdir(parents=True)
-        # Of a worker of four cores, so that there are two of them.
-        (settings / "spark-defaults.conf").write_text("spark.executor.cores 2\nspark.executor.memory 512m\n", "utf-8")
+        # Of a worker of two cores, so that there are two of them.
+        (settings / "spark-defaults.conf").write_text("spark.executor.cores 1\nspark.executor.memory 512m\n", "utf-8")
         environment = {
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",
@@ -174,21 +175,16 @@ def as_known(found: Any, known: Any) -> Any:
 def test_a_submitted_job_goes_on_without_an_executor(log: Log, tmp_path: Path) -> None:
     """On a standalone cluster by spark-submit; one of two executors is killed: the same answer, each commit once."""
     with ExitStack() as stack:
-        cluster = stack.enter_context(StandaloneCluster(tmp_path / "cluster"))
-        environment = {"GROUP_MONITOR__KAFKA__OFFSETS_TOPIC": TOPIC}
+        cluster = stack.enter_context(StandaloneCluster(tmp_path / "cluster", cores=2))
         monitor = stack.enter_context(
-            Submitted(tmp_path / "run", log.servers, cluster.master, state=tmp_path / "state", environment=environment)
+            Submitted(tmp_path / "run", log.servers, cluster.master, state=tmp_path / "state", environment=SETTINGS)
         )
         monitor.await_ready(2 * READY_SECONDS)
         write_commits(log, 0)
         await_answer(monitor, log)
-        killed, *others = cluster.executors()
-        assert others
-        os.kill(killed, signal.SIGKILL)
+        until(lambda: len(cluster.executors()) == 2, 60, "there are not two executors")
+        os.kill(cluster.executors()[0], signal.SIGKILL)
         write_commits(log, COMMITS)
-        await_answer(monitor, log)
-        until(lambda: len(set(cluster.executors()) - {killed}) == 2, 60, "no other executor came")
-        write_commits(log, 2 * COMMITS)
         await_answer(monitor, log)
         monitor.interrupt()
         monitor.await_end(4 * END_SECONDS)
@@ -200,10 +196,10 @@ def test_a_submitted_job_goes_on_without_an_executor(log: Log, tmp_path: Path) -
 )
 def test_a_cluster_in_little_gives_the_same_answer(log: Log, tmp_path: Path) -> None:
     """`run` with `local-cluster[2,1,1024]`: state, packing and code of ours hold in executors of their own."""
-    environment = {"GROUP_MONITOR__KAFKA__OFFSETS_TOPIC": TOPIC, "GROUP_MONITOR__SPARK__MASTER": IN_LITTLE}
+    environment = {**SETTINGS, "GROUP_MONITOR__SPARK__MASTER": IN_LITTLE}
     with MonitorProcess(tmp_path / "run", log.servers, state=tmp_path / "state", environment=environment) as monitor:
         monitor.await_ready(2 * READY_SECONDS)
-        write_commits(log, 3 * COMMITS)
+        write_commits(log, 2 * COMMITS)
         await_answer(monitor, log)
         monitor.terminate()
         assert 0 == monitor.await_end(4 * END_SECONDS)
