@@ -27,7 +27,12 @@ from tests.integration.monitor_process import END_SECONDS, READY_SECONDS, Monito
 from tests.integration.standalone import SPARK_HOME, StandaloneCluster
 from tests.test_docs import commands
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif("CLUSTERS" not in os.environ, reason="minutes of JVMs on a small machine: `make cluster`"),
+]
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 JARS: Final = ROOT / ".cache" / "jars" / "spark"
@@ -191,9 +196,6 @@ def test_a_submitted_job_goes_on_without_an_executor(log: Log, tmp_path: Path) -
         until(lambda: not monitor.left_over(), 30, "processes of a submitted monitor are still there")
 
 
-@pytest.mark.skipif(
-    "CLUSTERS" not in os.environ, reason="another minute, for what the test above tells: `make cluster`"
-)
 def test_a_cluster_in_little_gives_the_same_answer(log: Log, tmp_path: Path) -> None:
     """`run` with `local-cluster[2,1,1024]`: state, packing and code of ours hold in executors of their own."""
     environment = {**SETTINGS, "GROUP_MONITOR__SPARK__MASTER": IN_LITTLE}
