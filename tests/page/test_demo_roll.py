@@ -18,13 +18,16 @@ ADDRESS_SECONDS: Final = 120.0
 ROLLED_SECONDS: Final = 200.0
 PHASES: Final = ("classic", "upgrading", "upgraded", "downgrading", "downgraded")
 
-# Remembers each text that a selector ever showed: a phase may last for less than a look of the test takes.
+# Remembers each text that a selector ever showed: a phase may last for less than a look of the test takes. An observer
+# is called before anything else gets to see the change, so what the test has seen is remembered.
 REMEMBER: Final = """([name, selector]) => {
     const seen = (window.seen ??= {})[name] = [];
-    setInterval(() => {
+    const look = () => {
         const text = document.querySelector(selector)?.textContent ?? "";
         if (text && seen.at(-1) !== text) seen.push(text);
-    }, 50);
+    };
+    new MutationObserver(look).observe(document, { subtree: true, childList: true, characterData: true });
+    look();
 }"""
 
 
