@@ -224,22 +224,25 @@ class SourceSection(Section):
     isolation: Literal["exact", "committed_only"] = option(
         "exact",
         "exact reads membership records uncommitted and offset commits committed, as the coordinator holds them. "
-        "committed_only reads once and costs about a third less, but an open transaction on any group holds back all "
-        "groups of its partition; right for clusters without transactional commits.",
+        "committed_only reads up to the last stable offset alone: an open transaction on any group holds back all "
+        "groups of its partition.",
     )
     max_offsets_per_trigger: Positive = option(
         1_000_000, "Largest number of records in one micro-batch; bounds memory while catching up."
     )
     tasks: Positive = option(
-        4,
-        "Largest number of tasks that read the log in one micro-batch. A task for each of a hundred partitions costs "
-        "more than its work; with four, a batch took a third less processor time. More of them on a cluster.",
+        2,
+        "Largest number of tasks that read the log in one micro-batch. A batch of a few thousand records is read by "
+        "one, whatever stands here: a second would cost more than it saves. As many as cores on a cluster.",
     )
     fetch_max_wait_ms: NotNegative = option(
-        20, "Kafka's fetch.max.wait.ms. At the log's tail it is paid once per partition, so Kafka's 500 means seconds."
+        20,
+        "librdkafka's fetch.wait.max.ms. It is paid where the last records of a partition are not delivered: "
+        "compacted away, or marks of transactions.",
     )
-    max_poll_records: Positive = option(10_000, "Kafka's max.poll.records, for a quick catch-up.")
-    max_partition_fetch_bytes: Positive = option(8 * MIB, "Kafka's max.partition.fetch.bytes, for a quick catch-up.")
+    max_partition_fetch_bytes: Positive = option(
+        MIB, "librdkafka's max.partition.fetch.bytes: what a broker sends of a partition at once."
+    )
 
 
 _MASTER = re.compile(r"(local(\[(\*|\d+)(,\s*\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|yarn|(spark|k8s)://\S+)")
@@ -269,7 +272,7 @@ class SparkSection(Section):
         "2g", "Java heap of the driver; with a local master, of everything.", accepted="a size such as 512m or 2g"
     )
     shuffle_partitions: Positive = option(
-        4,
+        2,
         "Stateful tasks the coordinator's partitions are spread over. Fixed by the first run on a state directory.",
     )
     trigger_interval_ms: NotNegative = option(200, "Shortest time between the starts of two micro-batches.")

@@ -16,6 +16,7 @@ from typing import Final
 from streaming import kafka_client, restart
 from streaming.config import Config
 from streaming.errors import MonitorError
+from streaming.log_reader import LOG_LOST
 from streaming.logs import get_logger
 from streaming.state_directory import first_line
 
@@ -24,14 +25,6 @@ RETRY_DELAYS_SECONDS: Final = (1, 2, 5, 10, 30)
 
 FRUITLESS_STARTS: Final = 5
 """So many starts in a row without a finished micro-batch, with nothing that is known to pass, will not pass."""
-
-LOG_LOST: Final = (
-    "may have been aged out",
-    "offset was changed from",
-    "KAFKA_DATA_LOSS",
-    "Some data may have been lost",
-)
-"""What the connector says when the log is not the one the checkpoint knows."""
 
 DISK_FULL: Final = ("No space left on device", "Disk quota exceeded")
 """What the system says when nothing more can be written."""
@@ -85,7 +78,7 @@ class Failures:
     def _told(self, error: Exception) -> bool:
         """Log it; tells whether it is known to pass."""
         text = str(error)
-        if any(sign in text for sign in LOG_LOST):
+        if LOG_LOST in text:
             raise MonitorError(
                 f"state.dir: found {str(self._directory)!r} of a log that was cut off or made anew "
                 f"({first_line(error)}), accepted: another state.dir, or {restart.REBUILD}"

@@ -235,7 +235,7 @@ class Monitor:
 
     def _fill_board(self, spark: SparkSession) -> None:
         if self._state.holds_state():
-            by_reader = self._state.positions(self._config.kafka.offsets_topic)
+            by_reader = self._state.positions()
             if not self._state.rebuild_if_outlived(*self._log_end(), _positions(by_reader)):
                 self.board.load(self._state.rows(spark))
                 self._set_positions(by_reader)
@@ -275,7 +275,7 @@ class Monitor:
             self._set_positions(())
             self._has_targets = True
         if self._listener is None:
-            self._listener = ProgressListener(self._query_name, config.kafka.offsets_topic, self._on_progress)
+            self._listener = ProgressListener(self._query_name, self._on_progress)
             self._spark.streams.addListener(self._listener)
         live_from = self._state.begin(high_watermarks)
         keys = bundle_keys(self._spark, config.spark.shuffle_partitions)
@@ -365,5 +365,5 @@ def _stop(query: StreamingQuery) -> None:
 
 
 def _positions(by_reader: tuple[PartitionOffsets, ...]) -> Positions:
-    """The readers stand in the order of `source.isolation_levels`: commits first, membership last."""
-    return Positions(membership=by_reader[-1], commits=by_reader[0]) if by_reader else Positions({}, {})
+    commits, membership = by_reader or ({}, {})
+    return Positions(membership=membership, commits=commits)

@@ -1,8 +1,8 @@
 """Settings of the three Kafka clients, derived from one section, and the look at the brokers before anything starts.
 
 - kafka-python asks (log end offsets, topic ids) and records,
-- Spark's connector (Kafka's Java client) reads the log,
-- confluent-kafka (librdkafka) is what the demo's traffic uses.
+- confluent-kafka (librdkafka) reads the log, and is what the demo's traffic uses,
+- Kafka's own tools (Java) describe groups, for the tests and for recordings.
 
 Security options mean the same everywhere (`streaming.kafka_security`): certificates and keys are PEM, which all three
 read.
@@ -20,7 +20,7 @@ from streaming import permissions
 from streaming.config_sections import Config, KafkaSection
 from streaming.errors import CannotTellError, MonitorError
 from streaming.kafka_probe import refuse_unreachable
-from streaming.kafka_security import confluent_security_settings, java_security_settings, python_security_settings
+from streaming.kafka_security import confluent_security_settings, python_security_settings, with_contents
 
 IsolationLevel = Literal["read_committed", "read_uncommitted"]
 Status = Literal["ok", "note", "fail", "cannot tell"]
@@ -98,31 +98,13 @@ def python_settings(kafka: KafkaSection, purpose: str) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if value is not None}
 
 
-def spark_options(config: Config, isolation_level: IsolationLevel) -> dict[str, str]:
-    """Options of Spark's Kafka source for one reader of the offsets topic.
-
-    Topic, security and fetch settings and the rate limit; what belongs to the query (starting offsets, header columns)
-    is the source's own business. The session must also set spark.sql.streaming.kafka.useDeprecatedOffsetFetching=true:
-    the connector's other way of finding offsets leaves out internal topics without a word.
+def portable_settings(kafka: KafkaSection, purpose: str) -> dict[str, str]:
+    """Settings of confluent-kafka that hold on any machine: certificates and keys are in them as text.
 
     Raises:
         CannotTellError: a certificate or key file cannot be read.
     """
-    kafka, source = config.kafka, config.source
-    options = {
-        "kafka.bootstrap.servers": kafka.bootstrap_servers,
-        "subscribe": kafka.offsets_topic,
-        # Consumers look up what a group of their name has committed, though none is joined: the name needs permission.
-        "groupIdPrefix": kafka.client_id,
-        "kafka.request.timeout.ms": str(kafka.request_timeout_ms),
-        "kafka.isolation.level": isolation_level,
-        "kafka.fetch.max.wait.ms": str(source.fetch_max_wait_ms),
-        "kafka.max.poll.records": str(source.max_poll_records),
-        "kafka.max.partition.fetch.bytes": str(source.max_partition_fetch_bytes),
-        "maxOffsetsPerTrigger": str(source.max_offsets_per_trigger),
-    }
-    options.update({f"kafka.{name}": value for name, value in java_security_settings(kafka.security).items()})
-    return options
+    return with_contents(confluent_settings(kafka, purpose))
 
 
 def confluent_settings(kafka: KafkaSection, purpose: str) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """How to be let in, in the words of each of the three Kafka clients.
 
-kafka-python and librdkafka get certificates by path, Spark's connector (Kafka's Java client) by content, so executors
-on other machines need no copies of the files. With OAUTHBEARER every client fetches its own tokens from the same
+Certificates are given by path where a client runs beside us, and by content where it reads the log, on executors that may
+have no copies of the files; Kafka's Java client gets them by content, too. With OAUTHBEARER every client fetches its own tokens from the same
 endpoint: the Java client and librdkafka by themselves, kafka-python through `streaming.oauth_tokens`.
 """
 
@@ -21,6 +21,14 @@ _JAAS_MODULES: Final[Mapping[str, str]] = {
     "OAUTHBEARER": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
 }
 _OAUTH_LOGIN: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+
+_LIBRDKAFKA_FILES: Final = {
+    "ca_file": ("ssl.ca.location", "ssl.ca.pem"),
+    "certificate_file": ("ssl.certificate.location", "ssl.certificate.pem"),
+    "key_file": ("ssl.key.location", "ssl.key.pem"),
+    "oauth_ca_file": ("https.ca.location", "https.ca.pem"),
+}
+"""Our option → librdkafka's for a PEM file by its name, and by its content."""
 
 _ALLOWED_URLS: Final = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 """System property without which Kafka's Java client, from 4.0 on, asks no token endpoint; 3.9 heeds it, too."""
@@ -97,6 +105,19 @@ def confluent_security_settings(security: KafkaSecuritySection) -> dict[str, str
         settings["ssl.key.password"] = revealed(security.key_password)
         settings["ssl.endpoint.identification.algorithm"] = "https" if security.check_hostname else "none"
     return settings
+
+
+def with_contents(settings: Mapping[str, str]) -> dict[str, str]:
+    """Settings of librdkafka with the content of certificates and keys in the place of their files' names.
+
+    Raises:
+        CannotTellError: one of them cannot be read.
+    """
+    held = dict(settings)
+    for option, (located, content) in _LIBRDKAFKA_FILES.items():
+        if located in held:
+            held[content] = _content(option, Path(held.pop(located)))
+    return held
 
 
 def revealed(secret: SecretStr | None) -> str | None:

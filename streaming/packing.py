@@ -8,7 +8,7 @@ record batches, which neither the shuffle nor Python has to look into.
     a bundle's key          a number that Spark's hash leads to the stateful task of the bundle's own
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from streaming.reduction import WORTH_REDUCING, commits_told
 from streaming.schemas import BUNDLE
 
-_LAYOUT: Final = pa.schema(
+LOG_LAYOUT: Final = pa.schema(
     [
         ("partition", pa.int32()),
         ("offset", pa.int64()),
@@ -27,6 +27,8 @@ _LAYOUT: Final = pa.schema(
         ("value", pa.large_binary()),
     ]
 )
+"""One record of the log, of either reader. Large: a batch of a million records has more than two gigabytes."""
+
 _KEYS_TRIED: Final = 4_096
 """Numbers among which a key for every task is looked for; with that many, a thousand tasks find theirs."""
 
@@ -49,20 +51,9 @@ def bundle_keys(spark: SparkSession, tasks: int) -> tuple[int, ...]:
     return tuple(task_of.index(task) for task in range(tasks))
 
 
-def packer(keys: Sequence[int]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What `mapInArrow` calls for a source task: batches of `schemas.LOG_ROW` → one of `schemas.PACKED`."""
-
-    def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        held = [batch for batch in batches if batch.num_rows]
-        if held:
-            yield packed(pa.Table.from_batches(held), keys)
-
-    return pack
-
-
 def packed(rows: pa.Table, keys: Sequence[int]) -> pa.RecordBatch:
-    """Records of `schemas.LOG_ROW`, in any order, as one row of `schemas.PACKED` for each bundle that they are of."""
-    rows = rows.cast(_LAYOUT).combine_chunks()
+    """Records of `LOG_LAYOUT`, in any order, as one row of `schemas.PACKED` for each bundle."""
+    rows = rows.combine_chunks()
     commits = np.ones(rows.num_rows, dtype=np.int64)
     if rows.num_rows >= WORTH_REDUCING:
         offsets, names, values = (_whole(rows, name) for name in ("offset", "key", "value"))

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
@@ -14,10 +15,15 @@ from pyspark.sql.streaming.listener import (
 
 PartitionOffsets = Mapping[int, int]
 
+COMMITS: Final = "commits"
+MEMBERSHIP: Final = "membership"
+KINDS: Final = (COMMITS, MEMBERSHIP)
+"""Of what a position in the log has a next offset each."""
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One finished micro-batch. `positions` has, per reader in the order of the sources, the next offset to read."""
+    """One finished micro-batch. `positions` has the next offsets to read, of commits and of membership (`source`)."""
 
     batch_id: int
     duration_ms: int
@@ -28,10 +34,9 @@ class Progress:
 class ProgressListener(StreamingQueryListener):
     """Passes each finished micro-batch of one query on to a plain callable; a session may run several."""
 
-    def __init__(self, query: str, topic: str, on_progress: Callable[[Progress], None]) -> None:
+    def __init__(self, query: str, on_progress: Callable[[Progress], None]) -> None:
         super().__init__()
         self._query = query
-        self._topic = topic
         self._on_progress = on_progress
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
@@ -47,7 +52,7 @@ class ProgressListener(StreamingQueryListener):
                 batch_id=progress.batchId,
                 duration_ms=progress.batchDuration,
                 rows=progress.numInputRows,
-                positions=tuple(offsets_of(source.endOffset, self._topic) for source in progress.sources),
+                positions=next((offsets_of(source.endOffset) for source in progress.sources), ()),
             )
         )
 
@@ -58,7 +63,11 @@ class ProgressListener(StreamingQueryListener):
         """The supervisor sees it by itself."""
 
 
-def offsets_of(end_offset: str | None, topic: str) -> PartitionOffsets:
-    """Partition → next offset, from the connector's JSON `{"topic": {"0": 17}}`; empty while it has none."""
+def offsets_of(end_offset: str | None) -> tuple[PartitionOffsets, ...]:
+    """Next offset of each partition, of commits and of membership, from the source's JSON; empty while it has none."""
     held = json.loads(end_offset) if end_offset else None
-    return {int(partition): int(offset) for partition, offset in (held or {}).get(topic, {}).items()}
+    return (
+        tuple({int(partition): int(offset) for partition, offset in held[kind].items()} for kind in KINDS)
+        if held
+        else ()
+    )

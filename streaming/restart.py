@@ -27,8 +27,9 @@ IDENTITY_FILE: Final = "monitor.json"
 FORGOTTEN: Final = ".forgotten"
 """Ends the name of a checkpoint on its way out."""
 
-STATE_LAYOUT: Final = 2
-"""Of the state's keys and variables (`processor.py`). 1 had a key for each partition, and no number in its identity."""
+STATE_LAYOUT: Final = 3
+"""Of the state's keys and variables (`processor.py`) and of the position in the log (`source.py`). 1 had a key for each
+partition, and no number in its identity; 2 the positions of Spark's Kafka source."""
 
 _UNTOLD: Final = -1
 """Partition of a row of offsets read back: the state does not hold it, and the board does not ask."""
@@ -179,10 +180,10 @@ def query_id(checkpoint: str) -> str:
     return str(json.loads(metadata.read_text(encoding="utf-8"))["id"]) if metadata.is_file() else checkpoint
 
 
-def committed_positions(checkpoint: str, topic: str) -> tuple[PartitionOffsets, ...]:
-    """Next offset of each reader, in the order of the sources, as the last finished micro-batch left them.
+def committed_positions(checkpoint: str) -> tuple[PartitionOffsets, ...]:
+    """Next offsets of commits and of membership, as the last finished micro-batch left them.
 
-    Spark writes them before a batch, one line of JSON a source after two lines of its own.
+    Spark writes them before a batch, a line of JSON after two lines of its own.
 
     Raises:
         OSError, ValueError, LookupError, AttributeError: they are not what Spark wrote.
@@ -191,7 +192,7 @@ def committed_positions(checkpoint: str, topic: str) -> tuple[PartitionOffsets, 
     finished = [int(entry.name) for entry in (directory / "commits").iterdir() if entry.name.isdecimal()]
     path = directory / "offsets" / str(max(finished))
     _version, _metadata, *sources = path.read_text(encoding="utf-8").splitlines()
-    positions = tuple(offsets_of(source, topic) for source in sources)
+    positions = offsets_of(sources[0]) if sources else ()
     if not positions or not all(positions):
         raise ValueError(f"{path.name} of the log of offsets is cut short")
     return positions

@@ -2,18 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
-
-LOG_ROW: Final = StructType(
-    [
-        StructField("partition", IntegerType(), nullable=False),
-        StructField("offset", LongType(), nullable=False),
-        StructField("timestamp_ms", LongType(), nullable=False),
-        StructField("key", BinaryType()),
-        StructField("value", BinaryType()),
-    ]
-)
-"""One record of the log, of either reader."""
+from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
 BUNDLE: Final = "bundle"
 """Grouping key: a bundle of partitions of the offsets topic, as many of them as there are stateful tasks."""

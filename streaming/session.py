@@ -44,6 +44,7 @@ SETTINGS: Final = {
     # The number of stateful tasks is ours to set; coalescing it would move shards between them.
     "spark.sql.adaptive.enabled": "false",
     "spark.python.worker.reuse": "true",
+    "spark.python.daemon.module": "streaming.worker_daemon",
     # The monitor supervises the query itself, and a task that failed is a batch that is repeated.
     "spark.task.maxFailures": "2",
     # By default a query that waits for brokers that are away is waited for without end.

@@ -1,66 +1,233 @@
-"""The coordinator's log as rows for the shards.
+"""The coordinator's log as a streaming source of Spark: packed rows for the shards.
 
 Two views of one log (design, decision 5). Offset commits may be transactional, and an aborted one must never count:
-they are read committed. Membership records never are, and must not wait behind another group's open transaction:
-they are read uncommitted. Routing by record type is done on the key's first two bytes by Spark itself, so neither
-reader's other half reaches Python.
+they are read committed. Membership records never are, and must not wait behind another group's open transaction: they
+are read uncommitted. So the position in a partition is two offsets; while no transaction is open they are the same,
+and one consumer reads both kinds in one pass.
+
+    commits      next offset of the committed reader
+    membership   next offset up to which membership records were read, never below `commits`
 """
 
 import json
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - everyone's name for it
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
+from pyspark.sql.types import StructType
 
 from streaming.config import Config
-from streaming.kafka_client import IsolationLevel, spark_options
-from streaming.packing import packer
+from streaming.kafka_client import portable_settings
+from streaming.log_reader import LOG_LOST, LogEnd, LogLostError, LogReader
+from streaming.packing import LOG_LAYOUT, packed
+from streaming.progress import COMMITS, MEMBERSHIP
 from streaming.schemas import PACKED
 
-# Record types 0 and 1, as the key's big-endian int16.
-_IS_OFFSET_COMMIT: Final = "coalesce(substring(key, 1, 2) in (X'0000', X'0001'), false)"
+FORMAT: Final = "coordinator_log"
+SETTINGS_OPTION: Final = "secret_settings"
+"""Its name makes Spark hide the value, which holds credentials, wherever plans are shown."""
 
-COMMITTED: Final = "read_committed"
-UNCOMMITTED: Final = "read_uncommitted"
+_QUEUE_KIBIBYTES: Final = 64 * 1024
+"""What a consumer fetches ahead at most."""
 
+RECORDS_A_TASK: Final = 20_000
+"""Below twice as many, reading a batch with a second task costs more than it saves."""
 
-def isolation_levels(config: Config) -> tuple[IsolationLevel, ...]:
-    """Isolation levels of the readers, in the order of the query's sources."""
-    return (COMMITTED,) if config.source.isolation == "committed_only" else (COMMITTED, UNCOMMITTED)
+Position = Mapping[str, Mapping[str, int]]
+"""{"commits": {"0": 17, …}, "membership": {"0": 21, …}}: partition, as JSON has it, → next offset."""
+
+_COMMIT_KEYS: Final = (b"\x00\x00", b"\x00\x01")
+"""Record types 0 and 1, with which the keys of offset commits begin."""
+
+_readers: dict[tuple[str, bool], LogReader] = {}
+"""Of this worker process, by settings and whether committed; they outlive a task."""
 
 
 def coordinator_log(spark: SparkSession, config: Config, partitions: int, keys: Sequence[int]) -> DataFrame:
     """Every record of the offsets topic, packed as `schemas.PACKED` under these keys of bundles."""
-    readers = [_reader(spark, config, level, partitions) for level in isolation_levels(config)]
-    if len(readers) == 1:
-        log = _rows(readers[0])
-    else:
-        committed, uncommitted = readers
-        log = _rows(committed.where(_IS_OFFSET_COMMIT)).unionAll(_rows(uncommitted.where(f"not {_IS_OFFSET_COMMIT}")))
-    return log.coalesce(config.source.tasks).mapInArrow(packer(keys), PACKED)
+    kafka, source = config.kafka, config.source
+    settings = {
+        "client": portable_settings(kafka, "log") | {"socket.timeout.ms": kafka.request_timeout_ms},
+        "fetch": {
+            "fetch.wait.max.ms": source.fetch_max_wait_ms,
+            "max.partition.fetch.bytes": source.max_partition_fetch_bytes,
+            "queued.max.messages.kbytes": _QUEUE_KIBIBYTES,
+        },
+        "topic": kafka.offsets_topic,
+        "partitions": partitions,
+        "timeout_seconds": kafka.request_timeout_ms / 1_000,
+        "committed_only": source.isolation == "committed_only",
+        "max_records": source.max_offsets_per_trigger,
+        "tasks": source.tasks,
+        "keys": list(keys),
+    }
+    spark.dataSource.register(CoordinatorLog)
+    return spark.readStream.format(FORMAT).option(SETTINGS_OPTION, json.dumps(settings)).load()
 
 
-def _reader(spark: SparkSession, config: Config, level: IsolationLevel, partitions: int) -> DataFrame:
-    options = spark_options(config, level)
-    # `subscribe` would make the driver join a group, which would be written into the very topic that is read.
-    topic = options.pop("subscribe")
-    return (
-        spark.readStream.format("kafka")
-        .options(**options)
-        .option("assign", json.dumps({topic: list(range(partitions))}))
-        .option("startingOffsets", "earliest")
-        # Records that compaction took are no loss; a log cut off or made anew is, and must not pass in silence.
-        .option("failOnDataLoss", "true")
-        .load()
-    )
+class CoordinatorLog(DataSource):
+    """Spark's name for the log; its one option holds all settings."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What `format` is called with."""
+        return FORMAT
+
+    def schema(self) -> StructType:
+        """One row a bundle and task."""
+        return PACKED
+
+    def streamReader(self, schema: StructType) -> "CoordinatorLogReader":  # noqa: ARG002, N802 - Spark's
+        """Made in the process that plans, and sent to those that read."""
+        return CoordinatorLogReader(self.options[SETTINGS_OPTION])
 
 
-def _rows(log: DataFrame) -> DataFrame:
-    return log.select(
-        F.col("partition"),
-        F.col("offset"),
-        F.unix_millis("timestamp").alias("timestamp_ms"),
-        F.col("key"),
-        F.col("value"),
-    )
+class CoordinatorLogReader(DataSourceStreamReader):
+    """Plans micro-batches, and reads them. Sent between processes, so it holds text alone until it is asked."""
+
+    def __init__(self, settings: str) -> None:
+        self._text = settings
+        self._ends: LogEnd | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_text": self._text, "_ends": None}
+
+    @property
+    def _settings(self) -> dict[str, Any]:
+        held: dict[str, Any] = json.loads(self._text)
+        return held
+
+    def _log_end(self) -> LogEnd:
+        if self._ends is None:
+            of = self._settings
+            self._ends = LogEnd(of["client"], of["topic"], of["partitions"], of["timeout_seconds"])
+        return self._ends
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's
+        """Where the log begins."""
+        first = {str(partition): offset for partition, offset in self._log_end().first().items()}
+        return {COMMITS: first, MEMBERSHIP: first}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's
+        """How much of the log a micro-batch may have."""
+        return ReadMaxRows(self._settings["max_records"])
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's
+        """Where the next micro-batch ends."""
+        stable, high = self._log_end().ends()
+        if self._settings["committed_only"]:
+            high = stable
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        return next_position(start, stable, high, most)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The tasks of a micro-batch."""
+        return [InputPartition(pieces) for pieces in shared_out(pieces_between(start, end), self._settings["tasks"])]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """What a task reads, packed."""
+        settings = self._settings
+        pieces: list[Piece] = partition.value
+        tables = [
+            *_membership_and_commits(self._reader(settings, committed=True), pieces),
+            *_membership(self._reader(settings, committed=False), pieces),
+        ]
+        if tables:
+            batch = packed(pa.concat_tables(tables), settings["keys"])
+            yield batch.cast(to_arrow_schema(PACKED))
+
+    def _reader(self, settings: dict[str, Any], *, committed: bool) -> LogReader:
+        known = (self._text, committed)
+        if known not in _readers:
+            _readers[known] = LogReader(
+                settings["client"] | settings["fetch"],
+                settings["topic"],
+                committed=committed,
+                timeout_seconds=settings["timeout_seconds"],
+            )
+        return _readers[known]
+
+
+class Piece(tuple[int, int, int, int, int]):
+    """(partition, commits from, commits to, membership from, membership to) of one micro-batch."""
+
+    __slots__ = ()
+
+
+def next_position(
+    start: Position, stable: Mapping[int, int], high: Mapping[int, int], most: int | None
+) -> dict[str, Any]:
+    """Where a micro-batch ends that begins at `start`.
+
+    Args:
+        start: where the one before has ended.
+        stable: last stable offset of every partition.
+        high: its high watermark.
+        most: largest number of records, or None; partitions share it by what each has.
+
+    Raises:
+        LogLostError: the log ends before what was read of it.
+    """
+    commits, membership = start[COMMITS], start[MEMBERSHIP]
+    waiting = {p: high[p] - membership.get(str(p), 0) for p in high}
+    for p, left in waiting.items():
+        if left < 0:
+            raise LogLostError(f"{LOG_LOST}: partition {p} ends at {high[p]}, and was read to {membership[str(p)]}")
+    total = sum(waiting.values())
+    end: dict[str, Any] = {COMMITS: {}, MEMBERSHIP: {}}
+    for p, left in waiting.items():
+        share = left if most is None or total <= most else -(-left * most // total)
+        to = membership.get(str(p), 0) + share
+        end[MEMBERSHIP][str(p)] = to
+        # A new leader may know less of what is stable than the one before; what was read stays read.
+        end[COMMITS][str(p)] = max(commits.get(str(p), 0), min(stable[p], to))
+    return end
+
+
+def pieces_between(start: Position, end: Position) -> list[Piece]:
+    """What there is to read between two positions, by partition."""
+    pieces = [
+        Piece((int(p), start[COMMITS].get(p, 0), end[COMMITS][p], start[MEMBERSHIP].get(p, 0), to))
+        for p, to in end[MEMBERSHIP].items()
+    ]
+    return [piece for piece in pieces if piece[1] < piece[2] or piece[3] < piece[4]]
+
+
+def shared_out(pieces: list[Piece], tasks: int) -> list[list[Piece]]:
+    """Pieces by task: as many tasks as the records are worth, each with about as many."""
+    size = {piece: max(piece[2], piece[4]) - min(piece[1], piece[3]) for piece in pieces}
+    count = max(1, min(tasks, sum(size.values()) // RECORDS_A_TASK))
+    shares: list[list[Piece]] = [[] for _ in range(count)]
+    loads = [0] * count
+    for piece in sorted(pieces, key=size.__getitem__, reverse=True):
+        least = loads.index(min(loads))
+        shares[least].append(piece)
+        loads[least] += size[piece]
+    return [share for share in shares if share]
+
+
+def _membership_and_commits(reader: LogReader, pieces: list[Piece]) -> Iterator[pa.Table]:
+    """Up to the last stable offset: all commits, and membership not yet read."""
+    told = {piece[0]: piece[3] for piece in pieces}
+    for columns in reader.read({piece[0]: (piece[1], piece[2]) for piece in pieces}):
+        table = columns.table(LOG_LAYOUT)
+        if any(of[1] < of[3] for of in pieces):
+            begin = np.array([told[partition] for partition in columns.partitions])
+            keep = _is_commit(columns.keys) | (np.array(columns.offsets) >= begin)
+            table = table.filter(pa.array(keep))
+        yield table
+
+
+def _membership(reader: LogReader, pieces: list[Piece]) -> Iterator[pa.Table]:
+    """From the last stable offset to the end: membership alone."""
+    for columns in reader.read({of[0]: (max(of[2], of[3]), of[4]) for of in pieces}):
+        yield columns.table(LOG_LAYOUT).filter(pa.array(~_is_commit(columns.keys)))
+
+
+def _is_commit(keys: Sequence[bytes | None]) -> Any:  # noqa: ANN401 - an array of truth values
+    return np.array([key is not None and key[:2] in _COMMIT_KEYS for key in keys], dtype=bool)

@@ -82,7 +82,7 @@ class StateDirectory:
         if former is not None and former.has_batches and restart.is_gone(self.checkpoint):
             raise restart.damaged(self.directory, "its checkpoint is gone")
         if self.holds_state():
-            self.positions(identity.offsets_topic)  # before Spark starts, which takes seconds
+            self.positions()  # before Spark starts, which takes seconds
         self._former = former
         if self._former is None and restart.has_committed_batch(self.checkpoint):
             # An earlier release left none.
@@ -98,14 +98,10 @@ class StateDirectory:
         """Whether there is something to go on from."""
         return restart.has_committed_batch(self.checkpoint)
 
-    def positions(self, topic: str) -> tuple[PartitionOffsets, ...]:
-        """Next offset of each reader, in the order of the sources. Raises UsageError."""
+    def positions(self) -> tuple[PartitionOffsets, ...]:
+        """Next offsets of commits and of membership. Raises UsageError."""
         with self._whole():
-            found = restart.committed_positions(self.checkpoint, topic)
-            readers = 2 if self._reads_uncommitted else 1
-            if len(found) != readers:
-                raise ValueError(f"positions of {len(found)} readers, not of {readers}")
-            return found
+            return restart.committed_positions(self.checkpoint)
 
     def rows(self, spark: SparkSession) -> Iterator[OutputRow]:
         """What once filled the board. Raises UsageError."""

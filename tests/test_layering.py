@@ -87,14 +87,15 @@ KEPT_APART: Final = (
 
 # Library → the modules of streaming that may import it.
 LIBRARY_HOMES: Final = {
-    "pyspark": "session source packing processor state_calls sink progress job schemas restart state_directory",
+    "pyspark": "session source packing processor state_calls sink progress job schemas restart state_directory "
+    "worker_daemon",
     "pandas": "processor",
-    "numpy": "packing reduction",
-    "pyarrow": "packing reduction history.*",
+    "numpy": "packing reduction source",
+    "pyarrow": "log_reader packing reduction source history.*",
     "kafka": "kafka_client lazy_admin log_recorder end_offsets job open_transactions session_timeouts sink_topics "
     "topic_reader "
     "kafka_probe oauth_tokens",
-    "confluent_kafka": "traffic kafka_tools kafka_writer",
+    "confluent_kafka": "log_reader source traffic kafka_tools kafka_writer",
     "py4j": "job kafka_tools session state_directory",
     "prometheus_client": "exporter",
     "yaml": "config",

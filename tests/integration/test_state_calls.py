@@ -1,11 +1,14 @@
 """State accessed many keys at a time, in a real stateful task: the same as one key at a time."""
 
 import json
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
@@ -83,3 +86,15 @@ def test_every_stateful_task_has_a_bundle(spark: SparkSession, tasks: int) -> No
     sent = rows.repartition(tasks, "bundle").rdd.glom().map(lambda of: [row.bundle for row in of]).collect()
 
     assert [[key] for key in keys] == sent
+
+
+def test_workers_read_no_archive(spark: SparkSession) -> None:
+    """Packages installed beside us are taken, not Spark's archives of them, whose directory is read with every task."""
+
+    def paths(_: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_pydict({"path": [*sys.path, pyspark.__file__]})
+
+    found = [row.path for row in spark.range(1).mapInArrow(paths, "path string").collect()]
+
+    assert [] == [path for path in found if ".zip" in path and "pyspark" in path]
+    assert pyspark.__file__ == found[-1]

@@ -10,9 +10,9 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 from coordinator_model.group_state import GroupState
 from coordinator_model.offsets import OffsetBucket
 from coordinator_model.snapshot import load_group, load_offsets
-from streaming.packing import packed
+from streaming.packing import LOG_LAYOUT, packed
 from streaming.processor import BundleBook, CoordinatorShards, PartitionBook
-from streaming.schemas import BOOK_STATE, GROUPS_STATE, LOG_ROW, OFFSETS_STATE, OutputRow
+from streaming.schemas import BOOK_STATE, GROUPS_STATE, OFFSETS_STATE, OutputRow
 from tests.histories import PARTITION, History, LogRecord
 
 KEY: Final = 7
@@ -20,11 +20,10 @@ KEY: Final = 7
 
 
 def log_rows(cells: list[tuple[Any, ...]]) -> pa.Table:
-    """Rows of `schemas.LOG_ROW` as a source task has them."""
-    columns = zip(*cells, strict=True) if cells else [()] * len(LOG_ROW.fields)
-    types = (pa.int32(), pa.int64(), pa.int64(), pa.binary(), pa.binary())
+    """Rows of `packing.LOG_LAYOUT` as a source task has them."""
+    columns = zip(*cells, strict=True) if cells else [()] * len(LOG_LAYOUT)
     return pa.Table.from_arrays(
-        [pa.array(column, type_) for column, type_ in zip(columns, types, strict=True)], names=LOG_ROW.fieldNames()
+        [pa.array(column, field.type) for column, field in zip(columns, LOG_LAYOUT, strict=True)], schema=LOG_LAYOUT
     )
 
 

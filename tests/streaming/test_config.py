@@ -11,7 +11,7 @@ from streaming.config import Config, accepted_by, effective_yaml, is_secret, loa
 from streaming.config_reference import REFERENCE, reference_yaml
 from streaming.config_sections import HttpSection, KafkaSecuritySection
 from streaming.errors import UsageError
-from streaming.kafka_client import confluent_settings, python_settings, spark_options
+from streaming.kafka_client import confluent_settings, portable_settings, python_settings
 from streaming.kafka_security import java_security_settings, java_system_properties
 
 SECRET = "correct-horse-battery"  # noqa: S105 - planted, to be looked for
@@ -130,7 +130,7 @@ class TestRefusals:
         """Unknown names, wrong values and options that do not fit together are told at once, in one line."""
         message = refused(
             "clutser: {}\n"
-            "source:\n  isolation: exakt\n  max_poll_records: 0\n"
+            "source:\n  isolation: exakt\n  tasks: 0\n"
             "http:\n  port: 70000\n  host: 0.0.0.0\n"
             "kafka:\n  bootstrap_servers: localhost\n"
         )
@@ -138,7 +138,7 @@ class TestRefusals:
         for expected in (
             "clutser:",
             ":3: source.isolation: found 'exakt', accepted: exact or committed_only",
-            ":4: source.max_poll_records: found 0, accepted: a whole number, 1 or more",
+            ":4: source.tasks: found 0, accepted: a whole number, 1 or more",
             ":6: http.port: found 70000, accepted: a whole number from 0 to 65535",
             ":7: http.host: found '0.0.0.0', beyond loopback",
             ":9: kafka.bootstrap_servers: found 'localhost', accepted: HOST:PORT",
@@ -360,17 +360,6 @@ class TestClientSettings:
         assert {} == java_security_settings(config.kafka.security)
         assert "a:1,b:2" == confluent_settings(config.kafka, "test")["bootstrap.servers"]
 
-    def test_spark_reads_what_the_section_says(self) -> None:
-        """The connector gets topic, isolation, fetch settings and the rate limit."""
-        given = spark_options(load(None, {}), "read_committed")
-
-        assert "__consumer_offsets" == given["subscribe"]
-        assert "read_committed" == given["kafka.isolation.level"]
-        assert "20" == given["kafka.fetch.max.wait.ms"]
-        assert "10000" == given["kafka.max.poll.records"]
-        assert "8388608" == given["kafka.max.partition.fetch.bytes"]
-        assert "1000000" == given["maxOffsetsPerTrigger"]
-
     def test_sasl_reaches_all_three(self, tmp_path: Path) -> None:
         """User and password arrive at each client under its own names."""
         config = load(written(tmp_path, SASL_YAML), SASL_ENV)
@@ -380,7 +369,7 @@ class TestClientSettings:
         assert (
             "org.apache.kafka.common.security.scram.ScramLoginModule required "
             f'username="monitor" password="{SECRET}";'
-            == spark_options(config, "read_committed")["kafka.sasl.jaas.config"]
+            == java_security_settings(config.kafka.security)["sasl.jaas.config"]
         )
 
     def test_tokens_reach_all_three(self, tmp_path: Path) -> None:
@@ -388,11 +377,11 @@ class TestClientSettings:
         ca_file = tmp_path / "ca.pem"
         ca_file.write_text("--line\nline--")
         config = load(written(tmp_path, OAUTH_YAML.format(ca_file=ca_file)), SASL_ENV)
-        java, url = spark_options(config, "read_committed"), "https://tokens.test/token"
+        java, url = java_security_settings(config.kafka.security), "https://tokens.test/token"
 
-        assert 'clientSecret="' + SECRET + '"' in java["kafka.sasl.jaas.config"]
-        assert 'ssl.truststore.certificates="--line\\nline--";' in java["kafka.sasl.jaas.config"]
-        assert url == java["kafka.sasl.oauthbearer.token.endpoint.url"]
+        assert 'clientSecret="' + SECRET + '"' in java["sasl.jaas.config"]
+        assert 'ssl.truststore.certificates="--line\\nline--";' in java["sasl.jaas.config"]
+        assert url == java["sasl.oauthbearer.token.endpoint.url"]
         assert [f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={url}"] == java_system_properties(
             config.kafka.security
         )
@@ -401,6 +390,7 @@ class TestClientSettings:
             confluent["sasl.oauthbearer.token.endpoint.url"],
             confluent["sasl.oauthbearer.client.secret"],
         )
+        assert "--line\nline--" == portable_settings(config.kafka, "test")["https.ca.pem"]
         assert "sasl_plain_password" not in python_settings(config.kafka, "test")
 
     def test_quotes_and_backslashes_in_a_password_survive_jaas(self, tmp_path: Path) -> None:

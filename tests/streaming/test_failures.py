@@ -9,7 +9,8 @@ from streaming import kafka_client
 from streaming.config import Config
 from streaming.config_sections import KafkaSection, StateSection
 from streaming.errors import CannotTellError, MonitorError, UsageError
-from streaming.failures import DAMAGED, DISK_FULL, FRUITLESS_STARTS, LOG_LOST, RETRY_DELAYS_SECONDS, Failures
+from streaming.failures import DAMAGED, DISK_FULL, FRUITLESS_STARTS, RETRY_DELAYS_SECONDS, Failures
+from streaming.log_reader import LOG_LOST
 
 UNKNOWN = RuntimeError("something")
 
@@ -32,11 +33,10 @@ def failing(tmp_path: Path, reachable: list[bool]) -> Failures:
     return Failures(Config(kafka=KafkaSection(), state=StateSection(dir=tmp_path)))
 
 
-@pytest.mark.parametrize("sign", LOG_LOST)
-def test_log_that_is_another_is_the_end(failing: Failures, sign: str) -> None:
+def test_log_that_is_another_is_the_end(failing: Failures) -> None:
     """With the state directory, and that it may be rebuilt, in the line."""
     with pytest.raises(MonitorError, match=r"^state\.dir: found .* cut off or made anew .*run --rebuild"):
-        failing.pause_seconds(RuntimeError(f"Job aborted\nCaused by: x: {sign}"), got_on=True)
+        failing.pause_seconds(RuntimeError(f"Job aborted\nCaused by: x: {LOG_LOST}"), got_on=True)
 
 
 @pytest.mark.parametrize("sign", DAMAGED)

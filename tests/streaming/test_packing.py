@@ -1,9 +1,6 @@
 """Packing: what source tasks read, in a few rows for the stateful tasks."""
 
-import pyarrow as pa
-
-from streaming.packing import LogRow, packed, packer, unpacked
-from tests.builders import offset_commit
+from streaming.packing import LogRow, packed, unpacked
 from tests.streaming.shard import log_rows
 
 KEYS = (40, 41, 42)
@@ -36,15 +33,3 @@ def test_a_partition_read_by_two_tasks_is_put_in_order() -> None:
     blobs = [blob for rows in (of_one, of_other) for blob in packed(rows, KEYS)["rows"].to_pylist()]
 
     assert [(2, 8), (2, 9), (5, 1)] == [(row.partition, row.offset) for row in unpacked(blobs)]
-
-
-def test_a_task_packs_all_its_batches_at_once() -> None:
-    """A run of commits is found whole, however Spark cut the task's rows; a task that read nothing packs nothing."""
-    commits = [(0, n, 1_000 + n, *offset_commit("g", "t", 0, n)) for n in range(1_000)]
-    batches = log_rows(commits).to_batches(max_chunksize=90)
-    empty = log_rows([]).to_batches() or [pa.RecordBatch.from_pylist([], log_rows([]).schema)]
-
-    (batch,) = packer(KEYS)(batches)
-
-    assert [(0, 1), (999, 999)] == [(row.offset, row.commits) for row in unpacked(batch["rows"].to_pylist())]
-    assert [] == list(packer(KEYS)(empty))

@@ -50,7 +50,7 @@ def opened(directory: Path, clock: Clock, *, rebuild: bool = False, identity: Id
 def spark_finishes(directory: Path, offset: int, batch: int = 0) -> None:
     """A micro-batch that ended at an offset, as Spark notes it."""
     for name, text in (
-        ("offsets", "v1\n{}\n" + f'{{"{TOPIC}":{{"0":{offset}}}}}\n' * 2),
+        ("offsets", "v1\n{}\n" + f'{{"commits":{{"0":{offset}}},"membership":{{"0":{offset}}}}}\n'),
         ("commits", "v1\n{}"),
     ):
         path = directory / CHECKPOINT / name / str(batch)
@@ -83,7 +83,7 @@ def test_what_another_run_left_is_gone_on_from(tmp_path: Path, clock: Clock) -> 
     state = opened(tmp_path, clock)
 
     assert state.holds_state()
-    assert ({0: 7}, {0: 7}) == state.positions(TOPIC)
+    assert ({0: 7}, {0: 7}) == state.positions()
     assert not outlived(state, 9, {0: 7})
     assert ({0: 0}, {}) == (state.begin({0: 9}), state.told_before)
 

@@ -1,0 +1,184 @@
+"""Ranges of the coordinator's log, many partitions with one consumer.
+
+Spark's own Kafka source reads each partition with a consumer of its own, twice, and compiles a projection for each: at
+the tail of the log, where a micro-batch has a few records of each of fifty partitions, that was most of a batch. Here
+one request asks a broker for all of them. A consumer is kept by the worker process for the next batch; between
+batches nothing is assigned to it, so it is silent.
+
+    read committed      up to the last stable offset: offset commits, without the aborted ones, and membership
+    read uncommitted    from there to the high watermark: membership alone, which is never transactional
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # exported, though not by name
+
+_POLL_SECONDS: Final = 0.01
+"""How long to wait for the last of as many records as there can still be; compaction has left fewer."""
+_READ_AT_ONCE: Final = 10_000
+
+LOG_LOST: Final = "the log is not the one that was read"
+"""How the error begins when offsets that were read, or are to be read, are gone."""
+
+_GROUP_ERRORS: Final = frozenset(
+    {KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR}
+)
+"""What the group of the consumer's name meets, which is none: partitions are assigned by hand, nothing is committed."""
+
+_EARLIEST: Final = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # has no types
+_LATEST: Final = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # has no types
+
+Ranges = Mapping[int, tuple[int, int]]
+"""Partition → first offset, and the one after the last."""
+Offsets = dict[int, int]
+
+
+class LogLostError(RuntimeError):
+    """Records that are to be read are gone: the log was cut off, or made anew."""
+
+
+class Columns(NamedTuple):
+    """Records as columns, in no order but that of their partition."""
+
+    partitions: list[int]
+    offsets: list[int]
+    timestamps_ms: list[int]
+    keys: list[bytes | None]
+    values: list[bytes | None]
+
+    def table(self, layout: pa.Schema) -> pa.Table:
+        """As a table of this layout."""
+        return pa.Table.from_arrays(
+            [pa.array(column, field.type) for column, field in zip(self, layout, strict=True)], schema=layout
+        )
+
+
+class LogReader:
+    """Reads ranges of one topic with one consumer of an isolation level.
+
+    Args:
+        settings: of librdkafka, without those that are the reader's own.
+        topic: the coordinator's log.
+        committed: whether records of open and aborted transactions are left out.
+        timeout_seconds: how long no record may come while some are missing.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], topic: str, *, committed: bool, timeout_seconds: float) -> None:
+        self._topic = topic
+        self._timeout_seconds = timeout_seconds
+        self._consumer = Consumer(
+            {
+                **settings,
+                # Must be there, and is used for nothing: no group is joined, no offset committed.
+                "group.id": f"{settings.get('client.id', 'group-monitor')}-reader",
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "auto.offset.reset": "error",
+                "enable.partition.eof": True,
+                "isolation.level": "read_committed" if committed else "read_uncommitted",
+                "allow.auto.create.topics": False,
+            }
+        )
+
+    def read(self, ranges: Ranges) -> Iterator[Columns]:
+        """All records of the ranges, some at a time.
+
+        Raises:
+            LogLostError: records of the ranges are gone.
+            KafkaException: the brokers refuse, or do not answer in time.
+        """
+        missing = {partition: end for partition, (start, end) in ranges.items() if start < end}
+        if not missing:
+            return
+        self._consumer.assign([TopicPartition(self._topic, p, ranges[p][0]) for p in missing])
+        # So many can still come: an end of partition counts like a record.
+        most = sum(end - ranges[partition][0] for partition, end in missing.items())
+        try:
+            last_ms = time.monotonic()
+            while missing:
+                found = self._consumer.consume(min(most, _READ_AT_ONCE), _POLL_SECONDS)
+                if found:
+                    last_ms = time.monotonic()
+                elif time.monotonic() - last_ms > self._timeout_seconds:
+                    raise KafkaException(
+                        KafkaError(KafkaError._TIMED_OUT, f"no record for {self._timeout_seconds:g} s")  # noqa: SLF001 - its public name
+                    )
+                columns = self._taken(found, ranges, missing)
+                if columns.offsets:
+                    yield columns
+        finally:
+            # A partition stays paused over assignments.
+            self._consumer.resume(self._consumer.assignment())
+            self._consumer.unassign()
+
+    def close(self) -> None:
+        """Let the brokers go."""
+        self._consumer.close()
+
+    def _taken(self, found: Sequence[Any], ranges: Ranges, missing: dict[int, int]) -> Columns:
+        """Records of the ranges; partitions read to their end are no longer missing."""
+        rows = []
+        for message in found:
+            error = message.error()
+            if error is not None:
+                self._meet(error, message, missing)
+                continue
+            partition, offset = message.partition(), message.offset()
+            end = ranges[partition][1]
+            if offset < end:
+                rows.append((partition, offset, message.timestamp()[1], message.key(), message.value()))
+            if offset >= end - 1 and partition in missing:
+                self._done(partition, missing)
+        return Columns(*map(list, zip(*rows, strict=True))) if rows else Columns([], [], [], [], [])
+
+    def _done(self, partition: int, missing: dict[int, int]) -> None:
+        del missing[partition]
+        if missing:
+            self._consumer.pause([TopicPartition(self._topic, partition)])
+
+    def _meet(self, error: KafkaError, message: Any, missing: dict[int, int]) -> None:  # noqa: ANN401 - a Message
+        code = error.code()
+        if code == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
+            # What is left of the range, if anything, was control records, or compacted away.
+            partition = message.partition()
+            if message.offset() >= missing.get(partition, message.offset() + 1):
+                self._done(partition, missing)
+        elif code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):  # noqa: SLF001 - as above
+            raise LogLostError(f"{LOG_LOST}: partition {message.partition()}: {error.str()}")
+        elif code not in _GROUP_ERRORS:
+            raise KafkaException(error)
+
+
+class LogEnd:
+    """Where the partitions of the log begin and end.
+
+    Args:
+        settings: of librdkafka.
+        topic: the coordinator's log.
+        partitions: how many it has.
+        timeout_seconds: how long one answer may take.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], topic: str, partitions: int, timeout_seconds: float) -> None:
+        self._admin = AdminClient(dict(settings))
+        self._topic = topic
+        self._partitions = partitions
+        self._timeout_seconds = timeout_seconds
+
+    def first(self) -> Offsets:
+        """First offset of every partition. Raises KafkaException."""
+        return self._ask(_EARLIEST, IsolationLevel.READ_UNCOMMITTED)()
+
+    def ends(self) -> tuple[Offsets, Offsets]:
+        """(last stable offset, high watermark) of every partition. Raises KafkaException."""
+        stable = self._ask(_LATEST, IsolationLevel.READ_COMMITTED)
+        return stable(), self._ask(_LATEST, IsolationLevel.READ_UNCOMMITTED)()
+
+    def _ask(self, what: OffsetSpec, isolation: IsolationLevel) -> Callable[[], Offsets]:
+        asked = {TopicPartition(self._topic, partition): what for partition in range(self._partitions)}
+        futures = self._admin.list_offsets(asked, isolation_level=isolation, request_timeout=self._timeout_seconds)
+        return lambda: {of.partition: future.result().offset for of, future in futures.items()}

@@ -1,0 +1,178 @@
+"""Ranges of a log on a real broker: exactly the records that are asked for, whatever stands between them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import pytest
+from confluent_kafka import KafkaException, Producer
+from kafka.admin import KafkaAdminClient
+from kafka.structs import TopicPartition as KafkaTopicPartition
+
+from streaming.embedded_broker import EmbeddedBroker
+from streaming.kafka_tools import create_topics
+from streaming.log_reader import LogEnd, LogLostError, LogReader, Ranges
+from tests.kafka_oracle import KAFKA_JARS
+
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.skipif(not KAFKA_JARS.exists(), reason="no jars of Kafka in .cache/jars/kafka: run `make setup`"),
+]
+
+TOPIC: Final = "log"
+PARTITIONS: Final = 40
+OPEN, MIXED, CUT = 0, 1, 2
+PLAIN: Final = range(3, PARTITIONS)
+_SECONDS: Final = 30
+
+
+@dataclass
+class Log:
+    """The log, and what was written to it: partition → {offset: value}."""
+
+    servers: str
+    written: dict[int, dict[int, bytes]] = field(default_factory=dict)
+    open_transactions: list[Producer] = field(default_factory=list)
+
+    @property
+    def client(self) -> dict[str, str | int]:
+        return {"bootstrap.servers": self.servers, "client.id": "tested", "fetch.wait.max.ms": 20}
+
+    def write(self, partition: int, *values: bytes, producer: Producer | None = None) -> None:
+        """Write records, each with its value as its key."""
+        held = self.written.setdefault(partition, {})
+
+        def keep(error: object, message: object) -> None:
+            assert error is None
+            held[message.offset()] = message.value()  # type: ignore[attr-defined]  # a Message
+
+        writer = producer or Producer({"bootstrap.servers": self.servers, "log_level": 0})
+        for value in values:
+            writer.produce(TOPIC, value, value, partition=partition, on_delivery=keep)
+        assert 0 == writer.flush(_SECONDS)
+
+    def transaction(self, name: str, partition: int, *values: bytes) -> Producer:
+        """An open transaction that has written records."""
+        producer = Producer({"bootstrap.servers": self.servers, "transactional.id": name, "log_level": 0})
+        producer.init_transactions(_SECONDS)
+        producer.begin_transaction()
+        self.write(partition, *values, producer=producer)
+        return producer
+
+    def ends(self) -> tuple[dict[int, int], dict[int, int]]:
+        return LogEnd(self.client, TOPIC, PARTITIONS, _SECONDS).ends()
+
+
+def read(reader: LogReader, ranges: Ranges) -> dict[int, dict[int, bytes | None]]:
+    """Partition → {offset: value}."""
+    found: dict[int, dict[int, bytes | None]] = {}
+    for columns in reader.read(ranges):
+        for partition, offset, value in zip(columns.partitions, columns.offsets, columns.values, strict=True):
+            assert offset not in found.setdefault(partition, {})
+            found[partition][offset] = value
+    return found
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Log]:
+    with EmbeddedBroker(tmp_path_factory.mktemp("log") / "broker") as broker:
+        create_topics(broker.bootstrap_servers, {TOPIC: PARTITIONS})
+        log = Log(broker.bootstrap_servers)
+        for partition in PLAIN:
+            log.write(partition, *(b"%d-%d" % (partition, number) for number in range(partition)))
+        log.write(MIXED, b"before")
+        log.transaction("aborted", MIXED, b"never").abort_transaction()
+        log.transaction("committed", MIXED, b"counts").commit_transaction()
+        log.write(OPEN, b"stable")
+        log.open_transactions.append(log.transaction("open", OPEN, b"held"))
+        log.write(OPEN, b"after")
+        log.write(CUT, *(b"%d" % number for number in range(9)))
+        yield log
+
+
+@pytest.fixture(scope="module")
+def committed(log: Log) -> Iterator[LogReader]:
+    reader = LogReader(log.client, TOPIC, committed=True, timeout_seconds=_SECONDS)
+    yield reader
+    reader.close()
+
+
+@pytest.fixture(scope="module")
+def uncommitted(log: Log) -> Iterator[LogReader]:
+    reader = LogReader(log.client, TOPIC, committed=False, timeout_seconds=_SECONDS)
+    yield reader
+    reader.close()
+
+
+def test_ends_tell_what_is_stable(log: Log) -> None:
+    """The last stable offset stands before the open transaction; everywhere else it is the high watermark."""
+    stable, high = log.ends()
+
+    assert {OPEN: (1, 3)} == {p: (stable[p], high[p]) for p in stable if stable[p] != high[p]}
+    # Two transactions, each with a record and a marker, and a record before.
+    assert 5 == high[MIXED]
+
+
+def test_all_partitions_are_read_whole(log: Log, committed: LogReader) -> None:
+    """Every record once; those of the aborted transaction, and of the open one, are not there."""
+    stable, _ = log.ends()
+
+    found = read(committed, {p: (0, end) for p, end in stable.items()})
+
+    assert {p: log.written[p] for p in PLAIN} == {p: found[p] for p in PLAIN}
+    assert {0: b"stable"} == found[OPEN]
+    assert {0: b"before", 3: b"counts"} == found[MIXED]
+
+
+def test_the_other_reader_sees_what_is_open(log: Log, uncommitted: LogReader) -> None:
+    """From the last stable offset on."""
+    assert {OPEN: {1: b"held", 2: b"after"}} == read(uncommitted, {OPEN: (1, 3)})
+
+
+@pytest.mark.parametrize("again", range(3))
+def test_stretches_are_read_again_and_again(log: Log, committed: LogReader, again: int) -> None:
+    """A reader goes where it is sent, back as well as on, and takes nothing beyond the stretch."""
+    ranges = {p: (again, p - 1) for p in PLAIN}
+
+    assert {p: {at: log.written[p][at] for at in range(again, p - 1)} for p in PLAIN if again < p - 1} == read(
+        committed, ranges
+    )
+
+
+def test_a_stretch_without_records_ends(committed: LogReader) -> None:
+    """Markers of transactions are all there is in it: nothing comes, and nobody waits for it."""
+    assert {} == read(committed, {MIXED: (4, 5)})
+    assert {} == read(committed, {MIXED: (1, 3)})
+    assert {} == read(committed, {})
+
+
+def test_records_that_are_gone_are_an_error(log: Log, committed: LogReader) -> None:
+    """A log that was cut off before what is to be read is told as such, with the partition."""
+    admin = KafkaAdminClient(bootstrap_servers=log.servers)
+    admin.delete_records({KafkaTopicPartition(TOPIC, CUT): 5})
+    admin.close()
+
+    with pytest.raises(LogLostError, match=f"partition {CUT}"):
+        read(committed, {CUT: (2, 9)})
+
+    assert [5, 6, 7, 8] == list(read(committed, {CUT: (5, 9)})[CUT])
+
+
+def test_a_broker_that_does_not_answer_is_an_error_in_time(log: Log) -> None:
+    """Whoever waits for records that do not come is told after the time they were given."""
+    reader = LogReader(log.client, TOPIC, committed=True, timeout_seconds=0.5)
+
+    with pytest.raises(KafkaException, match=r"no record for 0\.5 s"):
+        read(reader, {PLAIN[0]: (0, 1_000)})
+
+    reader.close()
+
+
+def test_no_group_is_joined(log: Log, committed: LogReader) -> None:
+    """The name of a group that a consumer must have leaves no trace."""
+    read(committed, {PLAIN[0]: (0, 1)})
+    admin = KafkaAdminClient(bootstrap_servers=log.servers)
+    try:
+        assert [] == admin.list_groups()
+    finally:
+        admin.close()

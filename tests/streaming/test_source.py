@@ -1,0 +1,90 @@
+"""The source's arithmetic: where micro-batches end, and who reads what."""
+
+import pytest
+
+from streaming.log_reader import LogLostError
+from streaming.source import Piece, next_position, pieces_between, shared_out
+
+
+def at(commits: dict[int, int], membership: dict[int, int]) -> dict[str, dict[str, int]]:
+    """A position, as Spark keeps it."""
+    return {
+        "commits": {str(p): offset for p, offset in commits.items()},
+        "membership": {str(p): offset for p, offset in membership.items()},
+    }
+
+
+class TestEnd:
+    """Where a micro-batch ends."""
+
+    def test_without_open_transactions_both_kinds_are_read_to_the_end(self) -> None:
+        """Last stable offset and high watermark are one."""
+        assert at({0: 9, 1: 4}, {0: 9, 1: 4}) == next_position(
+            at({0: 2, 1: 4}, {0: 2, 1: 4}), {0: 9, 1: 4}, {0: 9, 1: 4}, None
+        )
+
+    def test_an_open_transaction_holds_back_commits_alone(self) -> None:
+        """Membership goes on to the high watermark."""
+        assert at({0: 5}, {0: 9}) == next_position(at({0: 2}, {0: 2}), {0: 5}, {0: 9}, None)
+
+    def test_what_a_transaction_held_back_comes_when_it_ends(self) -> None:
+        """Commits catch up with membership, which has nothing new."""
+        assert at({0: 9}, {0: 9}) == next_position(at({0: 5}, {0: 9}), {0: 9}, {0: 9}, None)
+
+    def test_a_limit_is_shared_by_what_there_is(self) -> None:
+        """A partition with nine tenths of the records gets nine tenths of the batch; none stands still."""
+        end = next_position(
+            at({0: 0, 1: 0, 2: 7}, {0: 0, 1: 0, 2: 7}), {0: 900, 1: 99, 2: 8}, {0: 900, 1: 99, 2: 8}, 100
+        )
+
+        assert at({0: 90, 1: 10, 2: 8}, {0: 90, 1: 10, 2: 8}) == end
+
+    def test_a_limit_cuts_commits_where_it_cuts_membership(self) -> None:
+        """Commits never run ahead: a batch has both kinds of the same stretch."""
+        assert at({0: 10}, {0: 10}) == next_position(at({0: 0}, {0: 0}), {0: 50}, {0: 100}, 10)
+
+    def test_a_last_stable_offset_that_goes_back_takes_nothing_back(self) -> None:
+        """A new leader may know less of it; what was read stays read."""
+        assert at({0: 5}, {0: 9}) == next_position(at({0: 5}, {0: 9}), {0: 3}, {0: 9}, None)
+
+    def test_a_new_partition_is_read_from_its_beginning(self) -> None:
+        """A position that does not name it has read nothing of it."""
+        assert at({0: 4, 1: 2}, {0: 4, 1: 2}) == next_position(at({0: 4}, {0: 4}), {0: 4, 1: 2}, {0: 4, 1: 2}, None)
+
+    def test_a_log_shorter_than_what_was_read_is_another_log(self) -> None:
+        """It was cut off or made anew: that is an error, and says where."""
+        with pytest.raises(LogLostError, match="partition 1 ends at 3, and was read to 4"):
+            next_position(at({0: 4, 1: 4}, {0: 4, 1: 4}), {0: 4, 1: 3}, {0: 4, 1: 3}, None)
+
+
+class TestPieces:
+    """What there is to read between two positions."""
+
+    def test_partitions_with_nothing_new_are_not_read(self) -> None:
+        """Neither kind has moved."""
+        assert [] == pieces_between(at({0: 4}, {0: 7}), at({0: 4}, {0: 7}))
+
+    def test_a_piece_says_both_stretches(self) -> None:
+        """Commits from and to, membership from and to."""
+        assert [(1, 4, 9, 7, 12)] == pieces_between(at({0: 4, 1: 4}, {0: 4, 1: 7}), at({0: 4, 1: 9}, {0: 4, 1: 12}))
+
+    def test_a_small_batch_is_one_task(self) -> None:
+        """However many partitions it is of, and however many tasks there may be."""
+        (share,) = shared_out([Piece((p, 0, 20, 0, 20)) for p in range(50)], 8)
+
+        assert set(range(50)) == {piece[0] for piece in share}
+
+    def test_a_large_batch_is_shared_evenly(self) -> None:
+        """Every piece once, and no task with much more than another."""
+        pieces = [Piece((p, 0, 1_000 * (p + 1), 0, 1_000 * (p + 1))) for p in range(50)]
+
+        shares = shared_out(pieces, 4)
+
+        assert sorted(pieces) == sorted(piece for share in shares for piece in share)
+        assert 4 == len(shares)
+        sizes = [sum(piece[2] for piece in share) for share in shares]
+        assert max(sizes) - min(sizes) <= 50_000
+
+    def test_nothing_to_read_needs_no_task(self) -> None:
+        """An empty batch has none."""
+        assert [] == shared_out([], 4)
