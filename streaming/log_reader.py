@@ -29,6 +29,22 @@ _GROUP_ERRORS: Final = frozenset(
 )
 """What the group of the consumer's name meets, which is none: partitions are assigned by hand, nothing is committed."""
 
+AWAY: Final = frozenset(
+    {
+        KafkaError._TRANSPORT,  # noqa: SLF001 - its public name, as those that follow
+        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+        KafkaError._TIMED_OUT,  # noqa: SLF001
+        KafkaError._RESOLVE,  # noqa: SLF001
+        KafkaError._WAIT_COORD,  # noqa: SLF001
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.BROKER_NOT_AVAILABLE,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.NETWORK_EXCEPTION,
+    }
+)
+"""Errors of brokers that are away or not yet what they will be: nothing is wrong but the moment."""
+
 _EARLIEST: Final = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # has no types
 _LATEST: Final = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # has no types
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from confluent_kafka import KafkaException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -23,7 +24,7 @@ from pyspark.sql.types import StructType
 
 from streaming.config import Config
 from streaming.kafka_client import portable_settings
-from streaming.log_reader import LOG_LOST, LogEnd, LogLostError, LogReader
+from streaming.log_reader import AWAY, LOG_LOST, LogEnd, LogLostError, LogReader
 from streaming.packing import LOG_LAYOUT, packed
 from streaming.progress import COMMITS, MEMBERSHIP
 from streaming.schemas import PACKED
@@ -32,6 +33,8 @@ FORMAT: Final = "coordinator_log"
 SETTINGS_OPTION: Final = "secret_settings"
 """Its name makes Spark hide the value, which holds credentials, wherever plans are shown."""
 
+_ASK_SECONDS: Final = 5.0
+"""How long the brokers may take to say where the log ends, before they are asked again."""
 _QUEUE_KIBIBYTES: Final = 64 * 1024
 """What a consumer fetches ahead at most."""
 
@@ -105,7 +108,7 @@ class CoordinatorLogReader(DataSourceStreamReader):
     def _log_end(self) -> LogEnd:
         if self._ends is None:
             of = self._settings
-            self._ends = LogEnd(of["client"], of["topic"], of["partitions"], of["timeout_seconds"])
+            self._ends = LogEnd(of["client"], of["topic"], of["partitions"], _ASK_SECONDS)
         return self._ends
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's
@@ -118,8 +121,13 @@ class CoordinatorLogReader(DataSourceStreamReader):
         return ReadMaxRows(self._settings["max_records"])
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's
-        """Where the next micro-batch ends."""
-        stable, high = self._log_end().ends()
+        """Where the next micro-batch ends; where it begins while the brokers are away, which `end_offsets` tells of."""
+        try:
+            stable, high = self._log_end().ends()
+        except KafkaException as error:
+            if error.args[0].code() not in AWAY:
+                raise
+            return start
         if self._settings["committed_only"]:
             high = stable
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None

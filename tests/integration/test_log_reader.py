@@ -1,5 +1,6 @@
 """Ranges of a log on a real broker: exactly the records that are asked for, whatever stands between them."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -8,10 +9,12 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 from kafka.admin import KafkaAdminClient
 from kafka.structs import TopicPartition as KafkaTopicPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from streaming.embedded_broker import EmbeddedBroker
 from streaming.kafka_tools import create_topics
 from streaming.log_reader import LogEnd, LogLostError, LogReader, Ranges
+from streaming.source import CoordinatorLogReader
 from tests.kafka_oracle import KAFKA_JARS
 
 pytestmark = [
@@ -176,3 +179,12 @@ def test_no_group_is_joined(log: Log, committed: LogReader) -> None:
         assert [] == admin.list_groups()
     finally:
         admin.close()
+
+
+def test_brokers_that_are_away_have_nothing_new(log: Log) -> None:
+    """Asking them for the end of the log leaves the position as it is; who is back is asked again."""
+    settings = {"client": {**log.client, "bootstrap.servers": "127.0.0.1:1"}, "topic": TOPIC, "partitions": PARTITIONS}
+    reader = CoordinatorLogReader(json.dumps({**settings, "committed_only": False}))
+    start = {"commits": {"0": 1}, "membership": {"0": 2}}
+
+    assert start == reader.latestOffset(start, ReadAllAvailable())
