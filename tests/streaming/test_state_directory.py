@@ -56,7 +56,7 @@ def test_directory_from_before_layouts_had_numbers_is_refused(tmp_path: Path) ->
     held = {name: value for name, value in asdict(IDENTITY).items() if name != "state_layout"}
     (tmp_path / IDENTITY_FILE).write_text(json.dumps(held))
 
-    with pytest.raises(UsageError, match="state_layout None, this one has 2, accepted: the release that wrote it"):
+    with pytest.raises(UsageError, match=r"state_layout None, this one has \d+, accepted: the release that wrote it"):
         claim(tmp_path, IDENTITY)
 
 
