@@ -1,8 +1,9 @@
 """How to be let in, in the words of each of the three Kafka clients.
 
-Certificates are given by path where a client runs beside us, and by content where it reads the log, on executors that may
-have no copies of the files; Kafka's Java client gets them by content, too. With OAUTHBEARER every client fetches its own tokens from the same
-endpoint: the Java client and librdkafka by themselves, kafka-python through `streaming.oauth_tokens`.
+Certificates are given by path where a client runs beside us, and by content where it reads the log, on executors that
+may have no copies of the files; Kafka's Java client gets them by content, too. With OAUTHBEARER every client fetches
+its own tokens from the same endpoint: the Java client and librdkafka by themselves, kafka-python through
+`streaming.oauth_tokens`.
 """
 
 from collections.abc import Mapping
