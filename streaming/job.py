@@ -83,7 +83,7 @@ class Monitor:
         standby: bool = False,
         rebuild: bool = False,
     ) -> None:
-        """See that Java and jars are there, and take state directory and port, unless they may be another one's yet.
+        """See that Java and jars are there, and take the port, unless it may be another one's yet.
 
         With `rebuild`, what the state directory holds of the log is forgotten, and it is read from its beginning.
         """
@@ -119,7 +119,6 @@ class Monitor:
         self._standby = standby
         self._lock = StateLock(self._directory)
         if not standby:
-            self._lock.take()
             self.server = self._server()
         self._stack = ExitStack()
         self._spark: SparkSession | None = None
@@ -139,7 +138,10 @@ class Monitor:
                 self._start_spark(stack)
                 self._await_turn()
             stack.callback(self.server.stop)
+            if not self._standby:
+                self._lock.take()
             self._identify()
+            self._lock.keep()
             self.board.events.keep(EventFile(self._directory / EVENTS_FILE))
             stack.callback(self.board.events.close)
             self.server.start()

@@ -25,20 +25,18 @@ LOOK_EVERY_SECONDS: Final = 0.1
 
 
 class StateLock:
-    """The lock on a state directory, which is made if need be.
+    """The lock on a state directory.
 
-    Raises:
-        UsageError: the directory cannot be written.
+    Directory and file are made when it is asked for. Until `keep` is called nothing is said in the file, and one that
+    was made goes again with `release`: a start that is refused for another reason leaves every byte as it was. All
+    methods raise UsageError where the directory cannot be written.
     """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._path = directory / LOCK
-        try:
-            directory.mkdir(parents=True, exist_ok=True)
-            self._file: IO[str] = self._path.open("a+", encoding="utf-8")
-        except OSError as error:
-            raise UsageError(f"state.dir: found {str(directory)!r}: {error}, accepted: a writable directory") from error
+        self._file: IO[str] | None = None
+        self._is_new = False
 
     def take(self) -> None:
         """Take it; raises UsageError, naming who has it."""
@@ -62,21 +60,50 @@ class StateLock:
         except (OSError, ValueError, KeyError, TypeError):
             return "another process"
 
+    def keep(self) -> None:
+        """Say in the file who has it, now that it will be used."""
+        file = self._opened()
+        file.truncate(0)
+        file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}) + "\n")
+        file.flush()
+        self._is_new = False
+
     def release(self) -> None:
         """Give it back."""
+        if self._file is None:
+            return
+        if self._is_new:
+            self._path.unlink(missing_ok=True)
         self._file.close()
+        self._file, self._is_new = None, False
+
+    def _opened(self) -> IO[str]:
+        if self._file is None:
+            try:
+                self._directory.mkdir(parents=True, exist_ok=True)
+                self._is_new = not self._path.exists()
+                self._file = self._path.open("a+", encoding="utf-8")
+            except OSError as error:
+                raise UsageError(
+                    f"state.dir: found {str(self._directory)!r}: {error}, accepted: a writable directory"
+                ) from error
+        return self._file
 
     def _taken(self) -> bool:
+        file = self._opened()
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            self._is_new = False
             return False
         except OSError as error:
             raise UsageError(
                 f"state.dir: found {str(self._directory)!r}, where nothing can be locked ({error.strerror}), accepted: "
                 "a directory on a file system that knows locks"
             ) from error
-        self._file.truncate(0)
-        self._file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}) + "\n")
-        self._file.flush()
-        return True
+        if self._path.exists() and self._path.stat().st_ino == os.fstat(file.fileno()).st_ino:
+            return True
+        # It was taken back by who had made it, between our opening and our locking it.
+        file.close()
+        self._file = None
+        return self._taken()

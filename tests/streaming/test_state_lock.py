@@ -18,7 +18,7 @@ def holder(directory: Path) -> "subprocess.Popen[str]":
     """A process that has the directory until it is ended."""
     program = (
         "import sys, time; from pathlib import Path; from streaming.state_lock import StateLock\n"
-        "lock = StateLock(Path(sys.argv[1])); lock.take(); print('taken', flush=True); time.sleep(600)"
+        "lock = StateLock(Path(sys.argv[1])); lock.take(); lock.keep(); print('taken', flush=True); time.sleep(600)"
     )
     process = subprocess.Popen(  # noqa: S603 - our own interpreter
         [sys.executable, "-c", program, str(directory)], stdout=subprocess.PIPE, text=True
@@ -48,11 +48,42 @@ def test_who_waits_has_it_when_the_other_is_killed(tmp_path: Path) -> None:
         thread.join(PATIENCE_SECONDS)
 
     assert not thread.is_alive()
+    waiting.keep()
     assert f"process {os.getpid()} on " in waiting.holder()
     with pytest.raises(UsageError):
         StateLock(tmp_path).take()
     waiting.release()
     StateLock(tmp_path).take()
+
+
+def test_who_does_not_keep_it_leaves_nothing_behind(tmp_path: Path) -> None:
+    """A start that is refused for another reason: a file that it made is gone, one that was there is as it was."""
+    lock = StateLock(tmp_path)
+    lock.take()
+    lock.release()
+    assert [] == list(tmp_path.iterdir())
+    lock.take()
+    lock.keep()
+    lock.release()
+    (file,) = tmp_path.iterdir()
+    said = file.read_bytes()
+    lock.take()
+    lock.release()
+
+    assert said == file.read_bytes()
+
+
+def test_a_file_that_was_taken_back_is_no_lock(tmp_path: Path) -> None:
+    """Who had opened it before takes the one that is there now."""
+    first, second, third = StateLock(tmp_path), StateLock(tmp_path), StateLock(tmp_path)
+    first.take()
+    with pytest.raises(UsageError):
+        second.take()
+    first.release()
+    second.take()
+
+    with pytest.raises(UsageError):
+        third.take()
 
 
 def test_waiting_can_be_ended(tmp_path: Path) -> None:
@@ -74,4 +105,4 @@ def test_a_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     with pytest.raises(UsageError, match=r"state\.dir: found .*accepted: a writable directory"):
-        StateLock(tmp_path / "file" / "state")
+        StateLock(tmp_path / "file" / "state").take()
