@@ -3,6 +3,7 @@
 import argparse
 import sys
 import tempfile
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -11,9 +12,7 @@ from bench import results
 from bench.figures import Outcome
 from bench.parts import PARTS, named, sized
 from bench.stage import note, open_stage
-from bench.truth import WrongResult
 from streaming.embedded_broker import DEFAULT_JARS_DIR
-from streaming.errors import MonitorError
 
 MEASURES: Final = sorted({name for part in PARTS.values() for name in part.full})
 """What the size of a part may consist of; each is an option."""
@@ -42,21 +41,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(sizes: dict[str, dict[str, float]], out: Path | None, directory: Path | None) -> int:
     outcomes: dict[str, Outcome] = {}
+    failed: list[str] = []
     scratch = directory or Path(tempfile.mkdtemp(prefix="bench-"))
-    try:
-        with open_stage(scratch, jars_dir=DEFAULT_JARS_DIR) as stage:
-            for name, size in sizes.items():
-                note(f"{name} {size}")
+    with open_stage(scratch, jars_dir=DEFAULT_JARS_DIR) as stage:
+        for name, size in sizes.items():
+            note(f"{name} {size}")
+            try:
                 outcomes[name] = PARTS[name].run(stage, size)
-                if out is not None:
-                    results.store({name: outcomes[name]}, out)
-    except (MonitorError, WrongResult) as error:
-        sys.stderr.write(f"error: {error}\n")
-        return getattr(error, "exit_status", 1)
-    finally:
-        if outcomes:
-            sys.stdout.write(results.table(outcomes) + "\n")
-    return 0
+            except Exception:  # noqa: BLE001 - a part that fails must not take along those after it
+                sys.stderr.write(traceback.format_exc())
+                failed.append(name)
+                stage.stop()
+                continue
+            if out is not None:
+                results.store({name: outcomes[name]}, out)
+    if outcomes:
+        sys.stdout.write(results.table(outcomes) + "\n")
+    if failed:
+        sys.stderr.write(f"error: without figures: {', '.join(failed)}\n")
+    return 1 if failed else 0
 
 
 def _whole(value: float) -> float:

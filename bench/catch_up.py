@@ -148,7 +148,7 @@ def _counted(spark: SparkSession, config: Config) -> tuple[float, int]:
 
 
 def _cold(stage: Stage, read: Log, outcome: Outcome) -> None:
-    monitor = stage.start(stage.config(read), "catch-up")
+    monitor = stage.start(stage.config(read))
     meter = Meter(monitor.tree)
     monitor.await_ready()
     outcome.add("cold_ready_seconds", "s", time.monotonic() - monitor.started)

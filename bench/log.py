@@ -72,16 +72,21 @@ class Plan:
     seed: int = 1
 
     @classmethod
-    def of(cls, groups: int, *, rounds: int, topics: int = 100) -> "Plan":
-        """So many groups in all, of the kinds' usual shares: a tenth speaks the consumer protocol, 1 % only commits."""
-        consumer, simple = groups // 10, groups // 100
+    def of(cls, groups: int, *, rounds: int) -> "Plan":
+        """So many groups in all, in usual shares: a tenth speaks the consumer protocol, 1 % only commits."""
+        consumer, simple = groups // 10, max(1, groups // 100)
         return cls(
             classic_groups=groups - consumer - simple,
             consumer_groups=consumer,
             simple_groups=simple,
             rounds=rounds,
-            topics=topics,
+            topics=cls.topics_for(groups),
         )
+
+    @staticmethod
+    def topics_for(groups: int) -> int:
+        """How many topics so many groups consume: one for ten of them, up to a hundred."""
+        return max(1, min(100, groups // 10))
 
     @property
     def names(self) -> list[str]:

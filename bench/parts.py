@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bench import catch_up, replay
+from bench import catch_up, large, membership, replay, steady
 from bench.figures import Outcome
 from bench.stage import Stage
 
@@ -24,12 +24,56 @@ class Part:
     tiny: Mapping[str, float]
 
 
+_STEADY: Final = {"groups": 200, "rate": 1_000, "warm": 25}
+_LARGE: Final = {"groups": 100_000, "active": 200, "rate": 1_000}
+_TINY_STEADY: Final = {"groups": 30, "rate": 60, "warm": 1}
+_TINY_LARGE: Final = {"groups": 30, "active": 10, "rate": 20}
+
+
+def _batch_cost(groups: int) -> Part:
+    size = {"active": 200, "rate": 1_000, "warm": 25, "seconds": 60}
+    return Part(
+        run=steady.batch_cost,
+        full={"groups": groups, **size},
+        tiny={"groups": 30, "active": 10, "rate": 20, "warm": 0, "seconds": 2},
+    )
+
+
 # Parts that share a log and a monitor stand together.
 PARTS: Final[Mapping[str, Part]] = {
     "catch-up": Part(
         run=catch_up.catch_up,
         full={"groups": 20_200, "rounds": 16, "repeats": 3, "cold": 1},
         tiny={"groups": 30, "rounds": 2, "repeats": 1, "cold": 0},
+    ),
+    "idle": Part(
+        run=steady.idle, full={"groups": 200, "warm": 15, "seconds": 60}, tiny={"groups": 30, "warm": 0, "seconds": 1}
+    ),
+    "latency": Part(run=steady.latency, full={**_STEADY, "seconds": 60}, tiny={**_TINY_STEADY, "seconds": 2}),
+    "events": Part(
+        run=membership.events,
+        full={**_STEADY, "changes": 5, "seconds": 60},
+        tiny={**_TINY_STEADY, "changes": 3, "seconds": 2},
+    ),
+    "wide-group": Part(
+        run=steady.wide_group,
+        full={"narrow": 10, "wide": 10_000, "rate": 20, "warm": 20, "seconds": 40},
+        tiny={"narrow": 10, "wide": 500, "rate": 20, "warm": 1, "seconds": 2},
+    ),
+    "storm": Part(run=membership.storm, full={"groups": 20_000, "repeats": 3}, tiny={"groups": 30, "repeats": 1}),
+    "batch-cost-1000": _batch_cost(1_000),
+    "batch-cost-10000": _batch_cost(10_000),
+    "batch-cost-100000": _batch_cost(100_000),
+    "memory": Part(run=large.memory, full={**_LARGE, "seconds": 30}, tiny={**_TINY_LARGE, "seconds": 1}),
+    "metrics": Part(
+        run=large.metrics,
+        full={**_LARGE, "seconds": 15, "repeats": 5},
+        tiny={**_TINY_LARGE, "seconds": 2, "repeats": 1},
+    ),
+    "restart": Part(
+        run=large.restart,
+        full={"groups": 100_000, "repeats": 3, "pages": 3},
+        tiny={"groups": 30, "repeats": 1, "pages": 1},
     ),
     "replay": Part(
         run=replay.replay,

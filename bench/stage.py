@@ -140,6 +140,7 @@ class Stage:
     _broker: EmbeddedBroker | None = None
     _filled: dict[str, int] = field(default_factory=dict)
     _running: tuple[str, Monitored] | None = None
+    """Topic of the log that it reads, and the monitor."""
     _count: int = 0
 
     @property
@@ -179,20 +180,21 @@ class Stage:
         Config.model_validate(given)
         return given
 
-    def start(self, config: dict[str, Any], name: str) -> Monitored:
-        """Start a monitor, any other one having been stopped; stops with the stage."""
+    def start(self, config: dict[str, Any]) -> Monitored:
+        """Start a monitor, any other one having been stopped; it stops with the stage."""
         self.stop()
-        monitor = Monitored(self.directory / f"monitor-{self._count}-{name}", config)
+        self._count += 1
+        monitor = Monitored(self.directory / f"monitor-{self._count}", config)
         self._monitors.enter_context(monitor)
-        self._running = (name, monitor)
         return monitor
 
-    def running(self, log_: Log, name: str, **sections: dict[str, Any]) -> Monitored:
-        """A monitor of this log that is ready: the one that runs, if it has this name."""
-        if self._running is not None and self._running[0] == name:
+    def running(self, log_: Log) -> Monitored:
+        """A monitor of this log that is ready: the one that runs, if it is of this log, all else by default."""
+        if self._running is not None and self._running[0] == log_.topic:
             return self._running[1]
-        monitor = self.start(self.config(log_, **sections), name)
+        monitor = self.start(self.config(log_))
         monitor.await_ready()
+        self._running = (log_.topic, monitor)
         return monitor
 
     def stop(self) -> None:

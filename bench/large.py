@@ -1,0 +1,123 @@
+"""A hundred thousand groups with three hundred thousand committed offsets: memory, the page of metrics, a restart.
+
+The parts share one monitor. What it shows is compared with what was written before and after the restart.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from bench import log, truth
+from bench.figures import Outcome
+from bench.process_tree import Meter
+from bench.stage import Log, Monitored, Stage
+from bench.steady import add_batches
+from bench.writer import Trickle
+
+MIB: Final = 2**20
+_BOARD_SECONDS: Final = 300
+
+
+def memory(stage: Stage, size: dict[str, Any]) -> Outcome:
+    """Memory of all processes of a monitor of `groups` groups after `seconds` of `rate` commits a second."""
+    outcome = Outcome(size)
+    read, monitor = _monitor(stage, size)
+    with _trickle(stage, read, size):
+        time.sleep(size["seconds"])
+        usage = monitor.tree.memory()
+    outcome.add("groups", "groups", len(read.expected.groups))
+    outcome.add("offsets", "offsets", read.expected.offsets)
+    outcome.add("state_mib", "MiB", _bytes_below(Path(monitor.options["state"]["dir"])) / MIB)
+    outcome.add("pss_mib", "MiB", sum(each.pss_bytes for each in usage) / MIB)
+    outcome.add("rss_mib", "MiB", sum(each.rss_bytes for each in usage) / MIB)
+    for name in dict.fromkeys(each.name for each in usage):
+        outcome.add(f"pss_mib of {name}", "MiB", sum(each.pss_bytes for each in usage if each.name == name) / MIB)
+    told = subprocess.run(  # noqa: S603 - our own module
+        [sys.executable, "-m", "bench.board_memory", str(size["groups"])],
+        capture_output=True,
+        text=True,
+        timeout=_BOARD_SECONDS,
+        check=True,
+    )
+    for name, value in json.loads(told.stdout).items():
+        outcome.add(name, "B", value)
+    monitor.require(read.expected)
+    return outcome
+
+
+def metrics(stage: Stage, size: dict[str, Any]) -> Outcome:
+    """Pages of /metrics, one after the other, while `rate` commits a second go on; and what batches take meanwhile."""
+    outcome = Outcome(size)
+    read, monitor = _monitor(stage, size)
+    with _trickle(stage, read, size):
+        time.sleep(size["seconds"])
+        quiet = len(monitor.progress())
+        time.sleep(size["seconds"])
+        batches = len(monitor.progress())
+        for report in monitor.progress()[quiet:]:
+            outcome.add("batch_without_page_seconds", "s", report["batchDuration"] / 1000, reference=True)
+        meter = Meter(monitor.tree)
+        series = 0
+        for _ in range(size["repeats"]):
+            begun = time.monotonic()
+            _, page = monitor.get("/metrics")
+            outcome.add("page_seconds", "s", time.monotonic() - begun)
+            outcome.add("page_mib", "MiB", len(page.encode()) / MIB)
+            series = sum(1 for _ in truth.samples(page, (truth.LAG,)))
+        used = meter.read()
+        add_batches(outcome, monitor.progress()[batches:], used)
+    outcome.add("lag_series", "series", series)
+    if series != read.expected.offsets:
+        raise truth.WrongResult(f"/metrics: {series} series of lag for {read.expected.offsets} offsets")
+    return outcome
+
+
+def restart(stage: Stage, size: dict[str, Any]) -> Outcome:
+    """End the monitor and start it again on its state: seconds to /ready, with right figures; then the small page.
+
+    The last start has no series per partition, so that the aggregated page is measured too.
+    """
+    outcome = Outcome(size)
+    read, monitor = _monitor(stage, size)
+    config = monitor.options
+    for repeat in range(size["repeats"]):
+        begun = time.monotonic()
+        stage.stop()
+        outcome.add("stop_seconds", "s", time.monotonic() - begun)
+        per_partition = repeat < size["repeats"] - 1
+        config = {**config, "metrics": {**config["metrics"], "partition_series": per_partition}}
+        monitor = stage.start(config)
+        meter = Meter(monitor.tree)
+        monitor.await_ready()
+        outcome.add("ready_seconds", "s", time.monotonic() - monitor.started)
+        outcome.add("cpu_seconds", "s", meter.read()["cpu_seconds"])
+        monitor.require(read.expected, offsets=per_partition)
+    for _ in range(size["pages"]):
+        begun = time.monotonic()
+        _, page = monitor.get("/metrics")
+        outcome.add("aggregated_page_seconds", "s", time.monotonic() - begun)
+        outcome.add("aggregated_page_mib", "MiB", len(page.encode()) / MIB)
+    return outcome
+
+
+def _bytes_below(directory: Path) -> int:
+    """Size of all files; those that Spark removes meanwhile do not count."""
+    total = 0
+    for path in directory.rglob("*"):
+        with suppress(OSError):
+            total += path.stat().st_size if path.is_file() else 0
+    return total
+
+
+def _monitor(stage: Stage, size: dict[str, Any]) -> tuple[Log, Monitored]:
+    read = stage.log(log.Plan.of(size["groups"], rounds=2))
+    return read, stage.running(read)
+
+
+def _trickle(stage: Stage, read: Log, size: dict[str, Any]) -> Trickle:
+    commits = read.commits(size["active"])
+    return Trickle(stage.broker.bootstrap_servers, read.topic, commits, read.expected, size["rate"])

@@ -1,0 +1,172 @@
+"""Members that come and go: how soon it is told, and what twenty thousand rebalances at once are.
+
+The records are those by which a coordinator makes members join and leave; they go the way of all others, so the figure
+has the whole job in it but not the time that a member itself takes to be let in.
+"""
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any, Final
+
+from bench import log, truth, writer
+from bench.figures import Outcome, percentile
+from bench.log import LogRecord
+from bench.process_tree import Meter
+from bench.stage import Log, Monitored, Stage
+from bench.writer import Trickle
+from streaming.recording import offsets_partition
+from tests import builders, coordinator_events
+from tests.builders import RecordBytes
+
+_POLL_SECONDS: Final = 0.02
+_TOLD_SECONDS: Final = 30.0
+_SETTLED_SECONDS: Final = 120.0
+_LOOK_EVERY_SECONDS: Final = 0.25
+_EVENTS_READ: Final = 400
+
+Change = tuple[str, str, str]
+"""(kind of event, group, member id)"""
+
+
+def events(stage: Stage, size: dict[str, Any]) -> Outcome:
+    """While `rate` commits a second go to `groups` groups, a member joins and one leaves `changes` times a second."""
+    outcome = Outcome(size)
+    read = stage.log(log.Plan.of(size["groups"], rounds=2))
+    monitor = stage.running(read)
+    commits = read.commits(size["groups"])
+    with Trickle(stage.broker.bootstrap_servers, read.topic, commits, read.expected, size["rate"]):
+        time.sleep(size["warm"])
+        told = _Told(monitor)
+        with told:
+            asked = _change(stage, read, size)
+            deadline = time.monotonic() + _TOLD_SECONDS
+            while asked.keys() - told.at.keys() and time.monotonic() < deadline:
+                time.sleep(_POLL_SECONDS)
+    missing = asked.keys() - told.at.keys()
+    if missing:
+        raise truth.WrongResult(f"{len(missing)} of {len(asked)} events were not told, {min(missing)} is one")
+    for kind in ("member_joined", "member_left"):
+        waits = [told.at[change] - sent for change, sent in asked.items() if change[0] == kind]
+        outcome.add(f"{kind}_p50_seconds", "s", percentile(waits, 0.5))
+        outcome.add(f"{kind}_p99_seconds", "s", percentile(waits, 0.99))
+    waits = [told.at[change] - sent for change, sent in asked.items()]
+    outcome.add("events", "events", len(waits))
+    outcome.add("p50_seconds", "s", percentile(waits, 0.5))
+    outcome.add("p99_seconds", "s", percentile(waits, 0.99))
+    monitor.require(read.expected)
+    return outcome
+
+
+def storm(stage: Stage, size: dict[str, Any]) -> Outcome:
+    """All of `groups` groups go through a rebalance at once, `repeats` times: seconds until the last one is settled."""
+    outcome = Outcome(size)
+    plan = log.Plan(
+        classic_groups=size["groups"] // 2,
+        consumer_groups=size["groups"] // 2,
+        simple_groups=0,
+        topics=log.Plan.topics_for(size["groups"]),
+        rounds=1,
+    )
+    read = stage.log(plan)
+    monitor = stage.running(read)
+    for _ in range(size["repeats"]):
+        records = list(log.rebalances(plan, read.expected, int(time.time() * 1000), read.topic_ids))
+        # The log of a partition is replayed in its order: when its last group is settled, all are.
+        waiting = set({offsets_partition(name, log.OFFSETS_PARTITIONS): name for name in plan.names}.values())
+        meter, begun = Meter(monitor.tree), time.monotonic()
+        writer.write(stage.broker.bootstrap_servers, ((read.topic, record) for record in records))
+        outcome.add("write_seconds", "s", time.monotonic() - begun, reference=True)
+        deadline = begun + _SETTLED_SECONDS
+        while waiting and time.monotonic() < deadline:
+            waiting = {name for name in waiting if not _settled(monitor, name, read.expected.groups[name].epoch)}
+            time.sleep(_LOOK_EVERY_SECONDS if waiting else 0)
+        if waiting:
+            raise truth.WrongResult(f"{len(waiting)} groups are not settled, {min(waiting)} is one")
+        outcome.add("settled_seconds", "s", time.monotonic() - begun)
+        used = meter.read()
+        outcome.add("cpu_seconds", "s", used["cpu_seconds"])
+        outcome.add("others_share", "1", used["others_share"])
+        outcome.add("records", "records", len(records))
+        monitor.require(read.expected)
+    return outcome
+
+
+class _Told:
+    """Events as they come to be seen, by a thread that asks for them again and again."""
+
+    def __init__(self, monitor: Monitored) -> None:
+        self._monitor = monitor
+        self.at: dict[Change, float] = {}
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="events", daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping.wait(_POLL_SECONDS):
+            seen = self._monitor.json(f"/api/v1/events?limit={_EVENTS_READ}")["events"]
+            now = time.time()
+            for event in seen:
+                if event["kind"] in ("member_joined", "member_left"):
+                    self.at.setdefault((event["kind"], event["group"], event["detail"]["member_id"]), now)
+
+
+def _change(stage: Stage, read: Log, size: dict[str, Any]) -> dict[Change, float]:
+    """Let members come to the consumer groups in turn, each staying until its group's next turn; when each was sent."""
+    names = [name for name in read.plan.names if name.startswith("consumer")]
+    sent: dict[Change, float] = {}
+    guests: dict[str, str] = {}
+    to_log = writer.Writer(stage.broker.bootstrap_servers)
+    begun, count = time.monotonic(), 0
+    while time.monotonic() < begun + size["seconds"]:
+        name = names[count % len(names)]
+        guest = guests.pop(name, None)
+        group = read.expected.groups[name]
+        group.epoch += 1
+        group.members += 1 if guest is None else -1
+        if guest is None:
+            guests[name] = f"{name}-guest-{count}"
+        change = ("member_joined", name, guests[name]) if guest is None else ("member_left", name, guest)
+        records = _joins(read, name, guests[name]) if guest is None else _leaves(read, name, guest)
+        now_ms, shard = int(time.time() * 1000), offsets_partition(name, log.OFFSETS_PARTITIONS)
+        made = [(read.topic, LogRecord(shard, now_ms, key, value)) for key, value in records]
+        sent[change] = time.time()
+        read.expected.records += to_log.write(made)
+        count += 1
+        time.sleep(max(0.0, begun + count / size["changes"] - time.monotonic()))
+    return sent
+
+
+def _joins(read: Log, name: str, guest: str) -> Iterator[RecordBytes]:
+    """A member comes to whom nothing is left to give: the others keep what they have."""
+    topic, epoch = read.plan.topic(name), read.expected.groups[name].epoch
+    shares = log.assignments(read.plan, name, topic)
+    yield builders.consumer_group_member_subscription(name, guest, topics=(topic,))
+    yield from coordinator_events.consumer_join(name, guest, epoch=epoch, targets={guest: {}})[1:]
+    yield from _follow(read, name, epoch, shares)
+
+
+def _leaves(read: Log, name: str, guest: str) -> Iterator[RecordBytes]:
+    topic, epoch = read.plan.topic(name), read.expected.groups[name].epoch
+    yield from coordinator_events.consumer_leave(name, guest, epoch=epoch)
+    yield builders.consumer_group_target_assignment_epoch(name, epoch)
+    yield from _follow(read, name, epoch, log.assignments(read.plan, name, topic))
+
+
+def _follow(read: Log, name: str, epoch: int, shares: Any) -> Iterator[RecordBytes]:  # noqa: ANN401 - see log.assignments
+    for member_id, share in shares.items():
+        for record in coordinator_events.consumer_moves(
+            name, member_id, epoch=epoch, previous_epoch=epoch - 1, assigned=share
+        ):
+            yield log.of_topic(record, read.plan.topic(name), read.topic_ids)
+
+
+def _settled(monitor: Monitored, name: str, epoch: int) -> bool:
+    group = monitor.json(f"/api/v1/groups/{name}")
+    return bool(group["epoch"] == epoch and group["state"] == "Stable")
