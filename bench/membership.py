@@ -7,6 +7,7 @@ has the whole job in it but not the time that a member itself takes to be let in
 import threading
 import time
 from collections.abc import Iterator
+from itertools import cycle
 from typing import Any, Final
 
 from bench import log, truth, writer
@@ -117,54 +118,70 @@ class _Told:
                     self.at.setdefault((event["kind"], event["group"], event["detail"]["member_id"]), now)
 
 
-def _change(stage: Stage, read: Log, size: dict[str, Any]) -> dict[Change, float]:
-    """Let members come to the consumer groups in turn, each staying until its group's next turn; when each was sent."""
-    names = [name for name in read.plan.names if name.startswith("consumer")]
-    sent: dict[Change, float] = {}
-    guests: dict[str, str] = {}
-    to_log = writer.Writer(stage.broker.bootstrap_servers)
-    begun, count = time.monotonic(), 0
-    while time.monotonic() < begun + size["seconds"]:
-        name = names[count % len(names)]
-        guest = guests.pop(name, None)
-        group = read.expected.groups[name]
+class Guests:
+    """Members that come to the consumer groups in turn, each staying until its group's next turn."""
+
+    def __init__(self, read: Log) -> None:
+        self._read = read
+        self._turns = cycle([name for name in read.plan.names if name.startswith("consumer")])
+        self._staying: dict[str, str] = {}
+        self._count = 0
+
+    def next(self) -> tuple[Change, list[LogRecord]]:
+        """The next one that comes or goes, with its records; what is expected is kept up."""
+        name = next(self._turns)
+        group, guest = self._read.expected.groups[name], self._staying.pop(name, None)
         group.epoch += 1
-        group.members += 1 if guest is None else -1
         if guest is None:
-            guests[name] = f"{name}-guest-{count}"
-        change = ("member_joined", name, guests[name]) if guest is None else ("member_left", name, guest)
-        records = _joins(read, name, guests[name]) if guest is None else _leaves(read, name, guest)
+            self._count += 1
+            guest = self._staying[name] = f"{name}-guest-{self._count}"
+            group.members += 1
+            change, records = ("member_joined", name, guest), _joins(self._read, name, guest)
+        else:
+            group.members -= 1
+            change, records = ("member_left", name, guest), _leaves(self._read, name, guest)
         now_ms, shard = int(time.time() * 1000), offsets_partition(name, log.OFFSETS_PARTITIONS)
-        made = [(read.topic, LogRecord(shard, now_ms, key, value)) for key, value in records]
+        made = [LogRecord(shard, now_ms, key, value) for key, value in records]
+        self._read.expected.records += len(made)
+        return change, made
+
+
+def _change(stage: Stage, read: Log, size: dict[str, Any]) -> dict[Change, float]:
+    """Let a member come or go `changes` times a second for `seconds`; when each was sent."""
+    to_log, guests = writer.Writer(stage.broker.bootstrap_servers), Guests(read)
+    sent: dict[Change, float] = {}
+    begun = time.monotonic()
+    while time.monotonic() < begun + size["seconds"]:
+        change, records = guests.next()
         sent[change] = time.time()
-        read.expected.records += to_log.write(made)
-        count += 1
-        time.sleep(max(0.0, begun + count / size["changes"] - time.monotonic()))
+        to_log.write((read.topic, record) for record in records)
+        time.sleep(max(0.0, begun + len(sent) / size["changes"] - time.monotonic()))
     return sent
 
 
 def _joins(read: Log, name: str, guest: str) -> Iterator[RecordBytes]:
     """A member comes to whom nothing is left to give: the others keep what they have."""
-    topic, epoch = read.plan.topic(name), read.expected.groups[name].epoch
-    shares = log.assignments(read.plan, name, topic)
-    yield builders.consumer_group_member_subscription(name, guest, topics=(topic,))
+    epoch = read.expected.groups[name].epoch
+    yield builders.consumer_group_member_subscription(name, guest, topics=(read.plan.topic(name),))
     yield from coordinator_events.consumer_join(name, guest, epoch=epoch, targets={guest: {}})[1:]
-    yield from _follow(read, name, epoch, shares)
+    yield from _follow(read, name, epoch)
 
 
 def _leaves(read: Log, name: str, guest: str) -> Iterator[RecordBytes]:
-    topic, epoch = read.plan.topic(name), read.expected.groups[name].epoch
+    epoch = read.expected.groups[name].epoch
     yield from coordinator_events.consumer_leave(name, guest, epoch=epoch)
     yield builders.consumer_group_target_assignment_epoch(name, epoch)
-    yield from _follow(read, name, epoch, log.assignments(read.plan, name, topic))
+    yield from _follow(read, name, epoch)
 
 
-def _follow(read: Log, name: str, epoch: int, shares: Any) -> Iterator[RecordBytes]:  # noqa: ANN401 - see log.assignments
-    for member_id, share in shares.items():
+def _follow(read: Log, name: str, epoch: int) -> Iterator[RecordBytes]:
+    """The members that stay move on to the epoch."""
+    topic = read.plan.topic(name)
+    for member_id, share in log.assignments(read.plan, name, topic).items():
         for record in coordinator_events.consumer_moves(
             name, member_id, epoch=epoch, previous_epoch=epoch - 1, assigned=share
         ):
-            yield log.of_topic(record, read.plan.topic(name), read.topic_ids)
+            yield log.of_topic(record, topic, read.topic_ids)
 
 
 def _settled(monitor: Monitored, name: str, epoch: int) -> bool:

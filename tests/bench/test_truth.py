@@ -7,7 +7,10 @@ import pytest
 from bench import log, truth
 from bench.figures import Outcome, percentile
 from bench.log import Expected, GroupTruth, Plan
+from bench.membership import Guests
+from bench.stage import Log
 from coordinator_model import view
+from coordinator_model.events import Event
 from coordinator_model.replica import Position, Replica
 from tests import builders
 
@@ -26,7 +29,7 @@ def replayed(*logs: list[log.LogRecord]) -> Replica:
     return replica
 
 
-def shown(replica: Replica) -> dict[str, GroupTruth]:
+def shown_by(replica: Replica) -> dict[str, GroupTruth]:
     groups = {name: view.group_view(state, replica.offsets(name), {}) for name, state in replica.groups.items()}
     counted = {name: sum(of.commits for (group, *_), of in replica.buckets.items() if group == name) for name in groups}
     return {name: replace(group, commits=counted[name]) for name, group in truth.of_replay({"groups": groups}).items()}
@@ -38,11 +41,11 @@ def test_log_leads_to_what_the_generator_says() -> None:
     written = list(log.records(PLAN, expected, NOW_MS, IDS))
     assert len(written) == expected.records
 
-    truth.require(expected, shown(replayed(written)), "the replica")
+    truth.require(expected, shown_by(replayed(written)), "the replica")
 
     more = list(log.rebalances(PLAN, expected, NOW_MS + 1_000, IDS))
     replica = replayed(written, more)
-    truth.require(expected, shown(replica), "the replica")
+    truth.require(expected, shown_by(replica), "the replica")
     assert {"Stable", "Empty"} == {view.group_state(state) for state in replica.groups.values()}
     assert 0 == len(replica.undecodable)
 
@@ -72,7 +75,7 @@ def test_whatever_differs_is_told(wrong: dict[str, object]) -> None:
     """One figure of one group that is another than expected makes the result a wrong one, which names the group."""
     expected = Expected()
     written = list(log.records(PLAN, expected, NOW_MS, IDS))
-    found = shown(replayed(written))
+    found = shown_by(replayed(written))
     found["consumer-000001"] = replace(found["consumer-000001"], **wrong)  # type: ignore[arg-type]  # one field of any type
 
     with pytest.raises(truth.WrongResult, match=r"there: 1 groups differ: consumer-000001: expected GroupTruth\("):
@@ -115,3 +118,32 @@ def test_figures_have_median_and_spread() -> None:
     assert 2.00004 == outcome.median("seconds")
     assert 99 == percentile(range(100), 0.99)
     assert 5 == percentile([5], 0.99)
+
+
+def came_late(event: Event) -> bool:
+    return "guest" in event.detail["member_id"]
+
+
+def test_guests_come_and_go() -> None:
+    """The records by which members join and leave tell of exactly these, and leave the group as it is expected."""
+    expected = Expected()
+    written = list(log.records(PLAN, expected, NOW_MS, IDS))
+    read = Log(PLAN, "t", expected, IDS, 0.0)
+    guests, replica = Guests(read), Replica()
+    events, offset = [], 0
+    for batch in (written, *(guests.next()[1] for _ in range(5))):
+        for record in batch:
+            place = Position(record.partition, offset := offset + 1, record.timestamp_ms)
+            events += replica.replay(place, record.key, record.value)
+        events += replica.settle()
+
+    truth.require(expected, shown_by(replica), "the replica")
+    late = [(event.kind, event.group) for event in events if event.kind.startswith("member_") and came_late(event)]
+    assert [
+        ("member_joined", "consumer-000000"),
+        ("member_joined", "consumer-000001"),
+        ("member_joined", "consumer-000002"),
+        ("member_left", "consumer-000000"),
+        ("member_left", "consumer-000001"),
+    ] == sorted(late)
+    assert "epoch_anomaly" not in {event.kind for event in events}
