@@ -31,7 +31,7 @@ _TINY_LARGE: Final = {"groups": 30, "active": 10, "rate": 20}
 
 
 def _batch_cost(groups: int) -> Part:
-    size = {"active": 200, "rate": 1_000, "warm": 25, "seconds": 60}
+    size = {"active": 200, "rate": 1_000, "warm": 20, "seconds": 40}
     return Part(
         run=steady.batch_cost,
         full={"groups": groups, **size},
@@ -64,7 +64,7 @@ PARTS: Final[Mapping[str, Part]] = {
     "batch-cost-1000": _batch_cost(1_000),
     "batch-cost-10000": _batch_cost(10_000),
     "batch-cost-100000": _batch_cost(100_000),
-    "memory": Part(run=large.memory, full={**_LARGE, "seconds": 30}, tiny={**_TINY_LARGE, "seconds": 1}),
+    "memory": Part(run=large.memory, full={**_LARGE, "seconds": 20}, tiny={**_TINY_LARGE, "seconds": 1}),
     "metrics": Part(
         run=large.metrics,
         full={**_LARGE, "seconds": 15, "repeats": 5},

@@ -27,7 +27,7 @@ from streaming.embedded_broker import EmbeddedBroker
 from streaming.kafka_tools import create_topics
 from tests.integration.monitor_process import CommandProcess, MonitorProcess, until
 
-READY_SECONDS: Final = 150.0
+READY_SECONDS: Final = 300.0
 ANSWER_SECONDS: Final = 120.0
 """How long a page of some hundred megabytes may take before the part fails."""
 
