@@ -153,7 +153,7 @@ def _cold(stage: Stage, read: Log, outcome: Outcome) -> None:
     monitor.await_ready()
     outcome.add("cold_ready_seconds", "s", time.monotonic() - monitor.started)
     outcome.add("cold_cpu_seconds", "s", meter.read()["cpu_seconds"])
-    monitor.require(read.expected)
+    monitor.require(read)
     stage.stop()
 
 

@@ -45,7 +45,7 @@ def memory(stage: Stage, size: dict[str, Any]) -> Outcome:
     )
     for name, value in json.loads(told.stdout).items():
         outcome.add(name, "B", value)
-    monitor.require(read.expected)
+    monitor.require(read)
     return outcome
 
 
@@ -95,7 +95,7 @@ def restart(stage: Stage, size: dict[str, Any]) -> Outcome:
         monitor.await_ready()
         outcome.add("ready_seconds", "s", time.monotonic() - monitor.started)
         outcome.add("cpu_seconds", "s", meter.read()["cpu_seconds"])
-        monitor.require(read.expected, offsets=per_partition)
+        monitor.require(read, offsets=per_partition)
     for _ in range(size["pages"]):
         begun = time.monotonic()
         _, page = monitor.get("/metrics")

@@ -116,12 +116,16 @@ class Plan:
 
 @dataclass(slots=True)
 class GroupTruth:
-    """What must be known of one group: generation or group epoch, members, what is committed, and how often."""
+    """What must be known of one group: generation or group epoch, members, what is committed, and how often.
+
+    `lag` is None where the end of its topic is not known, or not asked for.
+    """
 
     epoch: int
     members: int
     offsets: dict[tuple[str, int], int] = field(default_factory=dict)
     commits: int = 0
+    lag: int | None = None
 
 
 @dataclass(slots=True)
@@ -136,9 +140,14 @@ class Expected:
         """How many committed offsets there are."""
         return sum(len(group.offsets) for group in self.groups.values())
 
-    def without_offsets(self) -> "Expected":
-        """The same, but for what is committed."""
-        return Expected({name: replace(group, offsets={}) for name, group in self.groups.items()}, self.records)
+    def with_lag(self, ends: Mapping[str, int], *, offsets: bool = True) -> "Expected":
+        """The same with lag, by topic name → end of each partition; without what is committed unless `offsets`."""
+        groups = {}
+        for name, group in self.groups.items():
+            known = group.offsets and all(topic in ends for topic, _ in group.offsets)
+            lag = sum(max(0, ends[topic] - at) for (topic, _), at in group.offsets.items()) if known else None
+            groups[name] = replace(group, lag=lag, offsets=group.offsets if offsets else {})
+        return Expected(groups, self.records)
 
 
 class Commits:

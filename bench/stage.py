@@ -49,7 +49,8 @@ class Log:
     topic: str
     expected: Expected
     topic_ids: dict[str, str]
-    write_seconds: float
+    ends: dict[str, int]
+    """Consumed topic → where each of its partitions ends."""
 
     def commits(self, groups: int) -> list[Commits]:
         """The partitions of the first so many groups, for a trickle."""
@@ -105,8 +106,8 @@ class Monitored(MonitorProcess):
                 found.append(report)
         return found
 
-    def require(self, expected: Expected, *, offsets: bool = True) -> None:
-        """Wait until /metrics shows all that is expected; without `offsets`, all that has no partition.
+    def require(self, read: Log, *, offsets: bool = True) -> None:
+        """Wait until /metrics shows all that the log leads to, lag included; without `offsets`, not single ones.
 
         Raises:
             WrongResult: it does not.
@@ -115,7 +116,7 @@ class Monitored(MonitorProcess):
         while True:
             try:
                 shown = truth.of_metrics(self.get("/metrics")[1])
-                truth.require(expected if offsets else expected.without_offsets(), shown, "/metrics")
+                truth.require(read.expected.with_lag(read.ends, offsets=offsets), shown, "/metrics")
             except truth.WrongResult:
                 if time.monotonic() > deadline:
                     raise
@@ -221,7 +222,7 @@ class Stage:
         writer.write(servers, ((topic, record) for record in made))
         seconds = time.monotonic() - begun
         note(f"{expected.records} records of {len(expected.groups)} groups written in {seconds:.1f} s")
-        return Log(plan, topic, expected, ids, seconds)
+        return Log(plan, topic, expected, ids, self._filled)
 
     def _topic_ids(self, plan: Plan) -> dict[str, str]:
         kafka = Config.model_validate({"kafka": {"bootstrap_servers": self.broker.bootstrap_servers}}).kafka

@@ -57,7 +57,7 @@ def latency(stage: Stage, size: dict[str, Any]) -> Outcome:
     outcome.add("ack_p50_seconds", "s", percentile(acks, 0.5), reference=True)
     outcome.add("ack_p99_seconds", "s", percentile(acks, 0.99), reference=True)
     add_batches(outcome, reports, used)
-    monitor.require(read.expected)
+    monitor.require(read)
     return outcome
 
 
@@ -95,7 +95,7 @@ def batch_cost(stage: Stage, size: dict[str, Any]) -> Outcome:
         rate = (trickle.count - sent) / (time.monotonic() - begun)
     outcome.add("commits_per_second", "commits/s", rate)
     add_batches(outcome, reports, used)
-    monitor.require(read.expected)
+    monitor.require(read)
     return outcome
 
 
@@ -132,7 +132,7 @@ def wide_group(stage: Stage, size: dict[str, Any]) -> Outcome:
         outcome.add(f"{kind}_cpu_seconds_a_batch", "s", used["cpu_seconds"] / len(reports), reference=kind == "narrow")
         outcome.add("others_share", "1", used["others_share"])
     outcome.add("times_narrow", "1", outcome.median("wide_p50_seconds") / outcome.median("narrow_p50_seconds"))
-    monitor.require(read.expected)
+    monitor.require(read)
     return outcome
 
 
@@ -141,7 +141,7 @@ def idle(stage: Stage, size: dict[str, Any]) -> Outcome:
     outcome = Outcome(size)
     read = stage.log(log.Plan.of(size["groups"], rounds=2))
     monitor = stage.running(read)
-    monitor.require(read.expected)
+    monitor.require(read)
     time.sleep(size["warm"])
     meter = Meter(monitor.tree)
     batches = len(monitor.progress())

@@ -1,4 +1,4 @@
-"""Whether what a monitor shows is what the generator wrote: every group, epoch, member count, offset and counter.
+"""Whether what a monitor shows is what the generator wrote: every group, epoch, member count, offset, counter.
 
 A figure of a monitor that shows something else is worth nothing, so every part compares before it reports.
 """
@@ -16,6 +16,7 @@ EPOCH: Final = "kafka_group_epoch"
 MEMBERS: Final = "kafka_group_members"
 COMMITS: Final = "kafka_group_commits_total"
 LAG: Final = "kafka_consumergroup_group_lag"
+SUM_LAG: Final = "kafka_consumergroup_group_sum_lag"
 
 _SHOWN_DIFFERENCES: Final = 5
 _LABEL: Final = re.compile(r'(\w+)="([^"\\]*)"')
@@ -63,7 +64,7 @@ def of_board(board: Board) -> dict[str, GroupTruth]:
 def of_metrics(page: str) -> dict[str, GroupTruth]:
     """What a page of /metrics says; without series per partition there are no offsets in it."""
     found: dict[str, GroupTruth] = defaultdict(lambda: GroupTruth(epoch=0, members=0))
-    for name, labels, value in samples(page, (OFFSET, EPOCH, MEMBERS, COMMITS)):
+    for name, labels, value in samples(page, (OFFSET, EPOCH, MEMBERS, COMMITS, SUM_LAG)):
         group = found[labels["group"]]
         match name:
             case "kafka_group_epoch":
@@ -72,6 +73,8 @@ def of_metrics(page: str) -> dict[str, GroupTruth]:
                 group.members += int(value)
             case "kafka_group_commits_total":
                 group.commits += int(value)
+            case "kafka_consumergroup_group_sum_lag":
+                group.lag = int(value)
             case _:
                 group.offsets[labels["topic"], int(labels["partition"])] = int(value)
     return dict(found)

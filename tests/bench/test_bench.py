@@ -16,9 +16,9 @@ import pytest
 
 from bench import truth
 from bench.__main__ import main
-from bench.log import Expected, Plan
+from bench.log import Plan
 from bench.parts import PARTS, named, sized
-from bench.stage import Monitored, Stage
+from bench.stage import Log, Monitored, Stage
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -39,8 +39,8 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
     pages: list[str] = []
     require = Monitored.require
 
-    def kept(self: Monitored, expected: Expected, *, offsets: bool = True) -> None:
-        require(self, expected, offsets=offsets)
+    def kept(self: Monitored, read: Log, *, offsets: bool = True) -> None:
+        require(self, read, offsets=offsets)
         pages.append(self.get("/metrics")[1])
 
     with pytest.MonkeyPatch.context() as patch:

@@ -92,7 +92,7 @@ def test_groups_missing_and_too_many_are_told() -> None:
 
 
 def test_page_of_metrics_is_read() -> None:
-    """Epoch, members of both protocols, commits of all topics and offsets make up what a page says of a group."""
+    """Epoch, members of both protocols, commits of all topics, offsets and lag make up what a page says of a group."""
     page = """\
 # TYPE kafka_group_epoch gauge
 kafka_group_epoch{cluster="c",group="g"} 4
@@ -101,9 +101,12 @@ kafka_group_members{cluster="c",group="g",protocol="consumer"} 2
 kafka_group_commits_total{cluster="c",group="g",topic="t"} 5
 kafka_group_commits_total{cluster="c",group="g",topic="u"} 6.0
 kafka_consumergroup_group_offset{cluster="c",cluster_name="c",group="g",topic="t",partition="3"} 1.2e+06
+kafka_consumergroup_group_sum_lag{cluster="c",cluster_name="c",group="g"} 9
 """
 
-    assert {"g": GroupTruth(epoch=4, members=3, offsets={("t", 3): 1_200_000}, commits=11)} == truth.of_metrics(page)
+    assert {"g": GroupTruth(epoch=4, members=3, offsets={("t", 3): 1_200_000}, commits=11, lag=9)} == truth.of_metrics(
+        page
+    )
 
 
 def test_figures_have_median_and_spread() -> None:
@@ -120,6 +123,16 @@ def test_figures_have_median_and_spread() -> None:
     assert 5 == percentile([5], 0.99)
 
 
+def test_lag_is_what_the_topics_have_beyond_the_offsets() -> None:
+    """A partition whose commits are ahead of its end does not lag; of a topic whose end is not known nothing does."""
+    offsets = {("t", 0): 3, ("t", 1): 9}
+    expected = Expected({"a": GroupTruth(epoch=1, members=0, offsets=offsets, commits=2)})
+
+    assert 4 == expected.with_lag({"t": 7}).groups["a"].lag
+    assert GroupTruth(epoch=1, members=0, commits=2, lag=4) == expected.with_lag({"t": 7}, offsets=False).groups["a"]
+    assert None is expected.with_lag({"u": 7}).groups["a"].lag
+
+
 def came_late(event: Event) -> bool:
     return "guest" in event.detail["member_id"]
 
@@ -128,7 +141,7 @@ def test_guests_come_and_go() -> None:
     """The records by which members join and leave tell of exactly these, and leave the group as it is expected."""
     expected = Expected()
     written = list(log.records(PLAN, expected, NOW_MS, IDS))
-    read = Log(PLAN, "t", expected, IDS, 0.0)
+    read = Log(PLAN, "t", expected, IDS, {})
     guests, replica = Guests(read), Replica()
     events, offset = [], 0
     for batch in (written, *(guests.next()[1] for _ in range(5))):
