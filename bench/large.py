@@ -58,7 +58,7 @@ def metrics(stage: Stage, size: dict[str, Any]) -> Outcome:
         quiet = len(monitor.progress())
         time.sleep(size["seconds"])
         batches = len(monitor.progress())
-        for report in monitor.progress()[quiet:]:
+        for report in monitor.batches_since(quiet):
             outcome.add("batch_without_page_seconds", "s", report["batchDuration"] / 1000, reference=True)
         meter = Meter(monitor.tree)
         series = 0
@@ -69,7 +69,7 @@ def metrics(stage: Stage, size: dict[str, Any]) -> Outcome:
             outcome.add("page_mib", "MiB", len(page.encode()) / MIB)
             series = sum(1 for _ in truth.samples(page, (truth.LAG,)))
         used = meter.read()
-        add_batches(outcome, monitor.progress()[batches:], used)
+        add_batches(outcome, monitor.batches_since(batches), used)
     outcome.add("lag_series", "series", series)
     if series != read.expected.offsets:
         raise truth.WrongResult(f"/metrics: {series} series of lag for {read.expected.offsets} offsets")

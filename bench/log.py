@@ -34,7 +34,7 @@ _OFFSET_AT: Final = 2
 """Where the offset stands in an OffsetCommitValue: behind the version."""
 _MARK: Final = 0x0102030405060708
 _MODEL_NUMBER: Final = "999999"
-_MODEL_TOPIC: Final = "orders-9999"
+_MODEL_TOPIC: Final = "topic-99999-9999"
 
 
 class LogRecord(NamedTuple):
@@ -102,12 +102,12 @@ class Plan:
     @property
     def topic_names(self) -> list[str]:
         """Every topic that is to be there."""
-        return [f"orders-{number:04d}" for number in range(self.topics)]
+        return [_topic(self.partitions, number) for number in range(self.topics)]
 
     def topic(self, name: str) -> str:
         """The topic that a group consumes."""
-        number = int(name[-6:])
-        return f"orders-{self.topics + number if _kind(name) == 'wide' else number % self.topics:04d}"
+        number, wide = int(name[-6:]), _kind(name) == "wide"
+        return _topic(self.partitions_of(name), number if wide else number % self.topics)
 
     def partitions_of(self, name: str) -> int:
         """How many partitions that topic has."""
@@ -224,6 +224,11 @@ def assignments(plan: Plan, name: str, topic: str) -> dict[str, Mapping[str, lis
         f"{name}-member-{number}": {topic: list(range(number, plan.partitions_of(name), plan.members))}
         for number in range(plan.members)
     }
+
+
+def _topic(partitions: int, number: int) -> str:
+    """Topics of plans with other numbers of partitions are others."""
+    return f"topic-{partitions:05d}-{number:04d}"
 
 
 def _kind(name: str) -> str:

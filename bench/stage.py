@@ -34,6 +34,9 @@ ANSWER_SECONDS: Final = 120.0
 _RIGHT_SECONDS: Final = 60.0
 """How long after the last record the page may take to show it before it counts as wrong."""
 
+_BATCH_SECONDS: Final = 60.0
+"""How long a micro-batch may take on a machine that does much else."""
+
 AHEAD: Final = 4
 """Records in each partition of a consumed topic beyond the last commit of the log: lag is a figure, and known."""
 
@@ -105,6 +108,19 @@ class Monitored(MonitorProcess):
                 report, _ = decoder.raw_decode(part)
                 found.append(report)
         return found
+
+    def batches_since(self, count: int) -> list[dict[str, Any]]:
+        """Reports of the micro-batches after the first `count`; waits until there is one.
+
+        Raises:
+            WrongResult: none ended for a minute.
+        """
+        deadline = time.monotonic() + _BATCH_SECONDS
+        while len(reports := self.progress()) <= count:
+            if time.monotonic() > deadline:
+                raise truth.WrongResult(f"no micro-batch ended within {_BATCH_SECONDS:g} s")
+            time.sleep(0.1)
+        return reports[count:]
 
     def require(self, read: Log, *, offsets: bool = True) -> None:
         """Wait until /metrics shows all that the log leads to, lag included; without `offsets`, not single ones.

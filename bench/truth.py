@@ -6,6 +6,7 @@ A figure of a monitor that shows something else is worth nothing, so every part 
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from typing import Any, Final
 
 from bench.log import Expected, GroupTruth
@@ -39,11 +40,23 @@ def require(expected: Expected, found: Mapping[str, GroupTruth], where: str) -> 
 
 
 def differences(expected: Expected, found: Mapping[str, GroupTruth]) -> Iterator[str]:
-    """A line for every group that is missing, too many, or other than expected."""
+    """A line for every group that is missing, too many, or other than expected in some field."""
     for name in sorted(expected.groups.keys() | found.keys()):
         wanted, has = expected.groups.get(name), found.get(name)
-        if wanted != has:
-            yield f"{name}: expected {wanted}, found {has}"
+        if wanted is None or has is None:
+            yield f"{name}: expected {'no such group' if wanted is None else 'it'}, found {'it' if has else 'none'}"
+        elif wanted != has:
+            yield f"{name}: {', '.join(_fields(wanted, has))}"
+
+
+def _fields(wanted: GroupTruth, has: GroupTruth) -> Iterator[str]:
+    for field in fields(GroupTruth):
+        one, other = getattr(wanted, field.name), getattr(has, field.name)
+        if one != other and isinstance(one, dict):
+            at = min(place for place in one.keys() | other.keys() if one.get(place) != other.get(place))
+            yield f"{field.name} at {at} expected {one.get(at)} found {other.get(at)}"
+        elif one != other:
+            yield f"{field.name} expected {one} found {other}"
 
 
 def of_board(board: Board) -> dict[str, GroupTruth]:
