@@ -49,7 +49,7 @@ PARTS: Final[Mapping[str, Part]] = {
     "idle": Part(
         run=steady.idle, full={"groups": 200, "warm": 15, "seconds": 60}, tiny={"groups": 30, "warm": 0, "seconds": 1}
     ),
-    "latency": Part(run=steady.latency, full={**_STEADY, "seconds": 60}, tiny={**_TINY_STEADY, "seconds": 2}),
+    "latency": Part(run=steady.latency, full={**_STEADY, "seconds": 60}, tiny={**_TINY_STEADY, "seconds": 1}),
     "events": Part(
         run=membership.events,
         full={**_STEADY, "changes": 5, "seconds": 60},
@@ -68,7 +68,7 @@ PARTS: Final[Mapping[str, Part]] = {
     "metrics": Part(
         run=large.metrics,
         full={**_LARGE, "seconds": 15, "repeats": 5},
-        tiny={**_TINY_LARGE, "seconds": 2, "repeats": 1},
+        tiny={**_TINY_LARGE, "seconds": 1, "repeats": 1},
     ),
     "restart": Part(
         run=large.restart,

@@ -1,8 +1,8 @@
 """The benchmark at a tiny size: one broker, one monitor and several parts, whose figures stand only if all is right.
 
 No figure is judged here: how fast anything is says `make bench`, on a machine that does nothing else. The parts that
-need another log, a second start or a session of their own (`catch-up`, `wide-group`, `storm`, `restart`) run with
-`python -m bench --tiny`.
+need another log, a second start or a session of their own (`catch-up`, `batch-cost`, `wide-group`, `storm`, `restart`)
+run with `python -m bench --tiny`.
 """
 
 import json
@@ -22,7 +22,7 @@ from bench.stage import Log, Monitored, Stage
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
-TRIED = ("idle", "latency", "events", "batch-cost-1000", "memory", "metrics")
+TRIED = ("idle", "latency", "events", "memory", "metrics")
 
 
 @dataclass(slots=True)
