@@ -18,6 +18,7 @@ from streaming.config import Config
 from streaming.packing import bundle_keys
 from streaming.schemas import BUCKET_KEY, SNAPSHOT
 from streaming.state_calls import get_many, put_many
+from streaming.worker_daemon import SeldomCollector
 
 pytestmark = pytest.mark.spark
 
@@ -88,13 +89,14 @@ def test_every_stateful_task_has_a_bundle(spark: SparkSession, tasks: int) -> No
     assert [[key] for key in keys] == sent
 
 
-def test_workers_read_no_archive(spark: SparkSession) -> None:
-    """Packages installed beside us are taken, not Spark's archives of them, whose directory is read with every task."""
+def test_workers_spare_what_costs_more_than_a_task(spark: SparkSession) -> None:
+    """Packages installed beside us are taken, not Spark's archives of them; no task ends in a collection."""
 
     def paths(_: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield pa.RecordBatch.from_pydict({"path": [*sys.path, pyspark.__file__]})
+        collector = type(sys.modules["pyspark.daemon"].gc).__name__
+        yield pa.RecordBatch.from_pydict({"path": [*sys.path, pyspark.__file__, collector]})
 
     found = [row.path for row in spark.range(1).mapInArrow(paths, "path string").collect()]
 
     assert [] == [path for path in found if ".zip" in path and "pyspark" in path]
-    assert pyspark.__file__ == found[-1]
+    assert [pyspark.__file__, SeldomCollector.__name__] == found[-2:]
