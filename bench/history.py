@@ -157,7 +157,7 @@ def make(directory: Path, cluster: Cluster) -> dict[str, float]:
         done["compacting"] += time.perf_counter() - begun
         done["first"] = last + over
         progress.write_text(json.dumps(done))
-    store.set_complete(BEGIN_MS)
+    HistoryStore(directory).set_complete(BEGIN_MS)
     return {
         "write_of_1000_entries_ms": 1_000 * statistics.median(done["writes"]),
         "compaction_seconds": done["compacting"],
