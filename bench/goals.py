@@ -95,7 +95,7 @@ GOALS: Final = (
         at_least=300_000,
         unit="records/s",
         references=(("catch-up/plain_read_seconds", "plain client that only reads"),),
-        limits="as above; the log is read twice, committed and uncommitted",
+        limits="as above",
     ),
     Goal(
         what="commit → visible in `/metrics`, 1,000 commits/s over 200 groups: median",
