@@ -1,6 +1,7 @@
 """State accessed many keys at a time, in a real stateful task: the same as one key at a time."""
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -100,3 +101,12 @@ def test_workers_spare_what_costs_more_than_a_task(spark: SparkSession) -> None:
 
     assert [] == [path for path in found if ".zip" in path and "pyspark" in path]
     assert [pyspark.__file__, SeldomCollector.__name__] == found[-2:]
+
+
+def test_no_process_starts_from_an_archive(spark: SparkSession) -> None:
+    """Spark's search path for the Python it runs has nothing on it that is there."""
+    jvm: Any = spark.sparkContext._jvm
+    path = jvm.org.apache.spark.api.python.PythonUtils.sparkPythonPath().split(os.pathsep)
+
+    assert [] == [entry for entry in path if entry.endswith(".zip") and Path(entry).exists()]
+    assert any(entry.endswith("pyspark.zip") for entry in path)
