@@ -122,6 +122,7 @@ _INPUT: Final = (
         CLUSTERS,
         "Log read anew",
         [Query(signal="rebuilds", legend="{{cluster}}")],
+        span=24,
         bars=True,
     ),
     timeseries_panel(

@@ -246,7 +246,7 @@ def _refused_certificate(server: str, security: KafkaSecuritySection, reason: st
 
 def _silent(server: str, security: KafkaSecuritySection) -> CannotTellError:
     return CannotTellError(
-        f"kafka.bootstrap_servers: found {server}, which accepts connections but does not answer as a broker with "
+        f"kafka.bootstrap_servers: found {server!r}, which accepts connections but does not answer as a broker with "
         f"security.protocol {security.protocol} in time, accepted: HOST:PORT of a running broker"
     )
 

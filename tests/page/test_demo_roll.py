@@ -62,7 +62,9 @@ def test_a_real_roll_is_followed_on_every_page(demo: CommandProcess, open_page: 
     """Classic, upgrading, upgraded, downgrading, downgraded; the verdict, the matrix and the timeline beside it."""
     address = next(word for word in demo.output_lines()[0].split() if word.startswith("http")).rstrip("/")
     overview = open_page(address).page
-    expect(overview.locator("#groups td.group a").filter(has_text=ROLLED_GROUP)).to_be_visible(timeout=60_000)
+    expect(overview.locator("#groups td.group a").filter(has_text=ROLLED_GROUP)).to_be_visible(
+        timeout=ADDRESS_SECONDS * 1_000
+    )
     group = open_page(f"{address}/group/{ROLLED_GROUP}").page
     group.evaluate(REMEMBER, ["phase", "#tiles dl:nth-of-type(3) dd"])
     group.evaluate(REMEMBER, ["revoking", ".matrix td.revoking"])

@@ -4,6 +4,7 @@ import json
 import os
 import pty
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +197,11 @@ def on_terminal(monkeypatch: pytest.MonkeyPatch, words: list[str]) -> str:
             patched.setattr("sys.stdout", terminal)
             patched.setenv("COLUMNS", "120")
             assert 0 == main(words)
-        return os.read(parent, 100_000).decode()
+        drawn = b""
+        # A terminal gives what it has piece by piece, and an error at its end.
+        with suppress(OSError):
+            while piece := os.read(parent, 100_000):
+                drawn += piece
+        return drawn.decode()
     finally:
         os.close(parent)
