@@ -29,8 +29,9 @@ repeated below. What is not known has no series: no -1, no NaN, no 0 in its plac
 group goes, those of a topic when no group has to do with it any more.
 
 *Shown on* names the boards that draw the metric, *alerts* the rules that judge by it. How a metric is asked, as PromQL,
-stands in `dashboards/signals.py`. Two options of `conf/reference.yaml` bound the number of series:
-`metrics.partition_series` switches off the metrics marked ¹, `metrics.rebalance_histogram` the one marked ².
+stands in `dashboards/signals.py`. Two options of `conf/reference.yaml` decide about the number of series
+([how many that is](scale.md#how-many-series)): `metrics.partition_series` switches on the metrics marked ¹, which are
+off by default, `metrics.rebalance_histogram` switches off the one marked ².
 Metrics that begin with `kafka_consumergroup_` and `kafka_partition_` have names and labels of kafka-lag-exporter
 ([Moving from other monitors](migrating-from.md)).
 """

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from coordinator_model import view
+from streaming import interpreter
 from streaming.attention import looks
 from streaming.end_offsets import Wanted
 from streaming.event_window import Event, EventWindow
@@ -34,6 +35,9 @@ Row = tuple[int, str, str, str]
 """(offsets partition, kind, group, payload), as `schemas.OutputRow`."""
 
 DEFAULT_EVENT_WINDOW: Final = 10_000
+
+MANY_ROWS: Final = 10_000
+"""A batch of so many brings many groups that are there to stay: the log is being caught up with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +124,7 @@ class Board:
             draft = _Draft(Shown(version=self._shown.version))
             draft.take(row for row in rows if row[1] != "group" or exists(row[3]))
             self._shown = draft.shown()
+            interpreter.put_aside()
             self._last_batch = None
             self._readiness.set_loaded()
 
@@ -144,6 +149,8 @@ class Board:
             draft = _Draft(self._shown)
             draft.take(rows)
             self._shown = draft.shown()
+            if len(rows) >= MANY_ROWS:
+                interpreter.put_aside()
             new_events = self.events.add(draft.events, batch_id)
             for name in draft.deleted:
                 self.events.forget(name)
@@ -198,6 +205,11 @@ class Board:
     def stuck(self) -> frozenset[str]:
         """Groups in a rebalance that is overdue."""
         return self._stuck
+
+    @property
+    def unassigned(self) -> frozenset[str]:
+        """Groups in which nobody has held some partitions for too long."""
+        return self._unassigned
 
     def ready(self) -> tuple[bool, list[dict[str, Any]]]:
         """Whether all that was in the log at start is shown, with lag; and what is missing."""

@@ -468,7 +468,9 @@ class MetricsSection(Section):
 
     rebalance_histogram: bool = option(True, "Whether rebalance durations are a histogram per group.")
     partition_series: bool = option(
-        True, "Whether lag, offsets and commit age have a series per partition; sums and maxima stay either way."
+        False,
+        "Whether lag, offsets and commit age have a series per partition: four for each committed offset, two for each "
+        "partition of a topic. Sums by group and topic, and maxima by group, are there either way.",
     )
 
 

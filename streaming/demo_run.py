@@ -177,6 +177,7 @@ def _for_demo(config: Config, broker: EmbeddedBroker, directory: Path) -> Config
             "kafka": config.kafka.model_copy(update={"bootstrap_servers": broker.bootstrap_servers}),
             "state": config.state.model_copy(update={"dir": directory / "state", "checkpoint_location": None}),
             "cluster": config.cluster.model_copy(update={"name": "demo"}),
+            "metrics": config.metrics.model_copy(update={"partition_series": True}),
         }
     )
 

@@ -70,7 +70,10 @@ class Remembered:
             case [int(number), {"id": str(), "group": str(group), "kind": str(kind), "time": int()}]:
                 self.last = number
                 self.events.append((number, cast("list[Event]", line)[1]))
-                self.counts.setdefault(group, Counter())[kind] += 1
+                # Replaced, never changed: a scrape goes on with the counts it found.
+                counts = Counter(self.counts.get(group, ()))
+                counts[kind] += 1
+                self.counts[group] = counts
             case {"told": str(id_)}:
                 self.told[id_] = None
             case {"batch": int(batch)}:

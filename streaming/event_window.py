@@ -105,7 +105,7 @@ class EventWindow:
             return dict(self._held.counts.get(group, ()))
 
     def counts_by_group(self) -> dict[str, Counter[str]]:
-        """The same of all groups; the counts go on growing."""
+        """The same of all groups, as of one moment."""
         with self._lock:
             return dict(self._held.counts)
 

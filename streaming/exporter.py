@@ -3,8 +3,8 @@
 What is not known has no sample: no -1, no NaN, no 0 in its place. What is gone has none either, because every scrape
 starts from the groups there are, not from series made earlier.
 
-A page may have a million lines, so it is written piece by piece, and other threads have their turn between two pieces:
-nobody waits for more than one.
+A page may have a million lines, so it is written and sent piece by piece: it is nowhere as a whole, and no other thread
+waits for more than a piece.
 """
 
 import time
@@ -39,9 +39,7 @@ T = TypeVar("T")
 _DURATION: Final = "kafka_group_rebalance_duration_seconds"
 
 ROWS_A_PIECE: Final = 1_000
-_SENT_AT_ONCE: Final = 65_536
-_TURN_SECONDS: Final = 0.000_05
-"""Any pause at all: whoever waits for the interpreter gets it."""
+_SENT_AT_ONCE: Final = 262_144
 
 
 class Exporter(Collector):

@@ -1,6 +1,5 @@
 """What /metrics says of each group: tables from a metric's name to where its values come from."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
@@ -116,7 +115,7 @@ def _members(row: Row, _: Moment) -> Samples:
 
 
 def _events(row: Row, moment: Moment) -> Samples:
-    counts: Counter[str] = moment.event_counts.get(row.held.name, _NONE)
+    counts = moment.event_counts.get(row.held.name, _NONE)
     return [(labelled(kind=kind), count) for kind, count in sorted(counts.items())]
 
 
@@ -202,7 +201,7 @@ PARTITION_COLUMNS: Final[Mapping[str, Callable[[TopicLag, Moment], Iterable[floa
 }
 """Metrics with a sample for each committed offset."""
 
-_NONE: Final[Counter[str]] = Counter()
+_NONE: Final[Mapping[str, int]] = {}
 
 
 def age(now_ms: int, since_ms: int) -> float:

@@ -20,7 +20,7 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from streaming import java, kafka_client, kafka_sink, restart, session
+from streaming import interpreter, java, kafka_client, kafka_sink, restart, session
 from streaming.api import BrokerAnswers
 from streaming.board import Board
 from streaming.config import Config
@@ -132,6 +132,7 @@ class Monitor:
         self._listener: ProgressListener | None = None
 
     def __enter__(self) -> Self:
+        interpreter.share_fairly()
         with ExitStack() as stack:
             stack.callback(self._lock.release)
             if self._standby:

@@ -3,8 +3,8 @@
 All series share one axis of time. A sample of all groups is taken every few seconds; when there are more moments than
 `points`, every second one of the older half goes, from the axis and from every series alike, so the picture is dense
 lately and sparser the older. A series takes 12 bytes a moment for a group and 8 for a partition: at 180 moments,
-20,000 groups are 43 MB and the 5,000 partitions that are kept at most are 7 MB. Kept in memory only: what has to
-outlive a restart is Prometheus's.
+20,000 groups are 43 MB and the 5,000 partitions that are kept at most are 7 MB. Of more groups there are fewer moments.
+Kept in memory only: what has to outlive a restart is Prometheus's.
 """
 
 import math
@@ -14,12 +14,16 @@ from array import array
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from streaming.group_map import GroupMap
 from streaming.held_group import HeldGroup, total
 from streaming.log_ends import LogEnds
 from streaming.logs import get_logger
+from streaming.unrest import Unrest
 
 POINTS: Final = 180
 SPAN_MS: Final = 3_600_000
+FEWEST_POINTS: Final = 60
+MOST_VALUES: Final = 4_000_000
 MOST_PARTITIONS: Final = 5_000
 SAMPLE_EVERY_SECONDS: Final = 5.0
 SHARE_OF_TIME: Final = 0.02
@@ -47,7 +51,11 @@ class LagHistory:
     def __init__(self, points: int = POINTS, span_ms: int = SPAN_MS, most_partitions: int = MOST_PARTITIONS) -> None:
         self._points = max(4, points)
         self._span_ms = span_ms
-        self._most_partitions = most_partitions
+        self._room = most_partitions
+        self._unrest = Unrest()
+        # What was last worked out: a group of which nothing changed has the same figures at the next moment.
+        self._figures: dict[str, tuple[int, float]] = {}
+        self._places: dict[str, dict[Place, int]] = {}
         self._lock = threading.Lock()
         self._times = array("q")
         # A series is as long as the axis, or shorter: then it began later, and its end is the axis's end.
@@ -55,26 +63,35 @@ class LagHistory:
         self._seconds: dict[str, array[float]] = {}
         self._partitions: dict[Place, array[int]] = {}
 
-    def sample(self, groups: Mapping[str, HeldGroup], ends: LogEnds, now_ms: int) -> None:
+    def sample(self, groups: GroupMap[HeldGroup], ends: LogEnds, now_ms: int) -> None:
         """Take the lag of all groups at this moment; groups and partitions that are gone take their series along."""
-        figures: dict[str, tuple[int, float]] = {}
-        places: dict[Place, int] = {}
-        room = self._most_partitions
-        for name, held in groups.items():
-            lags = held.topic_lags(ends, now_ms)
+        names, gone = self._unrest.look(groups, ends)
+        for name in gone:
+            self._figures.pop(name, None)
+            self._keep_places(name, {})
+        resting = []
+        for name in sorted(names):
+            lags = groups[name].topic_lags(ends, now_ms)
             sums = total(lags)
-            figures[name] = (_known(sums.records), math.nan if sums.max_seconds is None else sums.max_seconds)
-            if len(places) + sum(len(each.partitions) for each in lags) <= room:
-                for each in lags:
-                    column = zip(each.partitions, each.records, strict=True)
-                    places.update(((name, each.topic, partition), _known(records)) for partition, records in column)
+            self._figures[name] = (_known(sums.records), math.nan if sums.max_seconds is None else sums.max_seconds)
+            self._keep_places(
+                name,
+                {
+                    (name, each.topic, partition): _known(records)
+                    for each in lags
+                    for partition, records in zip(each.partitions, each.records, strict=True)
+                },
+            )
+            if not sums.records:
+                resting.append(name)
+        self._unrest.rest(resting)
         with self._lock:
             while self._times and self._times[-1] >= now_ms:  # a clock set back
                 self._cut(len(self._times) - 1, len(self._times))
             self._times.append(now_ms)
-            _append(self._records, {name: records for name, (records, _) in figures.items()}, "q")
-            _append(self._seconds, {name: seconds for name, (_, seconds) in figures.items()}, "f")
-            _append(self._partitions, places, "q")
+            _append(self._records, {name: records for name, (records, _) in self._figures.items()}, "q")
+            _append(self._seconds, {name: seconds for name, (_, seconds) in self._figures.items()}, "f")
+            _append(self._partitions, {place: at for of in self._places.values() for place, at in of.items()}, "q")
             self._forget(now_ms)
 
     def group(self, name: str) -> dict[str, Any]:
@@ -104,12 +121,19 @@ class LagHistory:
             shown = {name: [_shown(value) for value in line] for name, line in lines if any(line)}
             return {"times": times.tolist(), "groups": shown}
 
+    def _keep_places(self, name: str, places: dict[Place, int]) -> None:
+        """Follow a group's partitions where there is room for all of them; those that came first stay."""
+        self._room += len(self._places.pop(name, ()))
+        if 0 < len(places) <= self._room:
+            self._places[name] = places
+            self._room -= len(places)
+
     def _forget(self, now_ms: int) -> None:
         times = self._times
         gone = sum(1 for moment in times if moment < now_ms - self._span_ms)
         if gone:
             self._cut(0, gone)
-        if len(times) > self._points:
+        if len(times) > min(self._points, max(FEWEST_POINTS, MOST_VALUES // max(1, len(self._records)))):
             self._cut(1, len(times) // 2, step=2)
 
     def _cut(self, start: int, stop: int, step: int = 1) -> None:
@@ -137,7 +161,7 @@ class LagSampler:
     def __init__(
         self,
         history: LagHistory,
-        groups: Callable[[], Mapping[str, HeldGroup]],
+        groups: Callable[[], GroupMap[HeldGroup]],
         ends: LogEnds,
         ready: Callable[[], bool],
         clock_ms: Callable[[], int],

@@ -94,7 +94,10 @@ class LogEnds:
         return self._version
 
     def moved_since(self, version: int) -> frozenset[str]:
-        """Topics of which a last stable offset is another than it was in that version, or one is known or no more."""
+        """Topics of which something is another than it was in that version.
+
+        That is an end that consumers can reach, the start of a log, the topic itself, or what is known of these.
+        """
         with self.lock:
             return frozenset(topic for topic, moved in self._moved.items() if moved > version)
 
@@ -161,7 +164,10 @@ class LogEnds:
             self._moved.update(dict.fromkeys(over, self._version + 1))
             self._partitions = {place: ends for place, ends in self._partitions.items() if place[0] not in over}
             self._topics = found
-            if _sizes(found) != _sizes(self._sizes):
+            sizes, were = _sizes(found), _sizes(self._sizes)
+            if sizes != were:
+                changed = (name for name in sizes.keys() | were.keys() if sizes.get(name) != were.get(name))
+                self._moved.update(dict.fromkeys(changed, self._version + 1))
                 self._sizes = found
             self._former_ids = {name: id_ for name, id_ in self._former_ids.items() if name not in found.keys() | gone}
             self._names = {**self._names, **{topic.id: topic.name for topic in found.values()}}
@@ -225,8 +231,9 @@ class LogEnds:
         """Take the first offsets that can still be read."""
         with self.lock:
             for place, offset in earliest.items():
-                if place in self._partitions:
+                if place in self._partitions and self._partitions[place].earliest != offset:
                     self._partitions[place].earliest = offset
+                    self._moved[place[0]] = self._version + 1
             self._version += 1
 
     def save(self, file: Path) -> None:

@@ -13,7 +13,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from streaming.board import Board
+from streaming.group_map import GroupMap
 from streaming.held_group import HeldGroup, total
+from streaming.log_ends import Topic
+from streaming.unrest import Unrest
 
 MAKE_EVERY_SECONDS: Final = 1.0
 SHARE_OF_TIME: Final = 0.2
@@ -45,6 +48,8 @@ class Overview:
         self._version = 0
         self._rows: dict[str, Row] = {}
         self._held: dict[str, HeldGroup] = {}
+        self._unrest = Unrest()
+        self._found: tuple[frozenset[str], frozenset[str], Mapping[str, Topic]] = (frozenset(), frozenset(), {})
         self._changes: deque[tuple[int, frozenset[str], frozenset[str]]] = deque(maxlen=REMEMBERED)
 
     def rows(self) -> tuple[int, list[Row]]:
@@ -80,22 +85,37 @@ class Overview:
         if begun < self._made_until:
             return
         now_ms = self._clock_ms()
-        held_groups = self._board.shown.groups
+        groups = self._board.shown.groups
+        self._rouse(groups)
+        names, gone = self._unrest.look(groups, self._board.ends)
         changed = set()
-        for name, held in held_groups.items():
+        resting = []
+        for name in names:
+            held = groups[name]
             row = self._row(held, now_ms)
             # A group that was touched counts as changed: its members' assignments are no part of the row.
             if self._held.get(name) is not held or self._rows.get(name) != row:
                 changed.add(name)
                 self._rows[name] = row
-        gone = self._rows.keys() - held_groups.keys()
+                self._held[name] = held
+            if not row["lag"] and held.summary.steady:
+                resting.append(name)
+        self._unrest.rest(resting)
         for name in gone:
-            del self._rows[name]
-        self._held = dict(held_groups)
+            self._rows.pop(name, None)
+            self._held.pop(name, None)
         self._version += 1
         self._changes.append((self._version, frozenset(changed), frozenset(gone)))
         done = time.monotonic()
         self._made_until = begun + max(MAKE_EVERY_SECONDS, (done - begun) / SHARE_OF_TIME)
+
+    def _rouse(self, groups: GroupMap[HeldGroup]) -> None:
+        """What a row depends on besides the group and its lag: what the threads found, and the topics' sizes."""
+        found = (self._board.stuck, self._board.unassigned, self._board.ends.sizes)
+        if found[2] is not self._found[2]:
+            self._unrest.rouse(groups.keys())
+        self._unrest.rouse((found[0] ^ self._found[0]) | (found[1] ^ self._found[1]))
+        self._found = found
 
     def _row(self, held: HeldGroup, now_ms: int) -> Row:
         of = held.summary

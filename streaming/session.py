@@ -51,6 +51,8 @@ SETTINGS: Final = {
     "spark.sql.streaming.stopTimeout": "3000",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",
+    # At a restart the state of all groups is read back at once (1 KB a group): no more than is held of it anyway.
+    "spark.driver.maxResultSize": "0",
     # Options of the source hold credentials and keys; plans and the UI must not show them.
     "spark.sql.redaction.options.regex": "(?i)url|jaas|password|keystore|truststore|secret|token",
 }

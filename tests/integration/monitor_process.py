@@ -230,6 +230,7 @@ def configuration(bootstrap_servers: str, state: Path) -> str:
         f"state: {{dir: '{state}'}}\n"
         "http: {port: 0}\n"
         "spark: {driver_memory: 1g}\n"
+        "metrics: {partition_series: true}\n"
     )
 
 

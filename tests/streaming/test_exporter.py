@@ -359,6 +359,27 @@ def test_series_of_a_topic_go_when_no_group_has_to_do_with_it() -> None:
     assert [] == [labels for labels in (dict(pairs) for _, pairs in scraped(source)) if labels.get("topic") == "audit"]
 
 
+def test_a_page_is_of_one_moment_though_batches_go_on_while_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups that change, end or begin after its first piece are on it as they were."""
+    monkeypatch.setattr("streaming.exporter._SENT_AT_ONCE", 1)
+    shard = Shard()
+    for name in ("a", "b", "c"):
+        classic_group(shard, name, {"m-1": {"orders": [0]}})
+        shard.pending.append((THEN_MS, *builders.offset_commit(name, "orders", 0, 9)))
+    source = exporter(board := board_of(shard, log_ends(orders=1)))
+    before, _ = source.render()
+    pieces, _ = source.pieces()
+    first = next(pieces)
+    classic_group(shard, "a", {"m-1": {"orders": [0]}, "m-2": {}}, generation=4)
+    gone = (builders.group_metadata_tombstone("b"), builders.offset_commit_tombstone("b", "orders", 0))
+    shard.pending += [(THEN_MS + 1, *record) for record in (*gone, builders.offset_commit("d", "orders", 0, 9))]
+    board.apply(1, shard.flush(), NOW_MS)
+
+    assert before == first + b"".join(pieces)
+    assert before != source.render()[0]
+    assert ["a", "c", "d"] == sorted(each["group"] for each in series(scraped(source), "kafka_group_epoch"))
+
+
 def test_partition_series_can_be_switched_off() -> None:
     """Without them sums and maxima stay; nothing else carries a topic's partition."""
     shard = Shard()

@@ -102,7 +102,8 @@ def test_what_is_not_known_is_a_gap() -> None:
     unknown = board_of(_pending("a"), log_ends(orders=1))
     history.sample(unknown.shown.groups, unknown.ends, NOW_MS)
     still = committing("still")
-    history.sample({**unknown.shown.groups, **still.shown.groups}, still.ends, NOW_MS + 1)
+    both = unknown.shown.groups.with_changes(still.shown.groups)
+    history.sample(both, still.ends, NOW_MS + 1)
 
     assert [None, 0] == history.group("a")["lag"]
     assert [None, 0.0] == history.group("a")["max_lag_seconds"]

@@ -1,0 +1,27 @@
+"""How this process's Python shares itself among its threads: the stream must not wait for a scrape, nor for a page."""
+
+import gc
+import sys
+from typing import Final
+
+SWITCH_SECONDS: Final = 0.001
+"""A thread that computes lets another have its turn after so long. Each answer of the JVM that the stream waits for is
+a turn: at Python's default of 5 ms, a scrape of two seconds held up each of them by as much."""
+
+COLLECT_AFTER: Final = 50_000
+"""Objects made and not let go again before the collector of cycles looks at the young ones; Python's default is 700."""
+
+
+def share_fairly() -> None:
+    """Set both for this process."""
+    sys.setswitchinterval(SWITCH_SECONDS)
+    gc.set_threshold(COLLECT_AFTER, 10, 10)
+
+
+def put_aside() -> None:
+    """Keep all objects there are from the collector of cycles: it looks at each of them while all threads wait.
+
+    For what is there to stay, as the groups of a board are. They are in no cycle, so they go as ever once nobody
+    holds them any more.
+    """
+    gc.freeze()

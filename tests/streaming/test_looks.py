@@ -1,0 +1,190 @@
+"""What is kept up by changes is what would be worked out anew: sums, rows, suspects and lag, whatever happens."""
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from coordinator_model import snapshot, suspects
+from coordinator_model.group_state import GroupState
+from streaming.board import Board
+from streaming.group_summary import exists
+from streaming.held_group import total
+from streaming.lag_history import LagHistory
+from streaming.overview import Overview
+from streaming.suspect_sampler import SuspectSampler
+from streaming.tally import Sums, Tally
+from tests import builders
+from tests.streaming.board_rows import KeyValue, Shard
+from tests.streaming.boards import NOW_MS, described, log_ends, sample
+
+GROUPS = 14
+TOPICS = ("audit", "orders", "t")
+STEPS = 70
+
+
+class Story:
+    """A board on which something happens at every step: commits, joins, ends of groups, records written, topics."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.shard = Shard()
+        self.ends = log_ends(audit=2, orders=2)
+        self.board = Board(self.ends)
+        self.board.load([])
+        self.board.set_log_end_at_start({}, {})
+        self.board.set_positions({}, {}, NOW_MS)
+        self.now_ms = NOW_MS
+        self.tops = dict.fromkeys(TOPICS, 100)
+        self.batch = 0
+
+    def step(self) -> None:
+        self.now_ms += self.chance.choice([500, 5_000, 20_000])
+        happens = self.chance.choice([self.writes, self.writes, self.commits, self.commits, self.joins, self.ends_some])
+        happens()
+        if self.chance.random() < 0.1:
+            self.ends.set_topics(
+                [described(topic, self.chance.choice([2, 2, 3])) for topic in self.some(TOPICS)], TOPICS, self.now_ms
+            )
+        if self.chance.random() < 0.1:
+            self.board.set_stuck(self.some([f"g-{n}" for n in range(GROUPS)]))
+        if self.chance.random() < 0.1:
+            self.board.set_unassigned(self.some([f"g-{n}" for n in range(GROUPS)]))
+        if self.chance.random() < 0.1:
+            self.ends.record_earliest({(topic, 0): self.tops[topic] - 5 for topic in TOPICS})
+
+    def some(self, of: list[str] | tuple[str, ...]) -> list[str]:
+        return self.chance.sample(of, self.chance.randint(0, len(of)))
+
+    def writes(self) -> None:
+        for topic in self.some(TOPICS):
+            self.tops[topic] += self.chance.choice([0, 1, 30])
+            sample(self.ends, self.now_ms, topic, self.tops[topic], 100)
+
+    def commits(self) -> None:
+        self.happened(
+            builders.offset_commit(
+                self.group(), topic, 0, self.tops[topic] - self.chance.choice([0, 0, 3, 40]), timestamp=self.now_ms,
+                id_of_topic=builders.topic_id(self.chance.choice([topic, topic, topic, "former"])),
+            )
+            for topic in self.some(TOPICS)
+        )  # fmt: skip
+
+    def joins(self) -> None:
+        group, topic = self.group(), self.chance.choice(TOPICS)
+        if self.chance.random() < 0.5:
+            members = [
+                builders.member(f"m-{n}", {topic: [n]}, topics=[topic]) for n in range(self.chance.choice([0, 1, 2]))
+            ]
+            self.happened([builders.group_metadata(group, generation=self.batch + 1, members=members)])
+        else:
+            epoch = self.chance.choice([self.batch + 2, -2])
+            self.happened(
+                [
+                    builders.consumer_group_member_subscription(group, "m", topics=[topic], instance_id="i"),
+                    builders.consumer_group_epoch(group, self.batch + 2),
+                    builders.consumer_group_target_assignment(group, "m", {topic: [0]}),
+                    builders.consumer_group_current_assignment(group, "m", epoch=epoch, assigned={topic: [0]}),
+                ]
+            )
+
+    def ends_some(self) -> None:
+        group = self.group()
+        held = self.board.shown.groups.get(group)
+        if held is not None:
+            self.happened(
+                [
+                    *(builders.offset_commit_tombstone(group, topic, at) for topic, at, _ in held.offsets),
+                    builders.group_metadata_tombstone(group),
+                    *([builders.offset_commit(group, "t", 1, 1)] if self.chance.random() < 0.3 else []),
+                ]
+            )
+
+    def group(self) -> str:
+        return f"g-{self.chance.randrange(GROUPS)}"
+
+    def happened(self, records: Iterator[KeyValue] | list[KeyValue]) -> None:
+        self.batch += 1
+        self.board.apply(self.batch, self.shard.write(*records, timestamp_ms=self.now_ms), self.now_ms)
+
+
+def sums_anew(board: Board) -> Sums:
+    return Tally().of(board.shown.groups)
+
+
+def suspects_anew(board: Board, now_ms: int) -> set[str]:
+    return {
+        name
+        for name, held in board.shown.groups.items()
+        if suspects.suspicion(held.state, held.newest_commit_ms, now_ms, lags=held.lags_somewhere(board.ends))
+    }
+
+
+class Nobody:
+    def describe(self, groups: object, broker: int) -> dict[str, object]:
+        return {}
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_kept_up_is_what_would_be_worked_out_anew(seed: int) -> None:
+    """At every step all readers that follow changes say what one says that has seen nothing yet."""
+    story = Story(seed)
+    board = story.board
+    overview = Overview(board, lambda: story.now_ms)
+    sampler = SuspectSampler(board, Nobody, lambda: story.now_ms)  # type: ignore[arg-type]  # asked nothing here
+    history = LagHistory()
+    seen = 0
+    for _ in range(STEPS):
+        story.step()
+        overview._made_until = 0.0
+        history.sample(board.shown.groups, board.ends, story.now_ms)
+        lags = {name: total(held.topic_lags(board.ends, story.now_ms)) for name, held in board.shown.groups.items()}
+        found = {held.name for held in sampler._suspects(story.now_ms)}
+        seen += len(found)
+
+        assert sums_anew(board) == board.sums()
+        assert Overview(board, lambda: story.now_ms).rows()[1] == overview.rows()[1]
+        assert suspects_anew(board, story.now_ms) == found
+        assert {name: of.records for name, of in lags.items()} == {
+            name: history.group(name)["lag"][-1] for name in board.shown.groups
+        }
+    assert seen
+
+
+def test_lag_in_columns_is_lag_offset_by_offset() -> None:
+    """The quick way to the figures and the one that shows them all never differ."""
+    for seed in range(4):
+        story = Story(seed)
+        for _ in range(STEPS):
+            story.step()
+            for held in story.board.shown.groups.values():
+                single = held.lags(story.ends, story.now_ms)
+                columns = held.topic_lags(story.ends, story.now_ms)
+
+                assert [(of.topic, of.partition, of.lag.records, of.lag.seconds) for of in single] == [
+                    (each.topic, *figures)
+                    for each in columns
+                    for figures in zip(each.partitions, each.records, each.seconds, strict=True)
+                ]
+                assert sum(of.log_start is not None and 0 <= of.committed.offset < of.log_start for of in single) == (
+                    sum(each.lost for each in columns)
+                )
+
+
+def test_a_groups_beginning_tells_whether_it_exists() -> None:
+    """What is told by the first characters of a snapshot is what the whole of it says."""
+    states: list[GroupState] = []
+    for seed in range(4):
+        story = Story(seed)
+        for _ in range(STEPS):
+            story.step()
+            states += story.shard.replica.groups.values()
+    hostile = GroupState(name='","partition":0,"offset_count":1', partition=0)
+
+    assert {True, False} == {state.exists for state in [*states, hostile]}
+    assert [state.exists for state in [*states, hostile]] == [
+        exists(snapshot.dump_group(state)) for state in [*states, hostile]
+    ]
