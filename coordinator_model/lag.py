@@ -176,12 +176,18 @@ def measure(
         return Lag(None, None, TOPIC_RECREATED)
     if end is None:
         return Lag(None, None, NO_END_OFFSET)
+    records, seconds = behind(committed, end, history, now_ms)
+    if not records:
+        return Lag(records, seconds, CAUGHT_UP if committed == end else AHEAD_OF_END)
+    return Lag(records, seconds, OUTSIDE_HISTORY if seconds is None else INTERPOLATED)
+
+
+def behind(committed: int, end: int, history: EndOffsetHistory | None, now_ms: int) -> tuple[int, float | None]:
+    """(records, seconds) of the same, where there is a committed offset and an end of the same topic."""
     if committed >= end:
-        return Lag(0, 0.0, CAUGHT_UP if committed == end else AHEAD_OF_END)
+        return 0, 0.0
     written_ms = history.time_of(committed) if history is not None else None
-    if written_ms is None:
-        return Lag(end - committed, None, OUTSIDE_HISTORY)
-    return Lag(end - committed, max(0.0, (now_ms - written_ms) / 1000), INTERPOLATED)
+    return end - committed, None if written_ms is None else max(0.0, (now_ms - written_ms) / 1000)
 
 
 def total(lags: Iterable[Lag]) -> TotalLag:

@@ -31,8 +31,9 @@ from streaming.group_samples import (
     Samples,
 )
 from streaming.held_group import TopicLag
+from streaming.log_ends import LogEnds, PartitionEnds
 from streaming.metrics import CATALOGUE
-from streaming.monitor_samples import HISTOGRAMS, MONITOR_SAMPLES, TOPIC_SAMPLES
+from streaming.monitor_samples import HISTOGRAMS, MONITOR_SAMPLES, TOPIC_FIGURES
 
 T = TypeVar("T")
 
@@ -123,7 +124,7 @@ class Exporter(Collector):
             return iter(())
         if name in PARTITION_COLUMNS:
             return _columns(begin, rows, PARTITION_COLUMNS[name], moment)
-        return (lines(begin, TOPIC_SAMPLES[name](topic, moment)) for topic in sorted(moment.sums.topic_names))
+        return _topics(begin, sorted(moment.sums.topic_names), TOPIC_FIGURES[name], self._board.ends)
 
     def _durations_of(self, rows: list[Row]) -> Iterator[str]:
         for piece in _pieces(rows):
@@ -148,9 +149,23 @@ def _columns(
 ) -> Iterator[str]:
     for row in rows:
         for each in row.lags:
-            before = f'{begin}{row.label}{labelled(topic=each.topic)},partition="'
-            figures = zip(each.partitions, column(each, moment), strict=True)
-            yield "".join([f'{before}{partition}"}} {of}\n' for partition, of in figures if of is not None])
+            label = row.label + labelled(topic=each.topic)
+            yield _by_partition(begin + label, zip(each.partitions, column(each, moment), strict=True))
+
+
+def _topics(
+    begin: str, topics: Iterable[str], figure: Callable[[PartitionEnds], float | None], ends: LogEnds
+) -> Iterator[str]:
+    for topic in topics:
+        with ends.lock:
+            figures = [(partition, figure(known)) for partition, known in ends.of_topic(topic).items()]
+        yield _by_partition(begin + labelled(topic=topic), figures)
+
+
+def _by_partition(begin: str, figures: Iterable[tuple[int, float | None]]) -> str:
+    """Samples of a topic's partitions: what they have in common is put in between all at once."""
+    told = [f'{partition}"}} {of}\n' for partition, of in figures if of is not None]
+    return f'{begin},partition="'.join(["", *told]) if told else ""
 
 
 def _pieces(items: Iterable[T]) -> Iterator[list[T]]:

@@ -190,7 +190,8 @@ GROUP_SAMPLES: Final[Mapping[str, Callable[[Row, Moment], Samples]]] = {
 
 
 def _commit_ages(each: TopicLag, moment: Moment) -> Iterable[float | None]:
-    return [age(moment.now_ms, ms) if ms >= 0 else None for ms in each.commit_times_ms]
+    now_ms = moment.now_ms
+    return [None if ms < 0 else (now_ms - ms) / 1000 if ms < now_ms else 0.0 for ms in each.commit_times_ms]
 
 
 PARTITION_COLUMNS: Final[Mapping[str, Callable[[TopicLag, Moment], Iterable[float | None]]]] = {

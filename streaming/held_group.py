@@ -7,20 +7,18 @@ got. What needs neither a clock nor a log end is worked out once, when it is fir
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from coordinator_model import lag, unassigned, view
 from coordinator_model.group_state import CLASSIC, CONSUMER, GroupState
-from coordinator_model.lag import Lag, TotalLag
+from coordinator_model.lag import Lag, TotalLag, behind
 from coordinator_model.offsets import CommittedOffset
 from coordinator_model.unassigned import Unheld
 from streaming.group_summary import GroupSummary, state_of, summary
 from streaming.held_offsets import HeldBucket
-from streaming.log_ends import LogEnds, PartitionEnds, Topic
+from streaming.log_ends import LogEnds, Topic
 
 TopicNames = Mapping[str, str]
-
-_CAUGHT_UP: Final = (0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,16 +202,11 @@ class HeldGroup:
     def _lag(ends: LogEnds, topic: str, partition: int, committed: CommittedOffset, now_ms: int) -> OffsetLag:
         known, described = ends.partition(topic, partition), ends.topic(topic)
         same = committed.topic_id is None or described is None or committed.topic_id == described.id
-        figure = _figure(committed.offset, known, now_ms, same_topic=same)
         if known is None:
+            figure = lag.measure(committed.offset, None, None, now_ms, same_topic=same)
             return OffsetLag(topic, partition, committed, figure, None, None)
+        figure = lag.measure(committed.offset, known.last_stable, known.history, now_ms, same_topic=same)
         return OffsetLag(topic, partition, committed, figure, known.last_stable, known.earliest)
-
-
-def _figure(committed: int, known: PartitionEnds | None, now_ms: int, *, same_topic: bool) -> Lag:
-    if known is None:
-        return lag.measure(committed, None, None, now_ms, same_topic=same_topic)
-    return lag.measure(committed, known.last_stable, known.history, now_ms, same_topic=same_topic)
 
 
 def _measure(found: TopicLag, bucket: HeldBucket, ends: LogEnds, now_ms: int) -> None:
@@ -223,18 +216,21 @@ def _measure(found: TopicLag, bucket: HeldBucket, ends: LogEnds, now_ms: int) ->
     partitions, committed, times_ms = bucket.columns
     count = len(partitions)
     same = [id_ is None or known_id in (None, id_) for id_ in (ids if isinstance(ids, tuple) else (ids,) * count)]
-    for at, partition in enumerate(partitions):
-        known, offset = ends.partition(topic, partition), committed[at]
-        if known is not None:
-            found.lost += known.earliest is not None and 0 <= offset < known.earliest
-            if same[at] and known.last_stable is not None and 0 <= known.last_stable <= offset:
-                # What `lag.measure` says of most: nothing waits.
-                found.records.append(0)
-                found.seconds.append(0.0)
-                continue
-        figure = _figure(offset, known, now_ms, same_topic=same[at])
-        found.records.append(figure.records)
-        found.seconds.append(figure.seconds)
+    known_of, records, seconds = ends.known_of(topic).get, found.records.append, found.seconds.append
+    for partition, offset, is_same in zip(partitions, committed, same, strict=True):
+        known = known_of(partition)
+        if known is None or offset < 0:
+            records(None)
+            seconds(None)
+            continue
+        found.lost += known.earliest is not None and offset < known.earliest
+        if known.last_stable is None or not is_same:
+            records(None)
+            seconds(None)
+            continue
+        waiting, age = behind(offset, known.last_stable, known.history, now_ms)
+        records(waiting)
+        seconds(age)
     found.partitions.extend(partitions)
     found.committed.extend(committed)
     found.commit_times_ms.extend(times_ms)

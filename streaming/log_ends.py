@@ -79,6 +79,8 @@ class LogEnds:
         self._history_points = history_points
         self._history_span_ms = history_span_ms
         self._partitions: dict[TopicPartition, PartitionEnds] = {}
+        # The same by topic: whoever goes through a topic's partitions finds them side by side.
+        self._by_topic: dict[str, dict[int, PartitionEnds]] = {}
         self._topics: dict[str, Topic] = {}
         self._sizes: dict[str, Topic] = {}
         self._names: dict[str, str] = {}
@@ -131,9 +133,12 @@ class LogEnds:
 
     def of_topic(self, name: str) -> dict[int, PartitionEnds]:
         """Partition → what is known of it, ascending."""
-        topic = self._topics.get(name)
-        held = ((number, self.partition(name, number)) for number in range(topic.partitions if topic else 0))
-        return {number: ends for number, ends in held if ends is not None}
+        topic, known = self._topics.get(name), self.known_of(name)
+        return {number: known[number] for number in range(topic.partitions if topic else 0) if number in known}
+
+    def known_of(self, name: str) -> Mapping[int, PartitionEnds]:
+        """Partition → what is known of it, whether or not the topic is there; to be read while `lock` is held."""
+        return self._by_topic.get(name, {})
 
     def leader_moves(self, topic: str, partition: int) -> LeaderMoves:
         """How often the partition's leader changed. Of the offsets topic that is: the groups' coordinator moved."""
@@ -163,6 +168,7 @@ class LogEnds:
             over = gone | anew
             self._moved.update(dict.fromkeys(over, self._version + 1))
             self._partitions = {place: ends for place, ends in self._partitions.items() if place[0] not in over}
+            self._by_topic = {topic: known for topic, known in self._by_topic.items() if topic not in over}
             self._topics = found
             sizes, were = _sizes(found), _sizes(self._sizes)
             if sizes != were:
@@ -186,6 +192,7 @@ class LogEnds:
                 ends = self._partitions.get(place)
                 if ends is None:
                     ends = self._partitions[place] = PartitionEnds(self._new_history())
+                    self._by_topic.setdefault(place[0], {})[place[1]] = ends
                 backwards |= ends.last_stable is not None and last_stable[place] < ends.last_stable
                 if ends.last_stable != last_stable[place]:
                     self._moved[place[0]] = self._version + 1
@@ -272,6 +279,8 @@ class LogEnds:
             raise ValueError(f"{file}: not a history of end offsets ({error})") from None
         with self.lock:
             self._partitions.update(loaded)
+            for (topic, partition), ends in loaded.items():
+                self._by_topic.setdefault(topic, {})[partition] = ends
             self._former_ids = ids
 
     def _note_moves(self, former: Topic | None, now: Topic, now_ms: int) -> None:

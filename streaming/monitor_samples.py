@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
 from typing import Final
 
 from coordinator_model.leftovers import NEW_PROTOCOL_TYPES
@@ -12,21 +13,9 @@ from streaming.group_samples import Moment, Samples
 from streaming.log_ends import PartitionEnds
 from streaming.sink_state import SinkState
 
-
-def _of_partitions(value: Callable[[PartitionEnds], int | None]) -> Callable[[str, Moment], Samples]:
-    def samples(topic: str, moment: Moment) -> Samples:
-        ends = moment.board.ends
-        with ends.lock:
-            known = {partition: value(of) for partition, of in ends.of_topic(topic).items()}
-        label = labelled(topic=topic)
-        return [(f'{label},partition="{partition}"', of) for partition, of in known.items() if of is not None]
-
-    return samples
-
-
-TOPIC_SAMPLES: Final[Mapping[str, Callable[[str, Moment], Samples]]] = {
-    "kafka_partition_latest_offset": _of_partitions(lambda ends: ends.high_watermark),
-    "kafka_partition_earliest_offset": _of_partitions(lambda ends: ends.earliest),
+TOPIC_FIGURES: Final[Mapping[str, Callable[[PartitionEnds], int | None]]] = {
+    "kafka_partition_latest_offset": attrgetter("high_watermark"),
+    "kafka_partition_earliest_offset": attrgetter("earliest"),
 }
 """Metrics with a sample for each partition of a topic that groups have to do with."""
 
