@@ -38,8 +38,12 @@ FLEXIBLE_OFFSETS: Final = 4
 _NAMED_GROUPS: Final = 5
 
 
-def downgrade_gate(groups: Iterable[GroupState], cluster: Cluster, target: str | None = None) -> dict[str, Any]:
+def downgrade_gate(
+    groups: Iterable[GroupState], cluster: Cluster, target: str | None = None, *, others: Iterable[str] = ()
+) -> dict[str, Any]:
     """Verdict on rolling the brokers back, all their groups being these; `target` is a release, as "3.9".
+
+    `others` are names of groups that are known to have no reason by `of_group`: only their offsets are asked about.
 
     Beside the reasons: `target_version`; `groups`, how many there are by type; `leftover_records` and `unknown_records`
     by record type; `offset_versions`, live committed offsets by value version.
@@ -47,11 +51,14 @@ def downgrade_gate(groups: Iterable[GroupState], cluster: Cluster, target: str |
     states = list(groups)
     to = None if target is None else release(target)
     left = sum((Counter(leftovers.left_over(state.membership)) for state in states), Counter[str]())
-    versions = sum((Counter(cluster.offset_versions.get(state.name, {})) for state in states), Counter[int]())
+    names = {state.name for state in states} | {*others}
+    versions: Counter[int] = Counter()
+    for name in names:
+        versions.update(cluster.offset_versions.get(name, {}))
     reasons = [*caught_up(cluster)]
     for state in states:
         reasons += of_group(state, to)
-    reasons += of_cluster(cluster, {state.name for state in states}, to)
+    reasons += of_cluster(cluster, names, to)
     return answer(
         migration.DOWNGRADE,
         reasons,

@@ -8,22 +8,20 @@ The board holds everything in memory, as little of it as objects as can be (`gro
 what a batch costs grows with what it changed (`group_map.py`); docs/scale.md has the figures.
 """
 
-import json
 import threading
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from coordinator_model import view
 from streaming import interpreter
 from streaming.attention import looks
+from streaming.draft import Draft, Row, Shown
 from streaming.end_offsets import Wanted
 from streaming.event_window import Event, EventWindow
 from streaming.group_map import GroupMap
 from streaming.group_summary import exists
-from streaming.held_group import HeldGroup, HeldState, OffsetLag, TopicLag, total
-from streaming.held_offsets import HeldBucket
+from streaming.held_group import HeldGroup, OffsetLag, TopicLag, total
 from streaming.lag_history import LagHistory
 from streaming.log_ends import LogEnds
 from streaming.metrics import BATCH_SECONDS_BUCKETS, RECORD_TO_METRIC_SECONDS_BUCKETS
@@ -31,32 +29,12 @@ from streaming.readiness import Offsets, Positions, Readiness
 from streaming.sink_state import SinkState
 from streaming.tally import Sums, Tally
 
-Row = tuple[int, str, str, str]
-"""(offsets partition, kind, group, payload), as `schemas.OutputRow`."""
+__all__ = ["Board", "Row"]
 
 DEFAULT_EVENT_WINDOW: Final = 10_000
 
 MANY_ROWS: Final = 10_000
 """A batch of so many brings many groups that are there to stay: the log is being caught up with."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """Totals of one offsets partition."""
-
-    records: int = 0
-    unknown_records: Mapping[str, int] = field(default_factory=dict)
-    undecodable_records: Mapping[str, int] = field(default_factory=dict)
-    last_offset: int = -1
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Shown:
-    """All that one micro-batch left behind. Never changed; the next batch makes another."""
-
-    groups: GroupMap[HeldGroup] = field(default_factory=GroupMap)
-    shards: Mapping[int, Shard] = field(default_factory=dict)
-    version: int = 0
 
 
 class Distribution:
@@ -121,7 +99,7 @@ class Board:
     def load(self, rows: Iterable[Row]) -> None:
         """Replace everything by what the state store holds, at start."""
         with self._lock:
-            draft = _Draft(Shown(version=self._shown.version))
+            draft = Draft(Shown(version=self._shown.version))
             draft.take(row for row in rows if row[1] != "group" or exists(row[3]))
             self._shown = draft.shown()
             interpreter.put_aside()
@@ -146,7 +124,7 @@ class Board:
             now_ms: the wall clock.
         """
         with self._lock:
-            draft = _Draft(self._shown)
+            draft = Draft(self._shown)
             draft.take(rows)
             self._shown = draft.shown()
             if len(rows) >= MANY_ROWS:
@@ -242,11 +220,15 @@ class Board:
 
     def group_views(self, now_ms: int, *, type_: str | None = None, state: str | None = None) -> list[dict[str, Any]]:
         """All GROUPs with lag, by name; of one type and state where given."""
-        return [
-            self._with_lag(held, now_ms)
-            for _, held in sorted(self._shown.groups.items())
-            if type_ in (None, held.summary.type) and state in (None, held.group_state)
-        ]
+        return list(self.each_group_view(now_ms, type_=type_, state=state))
+
+    def each_group_view(
+        self, now_ms: int, *, type_: str | None = None, state: str | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """The same one by one, each made when it is asked for, of the groups there are at the beginning."""
+        for _, held in sorted(self._shown.groups.items()):
+            if type_ in (None, held.summary.type) and state in (None, held.group_state):
+                yield self._with_lag(held, now_ms)
 
     def latest_events(self, limit: int, *, group: str | None = None, since_ms: int | None = None) -> list[Event]:
         """The latest events, oldest first, with topics by name where it is known."""
@@ -342,77 +324,3 @@ def _lag_view(figure: OffsetLag) -> dict[str, Any]:
         "lag_seconds": figure.lag.seconds,
         "lag_method": figure.lag.method,
     }
-
-
-class _Draft:
-    """What is shown, with rows of a batch taken in."""
-
-    def __init__(self, shown: Shown) -> None:
-        self._shown = shown
-        self._shards = dict(shown.shards)
-        self._states: dict[str, HeldState] = {}
-        self._buckets: dict[str, dict[tuple[str, int], HeldBucket]] = {}
-        self._anew: set[str] = set()
-        self.events: list[Event] = []
-        self.deleted: set[str] = set()
-
-    def take(self, rows: Iterable[Row]) -> None:
-        for partition, kind, group, payload in rows:
-            match kind:
-                case "group":
-                    self._states[group] = HeldState(payload)
-                    self.deleted.discard(group)
-                case "group_deleted":
-                    self._states.pop(group, None)
-                    self._buckets.pop(group, None)
-                    self.deleted.add(group)
-                    self._anew.add(group)
-                case "offsets":
-                    bucket = HeldBucket(payload)
-                    self._buckets.setdefault(group, {})[bucket.key] = bucket
-                case "event":
-                    self.events.append(json.loads(payload))
-                case "shard":
-                    self._shards[partition] = _shard(json.loads(payload))
-                case _:
-                    pass  # "undecodable" is the log's; a kind of a later release is not for this board
-
-    def shown(self) -> Shown:
-        """All of it, in the place of what was shown."""
-        changes: dict[str, HeldGroup | None] = dict.fromkeys(self.deleted)
-        for name in self._states.keys() | self._buckets.keys():
-            former = None if name in self._anew else self._shown.groups.get(name)
-            kept = self._states.get(name) or (None if former is None else former.kept)
-            if kept is not None:
-                changes[name] = HeldGroup(name, kept, self._merged(name, former))
-        groups = self._shown.groups.with_changes(changes)
-        return replace(self._shown, groups=groups, shards=self._shards, version=self._shown.version + 1)
-
-    def commit_times_ms(self) -> Iterator[int]:
-        """When the newest commit of each bucket was made in which something was committed."""
-        for name, buckets in self._buckets.items():
-            held = self._shown.groups.get(name)
-            former = {} if held is None or name in self._anew else {bucket.key: bucket for bucket in held.buckets}
-            for key, bucket in buckets.items():
-                if key not in former or bucket.commits > former[key].commits:
-                    newest_ms = bucket.newest_commit_ms
-                    if newest_ms >= 0:
-                        yield newest_ms
-
-    def _merged(self, name: str, former: HeldGroup | None) -> tuple[HeldBucket, ...]:
-        """Buckets by topic and number, the new ones in the place of the former."""
-        new = self._buckets.get(name)
-        if new is None:
-            return () if former is None else former.buckets
-        if former is not None:
-            new = {bucket.key: bucket for bucket in former.buckets} | new
-        return tuple(new[key] for key in sorted(new)) if len(new) > 1 else tuple(new.values())
-
-
-def _shard(totals: Mapping[str, Any]) -> Shard:
-    return Shard(
-        records=totals["records"],
-        unknown_records=totals["unknown_records"],
-        undecodable_records=totals["undecodable_records"],
-        last_offset=totals.get("last_offset", -1),
-    )

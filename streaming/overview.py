@@ -47,6 +47,7 @@ class Overview:
         self.run: Final = uuid.uuid4().hex[:8]
         self._version = 0
         self._rows: dict[str, Row] = {}
+        self._names: list[str] | None = None
         self._held: dict[str, HeldGroup] = {}
         self._unrest = Unrest()
         self._found: tuple[frozenset[str], frozenset[str], Mapping[str, Topic]] = (frozenset(), frozenset(), {})
@@ -56,7 +57,9 @@ class Overview:
         """Version, and the rows of all groups by name."""
         with self._lock:
             self._make()
-            return self._version, [self._rows[name] for name in sorted(self._rows)]
+            if self._names is None:
+                self._names = sorted(self._rows)
+            return self._version, [self._rows[name] for name in self._names]
 
     def changes(self, since: int, group: str | None = None) -> tuple[int, list[Row], list[str]] | None:
         """What is newer than a version, of all groups or of one.
@@ -95,6 +98,8 @@ class Overview:
             row = self._row(held, now_ms)
             # A group that was touched counts as changed: its members' assignments are no part of the row.
             if self._held.get(name) is not held or self._rows.get(name) != row:
+                if name not in self._rows:
+                    self._names = None
                 changed.add(name)
                 self._rows[name] = row
                 self._held[name] = held
@@ -102,6 +107,7 @@ class Overview:
                 resting.append(name)
         self._unrest.rest(resting)
         for name in gone:
+            self._names = None
             self._rows.pop(name, None)
             self._held.pop(name, None)
         self._version += 1

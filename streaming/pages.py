@@ -160,7 +160,8 @@ class Pages:
 
     def groups(self, request: Request) -> Response:
         """All groups."""
-        return _answer(self._api.groups(request.query_params))
+        headers = {"cache-control": "no-store"}
+        return StreamingResponse(self._api.groups_json(request.query_params), media_type=_JSON, headers=headers)
 
     def group(self, request: Request) -> Response:
         """One group; `?name=` where a path cannot name it."""

@@ -18,7 +18,8 @@ from typing import Any, Final
 
 from coordinator_model import snapshot
 from coordinator_model.offsets import OffsetBucket
-from streaming.board import Board, Shard
+from streaming.board import Board
+from streaming.draft import Shard
 from streaming.event_window import Event
 from streaming.held_group import HeldGroup
 from streaming.held_offsets import HeldBucket

@@ -1,7 +1,7 @@
 """The gates asked about what a board shows: for the API, which also asks the brokers, and for the metrics."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from coordinator_model import downgrade_gate, migration, upgrade_gate
@@ -21,7 +21,21 @@ def upgrade(board: Board, groups: Collection[str], settings: BrokerSettings) -> 
         settings: what the brokers' configurations allow.
     """
     cluster = Cluster(not_caught_up=_missing(board), settings=settings)
-    return upgrade_gate.upgrade_gate((held.state for held in _chosen(board, groups)), cluster, groups)
+    chosen = _chosen(board, groups)
+    if groups:
+        return upgrade_gate.upgrade_gate((held.state for held in chosen), cluster, groups)
+    # Of most groups there is nothing to say. One that could be rolled has to be among them: then brokers are asked too.
+    most = settings.consumer_max_size
+    concerned = [
+        held
+        for held in chosen
+        if held.summary.upgrade_reasons
+        or (held.summary.to_upgrade and most is not None and held.summary.members > most)
+    ]
+    if not any(held.summary.to_upgrade for held in concerned):
+        concerned += [held for held in chosen if held.summary.to_upgrade][:1]
+    answer = upgrade_gate.upgrade_gate((held.state for held in concerned), cluster)
+    return {**answer, "groups": _by_type(chosen)}
 
 
 def downgrade(
@@ -42,7 +56,11 @@ def downgrade(
         group_configs=group_configs,
         offset_versions={held.name: held.offset_versions for held in chosen},
     )
-    return downgrade_gate.downgrade_gate((held.state for held in chosen), cluster, target)
+    # Without a target there are all reasons that there could be with one.
+    concerned = [held for held in chosen if held.summary.downgrade_reasons]
+    others = cluster.offset_versions.keys()
+    answer = downgrade_gate.downgrade_gate((held.state for held in concerned), cluster, target, others=others)
+    return {**answer, "groups": _by_type(chosen)}
 
 
 def offline(board: Board, sums: Sums) -> dict[str, tuple[str, Mapping[tuple[str, str], int]]]:
@@ -83,6 +101,10 @@ def _unknown_records(board: Board) -> Counter[str]:
 def _chosen(board: Board, groups: Collection[str]) -> list[HeldGroup]:
     shown = board.shown.groups
     return [shown[group] for group in sorted(groups or shown)]
+
+
+def _by_type(chosen: Iterable[HeldGroup]) -> dict[str, int]:
+    return dict(sorted(Counter(held.summary.type for held in chosen).items()))
 
 
 def _missing(board: Board) -> list[str]:

@@ -1,12 +1,15 @@
 """What is kept up by changes is what would be worked out anew: sums, rows, suspects and lag, whatever happens."""
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 
-from coordinator_model import snapshot, suspects
+from coordinator_model import downgrade_gate, snapshot, suspects, upgrade_gate
+from coordinator_model.gate import BrokerSettings, Cluster
 from coordinator_model.group_state import GroupState
+from streaming import verdicts
 from streaming.board import Board
 from streaming.group_summary import exists
 from streaming.held_group import total
@@ -152,6 +155,43 @@ def test_what_is_kept_up_is_what_would_be_worked_out_anew(seed: int) -> None:
             name: history.group(name)["lag"][-1] for name in board.shown.groups
         }
     assert seen
+
+
+def test_gates_say_of_all_groups_what_they_say_of_each() -> None:
+    """They are asked about the groups that they have something to say of, and their answer is that of all."""
+    sizes, targets = (None, 1), (None, "3.9", "4.0", "4.1")
+    verdicts_seen = set()
+    for seed in range(4):
+        story = Story(seed)
+        for _ in range(STEPS):
+            story.step()
+            board = story.board
+            states = [held.state for _, held in sorted(board.shown.groups.items())]
+            versions = {name: held.offset_versions for name, held in board.shown.groups.items()}
+            for size in sizes:
+                settings = BrokerSettings(consumer_max_size=size)
+                cluster = Cluster(not_caught_up=missing(board), settings=settings)
+
+                assert upgrade_gate.upgrade_gate(states, cluster) == verdicts.upgrade(board, (), settings)
+            for target in targets:
+                cluster = Cluster(not_caught_up=missing(board), group_configs=(), offset_versions=versions)
+                answer = verdicts.downgrade(board, (), (), target)
+                verdicts_seen.add(answer["verdict"])
+
+                assert downgrade_gate.downgrade_gate(states, cluster, target) == answer
+            offline = verdicts.offline(board, board.sums())
+            for gate, whole in (
+                ("upgrade", verdicts.upgrade(board, (), BrokerSettings())),
+                ("downgrade", verdicts.downgrade(board, (), ())),
+            ):
+                counts = Counter((reason["effect"], reason["code"]) for reason in whole["reasons"])
+
+                assert (whole["verdict"], counts) == offline[gate]
+    assert len(verdicts_seen) > 1
+
+
+def missing(board: Board) -> list[str]:
+    return [str(each["reason"]) for each in board.ready()[1]]
 
 
 def test_lag_in_columns_is_lag_offset_by_offset() -> None:
