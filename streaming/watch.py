@@ -69,7 +69,7 @@ class Watch:
                 found += statics.over(groups[name].state, now_ms)
         for held in self._to_be_asked(groups, topics):
             found += self._unassigned.look(held.state, held.unheld(topics), now_ms)
-        self._unassigned.forget(self._unassigned.followed - groups.keys())
+        self._unassigned.forget([name for name in self._unassigned.followed if name not in groups])
         self._board.set_stuck(event.group for event in found if event.kind == "rebalance_stuck")
         self._board.set_unassigned(self._unassigned.overdue)
         new = [event_view(event) for event in found if event.id not in self._told]
