@@ -122,13 +122,13 @@ _INPUT: Final = (
         CLUSTERS,
         "Log read anew",
         [Query(signal="rebuilds", legend="{{cluster}}")],
-        span=24,
         bars=True,
     ),
     timeseries_panel(
         CLUSTERS,
         "Groups",
         [Query(signal="groups", legend="{{cluster}}")],
+        span=24,
     ),
     table_panel(
         CLUSTERS,
