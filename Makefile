@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast check bench cluster fuzz soak package lock clean
+.PHONY: help setup demo test test-fast faults check bench cluster fuzz soak package lock clean
 # Stages depend on each other's stamps, not on their order in the file; jars and packages are fetched one after the other.
 .NOTPARALLEL:
 
@@ -30,6 +30,9 @@ test: setup ## every test, the slow ones included
 
 test-fast: setup ## the tests without Spark or a broker
 	@exec $(BIN)/python -m pytest -m 'not spark and not broker' $(PYTEST_ARGS)
+
+faults: setup ## put a monitor through faults, and write down what came of it (FAULTS_ARGS="--rounds N --which NAME,…")
+	@exec $(BIN)/python -m tests.faults $(FAULTS_ARGS)
 
 check: setup ## lint, types, layering, generated files up to date
 	@$(BIN)/ruff check --quiet .

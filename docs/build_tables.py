@@ -1,7 +1,10 @@
-"""Writes docs/records.md, docs/events.md and the list in docs/permissions.md; with `--check` it compares them.
+"""Writes docs/records.md, docs/events.md, the list in docs/permissions.md and the tables of docs/faults.md.
+
+With `--check` it compares them, and writes nothing.
 
 What they say is taken from where it holds: the registry of record types and its handlers, the recordings of real
-brokers, the kinds of events, the alert rules, and the docstrings of the tests that hold each of them.
+brokers, the kinds of events, the alert rules, the docstrings of the tests that hold each of them, and what
+`make faults` found.
 """
 
 import argparse
@@ -22,6 +25,7 @@ from dashboards.alert import Alert
 from dashboards.alerts import ALERTS
 from streaming.permissions import PERMISSIONS, Permission, acl_command
 from tests.alarm_cases import ANY_ALARM, CASES
+from tests.faults import page as faults
 from tests.layouts import NOT_WRITTEN, known_layouts, recorded_layouts
 from tests.recorder.recordings import PATHS, UNREAD, release_of
 from tests.recorder.scenarios import BY_GROUP
@@ -307,8 +311,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if missing := unheld():
         sys.stderr.write(f"error: tests/alarm_cases.py: found no tests of {', '.join(missing)}\n")
         return 1
-    page = DOCS / "permissions.md"
+    page, tried = DOCS / "permissions.md", DOCS / "faults.md"
     made = {DOCS / "records.md": records(), DOCS / "events.md": events(), page: permissions(page.read_text("utf-8"))}
+    made[tried] = faults.page(tried.read_text("utf-8"))
     stale = [path for path, text in made.items() if not path.is_file() or path.read_text("utf-8") != text]
     if not check:
         for path in stale:

@@ -1,0 +1,55 @@
+"""A log that is cleaned within seconds, tombstones and all, so that nobody waits for a day."""
+
+import time
+from typing import Final
+
+from streaming.config_sections import KafkaSection
+from streaming.log_recorder import LogRecorder
+from tests import builders
+from tests.faults.coordinator_log import PARTITIONS, Events, Log, Write
+from tests.integration.monitor_process import until
+
+EAGER_CLEANER: Final = {"log.cleaner.backoff.ms": "300", "log.cleaner.min.cleanable.ratio": "0.01"}
+"""Of the broker; topics that are not compacted do not notice."""
+
+RETENTION_MS: Final = 4_000
+COMPACTED: Final = {
+    "cleanup.policy": "compact",
+    "delete.retention.ms": str(RETENTION_MS),
+    "min.cleanable.dirty.ratio": "0.01",
+    # A segment is closed by the next record after so long, and only closed ones are cleaned.
+    "segment.ms": "500",
+}
+
+
+def filler(number: int) -> Events:
+    """A commit in each partition: it closes the segment before it, and makes the last one dirty again."""
+    time_ms = int(1000 * time.time())
+    record = builders.offset_commit("filler", "t", 0, number, timestamp=time_ms)
+    return [Write(partition, time_ms, *record) for partition in range(PARTITIONS)]
+
+
+def groups_in(log: Log) -> set[str]:
+    """Names of groups of which any record is left, tombstones included."""
+    recorder = LogRecorder(
+        KafkaSection(bootstrap_servers=log.bootstrap_servers, offsets_topic=log.topic), list(range(PARTITIONS))
+    )
+    try:
+        # The name comes behind the type of the key and its own length.
+        return {record.key[4 : 4 + int.from_bytes(record.key[2:4])].decode() for record in recorder.records()}
+    finally:
+        recorder.close()
+
+
+def clean_away(log: Log, group: str) -> None:
+    """Write on until nothing tells any more that there was such a group."""
+    number = 0
+
+    def is_gone() -> bool:
+        nonlocal number
+        number += 1
+        log.write(filler(number))
+        time.sleep(0.6)
+        return group not in groups_in(log)
+
+    until(is_gone, 120, f"the cleaner leaves records of {group}")

@@ -1,0 +1,233 @@
+"""A log with one right answer: histories of real groups in an ordinary topic of the same layout as the coordinator's.
+
+Nobody else writes to it, and it is read through `kafka.offsets_topic`; so what a monitor must show, count and tell
+follows from it by a replay in one piece, whatever was done to the monitor meanwhile.
+"""
+
+import json
+import random
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions, NewTopic
+
+from coordinator_model import snapshot
+from coordinator_model.events import event_view
+from coordinator_model.replica import Position, Replica
+from coordinator_model.view import group_view
+from streaming.config_sections import KafkaSection
+from streaming.log_recorder import LogRecorder
+from streaming.recording import open_recording
+from tests import builders
+
+TOPIC: Final = "coordinator-log"
+PARTITIONS: Final = 4
+RECORDINGS: Final = Path(__file__).resolve().parents[1] / "recordings" / "4.3.1"
+START_MS: Final = 1_790_000_000_000
+COMMITTING_GROUPS: Final = 24
+NEWEST_TYPE: Final = b"\x7f\x01"
+"""A record type of some later release."""
+
+# Kept whole and for ever, whatever time its records carry.
+KEPT: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "message.timestamp.type": "CreateTime"}
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One record to be written."""
+
+    partition: int
+    timestamp_ms: int
+    key: bytes
+    value: bytes | None
+
+
+Events = list[Write]
+"""Records of whole events of the coordinator: an event is one record batch, so it is never read in part."""
+
+
+def histories() -> list[Events]:
+    """What real brokers wrote: recordings of the newest release, each in a partition, cut between two events."""
+    found: list[Events] = []
+    for number, path in enumerate(sorted(RECORDINGS.glob("*.ndjson.gz"))):
+        open_events: Events = []
+        with open_recording(path) as records:
+            for record in sorted(records, key=lambda of: (of.partition, of.offset)):
+                if open_events and record.timestamp_ms != open_events[-1].timestamp_ms:
+                    found.append(open_events)
+                    open_events = []
+                write = Write(number % PARTITIONS, record.timestamp_ms, record.key, record.value)
+                open_events.append(write)
+        found.append(open_events)
+    return found
+
+
+def commits(rounds: int, seed: int = 1) -> Iterator[Events]:
+    """Simple groups that commit, some backwards, some for the last time, and records of a type nobody knows."""
+    chance = random.Random(seed)
+    offsets: dict[tuple[str, int], int] = {}
+    for number in range(rounds):
+        time_ms = START_MS + 1_000 * number
+        written: Events = []
+        for group in (f"commits-{n}" for n in range(COMMITTING_GROUPS)):
+            partition = chance.randrange(3)
+            place = (group, partition)
+            offsets[place] = max(0, offsets.get(place, 0) + chance.choice((1, 1, 5, 100, -3)))
+            record = builders.offset_commit(group, "t", partition, offsets[place], timestamp=time_ms)
+            if chance.random() < 0.01:
+                record = builders.offset_commit_tombstone(group, "t", partition)
+            written.append(Write(hash_of(group), time_ms, *record))
+        if number % 20 == 7:
+            written.append(Write(number % PARTITIONS, time_ms, NEWEST_TYPE + bytes([0, number % 256]), b"\x00\x00"))
+        yield written
+
+
+def hash_of(group: str) -> int:
+    """The partition of a group of ours."""
+    return sum(group.encode()) % PARTITIONS
+
+
+def story(rounds: int = 120) -> list[Events]:
+    """All of it, mixed so that something of everything happens throughout."""
+    real, simple = histories(), list(commits(rounds))
+    stride = max(1, len(real) // len(simple))
+    mixed: list[Events] = []
+    while real or simple:
+        mixed += real[:stride]
+        mixed += simple[:1]
+        real, simple = real[stride:], simple[1:]
+    return mixed
+
+
+class Log:
+    """The topic, for writing and for knowing what follows from it."""
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        topic: str = TOPIC,
+        *,
+        replicas: int = 1,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self._replicas = replicas
+        self.bootstrap_servers, self.topic = bootstrap_servers, topic
+        self._kafka = KafkaSection(bootstrap_servers=bootstrap_servers, offsets_topic=topic)
+        # One event is one batch: what is flushed at once is sent at once.
+        self._producer = Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 1_000, "log_level": 2})
+        self._settings = {**KEPT, **(settings or {})}
+        self.make()
+
+    def make(self, partitions: int = PARTITIONS) -> None:
+        """Make the topic."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 2})
+        wanted = NewTopic(self.topic, partitions, self._replicas, config=self._settings)
+        admin.create_topics([wanted], operation_timeout=30)[self.topic].result(30)
+
+    def remove(self) -> None:
+        """Delete the topic."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 2})
+        admin.delete_topics([self.topic], operation_timeout=30)[self.topic].result(30)
+
+    def grow(self) -> None:
+        """Give the topic a partition more, which nobody writes to."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 2})
+        admin.create_partitions([NewPartitions(self.topic, PARTITIONS + 1)])[self.topic].result(30)
+
+    def write(self, *events: Events) -> None:
+        """Write events; they are in the log when this returns."""
+        for records in events:
+            for of in records:
+                self._producer.produce(self.topic, of.value, of.key, partition=of.partition, timestamp=of.timestamp_ms)
+            assert 0 == self._producer.flush(60)
+
+    def undisturbed(self, live_from: dict[int, int] | None = None) -> "Answer":
+        """What follows from the log as it is: a replay in one piece, of what the two readers deliver.
+
+        Args:
+            live_from: by partition the log's end when it began to be read; without it, it was empty.
+        """
+        recorder = LogRecorder(self._kafka, list(range(PARTITIONS)))
+        replicas = {n: Replica(live_from=(live_from or {}).get(n, 0)) for n in range(PARTITIONS)}
+        answer = Answer()
+        try:
+            for record in recorder.records():
+                place = Position(record.partition, record.offset, record.timestamp_ms)
+                events = replicas[record.partition].replay(place, record.key, record.value)
+                answer.events.update((event.id, event_view(event)) for event in events)
+        finally:
+            recorder.close()
+        for replica in replicas.values():
+            answer.take(replica)
+        return answer
+
+    def ends(self) -> dict[int, int]:
+        """By partition, the offset that comes next."""
+        recorder = LogRecorder(self._kafka, list(range(PARTITIONS)))
+        recorder.close()
+        return recorder.ends
+
+
+@dataclass
+class Answer:
+    """What must be shown, counted and told, in the form of the checkpoint, of the API and of events."""
+
+    events: dict[str, dict[str, Any]] = field(default_factory=dict)
+    groups: dict[str, Any] = field(default_factory=dict)
+    """Group → everything remembered of it, its counters included."""
+    offsets: dict[tuple[str, str, int], Any] = field(default_factory=dict)
+    """(group, topic, bucket) → committed offsets, and how many commits and rewinds."""
+    shards: dict[int, Any] = field(default_factory=dict)
+    """Partition → records read, unknown and undecodable ones by type."""
+    views: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def take(self, replica: Replica) -> None:
+        """Add one partition's."""
+        self.events.update((event.id, event_view(event)) for event in replica.settle())
+        for name, state in sorted(replica.groups.items()):
+            for event in replica.judge(name):
+                self.events[event.id] = event_view(event)
+            if state.exists:
+                self.groups[name] = json.loads(snapshot.dump_group(state))
+                # As of now: how long a classic member has had to rejoin depends on it.
+                self.views[name] = group_view(state, replica.offsets(name), {}, time.time_ns() // 1_000_000)
+                self.shards[state.partition] = asdict(replica.counters)
+        for (group, topic, number), bucket in replica.buckets.items():
+            if group in self.groups:
+                self.offsets[group, topic, number] = json.loads(snapshot.dump_offsets(bucket))
+
+
+class Writing:
+    """Writes events in the background, so many a second, until it is left; then the rest at once."""
+
+    def __init__(self, log: Log, events: Sequence[Events], per_second: float) -> None:
+        self._log, self._events, self._pause = log, list(events), 1 / per_second
+        self._hurry = threading.Event()
+        self._failed: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="writing", daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._hurry.set()
+        self._thread.join()
+        assert self._failed is None, self._failed
+
+    @property
+    def is_done(self) -> bool:
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            for events in self._events:
+                self._log.write(events)
+                self._hurry.wait(self._pause)
+        except BaseException as error:  # noqa: BLE001 - told by who waits for the thread
+            self._failed = error

@@ -1,0 +1,111 @@
+"""What can be done to a checkpoint: each damage, and its undoing.
+
+A machine that fails leaves files short, empty or full of zeros; people delete what they take for a cache; and a
+release finds what an earlier one has left.
+"""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from streaming.restart import IDENTITY_FILE
+from streaming.resume import RESUME_FILE
+from streaming.state_directory import CHECKPOINT
+from streaming.state_lock import JVM_LOCK, LOCK
+
+Damage = Callable[[Path], None]
+
+KEPT_ASIDE: Final = ".whole"
+WRITTEN: Final = dict.fromkeys(("spark.log", RESUME_FILE, "end-offsets.json", "events.ndjson", LOCK, JVM_LOCK), "")
+"""Files of the state directory that a run may write before it finds out."""
+
+
+def _newest(directory: Path, pattern: str = "[0-9]*") -> Path:
+    found = [path for path in directory.glob(pattern) if path.name.partition(".")[0].isdecimal()]
+    return max(found, key=lambda path: int(path.name.partition(".")[0]))
+
+
+def cut_offsets(state: Path) -> None:
+    """The newest entry of Spark's log of offsets is short."""
+    path = _newest(state / CHECKPOINT / "offsets")
+    path.write_bytes(path.read_bytes()[:40])
+
+
+def garble_offsets(state: Path) -> None:
+    """The newest entry of Spark's log of offsets is full of zeros."""
+    path = _newest(state / CHECKPOINT / "offsets")
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def lose_offsets(state: Path) -> None:
+    """Spark's log of offsets is gone."""
+    shutil.rmtree(state / CHECKPOINT / "offsets")
+
+
+def lose_checkpoint(state: Path) -> None:
+    """All of the checkpoint is gone."""
+    shutil.rmtree(state / CHECKPOINT)
+
+
+def _state_files(state: Path) -> list[Path]:
+    """The newest file of state of each task."""
+    tasks = [path for path in (state / CHECKPOINT / "state" / "0").iterdir() if path.name.isdecimal()]
+    return [_newest(task, "[0-9]*.changelog") for task in tasks if any(task.glob("[0-9]*.changelog"))]
+
+
+def garble_state(state: Path) -> None:
+    """The newest changes of the state are full of zeros."""
+    for path in _state_files(state):
+        path.write_bytes(bytes(path.stat().st_size))
+
+
+def lose_state(state: Path) -> None:
+    """The state is gone, and all else is there."""
+    shutil.rmtree(state / CHECKPOINT / "state")
+
+
+def older_layout(state: Path) -> None:
+    """Left by a release with another layout of the state."""
+    path = state / IDENTITY_FILE
+    path.write_text(json.dumps({**json.loads(path.read_text()), "state_layout": 1}))
+
+
+def older_snapshots(state: Path) -> None:
+    """Left by a release that wrote groups down otherwise."""
+    path = state / IDENTITY_FILE
+    path.write_text(json.dumps({**json.loads(path.read_text()), "snapshot_format": 0}))
+
+
+DAMAGES: Final[dict[str, Damage]] = {
+    damage.__name__: damage
+    for damage in (
+        cut_offsets,
+        garble_offsets,
+        lose_offsets,
+        lose_checkpoint,
+        older_layout,
+        older_snapshots,
+        garble_state,
+        lose_state,
+    )
+}
+"""By name; the last two are found out by Spark only."""
+
+
+@contextmanager
+def done(state: Path, damage: Damage) -> Iterator[None]:
+    """Do it, and undo it afterwards."""
+    aside = state.with_name(state.name + KEPT_ASIDE)
+    shutil.copytree(state, aside)
+    try:
+        damage(state)
+        yield
+    finally:
+        # The directory itself may be a mounted disk's.
+        for path in state.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        shutil.copytree(aside, state, dirs_exist_ok=True)
+        shutil.rmtree(aside)

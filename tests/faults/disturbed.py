@@ -1,0 +1,117 @@
+"""A monitor that faults are done to: one after the other on one state directory, all told to one file."""
+
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+from streaming import resume
+from tests.faults import victim
+from tests.faults.coordinator_log import Log
+from tests.faults.told import Difference, Told, difference, shown, told_in
+from tests.integration.monitor_process import END_SECONDS, READY_SECONDS, MonitorProcess, until
+
+PATIENCE_SECONDS: Final = 4 * READY_SECONDS
+"""For what waits for a whole start: a machine that does much else takes minutes."""
+
+
+class _Victim(MonitorProcess):
+    program = (sys.executable, "-P", "-m", "tests.faults.victim")
+
+
+class Disturbed:
+    """Monitors of one log.
+
+    Args:
+        stack: what they end with.
+        directory: theirs.
+        log: what they read.
+        settings: options of theirs, as `section.option=value`.
+    """
+
+    def __init__(self, stack: ExitStack, directory: Path, log: Log, *settings: str) -> None:
+        self.state, self.told_file = directory / "state", directory / "told.ndjson"
+        self._stack, self._directory, self._log = stack, directory, log
+        self._settings = (f"kafka.offsets_topic={log.topic}", *settings)
+        self.runs = 0
+        directory.mkdir(parents=True, exist_ok=True)
+        self.told_file.touch()
+
+    def start(self, *arguments: str, at: str | None = None) -> MonitorProcess:
+        """Start one, which is to end at a stage of `victim.STAGES` if one is named."""
+        self.runs += 1
+        environment = {victim.TOLD: str(self.told_file), **({victim.AT: at} if at else {})}
+        chosen = [word for setting in self._settings for word in ("--set", setting)]
+        return self._stack.enter_context(
+            _Victim(
+                self._directory / f"run-{self.runs}",
+                self._log.bootstrap_servers,
+                state=self.state,
+                command=("run", *chosen, *arguments),
+                environment=environment,
+            )
+        )
+
+    def start_and_die(self, at: str) -> None:
+        """Start one that is killed at a stage, and wait until nothing of it is left."""
+        self.await_death(self.start(at=at))
+
+    def await_ready(self, monitor: MonitorProcess) -> None:
+        """Wait until one may be believed."""
+        until(lambda: bool(monitor.output_lines()) or monitor.exit_status is not None, PATIENCE_SECONDS, "no address")
+        monitor.await_ready(PATIENCE_SECONDS)
+
+    def await_death(self, monitor: MonitorProcess) -> None:
+        """Wait until one that is to be killed is, and nothing of it is left."""
+        assert -9 == monitor.await_end(PATIENCE_SECONDS), monitor.error_lines()
+        until(lambda: not monitor.left_over(), 60, "processes of a killed monitor are still there")
+
+    def refused(self, *arguments: str) -> str:
+        """Start one that must end by itself, and return the one line it says."""
+        monitor = self.start(*arguments)
+        status = monitor.await_end(PATIENCE_SECONDS)
+        (line,) = [line for line in monitor.error_lines() if line.startswith("error: ")]
+        assert status in (1, 2), (status, line)
+        until(lambda: not monitor.left_over(), 60, "processes of a monitor that ended are still there")
+        return line
+
+    def await_told(self, ends: dict[int, int] | None = None) -> Told:
+        """Wait until a sink was told all that is in the log, and return that."""
+        ends = self._log.ends() if ends is None else ends
+        until(lambda: self._has_told(ends), PATIENCE_SECONDS, lambda: f"told {told_in(self.told_file).shards}, {ends}")
+        return told_in(self.told_file)
+
+    def difference(self, monitor: MonitorProcess, live_from: dict[int, int] | None = None) -> Difference:
+        """How what was told, and is shown in the end, differs from what follows from the log."""
+        self.await_ready(monitor)
+        answer = self._log.undisturbed(live_from)
+        told = self.await_told()
+        until(
+            lambda: shown(monitor, answer).keys() == answer.views.keys(), 30, lambda: "other groups are shown than are"
+        )
+        found = difference(told, answer)
+        on_board = shown(monitor, answer)
+        unlike = {
+            name: (on_board[name], answer.views[name]) for name in on_board if on_board[name] != answer.views[name]
+        }
+        assert {} == unlike
+        return found
+
+    def await_noted(self) -> None:
+        """Wait until what was told is also written down, so that a monitor that reads all anew knows."""
+        ends = self._log.ends()
+
+        def is_noted() -> bool:
+            left = resume.load(self.state)
+            return left is not None and all(left.all_told().get(of, 0) >= end for of, end in ends.items())
+
+        until(is_noted, PATIENCE_SECONDS, "what was told is not noted")
+
+    def end(self, monitor: MonitorProcess) -> None:
+        """End one as a service manager does."""
+        monitor.terminate()
+        assert 0 == monitor.await_end(4 * END_SECONDS), monitor.error_lines()
+
+    def _has_told(self, ends: dict[int, int]) -> bool:
+        told = told_in(self.told_file)
+        return all(told.shards.get(of, {}).get("last_offset", -1) >= end - 1 for of, end in ends.items())

@@ -1,0 +1,264 @@
+"""Every fault that a monitor is put through, as a table: a name, and what is done, which is the docstring.
+
+A fault does what it says `trial.rounds` times while the log is being written, counts it in `trial.times`, and leaves a
+monitor running, which is then compared with what follows from the log.
+"""
+
+import os
+import signal
+import socket
+import time
+from contextlib import ExitStack
+from typing import Final
+from urllib.parse import urlsplit
+
+from streaming.embedded_broker import EmbeddedBroker
+from streaming.restart import REBUILD
+from tests.faults import damage, victim
+from tests.faults.disk import SmallDisk
+from tests.faults.processes_of import jvm, kill_executor, kill_workers
+from tests.faults.three_brokers import ThreeBrokers
+from tests.faults.trial import Fault, Trial
+from tests.integration.monitor_process import until
+
+OUTAGE_SECONDS: Final = 75.0
+
+
+def killed_at_every_stage(trial: Trial) -> None:
+    """`kill -9` of the driver at each of six stages of a micro-batch, records arriving."""
+    trial.disturbed.end(trial.monitor)
+    for _ in range(trial.rounds):
+        for stage in victim.STAGES:
+            with trial.writing(0.9 / trial.rounds / len(victim.STAGES)):
+                trial.disturbed.start_and_die(stage)
+                trial.times += 1
+    trial.restart()
+
+
+def killed_at_random(trial: Trial) -> None:
+    """`kill -9` of the driver at random times from 0 to 4 s after it is ready, records arriving."""
+    for _ in range(trial.rounds):
+        with trial.writing(0.9 / trial.rounds):
+            time.sleep(trial.chance.uniform(0, 4))
+            trial.monitor.kill()
+            trial.times += 1
+            trial.restart()
+
+
+def killed_while_starting(trial: Trial) -> None:
+    """`kill -9` of the driver at random times from 0 to 15 s after its start, records arriving."""
+    for _ in range(trial.rounds):
+        trial.monitor.kill()
+        with trial.writing(0.9 / trial.rounds):
+            trial.monitor = trial.disturbed.start()
+            time.sleep(trial.chance.uniform(0, 15))
+            trial.monitor.kill()
+            trial.times += 1
+            trial.restart()
+
+
+def workers_killed(trial: Trial) -> None:
+    """`kill -9` of all Python workers of Spark at once, records arriving."""
+    for _ in range(trial.rounds):
+        with trial.writing(0.9 / trial.rounds):
+            trial.worst("most workers at once", kill_workers(trial.monitor))
+            trial.times += 1
+
+
+def executor_killed(trial: Trial) -> None:
+    """`kill -9` of one of two executors (`spark.master: local-cluster[2,1,1024]`), records arriving."""
+    for _ in range(trial.rounds):
+        with trial.writing(0.9 / trial.rounds):
+            kill_executor(trial.monitor)
+            trial.times += 1
+
+
+def jvm_killed(trial: Trial) -> None:
+    """`kill -9` of Spark's JVM: the monitor says so, ends, and is started again as a service manager would."""
+    for _ in range(trial.rounds):
+        with trial.writing(0.9 / trial.rounds):
+            os.kill(jvm(trial.monitor), signal.SIGKILL)
+            status = trial.monitor.await_end(60)
+            assert 1 == status
+            assert "its JVM ended by itself" in trial.monitor.error_lines()[-1]
+            trial.times += 1
+            trial.restart()
+
+
+def disk_filled(trial: Trial) -> None:
+    """The disk of the checkpoint is full to the last byte, records arriving; once that is told, there is room again."""
+    trial.disturbed.end(trial.monitor)
+    disk = trial.stack.enter_context(SmallDisk(trial.directory / "small-disk"))
+    assert disk.is_mounted, "no file system could be mounted"
+    trial.disturbed.state = disk.directory / "state"
+    trial.restart()
+    for number in range(1, trial.rounds + 1):
+        disk.fill()
+        begun = time.monotonic()
+        with trial.writing(0.9 / trial.rounds):
+            until(lambda: number == told(trial, "disk_full"), 120, "no word of a full disk")  # noqa: B023 - ends in this round
+        trial.worst("longest time until it was told, s", time.monotonic() - begun)
+        disk.make_room()
+        until(lambda: number == told(trial, "disk_has_room_again"), 120, "it does not go on")  # noqa: B023 - as above
+        trial.times += 1
+
+
+def checkpoint_damaged(trial: Trial) -> None:
+    """Files of the checkpoint cut, zeroed or deleted in eight ways, each refused in one line; then `--rebuild`."""
+    with trial.writing(0.5):
+        until(lambda: bool(trial.monitor.groups()), 60, "no group is shown")
+    trial.disturbed.await_told()
+    trial.disturbed.await_noted()
+    trial.disturbed.end(trial.monitor)
+    for _ in range(trial.rounds):
+        for break_it in damage.DAMAGES.values():
+            with damage.done(trial.disturbed.state, break_it):
+                line = trial.disturbed.refused()
+            assert REBUILD in line, line
+            trial.times += 1
+    damage.lose_checkpoint(trial.disturbed.state)
+    trial.restart("--rebuild")
+
+
+def broker_stopped(trial: Trial) -> None:
+    """The only broker is stopped for 75 s and started again."""
+    for _ in range(trial.rounds):
+        with trial.writing(0.4 / trial.rounds):
+            pass
+        assert isinstance(trial.broker, EmbeddedBroker)
+        trial.broker.stop()
+        begun = time.monotonic()
+        until(lambda: time.monotonic() - begun > OUTAGE_SECONDS, 2 * OUTAGE_SECONDS, "time stands still")  # noqa: B023 - ends in this round
+        assert [200, 200] == [trial.monitor.get(path)[0] for path in ("/healthz", "/metrics")]
+        trial.broker.start()
+        begun = time.monotonic()
+        with trial.writing(0.4 / trial.rounds):
+            pass
+        trial.disturbed.await_told()
+        trial.worst("longest time from the broker's start to all being told, s", time.monotonic() - begun)
+        trial.times += 1
+
+
+def leaders_killed(trial: Trial) -> None:
+    """Of three brokers, two lead most of the log: each in turn is ended by `kill -9`, and started again."""
+    assert isinstance(trial.broker, ThreeBrokers)
+    for _ in range(trial.rounds):
+        for broker in trial.broker.followers:
+            begun = time.monotonic()
+            broker.kill()
+            with trial.writing(0.4 / trial.rounds):
+                pass
+            trial.disturbed.await_told()
+            trial.worst("longest time from the kill to all being told, s", time.monotonic() - begun)
+            broker.start()
+            until(broker.coordinates, 120, "a broker does not come back")
+            trial.times += 1
+
+
+def topic_made_anew_while_running(trial: Trial) -> None:
+    """The topic is deleted and made anew under a running monitor, and filled beyond what was read; then `--rebuild`."""
+    for _ in range(trial.rounds):
+        with trial.writing(0.2 / trial.rounds):
+            pass
+        trial.disturbed.await_told()
+        trial.log.remove()
+        trial.log.make()
+        with trial.writing(0.5 / trial.rounds):
+            status = trial.monitor.await_end(180)
+        line = trial.monitor.error_lines()[-1]
+        assert status in (1, 2), line
+        assert REBUILD in line, line
+        trial.times += 1
+        rebuilt(trial)
+
+
+def topic_made_anew_while_away(trial: Trial) -> None:
+    """The topic is deleted and made anew while no monitor runs; the next one refuses in one line; then `--rebuild`."""
+    for _ in range(trial.rounds):
+        with trial.writing(0.2 / trial.rounds):
+            pass
+        trial.disturbed.await_told()
+        trial.disturbed.end(trial.monitor)
+        trial.log.remove()
+        trial.log.make()
+        assert "topic_id" in trial.disturbed.refused()
+        trial.times += 1
+        rebuilt(trial)
+
+
+def rebuilt(trial: Trial) -> None:
+    """Go on with a log of its own, which begins empty as this reading does."""
+    trial.live_from = trial.log.ends()
+    trial.disturbed.told_file.write_text("")
+    trial.restart("--rebuild")
+
+
+def other_number_of_partitions(trial: Trial) -> None:
+    """The topic is given another partition under a running monitor, which ends with one line; then `--rebuild`."""
+    with trial.writing(0.3):
+        pass
+    trial.disturbed.await_told()
+    trial.disturbed.await_noted()
+    trial.log.grow()
+    status = trial.monitor.await_end(180)
+    line = trial.monitor.error_lines()[-1]
+    assert 2 == status, line
+    assert "partitions" in line, line
+    trial.times += 1
+    trial.restart("--rebuild")
+
+
+def scrapers_hang(trial: Trial) -> None:
+    """Forty clients ask for /metrics and the stream of events, and read nothing of the answers, records arriving."""
+    for _ in range(trial.rounds):
+        with ExitStack() as hanging:
+            for number in range(40):
+                path = "/metrics" if number % 2 else "/api/v1/events/stream"
+                hanging.enter_context(hang_on(trial.monitor.url, path))
+            with trial.writing(0.9 / trial.rounds):
+                begun = time.monotonic()
+                trial.disturbed.await_told()
+            assert 200 == trial.monitor.get("/metrics")[0]
+            trial.worst("longest time from a record to its being told, s", time.monotonic() - begun)
+        trial.times += 1
+
+
+def hang_on(url: str, path: str) -> socket.socket:
+    """A client that asks and does not listen."""
+    where = urlsplit(url)
+    client = socket.create_connection((str(where.hostname), where.port or 80), timeout=10)
+    client.sendall(f"GET {path} HTTP/1.1\r\nHost: {where.netloc}\r\n\r\n".encode())
+    return client
+
+
+def told(trial: Trial, event: str) -> int:
+    """How often the monitor has logged something."""
+    return sum(f"event={event}" in line for line in trial.monitor.error_lines())
+
+
+FAULTS: Final[dict[str, Fault]] = {
+    fault.__name__: fault
+    for fault in (
+        killed_at_every_stage,
+        killed_at_random,
+        killed_while_starting,
+        workers_killed,
+        executor_killed,
+        jvm_killed,
+        disk_filled,
+        checkpoint_damaged,
+        broker_stopped,
+        leaders_killed,
+        topic_made_anew_while_running,
+        topic_made_anew_while_away,
+        other_number_of_partitions,
+        scrapers_hang,
+    )
+}
+"""Name → what is done, in the order of the page."""
+
+OPTIONS: Final = {"executor_killed": ("spark.master=local-cluster[2,1,1024]",)}
+"""Options of the monitor that a fault is done to."""
+
+OF_THREE: Final = frozenset({"leaders_killed"})
+"""Those done to a cluster of three brokers."""

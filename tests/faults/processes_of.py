@@ -1,0 +1,62 @@
+"""The processes below a monitor, and their ends."""
+
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+from tests.integration.monitor_process import MonitorProcess, marked_processes, until
+
+WORKER = "pyspark.daemon"
+
+
+def _parent(pid: int) -> int:
+    # `pid (name) state ppid …`; a name may hold anything but is the last in brackets.
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def workers(monitor: MonitorProcess) -> list[int]:
+    """Python workers of Spark: what their daemon has forked."""
+    daemons = {pid for pid, command in marked_processes(monitor._mark) if WORKER in command}
+    found = []
+    for pid in daemons:
+        with suppress(OSError):
+            if _parent(pid) in daemons:
+                found.append(pid)
+    return found
+
+
+def kill_workers(monitor: MonitorProcess) -> int:
+    """Kill all of them at once, and wait until others do their work; returns how many."""
+    until(lambda: bool(workers(monitor)), 60, "no worker is there to be killed")
+    killed = workers(monitor)
+    for pid in killed:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    until(lambda: bool(set(workers(monitor)) - set(killed)), 60, "no other worker took over")
+    return len(killed)
+
+
+EXECUTOR = "CoarseGrainedExecutorBackend"
+
+
+def kill_executor(monitor: MonitorProcess) -> None:
+    """Kill one of Spark's executors with the workers below it, and wait until there are as many again."""
+    before = executors(monitor)
+    os.kill(before[0], signal.SIGKILL)
+    until(
+        lambda: len(executors(monitor)) >= len(before) and before[0] not in executors(monitor),
+        120,
+        "no other executor took over",
+    )
+
+
+def executors(monitor: MonitorProcess) -> list[int]:
+    """JVMs of Spark's executors, where they are processes of their own."""
+    return sorted(pid for pid, command in marked_processes(monitor._mark) if EXECUTOR in command)
+
+
+def jvm(monitor: MonitorProcess) -> int:
+    """Spark's JVM."""
+    (found,) = (pid for pid, command in marked_processes(monitor._mark) if "SparkSubmit" in command)
+    return found

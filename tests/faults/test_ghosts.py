@@ -1,0 +1,66 @@
+"""Who was away for longer than the log keeps tombstones reads no end of the groups that were deleted meanwhile.
+
+The topic is really compacted, with a retention of seconds. The monitor must notice, and read the log from its
+beginning; that nothing in the log tells of the deleted group any more is seen to first.
+"""
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests import builders
+from tests.faults import compaction
+from tests.faults.coordinator_log import Events, Log, Write
+from tests.faults.disturbed import Disturbed
+from tests.kafka_oracle import KAFKA_JARS
+
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(not KAFKA_JARS.exists(), reason="no jars of Kafka in .cache/jars/kafka: run `make setup`"),
+]
+
+START_MS: Final = 1_790_000_000_000
+
+
+def born(group: str) -> Events:
+    return [
+        Write(0, START_MS, *builders.offset_commit(group, "t", 0, 5, timestamp=START_MS)),
+        Write(0, START_MS, *builders.new_group_metadata(group, timestamp=START_MS)),
+    ]
+
+
+def deleted(group: str) -> Events:
+    return [
+        Write(0, START_MS + 1, *builders.offset_commit_tombstone(group, "t", 0)),
+        Write(0, START_MS + 1, *builders.group_metadata_tombstone(group)),
+    ]
+
+
+def test_group_deleted_while_nobody_looked_is_no_ghost(servers: str, tmp_path: Path) -> None:
+    """The state is read anew and said to be; what is in the log is shown, what is not is not; nothing is told twice."""
+    with ExitStack() as stack:
+        log = Log(servers, "cleaned-log", settings=compaction.COMPACTED)
+        disturbed = Disturbed(stack, tmp_path, log)
+        monitor = disturbed.start()
+        disturbed.await_ready(monitor)
+        log.write(born("ghost"), born("survivor"))
+        before = disturbed.await_told()
+        assert {"ghost", "survivor"} == before.groups.keys()
+        disturbed.end(monitor)
+
+        log.write(deleted("ghost"))
+        compaction.clean_away(log, "ghost")
+        monitor = disturbed.start()
+        disturbed.await_ready(monitor)
+
+        assert {"survivor", "filler"} == monitor.groups().keys()
+        (line,) = [line for line in monitor.error_lines() if "event=state_rebuilt" in line]
+        assert "delete_retention_seconds=4" in line
+        new = [of["group"] for of in monitor.events() if of["id"] not in before.events]
+        assert {"filler"} == set(new)
+        assert 1 == monitor.samples()["group_monitor_rebuilds_total"][(("cluster", "tested"),)]
+        disturbed.end(monitor)

@@ -1,0 +1,122 @@
+"""What a disturbed run told, shows and counts, and how it differs from what follows from the log."""
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.faults.coordinator_log import Answer
+from tests.integration.monitor_process import MonitorProcess
+
+
+@dataclass
+class Told:
+    """Rows that a sink was given, batch by batch, over all runs on one state directory.
+
+    Attributes:
+        batches: how many times a sink was given a batch.
+        repeated: how many of these it had been given before, which is what the killed ones leave.
+        twice: ids of events that came in two different batches.
+        contradicted: ids of events that came again with another content.
+    """
+
+    events: dict[str, dict[str, Any]] = field(default_factory=dict)
+    groups: dict[str, Any] = field(default_factory=dict)
+    offsets: dict[tuple[str, str, int], Any] = field(default_factory=dict)
+    shards: dict[int, Any] = field(default_factory=dict)
+    batches: int = 0
+    repeated: int = 0
+    twice: set[str] = field(default_factory=set)
+    contradicted: set[str] = field(default_factory=set)
+    processes: Counter[int] = field(default_factory=Counter)
+
+
+def told_in(file: Path) -> Told:
+    """What the sink of `victim.py` wrote down, folded as a board folds it."""
+    told, batch_of = Told(), dict[str, int]()
+    seen: set[int] = set()
+    for line in file.read_text(encoding="utf-8").splitlines():
+        batch = json.loads(line)
+        told.batches += 1
+        told.repeated += batch["batch"] in seen
+        told.processes[batch["process"]] += 1
+        seen.add(batch["batch"])
+        for partition, kind, group, payload in batch["rows"]:
+            match kind:
+                case "group":
+                    told.groups[group] = json.loads(payload)
+                case "group_deleted":
+                    told.groups.pop(group, None)
+                    told.offsets = {place: of for place, of in told.offsets.items() if place[0] != group}
+                case "offsets":
+                    bucket = json.loads(payload)
+                    told.offsets[group, bucket[1]["topic"], bucket[1].get("number", 0)] = bucket
+                case "shard":
+                    told.shards[partition] = json.loads(payload)
+                case "event":
+                    event = json.loads(payload)
+                    told.twice |= (
+                        {event["id"]} if batch_of.get(event["id"], batch["batch"]) != batch["batch"] else set()
+                    )
+                    told.contradicted |= {event["id"]} if told.events.get(event["id"], event) != event else set()
+                    batch_of[event["id"]] = batch["batch"]
+                    told.events[event["id"]] = event
+    return told
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """How a run differs from the undisturbed answer; all empty is what is asked for."""
+
+    events_lost: tuple[str, ...]
+    events_added: tuple[str, ...]
+    events_changed: tuple[str, ...]
+    events_twice: tuple[str, ...]
+    groups: tuple[str, ...]
+    offsets: tuple[str, ...]
+    shards: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return any(vars(self).values())
+
+
+def difference(told: Told, answer: Answer) -> Difference:
+    """Compare events by id and content, and all that is remembered and counted of every group."""
+    mine = {name: json.loads(json.dumps(event)) for name, event in answer.events.items()}
+    changed = {of for of in mine.keys() & told.events.keys() if mine[of] != told.events[of]}
+    shards = {
+        partition: {name: of for name, of in totals.items() if name != "last_offset"}
+        for partition, totals in told.shards.items()
+    }
+    offsets = {place: of for place, of in told.offsets.items() if place[0] in told.groups}
+    return Difference(
+        events_lost=tuple(sorted(mine.keys() - told.events.keys())),
+        events_added=tuple(sorted(told.events.keys() - mine.keys())),
+        events_changed=tuple(sorted(changed | told.contradicted)),
+        events_twice=tuple(sorted(told.twice)),
+        groups=_unlike(told.groups, answer.groups),
+        offsets=_unlike(offsets, answer.offsets),
+        shards=_unlike(shards, answer.shards),
+    )
+
+
+def shown(monitor: MonitorProcess, answer: Answer) -> dict[str, dict[str, Any]]:
+    """Groups as the API answers them, with what the log alone tells."""
+    return {
+        name: _as_known(view, answer.views[name]) if name in answer.views else view
+        for name, view in monitor.groups().items()
+    }
+
+
+def _as_known(shown: Any, known: Any) -> Any:
+    """Of what is shown, the keys that are known."""
+    if isinstance(known, dict) and isinstance(shown, dict):
+        return {key: _as_known(shown.get(key), of) for key, of in known.items()}
+    if isinstance(known, list) and isinstance(shown, list) and len(known) == len(shown):
+        return [_as_known(*pair) for pair in zip(shown, known, strict=True)]
+    return shown
+
+
+def _unlike(found: dict[Any, Any], expected: dict[Any, Any]) -> tuple[str, ...]:
+    return tuple(sorted(str(key) for key in found.keys() | expected.keys() if found.get(key) != expected.get(key)))

@@ -1,0 +1,112 @@
+"""The command line with a fault in it: the real job, killed at one stage of one micro-batch as a machine kills.
+
+Run as `python -m tests.faults.victim run …`; what happens is in the environment, and the job knows nothing of it.
+
+    FAULT_AT      `STAGE` or `STAGE:N`: end by SIGKILL when the N-th batch of this process comes there (the first if not
+                  said)
+    FAULT_TOLD    file to which a sink of its own appends the rows of every batch, as something outside would keep them
+
+A batch's way: Spark writes down what it is to read (planned), the replicas replay it and their state is committed
+(replayed), the board shows it (shown), the other sinks have it (told), Spark writes down that it is done (finished).
+"""
+
+import json
+import os
+import signal
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from streaming import job, restart
+from streaming.__main__ import main
+from streaming.progress import Progress
+from streaming.schemas import OutputRow
+from streaming.sink import BatchWriter, Sink
+
+AT: Final = "FAULT_AT"
+TOLD: Final = "FAULT_TOLD"
+
+STAGES: Final = {
+    "resuming": "the board is being filled from the checkpoint",
+    "planned": "Spark has written down what the batch is to read",
+    "replayed": "the state of the batch is committed, no sink has its rows",
+    "shown": "the board has its rows, no other sink",
+    "told": "all sinks have its rows, Spark does not know it",
+    "finished": "Spark has written down that it is finished",
+}
+"""Where a monitor can be killed → what has happened by then."""
+
+_been: Final = Counter[str]()
+
+
+def strike(stage: str) -> None:
+    """End here if it is the time."""
+    wanted, _, number = os.environ.get(AT, "").partition(":")
+    _been[stage] += 1
+    if stage == wanted and _been[stage] == int(number or 1):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Strike:
+    """A sink in whose place the monitor may end."""
+
+    def __init__(self, stage: str) -> None:
+        self._stage = stage
+
+    def apply(self, batch_id: int, rows: Sequence[Any], now_ms: int) -> None:
+        strike(self._stage)
+
+
+class Teller:
+    """A sink that writes down what it was given: a line a batch, on the disk before it returns."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def apply(self, batch_id: int, rows: Sequence[Any], now_ms: int) -> None:
+        line = json.dumps({"process": os.getpid(), "batch": batch_id, "rows": rows})
+        with self._file.open("a", encoding="utf-8") as told:
+            told.write(line + "\n")
+            told.flush()
+            os.fsync(told.fileno())
+
+
+class FaultyWriter(BatchWriter):
+    """The job's, with a place to end between any two of its steps."""
+
+    def __init__(self, sinks: Sequence[Sink], *arguments: Any, **further: Any) -> None:
+        board, *others = sinks
+        teller = [Teller(Path(os.environ[TOLD]))] if TOLD in os.environ else []
+        faulty = [Strike("replayed"), board, Strike("shown"), *others, *teller, Strike("told")]
+        super().__init__(faulty, *arguments, **further)
+
+    def __call__(self, batch: DataFrame, batch_id: int) -> None:
+        strike("planned")
+        super().__call__(batch, batch_id)
+
+
+def arm() -> None:
+    """Put the places to end into the job."""
+    vars(job)["BatchWriter"] = FaultyWriter
+    stored_rows, on_progress = restart.stored_rows, job.Monitor._on_progress
+
+    def resuming(spark: SparkSession, checkpoint: str) -> Iterator[OutputRow]:
+        for row in stored_rows(spark, checkpoint):
+            strike("resuming")
+            yield row
+
+    def finished(monitor: job.Monitor, progress: Progress) -> None:
+        strike("finished")
+        on_progress(monitor, progress)
+
+    restart.stored_rows = resuming
+    job.Monitor._on_progress = finished  # type: ignore[method-assign, assignment]  # a place to end before it
+
+
+if __name__ == "__main__":
+    arm()
+    sys.exit(main())
