@@ -25,9 +25,13 @@ def _stages() -> str:
 def _results() -> str:
     order = {name: number for number, name in enumerate(FAULTS)}
     rows = sorted(results.load(), key=lambda row: order.get(row.fault, -1))
-    if not rows:
-        return ""
-    return "\n".join((f"Measured on {results.machine()}, which other work shared:\n", *_table(rows), ""))
+    found = [f"Measured on {results.machine()}, which other work shared:\n", *_table(rows), ""] if rows else []
+    tried = {row.fault for row in rows}
+    untried = {name: fault for name, fault in FAULTS.items() if name not in tried}
+    if untried:
+        told = (f"- *{name.replace('_', ' ')}*: {(fault.__doc__ or '').strip()}" for name, fault in untried.items())
+        found += ["Written down, and not tried yet:\n", *told, ""]
+    return "\n".join(found)
 
 
 def _table(rows: list[Result]) -> Iterator[str]:

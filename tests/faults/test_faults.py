@@ -119,10 +119,10 @@ def write_down(seen: Seen, records: int) -> None:
     full_disk = [found("disk full", "the disk of the checkpoint full to the last byte for a while", 1, "killed")]
     results.save_if_asked(
         [
-            found("killed", "`kill -9` of the driver once all sinks had a batch, before Spark knew", 1, "killed"),
+            found("killed after telling", "`kill -9` of the driver between its sinks and Spark's note", 1, "killed"),
             found("workers killed at once", "`kill -9` of all Python workers of Spark", 1, "killed"),
             *(full_disk if seen.disk_was_full else []),
-            found("checkpoint damaged", "lost, cut short, of an older layout; refused, then `--rebuild`", 3, "rebuilt"),
+            found("checkpoint lost or cut", "lost, cut, of an older layout; refused, then `--rebuild`", 3, "rebuilt"),
         ]
     )
 
