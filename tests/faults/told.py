@@ -37,7 +37,10 @@ def told_in(file: Path) -> Told:
     told, batch_of = Told(), dict[str, int]()
     seen: set[int] = set()
     for line in file.read_text(encoding="utf-8").splitlines():
-        batch = json.loads(line)
+        try:
+            batch = json.loads(line)
+        except ValueError:
+            continue  # torn by a kill or being written: nobody was told it
         told.batches += 1
         told.repeated += batch["batch"] in seen
         told.processes[batch["process"]] += 1

@@ -15,7 +15,7 @@ from tests.faults.three_brokers import ThreeBrokers
 from tests.faults.told import Difference, Told, told_in
 from tests.integration.monitor_process import MonitorProcess
 
-PER_SECOND = 40.0
+PER_SECOND = 10.0
 
 
 @dataclass

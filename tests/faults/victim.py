@@ -70,7 +70,8 @@ class Teller:
     def apply(self, batch_id: int, rows: Sequence[Any], now_ms: int) -> None:
         line = json.dumps({"process": os.getpid(), "batch": batch_id, "rows": rows})
         with self._file.open("a", encoding="utf-8") as told:
-            told.write(line + "\n")
+            # What a kill has torn before stays a line of its own.
+            told.write(f"\n{line}\n")
             told.flush()
             os.fsync(told.fileno())
 
