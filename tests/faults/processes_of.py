@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.integration.monitor_process import MonitorProcess, marked_processes, until
 
-WORKER = "pyspark.daemon"
+DAEMON = "streaming.worker_daemon"
 
 
 def _parent(pid: int) -> int:
@@ -17,7 +17,7 @@ def _parent(pid: int) -> int:
 
 def workers(monitor: MonitorProcess) -> list[int]:
     """Python workers of Spark: what their daemon has forked."""
-    daemons = {pid for pid, command in marked_processes(monitor._mark) if WORKER in command}
+    daemons = {pid for pid, command in marked_processes(monitor._mark) if DAEMON in command}
     found = []
     for pid in daemons:
         with suppress(OSError):
