@@ -8,6 +8,7 @@ Python of the same minor version with the packages of the lock, and a checkpoint
 
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -156,8 +157,11 @@ def _home_without_archives(directory: Path) -> Iterator[None]:
     home = directory.resolve() / "spark-home"
     home.mkdir(parents=True, exist_ok=True)
     for part in ("bin", "jars"):
-        (home / part).unlink(missing_ok=True)
-        (home / part).symlink_to(Path(pyspark.__file__).parent / part)
+        link = home / part
+        if link.is_dir() and not link.is_symlink():
+            shutil.rmtree(link)  # a copy of the directory, a restored one say, may hold what a link led to
+        link.unlink(missing_ok=True)
+        link.symlink_to(Path(pyspark.__file__).parent / part)
     os.environ["SPARK_HOME"] = str(home)
     try:
         yield

@@ -99,13 +99,13 @@ DAMAGES: Final[dict[str, Damage]] = {
 def done(state: Path, damage: Damage) -> Iterator[None]:
     """Do it, and undo it afterwards."""
     aside = state.with_name(state.name + KEPT_ASIDE)
-    shutil.copytree(state, aside)
+    shutil.copytree(state, aside, symlinks=True)
     try:
         damage(state)
         yield
     finally:
         # The directory itself may be a mounted disk's.
         for path in state.iterdir():
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-        shutil.copytree(aside, state, dirs_exist_ok=True)
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        shutil.copytree(aside, state, symlinks=True, dirs_exist_ok=True)
         shutil.rmtree(aside)

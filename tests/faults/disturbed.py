@@ -94,7 +94,7 @@ class Disturbed:
         unlike = {
             name: (on_board[name], answer.views[name]) for name in on_board if on_board[name] != answer.views[name]
         }
-        assert {} == unlike
+        assert {} == unlike, "\n".join(f"{name}: shown {is_!r}, is {to_be!r}" for name, (is_, to_be) in unlike.items())
         return found
 
     def await_noted(self) -> None:

@@ -11,9 +11,10 @@ from typing import Final
 import pytest
 
 from tests import builders
-from tests.faults import compaction
+from tests.faults import compaction, results
 from tests.faults.coordinator_log import Events, Log, Write
 from tests.faults.disturbed import Disturbed
+from tests.faults.results import Result
 from tests.kafka_oracle import KAFKA_JARS
 
 pytestmark = [
@@ -63,4 +64,21 @@ def test_group_deleted_while_nobody_looked_is_no_ghost(servers: str, tmp_path: P
         new = [of["group"] for of in monitor.events() if of["id"] not in before.events]
         assert {"filler"} == set(new)
         assert 1 == monitor.samples()["group_monitor_rebuilds_total"][(("cluster", "tested"),)]
+        told = disturbed.await_told()
+        assert not told.twice
+        assert "ghost" not in {of["group"] for name, of in told.events.items() if name not in before.events}
         disturbed.end(monitor)
+    results.save_if_asked(
+        [
+            Result(
+                fault="away for longer than tombstones are kept",
+                done="a group deleted while no monitor runs, and all its records cleaned away; read anew by itself",
+                times=1,
+                records=sum(log.ends().values()),
+                events=len(told.events),
+                lost=0,
+                repeated=len(told.twice),
+                wrong=len(told.contradicted),
+            )
+        ]
+    )
