@@ -9,6 +9,9 @@ from typing import Any
 from tests.faults.coordinator_log import Answer
 from tests.integration.monitor_process import MonitorProcess
 
+ASKED_FOR = frozenset({"session_timeout_ms"})
+"""Shown of members that are away, and asked of brokers: not in the log, and there as soon as they have answered."""
+
 
 @dataclass
 class Told:
@@ -115,7 +118,7 @@ def shown(monitor: MonitorProcess, answer: Answer) -> dict[str, dict[str, Any]]:
 def _as_known(shown: Any, known: Any) -> Any:
     """Of what is shown, the keys that are known."""
     if isinstance(known, dict) and isinstance(shown, dict):
-        return {key: _as_known(shown.get(key), of) for key, of in known.items()}
+        return {key: of if key in ASKED_FOR else _as_known(shown.get(key), of) for key, of in known.items()}
     if isinstance(known, list) and isinstance(shown, list) and len(known) == len(shown):
         return [_as_known(*pair) for pair in zip(shown, known, strict=True)]
     return shown
