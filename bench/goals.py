@@ -156,7 +156,7 @@ GOALS: Final = (
         value=figure("memory/board_bytes_an_offset"),
         at_most=500,
         unit="B",
-        limits="an offset is an object of its own with its time, its topic id and its lag's place",
+        limits="with three offsets a group, what is kept of the group itself is most of it",
     ),
     Goal(
         what="`/metrics` with 300,000 series of lag",

@@ -11,7 +11,7 @@ and one consumer reads both kinds in one pass.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,7 @@ from pyspark.sql.types import StructType
 
 from streaming.config import Config
 from streaming.kafka_client import portable_settings
-from streaming.log_reader import AWAY, LOG_LOST, LogEnd, LogLostError, LogReader
+from streaming.log_reader import AWAY, LOG_LOST, Columns, LogEnd, LogLostError, LogReader, Ranges
 from streaming.packing import LOG_LAYOUT, packed
 from streaming.progress import COMMITS, MEMBERSHIP
 from streaming.schemas import PACKED
@@ -142,14 +142,36 @@ class CoordinatorLogReader(DataSourceStreamReader):
         settings = self._settings
         pieces: list[Piece] = partition.value
         tables = [
-            *_membership_and_commits(self._reader(settings, committed=True), pieces),
-            *_membership(self._reader(settings, committed=False), pieces),
+            *self._stable(settings, pieces),
+            *self._unstable(settings, pieces),
         ]
         if tables:
             batch = packed(pa.concat_tables(tables), settings["keys"])
             yield batch.cast(to_arrow_schema(PACKED))
 
-    def _reader(self, settings: dict[str, Any], *, committed: bool) -> LogReader:
+    def _stable(self, settings: dict[str, Any], pieces: list["Piece"]) -> Iterator[pa.Table]:
+        """Up to the last stable offset: all commits, and membership not yet read."""
+        ranges = {of.partition: (of.commits, of.commits_end) for of in pieces if of.commits < of.commits_end}
+        begins = {of.partition: of.membership for of in pieces}
+        partly_read = any(of.commits < of.membership for of in pieces)
+        for columns in self._read(settings, ranges, committed=True):
+            table = columns.table(LOG_LAYOUT)
+            if partly_read:
+                unread = np.array(columns.offsets) >= np.array([begins[of] for of in columns.partitions])
+                table = table.filter(pa.array(unread | _is_commit(columns.keys)))
+            yield table
+
+    def _unstable(self, settings: dict[str, Any], pieces: list["Piece"]) -> Iterator[pa.Table]:
+        """From the last stable offset to the end: membership alone."""
+        begins = {of: max(of.commits_end, of.membership) for of in pieces}
+        ranges = {of.partition: (begin, of.membership_end) for of, begin in begins.items() if begin < of.membership_end}
+        for columns in self._read(settings, ranges, committed=False):
+            yield columns.table(LOG_LAYOUT).filter(pa.array(~_is_commit(columns.keys)))
+
+    def _read(self, settings: dict[str, Any], ranges: Ranges, *, committed: bool) -> Iterator[Columns]:
+        """Where there is something to read, with a reader that outlives the task."""
+        if not ranges:
+            return
         known = (self._text, committed)
         if known not in _readers:
             _readers[known] = LogReader(
@@ -158,13 +180,22 @@ class CoordinatorLogReader(DataSourceStreamReader):
                 committed=committed,
                 timeout_seconds=settings["timeout_seconds"],
             )
-        return _readers[known]
+        yield from _readers[known].read(ranges)
 
 
-class Piece(tuple[int, int, int, int, int]):
-    """(partition, commits from, commits to, membership from, membership to) of one micro-batch."""
+class Piece(NamedTuple):
+    """What a micro-batch has of a partition: commits and membership from an offset to one that is not part of it."""
 
-    __slots__ = ()
+    partition: int
+    commits: int
+    commits_end: int
+    membership: int
+    membership_end: int
+
+    @property
+    def records(self) -> int:
+        """How many there may be; compaction has left fewer."""
+        return max(self.commits_end, self.membership_end) - min(self.commits, self.membership)
 
 
 def next_position(
@@ -200,41 +231,22 @@ def next_position(
 def pieces_between(start: Position, end: Position) -> list[Piece]:
     """What there is to read between two positions, by partition."""
     pieces = [
-        Piece((int(p), start[COMMITS].get(p, 0), end[COMMITS][p], start[MEMBERSHIP].get(p, 0), to))
+        Piece(int(p), start[COMMITS].get(p, 0), end[COMMITS][p], start[MEMBERSHIP].get(p, 0), to)
         for p, to in end[MEMBERSHIP].items()
     ]
-    return [piece for piece in pieces if piece[1] < piece[2] or piece[3] < piece[4]]
+    return [of for of in pieces if of.commits < of.commits_end or of.membership < of.membership_end]
 
 
 def shared_out(pieces: list[Piece], tasks: int) -> list[list[Piece]]:
     """Pieces by task: as many tasks as the records are worth, each with about as many."""
-    size = {piece: max(piece[2], piece[4]) - min(piece[1], piece[3]) for piece in pieces}
-    count = max(1, min(tasks, sum(size.values()) // RECORDS_A_TASK))
+    count = max(1, min(tasks, sum(of.records for of in pieces) // RECORDS_A_TASK))
     shares: list[list[Piece]] = [[] for _ in range(count)]
     loads = [0] * count
-    for piece in sorted(pieces, key=size.__getitem__, reverse=True):
+    for piece in sorted(pieces, key=lambda of: of.records, reverse=True):
         least = loads.index(min(loads))
         shares[least].append(piece)
-        loads[least] += size[piece]
+        loads[least] += piece.records
     return [share for share in shares if share]
-
-
-def _membership_and_commits(reader: LogReader, pieces: list[Piece]) -> Iterator[pa.Table]:
-    """Up to the last stable offset: all commits, and membership not yet read."""
-    told = {piece[0]: piece[3] for piece in pieces}
-    for columns in reader.read({piece[0]: (piece[1], piece[2]) for piece in pieces}):
-        table = columns.table(LOG_LAYOUT)
-        if any(of[1] < of[3] for of in pieces):
-            begin = np.array([told[partition] for partition in columns.partitions])
-            keep = _is_commit(columns.keys) | (np.array(columns.offsets) >= begin)
-            table = table.filter(pa.array(keep))
-        yield table
-
-
-def _membership(reader: LogReader, pieces: list[Piece]) -> Iterator[pa.Table]:
-    """From the last stable offset to the end: membership alone."""
-    for columns in reader.read({of[0]: (max(of[2], of[3]), of[4]) for of in pieces}):
-        yield columns.table(LOG_LAYOUT).filter(pa.array(~_is_commit(columns.keys)))
 
 
 def _is_commit(keys: Sequence[bytes | None]) -> Any:  # noqa: ANN401 - an array of truth values

@@ -1,9 +1,10 @@
 """Ranges of a log on a real broker: exactly the records that are asked for, whatever stands between them."""
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from confluent_kafka import KafkaException, Producer
@@ -14,6 +15,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from streaming.embedded_broker import EmbeddedBroker
 from streaming.kafka_tools import create_topics
 from streaming.log_reader import LogEnd, LogLostError, LogReader, Ranges
+from streaming.packing import unpacked
 from streaming.source import CoordinatorLogReader
 from tests.kafka_oracle import KAFKA_JARS
 
@@ -23,6 +25,9 @@ pytestmark = [
 ]
 
 TOPIC: Final = "log"
+KINDS: Final = "kinds"
+COMMIT, MEMBERSHIP = b"\x00\x01", b"\x00\x02"
+"""How keys of the two kinds of records begin."""
 PARTITIONS: Final = 40
 OPEN, MIXED, CUT = 0, 1, 2
 PLAIN: Final = range(3, PARTITIONS)
@@ -34,6 +39,7 @@ class Log:
     """The log, and what was written to it: partition → {offset: value}."""
 
     servers: str
+    topic: str = TOPIC
     written: dict[int, dict[int, bytes]] = field(default_factory=dict)
     open_transactions: list[Producer] = field(default_factory=list)
 
@@ -51,7 +57,7 @@ class Log:
 
         writer = producer or Producer({"bootstrap.servers": self.servers, "log_level": 0})
         for value in values:
-            writer.produce(TOPIC, value, value, partition=partition, on_delivery=keep)
+            writer.produce(self.topic, value, value, partition=partition, on_delivery=keep)
         assert 0 == writer.flush(_SECONDS)
 
     def transaction(self, name: str, partition: int, *values: bytes) -> Producer:
@@ -79,7 +85,7 @@ def read(reader: LogReader, ranges: Ranges) -> dict[int, dict[int, bytes | None]
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Log]:
     with EmbeddedBroker(tmp_path_factory.mktemp("log") / "broker") as broker:
-        create_topics(broker.bootstrap_servers, {TOPIC: PARTITIONS})
+        create_topics(broker.bootstrap_servers, {TOPIC: PARTITIONS, KINDS: 1})
         log = Log(broker.bootstrap_servers)
         for partition in PLAIN:
             log.write(partition, *(b"%d-%d" % (partition, number) for number in range(partition)))
@@ -188,3 +194,39 @@ def test_brokers_that_are_away_have_nothing_new(log: Log) -> None:
     start = {"commits": {"0": 1}, "membership": {"0": 2}}
 
     assert start == reader.latestOffset(start, ReadAllAvailable())
+
+
+def test_each_kind_is_read_once_around_an_open_transaction(log: Log) -> None:
+    """Membership is not held back by it and does not come again; commits wait for its end, and then all are there."""
+    kinds = Log(log.servers, KINDS)
+    kinds.write(0, COMMIT + b"a", MEMBERSHIP + b"b")
+    held = kinds.transaction("kinds", 0, COMMIT + b"c")
+    kinds.write(0, MEMBERSHIP + b"d", COMMIT + b"e")
+    settings = {
+        "client": log.client,
+        "fetch": {},
+        "topic": KINDS,
+        "partitions": 1,
+        "timeout_seconds": _SECONDS,
+        "committed_only": False,
+        "tasks": 2,
+        "keys": [7],
+    }
+    reader = CoordinatorLogReader(json.dumps(settings))
+
+    def batch(start: dict[str, Any]) -> tuple[list[int], dict[str, Any]]:
+        end = reader.latestOffset(start, ReadAllAvailable())
+        read = [pack for task in reader.partitions(start, end) for pack in reader.read(task)]
+        return [row.offset for row in unpacked(blob for pack in read for blob in pack["rows"].to_pylist())], end
+
+    first, position = batch(reader.initialOffset())
+    held.commit_transaction()
+    deadline = time.monotonic() + _SECONDS
+    while reader.latestOffset(position, ReadAllAvailable())["commits"] != {"0": 6}:
+        assert time.monotonic() < deadline, "the transaction's marker is not written"
+        time.sleep(0.05)
+    second, position = batch(position)
+
+    assert ([0, 1, 3], [2, 4]) == (first, second)
+    assert position == reader.latestOffset(position, ReadAllAvailable())
+    assert [] == reader.partitions(position, position)

@@ -70,13 +70,13 @@ class TestPieces:
 
     def test_a_small_batch_is_one_task(self) -> None:
         """However many partitions it is of, and however many tasks there may be."""
-        (share,) = shared_out([Piece((p, 0, 20, 0, 20)) for p in range(50)], 8)
+        (share,) = shared_out([Piece(p, 0, 20, 0, 20) for p in range(50)], 8)
 
         assert set(range(50)) == {piece[0] for piece in share}
 
     def test_a_large_batch_is_shared_evenly(self) -> None:
         """Every piece once, and no task with much more than another."""
-        pieces = [Piece((p, 0, 1_000 * (p + 1), 0, 1_000 * (p + 1))) for p in range(50)]
+        pieces = [Piece(p, 0, 1_000 * (p + 1), 0, 1_000 * (p + 1)) for p in range(50)]
 
         shares = shared_out(pieces, 4)
 
