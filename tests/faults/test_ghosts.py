@@ -4,6 +4,7 @@ The topic is really compacted, with a retention of seconds. The monitor must not
 beginning; that nothing in the log tells of the deleted group any more is seen to first.
 """
 
+import os
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -21,6 +22,7 @@ pytestmark = [
     pytest.mark.broker,
     pytest.mark.spark,
     pytest.mark.timeout(600),
+    pytest.mark.skipif("FAULTS" not in os.environ, reason="a minute of waiting for a cleaner: `make faults`"),
     pytest.mark.skipif(not KAFKA_JARS.exists(), reason="no jars of Kafka in .cache/jars/kafka: run `make setup`"),
 ]
 
