@@ -1,10 +1,11 @@
 """What leaves the spool, and how far it has come: a thread for each reader, which tries again until it succeeds."""
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from streaming.errors import first_line
 from streaming.logs import get_logger
+from streaming.repeating import Background
 from streaming.sink_state import SinkState
 from streaming.spool import Spool, Spooled
 
@@ -41,10 +42,9 @@ class Delivery:
         self._reader = reader
         self._deliver = deliver
         self._pause_seconds = pause_seconds
-        self._stopping = threading.Event()
         self._delivered = self._refused = 0
         self._failure: str | None = None
-        self._thread = threading.Thread(target=self._run, name=f"delivery-{reader}", daemon=True)
+        self._thread = Background(f"delivery-{reader}", self._run, stop_seconds=_STOP_SECONDS)
 
     def start(self) -> None:
         """Begin to deliver."""
@@ -52,9 +52,7 @@ class Delivery:
 
     def stop(self) -> None:
         """End the thread once what is under way has arrived or failed; what waits stays in the spool."""
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(_STOP_SECONDS)
+        self._thread.stop()
 
     def state(self) -> SinkState:
         """How it is doing."""
@@ -70,17 +68,17 @@ class Delivery:
 
     def _run(self) -> None:
         failures = 0
-        while not self._stopping.is_set():
+        while not self._thread.stopping.is_set():
             try:
                 found = self._spool.read(self._reader, ENTRIES_AT_ONCE)
                 if not found:
-                    self._stopping.wait(LOOK_EVERY_SECONDS)
+                    self._thread.stopping.wait(LOOK_EVERY_SECONDS)
                     continue
                 refused = self._deliver(found) or 0
                 self._spool.acknowledge(self._reader, found[-1].position)
             except Exception as error:  # noqa: BLE001 - whatever a library raises, the next try may succeed
                 self._fail(error)
-                self._stopping.wait(RETRY_SECONDS[min(failures, len(RETRY_SECONDS) - 1)])
+                self._thread.stopping.wait(RETRY_SECONDS[min(failures, len(RETRY_SECONDS) - 1)])
                 failures += 1
             else:
                 self._delivered += len(found) - refused
@@ -89,10 +87,10 @@ class Delivery:
                     _log.info("delivers_again", sink=self._reader)
                 failures, self._failure = 0, None
                 if len(found) < ENTRIES_AT_ONCE:
-                    self._stopping.wait(self._pause_seconds)
+                    self._thread.stopping.wait(self._pause_seconds)
 
     def _fail(self, error: Exception) -> None:
-        reason = (str(error) or type(error).__name__).splitlines()[0]
+        reason = first_line(error)
         if self._failure != reason:
             _log.warning("delivery_failed", sink=self._reader, reason=reason)
         self._failure = reason

@@ -9,7 +9,6 @@ A round that fails is not the end of anything: the figures grow old, which is sh
 """
 
 import contextlib
-import threading
 import time
 import uuid
 from base64 import urlsafe_b64decode
@@ -29,7 +28,7 @@ from streaming.lazy_admin import LazyAdmin
 from streaming.log_ends import LogEnds, Topic, TopicPartition
 from streaming.logs import get_logger
 from streaming.open_transactions import STANDS_MS, RecordTimes
-from streaming.repeating import Connection
+from streaming.repeating import Background, Connection
 
 DESCRIBE_EVERY_MS: Final = 30_000
 DESCRIBE_AGAIN_MS: Final = 5_000
@@ -205,8 +204,7 @@ class EndOffsetSampler:
         self._interval_ms = interval_ms
         self._file = file
         self._clock_ms = clock_ms
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="end-offsets", daemon=True)
+        self._thread = Background("end-offsets", self._run, stop_seconds=_STOP_SECONDS, interrupt=self._connection.drop)
         self._failures = 0
         self._failing_since_ms = 0
         self._described_ms: int | None = None
@@ -225,12 +223,7 @@ class EndOffsetSampler:
 
     def stop(self) -> None:
         """End the thread, even out of a question that nobody answers, and keep the histories."""
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(_STOP_SECONDS)
-        self._connection.drop()
-        if self._thread.is_alive():
-            self._thread.join(_STOP_SECONDS)
+        self._thread.stop()
         self._save()
 
     def sample(self) -> bool:
@@ -247,7 +240,7 @@ class EndOffsetSampler:
         return True
 
     def _run(self) -> None:
-        while not self._stopping.is_set():
+        while not self._thread.stopping.is_set():
             begun = time.monotonic()
             self.sample()
             if self._clock_ms() - self._saved_ms >= SAVE_EVERY_MS:
@@ -255,7 +248,7 @@ class EndOffsetSampler:
             pause_ms = self._interval_ms
             if self._failures:
                 pause_ms = max(pause_ms, min(SLOWEST_RETRY_MS, pause_ms << min(self._failures, 10)))
-            self._stopping.wait(max(0.0, pause_ms / 1000 - (time.monotonic() - begun)))
+            self._thread.stopping.wait(max(0.0, pause_ms / 1000 - (time.monotonic() - begun)))
 
     def _round(self, client: OffsetsClient) -> None:
         wanted = self._wanted()
@@ -295,7 +288,7 @@ class EndOffsetSampler:
         return {(topic.name, partition): broker for topic in topics for partition, broker in topic.leaders.items()}
 
     def _failed(self, error: Exception) -> None:
-        if not self._failures and not self._stopping.is_set():
+        if not self._failures and not self._thread.stopping.is_set():
             self._failing_since_ms = self._clock_ms()
             _log.warning("end_offsets_unavailable", reason=f"{type(error).__name__}: {error}")
         self._failures += 1
@@ -304,7 +297,7 @@ class EndOffsetSampler:
 
     def _save(self) -> None:
         self._saved_ms = self._clock_ms()
-        if self._file is None or self._thread.ident is None:
+        if self._file is None or not self._thread.was_started:
             return
         try:
             self._ends.save(self._file)

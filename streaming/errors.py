@@ -35,3 +35,10 @@ class CannotTellError(MonitorError):
     """The answer is out of reach: no access, data incomplete, not caught up."""
 
     exit_status = 3
+
+
+def first_line(error: BaseException) -> str:
+    """What is worth telling of an error that may bring more lines, or a Java stack, along."""
+    text = str(error) or type(error).__name__
+    causes = [line for line in text.splitlines() if line.startswith("Caused by:")]
+    return (causes[-1].removeprefix("Caused by: ") if causes else text.splitlines()[0])[:500]

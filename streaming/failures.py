@@ -15,10 +15,9 @@ from typing import Final
 
 from streaming import kafka_client, restart
 from streaming.config import Config
-from streaming.errors import MonitorError
+from streaming.errors import MonitorError, first_line
 from streaming.log_reader import LOG_LOST
 from streaming.logs import get_logger
-from streaming.state_directory import first_line
 
 RETRY_DELAYS_SECONDS: Final = (1, 2, 5, 10, 30)
 """Waits before the query is started again; the last one repeats. A finished micro-batch starts over with the first."""

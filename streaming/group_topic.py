@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from streaming import topic_records
 from streaming.board import Board
+from streaming.errors import first_line
 from streaming.group_map import GroupMap
 from streaming.held_group import HeldGroup
 from streaming.kafka_writer import KafkaWriter, TopicRecord
@@ -198,7 +199,7 @@ class GroupTopic:
                     return found
 
     def _fail(self, error: Exception) -> None:
-        reason = (str(error) or type(error).__name__).splitlines()[0]
+        reason = first_line(error)
         if self._failure != reason:
             _log.warning("delivery_failed", sink=self._name, reason=reason)
         self._failure = reason

@@ -25,7 +25,7 @@ from streaming.api import BrokerAnswers
 from streaming.board import Board
 from streaming.config import Config
 from streaming.end_offsets import KafkaOffsetsClient
-from streaming.errors import CannotTellError, MonitorError, UsageError
+from streaming.errors import CannotTellError, MonitorError, UsageError, first_line
 from streaming.event_file import EventFile
 from streaming.event_window import Event
 from streaming.exporter import Exporter
@@ -44,7 +44,7 @@ from streaming.schemas import BUNDLE, OUTPUT
 from streaming.server import Server
 from streaming.sink import BatchWriter, Sink
 from streaming.source import coordinator_log
-from streaming.state_directory import StateDirectory, first_line
+from streaming.state_directory import StateDirectory
 from streaming.state_lock import JVM_LOCK, StateLock
 from streaming.stopping import stop_signals
 from streaming.watchers import watchers
@@ -307,7 +307,7 @@ class Monitor:
         """While the query runs: keep in mind how far it is, and see that the topic is still the one it reads.
 
         Raises:
-            UsageError: the topic was made anew, which the connector notices only if it is shorter than it was.
+            UsageError: the topic was made anew, which the source notices only if it is shorter than it was.
         """
         topic = self._ends.topic(self._config.kafka.offsets_topic)
         if topic is not None:

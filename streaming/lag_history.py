@@ -18,6 +18,7 @@ from streaming.group_map import GroupMap
 from streaming.held_group import HeldGroup, total
 from streaming.log_ends import LogEnds
 from streaming.logs import get_logger
+from streaming.repeating import Background
 from streaming.unrest import Unrest
 
 POINTS: Final = 180
@@ -171,8 +172,7 @@ class LagSampler:
         self._ends = ends
         self._ready = ready
         self._clock_ms = clock_ms
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="lag-history", daemon=True)
+        self._thread = Background("lag-history", self._run, stop_seconds=None)
 
     def start(self) -> None:
         """Begin to sample."""
@@ -180,9 +180,7 @@ class LagSampler:
 
     def stop(self) -> None:
         """End the thread."""
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._thread.stop()
 
     def look(self) -> float:
         """Take one sample; returns how many seconds to wait for the next."""
@@ -193,7 +191,7 @@ class LagSampler:
 
     def _run(self) -> None:
         wait = 0.0
-        while not self._stopping.wait(wait):
+        while not self._thread.stopping.wait(wait):
             try:
                 wait = self.look()
             except Exception:  # noqa: BLE001 - one sample that fails must not be the last

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from coordinator_model.lag import DEFAULT_POINTS, DEFAULT_SPAN_MS, EndOffsetHistory
+from streaming import files
 
 FILE_FORMAT: Final = "end-offsets/1"
 
@@ -257,9 +258,7 @@ class LogEnds:
                 held = topics.setdefault(name, {"id": ids[name], "partitions": {}})
                 held["partitions"][str(partition)] = b64encode(zlib.compress(dumped, 1)).decode("ascii")
         file.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = file.with_name(file.name + ".tmp")
-        unfinished.write_text(json.dumps({"format": FILE_FORMAT, "topics": topics}, separators=(",", ":")), "utf-8")
-        unfinished.replace(file)
+        files.replace(file, json.dumps({"format": FILE_FORMAT, "topics": topics}, separators=(",", ":")))
 
     def load(self, file: Path) -> None:
         """Inverse of `save`; nothing where there is no file. Raises ValueError, naming what is wrong with it."""

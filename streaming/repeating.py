@@ -1,4 +1,4 @@
-"""A thread that looks again and again, and the connection to brokers that it may ask over."""
+"""Threads in the background, those that look again and again, and the connection to brokers that they may ask over."""
 
 import contextlib
 import threading
@@ -45,8 +45,60 @@ class Connection(Generic[_Client]):
                 client.close()
 
 
-class Repeating:
-    """The thread.
+class Background:
+    """A thread that runs until it is told to stop.
+
+    Args:
+        name: the thread's.
+        run: what it does, until `stopping` is set.
+        stop_seconds: how long to wait for its end, and again once it is interrupted; None for as long as it takes.
+        interrupt: ends what it may be waiting for.
+
+    Attributes:
+        stopping: set when it is to end; what it waits with.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        run: Callable[[], object],
+        *,
+        stop_seconds: float | None = _STOP_SECONDS,
+        interrupt: Callable[[], object] | None = None,
+    ) -> None:
+        self.stopping = threading.Event()
+        self._stop_seconds = stop_seconds
+        self._interrupt = interrupt
+        self._thread = threading.Thread(target=run, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread, even out of a question that nobody answers; one that never began is no thread to end."""
+        self.stopping.set()
+        self._join()
+        if self._interrupt is not None:
+            self._interrupt()
+            self._join()
+
+    @property
+    def was_started(self) -> bool:
+        """Whether it ever began."""
+        return self._thread.ident is not None
+
+    def is_alive(self) -> bool:
+        """Whether it runs."""
+        return self._thread.is_alive()
+
+    def _join(self) -> None:
+        if self._thread.is_alive():
+            self._thread.join(self._stop_seconds)
+
+
+class Repeating(Background):
+    """A thread that looks again and again.
 
     Args:
         name: the thread's.
@@ -60,29 +112,14 @@ class Repeating:
         name: str,
         every_seconds: float,
         look: Callable[[], object],
-        interrupt: Callable[[], object] = lambda: None,
+        interrupt: Callable[[], object] | None = None,
     ) -> None:
+        super().__init__(name, self._run, interrupt=interrupt)
         self._every_seconds = every_seconds
         self._look = look
-        self._interrupt = interrupt
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-
-    def start(self) -> None:
-        """Begin to look."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End the thread, even out of a question that nobody answers."""
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(_STOP_SECONDS)
-        self._interrupt()
-        if self._thread.is_alive():
-            self._thread.join(_STOP_SECONDS)
 
     def _run(self) -> None:
-        while not self._stopping.wait(self._every_seconds):
+        while not self.stopping.wait(self._every_seconds):
             try:
                 self._look()
             except Exception:  # noqa: BLE001 - one look that fails must not be the last

@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from coordinator_model import snapshot
 from streaming.errors import UsageError
+from streaming.files import replace
 from streaming.progress import PartitionOffsets, offsets_of
 from streaming.schemas import BOOK_STATE, GROUPS_STATE, OFFSETS_STATE, OutputRow
 
@@ -92,9 +93,7 @@ def claim(directory: Path, identity: Identity, anew: Forget | None = None) -> No
         if anew is not None:
             anew(held)
         if held != wanted:
-            scratch = path.with_suffix(".new")
-            scratch.write_text(json.dumps(wanted, indent=1) + "\n", encoding="utf-8")
-            scratch.replace(path)
+            replace(path, json.dumps(wanted, indent=1) + "\n")
 
 
 def same(directory: Path, held: Identity, found: Identity) -> None:

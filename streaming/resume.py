@@ -29,6 +29,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from streaming import files
 from streaming.log_ends import PartitionEnds
 from streaming.readiness import Offsets, Positions
 
@@ -114,9 +115,7 @@ def load(directory: Path) -> Resume | None:
 
 def save(directory: Path, resume: Resume) -> None:
     """Write it; raises OSError."""
-    scratch = directory / f"{RESUME_FILE}.new"
-    scratch.write_text(json.dumps({"format": FORMAT, **asdict(resume)}) + "\n", encoding="utf-8")
-    scratch.replace(directory / RESUME_FILE)
+    files.replace(directory / RESUME_FILE, json.dumps({"format": FORMAT, **asdict(resume)}) + "\n")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ itself, as the monitor does. So its figures are the monitor's, a moment later; w
 goes on growing, and `group_monitor_source_age_seconds` says how old the rest is.
 """
 
-import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, closing
@@ -16,11 +15,12 @@ from streaming import kafka_client, topic_records
 from streaming.api import BrokerAnswers
 from streaming.board import Board, Row
 from streaming.config_sections import Config
-from streaming.errors import UsageError
+from streaming.errors import UsageError, first_line
 from streaming.event_window import Event
 from streaming.exporter import Exporter
 from streaming.log_ends import LogEnds
 from streaming.logs import get_logger
+from streaming.repeating import Background
 from streaming.server import Server
 from streaming.stopping import stop_signals
 from streaming.topic_reader import TopicReader
@@ -65,8 +65,7 @@ class Follower:
         self._is_ready = False
         self._source_ms: int | None = None
         self._failure: str | None = None
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="follower", daemon=True)
+        self._thread = Background("follower", self._run, stop_seconds=_STOP_SECONDS)
 
     def start(self) -> None:
         """Begin to follow."""
@@ -74,24 +73,22 @@ class Follower:
 
     def stop(self) -> None:
         """End the thread."""
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(_STOP_SECONDS)
+        self._thread.stop()
 
     def source_age_seconds(self) -> float | None:
         """How long ago the monitor last said how far it is; None if it never did."""
         return None if self._source_ms is None else max(0, self._clock_ms() - self._source_ms) / 1000
 
     def _run(self) -> None:
-        while not self._stopping.is_set():
+        while not self._thread.stopping.is_set():
             try:
                 self._follow()
             except Exception as error:  # noqa: BLE001 - whatever a client raises, the next try may succeed
-                reason = (str(error) or type(error).__name__).splitlines()[0]
+                reason = first_line(error)
                 if self._failure != reason:
                     _log.warning("topics_unreadable", reason=reason)
                 self._failure = reason
-                self._stopping.wait(RETRY_SECONDS)
+                self._thread.stopping.wait(RETRY_SECONDS)
 
     def read_to_end(self, reader: TopicReader) -> None:
         """Fill the board with what is there; raises CannotTellError."""
@@ -99,7 +96,7 @@ class Follower:
         events: list[Event] = []
         at_end = False
         while not at_end:
-            if self._stopping.is_set():
+            if self._thread.stopping.is_set():
                 return
             at_end = reader.at_first_end
             self._collect(reader.poll(), held, events)
@@ -113,7 +110,7 @@ class Follower:
         with closing(self._read()) as reader:
             self.read_to_end(reader)
             self._failure = None
-            while not self._stopping.is_set():
+            while not self._thread.stopping.is_set():
                 self.follow(reader)
 
     def _reader(self) -> TopicReader:

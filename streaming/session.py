@@ -31,8 +31,6 @@ from streaming.kafka_security import java_system_properties
 from streaming.secrecy import masked
 
 SETTINGS: Final = {
-    # The connector's admin-based reader leaves out internal topics without a word: __consumer_offsets reads as no rows.
-    "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "true",
     # State costs what changed, not what exists; the only provider that transformWithState accepts.
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -40,8 +38,6 @@ SETTINGS: Final = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     # Timers are looked at with every batch; without this, empty batches would follow each other without end.
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-    # Two readers of fifty partitions: with the default of 64, consumers are closed and opened again in every batch.
-    "spark.kafka.consumer.cache.capacity": "1000",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # The number of stateful tasks is ours to set; coalescing it would move shards between them.
     "spark.sql.adaptive.enabled": "false",

@@ -91,19 +91,15 @@ class CoordinatorLog(DataSource):
 
 
 class CoordinatorLogReader(DataSourceStreamReader):
-    """Plans micro-batches, and reads them. Sent between processes, so it holds text alone until it is asked."""
+    """Plans micro-batches, and reads them. Sent between processes, so a client is made where it is first asked."""
 
     def __init__(self, settings: str) -> None:
         self._text = settings
+        self._settings: dict[str, Any] = json.loads(settings)
         self._ends: LogEnd | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_text": self._text, "_ends": None}
-
-    @property
-    def _settings(self) -> dict[str, Any]:
-        held: dict[str, Any] = json.loads(self._text)
-        return held
+        return {**self.__dict__, "_ends": None}
 
     def _log_end(self) -> LogEnd:
         if self._ends is None:
@@ -139,40 +135,36 @@ class CoordinatorLogReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """What a task reads, packed."""
-        settings = self._settings
         pieces: list[Piece] = partition.value
-        tables = [
-            *self._stable(settings, pieces),
-            *self._unstable(settings, pieces),
-        ]
+        tables = [*self._stable(pieces), *self._unstable(pieces)]
         if tables:
-            batch = packed(pa.concat_tables(tables), settings["keys"])
+            batch = packed(pa.concat_tables(tables), self._settings["keys"])
             yield batch.cast(to_arrow_schema(PACKED))
 
-    def _stable(self, settings: dict[str, Any], pieces: list["Piece"]) -> Iterator[pa.Table]:
+    def _stable(self, pieces: list["Piece"]) -> Iterator[pa.Table]:
         """Up to the last stable offset: all commits, and membership not yet read."""
         ranges = {of.partition: (of.commits, of.commits_end) for of in pieces if of.commits < of.commits_end}
         begins = {of.partition: of.membership for of in pieces}
         partly_read = any(of.commits < of.membership for of in pieces)
-        for columns in self._read(settings, ranges, committed=True):
+        for columns in self._read(ranges, committed=True):
             table = columns.table(LOG_LAYOUT)
             if partly_read:
                 unread = np.array(columns.offsets) >= np.array([begins[of] for of in columns.partitions])
                 table = table.filter(pa.array(unread | _is_commit(columns.keys)))
             yield table
 
-    def _unstable(self, settings: dict[str, Any], pieces: list["Piece"]) -> Iterator[pa.Table]:
+    def _unstable(self, pieces: list["Piece"]) -> Iterator[pa.Table]:
         """From the last stable offset to the end: membership alone."""
         begins = {of: max(of.commits_end, of.membership) for of in pieces}
         ranges = {of.partition: (begin, of.membership_end) for of, begin in begins.items() if begin < of.membership_end}
-        for columns in self._read(settings, ranges, committed=False):
+        for columns in self._read(ranges, committed=False):
             yield columns.table(LOG_LAYOUT).filter(pa.array(~_is_commit(columns.keys)))
 
-    def _read(self, settings: dict[str, Any], ranges: Ranges, *, committed: bool) -> Iterator[Columns]:
+    def _read(self, ranges: Ranges, *, committed: bool) -> Iterator[Columns]:
         """Where there is something to read, with a reader that outlives the task."""
         if not ranges:
             return
-        known = (self._text, committed)
+        known, settings = (self._text, committed), self._settings
         if known not in _readers:
             _readers[known] = LogReader(
                 settings["client"] | settings["fetch"],

@@ -32,8 +32,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from streaming.errors import MonitorError, UsageError
+from streaming.files import replace
 from streaming.logs import get_logger
-from streaming.spool_files import DamagedError, Header, Segment, line, replace
+from streaming.spool_files import DamagedError, Header, Segment, line
 
 DEFAULT_MAX_BYTES: Final = 256 * 1024 * 1024
 REMEMBERED_IDS: Final = 1_000
@@ -189,7 +190,8 @@ class Spool:
                 return
             self._move(cursor, position + 1)
             try:
-                replace(self._directory / f"{reader}.json", {"next": cursor.position})
+                noted = line({"next": cursor.position}).decode("ascii")
+                replace(self._directory / f"{reader}.json", noted, durable=True)
                 self._discard_taken()
             except OSError as error:
                 raise SpoolError(self._unwritable(error)) from error

@@ -5,12 +5,13 @@ at all: its bytes are on the disk when `append` returns, and what a crash leaves
 """
 
 import json
-import os
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
+
+from streaming.files import sync, sync_directory
 
 FORMAT: Final = "spool/1"
 
@@ -97,7 +98,7 @@ class Segment:
             rest = memoryview(written)
             while rest:
                 rest = rest[file.write(rest) :]
-            os.fsync(file.fileno())
+            sync(file)
         self.size += len(written)
         self.end += header["entries"]
 
@@ -117,27 +118,3 @@ class Segment:
 def line(value: Mapping[str, Any]) -> bytes:
     """A line of JSON."""
     return json.dumps(value, separators=(",", ":")).encode("ascii") + b"\n"
-
-
-def replace(path: Path, value: Mapping[str, Any]) -> None:
-    """Write a small file as a whole, or leave it as it was; raises OSError."""
-    scratch = path.with_suffix(".new")
-    with scratch.open("wb") as file:
-        file.write(line(value))
-        sync(file)
-    scratch.replace(path)
-
-
-def sync(file: BinaryIO) -> None:
-    """Have the disk hold what was written."""
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def sync_directory(directory: Path) -> None:
-    """Have the disk hold the names of new files."""
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from streaming import restart, resume
-from streaming.errors import MonitorError
+from streaming.errors import MonitorError, first_line
 from streaming.log_ends import PartitionEnds
 from streaming.logs import get_logger
 from streaming.progress import PartitionOffsets
@@ -175,10 +175,3 @@ class StateDirectory:
             if self._is_writable:
                 _log.warning("state_not_saved", reason=str(error))
             self._is_writable = False
-
-
-def first_line(error: BaseException) -> str:
-    """What is worth telling of an error that brings a Java stack along."""
-    text = str(error) or type(error).__name__
-    causes = [line for line in text.splitlines() if line.startswith("Caused by:")]
-    return (causes[-1].removeprefix("Caused by: ") if causes else text.splitlines()[0])[:500]

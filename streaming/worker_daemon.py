@@ -42,7 +42,7 @@ def main() -> None:
     held = sys.path[:]
     sys.path[:] = without_archives(held)
     if importlib.util.find_spec("pyspark") is None or importlib.util.find_spec("py4j") is None:
-        # On machines of a cluster the archives may be all there is.
+        # Under spark-submit the archives may be all there is.
         sys.path[:] = held
     daemon: Any = importlib.import_module("pyspark.daemon")
     daemon.gc = SeldomCollector()

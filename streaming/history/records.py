@@ -18,6 +18,7 @@ import pyarrow as pa
 from coordinator_model.serde import Record, UnknownRecord, decode_record
 from streaming.config_sections import KafkaSection
 from streaming.errors import CannotTellError
+from streaming.files import replace
 from streaming.history.store import HistoryStore
 from streaming.history.tables import RECORDS, in_order
 from streaming.log_recorder import LogRecorder, header_of
@@ -128,6 +129,4 @@ def _positions(directory: Path) -> dict[str, dict[int, int]]:
 
 def _replace(path: Path, value: Any) -> None:  # noqa: ANN401 - what JSON holds
     path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_suffix(".new")
-    scratch.write_text(json.dumps(value), "utf-8")
-    scratch.replace(path)
+    replace(path, json.dumps(value))

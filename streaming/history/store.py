@@ -6,7 +6,6 @@ to; what is long enough is merged no more. A merge that is cut off leaves rows i
 readers take them once, and the next merge writes them once. One process writes; any number read meanwhile.
 """
 
-import os
 import secrets
 import time
 from collections import Counter
@@ -19,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from streaming.files import sync, sync_directory
 from streaming.history.tables import (
     BASE_DAY,
     DAY_MS,
@@ -272,13 +272,12 @@ class HistoryStore:
                     use_dictionary=list(table.words),
                     write_statistics=[column for column in table.schema.names if column not in ("detail", "state")],
                 )
-                file.flush()
-                os.fsync(file.fileno())
+                sync(file)
             scratch.rename(path)
         except BaseException:
             scratch.unlink(missing_ok=True)
             raise
-        _sync_directory(place)
+        sync_directory(place)
 
     def _place(self, table: Table, day: str) -> Path:
         return self.directory / table.name / f"day={day}"
@@ -302,11 +301,3 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except FileNotFoundError:
         return 0
-
-
-def _sync_directory(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
