@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast faults check bench cluster fuzz soak package lock clean
+.PHONY: help setup demo test test-fast faults check bench cluster fuzz soak package package-test lock clean
 # Stages depend on each other's stamps, not on their order in the file; jars and packages are fetched one after the other.
 .NOTPARALLEL:
 
@@ -13,11 +13,13 @@ CACHE := .cache
 # A stamp carries the checksum of what it answers to: content decides, not the time at which git wrote a file.
 checksum = $(shell cat $(1) | cksum | tr ' ' -)
 PACKAGES := $(VENV)/.packages-$(call checksum,requirements.lock)
-JARS := $(CACHE)/jars/.fetched-$(call checksum,conf/ivy.xml conf/ivysettings.xml)
+JARS_SUM := $(call checksum,conf/ivy.xml conf/ivysettings.xml)
+JARS := $(CACHE)/jars/.kafka-$(JARS_SUM)
+BENCH_JARS := $(CACHE)/jars/.bench-$(JARS_SUM)
 CONSOLE := $(BIN)/group-monitor
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(PACKAGES) $(CONSOLE) $(JARS) ## virtual environment, pinned packages, jars
 	@:
@@ -46,7 +48,7 @@ check: setup ## lint, types, layering, generated files up to date
 	@$(BIN)/python docs/build_tables.py --check
 	@$(BIN)/python -m bench.pages --check
 
-bench: setup ## how fast it is on this machine, into bench/results.json (PARTS="catch-up latency" runs these only)
+bench: setup $(BENCH_JARS) ## how fast it is on this machine, into bench/results.json (PARTS="catch-up latency" runs these only)
 	@exec $(BIN)/python -m bench $(PARTS)
 
 cluster: setup ## the job by spark-submit on a standalone cluster, and on local-cluster[2,1,1024]
@@ -59,8 +61,11 @@ fuzz: setup ## damaged input for every decoder (FUZZ="--minutes 30"; more in tes
 soak: setup ## a steady load of commits on the real job (MINUTES=30 RATE=10000)
 	@exec $(BIN)/python -m tests.soak --minutes $(or $(MINUTES),30) --rate $(or $(RATE),10000)
 
-package: setup ## the wheel with jars, page, dashboards and configuration, in dist/
+package: setup ## the wheel with page, dashboards and configuration, in dist/
 	@exec $(BIN)/python release/build.py
+
+package-test: setup ## the wheel installed by pip with all it asks for, away from the checkout, and run against a broker
+	@INSTALL=fresh exec $(BIN)/python -m pytest tests/integration/test_installed.py
 
 .PHONY: sbom audit
 sbom: setup ## the bill of materials (CycloneDX) of packages and jars, into .cache/sbom.cdx.json
@@ -113,13 +118,14 @@ $(CONSOLE): $(PACKAGES)
 		"$(CURDIR)/$(BIN)/python" > $@
 	@chmod +x $@
 
-$(JARS): | $(PACKAGES)
-	@rm -f $(CACHE)/jars/.fetched-*
+# A stamp for each configuration of conf/ivy.xml: the broker's jars, which demo and tests need, and those of `make bench` alone.
+$(CACHE)/jars/.%-$(JARS_SUM): | $(PACKAGES)
+	@rm -f $(CACHE)/jars/.$*-*
 	@java=$$($(BIN)/python -m streaming.java) && mkdir -p $(CACHE) && \
-	echo "Fetching jars into $(CACHE)/jars (about a minute, once)" && \
+	echo "Fetching jars into $(CACHE)/jars/$* (once)" && \
 	if ! "$$java" -jar $(VENV)/lib/python3.*/site-packages/pyspark/jars/ivy-*.jar -warn \
-			-settings conf/ivysettings.xml -ivy conf/ivy.xml -confs spark kafka \
-			-retrieve '$(CACHE)/jars/[conf]/[artifact]-[revision].[ext]' -sync > $(CACHE)/ivy.log 2>&1; then \
+			-settings conf/ivysettings.xml -ivy conf/ivy.xml -confs $* \
+			-retrieve '$(CACHE)/jars/$*/[artifact]-[revision].[ext]' -sync > $(CACHE)/ivy.log 2>&1; then \
 		grep -iE 'unresolved dependency|download failed|not found|unknownhost|refused|timed out' $(CACHE)/ivy.log | head -3 >&2 || true; \
 		echo "error: jars: not all of conf/ivy.xml could be fetched (see $(CACHE)/ivy.log); is the registry within reach?" >&2; \
 		exit 2; \

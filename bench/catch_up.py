@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final, Self
 
 from pyspark.sql import SparkSession
@@ -24,6 +25,7 @@ from bench.process_tree import Meter, ProcessTree
 from bench.stage import Log, Stage, note
 from streaming import session
 from streaming.config import Config
+from streaming.errors import UsageError
 from streaming.job import Monitor
 
 _SECONDS: Final = 150.0
@@ -31,6 +33,8 @@ _POLL_SECONDS: Final = 0.005
 
 _QUICK: Final = {"kafka.max.poll.records": "10000", "kafka.max.partition.fetch.bytes": str(8 * 1024 * 1024)}
 """With Kafka's defaults, the bare read takes longer."""
+_CONNECTOR: Final = Path(".cache/jars/bench")
+"""Jars of Spark's own Kafka source, by which the bare read is done; the monitor has a source of its own."""
 
 
 class _Query(Monitor):
@@ -99,7 +103,9 @@ def catch_up(stage: Stage, size: dict[str, Any]) -> Outcome:
 def _warm(stage: Stage, read: Log, repeats: int, outcome: Outcome) -> None:
     tree = ProcessTree(os.getpid(), without=[stage.broker.pid or -1])
     records = read.expected.records
-    config = Config.model_validate(stage.config(read))
+    given = stage.config(read)
+    given["spark"]["conf"] |= _with_connector()
+    config = Config.model_validate(given)
     with _session(config) as spark:
         for repeat in range(repeats + 1):
             seconds, count = _counted(spark, config)
@@ -145,6 +151,22 @@ def _counted(spark: SparkSession, config: Config) -> tuple[float, int]:
     )
     (row,) = frame.selectExpr("sum(length(key) + coalesce(length(value), 0)) as bytes", "count(1) as records").collect()
     return time.monotonic() - begun, row["records"]
+
+
+def _with_connector() -> dict[str, str]:
+    """Settings of a session in which Spark's own Kafka source reads the log.
+
+    Raises:
+        UsageError: its jars are not there.
+    """
+    jars = sorted(_CONNECTOR.resolve().glob("*.jar"))
+    if not jars:
+        raise UsageError(f"jars: found none in {str(_CONNECTOR)!r}, accepted: the folder that `make bench` fills")
+    return {
+        "spark.jars": ",".join(map(str, jars)),
+        # Its admin-based reader leaves out internal topics without a word: __consumer_offsets reads as no rows.
+        "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "true",
+    }
 
 
 def _cold(stage: Stage, read: Log, outcome: Outcome) -> None:

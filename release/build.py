@@ -1,10 +1,9 @@
-"""`make package`: the wheel with everything the monitor needs beside its Python packages, and the jars by themselves.
+"""`make package`: the wheel with everything the monitor needs beside its Python packages.
 
-    dist/group_monitor-VERSION-py3-none-any.whl   packages, page, dashboards, rules; in streaming/ also jars/ and conf/
-    dist/jars/                                    the same jars, for the class path of spark-submit
+    dist/group_monitor-VERSION-py3-none-any.whl   packages, page, dashboards, rules; in streaming/ also conf/
     dist/submit.py                                what spark-submit runs
 
-The wheel is made of a copy of the checkout into which jars and configuration are laid, so the checkout stays as it is.
+The wheel is made of a copy of the checkout into which the configuration is laid, so the checkout stays as it is.
 """
 
 import argparse
@@ -18,19 +17,15 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 PACKAGES: Final = ("coordinator_model", "streaming", "dashboards")
 FILES: Final = ("pyproject.toml", "README.md")
-JARS: Final = ROOT / ".cache" / "jars" / "spark"
 _BUILD: Final = "import sys; from setuptools.build_meta import build_wheel; print(build_wheel(sys.argv[1]))"
 
 
-def build(out: Path, jars: Path = JARS) -> Path:
-    """Make the wheel and the folder of jars in `out`; returns the wheel.
+def build(out: Path) -> Path:
+    """Make the wheel in `out`, and lay `submit.py` beside it; returns the wheel.
 
     Raises:
-        SystemExit: the jars are not there, or the wheel cannot be built.
+        SystemExit: the wheel cannot be built.
     """
-    found = sorted(jars.glob("*.jar"))
-    if not found:
-        raise SystemExit(f"error: jars: found none in {jars}, accepted: the folder that `make setup` fills")
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="package-") as scratch:
         copy = Path(scratch)
@@ -39,17 +34,12 @@ def build(out: Path, jars: Path = JARS) -> Path:
         for name in FILES:
             shutil.copy(ROOT / name, copy)
         shutil.copytree(ROOT / "conf", copy / "streaming" / "conf")
-        (copy / "streaming" / "jars").mkdir()
-        for jar in found:
-            shutil.copy(jar, copy / "streaming" / "jars")
         done = subprocess.run(  # noqa: S603 - our own words
             [sys.executable, "-c", _BUILD, str(out.resolve())], cwd=copy, capture_output=True, text=True, check=False
         )
     if done.returncode != 0:
         raise SystemExit(f"error: the wheel: {done.stderr.strip().splitlines()[-1]}")
     shutil.copy(ROOT / "release" / "submit.py", out)
-    shutil.rmtree(out / "jars", ignore_errors=True)
-    shutil.copytree(jars, out / "jars", ignore=lambda _, names: [name for name in names if not name.endswith(".jar")])
     return out / done.stdout.split()[-1]
 
 
@@ -58,7 +48,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make package", description=__doc__)
     parser.add_argument("--out", type=Path, default=ROOT / "dist")
     wheel = build(parser.parse_args().out)
-    sys.stdout.write(f"{wheel}\n{wheel.parent / 'jars'}\n")
+    sys.stdout.write(f"{wheel}\n{wheel.parent / 'submit.py'}\n")
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from streaming.cli import (
     serve,
     watch,
 )
-from streaming.cli.common import CommonOptions, guarded, printable, printable_lines
+from streaming.cli.common import CommonOptions, guarded, print_line, printable, printable_lines
 from streaming.errors import CannotTellError, MonitorError, UsageError
 from streaming.secrecy import masked
 
@@ -63,12 +63,23 @@ for _name, _command in COMMANDS.items():
 app.add_typer(dashboards.app, name="dashboards")
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from streaming.release import NAME, release  # imported late: no command but this needs it
+
+        print_line(f"{NAME} {release()}")
+        raise typer.Exit
+
+
 @app.callback()
 def common(
     context: typer.Context,
     debug: Annotated[bool, typer.Option("--debug", help="Log everything, and show the traceback of an error.")] = False,
     log_level: Annotated[str, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")] = "info",
     log_format: Annotated[str, typer.Option(metavar="FORMAT", help="text (key=value) or json.")] = "text",
+    version: Annotated[  # noqa: ARG001 - told before anything else
+        bool, typer.Option("--version", help="Show which release this is.", is_eager=True, callback=_show_version)
+    ] = False,
 ) -> None:
     """Monitor Kafka groups from the group coordinator's own log."""
     for name, value, accepted in (("level", log_level, _LOG_LEVELS), ("format", log_format, _LOG_FORMATS)):

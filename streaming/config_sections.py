@@ -131,17 +131,11 @@ class KafkaSecuritySection(Section):
         None, "PEM file with the certificates to trust at the token endpoint; without it, as for ca_file."
     )
     ca_file: Path | None = option(
-        None,
-        "PEM file with the certificates to trust. Without it librdkafka and kafka-python trust what the system trusts, "
-        "Spark what the Java runtime trusts.",
+        None, "PEM file with the certificates to trust; without it, those that the system trusts."
     )
     certificate_file: Path | None = option(None, "PEM file with the client's certificate chain (mutual TLS).")
-    key_file: Path | None = option(None, "PEM file (PKCS#8) with the client's private key (mutual TLS).")
-    key_password: SecretStr | None = option(
-        None,
-        "Password of the private key, if it is encrypted. On Java 17 the encryption must be the older one: "
-        "openssl pkcs8 -topk8 -v1 PBE-SHA1-3DES.",
-    )
+    key_file: Path | None = option(None, "PEM file with the client's private key (mutual TLS).")
+    key_password: SecretStr | None = option(None, "Password of the private key, if it is encrypted.")
     check_hostname: bool = option(True, "Whether the broker's certificate must carry the broker's host name.")
 
     @property
@@ -276,7 +270,6 @@ class SparkSection(Section):
         "Stateful tasks the coordinator's partitions are spread over. Fixed by the first run on a state directory.",
     )
     trigger_interval_ms: NotNegative = option(200, "Shortest time between the starts of two micro-batches.")
-    jars_dir: Path = option(Path(".cache/jars/spark"), "Directory with the jars of Spark's Kafka connector.")
     ui: bool = option(False, "Whether Spark's own web page is served.")
     ui_port: Port = option(4040, "Port of Spark's own web page.")
     conf: dict[str, str] = Field(

@@ -83,12 +83,11 @@ class Monitor:
         standby: bool = False,
         rebuild: bool = False,
     ) -> None:
-        """See that Java and jars are there, and take the port, unless it may be another one's yet.
+        """See that Java is there, and take the port, unless it may be another one's yet.
 
         With `rebuild`, what the state directory holds of the log is forgotten, and it is read from its beginning.
         """
         java.find_java()
-        session.connector_jars(config.spark.jars_dir)
         self._config = config
         self._sinks = sinks
         self._directory = Path(config.state.dir)

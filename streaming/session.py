@@ -1,9 +1,9 @@
 """The Spark session, and every spark.* setting with its reason.
 
 The driver is our process, wherever the tasks run: in its own JVM (`local[8]`), in executors on this machine
-(`local-cluster`), or on a cluster. Executors get the jars and our own code from the driver; what they must have is a
-Python of the same minor version with the packages of the lock, and a checkpoint that they all reach. Under
-`spark-submit` master, memory and jars are those that it was told.
+(`local-cluster`), or on a cluster. Executors get our own code from the driver; what they must have is a Python of the
+same minor version with the packages of the lock, and a checkpoint that they all reach. Under `spark-submit` master and
+memory are those that it was told.
 """
 
 import logging
@@ -25,9 +25,6 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from streaming.config import Config
-from streaming.connector import directory_of
-from streaming.errors import UsageError
-from streaming.kafka_security import java_system_properties
 from streaming.secrecy import masked
 
 SETTINGS: Final = {
@@ -50,8 +47,8 @@ SETTINGS: Final = {
     "spark.ui.showConsoleProgress": "false",
     # At a restart the state of all groups is read back at once (1 KB a group): no more than is held of it anyway.
     "spark.driver.maxResultSize": "0",
-    # Options of the source hold credentials and keys; plans and the UI must not show them.
-    "spark.sql.redaction.options.regex": "(?i)url|jaas|password|keystore|truststore|secret|token",
+    # The option of the source holds credentials and keys; plans and the UI must not show them.
+    "spark.sql.redaction.options.regex": "(?i)url|password|secret|token",
 }
 
 ON_THIS_MACHINE: Final = {
@@ -88,7 +85,7 @@ _STOP_SECONDS: Final = 4.0
 
 _CHECKOUT: Final = Path(__file__).resolve().parent.parent
 _PACKAGED: Final = Path(__file__).resolve().parent
-"""Where a wheel of `make package` has jars/ and conf/; a checkout has them elsewhere."""
+"""Where a wheel of `make package` has conf/; a checkout has it elsewhere."""
 _SHIPPED: Final = ("coordinator_model", "streaming")
 """Packages that executors run code of."""
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
@@ -96,29 +93,22 @@ _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 
 
 def start(config: Config, log_file: Path) -> SparkSession:
-    """Start Spark with the connector's jars; what its JVM and workers print goes to `log_file`.
-
-    Raises:
-        UsageError: the jars are not there.
-    """
-    jars = connector_jars(config.spark.jars_dir)
+    """Start Spark; what its JVM and workers print goes to `log_file`."""
     master = submitted_master() or config.spark.master
     if runs_here(master):
         # Without this the workers run whatever `python3` is on the path.
         os.environ["PYSPARK_PYTHON"] = sys.executable
-    system_properties = java_system_properties(config.kafka.security)
     builder = SparkSession.builder.appName("group-monitor").master(master)
     settings = {
         **SETTINGS,
         **(ON_THIS_MACHINE if runs_here(master) else {}),
         **(LOCAL_CHECKPOINT if is_local(config.state.checkpoint_location) else {}),
-        "spark.jars": ",".join(str(jar) for jar in jars),
-        "spark.executor.extraJavaOptions": " ".join([*JAVA_OPTIONS, *system_properties]),
+        "spark.executor.extraJavaOptions": " ".join(JAVA_OPTIONS),
         "spark.driver.memory": config.spark.driver_memory,
         "spark.sql.shuffle.partitions": str(config.spark.shuffle_partitions),
         "spark.ui.enabled": str(config.spark.ui).lower(),
         "spark.ui.port": str(config.spark.ui_port),
-        "spark.driver.extraJavaOptions": " ".join([*java_options(), *system_properties]),
+        "spark.driver.extraJavaOptions": " ".join(java_options()),
         **config.spark.conf,
     }
     with_secrets = {name: value for name, value in settings.items() if masked(value) != value}
@@ -296,18 +286,3 @@ def java_options() -> list[str]:
     places = (root / "conf" / "log4j2.properties" for root in (_CHECKOUT, _PACKAGED))
     log4j = [f"-Dlog4j2.configurationFile={place.as_uri()}" for place in places if place.is_file()]
     return [*JAVA_OPTIONS, *log4j[:1]]
-
-
-def connector_jars(directory: Path) -> list[Path]:
-    """The jars of Spark's Kafka connector.
-
-    Raises:
-        UsageError: none there.
-    """
-    jars = sorted(directory_of(directory).resolve().glob("*.jar"))
-    if not any(jar.name.startswith("spark-sql-kafka") for jar in jars):
-        raise UsageError(
-            f"spark.jars_dir: found {str(directory)!r} without a spark-sql-kafka jar, "
-            "accepted: the directory that `make setup` fills"
-        )
-    return jars

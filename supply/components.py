@@ -12,7 +12,7 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 LOCK: Final = ROOT / "requirements.lock"
 IVY_CACHE: Final = ROOT / ".cache" / "ivy"
-JAR_DIRECTORIES: Final = (ROOT / ".cache" / "jars" / "spark", ROOT / ".cache" / "jars" / "kafka")
+JAR_DIRECTORIES: Final = (ROOT / ".cache" / "jars" / "kafka",)
 
 _PINNED: Final = re.compile(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)")
 _SHA256: Final = re.compile(r"--hash=sha256:([0-9a-f]{64})")

@@ -38,7 +38,7 @@ class Authority:
         expired: bool = False,
         password: bytes | None = None,
     ) -> tuple[Path, Path]:
-        """Files of a certificate's chain and of its key (PKCS#8, which Java reads), called after `name`."""
+        """Files of a certificate's chain and of its key (PKCS#8), called after `name`."""
         leaf = self._ca.issue_cert(*identities, common_name=common_name, not_after=LONG_AGO if expired else None)
         certificate, key = self._directory / f"{name}.pem", self._directory / f"{name}.key"
         certificate.write_bytes(b"".join(blob.bytes() for blob in leaf.cert_chain_pems))

@@ -31,6 +31,7 @@ PROFILES: Final = {
 
 # Other programs that the pages show, with the test that runs those lines as they stand.
 RUN_ELSEWHERE: Final = {
+    "pip": "tests/integration/test_installed.py",
     "kafka-acls.sh": "tests/integration/test_permissions.py",
     "spark-submit": "tests/integration/test_cluster.py",
 }

@@ -14,10 +14,8 @@ import pytest
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PACKAGES: Final = ("coordinator_model", "streaming", "dashboards")
-JARS: Final = ROOT / ".cache" / "jars" / "spark"
+PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 RECORDING: Final = ROOT / "tests" / "recordings" / "scenarios.ndjson"
-
-pytestmark = pytest.mark.skipif(not JARS.exists(), reason="no jars in .cache/jars/spark: run `make setup`")
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +57,7 @@ def ran(*command: str | Path, cwd: Path) -> str:
 
 
 def test_everything_is_in_the_wheel(wheel: Path) -> None:
-    """Every module and every file of page, dashboards, rules and configuration, and the jars; nothing of the tests."""
+    """Every module and every file of page, dashboards, rules and configuration; nothing of the tests."""
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
     files = {
@@ -71,30 +69,29 @@ def test_everything_is_in_the_wheel(wheel: Path) -> None:
     files |= {
         f"streaming/conf/{path.relative_to(ROOT / 'conf')}" for path in (ROOT / "conf").rglob("*") if path.is_file()
     }
-    files |= {f"streaming/jars/{path.name}" for path in JARS.glob("*.jar")}
 
     assert files == names
 
 
 def test_wheel_asks_for_what_the_project_asks_for(wheel: Path) -> None:
     """Its metadata name the program and the libraries, those for tests only with their extra."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     with zipfile.ZipFile(wheel) as archive:
         (metadata,) = (archive.read(name).decode() for name in archive.namelist() if name.endswith("/METADATA"))
     asked = [line for line in metadata.splitlines() if line.startswith("Requires-Dist: ") and "extra ==" not in line]
 
-    assert len(project["dependencies"]) == len(asked)
-    assert f"Version: {project['version']}" in metadata
+    assert len(PROJECT["dependencies"]) == len(asked)
+    assert f"Version: {PROJECT['version']}" in metadata
 
 
 def test_what_spark_submit_takes_stands_beside_it(dist: Path) -> None:
-    """The jars for its class path, and the file that it runs."""
+    """The file that it runs; a class path it needs none."""
     assert "usage" in ran(sys.executable, dist / "submit.py", "--help", cwd=dist).lower()
-    assert {path.name for path in JARS.glob("*.jar")} == {path.name for path in (dist / "jars").iterdir()}
+    assert ["submit.py"] == [path.name for path in dist.iterdir() if path.suffix != ".whl"]
 
 
 def test_installed_it_works_by_itself(installed: Path, tmp_path: Path) -> None:
-    """Its program runs a recording, builds dashboards, finds jars, log configuration and page, all in its own place."""
+    """Its program runs a recording, builds dashboards, finds log configuration and page, all in its own place."""
+    assert f"group-monitor {PROJECT['version']}\n" == ran(installed / "group-monitor", "--version", cwd=tmp_path)
     assert "rec-eager" in ran(installed / "group-monitor", "replay", RECORDING, cwd=tmp_path)
     ran(installed / "group-monitor", "dashboards", "build", "--out", tmp_path / "boards", cwd=tmp_path)
     assert {path.name for path in (ROOT / "dashboards" / "generated").iterdir()} <= {
@@ -110,15 +107,12 @@ def test_installed_it_works_by_itself(installed: Path, tmp_path: Path) -> None:
         timeout=120,
         check=False,
     )
-    assert re.search(rf"^jars +ok +\d+ in {installed.parent}/", checked.stdout, re.MULTILINE), checked.stdout
-    asked = (
-        "from streaming import pages, session; from streaming.config_sections import SparkSection as S;"
-        "print(*session.connector_jars(S().jars_dir), *session.java_options(), *pages.PAGE.iterdir(), sep='\\n')"
-    )
+    assert re.search(r"^java +ok ", checked.stdout, re.MULTILINE), checked.stdout
+    asked = "from streaming import pages, session; print(*session.java_options(), *pages.PAGE.iterdir(), sep='\\n')"
     told = ran(installed / "python", "-P", "-c", asked, cwd=tmp_path).splitlines()
 
     found = [line.rpartition("/")[2] for line in told if str(installed.parent) in line]
-    assert {"log4j2.properties", "page.css", *(path.name for path in JARS.glob("*.jar"))} <= {*found}
+    assert {"log4j2.properties", "page.css"} <= {*found}
 
 
 def test_executors_get_the_code_it_runs(installed: Path, tmp_path: Path) -> None:

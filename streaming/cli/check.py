@@ -5,7 +5,7 @@ import socket
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from streaming.config import Config
     from streaming.kafka_client import Finding
 
-CONNECTOR_JARS: Final = ("spark-sql-kafka-0-10_2.13", "spark-token-provider-kafka-0-10_2.13", "kafka-clients")
-"""Jars without which Spark cannot read Kafka, by the beginning of their file name."""
-
 
 def check(
     context: typer.Context,
@@ -30,7 +27,7 @@ def check(
     ] = False,
     json: common.Json = False,
 ) -> None:
-    """Check configuration, Java, jars, brokers, permissions, topics, port and directories; start nothing."""
+    """Check configuration, Java, brokers, permissions, topics, port and directories; start nothing."""
     common.set_up_logging(context, clients_silent=True)
     from streaming.kafka_client import Finding, broker_findings  # imported late, with all it needs
     from streaming.sink_topics import sink_findings
@@ -42,7 +39,7 @@ def check(
         raise typer.Exit(UsageError.exit_status) from None
     findings = [Finding("configuration", "ok", str(config) if config is not None else "defaults")]
     with common.progress("checking") as advance:
-        findings += [_java(), _jars(loaded), _port(loaded), _state_dir(loaded)]
+        findings += [_java(), _port(loaded), _state_dir(loaded)]
         advance(0.5)
         findings += broker_findings(loaded.kafka)
         findings += sink_findings(loaded, create=create_topics)
@@ -72,19 +69,6 @@ def _java() -> "Finding":
         return Finding("java", "ok", str(find_java()))
     except MonitorError as error:
         return Finding("java", "fail", str(error))
-
-
-def _jars(config: "Config") -> "Finding":
-    from streaming.connector import directory_of
-    from streaming.kafka_client import Finding
-
-    directory = directory_of(config.spark.jars_dir)
-    names = [path.name for path in directory.glob("*.jar")]
-    missing = [jar for jar in CONNECTOR_JARS if not any(name.startswith(jar) for name in names)]
-    if not missing:
-        return Finding("jars", "ok", f"{len(names)} in {directory}")
-    detail = f"spark.jars_dir: found {str(directory)!r} without {', '.join(missing)}, accepted: what `make setup` fills"
-    return Finding("jars", "fail", detail)
 
 
 def _port(config: "Config") -> "Finding":

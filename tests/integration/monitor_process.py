@@ -45,6 +45,7 @@ class CommandProcess:
     """
 
     program: tuple[str, ...] = (sys.executable, "-P", "-m", "streaming")
+    python_path: str = str(ROOT)
 
     def __init__(
         self, directory: Path, *arguments: str, environment: Mapping[str, str] | None = None, cwd: Path = ROOT
@@ -57,7 +58,7 @@ class CommandProcess:
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
                 [*self.program, *arguments],
                 cwd=cwd,
-                env={**os.environ, **(environment or {}), MARK: self._mark, "PYTHONPATH": str(ROOT)},
+                env={**os.environ, **(environment or {}), MARK: self._mark, "PYTHONPATH": self.python_path},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=errors,
@@ -134,6 +135,7 @@ class MonitorProcess(CommandProcess):
         settings: str = "",
         command: Sequence[str] = ("run",),
         environment: Mapping[str, str] | None = None,
+        cwd: Path = ROOT,
     ) -> None:
         """Start it; `await_ready` waits until it may be believed.
 
@@ -144,11 +146,12 @@ class MonitorProcess(CommandProcess):
             settings: further sections of its configuration, as YAML.
             command: what is run with the configuration.
             environment: variables set beside our own.
+            cwd: where it stands.
         """
         directory.mkdir(parents=True, exist_ok=True)
         self.config = directory / "monitor.yaml"
         self.config.write_text(configuration(bootstrap_servers, state) + settings, encoding="utf-8")
-        super().__init__(directory, *command, "--config", str(self.config), environment=environment)
+        super().__init__(directory, *command, "--config", str(self.config), environment=environment, cwd=cwd)
         self._url: str | None = None
 
     @property

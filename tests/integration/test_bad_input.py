@@ -81,7 +81,7 @@ def refused(state: Path, servers: str, *settings: str, **environment: str) -> Re
 
 
 class TestSetUp:
-    """Java, jars and the port are looked at before anything is started."""
+    """Java and the port are looked at before anything is started."""
 
     def test_no_java(self, servers: str, state: Path, tmp_path: Path) -> None:
         """Neither JAVA_HOME nor the path leads to one: the remedy is named."""
@@ -107,16 +107,8 @@ class TestSetUp:
         assert 2 == refusal.status
         assert refusal.line.startswith(f"error: PATH: found Java 11 ({java}), accepted: Java 17 or 21")
 
-    def test_missing_jars(self, servers: str, state: Path, tmp_path: Path) -> None:
-        """The option and the target that fills the directory are named."""
-        refusal = refused(state, servers, f"spark.jars_dir={tmp_path}")
-
-        assert 2 == refusal.status
-        assert refusal.line.startswith(f"error: spark.jars_dir: found '{tmp_path}' without a spark-sql-kafka jar")
-        assert refusal.line.endswith("`make setup` fills")
-
     def test_demo_without_jars(self, tmp_path: Path) -> None:
-        """The demo needs the broker's jars, too."""
+        """The demo needs the broker's jars; the target that fills the directory is named."""
         refusal = Refusal(tmp_path, "demo", "--seconds", "1", cwd=tmp_path, environment={"TMPDIR": str(tmp_path)})
 
         assert 2 == refusal.status

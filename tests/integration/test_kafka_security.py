@@ -1,24 +1,18 @@
-"""Every way into a cluster, for each of the three clients, and what is said when one is closed: against a real broker.
+"""Every way into a cluster, for each of the two clients, and what is said when one is closed: against a real broker.
 
 What must be allowed behind the door is `streaming.permissions`; each is taken away in turn.
 """
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from py4j.java_gateway import GatewayParameters, JavaGateway
 
-from streaming import java, processes
 from streaming.config import Config
 from streaming.kafka_client import Finding, broker_findings, confluent_settings
-from streaming.kafka_security import java_security_settings, java_system_properties
-from streaming.kafka_tools import _first_line
 from streaming.log_recorder import LogRecorder
 from streaming.permissions import PERMISSIONS, Permission
-from streaming.session import connector_jars
 from tests.integration.secured_broker import CLIENT_SECRET, PASSWORD, WAYS, SecuredBroker
 from tests.integration.test_permissions import somebody_s_group
 
@@ -36,24 +30,6 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
         yield broker
 
 
-@pytest.fixture(scope="module")
-def jvm(broker: SecuredBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A JVM with the class path of Spark's driver, and the system properties it is started with."""
-    import pyspark
-
-    spark_jars = Path(pyspark.__file__).parent / "jars" / "*"
-    (directory,) = {jar.parent for jar in connector_jars(Path(".cache/jars/spark"))}
-    command = java.command(directory, "py4j.GatewayServer", ["--die-on-broken-pipe", "0"], also=[spark_jars])
-    options = " ".join(java_system_properties(broker.config("OAUTHBEARER").kafka.security))
-    log = tmp_path_factory.mktemp("jvm") / "log"
-    process = processes.start(command, log=log, piped=True, environment={"JAVA_TOOL_OPTIONS": options})
-    port = int(_first_line(process))
-    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, enable_memory_management=False))
-    yield gateway.jvm
-    gateway.close()
-    processes.stop(process)
-
-
 def findings(config: Config) -> dict[str, Finding]:
     return {finding.name: finding for finding in broker_findings(config.kafka)}
 
@@ -63,22 +39,13 @@ def not_ok(config: Config) -> dict[str, Finding]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_every_client_comes_in(broker: SecuredBroker, jvm: Any, way: str) -> None:
-    """kafka-python, librdkafka and the Java client that Spark uses are let in with the same options."""
+def test_every_client_comes_in(broker: SecuredBroker, way: str) -> None:
+    """kafka-python and librdkafka are let in with the same options."""
     config = broker.config(way)
 
     assert {} == not_ok(config)
     admin = AdminClient({**confluent_settings(config.kafka, "test"), "log_level": 2})
     assert 1 == len(admin.list_topics(timeout=20).brokers)
-    settings = jvm.java.util.Properties()
-    settings.put("bootstrap.servers", config.kafka.bootstrap_servers)
-    for name, value in java_security_settings(config.kafka.security).items():
-        settings.put(name, value)
-    client = jvm.org.apache.kafka.clients.admin.AdminClient.create(settings)
-    try:
-        assert 1 == client.describeCluster().nodes().get().size()
-    finally:
-        client.close()
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -36,7 +36,6 @@ from streaming.kafka_client import (
     preflight,
     python_settings,
 )
-from streaming.kafka_security import java_security_settings
 from streaming.kafka_tools import GroupTool, create_topics
 from streaming.permissions import PERMISSIONS, READ_LOG
 from streaming.recording import RecordedRecord, RecordingReader, offsets_partition, open_recording
@@ -147,9 +146,7 @@ def make_certificates(directory: Path) -> None:
         openssl("req", *_NEW_KEY, "-keyout", f"{name}.plain", "-out", f"{name}.request", "-subj", f"/CN={name}")
         signing = ["-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "1", "-extfile", "names"]
         openssl("x509", "-req", "-in", f"{name}.request", "-out", f"{name}.pem", *signing)
-    # The newer scheme (PBES2) is one that Kafka's client cannot read on Java 17.
-    encrypted = ["-v1", "PBE-SHA1-3DES", "-passout", f"pass:{PASSWORD}", "-out", "client.key"]
-    openssl("pkcs8", "-topk8", "-in", "client.plain", *encrypted)
+    openssl("pkcs8", "-topk8", "-in", "client.plain", "-passout", f"pass:{PASSWORD}", "-out", "client.key")
     parts = [(directory / name).read_text() for name in ("broker.plain", "broker.pem")]
     (directory / "broker-keystore.pem").write_text("".join(parts))
 
@@ -324,27 +321,17 @@ class TestPermissions:
 
 
 class TestTls:
-    """One set of PEM files lets all three clients in."""
+    """One set of PEM files lets both clients in."""
 
     def test_kafka_python(self, cluster: Cluster) -> None:
         """The client that asks and records."""
         preflight(cluster.tls())
 
     def test_librdkafka(self, cluster: Cluster) -> None:
-        """The client of the demo."""
+        """The client that reads the log, and that of the demo."""
         admin = AdminClient({**confluent_settings(cluster.tls().kafka, "test")})
 
         assert "orders" in admin.list_topics(timeout=10).topics
-
-    def test_java(self, cluster: Cluster, tmp_path: Path) -> None:
-        """Kafka's own, which Spark's connector uses: it gets the files' content."""
-        settings = tmp_path / "client.properties"
-        given = java_security_settings(cluster.tls().kafka.security)
-        settings.write_text("".join(f"{name}={_property(value)}\n" for name, value in given.items()))
-        with GroupTool(cluster.tls_servers, log=tmp_path / "tool.log", jars_dir=KAFKA_JARS) as tool:
-            listed = tool.run("--list", "--command-config", str(settings)).split()
-
-        assert cluster.truth.list_groups() == sorted(listed)
 
     def test_certificate_of_another_authority(self, cluster: Cluster) -> None:
         """A broker that cannot be trusted is not talked to, and what it should be trusted by is named."""
@@ -408,7 +395,7 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
 
 
 def check(environment: dict[str, str], directory: Path) -> dict[str, Any]:
-    """The list as JSON; jars and port are not what is tested here, so they are right."""
+    """The list as JSON; the port is not what is tested here, so it is right."""
     settings = {"http.port": "0", "state.dir": str(directory / "state")}
     arguments = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
     result = run("check", "--json", *arguments, **environment)
@@ -502,11 +489,6 @@ def begun(servers: str, name: str, offset: int) -> Producer:
     producer.send_offsets_to_transaction([TopicPartition("orders", 0, offset)], owner.consumer_group_metadata(), 30)
     owner.close()
     return producer
-
-
-def _property(value: str) -> str:
-    """A value as Java's properties files spell it."""
-    return value.replace("\\", "\\\\").replace("\n", "\\n")
 
 
 def await_file(path: Path) -> None:

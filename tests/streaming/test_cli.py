@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,13 @@ class TestHelp:
     def test_every_command_is_in_the_readme(self, name: str) -> None:
         """A command nobody can find is not finished: the README names it."""
         assert f"group-monitor {name}" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+    def test_release_is_told(self) -> None:
+        """`--version` names the release of the project file."""
+        told = CliRunner().invoke(app, ["--version"])
+        version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+
+        assert (0, f"group-monitor {version}\n") == (told.exit_code, told.output)
 
     def test_without_a_command(self) -> None:
         """Nothing asked for is a usage error that shows what there is."""

@@ -12,7 +12,6 @@ from streaming.config_reference import REFERENCE, reference_yaml
 from streaming.config_sections import HttpSection, KafkaSecuritySection
 from streaming.errors import UsageError
 from streaming.kafka_client import confluent_settings, portable_settings, python_settings
-from streaming.kafka_security import java_security_settings, java_system_properties
 
 SECRET = "correct-horse-battery"  # noqa: S105 - planted, to be looked for
 
@@ -350,56 +349,38 @@ class TestSecrets:
 
 
 class TestClientSettings:
-    """One section, three clients."""
+    """One section, two clients."""
 
     def test_plaintext_needs_no_security_settings(self) -> None:
         """Without security options nothing but the address is said."""
         config = load(None, {}, {"kafka.bootstrap_servers": "a:1, b:2"})
 
         assert ["a:1", "b:2"] == python_settings(config.kafka, "test")["bootstrap_servers"]
-        assert {} == java_security_settings(config.kafka.security)
+        assert "PLAINTEXT" == python_settings(config.kafka, "test")["security_protocol"]
         assert "a:1,b:2" == confluent_settings(config.kafka, "test")["bootstrap.servers"]
 
-    def test_sasl_reaches_all_three(self, tmp_path: Path) -> None:
+    def test_sasl_reaches_both(self, tmp_path: Path) -> None:
         """User and password arrive at each client under its own names."""
         config = load(written(tmp_path, SASL_YAML), SASL_ENV)
 
         assert SECRET == python_settings(config.kafka, "test")["sasl_plain_password"]
         assert SECRET == confluent_settings(config.kafka, "test")["sasl.password"]
-        assert (
-            "org.apache.kafka.common.security.scram.ScramLoginModule required "
-            f'username="monitor" password="{SECRET}";'
-            == java_security_settings(config.kafka.security)["sasl.jaas.config"]
-        )
 
-    def test_tokens_reach_all_three(self, tmp_path: Path) -> None:
+    def test_tokens_reach_both(self, tmp_path: Path) -> None:
         """Where tokens are fetched, by whom and whom to trust there; nothing is asked before it is needed."""
         ca_file = tmp_path / "ca.pem"
         ca_file.write_text("--line\nline--")
         config = load(written(tmp_path, OAUTH_YAML.format(ca_file=ca_file)), SASL_ENV)
-        java, url = java_security_settings(config.kafka.security), "https://tokens.test/token"
-
-        assert 'clientSecret="' + SECRET + '"' in java["sasl.jaas.config"]
-        assert 'ssl.truststore.certificates="--line\\nline--";' in java["sasl.jaas.config"]
-        assert url == java["sasl.oauthbearer.token.endpoint.url"]
-        assert [f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={url}"] == java_system_properties(
-            config.kafka.security
-        )
         confluent = confluent_settings(config.kafka, "test")
-        assert (url, SECRET) == (
+
+        assert ("https://tokens.test/token", SECRET) == (
             confluent["sasl.oauthbearer.token.endpoint.url"],
             confluent["sasl.oauthbearer.client.secret"],
         )
         assert "--line\nline--" == portable_settings(config.kafka, "test")["https.ca.pem"]
         assert "sasl_plain_password" not in python_settings(config.kafka, "test")
 
-    def test_quotes_and_backslashes_in_a_password_survive_jaas(self, tmp_path: Path) -> None:
-        """JAAS reads a string literal; what would end it is escaped."""
-        config = load(written(tmp_path, SASL_YAML), {"KAFKA_USER": "me", "KAFKA_PASSWORD": 'a"b\\c'})
-
-        assert 'password="a\\"b\\\\c";' in java_security_settings(config.kafka.security)["sasl.jaas.config"]
-
-    def test_certificates_travel_by_content_to_spark_and_by_path_to_the_others(self, tmp_path: Path) -> None:
+    def test_certificates_travel_by_content_to_executors_and_by_path_elsewhere(self, tmp_path: Path) -> None:
         """Executors elsewhere have no copies of the files."""
         for name in ("ca", "certificate", "key"):
             (tmp_path / f"{name}.pem").write_text(f"--{name}--")
@@ -412,15 +393,11 @@ class TestClientSettings:
         )
         kafka = Config().kafka.model_copy(update={"security": security})
 
-        assert {
-            "security.protocol": "SSL",
-            "ssl.truststore.type": "PEM",
-            "ssl.truststore.certificates": "--ca--",
-            "ssl.keystore.type": "PEM",
-            "ssl.keystore.certificate.chain": "--certificate--",
-            "ssl.keystore.key": "--key--",
-            "ssl.endpoint.identification.algorithm": "",
-        } == java_security_settings(security)
+        held = portable_settings(kafka, "test")
+        assert ["--ca--", "--certificate--", "--key--"] == [
+            held[f"ssl.{name}.pem"] for name in ("ca", "certificate", "key")
+        ]
+        assert str(tmp_path) not in str(held)
         assert str(tmp_path / "ca.pem") == python_settings(kafka, "test")["ssl_cafile"]
         assert str(tmp_path / "key.pem") == confluent_settings(kafka, "test")["ssl.key.location"]
         assert "none" == confluent_settings(kafka, "test")["ssl.endpoint.identification.algorithm"]
