@@ -53,6 +53,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from coordinator_model.clocks import within
 from coordinator_model.group_state import (
     CONSUMER,
     ClassicProgress,
@@ -191,7 +192,7 @@ def state_of(
 def _state(member: ModernMember, now: str, joined_ms: int | None, now_ms: int) -> tuple[str, bool]:
     if now == UNKNOWN:
         return UNKNOWN_STATE, True
-    if joined_ms is not None and now_ms - joined_ms <= SYNC_WITHIN_MS and now not in (BEHIND, RELEASED):
+    if joined_ms is not None and within(SYNC_WITHIN_MS, joined_ms, now_ms) and now not in (BEHIND, RELEASED):
         return COMPLETING_REBALANCE, True
     if MUST_REJOIN[now]:
         return PREPARE_REBALANCE, now == AWAITING_TARGET

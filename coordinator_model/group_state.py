@@ -399,6 +399,8 @@ class Rebalance:
     """Since when a target is waited for; None while there is one."""
     unsettled_since_ms: dict[str, int] = field(default_factory=dict)
     """Member that is not at the target → since when nothing was written of it, or it is not there, if that is later."""
+    clock_jumped: bool = False
+    """Whether a step of it was written with an earlier time than the one before (`clocks.py`)."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from coordinator_model.clocks import within
 from coordinator_model.group_state import STREAMS, GroupState, Partitions
 from coordinator_model.rebalances import owners_of
 
@@ -30,7 +31,7 @@ def of_partition(state: GroupState, topic: str, partition: int, time_ms: int) ->
     present = _owner(_owners(state), name, partition)
     if state.rebalance is not None:
         former, handover_ms = _owner(state.rebalance.owners, name, partition), state.rebalance.since_ms
-    elif state.handover is not None and time_ms - state.handover.time_ms <= HANDOVER_WINDOW_MS:
+    elif state.handover is not None and within(HANDOVER_WINDOW_MS, state.handover.time_ms, time_ms):
         former, handover_ms = _owner(state.handover.former_owners, name, partition), state.handover.time_ms
     else:
         return None

@@ -15,19 +15,23 @@ from collections.abc import Iterator
 from typing import Final
 
 from coordinator_model import overdue, statics
+from coordinator_model.clocks import within
 from coordinator_model.group_state import GroupState, InstanceHistory
 from coordinator_model.roster import Member, is_absent, members_of
 
 FINDINGS: Final = ("duplicate_assignment", "static_member_absent", "static_member_contended", "rebalance_stuck")
 
 
-def involved_members(state: GroupState, now_ms: int, moved_ms: int | None = None) -> Iterator[tuple[str, Member]]:
+def involved_members(
+    state: GroupState, now_ms: int, moved_ms: int | None = None, read_ms: int | None = None
+) -> Iterator[tuple[str, Member]]:
     """(finding, member) of all that holds at this moment, each pair once, in the order of `FINDINGS` and member ids.
 
     Args:
         state: the group.
         now_ms: the time, by the brokers' clocks.
         moved_ms: when the group's coordinator was last seen to move; None for never.
+        read_ms: as `overdue.events` takes it.
     """
     members = members_of(state.membership)
     found = (
@@ -36,7 +40,7 @@ def involved_members(state: GroupState, now_ms: int, moved_ms: int | None = None
         {history.member_id for history in state.instances.values() if is_contended(history, now_ms)},
         {
             late["member_id"]
-            for event in overdue.events(state, now_ms, moved_ms)
+            for event in overdue.events(state, now_ms, moved_ms, read_ms)
             if event.kind == "rebalance_stuck"
             for late in event.detail["members"]
         },
@@ -49,4 +53,4 @@ def involved_members(state: GroupState, now_ms: int, moved_ms: int | None = None
 def is_contended(history: InstanceHistory, now_ms: int) -> bool:
     """Whether processes took the instance id from each other lately."""
     # The flag itself falls with the next take-over only, and there may be none.
-    return history.contended and now_ms - history.replaced_ms[-1] <= statics.CONTENDED_WINDOW_MS
+    return history.contended and within(statics.CONTENDED_WINDOW_MS, history.replaced_ms[-1], now_ms)

@@ -10,6 +10,7 @@ where the commit stands now.
     of a topic made anew since        any                                        -         -         topic_recreated
     known                             at the end                                 0         0         caught_up
     known                             beyond it: fresher than the sample         0         0         ahead_of_end
+    known, and half a minute younger  beyond it                                  -         -         beyond_end
     known                             between two samples                        n         t         interpolated
     known                             before the first sample                    n         -         outside_history
 
@@ -32,6 +33,7 @@ NO_COMMITTED_OFFSET: Final = "no_committed_offset"
 TOPIC_RECREATED: Final = "topic_recreated"
 CAUGHT_UP: Final = "caught_up"
 AHEAD_OF_END: Final = "ahead_of_end"
+BEYOND_END: Final = "beyond_end"
 INTERPOLATED: Final = "interpolated"
 OUTSIDE_HISTORY: Final = "outside_history"
 
@@ -41,9 +43,13 @@ METHODS: Final = (
     TOPIC_RECREATED,
     CAUGHT_UP,
     AHEAD_OF_END,
+    BEYOND_END,
     INTERPOLATED,
     OUTSIDE_HISTORY,
 )
+
+FRESH_MS: Final = 30_000
+"""An end sampled so long after a commit is not behind it by chance, however far apart the clocks of both are."""
 
 DEFAULT_POINTS: Final = 600
 DEFAULT_SPAN_MS: Final = 3_600_000
@@ -56,6 +62,10 @@ class Lag:
     records: int | None
     seconds: float | None
     method: str
+
+
+BEYOND: Final = Lag(None, None, BEYOND_END)
+"""Of a commit that `is_beyond`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +190,22 @@ def measure(
     if not records:
         return Lag(records, seconds, CAUGHT_UP if committed == end else AHEAD_OF_END)
     return Lag(records, seconds, OUTSIDE_HISTORY if seconds is None else INTERPOLATED)
+
+
+def is_beyond(committed: int, high_watermark: int | None, committed_ms: int, sampled_ms: int) -> bool:
+    """Whether a log ends before an offset that was committed long ago: it was cut off, or another topic has its name.
+
+    No consumer will find what it left there, so a lag of 0 would be a false calm.
+
+    Args:
+        committed: the committed offset.
+        high_watermark: the end of the log, open transactions included, which a consumer may have read; None if unknown.
+        committed_ms: when it was committed; negative where that is not known.
+        sampled_ms: when the end was sampled.
+    """
+    if high_watermark is None or committed <= high_watermark:
+        return False
+    return 0 <= committed_ms <= sampled_ms - FRESH_MS
 
 
 def behind(committed: int, end: int, history: EndOffsetHistory | None, now_ms: int) -> tuple[int, float | None]:

@@ -28,6 +28,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from coordinator_model import downgrades, leftovers
+from coordinator_model.clocks import elapsed_ms, within
 from coordinator_model.conclusions import Finding
 from coordinator_model.group_state import CLASSIC, CONSUMER, Downgrade, GroupState, Membership, Migration, Step
 from coordinator_model.upgrade_blockers import blockers
@@ -98,7 +99,7 @@ def _upgraded(state: GroupState, before: Membership, after: Membership, time_ms:
     migration.was_downgraded, migration.downgrade = False, None
     members, _ = members_by_protocol(before)
     classic, consumer = members_by_protocol(after)
-    recent = time_ms - migration.recent_members_ms <= REPLACEMENT_MS
+    recent = within(REPLACEMENT_MS, migration.recent_members_ms, time_ms)
     migration.members_before = max(members or classic, migration.recent_members if recent else 0)
     if not members and not classic:
         yield _completed(migration, consumer, time_ms, {"online": False})
@@ -129,7 +130,7 @@ def _downgraded(state: GroupState, step: Step) -> Iterator[Finding]:
         yield Finding("downgrade_started", {"online": True, "members": was_classic + was_consumer})
     detail: dict[str, object] = {"online": online, "members": members}
     if migration.mixed_since_ms is not None:
-        detail["mixed_ms"] = step.timestamp_ms - migration.mixed_since_ms
+        detail["mixed_ms"] = elapsed_ms(migration.mixed_since_ms, step.timestamp_ms)
     group = before.modern_group
     upgraded = [] if group is None else [of for of in group.members.values() if not of.uses_classic_protocol]
     detail["last_upgraded_members"] = sorted(member.member_id for member in upgraded)
@@ -152,7 +153,7 @@ def _rolled(migration: Migration, before: Membership, after: Membership, time_ms
         return
     if not classic:
         if consumer:
-            mixed_ms = time_ms - migration.mixed_since_ms
+            mixed_ms = elapsed_ms(migration.mixed_since_ms, time_ms)
             migration.downgrade = None
             yield _completed(migration, consumer, time_ms, {"online": True, "mixed_ms": mixed_ms})
         _no_longer_mixed(migration)
@@ -190,7 +191,7 @@ def _mixes(migration: Migration, before: Membership, after: Membership, time_ms:
 def _is_awaited(migration: Migration, classic: int, consumer: int, time_ms: int) -> bool:
     """Whether a classic member that comes may be one that an upgrade was completed without: it restarted as it was."""
     completed_ms = migration.completed_ms
-    if completed_ms is None or time_ms - completed_ms > REPLACEMENT_MS:
+    if completed_ms is None or not within(REPLACEMENT_MS, completed_ms, time_ms):
         return False
     return consumer >= migration.completed_members and classic + consumer <= migration.members_before
 
@@ -199,7 +200,7 @@ def _remember_size(migration: Migration, before: Membership, after: Membership, 
     """How many members a classic group had before they began to leave, as they do in a roll."""
     was, _ = members_by_protocol(before)
     now, _ = members_by_protocol(after)
-    outdated = time_ms - migration.recent_members_ms > REPLACEMENT_MS
+    outdated = not within(REPLACEMENT_MS, migration.recent_members_ms, time_ms)
     if now < was and (was >= migration.recent_members or outdated):
         migration.recent_members, migration.recent_members_ms = was, time_ms
 

@@ -24,6 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from coordinator_model import causes as why_of
+from coordinator_model import clocks
 from coordinator_model.causes import causes, triggers
 from coordinator_model.conclusions import Finding, Place
 from coordinator_model.group_state import (
@@ -92,7 +93,7 @@ def follow(state: GroupState, before: Membership, after: Membership, place: Plac
 
 def storm_rebalances(recent_rebalances_ms: Iterable[int], now_ms: int) -> int:
     """How many were completed within `STORM_WINDOW_MS`, of a state's `recent_rebalances_ms`."""
-    return sum(now_ms - ms <= STORM_WINDOW_MS for ms in recent_rebalances_ms)
+    return sum(clocks.within(STORM_WINDOW_MS, ms, now_ms) for ms in recent_rebalances_ms)
 
 
 def timeout_ms(member: ModernMember) -> int:
@@ -123,7 +124,9 @@ def _completed(counters: GroupCounters, detail: Mapping[str, Any]) -> Finding:
 def _sync_time(counters: GroupCounters, group: ClassicGroup, time_ms: int) -> dict[str, int]:
     if group.state_timestamp_ms < 0:
         return {}
-    sync_ms = max(0, time_ms - group.state_timestamp_ms)
+    sync_ms = clocks.rebalance_ms(group.state_timestamp_ms, time_ms, jumped=False)
+    if sync_ms is None:
+        return {}
     counters.observe_duration(sync_ms)
     return {"sync_ms": sync_ms}
 
@@ -147,7 +150,7 @@ def _storm(state: GroupState, why: Sequence[str], members: int, time_ms: int) ->
     if "conversion" in why or list(why) == ["follow_up"] or state.migration.mixed_since_ms is not None:
         return
     recent = (*state.recent_rebalances_ms, time_ms)
-    state.recent_rebalances_ms = tuple(ms for ms in recent if time_ms - ms <= STORM_WINDOW_MS)
+    state.recent_rebalances_ms = tuple(ms for ms in recent if clocks.within(STORM_WINDOW_MS, ms, time_ms))
     storm = len(state.recent_rebalances_ms) > STORM_REBALANCES + STORM_REBALANCES_A_MEMBER * members
     if storm and not state.storm:
         detail = {"rebalances": len(state.recent_rebalances_ms), "window_ms": STORM_WINDOW_MS, "members": members}
@@ -181,8 +184,9 @@ def _modern(
         _time(state.rebalance, was, group, place.timestamp_ms)
         return
     rebalance, state.rebalance = state.rebalance, None
-    duration_ms = max(0, place.timestamp_ms - rebalance.since_ms)
-    state.counters.observe_duration(duration_ms)
+    duration_ms = clocks.rebalance_ms(rebalance.since_ms, place.timestamp_ms, jumped=rebalance.clock_jumped)
+    if duration_ms is not None:
+        state.counters.observe_duration(duration_ms)
     cost = _cost(state, rebalance.owners, owners_of(group.members), place.timestamp_ms)
     detail = {"epoch": group.epoch, "members": len(group.members), "duration_ms": duration_ms, **cost}
     yield _completed(state.counters, {**detail, **_explained(rebalance, group)})

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
+from coordinator_model.clocks import within
 from coordinator_model.conclusions import Finding
 from coordinator_model.group_state import GroupState, Membership, Scaling
 from coordinator_model.roster import members_of, replacements
@@ -43,7 +44,11 @@ def follow(
     _advance(state, before, after, time_ms)
     for finding in findings:
         scaling = state.scaling
-        if finding.kind != "rebalance_completed" or scaling is None or time_ms - scaling.last_ms > EPISODE_GAP_MS:
+        if (
+            finding.kind != "rebalance_completed"
+            or scaling is None
+            or not within(EPISODE_GAP_MS, scaling.last_ms, time_ms)
+        ):
             yield finding
             continue
         own, other = (_CAME, _WENT) if scaling.direction == UP else (_WENT, _CAME)
@@ -74,7 +79,7 @@ def _advance(state: GroupState, before: Membership, after: Membership, time_ms: 
     if bool(came) == bool(gone):
         return
     direction, scaling = UP if came else DOWN, state.scaling
-    if scaling is None or scaling.direction != direction or time_ms - scaling.last_ms > EPISODE_GAP_MS:
+    if scaling is None or scaling.direction != direction or not within(EPISODE_GAP_MS, scaling.last_ms, time_ms):
         scaling = Scaling(direction=direction, since_ms=time_ms, last_ms=time_ms, members_before=len(was))
         state.scaling = scaling
     scaling.last_ms, scaling.members_after = time_ms, len(now)

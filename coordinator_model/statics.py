@@ -27,6 +27,7 @@ from binascii import crc32
 from collections.abc import Iterator
 from typing import Any, Final
 
+from coordinator_model.clocks import elapsed_ms, within
 from coordinator_model.conclusions import Finding, Place, events_of
 from coordinator_model.events import INFO, Event
 from coordinator_model.group_state import (
@@ -108,7 +109,7 @@ def _back(state: GroupState, former: Member, member: Member, time_ms: int, *, sa
     counters.static_returns += 1
     history = state.instances.get(member.instance_id or "")
     if history is not None and history.absent_since_ms is not None:
-        detail["absent_ms"] = time_ms - history.absent_since_ms
+        detail["absent_ms"] = elapsed_ms(history.absent_since_ms, time_ms)
     return Finding("static_member_returned", detail)
 
 
@@ -122,7 +123,7 @@ def _taken_over(
     recent = history.replaced_ms
     if former is not None and not is_absent(former):
         recent, history.replaced_offset = (*recent, time_ms), place.offset
-    history.replaced_ms = tuple(ms for ms in recent if time_ms - ms <= CONTENDED_WINDOW_MS)
+    history.replaced_ms = tuple(ms for ms in recent if within(CONTENDED_WINDOW_MS, ms, time_ms))
     fight = len(history.replaced_ms) >= CONTENDED_REPLACEMENTS
     if fight and not history.contended:
         detail = {

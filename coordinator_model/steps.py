@@ -32,6 +32,7 @@ from coordinator_model import (
     statics,
     upgrade_blockers,
 )
+from coordinator_model.clocks import went_back
 from coordinator_model.conclusions import Finding, Place, events_of
 from coordinator_model.events import INFO, Event
 from coordinator_model.group_state import EpochAnomaly, GroupState, Holders, Membership, Step
@@ -73,12 +74,17 @@ def close_step(state: GroupState, *, live_from: int) -> list[Event]:
     if step is None:
         return []
     state.step = None
+    jumped = went_back(state.last_step_ms, step.timestamp_ms)
+    if jumped and state.rebalance is not None:
+        state.rebalance.clock_jumped = True
     state.last_step_ms, state.last_step_offset = step.timestamp_ms, step.last_offset
     place = Place(state.partition, step.last_offset, step.timestamp_ms)
     if holders.changed(step.before, state.membership):
         state.held_ms, state.held_offset = step.timestamp_ms, step.last_offset
     live = step.last_offset >= live_from
     findings = [*_findings(state, step, place, live=live), *_anomalies(step.anomalies if live else ())]
+    if jumped and state.rebalance is not None:  # it may have begun with this step
+        state.rebalance.clock_jumped = True
     return list(events_of(state.name, place, findings))
 
 

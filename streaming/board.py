@@ -93,6 +93,9 @@ class Board:
         self._tally = Tally()
         self._stuck: frozenset[str] = frozenset()
         self._unassigned: frozenset[str] = frozenset()
+        self.read_ms: Mapping[str, int] = {}
+        """Group between two states → when a step of it was read that was written with a time far from that
+        (`record_clocks`). Replaced, never changed."""
 
     # --- writing ---
 

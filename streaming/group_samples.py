@@ -6,6 +6,7 @@ from typing import Final
 from coordinator_model import migration, rebalances
 from coordinator_model.group_state import CLASSIC, REBALANCE_DURATION_BUCKETS_MS, SHARE
 from coordinator_model.involved import involved_members
+from coordinator_model.overdue import believed_ms
 from streaming.board import Board
 from streaming.exposition import labelled
 from streaming.held_group import HeldGroup, TopicLag, is_migrating_kind, total
@@ -25,6 +26,7 @@ class Moment:
         self.shown = board.shown
         self.sums = board.sums_of(self.shown.groups)
         self.stuck = board.stuck
+        self.read_ms = board.read_ms
         self.event_counts = board.events.counts_by_group()
         self.sizes = board.ends.sizes
         self.topic_names = board.ends.topic_names
@@ -52,7 +54,11 @@ def _rebalancing_seconds(row: Row, moment: Moment) -> float | None:
     if row.of.type == CLASSIC:
         return None  # its log does not tell
     since_ms = row.of.rebalancing_since_ms
-    return age(moment.now_ms, moment.now_ms if since_ms is None else since_ms)
+    return 0 if since_ms is None else _believed_age(row, moment, since_ms)
+
+
+def _believed_age(row: Row, moment: Moment, since_ms: int) -> float:
+    return age(moment.now_ms, believed_ms(since_ms, moment.now_ms, moment.read_ms.get(row.held.name)))
 
 
 def _storm(row: Row, moment: Moment) -> float:
@@ -69,7 +75,7 @@ def _unsubscribed_lag(row: Row, _: Moment) -> float | None:
 def _mixed_seconds(row: Row, moment: Moment) -> float | None:
     if not is_migrating_kind(row.of.type):
         return None
-    return 0 if row.of.mixed_since_ms is None else age(moment.now_ms, row.of.mixed_since_ms)
+    return 0 if row.of.mixed_since_ms is None else _believed_age(row, moment, row.of.mixed_since_ms)
 
 
 def _if_migrating(value: Callable[[Row], float]) -> Callable[[Row, Moment], float | None]:
@@ -140,7 +146,9 @@ def _involved(row: Row, moment: Moment) -> Samples:
             ),
             1,
         )
-        for finding, member in involved_members(row.held.state, moment.now_ms, moved_ms)
+        for finding, member in involved_members(
+            row.held.state, moment.now_ms, moved_ms, moment.read_ms.get(row.held.name)
+        )
     ]
 
 

@@ -16,7 +16,7 @@ from coordinator_model.offsets import CommittedOffset
 from coordinator_model.unassigned import Unheld
 from streaming.group_summary import GroupSummary, state_of, summary
 from streaming.held_offsets import HeldBucket
-from streaming.log_ends import LogEnds, Topic
+from streaming.log_ends import LogEnds, PartitionEnds, Topic
 
 TopicNames = Mapping[str, str]
 
@@ -37,7 +37,8 @@ class OffsetLag:
 class TopicLag:
     """Lag of a group's committed offsets in one topic, in columns: much quicker to make than an `OffsetLag` for each.
 
-    `records` and `seconds` are None where they are not known; `lost` counts offsets whose records are deleted by now.
+    `records` and `seconds` are None where they are not known; `lost` counts offsets whose records are deleted by now,
+    `ahead` those beyond the sampled end, of which time tells whether they are fresher or of another log.
     """
 
     topic: str
@@ -47,6 +48,7 @@ class TopicLag:
     records: list[int | None] = field(default_factory=list)
     seconds: list[float | None] = field(default_factory=list)
     lost: int = 0
+    ahead: int = 0
 
 
 class HeldState:
@@ -206,6 +208,8 @@ class HeldGroup:
             figure = lag.measure(committed.offset, None, None, now_ms, same_topic=same)
             return OffsetLag(topic, partition, committed, figure, None, None)
         figure = lag.measure(committed.offset, known.last_stable, known.history, now_ms, same_topic=same)
+        if figure.method == lag.AHEAD_OF_END and _is_beyond(known, committed.offset, committed.commit_timestamp_ms):
+            figure = lag.BEYOND
         return OffsetLag(topic, partition, committed, figure, known.last_stable, known.earliest)
 
 
@@ -217,23 +221,30 @@ def _measure(found: TopicLag, bucket: HeldBucket, ends: LogEnds, now_ms: int) ->
     count = len(partitions)
     same = [id_ is None or known_id in (None, id_) for id_ in (ids if isinstance(ids, tuple) else (ids,) * count)]
     known_of, records, seconds = ends.known_of(topic).get, found.records.append, found.seconds.append
-    for partition, offset, is_same in zip(partitions, committed, same, strict=True):
+    for partition, offset, is_same, time_ms in zip(partitions, committed, same, times_ms, strict=True):
         known = known_of(partition)
         if known is None or offset < 0:
             records(None)
             seconds(None)
             continue
         found.lost += known.earliest is not None and offset < known.earliest
-        if known.last_stable is None or not is_same:
+        end = known.last_stable
+        is_ahead = end is not None and offset > end
+        if end is None or not is_same or (is_ahead and _is_beyond(known, offset, time_ms)):
             records(None)
             seconds(None)
             continue
-        waiting, age = behind(offset, known.last_stable, known.history, now_ms)
+        found.ahead += is_ahead
+        waiting, age = behind(offset, end, known.history, now_ms)
         records(waiting)
         seconds(age)
     found.partitions.extend(partitions)
     found.committed.extend(committed)
     found.commit_times_ms.extend(times_ms)
+
+
+def _is_beyond(known: PartitionEnds, offset: int, committed_ms: int) -> bool:
+    return lag.is_beyond(offset, known.high_watermark, committed_ms, known.sampled_ms)
 
 
 def total(lags: list[TopicLag]) -> TotalLag:

@@ -5,6 +5,7 @@ started again: it fails when brokers are away, its checkpoint says where to go o
 was.
 """
 
+import errno
 import threading
 import time
 from collections.abc import Sequence
@@ -257,7 +258,12 @@ class Monitor:
         except (StreamingQueryException, MonitorError) as error:
             return error
         except (Py4JNetworkError, OSError) as error:
+            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+                return error
             raise MonitorError(f"spark: its JVM ended by itself (see {self._directory / SPARK_LOG})") from error
+        except (PySparkException, Py4JError) as error:
+            # It did not even start, as on a disk that is full: that may pass as well as anything else.
+            return error
         finally:
             if query is not None:
                 _stop(query)

@@ -83,7 +83,7 @@ class LagHistory:
                     for partition, records in zip(each.partitions, each.records, strict=True)
                 },
             )
-            if not sums.records:
+            if not sums.records and not any(each.ahead for each in lags):
                 resting.append(name)
         self._unrest.rest(resting)
         with self._lock:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from streaming.board import Board
 from streaming.group_map import GroupMap
-from streaming.held_group import HeldGroup, total
+from streaming.held_group import HeldGroup, TopicLag, total
 from streaming.log_ends import Topic
 from streaming.unrest import Unrest
 
@@ -95,7 +95,8 @@ class Overview:
         resting = []
         for name in names:
             held = groups[name]
-            row = self._row(held, now_ms)
+            lags = held.topic_lags(self._board.ends, now_ms)
+            row = self._row(held, lags, now_ms)
             # A group that was touched counts as changed: its members' assignments are no part of the row.
             if self._held.get(name) is not held or self._rows.get(name) != row:
                 if name not in self._rows:
@@ -103,7 +104,7 @@ class Overview:
                 changed.add(name)
                 self._rows[name] = row
                 self._held[name] = held
-            if not row["lag"] and held.summary.steady:
+            if not row["lag"] and held.summary.steady and not any(each.ahead for each in lags):
                 resting.append(name)
         self._unrest.rest(resting)
         for name in gone:
@@ -123,9 +124,8 @@ class Overview:
         self._unrest.rouse((found[0] ^ self._found[0]) | (found[1] ^ self._found[1]))
         self._found = found
 
-    def _row(self, held: HeldGroup, now_ms: int) -> Row:
+    def _row(self, held: HeldGroup, lags: list[TopicLag], now_ms: int) -> Row:
         of = held.summary
-        lags = held.topic_lags(self._board.ends, now_ms)
         sums = total(lags)
         return {
             "group": held.name,

@@ -18,6 +18,7 @@ from streaming.board import Board
 from streaming.group_map import GroupMap
 from streaming.held_group import HeldGroup
 from streaming.log_ends import Topic
+from streaming.record_clocks import RecordClocks
 from streaming.repeating import Repeating
 
 LOOK_EVERY_SECONDS: Final = 1.0
@@ -51,6 +52,7 @@ class Watch:
         self._answers = answers
         self._told: frozenset[str] = frozenset()
         self._unassigned = Unassigned()
+        self._record_clocks = RecordClocks()
         self._seen: GroupMap[HeldGroup] = GroupMap()
         self._topics: Mapping[str, Topic] = {}
         thread = Repeating("watch", LOOK_EVERY_SECONDS, self.look)
@@ -63,7 +65,9 @@ class Watch:
             return
         groups, topics = self._board.shown.groups, self._board.ends.sizes
         found: list[Event] = []
-        for name in self._board.sums_of(groups).unsteady | self._answers().keys():
+        unsteady = self._board.sums_of(groups).unsteady
+        self._board.read_ms = self._record_clocks.look((groups[of].state for of in unsteady if of in groups), now_ms)
+        for name in unsteady | self._answers().keys():
             if name in groups:
                 found += self._overdue(groups[name], now_ms)
                 found += statics.over(groups[name].state, now_ms)
@@ -95,7 +99,7 @@ class Watch:
     def _overdue(self, held: HeldGroup, now_ms: int) -> list[Event]:
         state = held.state
         if state.membership.classic_group is None:
-            return overdue.events(state, now_ms, self._coordinator_moved_ms(state))
+            return overdue.events(state, now_ms, self._coordinator_moved_ms(state), self._board.read_ms.get(held.name))
         answer = self._answers().get(held.name)
         return [] if answer is None else suspects.events(state, answer, now_ms, self._coordinator_moved_ms(state))
 

@@ -41,7 +41,7 @@ MODEL_LAYERS: Final = (
     ("json_form",),
     ("events",),
     ("conclusions",),
-    ("group_state", "offsets", "lag"),
+    ("clocks", "group_state", "offsets", "lag"),
     ("groups", "groups.claims", "groups.modern"),
     ("groups.*",),
     ("classic_members", "downgrades", "holders", "leftovers", "streams_tasks", "upgrade_blockers"),

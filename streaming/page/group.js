@@ -48,6 +48,7 @@ const METHODS = {
   interpolated: "interpolated between two samples of the log end",
   caught_up: "at the end of the log",
   ahead_of_end: "committed since the log end was sampled",
+  beyond_end: "the log ends before it: cut off, or made anew",
   outside_history: "older than the sampled history: no figure",
   no_end_offset: "the log end is not known",
   no_committed_offset: "nothing is committed",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_model.lag import METHODS, EndOffsetHistory, Lag, TotalLag, measure, total
+from coordinator_model.lag import FRESH_MS, METHODS, EndOffsetHistory, Lag, TotalLag, is_beyond, measure, total
 
 NOW_MS = 100_000
 
@@ -43,7 +43,12 @@ CASES = {
     "a commit of -1 says there is none": (-1, 2_000, STEADY, Lag(None, None, "no_committed_offset")),
     "end unknown": (1_500, None, (), Lag(None, None, "no_end_offset")),
     "committed at 0 is a commit": (0, 0, ((100_000, 0),), Lag(0, 0.0, "caught_up")),
-    "topic made anew with fewer records": (1_500, 10, ((99_000, 5), (100_000, 10)), Lag(0, 0.0, "ahead_of_end")),
+    "fresher than the sample of a topic made anew": (
+        1_500,
+        10,
+        ((99_000, 5), (100_000, 10)),
+        Lag(0, 0.0, "ahead_of_end"),
+    ),
 }
 
 
@@ -71,7 +76,25 @@ def test_every_method_of_the_table_is_declared() -> None:
     """What `measure` may answer is what `METHODS` lists."""
     found = {measure(row[0], row[1], history_of(*row[2]), NOW_MS).method for row in CASES.values()}
 
-    assert set(METHODS) == found | {"topic_recreated"}
+    assert set(METHODS) == found | {"topic_recreated", "beyond_end"}
+
+
+@pytest.mark.parametrize(
+    ("high_watermark", "committed_ms", "expected"),
+    [
+        (10, NOW_MS - FRESH_MS, True),
+        (10, NOW_MS - FRESH_MS + 1, False),
+        # Read uncommitted, behind an open transaction.
+        (1_500, NOW_MS - FRESH_MS, False),
+        (10, -1, False),
+        (None, NOW_MS - FRESH_MS, False),
+    ],
+)
+def test_commit_beyond_a_log_sampled_long_after_it(
+    high_watermark: int | None, committed_ms: int, expected: bool
+) -> None:
+    """The topic was made anew, or cut off: what it has been given since is behind nobody, and nobody reads it."""
+    assert expected == is_beyond(1_500, high_watermark, committed_ms, NOW_MS)
 
 
 TOTALS = {

@@ -1,5 +1,9 @@
 """What nothing is written of: overdue rebalances and rolls nobody is at, told by the clock."""
 
+from dataclasses import replace
+
+import pytest
+
 from coordinator_model import overdue
 from coordinator_model.events import Event
 from coordinator_model.group_state import GroupState
@@ -126,6 +130,7 @@ def test_stalled_roll_names_who_is_still_on_the_classic_protocol() -> None:
 
 # -- whom it is waited for, and since when ----------------------------------------------------------------------------
 
+DAY_MS = 86_400_000
 LATE_MS = DEFAULT_REBALANCE_TIMEOUT_MS + overdue.GRACE_MS
 TWO = {"a": {"t": [0]}, "b": {"t": [1]}}
 JOINS = (
@@ -135,9 +140,9 @@ JOINS = (
 REVOKES = at(2_000, *consumer_moves("g", "a", epoch=2, assigned={"t": [0]}, pending={"t": [1]}, state=1))
 
 
-def stuck(*moments: Moment, at_ms: int, moved_ms: int | None = None) -> list[Event]:
+def stuck(*moments: Moment, at_ms: int, moved_ms: int | None = None, read_ms: int | None = None) -> list[Event]:
     """What is overdue at that time of a history."""
-    return overdue.events(history(*moments).replayed().states["g"], at_ms, moved_ms)
+    return overdue.events(history(*moments).replayed().states["g"], at_ms, moved_ms, read_ms)
 
 
 def test_only_who_holds_it_up_is_named() -> None:
@@ -217,3 +222,18 @@ def test_stalled_roll_is_one_finding_too() -> None:
 
     assert ids == [event.id for event in overdue.events(replica.groups["g"], now_ms)]
     assert 1 == len(ids)
+
+
+@pytest.mark.parametrize("ahead_ms", [-DAY_MS, 365 * DAY_MS])
+def test_time_of_a_wrong_clock_runs_from_when_it_was_read(ahead_ms: int) -> None:
+    """Records a day old as they come hang no rebalance, nor do those of next year hide one that hangs."""
+    read_ms = 1_000 * DAY_MS
+    jumped = [replace(moment, time_ms=read_ms + ahead_ms + moment.time_ms) for moment in (*JOINS, REVOKES)]
+
+    def told(after_ms: int, read: int | None = read_ms) -> list[int]:
+        found = stuck(*jumped, at_ms=read_ms + after_ms, read_ms=read)
+        return [of.detail["rebalancing_ms"] for of in found]
+
+    assert [] == told(LATE_MS)
+    assert [LATE_MS + 1] == told(LATE_MS + 1)
+    assert [LATE_MS + 1] != told(LATE_MS + 1, read=None)

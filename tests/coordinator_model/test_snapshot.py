@@ -168,6 +168,7 @@ FULL: Final = GroupState(
         causes=("join", "leave"),
         assigning_since_ms=3,
         unsettled_since_ms={"b": 4},
+        clock_jumped=True,
     ),
     handover=Handover(time_ms=1, former_owners={"b": {"t": (0,)}}),
     rounds_lost_ms=3,

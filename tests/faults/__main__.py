@@ -10,12 +10,13 @@ import argparse
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 
 from streaming.embedded_broker import EmbeddedBroker
 from tests.faults import results
 from tests.faults.compaction import EAGER_CLEANER
-from tests.faults.matrix import FAULTS, OF_THREE, OPTIONS
+from tests.faults.matrix import FAULTS, LOG_SETTINGS, OF_THREE, OPTIONS
 from tests.faults.three_brokers import ThreeBrokers
 from tests.faults.trial import tried
 
@@ -40,8 +41,22 @@ def main() -> int:
         directory = Path(held)
         for name in names:
             begun = time.monotonic()
-            with cluster(name, directory / f"{name}-broker") as broker:
-                found = tried(name, FAULTS[name], broker, directory, chosen.rounds, *OPTIONS.get(name, ()))
+            try:
+                with cluster(name, directory / f"{name}-broker") as broker:
+                    found = tried(
+                        name,
+                        FAULTS[name],
+                        broker,
+                        directory,
+                        chosen.rounds,
+                        options=OPTIONS.get(name, ()),
+                        log_settings=LOG_SETTINGS.get(name),
+                    )
+            except AssertionError as error:
+                sys.stdout.write(f"{name}: {''.join(traceback.format_exception(error))}")
+                sys.stdout.flush()
+                failed += 1
+                continue
             sys.stdout.write(f"{found}  ({time.monotonic() - begun:.0f} s)\n")
             sys.stdout.flush()
             results.save([found])

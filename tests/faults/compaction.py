@@ -1,10 +1,9 @@
 """A log that is cleaned within seconds, tombstones and all, so that nobody waits for a day."""
 
 import time
+from collections.abc import Callable
 from typing import Final
 
-from streaming.config_sections import KafkaSection
-from streaming.log_recorder import LogRecorder
 from tests import builders
 from tests.faults.coordinator_log import PARTITIONS, Events, Log, Write
 from tests.integration.monitor_process import until
@@ -31,25 +30,24 @@ def filler(number: int) -> Events:
 
 def groups_in(log: Log) -> set[str]:
     """Names of groups of which any record is left, tombstones included."""
-    recorder = LogRecorder(
-        KafkaSection(bootstrap_servers=log.bootstrap_servers, offsets_topic=log.topic), list(range(PARTITIONS))
-    )
-    try:
-        # The name comes behind the type of the key and its own length.
-        return {record.key[4 : 4 + int.from_bytes(record.key[2:4])].decode() for record in recorder.records()}
-    finally:
-        recorder.close()
+    # The name comes behind the type of the key and its own length.
+    return {of.key[4 : 4 + int.from_bytes(of.key[2:4])].decode() for of in log.records()}
 
 
 def clean_away(log: Log, group: str) -> None:
     """Write on until nothing tells any more that there was such a group."""
+    write_on_until(log, lambda: group not in groups_in(log), f"the cleaner leaves records of {group}")
+
+
+def write_on_until(log: Log, holds: Callable[[], bool], otherwise: str) -> None:
+    """Give the cleaner segments that are closed, until something holds of what it has left."""
     number = 0
 
-    def is_gone() -> bool:
+    def is_so() -> bool:
         nonlocal number
         number += 1
         log.write(filler(number))
         time.sleep(0.6)
-        return group not in groups_in(log)
+        return holds()
 
-    until(is_gone, 120, f"the cleaner leaves records of {group}")
+    until(is_so, 120, otherwise)

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
@@ -23,7 +23,7 @@ from coordinator_model.replica import Position, Replica
 from coordinator_model.view import group_view
 from streaming.config_sections import KafkaSection
 from streaming.log_recorder import LogRecorder
-from streaming.recording import open_recording
+from streaming.recording import RecordedRecord, open_recording
 from tests import builders
 
 TOPIC: Final = "coordinator-log"
@@ -122,12 +122,14 @@ class Log:
         # One event is one batch: what is flushed at once is sent at once.
         self._producer = Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 1_000, "log_level": 2})
         self._settings = {**KEPT, **(settings or {})}
+        self._written: list[RecordedRecord] = []
         self.make()
 
     def make(self, partitions: int = PARTITIONS) -> None:
         """Make the topic."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 2})
         wanted = NewTopic(self.topic, partitions, self._replicas, config=self._settings)
+        self._written = []
         admin.create_topics([wanted], operation_timeout=30)[self.topic].result(30)
 
     def remove(self) -> None:
@@ -144,28 +146,57 @@ class Log:
         """Write events; they are in the log when this returns."""
         for records in events:
             for of in records:
-                self._producer.produce(self.topic, of.value, of.key, partition=of.partition, timestamp=of.timestamp_ms)
+                self._producer.produce(
+                    self.topic,
+                    of.value,
+                    of.key,
+                    partition=of.partition,
+                    timestamp=of.timestamp_ms,
+                    on_delivery=self._note,
+                )
             assert 0 == self._producer.flush(60)
 
     def undisturbed(self, live_from: dict[int, int] | None = None) -> "Answer":
-        """What follows from the log as it is: a replay in one piece, of what the two readers deliver.
+        """What follows from the log: a replay in one piece of all that was written, cleaned away or not.
 
         Args:
             live_from: by partition the log's end when it began to be read; without it, it was empty.
         """
-        recorder = LogRecorder(self._kafka, list(range(PARTITIONS)))
         replicas = {n: Replica(live_from=(live_from or {}).get(n, 0)) for n in range(PARTITIONS)}
         answer = Answer()
-        try:
-            for record in recorder.records():
-                place = Position(record.partition, record.offset, record.timestamp_ms)
-                events = replicas[record.partition].replay(place, record.key, record.value)
-                answer.events.update((event.id, event_view(event)) for event in events)
-        finally:
-            recorder.close()
+        for record in self._whole():
+            place = Position(record.partition, record.offset, record.timestamp_ms)
+            events = replicas[record.partition].replay(place, record.key, record.value)
+            answer.events.update((event.id, event_view(event)) for event in events)
         for replica in replicas.values():
             answer.take(replica)
         return answer
+
+    def records(self) -> list[RecordedRecord]:
+        """What there is to read, in the order of each partition, as the two readers deliver it."""
+        recorder = LogRecorder(self._kafka, list(range(PARTITIONS)))
+        try:
+            return list(recorder.records())
+        finally:
+            recorder.close()
+
+    def cleaned_away(self) -> int:
+        """How many of the records that were written are there no more."""
+        return len(self._written) - len(self.records())
+
+    def _whole(self) -> list[RecordedRecord]:
+        """Of a log that is kept, what there is in it; of a compacted one what brokers acknowledged."""
+        if self._settings["cleanup.policy"] != "compact":
+            return self.records()
+        return sorted(self._written, key=lambda of: (of.partition, of.offset))
+
+    def _note(self, error: KafkaError | None, message: Message) -> None:
+        assert error is None, error
+        place, offset, key = message.partition(), message.offset(), message.key()
+        assert place is not None
+        assert offset is not None
+        assert key is not None
+        self._written.append(RecordedRecord(place, offset, message.timestamp()[1], key, message.value()))
 
     def ends(self) -> dict[int, int]:
         """By partition, the offset that comes next."""

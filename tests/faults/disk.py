@@ -37,6 +37,11 @@ class SmallDisk:
         """Give back what was taken."""
         (self.directory / _FILLER).unlink()
 
+    def set_writable(self, writable: bool) -> None:
+        """Refuse what is written from here on, or take it again."""
+        mode = "rw" if writable else "ro"
+        subprocess.run(["mount", "-o", f"remount,{mode}", str(self.directory)], check=True)  # noqa: S603, S607 - no input of anybody's
+
     def __enter__(self) -> Self:
         self.directory.mkdir(parents=True, exist_ok=True)
         if os.geteuid() == 0:

@@ -8,7 +8,7 @@ from typing import Final
 from streaming import resume
 from tests.faults import victim
 from tests.faults.coordinator_log import Log
-from tests.faults.told import Difference, Told, difference, shown, told_in
+from tests.faults.told import Difference, Told, difference, difference_with_gaps, shown, told_in
 from tests.integration.monitor_process import END_SECONDS, READY_SECONDS, MonitorProcess, until
 
 PATIENCE_SECONDS: Final = 4 * READY_SECONDS
@@ -36,6 +36,10 @@ class Disturbed:
         self.runs = 0
         directory.mkdir(parents=True, exist_ok=True)
         self.told_file.touch()
+
+    def set(self, *settings: str) -> None:
+        """Give those that are started from here on these options as well."""
+        self._settings = (*self._settings, *settings)
 
     def start(self, *arguments: str, at: str | None = None) -> MonitorProcess:
         """Start one, which is to end at a stage of `victim.STAGES` if one is named."""
@@ -81,15 +85,20 @@ class Disturbed:
         until(lambda: self._has_told(ends), PATIENCE_SECONDS, lambda: f"told {told_in(self.told_file).shards}, {ends}")
         return told_in(self.told_file)
 
-    def difference(self, monitor: MonitorProcess, live_from: dict[int, int] | None = None) -> Difference:
-        """How what was told, and is shown in the end, differs from what follows from the log."""
+    def difference(
+        self, monitor: MonitorProcess, live_from: dict[int, int] | None = None, *, had_gaps: bool = False
+    ) -> Difference:
+        """How what was told, and is shown in the end, differs from what follows from the log.
+
+        With `had_gaps` records were cleaned away before they were read, and with them what only they had told.
+        """
         self.await_ready(monitor)
         answer = self._log.undisturbed(live_from)
         told = self.await_told()
         until(
             lambda: shown(monitor, answer).keys() == answer.views.keys(), 30, lambda: "other groups are shown than are"
         )
-        found = difference(told, answer)
+        found = difference_with_gaps(told, answer) if had_gaps else difference(told, answer)
         on_board = shown(monitor, answer)
         unlike = {
             name: (on_board[name], answer.views[name]) for name in on_board if on_board[name] != answer.views[name]

@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Final
 from urllib.parse import urlsplit
@@ -16,7 +17,17 @@ from streaming.embedded_broker import EmbeddedBroker
 from streaming.restart import REBUILD
 from tests.faults import damage, victim
 from tests.faults.disk import SmallDisk
+from tests.faults.log_faults import (
+    CLEANED,
+    CLEANED_BEHIND,
+    TIMED,
+    clocks_jump,
+    compacted_while_away,
+    compacted_while_read,
+    later_release,
+)
 from tests.faults.processes_of import jvm, kill_executor, kill_workers
+from tests.faults.sink_faults import history_disk_away, sink_brokers_away
 from tests.faults.three_brokers import ThreeBrokers
 from tests.faults.trial import Fault, Trial
 from tests.integration.monitor_process import until
@@ -253,12 +264,29 @@ FAULTS: Final[dict[str, Fault]] = {
         topic_made_anew_while_away,
         other_number_of_partitions,
         scrapers_hang,
+        compacted_while_read,
+        compacted_while_away,
+        clocks_jump,
+        later_release,
+        sink_brokers_away,
+        history_disk_away,
     )
 }
 """Name → what is done, in the order of the page."""
 
-OPTIONS: Final = {"executor_killed": ("spark.master=local-cluster[2,1,1024]",)}
+OPTIONS: Final = {
+    "executor_killed": ("spark.master=local-cluster[2,1,1024]",),
+    # So that what the cleaner has left of the log takes many micro-batches to read.
+    "compacted_while_away": ("source.max_offsets_per_trigger=100",),
+}
 """Options of the monitor that a fault is done to."""
+
+LOG_SETTINGS: Final[dict[str, Mapping[str, str]]] = {
+    "compacted_while_read": CLEANED_BEHIND,
+    "compacted_while_away": CLEANED,
+    "clocks_jump": TIMED,
+}
+"""Settings of the log that a fault is done with."""
 
 OF_THREE: Final = frozenset({"leaders_killed"})
 """Those done to a cluster of three brokers."""

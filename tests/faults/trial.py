@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +34,7 @@ class Trial:
         figures: what is measured, by words that say what.
         times: how often the fault was done.
         live_from: by partition, the log's end when it began to be read; None for an empty log.
+        had_gaps: whether records were cleaned away before they were read.
     """
 
     stack: ExitStack
@@ -48,6 +49,7 @@ class Trial:
     figures: dict[str, float] = field(default_factory=dict)
     times: int = 0
     live_from: dict[int, int] | None = None
+    had_gaps: bool = False
 
     def writing(self, share: float) -> Writing:
         """Go on writing this share of all events until left."""
@@ -79,11 +81,20 @@ Fault = Callable[[Trial], None]
 Broker = EmbeddedBroker | ThreeBrokers
 
 
-def tried(name: str, fault: Fault, broker: Broker, directory: Path, rounds: int, *options: str) -> Result:
-    """Try one fault on a log of its own; raises AssertionError where it stays away."""
+def tried(
+    name: str,
+    fault: Fault,
+    broker: Broker,
+    directory: Path,
+    rounds: int,
+    *,
+    options: Sequence[str] = (),
+    log_settings: Mapping[str, str] | None = None,
+) -> Result:
+    """Try one fault on a log of its own, made with these settings; raises AssertionError where it stays away."""
     with ExitStack() as stack:
         replicas = 3 if isinstance(broker, ThreeBrokers) else 1
-        log = Log(broker.bootstrap_servers, f"log-{name}", replicas=replicas)
+        log = Log(broker.bootstrap_servers, f"log-{name}", replicas=replicas, settings=log_settings)
         disturbed = Disturbed(stack, directory / name, log, *options)
         monitor = disturbed.start()
         disturbed.await_ready(monitor)
@@ -98,9 +109,13 @@ def tried(name: str, fault: Fault, broker: Broker, directory: Path, rounds: int,
             random.Random(name),
             story(60 * max(2, rounds)),
         )
-        fault(trial)
-        log.write(*trial.events)
-        found = disturbed.difference(trial.monitor, trial.live_from)
+        try:
+            fault(trial)
+            log.write(*trial.events)
+            found = disturbed.difference(trial.monitor, trial.live_from, had_gaps=trial.had_gaps)
+        except AssertionError as error:
+            error.add_note("\n".join(["the monitor said:", *trial.monitor.error_lines()[-20:]]))
+            raise
         disturbed.end(trial.monitor)
         return result(name, (fault.__doc__ or "").strip(), trial, found)
 

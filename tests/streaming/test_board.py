@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from coordinator_model.lag import FRESH_MS
 from streaming.board import Board, Row
 from streaming.end_offsets import Wanted
 from tests import builders
@@ -75,6 +76,21 @@ def test_a_commit_fresher_than_the_sample_is_no_negative_lag() -> None:
     (offset,) = (board_of(shard, ends).group_view("g", NOW_MS) or {})["offsets"]
 
     assert (0, 0.0, "ahead_of_end") == (offset["lag"], offset["lag_seconds"], offset["lag_method"])
+
+
+def test_a_commit_that_the_log_never_reaches_has_no_lag() -> None:
+    """An old commit beyond the end is of a topic that was cut off or made anew: no calm is made of it."""
+    shard = Shard()
+    shard.pending.append((THEN_MS, *commit("g", 0, 60)))
+    board = board_of(shard, ends := log_ends(orders=1))
+    seen = []
+    for after_ms in (0, FRESH_MS):
+        sample(ends, THEN_MS + after_ms, "orders", 50)
+        (offset,) = (board.group_view("g", NOW_MS) or {})["offsets"]
+        (lags,) = board.shown.groups["g"].topic_lags(ends, NOW_MS)
+        seen.append((offset["lag"], offset["lag_method"], lags.records, lags.ahead))
+
+    assert [(0, "ahead_of_end", [0], 1), (None, "beyond_end", [None], 0)] == seen
 
 
 def test_a_commit_of_a_former_topic_has_no_lag() -> None:

@@ -6,6 +6,7 @@ from coordinator_model.unassigned import METADATA_MAX_AGE_MS
 from streaming.board import Board
 from streaming.watch import Watch
 from tests.builders import REBALANCE_TIMEOUT_MS
+from tests.coordinator_events import consumer_join, consumer_moves
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, board_of, classic_group, log_ends, sample
 
@@ -111,3 +112,33 @@ def test_clock_that_jumped_tells_nothing_at_once() -> None:
     settling[0] = False
     watch.look()
     assert [{"orders": [2]}] == [of["partitions"] for of in unassigned(board)]
+
+
+def test_records_of_a_wrong_clock_hang_no_rebalance_as_they_come() -> None:
+    """One that begins yesterday by a broker's clock is as old as the look that first found it, and no older."""
+    shard = Shard()
+    shard.pending += [(NOW_MS, *of) for of in consumer_join("g", "a", epoch=1, targets={"a": {"t": [0, 1]}})]
+    board = board_of(shard)
+    board.set_log_end_at_start({0: 1}, {0: 1})
+    board.set_positions({0: 1}, {0: 1}, NOW_MS)
+    sample(board.ends, NOW_MS, "orders", 0)
+    watch = Watch(board, board.events.add, clock := Clock())
+    watch.look()
+
+    yesterday_ms = NOW_MS - 86_400_000
+    two = {"a": {"t": [0]}, "b": {"t": [1]}}
+    shard.pending += [(yesterday_ms, *of) for of in consumer_join("g", "b", epoch=2, targets=two, assigned={})]
+    revokes = consumer_moves("g", "a", epoch=1, assigned={"t": [0]}, pending={"t": [1]}, state=1)
+    shard.pending += [(yesterday_ms + 1, *of) for of in revokes]
+    board.apply(1, shard.flush(), NOW_MS)
+
+    def told(after_ms: int) -> list[int]:
+        clock.now_ms = NOW_MS + after_ms
+        watch.look()
+        found = [event for event in board.latest_events(99) if event["kind"] == "rebalance_stuck"]
+        return [event["detail"]["rebalancing_ms"] for event in found]
+
+    assert [] == told(1_000)
+    assert {"g": NOW_MS + 1_000} == board.read_ms
+    assert [] == told(REBALANCE_TIMEOUT_MS)
+    assert [REBALANCE_TIMEOUT_MS + 11_000] == told(REBALANCE_TIMEOUT_MS + 12_000)

@@ -1,0 +1,162 @@
+"""Faults of the log itself: the cleaner goes through it, its clocks jump, a later release writes it."""
+
+import time
+from typing import Final
+
+from coordinator_model.events import INFO
+from tests import builders
+from tests.coordinator_events import consumer_join, consumer_moves
+from tests.faults.compaction import write_on_until
+from tests.faults.coordinator_log import Events, Write, hash_of
+from tests.faults.trial import Trial
+from tests.integration.monitor_process import until
+
+CLEANED: Final = {
+    "cleanup.policy": "compact",
+    # The brokers' own clock, or segments would be closed by the times that records carry.
+    "message.timestamp.type": "LogAppendTime",
+    "min.cleanable.dirty.ratio": "0.01",
+    "segment.ms": "1000",
+}
+"""A log that is cleaned at once, but for its last second."""
+
+CLEANED_BEHIND: Final = {**CLEANED, "min.compaction.lag.ms": "10000"}
+"""One that is cleaned ten seconds after it was written, which is after it was read."""
+
+TIMED: Final = {"message.timestamp.after.max.ms": str(2**63 - 1)}
+"""A log that takes whatever time a broker believes it is."""
+
+DAY_MS: Final = 86_400_000
+YEAR_MS: Final = 365 * DAY_MS
+
+
+def compacted_while_read(trial: Trial) -> None:
+    """The cleaner goes through the log right behind the monitor that reads it, records arriving."""
+    for _ in range(trial.rounds):
+        before = trial.log.cleaned_away()
+        with trial.writing(0.5 / trial.rounds):
+            pass
+        write_on_until(trial.log, lambda: trial.log.cleaned_away() > before + 100, "the cleaner leaves everything")  # noqa: B023 - ends in this round
+        with trial.writing(0.4 / trial.rounds):
+            pass
+        trial.times += 1
+    trial.worst("records cleaned away", trial.log.cleaned_away())
+
+
+def compacted_while_away(trial: Trial) -> None:
+    """Most records are cleaned away before the next monitor reads them, and it goes on while the cleaner does."""
+    trial.had_gaps = True
+    for _ in range(trial.rounds):
+        with trial.writing(0.3 / trial.rounds):
+            pass
+        trial.disturbed.await_told()
+        trial.disturbed.end(trial.monitor)
+        before = trial.log.cleaned_away()
+        with trial.writing(0.4 / trial.rounds):
+            pass
+        write_on_until(trial.log, lambda: trial.log.cleaned_away() > before + 500, "the cleaner leaves everything")  # noqa: B023 - ends in this round
+        with trial.writing(0.2 / trial.rounds):
+            trial.restart()
+        trial.times += 1
+    trial.worst("records cleaned away", trial.log.cleaned_away())
+
+
+def later_release(trial: Trial) -> None:
+    """The brokers are upgraded: from one record to the next there are types and versions that nobody knows."""
+    for number in range(trial.rounds):
+        with trial.writing(0.9 / trial.rounds):
+            for type_ in LATER_TYPES:
+                trial.log.write(unknown(type_, number))
+            trial.log.write(later_version(number))
+        trial.times += 1
+    trial.disturbed.await_told()
+    counted = trial.monitor.samples()["group_monitor_unknown_records_total"]
+    found = {dict(labels)["record_type"]: value for labels, value in counted.items()}
+    for type_ in LATER_TYPES:
+        assert trial.rounds == found[str(type_)], found
+    assert 200 == trial.monitor.get("/ready")[0]
+    trial.worst("records of unknown types", sum(found.values()))
+
+
+LATER_TYPES: Final = (40, 1_000, 32_767)
+"""Of releases to come."""
+
+
+def unknown(type_: int, number: int) -> Events:
+    """A record of a type that nobody knows, with bytes that mean nothing here."""
+    place = number % 4
+    return [Write(place, _now_ms(), type_.to_bytes(2) + bytes([number % 256, 255, 7]), b"\x00\x05\xff")]
+
+
+def later_version(number: int) -> Events:
+    """A commit in a value version that nobody knows: the group is known, what it committed is not."""
+    key, _ = builders.offset_commit(f"later-{number}", "t", 0, 1)
+    return [Write(hash_of(f"later-{number}"), _now_ms(), key, (99).to_bytes(2) + b"\x01\x02\x03")]
+
+
+def clocks_jump(trial: Trial) -> None:
+    """The brokers' clocks jump back by a day and ahead by a year, in the middle of rebalances, and are right again."""
+    groups: list[str] = []
+    for number in range(trial.rounds):
+        begun_ms = _now_ms()
+        for jump_ms in (-DAY_MS, YEAR_MS):
+            group = f"jumped-{number}-{'back' if jump_ms < 0 else 'ahead'}"
+            groups.append(group)
+            trial.log.write(*half_a_rebalance(group, jump_ms))
+            trial.disturbed.await_told()
+            # The watch looks every second.
+            time.sleep(3)
+            seconds = {
+                dict(labels)["group"]: value
+                for labels, value in trial.monitor.samples()["kafka_group_rebalancing_seconds"].items()
+            }
+            trial.worst("longest rebalance shown, s", seconds[group])
+            assert seconds[group] <= (_now_ms() - begun_ms) / 1000 + 5, seconds
+            trial.log.write(*the_other_half(group))
+            until(lambda: trial.monitor.groups()[group]["state"] == "Stable", 60, "the rebalance does not end")  # noqa: B023 - ends in this round
+        with trial.writing(0.5 / trial.rounds):
+            pass
+        trial.times += 1
+    for group in groups:
+        told = trial.monitor.events(group=group)
+        # A clock that went back, or ahead and back again, leaves no duration at all.
+        durations = [of["detail"]["duration_ms"] for of in told if of["kind"] == "rebalance_completed"]
+        assert [0, None] == durations, told
+        assert [] == [of for of in told if of["severity"] != INFO], told
+
+
+def half_a_rebalance(group: str, jump_ms: int) -> list[Events]:
+    """A group that is well, and a member that joins it when the clock has jumped: another one has to revoke."""
+    now_ms = _now_ms()
+    both = {"m-1": {"t": [0, 1]}, "m-2": {"t": [2, 3]}}
+    alone = consumer_join(group, "m-1", epoch=1, targets={"m-1": {"t": [0, 1, 2, 3]}})
+    joins = consumer_join(group, "m-2", epoch=2, targets=both, assigned={})
+    revokes = consumer_moves(
+        group, "m-1", epoch=1, previous_epoch=1, assigned={"t": [0, 1]}, pending={"t": [2, 3]}, state=1
+    )
+    jumped_ms = now_ms + jump_ms
+    commit = builders.offset_commit(group, "t", 0, 5, timestamp=jumped_ms)
+    return [
+        _at(group, now_ms, *alone),
+        _at(group, jumped_ms, *joins),
+        _at(group, jumped_ms + 500, *revokes),
+        _at(group, jumped_ms + 600, commit),
+    ]
+
+
+def the_other_half(group: str) -> list[Events]:
+    """The clock is right again, and the rebalance ends."""
+    now_ms = _now_ms()
+    return [
+        _at(group, now_ms, *consumer_moves(group, "m-1", epoch=2, previous_epoch=1, assigned={"t": [0, 1]})),
+        _at(group, now_ms + 300, *consumer_moves(group, "m-2", epoch=2, previous_epoch=2, assigned={"t": [2, 3]})),
+        _at(group, now_ms + 400, builders.offset_commit(group, "t", 0, 6, timestamp=now_ms)),
+    ]
+
+
+def _at(group: str, time_ms: int, *records: builders.RecordBytes) -> Events:
+    return [Write(hash_of(group), time_ms, *record) for record in records]
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,153 @@
+"""Faults behind the stream: what takes its events is slow, full or gone."""
+
+import json
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow.parquet as pq
+
+from streaming.config_sections import KafkaSection
+from streaming.embedded_broker import EmbeddedBroker
+from streaming.history.store import HistoryStore
+from streaming.history.tables import EVENTS
+from streaming.kafka_client import python_settings
+from streaming.kafka_sink import EVENTS_SINK
+from streaming.kafka_tools import create_topics
+from streaming.topic_reader import TopicReader
+from tests.faults.disk import SmallDisk
+from tests.faults.told import told_in
+from tests.faults.trial import Trial
+from tests.integration.monitor_process import until
+
+TOPIC: Final = "events"
+BEHIND_SECONDS: Final = 15.0
+"""A sink that stands still is left alone until it is so far behind."""
+
+
+def sink_brokers_away(trial: Trial) -> None:
+    """The brokers of the events' topic stand still (`kill -STOP`), then are stopped and started, records arriving."""
+    trial.disturbed.end(trial.monitor)
+    sink = EmbeddedBroker(trial.directory / "sink-broker", offsets_partitions=1, heap="256m")
+    trial.stack.enter_context(sink)
+    create_topics(sink.bootstrap_servers, {TOPIC: 1})
+    trial.disturbed.set(f"kafka_sink.events_topic={TOPIC}", f"kafka_sink.bootstrap_servers={sink.bootstrap_servers}")
+    trial.restart()
+
+    def stand_still() -> Callable[[], object]:
+        assert sink.pid is not None
+        process = sink.pid
+        os.kill(process, signal.SIGSTOP)
+        return lambda: os.kill(process, signal.SIGCONT)
+
+    def go() -> Callable[[], object]:
+        sink.stop()
+        return sink.start
+
+    for _ in range(trial.rounds):
+        for fault in (stand_still, go):
+            behind(trial, EVENTS_SINK, fault, 0.45 / trial.rounds)
+    trial.log.write(*trial.events)
+    trial.events = []
+    trial.disturbed.await_told()
+    caught_up(trial, EVENTS_SINK)
+    has_all(trial, in_topic(sink.bootstrap_servers))
+
+
+def history_disk_away(trial: Trial) -> None:
+    """The disk of the history is full to the last byte, then takes nothing any more, records arriving."""
+    trial.disturbed.end(trial.monitor)
+    disk = trial.stack.enter_context(SmallDisk(trial.directory / "history-disk"))
+    assert disk.is_mounted, "no file system could be mounted"
+    trial.disturbed.set("history.enabled=true", f"history.dir={disk.directory / 'history'}", "history.interval_ms=1000")
+    trial.restart()
+
+    def fill() -> Callable[[], object]:
+        disk.fill()
+        return disk.make_room
+
+    def refuse() -> Callable[[], object]:
+        disk.set_writable(False)
+        return lambda: disk.set_writable(True)
+
+    for _ in range(trial.rounds):
+        for fault in (fill, refuse):
+            behind(trial, "history", fault, 0.45 / trial.rounds)
+    trial.log.write(*trial.events)
+    trial.events = []
+    trial.disturbed.await_told()
+    caught_up(trial, "history")
+    has_all(trial, in_history(disk.directory / "history"))
+
+
+def behind(trial: Trial, sink: str, fault: Callable[[], Callable[[], object]], share: float) -> None:
+    """Do it, see that the stream goes on and that what is late is shown, and undo it."""
+    undo = fault()
+    try:
+        with trial.writing(share):
+            pass
+        begun = time.monotonic()
+        trial.disturbed.await_told()
+        trial.worst("longest time from a record to its being told, s", time.monotonic() - begun)
+        until(lambda: shown(trial, "waiting_seconds", sink) > BEHIND_SECONDS, 120, "nothing is shown to be late")
+        assert shown(trial, "waiting", sink) > 0
+        trial.worst("most that waited", shown(trial, "waiting", sink))
+        assert 200 == trial.monitor.get("/ready")[0]
+    finally:
+        undo()
+    begun = time.monotonic()
+    caught_up(trial, sink)
+    trial.worst("longest time until nothing waited any more, s", time.monotonic() - begun)
+    trial.times += 1
+
+
+def caught_up(trial: Trial, sink: str) -> None:
+    """Wait until a sink has taken all there is."""
+    until(lambda: 0 == shown(trial, "waiting", sink), 180, lambda: f"{shown(trial, 'waiting', sink)} wait for {sink}")
+    assert 0 == shown(trial, "dropped_total", sink)
+
+
+def shown(trial: Trial, what: str, sink: str) -> float:
+    """A figure of a sink on /metrics."""
+    samples = trial.monitor.samples()[f"group_monitor_sink_{what}"]
+    (value,) = (value for labels, value in samples.items() if dict(labels)["sink"] == sink)
+    return value
+
+
+def has_all(trial: Trial, found: Iterator[dict[str, Any]]) -> None:
+    """Every event that was told is there, under its id and as it was told; those that are there twice are counted."""
+    told = told_in(trial.disturbed.told_file).events
+    times = Counter[str]()
+    for event in found:
+        times[event["id"]] += 1
+        known = told.get(event["id"])
+        # Events by the clock alone, which no batch brought, are inferred.
+        assert event["inferred"] if known is None else event["kind"] == known["kind"], event
+    lost = told.keys() - times.keys()
+    assert not lost, f"{len(lost)} of {len(told)} events never arrived"
+    trial.figures["events that arrived"] = len(times)
+    trial.figures["of these again under their id"] = sum(of > 1 for of in times.values())
+
+
+def in_topic(servers: str) -> Iterator[dict[str, Any]]:
+    """Events that the topic holds."""
+    reader = TopicReader(python_settings(KafkaSection(bootstrap_servers=servers), "test"), {TOPIC: None})
+    try:
+        while True:
+            yield from (json.loads(value or b"null") for _, _, value in reader.poll())
+            if reader.at_first_end:
+                return
+    finally:
+        reader.close()
+
+
+def in_history(directory: Path) -> Iterator[dict[str, Any]]:
+    """Events that the history's files hold."""
+    store = HistoryStore(directory)
+    for day in store.days(EVENTS):
+        for file in store.files(EVENTS, day):
+            yield from pq.read_table(file.path).to_pylist()
