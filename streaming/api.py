@@ -34,6 +34,9 @@ _PLACE: Final = re.compile(r"(?<![\w-])(?P<id>[\w-]{22})(?=/\d)", re.ASCII)
 
 _TOKEN: Final = re.compile(r"(?P<run>[0-9a-f]+)-(?P<version>[0-9]{1,15})-(?P<number>[0-9]{1,15})", re.ASCII)
 
+MOST_HISTORY_QUESTIONS: Final = 4
+"""The history reads files for each question; more than so many at a time would keep others from being answered."""
+
 BROKER_ANSWER_SECONDS: Final = 5.0
 """How long the brokers' word is taken: a page that is left open asks a gate every few seconds."""
 
@@ -44,6 +47,10 @@ class BadRequestError(ValueError):
 
 class NoHistoryError(LookupError):
     """No history is kept; the message says how one is."""
+
+
+class BusyError(RuntimeError):
+    """So much is asked already that this is not answered now; the message says of what."""
 
 
 class NotFoundError(LookupError):
@@ -87,6 +94,7 @@ class Api:
         self.cluster = cluster
         self._brokers = brokers or BrokerAnswers()
         self._history = history
+        self._history_turns = threading.BoundedSemaphore(MOST_HISTORY_QUESTIONS)
         self._clock_ms = clock_ms
         self._lock = threading.Lock()
         self._overview = Overview(board, clock_ms)
@@ -127,25 +135,39 @@ class Api:
         since_ms = _time_ms("since", query["since"]) if query.get("since") else None
         return {"events": self.board.latest_events(limit, group=query.get("group") or None, since_ms=since_ms)}
 
+    @property
+    def keeps_history(self) -> bool:
+        """Whether anything is kept of the past."""
+        return self._history is not None
+
     def history(self, name: str, query: Mapping[str, str]) -> dict[str, Any]:
         """What happened to a group, by `since`, `until` and `limit`; or, with `at`, the GROUP as it was, and `as_of`.
 
         Raises:
             BadRequestError: a parameter is not what is accepted.
             NoHistoryError: none is kept.
+            BusyError: others ask it already.
             CheckFailed: there is, or was, no such group.
             CannotTellError: the history does not go back so far, or cannot be read.
         """
         if self._history is None:
             raise NoHistoryError("history: found none kept, accepted: a monitor with history.enabled")
+        if not self._history_turns.acquire(blocking=False):
+            raise BusyError(f"history: found {MOST_HISTORY_QUESTIONS} questions under way, accepted: fewer at a time")
+        try:
+            return self._of_history(self._history, name, query)
+        finally:
+            self._history_turns.release()
+
+    def _of_history(self, history: "History", name: str, query: Mapping[str, str]) -> dict[str, Any]:
         if query.get("at"):
-            return self._history.group_at(name, _time_ms("at", query["at"]))
+            return history.group_at(name, _time_ms("at", query["at"]))
         limit = _limit(query.get("limit") or str(DEFAULT_EVENTS), MOST_PAST_EVENTS)
         since_ms, until_ms = (_time_ms(of, query[of]) if query.get(of) else None for of in ("since", "until"))
         # What came in within the last seconds is not in the files yet.
         recent = self.board.events.latest(self.board.events.size, group=name, since_ms=since_ms)
         recent = [event for event in recent if until_ms is None or event["time"] <= until_ms]
-        ask = self._history.timeline if recent else self._history.events
+        ask = history.timeline if recent else history.events
         kept = ask(name, since_ms=since_ms, until_ms=until_ms, limit=limit)
         by_id = {event["id"]: event for event in (*kept, *recent)}
         found = sorted(by_id.values(), key=lambda event: (event["time"], event["partition"], event["offset"]))

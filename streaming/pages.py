@@ -22,7 +22,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from streaming.api import Api, BadRequestError, NoHistoryError, NotFoundError, to_json
+from streaming.api import Api, BadRequestError, BusyError, NoHistoryError, NotFoundError, to_json
 from streaming.errors import CannotTellError, CheckFailed
 from streaming.event_window import Event
 from streaming.exporter import Exporter
@@ -118,7 +118,9 @@ class Pages:
     def group_page(self, request: Request) -> Response:
         """The page of one group, named in the path, or in the query where a path cannot (`.` and `..`)."""
         name = request.path_params.get("name", request.query_params.get("name", ""))
-        return HTMLResponse(self._group.render(cluster=self._cluster, at="group", group=name))
+        return HTMLResponse(
+            self._group.render(cluster=self._cluster, at="group", group=name, history=self._api.keeps_history)
+        )
 
     def roll_page(self, _: Request) -> Response:
         """The page of a rolling upgrade or downgrade: may it go on?"""
@@ -270,6 +272,8 @@ def _found(ask: Callable[..., object], *arguments: object) -> Response:
         raise HTTPException(404, str(error)) from None
     except CannotTellError as error:
         raise HTTPException(410, str(error)) from None
+    except BusyError as error:
+        raise HTTPException(503, str(error)) from None
     except NoHistoryError as error:
         raise HTTPException(501, str(error)) from None
 

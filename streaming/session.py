@@ -25,6 +25,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from streaming.config import Config
+from streaming.logs import get_logger
 from streaming.secrecy import masked
 
 SETTINGS: Final = {
@@ -79,6 +80,8 @@ JAVA_OPTIONS: Final = (
 
 _CALLED_SECRET: Final = "(?i)secret|password|token|access[.]?key|account[.]?key|credential"  # noqa: S105 - a pattern
 _SUBMIT_ARGUMENTS: Final = "PYSPARK_SUBMIT_ARGS"
+
+_log = get_logger("session")
 
 _STOP_SECONDS: Final = 4.0
 """How long Spark, and then its JVM, may take to stop before the JVM is killed."""
@@ -179,10 +182,16 @@ def code_archive(directory: Path) -> Path:
 
 
 def hold(spark: SparkSession, file: Path) -> Any:  # noqa: ANN401 - an object of Java
-    """Have the JVM lock a file, as soon as no other JVM does; it is given back by `release`, or with the JVM's end."""
+    """Have the JVM lock a file, as soon as no other JVM does; it is given back by `release`, or with the JVM's end.
+
+    A wait is told, as the start stands still meanwhile.
+    """
     assert spark._jvm is not None  # noqa: S101, SLF001 - there is one
     opened = spark._jvm.java.io.RandomAccessFile(str(file.resolve()), "rw")  # noqa: SLF001 - Java's own classes
-    opened.getChannel().lock()
+    channel = opened.getChannel()
+    if channel.tryLock() is None:
+        _log.warning("waits_for_former_jvm", file=str(file), reason="it may still write to the checkpoint")
+        channel.lock()
     return opened
 
 

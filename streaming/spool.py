@@ -37,6 +37,8 @@ from streaming.logs import get_logger
 from streaming.spool_files import DamagedError, Header, Segment, line
 
 DEFAULT_MAX_BYTES: Final = 256 * 1024 * 1024
+READ_BYTES: Final = 8 * 1024 * 1024
+"""What is read at once at most, as text: the state of one group may be a megabyte."""
 REMEMBERED_IDS: Final = 1_000
 """Of events told outside of batches, so many of the latest are known again."""
 
@@ -164,18 +166,24 @@ class Spool:
     # --- reading ---
 
     def read(self, reader: str, limit: int) -> list[Spooled]:
-        """The next entries that a reader has not acknowledged, at most so many; the same again until it does."""
+        """The next entries that a reader has not acknowledged, the same again until it does.
+
+        At most `limit`, and no more than `READ_BYTES` unless a single one has more.
+        """
         with self._lock:
             cursor = self._cursors[reader]
             found: list[Spooled] = []
+            size = 0
             for segment in self._from(cursor):
                 for _, header, file in segment.frames(cursor.offset if segment.first == cursor.segment else 0):
-                    lines = file.read(header["bytes"]).splitlines()
-                    for position, text in enumerate(lines, header["first"]):
-                        if position >= cursor.position:
-                            found.append(Spooled(position, json.loads(text)))
-                        if len(found) == limit:
+                    for position in range(header["first"], header["first"] + header["entries"]):
+                        text = file.readline()
+                        if position < cursor.position:
+                            continue
+                        size += len(text)
+                        if len(found) == limit or (found and size > READ_BYTES):
                             return found
+                        found.append(Spooled(position, json.loads(text)))
             return found
 
     def acknowledge(self, reader: str, position: int) -> None:

@@ -1,15 +1,18 @@
 """The history's files: written aside and renamed, merged while they are small, removed when they are old.
 
-A file's name says its level and when it was written: `0-1769860980000-5f3a91c2.parquet`. Eight files of one level and
+A file's name says its level and when it was written: `0-1769860980000-5f3a91c2.parquet`; what is called otherwise is
+somebody else's, and neither read nor removed. Eight files of one level and
 day become one of the next, so a row is written a few times and a day has a few dozen files however often it is written
 to; what is long enough is merged no more. A merge that is cut off leaves rows in two files: they are the same rows, so
 readers take them once, and the next merge writes them once. One process writes; any number read meanwhile.
 """
 
+import re
 import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Container, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -46,6 +49,8 @@ _ROW_GROUP_BYTES: Final = 4 * 1024 * 1024
 _COMPLETE: Final = "_complete-"
 """Name of an empty file that says since when the states of all groups are known (`set_complete`)."""
 _DAMAGED: Final = ".damaged"
+_DAY: Final = re.compile(r"day=(\d{4}-\d{2}-\d{2})")
+_FILE: Final = re.compile(r"(?P<level>\d)-(?P<written_ms>\d{13,})-[0-9a-f]{8}\.parquet")
 
 _log = get_logger("history")
 
@@ -83,16 +88,16 @@ class HistoryStore:
 
     def days(self, table: Table) -> list[str]:
         """Days that a table has files of, ascending."""
-        names = (entry.name for entry in self._entries(self.directory / table.name))
-        return sorted(name.removeprefix("day=") for name in names if name.startswith("day="))
+        found = (_DAY.fullmatch(entry.name) for entry in self._entries(self.directory / table.name))
+        return sorted(day[1] for day in found if day is not None)
 
     def files(self, table: Table, day: str) -> list[Stored]:
         """Files of a day, the oldest first."""
         found = []
         for path in self._entries(self._place(table, day)):
-            level, _, rest = path.name.partition("-")
-            if path.suffix == ".parquet" and level.isdecimal():
-                found.append(Stored(path, day, int(level), int(rest.partition("-")[0])))
+            named = _FILE.fullmatch(path.name)
+            if named is not None:
+                found.append(Stored(path, day, int(named["level"]), int(named["written_ms"])))
         return sorted(found, key=lambda file: (file.written_ms, file.path.name))
 
     def all_files(self) -> Iterator[Stored]:
@@ -110,7 +115,8 @@ class HistoryStore:
         found = []
         for day in self.days(GROUPS):
             names = (entry.name for entry in self._entries(self._place(GROUPS, day)))
-            found += [int(name.removeprefix(_COMPLETE)) for name in names if name.startswith(_COMPLETE)]
+            times = (name.removeprefix(_COMPLETE) for name in names if name.startswith(_COMPLETE))
+            found += [int(time_ms) for time_ms in times if time_ms.isdecimal()]
         return sorted(found)
 
     # --- writing ---
@@ -184,10 +190,11 @@ class HistoryStore:
                 continue
             place = self._place(table, day)
             for path in self._entries(place):
-                gone += [path.name] if path.suffix == ".parquet" else []
-                path.unlink()
-            if place.is_dir():
-                place.rmdir()
+                if _is_ours(path.name):
+                    gone += [path.name] if path.suffix == ".parquet" else []
+                    path.unlink()
+            with suppress(OSError):
+                place.rmdir()  # unless somebody has put something else there
         return gone
 
     def _fold(self, day: str) -> None:
@@ -288,6 +295,12 @@ class HistoryStore:
             return list(directory.iterdir())
         except (FileNotFoundError, NotADirectoryError):
             return []
+
+
+def _is_ours(name: str) -> bool:
+    """Whether a file of a day's directory is one that this module writes, whole or not."""
+    plain = name.removeprefix(".").removesuffix(".new").removesuffix(_DAMAGED)
+    return _FILE.fullmatch(plain) is not None or name.removeprefix(_COMPLETE).isdecimal()
 
 
 def _bytes_in_memory(path: Path) -> int:

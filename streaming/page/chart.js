@@ -12,7 +12,8 @@ const STRIP_HEIGHT = 24;
 const GAP = 34;
 const BOTTOM = 20;
 const SHORTEST_MS = 60000;
-const STEPS_SECONDS = [10, 30, 60, 120, 300, 600, 900, 1800, 3600];
+const STEPS_SECONDS = [10, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400, 172800, 345600];
+const DAY_MS = 86400000;
 
 function svg(tag, attributes = {}, text = "") {
   const element = document.createElementNS(SVG, tag);
@@ -95,7 +96,7 @@ export class Timeline {
     });
   }
 
-  /** {from, to (ms), panels: [{name, unit?, lines? | spans? | marks?}]} */
+  /** {from, to (ms), panels: [{name, unit?, lines? | spans? | marks?}], moment? (ms, marked by a line)} */
   draw(model) {
     this.model = model;
     if (!model || !this.parent.clientWidth) return;
@@ -113,6 +114,7 @@ export class Timeline {
       else this.#strip(parts, panel, top);
       top += tall;
     }
+    if (model.moment > model.from) parts.push(svg("line", { class: "moment", x1: this.x(model.moment), x2: this.x(model.moment), y1: 0, y2: top }));
     this.#axis(parts, top);
     this.cursor = svg("line", { class: "cursor", y1: 0, y2: top, visibility: "hidden" });
     this.svg.replaceChildren(...parts, this.cursor);
@@ -165,11 +167,11 @@ export class Timeline {
   #axis(parts, top) {
     const { from, to } = this.model;
     const wanted = (to - from) / 1000 / Math.max(2, (this.width - LEFT) / 110);
-    const step = 1000 * (STEPS_SECONDS.find((each) => each >= wanted) ?? 7200);
+    const step = 1000 * (STEPS_SECONDS.find((each) => each >= wanted) ?? 604800);
     for (let time = Math.ceil(from / step) * step; time <= to; time += step) {
       const x = this.x(time);
       if (x > this.width - RIGHT - 20 || x < LEFT + 10) continue;
-      parts.push(svg("text", { class: "tick", x, y: top + 15, "text-anchor": "middle" }, clock(time).slice(-8, step < 60000 ? undefined : -3)));
+      parts.push(svg("text", { class: "tick", x, y: top + 15, "text-anchor": "middle" }, step < DAY_MS ? new Date(time).toLocaleTimeString("en-GB").slice(0, step < 60000 ? undefined : -3) : new Date(time).toLocaleDateString("en-CA").slice(5)));
     }
   }
 

@@ -91,7 +91,7 @@ export function groupPage(name) {
 
 export async function get(address) {
   const answer = await fetch(address, { cache: "no-store", signal: AbortSignal.timeout(15000) });
-  if (!answer.ok && answer.status !== 404 && answer.status !== 503) throw new Error(`${address}: ${answer.status}`);
+  if (!answer.ok && ![404, 410, 503].includes(answer.status)) throw new Error(`${address}: ${answer.status}`);
   return [answer.status, await answer.json()];
 }
 

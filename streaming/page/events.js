@@ -11,14 +11,16 @@ export function merged(events, newer, most) {
   return [...known.values()].sort((one, other) => one.time - other.time).slice(-most);
 }
 
-/** Show events, newest first; `where` says whether each names its group. */
-export function list(element, events, where) {
+/** Show events, newest first; `where` says whether each names its group, `then` is called with the one whose time is chosen. */
+export function list(element, events, where, then = null) {
   patch(element, events.toReversed(), (event) => event.id, (event) => {
     const kind = h("span", { className: "kind" }, event.kind.replaceAll("_", " "));
     if (event.inferred) kind.append(h("span", { className: "inferred", title: "The log does not state it: it was concluded." }, "inferred"));
     const instant = new Date(event.time);
     const iso = Number.isNaN(instant.valueOf()) ? `${event.time}` : instant.toISOString();
-    const item = h("li", { className: event.severity }, h("div", { className: "line" }, h("time", { dateTime: iso, title: iso }, clock(event.time)), kind));
+    const time = h("time", { dateTime: iso, title: iso }, clock(event.time));
+    const when = then ? h("button", { type: "button", className: "when", ariaLabel: `As it was at ${clock(event.time)}`, onclick: () => then(event) }, time) : time;
+    const item = h("li", { className: event.severity }, h("div", { className: "line" }, when, kind));
     if (where && event.group !== "") item.append(h("a", { className: "where", href: groupPage(event.group), title: visible(event.group) }, h("bdi", {}, visible(event.group))));
     const detail = told(event.detail);
     if (detail) item.append(h("div", { className: "detail", title: detail }, h("bdi", {}, detail)));

@@ -3,6 +3,7 @@ import { $, clock, duration, get, h, head, looks, number, partitions, patch, plu
 import { Timeline, since } from "./chart.js";
 import { episodes, list, merged } from "./events.js";
 import { follow, now } from "./live.js";
+import { Past } from "./past.js";
 import { PARTITIONS, TASKS, drawMatrix, legend, makeMatrix, matrices, shortName } from "./matrix.js";
 
 const STEP = 300;
@@ -16,9 +17,11 @@ const inQuery = /^\.{0,2}$/.test(name);
 const address = inQuery ? `/api/v1/groups/?name=${encodeURIComponent(name)}` : `/api/v1/groups/${encodeURIComponent(name)}`;
 const timeline = new Timeline($("timeline"), "Lag, rebalances and events over time");
 
-let group = null;
+let live = null;
+let group = null; // what is shown: the live one, or the one of a moment of the past
 let history = null;
 let happened = [];
+let most = MOST_EVENTS; // and those that were asked of the past
 let shownOffsets = STEP;
 let readAt = 0;
 let readTook = 0;
@@ -53,6 +56,7 @@ const METHODS = {
   no_end_offset: "the log end is not known",
   no_committed_offset: "nothing is committed",
   topic_recreated: "the commit is of a former topic of this name",
+  not_kept: "the history keeps no lag",
 };
 
 const SHOWN_ELSEWHERE = new Set(["rebalancing", "upgrading", "downgrading"]);
@@ -139,7 +143,7 @@ function warnings() {
   };
   const found = group.attention.filter(({ code }) => !SHOWN_ELSEWHERE.has(code)).map((look) => ({ ...look, text: texts[look.code] ?? look.text }));
   for (const blocker of group.migration.blockers) found.push({ code: blocker, severity: "info", since: null, text: `A broker would refuse to upgrade this group: ${BLOCKERS[blocker] ?? blocker}` });
-  looks($("warnings"), found, now());
+  looks($("warnings"), found, moment());
 }
 
 function summary() {
@@ -151,9 +155,9 @@ function summary() {
   return [
     { name: classic ? "Generation" : "Group epoch", value: number(group.epoch), note: classic ? "" : `assignment epoch ${number(group.assignment_epoch)}`, look: behind ? "active" : "" },
     { name: "Members", value: number(group.members.length), note: [concerned && `${number(group.members.length - upgraded)} classic, ${number(upgraded)} consumer`, static_ && `${static_} static`].filter(Boolean).join(", ") },
-    ...(concerned ? [{ name: "Migration", value: phase, note: since === null ? "" : `both protocols for ${duration(Math.max(0, now() - since) / 1000)}`, progress: since === null ? null : [upgraded, members], look: since === null ? "" : "active" }] : []),
-    { name: "Rebalances", value: number(group.rebalances), note: group.rebalancing_since === null ? "none under way" : `under way for ${duration(Math.max(0, now() - group.rebalancing_since) / 1000)}`, look: group.rebalancing_since === null ? "" : "active" },
-    ...(group.offsets.length ? [
+    ...(concerned ? [{ name: "Migration", value: phase, note: since === null ? "" : `both protocols for ${duration(Math.max(0, moment() - since) / 1000)}`, progress: since === null ? null : [upgraded, members], look: since === null ? "" : "active" }] : []),
+    ...(group.rebalances === null ? [] : [{ name: "Rebalances", value: number(group.rebalances), note: group.rebalancing_since === null ? "none under way" : `under way for ${duration(Math.max(0, now() - group.rebalancing_since) / 1000)}`, look: group.rebalancing_since === null ? "" : "active" }]),
+    ...(group.offsets.length && !past?.at ? [
       { name: "Lag", value: short(group.lag), note: group.max_lag === null ? "" : `largest partition ${short(group.max_lag)}` },
       { name: "Lag time", value: duration(group.max_lag_seconds), note: group.lag && group.max_lag_seconds === null ? "a commit is older than the history" : "oldest uncommitted" },
     ] : []),
@@ -161,35 +165,37 @@ function summary() {
 }
 
 function drawTimeline() {
+  const offsets = live?.offsets ?? [];
   const to = now();
   const { times, lag, max_lag_seconds: seconds, partitions: largest, partition_count: count } = history ?? { times: [], lag: [], max_lag_seconds: [], partitions: [], partition_count: 0 };
   const parts = largest.toSorted((one, other) => (one.topic < other.topic ? -1 : one.topic > other.topic ? 1 : one.partition - other.partition));
   const from = since(to - 1000 * Number($("span").value), [times[0], happened.find(({ time }) => time > to - 1000 * Number($("span").value))?.time], to);
   const line = (values, last) => [...times.map((time, at) => [time, values[at]]), ...(last === undefined ? [] : [[to, last]])];
   const several = new Set(parts.map(({ topic }) => topic)).size > 1;
-  const now_ = new Map(group.offsets.map((each) => [`${each.topic}/${each.partition}`, each.lag]));
+  const now_ = new Map(offsets.map((each) => [`${each.topic}/${each.partition}`, each.lag]));
   const lines = parts.length > 1 ? parts.map(({ topic, partition, lag: values }, at) => ({ name: several ? `${visible(topic)} ${partition}` : `partition ${partition}`, look: `line-${at % 12}`, points: line(values, now_.get(`${topic}/${partition}`)) })) : [];
   const lags = [
-    { name: lines.length ? "Lag by partition, records" : "Lag, records", lines: lines.length ? lines : [{ name: "lag", look: "line-0", fill: true, points: line(lag, group.lag) }] },
-    { name: "Lag time, oldest record not committed", unit: "seconds", lines: [{ name: "lag time", look: "line-1", fill: true, points: line(seconds, group.max_lag_seconds) }] },
+    { name: lines.length ? "Lag by partition, records" : "Lag, records", lines: lines.length ? lines : [{ name: "lag", look: "line-0", fill: true, points: line(lag, live?.lag) }] },
+    { name: "Lag time, oldest record not committed", unit: "seconds", lines: [{ name: "lag time", look: "line-1", fill: true, points: line(seconds, live?.max_lag_seconds) }] },
   ];
   const panels = [
-    ...(group.offsets.length ? lags : []),
+    ...(offsets.length ? lags : []),
     { name: "Rebalances", spans: episodes(happened).filter((each) => (each.to ?? to) >= from).map((each) => ({ from: each.from, to: each.to, look: each.to === null ? "active" : "", text: `${each.to === null ? "rebalance under way" : `rebalance took ${duration((each.to - each.from) / 1000)}`}${each.moved ? `, ${plural(each.moved, "partition")} moved` : ""}${each.why.length ? `: ${each.why.join(", ").replaceAll("_", " ")}` : ""}` })) },
     { name: "Events", marks: happened.filter(({ kind }) => !kind.startsWith("rebalance_") || kind === "rebalance_stuck" || kind === "rebalance_storm").map((event) => ({ time: event.time, look: event.severity, text: event.kind.replaceAll("_", " ") })) },
   ];
-  timeline.draw({ from, to, panels });
+  timeline.draw({ from, to, panels, moment: past?.at });
   patch($("lines"), lines, (each) => each.name + each.look, (each) => h("li", {}, h("span", { className: `swatch ${each.look}` }), ` ${each.name}`));
   const more = count > parts.length && parts.length ? `the ${parts.length} of ${number(count)} with the largest lag` : "";
   setTitle($("lines"), more);
 }
 
 function draw() {
+  group = past?.at ? past.group : live;
   for (const section of $("content").querySelectorAll("section")) if (!section.contains($("events"))) section.hidden = group === null;
   $("badges").hidden = $("warnings").hidden = group === null;
-  $("missing").hidden = group !== null;
+  $("missing").hidden = group !== null || Boolean(past?.at);
   $("content").hidden = false;
-  list($("events"), happened, false);
+  list($("events"), happened, false, past && (({ time }) => past.go(time)));
   if (group === null) return;
   badges();
   warnings();
@@ -216,7 +222,7 @@ function drawOffsets() {
 async function readGroup() {
   const begun = performance.now();
   const [status, answer] = await get(address);
-  group = status === 200 ? answer : null;
+  live = status === 200 ? answer : null;
   readAt = performance.now();
   readTook = readAt - begun;
 }
@@ -227,15 +233,44 @@ async function readHistory() {
 }
 
 async function read() {
-  const [, [, past]] = await Promise.all([readGroup(), name ? get(`/api/v1/events?group=${encodeURIComponent(name)}`) : [200, { events: [] }]]);
-  happened = merged([], past.events, MOST_EVENTS);
-  if (group) await readHistory();
+  const [, [, latest]] = await Promise.all([readGroup(), name ? get(`/api/v1/events?group=${encodeURIComponent(name)}`) : [200, { events: [] }]]);
+  // What was asked of the past stays.
+  happened = merged(most > MOST_EVENTS ? happened : [], latest.events, most);
+  if (live) await readHistory();
 }
 
 head($("members"), MEMBERS);
 head($("offsets"), OFFSETS);
 setText($("group"), visible(name));
-$("span").addEventListener("change", drawTimeline);
+const past = $("at") && new Past(name, draw);
+const moment = () => past?.at ?? now();
+past?.follow();
+
+/** Show events of the past beside those the monitor remembers; tells whether there were any more. */
+function remember(events) {
+  const before = happened.length;
+  most += events.length;
+  happened = merged(happened, events, most);
+  draw();
+  return happened.length > before;
+}
+
+$("span").addEventListener("change", async () => {
+  drawTimeline();
+  if (past) remember(await past.span(Number($("span").value), now()).catch(() => []));
+});
+$("earlier")?.addEventListener("click", async () => {
+  const button = $("earlier");
+  button.disabled = true;
+  try {
+    const more = remember(await past.earlier(happened[0]));
+    setText(button, more ? "Earlier events" : "No earlier events are kept");
+    button.disabled = !more;
+  } catch (problem) {
+    setText(button, `Earlier events (${problem.message}; try again)`);
+    button.disabled = false;
+  }
+});
 $("more").addEventListener("click", () => {
   shownOffsets += STEP;
   drawOffsets();
@@ -246,12 +281,12 @@ document.addEventListener("keydown", (event) => {
 
 let due = false;
 follow(name, read, async ({ groups, gone, events }) => {
-  happened = merged(happened, events, MOST_EVENTS);
+  happened = merged(happened, events, most);
   due ||= groups.length > 0 || gone.length > 0;
   if (due && performance.now() - readAt > BREATH * readTook) {
     due = false;
     await readGroup();
   }
-  if (group && performance.now() - (history?.read ?? 0) > HISTORY_MS) await readHistory();
+  if (live && performance.now() - (history?.read ?? 0) > HISTORY_MS) await readHistory();
   draw();
 });

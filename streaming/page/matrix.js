@@ -74,7 +74,7 @@ function topics(group) {
     const table = found.get(each.topic);
     if (!table) continue;
     table.columns.add(each.partition);
-    table.lag.set(each.partition, each.lag);
+    if (each.lag !== null) table.lag.set(each.partition, each.lag);
   }
   return listed(found, PARTITIONS);
 }

@@ -15,6 +15,7 @@ from streaming.api import BrokerAnswers
 from streaming.board import Board
 from streaming.config_sections import HttpSection
 from streaming.exporter import Exporter
+from streaming.history.queries import History
 from streaming.lag_history import LagSampler
 from streaming.log_ends import LogEnds, Topic
 from streaming.recording import open_recording
@@ -60,9 +61,9 @@ def now_ms() -> int:
 
 
 class Stage:
-    """A served board, at the end of the log or some records behind it; use as a context manager."""
+    """A served board, at the end of the log or some records behind it, with a history if given; a context manager."""
 
-    def __init__(self, port: int = 0, *, behind: int = 0) -> None:
+    def __init__(self, port: int = 0, *, behind: int = 0, history: History | None = None) -> None:
         self._behind = behind
         self.ends = LogEnds()
         self.board = Board(self.ends)
@@ -70,7 +71,8 @@ class Stage:
             tuple,
             lambda: BrokerSettings(migration_policy="bidirectional", consumer_max_size=1_000, classic_max_size=1_000),
         )
-        self.server = Server.of(HttpSection(port=port), self.board, Exporter(self.board, CLUSTER), brokers)
+        exporter = Exporter(self.board, CLUSTER)
+        self.server = Server.of(HttpSection(port=port), self.board, exporter, brokers, history=history)
         self.topics = {name: Topic(builders.topic_id(name), name, PARTITIONS) for name in ("t", "u")}
         self.log_end = 0
         self._shard = Shard()

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from streaming import spool as spool_module
 from streaming.errors import UsageError
 from streaming.spool import REMEMBERED_IDS, Spool, SpoolError
 
@@ -62,6 +63,20 @@ def test_entries_come_in_order_with_positions_until_they_are_acknowledged(tmp_pa
     of.acknowledge(ONE, 2)
     of.acknowledge(ONE, 1)
     assert [] == told(of)
+
+
+def test_what_is_read_at_once_is_bounded_by_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as fit are read, across batches; one that is larger than that is read alone."""
+    monkeypatch.setattr(spool_module, "READ_BYTES", 1_000)
+    of = spool(tmp_path)
+    of.append("query", 0, [event(number, padding="x" * 300) for number in range(2)])
+    of.append("query", 1, [event(2, padding="x" * 300), event(3, padding="x" * 5_000), event(4)])
+
+    for expected in (["id-0", "id-1"], ["id-2"], ["id-3"], ["id-4"], []):
+        read = of.read(ONE, 1_000)
+        assert expected == [entry["event"]["id"] for _, entry in read]
+        if read:
+            of.acknowledge(ONE, read[-1].position)
 
 
 def test_a_batch_that_comes_again_changes_nothing(tmp_path: Path) -> None:

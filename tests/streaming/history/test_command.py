@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 
 from streaming.__main__ import main
+from streaming.api import MOST_HISTORY_QUESTIONS
 from streaming.config_sections import HttpSection
 from streaming.exporter import Exporter
 from streaming.history.queries import History
@@ -205,3 +208,52 @@ def on_terminal(monkeypatch: pytest.MonkeyPatch, words: list[str]) -> str:
         return drawn.decode()
     finally:
         os.close(parent)
+
+
+def answered(url: str) -> tuple[int, Any]:
+    """Status of an answer, and what it says."""
+    try:
+        with urlopen(url, timeout=20) as answer:  # noqa: S310 - our own server
+            return answer.status, json.load(answer)
+    except HTTPError as error:
+        return error.code, json.load(error)
+
+
+def test_a_history_that_is_asked_much_says_so(directory: Path, servers: list[Server]) -> None:
+    """Beyond so many questions at a time there is an answer at once, 503 with the reason; afterwards all is well."""
+    url = serve(servers, History(directory))
+    turns = servers[-1]._pages._api._history_turns
+    taken = [turns.acquire(blocking=False) for _ in range(MOST_HISTORY_QUESTIONS)]
+    assert all(taken)
+    reason = "history: found 4 questions under way, accepted: fewer at a time"
+    assert (503, {"error": reason}) == answered(f"{url}/api/v1/history/gone")
+    for _ in taken:
+        turns.release()
+
+    assert (200, {"group": "gone", "events": []}) == answered(f"{url}/api/v1/history/gone")
+    assert 404 == answered(f"{url}/api/v1/history/never")[0]
+    assert all(turns.acquire(blocking=False) for _ in taken)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../elsewhere",
+        "..%2felsewhere",
+        "%2e%2e%2f%2e%2e%2fetc%2fpasswd",
+        "?name=../elsewhere",
+        "elsewhere?dir={outside}",
+    ],
+)
+def test_no_question_leads_out_of_the_history(directory: Path, servers: list[Server], path: str) -> None:
+    """A name is compared with what rows hold, and is part of no path; nobody may name a directory."""
+    outside = directory.parent / "elsewhere"
+    for table, ordered in rows([(0, event(0, group="elsewhere"))]).items():
+        HistoryStore(outside).write(table, ordered)
+    url = serve(servers, History(directory))
+
+    for query in ("", "at=1", f"at={NOW_MS}"):
+        given = path.format(outside=outside)
+        status, told = answered(f"{url}/api/v1/history/{given}{'&' if '?' in given else '?'}{query}")
+        assert status in (404, 410)
+        assert ["error"] == list(told)

@@ -219,6 +219,34 @@ def test_file_that_could_not_be_finished_is_not_there(kept: Kept, monkeypatch: p
     assert not left.exists()
 
 
+def test_files_of_others_are_neither_read_nor_removed(kept: Kept) -> None:
+    """Whatever somebody lays into the directory: questions, merges and removal go on around it."""
+    for number in range(FAN_IN):
+        kept.now_ms += 1
+        kept.write([event(number), state(number)])
+    kept.store.set_complete(NOON_MS)
+    day = kept.store.files(EVENTS, "2024-10-04")[0].path.parent
+    foreign = [
+        day / "1-foo.parquet",
+        day / "part-0000.parquet",
+        day / "notes.txt",
+        day.parent / "day=today" / "0-1728043200000-5f3a91c2.parquet",
+        kept.store.directory / "groups" / "day=2024-10-04" / "_complete-never",
+    ]
+    for path in foreign:
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"somebody's own")
+
+    assert list(range(FAN_IN)) == kept.offsets()
+    assert [NOON_MS] == kept.store.complete_times_ms()
+    assert 2 * FAN_IN == kept.store.compact()
+    assert list(range(FAN_IN)) == kept.offsets()
+    kept.now_ms += 9 * DAY_MS
+    assert 2 == len(kept.store.retain(Retention(1, 1 << 40)))
+    assert [] == kept.offsets()
+    assert foreign == [path for path in foreign if path.exists()]
+
+
 def test_damaged_file_is_named_and_set_aside(kept: Kept) -> None:
     """A question says which file cannot be read; the next merge takes it out of the way and keeps its bytes."""
     for number in range(FAN_IN):
