@@ -58,8 +58,8 @@ fuzz: setup ## damaged input for every decoder (FUZZ="--minutes 30"; more in tes
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tests/fuzz/requirements.lock
 	@exec $(BIN)/python -m tests.fuzz $(FUZZ)
 
-soak: setup ## a steady load of commits on the real job (MINUTES=30 RATE=10000)
-	@exec $(BIN)/python -m tests.soak --minutes $(or $(MINUTES),30) --rate $(or $(RATE),10000)
+soak: setup ## a steady load of commits on the real job (MINUTES=30 RATE=10000; WRITE=1 keeps the figures for the docs)
+	@exec $(BIN)/python -m tests.soak --minutes $(or $(MINUTES),30) --rate $(or $(RATE),10000) $(if $(WRITE),--write)
 
 package: setup ## the wheel with page, dashboards and configuration, in dist/
 	@exec $(BIN)/python release/build.py

@@ -1,10 +1,10 @@
-"""Writes docs/records.md, docs/events.md, the list in docs/permissions.md and the tables of docs/faults.md.
+"""Writes docs/records.md, docs/events.md, the list in docs/permissions.md, and tables in docs/faults.md and operate.md.
 
 With `--check` it compares them, and writes nothing.
 
 What they say is taken from where it holds: the registry of record types and its handlers, the recordings of real
 brokers, the kinds of events, the alert rules, the docstrings of the tests that hold each of them, and what
-`make faults` found.
+`make faults` and `make soak` found.
 """
 
 import argparse
@@ -30,6 +30,7 @@ from tests.layouts import NOT_WRITTEN, known_layouts, recorded_layouts
 from tests.recorder.recordings import PATHS, UNREAD, release_of
 from tests.recorder.scenarios import BY_GROUP
 from tests.recorder.versions import VERSIONS
+from tests.soak import report as soak
 
 DOCS: Final = Path(__file__).resolve().parent
 TESTS: Final = DOCS.parent / "tests"
@@ -314,6 +315,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     page, tried = DOCS / "permissions.md", DOCS / "faults.md"
     made = {DOCS / "records.md": records(), DOCS / "events.md": events(), page: permissions(page.read_text("utf-8"))}
     made[tried] = faults.page(tried.read_text("utf-8"))
+    soaked = DOCS / "operate.md"
+    made[soaked] = soak.page(soaked.read_text("utf-8"))
     stale = [path for path, text in made.items() if not path.is_file() or path.read_text("utf-8") != text]
     if not check:
         for path in stale:

@@ -2,5 +2,6 @@
 
 commits.py    who commits, so many a second, and what was acknowledged
 samples.py    memory and latency of a monitor, from outside, and how they grow
+report.py     what a run came to, kept for the docs
 __main__.py   a broker, the load, a monitor; a table; in the end nothing lost and every offset right
 """

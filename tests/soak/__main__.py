@@ -2,12 +2,11 @@
 
 import argparse
 import os
-import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
@@ -16,19 +15,14 @@ from kafka import KafkaConsumer, TopicPartition
 from streaming.embedded_broker import EmbeddedBroker
 from streaming.kafka_tools import create_topics
 from tests.integration.monitor_process import MonitorProcess, until
+from tests.soak import report
 from tests.soak.commits import PARTITIONS, TOPIC, Load
-from tests.soak.samples import MOST_GROWTH, Sample, Sampler, growth
+from tests.soak.report import Counts
+from tests.soak.samples import Sample, Sampler
 
 OFFSETS: Final = "__consumer_offsets"
 EVERY_SECONDS: Final = 10.0
 CATCH_UP_SECONDS: Final = 120.0
-JUDGED: Final = {
-    "driver MiB": lambda of: of.driver_mib,
-    "JVM MiB": lambda of: of.jvm_mib,
-    "workers MiB": lambda of: of.workers_mib,
-    "latency p50 s": lambda of: of.latency_p50,
-    "latency p95 s": lambda of: of.latency_p95,
-}
 
 
 def main() -> int:
@@ -36,6 +30,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--rate", type=float, default=10_000.0, help="commits a second")
+    parser.add_argument("--write", action="store_true", help="keep the run in tests/soak/results.json, for the docs")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="soak-") as made, ExitStack() as stack:
         directory = Path(made)
@@ -55,8 +50,12 @@ def main() -> int:
             for sample in _looks(monitor, load, 60 * options.minutes):
                 samples.append(sample)
                 _say(_row(sample, samples[-2] if len(samples) > 1 else None, before))
-        lost = list(_lost(broker.bootstrap_servers, monitor, load))
-    return _verdict(samples, load, lost)
+        _catch_up(monitor, load)
+        counts = _counts(broker.bootstrap_servers, monitor, load)
+        problems = list(_problems(monitor, load, counts))
+    if options.write:
+        report.save(samples, options.rate, counts, problems)
+    return _verdict(samples, options.rate, counts, problems)
 
 
 def _looks(monitor: MonitorProcess, load: Load, seconds: float) -> Iterator[Sample]:
@@ -77,18 +76,25 @@ def _row(sample: Sample, last: Sample | None, at_start: int) -> str:
     return f"| {sample.minute:.1f} | {rate:,.0f} | {memory} | {latency} | {sample.lag_records:,.0f} |"
 
 
-def _lost(servers: str, monitor: MonitorProcess, load: Load) -> Iterator[str]:
-    """What differs between producer, broker and monitor, once the monitor has had its time."""
-    try:
+def _catch_up(monitor: MonitorProcess, load: Load) -> None:
+    """Give the monitor its time; what it does not get to shows in the counts."""
+    with suppress(AssertionError):
         until(lambda: _counted(monitor) >= load.acknowledged, CATCH_UP_SECONDS, "")
-    except AssertionError:
-        yield f"the monitor did not catch up within {CATCH_UP_SECONDS:.0f} s"
+
+
+def _counts(servers: str, monitor: MonitorProcess, load: Load) -> Counts:
     consumer = KafkaConsumer(bootstrap_servers=servers)
     places = [TopicPartition(OFFSETS, partition) for partition in consumer.partitions_for_topic(OFFSETS) or ()]
     ends = sum(consumer.end_offsets(places).values())
     consumer.close()
-    _say(f"\nacknowledged {load.acknowledged:,} · in the broker's log {ends:,} · counted {_counted(monitor):,.0f}")
-    if not load.acknowledged == ends == _counted(monitor):
+    counts = Counts(acknowledged=load.acknowledged, in_log=ends, counted=int(_counted(monitor)))
+    _say(f"\nacknowledged {counts.acknowledged:,} · in the broker's log {counts.in_log:,} · counted {counts.counted:,}")
+    return counts
+
+
+def _problems(monitor: MonitorProcess, load: Load, counts: Counts) -> Iterator[str]:
+    """What differs between producer, broker and monitor, once the monitor has had its time."""
+    if not counts.agree:
         yield "producer, broker and monitor count differently"
     for name, group in monitor.groups().items():
         truth = load.committed[name]
@@ -104,19 +110,16 @@ def _counted(monitor: MonitorProcess) -> float:
     return sum(monitor.samples().get("kafka_group_commits_total", {}).values())
 
 
-def _verdict(samples: list[Sample], load: Load, lost: list[str]) -> int:
-    grows = False
+def _verdict(samples: list[Sample], asked: float, counts: Counts, problems: list[str]) -> int:
+    grows = report.grown(samples)
     _say("\n| judged | mean | a minute | over the time judged |\n|---|---|---|---|")
-    for what, value in JUDGED.items():
-        slope, share = growth(samples, value)
-        grows |= share > MOST_GROWTH
-        mean = statistics.fmean(map(value, samples))
-        _say(f"| {what} | {mean:.2f} | {slope:+.3f} | {share:+.1%}{' grows' * (share > MOST_GROWTH)} |")
-    rate = load.acknowledged / (60 * samples[-1].minute)
-    _say(f"\n{rate:,.0f} commits/s on average; load average at the end {os.getloadavg()[0]:.1f}")
-    for problem in lost:
+    for of in grows:
+        _say(f"| {of.what} | {of.mean:.2f} | {of.a_minute:+.3f} | {of.share:+.1%}{' grows' * of.is_too_much} |")
+    rate = (samples[-1].acknowledged - samples[0].acknowledged) / 60 / (samples[-1].minute - samples[0].minute)
+    _say(f"\n{rate:,.0f} commits/s of {asked:,.0f}; load average at the end {os.getloadavg()[0]:.1f}")
+    for problem in problems:
         _say(f"lost: {problem}")
-    return 1 if lost or grows else 0
+    return 1 if problems or not counts.agree or any(of.is_too_much for of in grows) else 0
 
 
 def _say(line: str) -> None:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.integration.monitor_process import MonitorProcess, marked_processes
+from tests.integration.monitor_process import MonitorProcess, marked_processes, parse_metrics
 
 LATENCY: Final = "group_monitor_record_to_metric_seconds"
 BATCH: Final = "group_monitor_batch_seconds"
-MIB: Final = 1024 * 1024
+LAG: Final = "group_monitor_replica_lag_records"
+READ: Final = (LATENCY, BATCH, LAG)
+"""What samples are taken of, by the beginning of their names."""
 
 WARM_UP: Final = 0.25
 """Share of the samples that is not judged: caches fill, and the JVM takes the heap it was given."""
@@ -53,7 +55,9 @@ class Sampler:
 
     def look(self, minute: float, acknowledged: int) -> Sample:
         """Take a sample."""
-        samples = self.monitor.samples()
+        # Of a page of many thousand series, only what is looked at is read.
+        page = self.monitor.get("/metrics")[1]
+        samples = parse_metrics("".join(f"{line}\n" for line in page.splitlines() if line.startswith(READ)))
         buckets = {float(dict(labels)["le"]): value for labels, value in samples[f"{LATENCY}_bucket"].items()}
         new = {bound: value - self._buckets.get(bound, 0.0) for bound, value in buckets.items()}
         batches = (_sum(samples, f"{BATCH}_sum"), _sum(samples, f"{BATCH}_count"))
@@ -69,14 +73,14 @@ class Sampler:
             latency_p50=quantile(new, 0.5),
             latency_p95=quantile(new, 0.95),
             batch_seconds=took / many if many else 0.0,
-            lag_records=_sum(samples, "group_monitor_replica_lag_records"),
+            lag_records=_sum(samples, LAG),
         )
 
     def _memory(self) -> tuple[float, float, float]:
-        """Resident MiB of the driver's Python, of the JVM, and of the Python workers together."""
+        """MiB of the driver's Python, of the JVM, and of the Python workers together; shared pages by their share."""
         driver = jvm = workers = 0.0
         for pid, command in marked_processes(self.mark):
-            size = _resident_mib(pid)
+            size = _proportional_mib(pid)
             if pid == self.monitor.pid:
                 driver += size
             elif "java" in command.partition(" ")[0]:
@@ -111,9 +115,10 @@ def _sum(samples: dict[str, dict[tuple[tuple[str, str], ...], float]], name: str
     return sum(samples.get(name, {}).values())
 
 
-def _resident_mib(pid: int) -> float:
+def _proportional_mib(pid: int) -> float:
+    # Workers are forked from one process: each page they still share would count for every one of them.
     with suppress(OSError):
-        for line in Path(f"/proc/{pid}/status").read_text("utf-8").splitlines():
-            if line.startswith("VmRSS:"):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text("utf-8").splitlines():
+            if line.startswith("Pss:"):
                 return int(line.split()[1]) / 1024
     return 0.0

@@ -1,9 +1,12 @@
 """What the soak concludes from its samples."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from tests.soak import report
+from tests.soak.report import Counts
 from tests.soak.samples import MOST_GROWTH, Sample, growth, quantile
 
 INF = float("inf")
@@ -53,3 +56,27 @@ def test_a_leak_grows() -> None:
 
     assert 5 == pytest.approx(slope, abs=0.2)
     assert share > MOST_GROWTH
+
+
+def test_a_run_is_kept_in_the_place_of_the_former_one(tmp_path: Path) -> None:
+    """Of the same minutes and rate there is one; the page shows each, and the parts of the longest."""
+    file = tmp_path / "results.json"
+    samples = [replace(sample, acknowledged=int(600_000 * sample.minute)) for sample in run([200.0] * 31)]
+    lost, whole = Counts(acknowledged=9, in_log=9, counted=8), Counts(acknowledged=9, in_log=9, counted=9)
+    report.save(samples[:4], 10_000, whole, [], file)
+    report.save(samples, 10_000, lost, ["producer, broker and monitor count differently"], file)
+    report.save(samples, 10_000, whole, [], file)
+
+    assert [(3, 10_000), (30, 10_000)] == [(of["minutes"], of["reached_a_second"]) for of in report.load(file)]
+    page = report.page(f"before\n{report.BEGIN}\nold\n{report.END}\nafter", file)
+    assert page == report.page(page, file)
+    assert ["before", "after"] == [page.splitlines()[0], page.splitlines()[-1]]
+    assert 2 == page.count("| 10,000 of 10,000 asked for | 9 | 9 | 9 | nothing |")
+    assert "old" not in page
+    assert report.PARTS == page.count("| 200 | 900 | 300 | 0.50 | 0.90 | 0.30 | 0 |")
+
+
+def test_a_page_without_its_marks_is_refused(tmp_path: Path) -> None:
+    """What was measured must not be left out in silence."""
+    with pytest.raises(SystemExit, match=r"docs/operate\.md: found no <!-- Made by"):
+        report.page("nothing", tmp_path / "none")
