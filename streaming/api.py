@@ -9,20 +9,19 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from coordinator_model import broker_releases, migration
+from coordinator_model import migration
 from coordinator_model.gate import BrokerSettings
 from streaming import verdicts
+from streaming.api_parameters import NotFoundError, limit_of, max_size, target_version, time_of
 from streaming.board import Board
 from streaming.overview import Overview
-from streaming.times import time_ms
+from streaming.past import DEFAULT_EVENTS, Past
 
 if TYPE_CHECKING:
     from streaming.history.queries import History
 
 T = TypeVar("T")
 
-DEFAULT_EVENTS: Final = 1_000
-MOST_PAST_EVENTS: Final = 10_000
 OVERVIEW_EVENTS: Final = 40
 TREND_POINTS: Final = 60
 """Five minutes at the pace of `lag_history`."""
@@ -34,27 +33,8 @@ _PLACE: Final = re.compile(r"(?<![\w-])(?P<id>[\w-]{22})(?=/\d)", re.ASCII)
 
 _TOKEN: Final = re.compile(r"(?P<run>[0-9a-f]+)-(?P<version>[0-9]{1,15})-(?P<number>[0-9]{1,15})", re.ASCII)
 
-MOST_HISTORY_QUESTIONS: Final = 4
-"""The history reads files for each question; more than so many at a time would keep others from being answered."""
-
 BROKER_ANSWER_SECONDS: Final = 5.0
 """How long the brokers' word is taken: a page that is left open asks a gate every few seconds."""
-
-
-class BadRequestError(ValueError):
-    """A parameter is not what is accepted; the message names it, what was found and what is accepted."""
-
-
-class NoHistoryError(LookupError):
-    """No history is kept; the message says how one is."""
-
-
-class BusyError(RuntimeError):
-    """So much is asked already that this is not answered now; the message says of what."""
-
-
-class NotFoundError(LookupError):
-    """There is no such thing; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +73,7 @@ class Api:
         self.board = board
         self.cluster = cluster
         self._brokers = brokers or BrokerAnswers()
-        self._history = history
-        self._history_turns = threading.BoundedSemaphore(MOST_HISTORY_QUESTIONS)
+        self._past = Past(board, history)
         self._clock_ms = clock_ms
         self._lock = threading.Lock()
         self._overview = Overview(board, clock_ms)
@@ -131,47 +110,18 @@ class Api:
     def events(self, query: Mapping[str, str]) -> dict[str, Any]:
         """The latest EVENTs, oldest first, by `group`, `since` and `limit`; raises BadRequestError."""
         size = self.board.events.size
-        limit = _limit(query.get("limit") or str(min(DEFAULT_EVENTS, size)), size)
-        since_ms = _time_ms("since", query["since"]) if query.get("since") else None
+        limit = limit_of(query.get("limit") or str(min(DEFAULT_EVENTS, size)), size)
+        since_ms = time_of("since", query["since"]) if query.get("since") else None
         return {"events": self.board.latest_events(limit, group=query.get("group") or None, since_ms=since_ms)}
 
     @property
     def keeps_history(self) -> bool:
         """Whether anything is kept of the past."""
-        return self._history is not None
+        return self._past.is_kept
 
     def history(self, name: str, query: Mapping[str, str]) -> dict[str, Any]:
-        """What happened to a group, by `since`, `until` and `limit`; or, with `at`, the GROUP as it was, and `as_of`.
-
-        Raises:
-            BadRequestError: a parameter is not what is accepted.
-            NoHistoryError: none is kept.
-            BusyError: others ask it already.
-            CheckFailed: there is, or was, no such group.
-            CannotTellError: the history does not go back so far, or cannot be read.
-        """
-        if self._history is None:
-            raise NoHistoryError("history: found none kept, accepted: a monitor with history.enabled")
-        if not self._history_turns.acquire(blocking=False):
-            raise BusyError(f"history: found {MOST_HISTORY_QUESTIONS} questions under way, accepted: fewer at a time")
-        try:
-            return self._of_history(self._history, name, query)
-        finally:
-            self._history_turns.release()
-
-    def _of_history(self, history: "History", name: str, query: Mapping[str, str]) -> dict[str, Any]:
-        if query.get("at"):
-            return history.group_at(name, _time_ms("at", query["at"]))
-        limit = _limit(query.get("limit") or str(DEFAULT_EVENTS), MOST_PAST_EVENTS)
-        since_ms, until_ms = (_time_ms(of, query[of]) if query.get(of) else None for of in ("since", "until"))
-        # What came in within the last seconds is not in the files yet.
-        recent = self.board.events.latest(self.board.events.size, group=name, since_ms=since_ms)
-        recent = [event for event in recent if until_ms is None or event["time"] <= until_ms]
-        ask = history.timeline if recent else history.events
-        kept = ask(name, since_ms=since_ms, until_ms=until_ms, limit=limit)
-        by_id = {event["id"]: event for event in (*kept, *recent)}
-        found = sorted(by_id.values(), key=lambda event: (event["time"], event["partition"], event["offset"]))
-        return {"group": name, "events": [self.board.named(event) for event in found[-limit:]]}
+        """What was of a group: see `Past.of`."""
+        return self._past.of(name, query)
 
     def gate(self, name: str, groups: Collection[str], query: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Verdict of a gate, on the groups named or on all; raises NotFoundError and BadRequestError.
@@ -186,12 +136,12 @@ class Api:
             if group not in shown.groups:
                 raise NotFoundError(f"group: found {group!r}, accepted: a group of this cluster")
         if name == migration.UPGRADE:
-            size = _max_size((query or {}).get("max_size"))
+            size = max_size((query or {}).get("max_size"))
             settings = self._settings()
             if size is not None:
                 settings = replace(settings, consumer_max_size=size)
             return self._named(verdicts.upgrade(self.board, groups, settings))
-        target = _target_version((query or {}).get("target_version"))
+        target = target_version((query or {}).get("target_version"))
         return self._named(verdicts.downgrade(self.board, groups, self._group_configs(), target))
 
     def lag(self, query: Mapping[str, str]) -> dict[str, Any]:
@@ -290,39 +240,3 @@ def _listed(items: Iterable[object]) -> Iterator[bytes]:
 def to_json(answer: object) -> bytes:
     """JSON in ASCII: any name there can be in a log is safe in it."""
     return json.dumps(answer, separators=(",", ":"), allow_nan=False).encode("ascii")
-
-
-def _max_size(text: str | None) -> int | None:
-    if text is None:
-        return None
-    if not text.isascii() or not text.isdecimal() or not 0 < int(text) < 1 << 31:
-        raise BadRequestError(f"max_size: found {text[:40]!r}, accepted: a number of members from 1 to 2147483647")
-    return int(text)
-
-
-def _target_version(text: str | None) -> str | None:
-    if text is not None and broker_releases.release(text) is None:
-        raise BadRequestError(f"target_version: found {text[:40]!r}, accepted: {broker_releases.ACCEPTED}")
-    return text
-
-
-def _limit(text: str, most: int) -> int:
-    try:
-        limit = int(text)
-    except ValueError:
-        limit = 0
-    if not 1 <= limit <= most:
-        raise BadRequestError(f"limit: found {text[:40]!r}, accepted: a number from 1 to {most}")
-    return limit
-
-
-def _time_ms(name: str, text: str) -> int:
-    """The time that a parameter gives; a + in front of its zone comes as a blank."""
-    try:
-        found = time_ms(text.replace(" ", "+") if "T" in text else text)
-    except ValueError:
-        found = -1
-    if found < 0:
-        accepted = "milliseconds since 1970, or a time as 2026-01-31T14:03:00Z"
-        raise BadRequestError(f"{name}: found {text[:40]!r}, accepted: {accepted}")
-    return found

@@ -22,11 +22,13 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from streaming.api import Api, BadRequestError, BusyError, NoHistoryError, NotFoundError, to_json
+from streaming.api import Api, to_json
+from streaming.api_parameters import BadRequestError, NotFoundError
 from streaming.errors import CannotTellError, CheckFailed
 from streaming.event_window import Event
 from streaming.exporter import Exporter
 from streaming.http_guard import Credentials, Door, Guard
+from streaming.past import BusyError, NoHistoryError
 
 PAGE: Final = Path(__file__).parent / "page"
 MEDIA_TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}

@@ -13,12 +13,12 @@ from urllib.request import urlopen
 import pytest
 
 from streaming.__main__ import main
-from streaming.api import MOST_HISTORY_QUESTIONS
 from streaming.config_sections import HttpSection
 from streaming.exporter import Exporter
 from streaming.history.queries import History
 from streaming.history.store import HistoryStore
 from streaming.history.tables import rows
+from streaming.past import MOST_QUESTIONS
 from streaming.server import Server
 from streaming.times import time_text
 from tests.streaming.board_rows import Shard
@@ -222,8 +222,8 @@ def answered(url: str) -> tuple[int, Any]:
 def test_a_history_that_is_asked_much_says_so(directory: Path, servers: list[Server]) -> None:
     """Beyond so many questions at a time there is an answer at once, 503 with the reason; afterwards all is well."""
     url = serve(servers, History(directory))
-    turns = servers[-1]._pages._api._history_turns
-    taken = [turns.acquire(blocking=False) for _ in range(MOST_HISTORY_QUESTIONS)]
+    turns = servers[-1]._pages._api._past._turns
+    taken = [turns.acquire(blocking=False) for _ in range(MOST_QUESTIONS)]
     assert all(taken)
     reason = "history: found 4 questions under way, accepted: fewer at a time"
     assert (503, {"error": reason}) == answered(f"{url}/api/v1/history/gone")
