@@ -80,7 +80,7 @@ class Failures:
         if LOG_LOST in text:
             raise MonitorError(
                 f"state.dir: found {str(self._directory)!r} of a log that was cut off or made anew "
-                f"({first_line(error)}), accepted: another state.dir, or {restart.REBUILD}"
+                f"({_lost(text)}), accepted: another state.dir, or {restart.REBUILD}"
             ) from error
         if any(sign in text for sign in DISK_FULL):
             if not self._disk_full:
@@ -98,3 +98,9 @@ class Failures:
             return True
         _log.warning("query_failed", reason=first_line(error), failures=self._in_a_row)
         return False
+
+
+def _lost(text: str) -> str:
+    """Of the traces of two languages, what is lost."""
+    line = next(line for line in text.splitlines() if LOG_LOST in line)
+    return line[line.index(LOG_LOST) :]

@@ -10,6 +10,7 @@ and one consumer reads both kinds in one pass.
 """
 
 import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -37,6 +38,9 @@ _ASK_SECONDS: Final = 5.0
 """How long the brokers may take to say where the log ends, before they are asked again."""
 _QUEUE_KIBIBYTES: Final = 64 * 1024
 """What a consumer fetches ahead at most."""
+
+LOST_AFTER_SECONDS: Final = 30.0
+"""A log that ends before what was read for so long is another one."""
 
 RECORDS_A_TASK: Final = 20_000
 """Below twice as many, reading a batch with a second task costs more than it saves."""
@@ -97,9 +101,10 @@ class CoordinatorLogReader(DataSourceStreamReader):
         self._text = settings
         self._settings: dict[str, Any] = json.loads(settings)
         self._ends: LogEnd | None = None
+        self._short_since: float | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_ends": None}
+        return {**self.__dict__, "_ends": None, "_short_since": None}
 
     def _log_end(self) -> LogEnd:
         if self._ends is None:
@@ -117,7 +122,11 @@ class CoordinatorLogReader(DataSourceStreamReader):
         return ReadMaxRows(self._settings["max_records"])
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's
-        """Where the next micro-batch ends; where it begins while the brokers are away, which `end_offsets` tells of."""
+        """Where the next micro-batch ends; where it begins while the brokers are away, which `end_offsets` tells of.
+
+        It begins there, too, while the log is said to end before what was read: a leader that has just been made one
+        may not know yet how far its log reaches. What lasts for `LOST_AFTER_SECONDS` is an error.
+        """
         try:
             stable, high = self._log_end().ends()
         except KafkaException as error:
@@ -127,7 +136,16 @@ class CoordinatorLogReader(DataSourceStreamReader):
         if self._settings["committed_only"]:
             high = stable
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        return next_position(start, stable, high, most)
+        try:
+            end = next_position(start, stable, high, most)
+        except LogLostError:
+            now = time.monotonic()
+            self._short_since = now if self._short_since is None else self._short_since
+            if now - self._short_since < LOST_AFTER_SECONDS:
+                return start
+            raise
+        self._short_since = None
+        return end
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The tasks of a micro-batch."""

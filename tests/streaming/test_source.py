@@ -1,9 +1,17 @@
 """The source's arithmetic: where micro-batches end, and who reads what."""
 
 import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from streaming.log_reader import LogLostError
-from streaming.source import Piece, next_position, pieces_between, shared_out
+from streaming.source import (
+    LOST_AFTER_SECONDS,
+    CoordinatorLogReader,
+    Piece,
+    next_position,
+    pieces_between,
+    shared_out,
+)
 
 
 def at(commits: dict[int, int], membership: dict[int, int]) -> dict[str, dict[str, int]]:
@@ -88,3 +96,30 @@ class TestPieces:
     def test_nothing_to_read_needs_no_task(self) -> None:
         """An empty batch has none."""
         assert [] == shared_out([], 4)
+
+
+class Ends:
+    """What brokers say one after the other of a log of one partition."""
+
+    def __init__(self, *said: int) -> None:
+        self._said = iter(said)
+
+    def ends(self) -> tuple[dict[int, int], dict[int, int]]:
+        """As `LogEnd`."""
+        end = next(self._said)
+        return {0: end}, {0: end}
+
+
+def test_a_log_that_is_shorter_for_a_moment_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new leader may not know yet how far its log reaches; only what lasts is another log."""
+    reader = CoordinatorLogReader('{"committed_only": false}')
+    monkeypatch.setattr(reader, "_ends", Ends(3, 3, 5, 3, 3, 3))
+    clock = iter((0.0, LOST_AFTER_SECONDS - 1, 100.0, 100 + LOST_AFTER_SECONDS - 1, 100 + LOST_AFTER_SECONDS))
+    monkeypatch.setattr("streaming.source.time.monotonic", lambda: next(clock))
+    start = at({0: 4}, {0: 4})
+
+    said = [reader.latestOffset(start, ReadAllAvailable()) for _ in range(5)]
+
+    assert [start, start, at({0: 5}, {0: 5}), start, start] == said
+    with pytest.raises(LogLostError):
+        reader.latestOffset(start, ReadAllAvailable())
