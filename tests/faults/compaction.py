@@ -50,4 +50,4 @@ def write_on_until(log: Log, holds: Callable[[], bool], otherwise: str) -> None:
         time.sleep(0.6)
         return holds()
 
-    until(is_so, 120, otherwise)
+    until(is_so, 240, otherwise)

@@ -6,6 +6,7 @@ release finds what an earlier one has left.
 
 import json
 import shutil
+import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,9 @@ from streaming.state_directory import CHECKPOINT
 from streaming.state_lock import JVM_LOCK, LOCK
 
 Damage = Callable[[Path], None]
+
+LEFT_FILE: Final = Path(__file__).with_name("state_layout_2.tar.gz")
+LEFT_BEHIND: Final = 140
 
 KEPT_ASIDE: Final = ".whole"
 WRITTEN: Final = dict.fromkeys(("spark.log", RESUME_FILE, "end-offsets.json", "events.ndjson", LOCK, JVM_LOCK), "")
@@ -77,6 +81,20 @@ def older_snapshots(state: Path) -> None:
     """Left by a release that wrote groups down otherwise."""
     path = state / IDENTITY_FILE
     path.write_text(json.dumps({**json.loads(path.read_text()), "snapshot_format": 0}))
+
+
+def left_by_older_release(state: Path) -> None:
+    """What a real monitor of the layout before this one left, which had read `LEFT_BEHIND` events of the story.
+
+    All but the topic's id, which is that of the log here.
+    """
+    path = state / IDENTITY_FILE
+    topic_id = json.loads(path.read_text())["topic_id"]
+    shutil.rmtree(state)
+    state.mkdir()
+    with tarfile.open(LEFT_FILE) as left:
+        left.extractall(state, filter="data")
+    path.write_text(json.dumps({**json.loads(path.read_text()), "topic_id": topic_id}))
 
 
 DAMAGES: Final[dict[str, Damage]] = {

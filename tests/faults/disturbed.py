@@ -8,7 +8,7 @@ from typing import Final
 from streaming import resume
 from tests.faults import victim
 from tests.faults.coordinator_log import Log
-from tests.faults.told import Difference, Told, difference, difference_with_gaps, shown, told_in
+from tests.faults.told import Difference, Told, as_it_is, difference, difference_with_gaps, shown, told_in
 from tests.integration.monitor_process import END_SECONDS, READY_SECONDS, MonitorProcess, until
 
 PATIENCE_SECONDS: Final = 4 * READY_SECONDS
@@ -100,10 +100,14 @@ class Disturbed:
         )
         found = difference_with_gaps(told, answer) if had_gaps else difference(told, answer)
         on_board = shown(monitor, answer)
-        unlike = {
-            name: (on_board[name], answer.views[name]) for name in on_board if on_board[name] != answer.views[name]
-        }
-        assert {} == unlike, "\n".join(f"{name}: shown {is_!r}, is {to_be!r}" for name, (is_, to_be) in unlike.items())
+        seen = as_it_is if had_gaps else dict
+        unlike = [
+            f"{name}: {key} shown {shown_of.get(key)!r}, is {is_!r}"
+            for name, shown_of in ((name, seen(of)) for name, of in on_board.items())
+            for key, is_ in seen(answer.views[name]).items()
+            if shown_of.get(key) != is_
+        ]
+        assert [] == unlike, "\n".join(unlike)
         return found
 
     def await_noted(self) -> None:

@@ -131,6 +131,21 @@ def checkpoint_damaged(trial: Trial) -> None:
     trial.restart("--rebuild")
 
 
+def older_release(trial: Trial) -> None:
+    """The state directory that a release with another layout of the state left: refused by name; then `--rebuild`."""
+    trial.log.write(*trial.events[: damage.LEFT_BEHIND])
+    trial.events = trial.events[damage.LEFT_BEHIND :]
+    trial.disturbed.await_told()
+    trial.disturbed.end(trial.monitor)
+    damage.left_by_older_release(trial.disturbed.state)
+    line = trial.disturbed.refused()
+    assert "state_layout 2" in line, line
+    assert REBUILD in line, line
+    trial.times += 1
+    with trial.writing(0.3):
+        trial.restart("--rebuild")
+
+
 def broker_stopped(trial: Trial) -> None:
     """The only broker is stopped for 75 s and started again."""
     for _ in range(trial.rounds):
@@ -258,6 +273,7 @@ FAULTS: Final[dict[str, Fault]] = {
         jvm_killed,
         disk_filled,
         checkpoint_damaged,
+        older_release,
         broker_stopped,
         leaders_killed,
         topic_made_anew_while_running,

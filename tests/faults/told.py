@@ -127,6 +127,16 @@ def difference_with_gaps(told: Told, answer: Answer) -> Difference:
     )
 
 
+def as_it_is(view: dict[str, Any]) -> dict[str, Any]:
+    """Of a group's view what follows from how it is, and not from how it came to be so."""
+    known = {key: of for key, of in view.items() if key not in ("scaling", "static_members")}
+    known["members"] = [
+        {key: of for key, of in member.items() if key != "classic_protocol"} for member in view["members"]
+    ]
+    known["migration"] = {key: view["migration"][key] for key in ("members", "upgraded_members", "leftovers")}
+    return known
+
+
 def _memberships(groups: dict[str, Any]) -> dict[str, Any]:
     return {name: state.get("membership") for name, (_, state) in groups.items()}
 

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from streaming.errors import UsageError
-from streaming.restart import ANOTHER_ONES, IDENTITY_FILE, REBUILD, REMEDY, Identity, claim, forget
+from streaming.restart import ANOTHER_ONES, IDENTITY_FILE, REBUILD, REMEDY, STATE_LAYOUT, Identity, claim, forget
+from tests.faults.damage import left_by_older_release
+from tests.integration.monitor_process import contents
 
 IDENTITY = Identity(
     cluster_id="ZW1iZWRkZWQ",
@@ -58,6 +60,23 @@ def test_directory_from_before_layouts_had_numbers_is_refused(tmp_path: Path) ->
 
     with pytest.raises(UsageError, match=r"state_layout None, this one has \d+, accepted: the release that wrote it"):
         claim(tmp_path, IDENTITY)
+
+
+def test_directory_that_an_older_release_left_is_refused_by_name_and_may_be_rebuilt(tmp_path: Path) -> None:
+    """A real one, of the layout before: not a byte of it changes until it is forgotten."""
+    (tmp_path / IDENTITY_FILE).write_text(json.dumps({"topic_id": "any"}))
+    left_by_older_release(tmp_path)
+    held = json.loads((tmp_path / IDENTITY_FILE).read_text())
+    identity = Identity(**{**held, "state_layout": STATE_LAYOUT})
+    before = contents(tmp_path)
+
+    with pytest.raises(UsageError, match=f"state_layout 2, this one has {STATE_LAYOUT}, .* or {REBUILD}"):
+        claim(tmp_path, identity)
+    assert before == contents(tmp_path)
+    assert "checkpoint/commits/0" in before
+
+    claim(tmp_path, identity, lambda _: forget(str(tmp_path / "checkpoint")))
+    assert not any(name.startswith("checkpoint") for name in contents(tmp_path))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "\udcff"])
