@@ -23,7 +23,7 @@ from coordinator_model.record_types import RECORD_SCHEMAS, SCHEMA_OF_KEY, Record
 from coordinator_model.replica import HANDLERS
 from dashboards.alert import Alert
 from dashboards.alerts import ALERTS
-from streaming.permissions import PERMISSIONS, Permission, acl_command
+from streaming.permissions import PERMISSIONS, SINK_PERMISSIONS, Permission, acl_commands
 from tests.alarm_cases import ANY_ALARM, CASES
 from tests.faults import page as faults
 from tests.layouts import NOT_WRITTEN, known_layouts, recorded_layouts
@@ -254,9 +254,20 @@ def _permissions() -> Iterator[str]:
     yield from _permission_table(each for each in PERMISSIONS if each.needed)
     yield "\nWhat may be left out, one by one, with what is lost:\n"
     yield from _permission_table(each for each in PERMISSIONS if not each.needed)
-    yield "\nFor a principal `User:monitor`, with Kafka's own tool, in the same order:\n"
+    yield "\nFor a principal `User:monitor`, with Kafka's own tool:\n"
+    yield from _acl_block(PERMISSIONS)
+    yield "\n### For the topics of sinks\n"
+    yield "Only where `kafka_sink` names them, on the brokers that have them, by the names given there. Needed:\n"
+    yield from _permission_table(each for each in SINK_PERMISSIONS if each.needed)
+    yield "\nWhat may be left out:\n"
+    yield from _permission_table(each for each in SINK_PERMISSIONS if not each.needed)
+    yield ""
+    yield from _acl_block(SINK_PERMISSIONS)
+
+
+def _acl_block(permissions: Iterable[Permission]) -> Iterator[str]:
     yield "```console"
-    yield from (f"$ {acl_command(each, 'User:monitor', 'localhost:9092')}" for each in PERMISSIONS)
+    yield from (f"$ {command}" for command in acl_commands(permissions, "User:monitor", "localhost:9092"))
     yield "```"
 
 

@@ -1,9 +1,11 @@
 """What a broker must allow the monitor: the one list that `check` asks by, the documentation shows and tests grant.
 
 The first ones are needed to run at all. The others may be left out one by one; what is lost then is said beside each,
-by `check` as a note, and by the monitor where it would have shown the rest.
+by `check` as a note, and by the monitor where it would have shown the rest. Those of the topics of `kafka_sink` are of
+the brokers that have them, and only where such topics are configured.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -115,14 +117,96 @@ PERMISSIONS: Final = (
     READ_GROUP_CONFIGS,
 )
 
+EVENTS_OPTION: Final = "kafka_sink.events_topic"
+GROUPS_OPTION: Final = "kafka_sink.groups_topic"
+EVENTS_TOPIC: Final = "group-monitor-events"
+GROUPS_TOPIC: Final = "group-monitor-groups"
+"""Names of the topics in the documentation; the options say what they are."""
 
-def acl_command(permission: Permission, principal: str, servers: str) -> str:
-    """The command of Kafka's own tool that grants it."""
-    operation = "".join(word.capitalize() for word in permission.operation.split("_"))
-    words = ["kafka-acls.sh", "--bootstrap-server", servers, "--add", "--allow-principal", principal]
-    words += ["--operation", operation, f"--{permission.resource}"]
-    if permission.resource != "cluster":
-        words.append(f"'{permission.name}'" if permission.name == "*" else permission.name)
-    if permission.is_prefix:
-        words += ["--resource-pattern-type", "prefixed"]
-    return " ".join(words)
+
+def _of_topics(operation: str, *, purpose: str, without: str, needed: bool = False) -> tuple[Permission, ...]:
+    """On both topics of `kafka_sink`."""
+    topics = ((EVENTS_TOPIC, EVENTS_OPTION), (GROUPS_TOPIC, GROUPS_OPTION))
+    return tuple(
+        Permission(
+            operation=operation,
+            resource="topic",
+            name=name,
+            purpose=purpose,
+            without=without,
+            check=option,
+            needed=needed,
+        )
+        for name, option in topics
+    )
+
+
+SINK_PERMISSIONS: Final = (
+    *_of_topics(
+        "WRITE",
+        purpose="what a monitor passes on; DESCRIBE comes along",
+        without="nothing is written; it waits, which is shown",
+        needed=True,
+    ),
+    Permission(
+        operation="READ",
+        resource="topic",
+        name=GROUPS_TOPIC,
+        purpose="after a restart a monitor compares the topic with what it holds; `serve` serves from it",
+        without="no groups are written; `serve` shows nothing",
+        check=GROUPS_OPTION,
+        needed=True,
+    ),
+    Permission(
+        operation="READ",
+        resource="topic",
+        name=EVENTS_TOPIC,
+        purpose="`serve` serves from it",
+        without="`serve` shows nothing",
+        check=EVENTS_OPTION,
+    ),
+    *_of_topics(
+        "DESCRIBE_CONFIGS",
+        purpose="its `cleanup.policy`, looked at before anything is written",
+        without="a wrong policy is not noticed",
+    ),
+    *_of_topics(
+        "CREATE",
+        purpose="`check --create-topics`",
+        without="somebody else makes the topic",
+    ),
+)
+"""On the topics of `kafka_sink`, by the brokers that have them."""
+
+
+def of_topic(option: str) -> list[Permission]:
+    """Those on the topic that an option of `kafka_sink` names."""
+    return [permission for permission in SINK_PERMISSIONS if permission.check == option]
+
+
+def acl_commands(permissions: Iterable[Permission], principal: str, servers: str) -> list[str]:
+    """The commands of Kafka's own tool that grant them: one for all that is allowed alike."""
+    operations_on: dict[tuple[Resource, bool, str], list[str]] = {}
+    for permission in permissions:
+        place = (permission.resource, permission.is_prefix, permission.name)
+        operation = "".join(word.capitalize() for word in permission.operation.split("_"))
+        operations_on.setdefault(place, []).append(f"--operation {operation}")
+    alike: dict[tuple[Resource, bool, str], list[str]] = {}
+    for (resource, is_prefix, name), operations in operations_on.items():
+        alike.setdefault((resource, is_prefix, " ".join(sorted(operations))), []).append(name)
+    begin = f"kafka-acls.sh --bootstrap-server {servers} --add --allow-principal {principal}"
+    return [
+        " ".join(
+            [
+                f"{begin} {operations}",
+                *(f"--{resource} {_quoted(name)}".rstrip() for name in names),
+                *(["--resource-pattern-type prefixed"] if is_prefix else []),
+            ]
+        )
+        for (resource, is_prefix, operations), names in alike.items()
+    ]
+
+
+def _quoted(name: str) -> str:
+    """For a shell, which would fill in what it finds."""
+    return f"'{name}'" if name == "*" else name

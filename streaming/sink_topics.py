@@ -4,17 +4,17 @@ The topic of groups must be compacted: deletion by age would make groups vanish 
 topic of events must not be: its keys are groups, of which only the newest event would stay.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from streaming import permissions
 from streaming.config_sections import Config, KafkaSection
 from streaming.errors import CannotTellError, MonitorError
-from streaming.kafka_client import Finding, admin_client, describe_topics
+from streaming.kafka_client import Finding, Status, admin_client, describe_topics
 
 COMPACT: Final = "compact"
 DELETE: Final = "delete"
-_NEEDED: Final = frozenset({"WRITE", "READ", "DESCRIBE"})
+_ASK: Final = "DESCRIBE_CONFIGS"
 _PARTITIONS: Final = -1
 """As many, and as many replicas, as the brokers give a topic of which nothing is said."""
 
@@ -36,8 +36,11 @@ class SinkTopic:
 def sink_topics(config: Config) -> list[SinkTopic]:
     """The topics that a configuration names."""
     sink = config.kafka_sink
-    named = (("events_topic", sink.events_topic, DELETE), ("groups_topic", sink.groups_topic, COMPACT))
-    return [SinkTopic(f"kafka_sink.{option}", name, policy) for option, name, policy in named if name is not None]
+    named = (
+        (permissions.EVENTS_OPTION, sink.events_topic, DELETE),
+        (permissions.GROUPS_OPTION, sink.groups_topic, COMPACT),
+    )
+    return [SinkTopic(option, name, policy) for option, name, policy in named if name is not None]
 
 
 def refuse_unfit(kafka: KafkaSection, topic: SinkTopic) -> None:
@@ -63,40 +66,60 @@ def _findings(kafka: KafkaSection, topics: list[SinkTopic], *, create: bool) -> 
 
     try:
         with admin_client(kafka, "sink-check") as admin:
-            return [finding for topic in topics for finding in _of_topic(admin, topic, create=create)]
+            return [_of_topic(admin, topic, create=create) for topic in topics]
     except (MonitorError, KafkaError, OSError, ValueError) as error:
         detail = str(error) if isinstance(error, MonitorError) else f"kafka_sink: {error or type(error).__name__}"
         return [Finding(topic.option, "cannot tell", detail) for topic in topics]
 
 
-def _of_topic(admin: Any, topic: SinkTopic, *, create: bool) -> Iterator[Finding]:  # noqa: ANN401 - kafka-python has no types
-    made = ""
+def _of_topic(admin: Any, topic: SinkTopic, *, create: bool) -> Finding:  # noqa: ANN401 - kafka-python has no types
     described = describe_topics(admin, [topic.name])
+    made = ""
     if not described and create:
-        settings = {"cleanup.policy": topic.policy}
-        wanted = {"num_partitions": _PARTITIONS, "replication_factor": _PARTITIONS, "configs": settings}
-        admin.create_topics({topic.name: wanted}, wait_for_metadata=True)
+        if not _make(admin, topic):
+            return _lacking(topic, "fail", ["CREATE"], "or the topic, made by somebody else")
         described, made = describe_topics(admin, [topic.name]), ", made now"
     if not described:
         accepted = f"an existing topic ({topic.command}, or `check --create-topics`) that may be described"
-        yield Finding(topic.option, "fail", f"{topic.option}: found no {topic.name!r}, accepted: {accepted}")
-        return
-    operations = described[0].operations
-    lacking = sorted(_NEEDED - set(operations)) if operations is not None else []
-    if lacking:
-        detail = f"{topic.option}: found no permission {', '.join(lacking)} on {topic.name!r}, accepted: with them"
-        yield Finding(topic.option, "fail", detail)
-        return
+        return Finding(topic.option, "fail", f"{topic.option}: found no {topic.name!r}, accepted: {accepted}")
     policy = _policy(admin, topic.name)
-    if policy is None:
-        detail = f"{topic.option}: {topic.name!r} may be written; its cleanup.policy may not be asked for "
-        yield Finding(topic.option, "note", f"{detail}(DESCRIBE_CONFIGS), it has to be {topic.policy}")
-    elif policy != topic.policy:
+    allowed = _allowed(described[0].operations, policy)
+    lacking = [each for each in permissions.of_topic(topic.option) if each.operation not in allowed]
+    if needed := [each.operation for each in lacking if each.needed]:
+        return _lacking(topic, "fail", needed)
+    if policy is not None and policy != topic.policy:
         detail = f"{topic.option}: found {topic.name!r} with cleanup.policy {policy!r}, accepted: {topic.policy!r}"
-        yield Finding(topic.option, "fail", detail)
-    else:
-        count = described[0].partitions
-        yield Finding(topic.option, "ok", f"{topic.name} has {count} partitions, cleanup.policy {policy}{made}")
+        return Finding(topic.option, "fail", detail)
+    if lacking:
+        lost = "; ".join(dict.fromkeys(f"without {each.operation} {each.without}" for each in lacking))
+        return _lacking(topic, "note", [each.operation for each in lacking], f"and without; {lost}")
+    detail = f"{topic.name} has {described[0].partitions} partitions, cleanup.policy {topic.policy}{made}"
+    return Finding(topic.option, "ok", detail)
+
+
+def _allowed(operations: tuple[str, ...] | None, policy: str | None) -> set[str]:
+    """What may be done with a topic that is there, as far as brokers tell; making it is no question any more."""
+    told = {"READ", "WRITE"} if operations is None else set(operations) - {_ASK}
+    return told | {"CREATE"} | ({_ASK} if policy is not None else set())
+
+
+def _lacking(topic: SinkTopic, status: Status, operations: list[str], more: str = "") -> Finding:
+    accepted = f"with {'it' if len(operations) == 1 else 'them'}{f', {more}' if more else ''}"
+    found = f"no permission {', '.join(operations)} on {topic.name!r}"
+    return Finding(topic.option, status, f"{topic.option}: found {found}, accepted: {accepted}")
+
+
+def _make(admin: Any, topic: SinkTopic) -> bool:  # noqa: ANN401 - kafka-python has no types
+    """Make it; tells whether we may."""
+    from kafka.errors import ClusterAuthorizationFailedError, TopicAuthorizationFailedError  # see _findings
+
+    settings = {"cleanup.policy": topic.policy}
+    wanted = {"num_partitions": _PARTITIONS, "replication_factor": _PARTITIONS, "configs": settings}
+    try:
+        admin.create_topics({topic.name: wanted}, wait_for_metadata=True)
+    except (ClusterAuthorizationFailedError, TopicAuthorizationFailedError):
+        return False
+    return True
 
 
 def _policy(admin: Any, name: str) -> str | None:  # noqa: ANN401 - kafka-python has no types

@@ -9,10 +9,12 @@ from typing import Final
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from streaming.config import Config
+from streaming.config import Config, load
 from streaming.kafka_client import Finding, broker_findings, confluent_settings
 from streaming.log_recorder import LogRecorder
-from streaming.permissions import PERMISSIONS, Permission
+from streaming.permissions import EVENTS_TOPIC, GROUPS_TOPIC, PERMISSIONS, SINK_PERMISSIONS, Permission
+from streaming.sink_topics import sink_findings
+from tests.integration.monitor_process import until
 from tests.integration.secured_broker import CLIENT_SECRET, PASSWORD, WAYS, SecuredBroker
 from tests.integration.test_permissions import somebody_s_group
 
@@ -25,8 +27,10 @@ WRONG: Final = "planted-wrong-password-Vk3"
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
     with SecuredBroker(tmp_path_factory.mktemp("secured")) as broker:
-        broker.allow(PERMISSIONS)
+        broker.allow([*PERMISSIONS, *SINK_PERMISSIONS])
         somebody_s_group(broker.open_servers)
+        made = sink_findings(with_topics(broker), create=True)
+        assert {"ok"} == {finding.status for finding in made}, made
         yield broker
 
 
@@ -149,20 +153,44 @@ def test_what_is_wrong_is_named_by_its_option(broker: SecuredBroker, wrong: str)
     assert [] == [secret for secret in (*SECRETS, WRONG) if secret in told.detail]
 
 
-@pytest.mark.parametrize("permission", PERMISSIONS, ids=lambda permission: permission.check)
+@pytest.mark.parametrize(
+    "permission", [*PERMISSIONS, *SINK_PERMISSIONS], ids=lambda of: f"{of.operation} {of.resource} {of.name}"
+)
 def test_each_permission_is_missed_when_it_is_taken_away(broker: SecuredBroker, permission: Permission) -> None:
     """`check` tells of the one that is missing, and of those alone that go with it; what is needed fails."""
-    config = broker.config("SCRAM-SHA-256")
-    gone = [other for other in PERMISSIONS if other.covers(permission)]
+    config = with_topics(broker)
+    gone = [other for other in (*PERMISSIONS, *SINK_PERMISSIONS) if other.covers(permission)]
     for each in gone:
         broker.forbid(each)
+    making = permission.operation == "CREATE"
+    if making:
+        remove_topic(broker.open_servers, permission.name)
     try:
-        missed = not_ok(config)
+        missed = {
+            finding.name: finding
+            for finding in (*broker_findings(config.kafka), *sink_findings(config, create=making))
+            if finding.status != "ok"
+        }
     finally:
         broker.allow(gone)
+        sink_findings(config, create=True)
 
     assert {each.check for each in gone} == missed.keys()
     found = missed[permission.check]
-    assert ("fail" if permission.needed else "note") == found.status
+    # Whoever is asked to make a topic and may not has no topic.
+    assert ("fail" if permission.needed or making else "note") == found.status
     assert permission.operation in found.detail
-    assert {} == not_ok(config)
+
+
+def with_topics(broker: SecuredBroker) -> Config:
+    """A configuration of a monitor that writes topics, too."""
+    topics = {"EVENTS_TOPIC": EVENTS_TOPIC, "GROUPS_TOPIC": GROUPS_TOPIC}
+    options = {f"GROUP_MONITOR__KAFKA_SINK__{option}": name for option, name in topics.items()}
+    return load(None, {**broker.environment("SCRAM-SHA-256"), **options})
+
+
+def remove_topic(servers: str, name: str) -> None:
+    """Return when it is gone."""
+    admin = AdminClient({"bootstrap.servers": servers, "log_level": 2})
+    admin.delete_topics([name], operation_timeout=30)[name].result(30)
+    until(lambda: name not in admin.list_topics(timeout=20).topics, 30, f"{name} is still there")

@@ -18,7 +18,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from streaming import java
 from streaming.embedded_broker import DEFAULT_JARS_DIR, EmbeddedBroker, _free_ports
+from streaming.kafka_sink import EVENTS_SINK, GROUPS_SINK
 from streaming.kafka_tools import create_topics
+from streaming.permissions import EVENTS_TOPIC, GROUPS_TOPIC
 from tests.integration.monitor_process import CommandProcess, MonitorProcess, until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(400)]
@@ -59,14 +61,16 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
         config.write_text(
             f"cluster: {{name: tested}}\nkafka:\n  bootstrap_servers: '{guarded}'\n{security}"
             f"state: {{dir: '{directory / 'state'}'}}\nhttp: {{port: 0}}\nspark: {{driver_memory: 1g}}\n"
+            f"kafka_sink: {{events_topic: {EVENTS_TOPIC}, groups_topic: {GROUPS_TOPIC}}}\n"
         )
         before = checked(directory / "before", config)
         for command in commands():
             run(command, broker.bootstrap_servers)
-        after = checked(directory / "after", config)
+        after = checked(directory / "after", config, "--create-topics")
         monitor = stack.enter_context(Started(directory / "monitor", config))
         monitor.await_ready()
         until(lambda: lag_of(monitor) is not None, 30, lambda: f"no lag: {monitor.groups()}")
+        until(lambda: delivered(monitor) == {EVENTS_SINK, GROUPS_SINK}, 60, lambda: f"{monitor.error_lines()}")
         yield Seen(
             before=before,
             after=after,
@@ -86,7 +90,7 @@ def test_nothing_is_seen_without_permissions(seen: Seen) -> None:
 
 
 def test_the_commands_shown_are_enough(seen: Seen) -> None:
-    """With the permissions of the page `check` has nothing to say any more."""
+    """With the permissions of the page `check` has nothing to say any more, and has made the topics of the sinks."""
     assert (0, {"ok"}) == (seen.after[0], set(seen.after[1].values()))
 
 
@@ -99,7 +103,10 @@ def test_the_monitor_sees_groups_and_lag(seen: Seen) -> None:
 
 
 def test_the_monitor_is_no_group_itself(seen: Seen) -> None:
-    """It reads without joining: the log it reads has somebody's group in it and none of the monitor's."""
+    """It reads without joining: the log it reads has somebody's group in it and none of the monitor's.
+
+    And it had nothing to complain of, though it writes what it knows to topics all the while.
+    """
     assert [GROUP] == seen.groups
     assert [] == seen.error_lines
 
@@ -161,10 +168,16 @@ def somebody_s_group(servers: str) -> None:
     consumer.close()
 
 
-def checked(directory: Path, config: Path) -> tuple[int, dict[str, str]]:
+def delivered(monitor: MonitorProcess) -> set[str]:
+    """The sinks that have taken something."""
+    samples = monitor.samples().get("group_monitor_sink_delivered_total", {})
+    return {dict(labels)["sink"] for labels, value in samples.items() if value > 0}
+
+
+def checked(directory: Path, config: Path, *more: str) -> tuple[int, dict[str, str]]:
     """Exit status of `check`, and what became of each thing it looked at."""
     with CommandProcess(
-        directory, "check", "--config", str(config), "--json", environment={"MONITOR_PASSWORD": "secret"}
+        directory, "check", "--config", str(config), "--json", *more, environment={"MONITOR_PASSWORD": "secret"}
     ) as check:
         status = check.await_end(90)
         told = json.loads("\n".join(check.output_lines()))
