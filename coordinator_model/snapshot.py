@@ -13,14 +13,12 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from coordinator_model.group_state import GroupState
 from coordinator_model.offsets import OffsetBucket
 
 FORMAT: Final = 1
-
-_Codec = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 
 
 class SnapshotFormatError(ValueError):
@@ -47,64 +45,120 @@ def load_offsets(text: str) -> OffsetBucket:
     return typing.cast("OffsetBucket", _load(OffsetBucket, text))
 
 
+_JSON: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False)
+
+
 def _dump(cls: type, value: object) -> str:
-    encode, _ = _codec(cls)
-    return json.dumps([FORMAT, encode(value)], separators=(",", ":"), ensure_ascii=False)
+    return _JSON.encode([FORMAT, _codec(cls).encode(value)])
 
 
 def _load(cls: type, text: str) -> object:
     found, body = json.loads(text)
     if found != FORMAT:
         raise SnapshotFormatError(f"snapshot format: found {found}, this release reads {FORMAT}")
-    _, decode = _codec(cls)
-    return decode(body)
+    return _codec(cls).decode(body)
 
 
-@cache
-def _codec(hint: Any) -> _Codec:
-    """(encode, decode) of a type hint: scalars, optionals, tuples, lists, mappings and dataclasses of such."""
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if is_dataclass(hint):
-        return _dataclass_codec(typing.cast("type", hint))
-    if origin in (types.UnionType, typing.Union):
-        (inner,) = (argument for argument in arguments if argument is not type(None))
-        encode, decode = _codec(inner)
-        return (lambda v: None if v is None else encode(v), lambda v: None if v is None else decode(v))
-    if origin in (tuple, list):
-        encode, decode = _codec(arguments[0])
-        return (lambda v: [encode(item) for item in v], lambda v: origin(decode(item) for item in v))
-    if origin is not None and issubclass(origin, Mapping):
-        return _mapping_codec(*arguments)
-    if hint in (str, int, bool):
-        return (_same, _same)
-    raise TypeError(f"snapshots hold no {hint!r}")
+class _Codec(NamedTuple):
+    """How values of a type become what JSON holds, and come back from what was read of it.
+
+    `is_plain` says that they are written as they are, `is_same` that they are read so.
+    """
+
+    encode: Callable[[Any], Any]
+    decode: Callable[[Any], Any]
+    is_plain: bool
+    is_same: bool
 
 
 def _same(value: Any) -> Any:
     return value
 
 
-def _mapping_codec(key_type: type, value_type: Any) -> _Codec:
-    encode, decode = _codec(value_type)
-    return (
-        lambda v: {str(key): encode(item) for key, item in v.items()},
-        lambda v: {key_type(key): decode(item) for key, item in v.items()},
+@cache
+def _codec(hint: Any) -> _Codec:
+    """Of a type hint: scalars, optionals, tuples, lists, mappings and dataclasses of such."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if is_dataclass(hint):
+        return _dataclass_codec(typing.cast("type", hint))
+    if origin in (types.UnionType, typing.Union):
+        (inner,) = (argument for argument in arguments if argument is not type(None))
+        encode, decode, is_plain, is_same = _codec(inner)
+        return _Codec(
+            _same if is_plain else lambda v: None if v is None else encode(v),
+            _same if is_same else lambda v: None if v is None else decode(v),
+            is_plain,
+            is_same,
+        )
+    if origin in (tuple, list):
+        return _sequence_codec(origin, _codec(arguments[0]))
+    if origin is not None and issubclass(origin, Mapping):
+        return _mapping_codec(arguments[0], _codec(arguments[1]))
+    if hint in (str, int, bool):
+        return _Codec(_same, _same, True, True)
+    raise TypeError(f"snapshots hold no {hint!r}")
+
+
+def _sequence_codec(origin: type, of: _Codec) -> _Codec:
+    encode, decode, is_plain, is_same = of
+    return _Codec(
+        _same if is_plain else lambda v: [encode(item) for item in v],
+        origin if is_same else lambda v: origin(map(decode, v)),
+        is_plain,
+        is_same and origin is list,
     )
+
+
+def _mapping_codec(key_type: type, of: _Codec) -> _Codec:
+    """JSON writes a number that is a key as text of its own accord."""
+    encode, decode, is_plain, is_same = of
+    if key_type is str:
+        reads = _same if is_same else lambda v: {key: decode(item) for key, item in v.items()}
+    else:
+        reads = lambda v: {key_type(key): decode(item) for key, item in v.items()}  # noqa: E731 - as the others
+    writes = _same if is_plain else lambda v: {key: encode(item) for key, item in v.items()}
+    return _Codec(writes, reads, is_plain, is_same and key_type is str)
 
 
 def _dataclass_codec(cls: type) -> _Codec:
     hints = typing.get_type_hints(cls)
-    parts = [(f.name, _default(f), *_codec(hints[f.name])) for f in fields(cls)]
-    decoders = {name: decode for name, _, _, decode in parts}
-
-    def encode(value: Any) -> dict[str, Any]:
-        held = ((name, default, encode_part, getattr(value, name)) for name, default, encode_part, _ in parts)
-        return {name: encode_part(item) for name, default, encode_part, item in held if item != default}
+    codecs = {of.name: _codec(hints[of.name]) for of in fields(cls)}
+    decoders = {name: codec.decode for name, codec in codecs.items() if not codec.is_same}
+    known = codecs.keys()
 
     def decode(body: dict[str, Any]) -> Any:
-        return cls(**{name: decoders[name](item) for name, item in body.items() if name in decoders})
+        if not body.keys() <= known:
+            body = {name: item for name, item in body.items() if name in known}
+        for name in body.keys() & decoders.keys():
+            body[name] = decoders[name](body[name])
+        return cls(**body)
 
-    return encode, decode
+    return _Codec(_encoder(cls, codecs), decode, False, False)
+
+
+def _encoder(cls: type, codecs: Mapping[str, _Codec]) -> Callable[[Any], Any]:
+    """A function compiled for the class: most fields of most objects have their defaults, and cost a comparison."""
+    names: dict[str, Any] = {}
+    lines = ["def encode(value):", "    body = {}"]
+    for number, of in enumerate(fields(cls)):
+        codec, default = codecs[of.name], _default(of)
+        names |= {f"default_{number}": default, f"encode_{number}": codec.encode}
+        lines.append(f"    item = value.{of.name}")
+        if is_dataclass(default) and not codec.encode(default):
+            # One that has all its defaults is written as nothing, so it need not be compared.
+            lines += [f"    item = encode_{number}(item)", f"    if item: body[{of.name!r}] = item"]
+            continue
+        differs = f"item is not default_{number} and item != default_{number}"
+        if default is None:
+            differs = "item is not None"
+        elif default in ({}, (), []):
+            differs = "item"
+        written = "item" if codec.is_plain else f"encode_{number}(item)"
+        lines.append(f"    if {differs}: body[{of.name!r}] = {written}")
+    lines.append("    return body")
+    exec("\n".join(lines), names)  # noqa: S102 - names of fields, and what is made above
+    encode: Callable[[Any], Any] = names["encode"]
+    return encode
 
 
 def _default(part: Field[Any]) -> object:

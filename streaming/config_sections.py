@@ -222,7 +222,7 @@ class SourceSection(Section):
         "groups of its partition.",
     )
     max_offsets_per_trigger: Positive = option(
-        1_000_000, "Largest number of records in one micro-batch; bounds memory while catching up."
+        2_000_000, "Largest number of records in one micro-batch; bounds memory while catching up."
     )
     tasks: Positive = option(
         2,

@@ -15,7 +15,7 @@ import json
 import os
 import time
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
@@ -64,16 +64,23 @@ class Remembered:
         rest = {"last": self.last, "batch": self.batch, "counts": self.counts, "told": list(self.told)}
         return {"format": FORMAT, **rest, "events": list(self.events)}
 
+    def add(self, events: Iterable[Event]) -> None:
+        """Take events that are new, numbered in their order."""
+        kinds: dict[str, Counter[str]] = {}
+        for event in events:
+            self.last += 1
+            self.events.append((self.last, event))
+            kinds.setdefault(event["group"], Counter())[event["kind"]] += 1
+        for group, counts in kinds.items():
+            # Replaced, never changed: a scrape goes on with the counts it found.
+            self.counts[group] = counts + self.counts[group] if group in self.counts else counts
+
     def take(self, line: object) -> None:
         """Do what a line of the file says. Raises ValueError where it is none."""
         match line:
-            case [int(number), {"id": str(), "group": str(group), "kind": str(kind), "time": int()}]:
-                self.last = number
-                self.events.append((number, cast("list[Event]", line)[1]))
-                # Replaced, never changed: a scrape goes on with the counts it found.
-                counts = Counter(self.counts.get(group, ()))
-                counts[kind] += 1
-                self.counts[group] = counts
+            case [int(number), {"id": str(), "group": str(), "kind": str(), "time": int()}]:
+                self.last = number - 1
+                self.add([cast("list[Event]", line)[1]])
             case {"told": str(id_)}:
                 self.told[id_] = None
             case {"batch": int(batch)}:

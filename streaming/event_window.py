@@ -68,24 +68,25 @@ class EventWindow:
             held = self._held
             if batch_id is not None and batch_id == held.batch and len(events) > self._size:
                 return []
-            new: list[Event] = []
-            lines: list[object] = []
+            new: dict[str, Event] = {}
             for event in events:
-                if event["id"] in self._numbers or (batch_id is None and event["id"] in held.told):
-                    continue
-                self._numbers[event["id"]] = held.last + 1
-                new.append(event)
-                lines.append([held.last + 1, event])
-                held.take(lines[-1])
-                if batch_id is None:
-                    lines.append({"told": event["id"]})
-                    held.take(lines[-1])
-            if batch_id is not None and new:
-                lines.append({"batch": batch_id})
-                held.take(lines[-1])
+                id_ = event["id"]
+                if not (id_ in self._numbers or id_ in new or (batch_id is None and id_ in held.told)):
+                    new[id_] = event
+            first = held.last + 1
+            held.add(new.values())
+            self._numbers.update(zip(new, range(first, held.last + 1), strict=True))
+            lines: list[object] = [[number, event] for number, event in enumerate(new.values(), first)]
+            more: list[object] = []
+            if batch_id is None:
+                more += [{"told": id_} for id_ in new]
+            elif new:
+                more.append({"batch": batch_id})
+            for line in more:
+                held.take(line)
             self._trim()
-            self._write(lines)
-            return new
+            self._write(lines + more)
+            return list(new.values())
 
     def latest(self, limit: int, *, group: str | None = None, since_ms: int | None = None) -> list[Event]:
         """The latest `limit` events, of one group or all, not before `since_ms`; oldest first, by the log's time."""

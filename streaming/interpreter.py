@@ -15,6 +15,11 @@ COLLECT_AFTER: Final = 50_000
 def share_fairly() -> None:
     """Set both for this process."""
     sys.setswitchinterval(SWITCH_SECONDS)
+    collect_seldom()
+
+
+def collect_seldom() -> None:
+    """Let the collector of cycles look less often than by default."""
     gc.set_threshold(COLLECT_AFTER, 10, 10)
 
 

@@ -10,11 +10,13 @@ batches nothing is assigned to it, so it is silent.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # exported, though not by name
 
 _POLL_SECONDS: Final = 0.01
@@ -60,8 +62,8 @@ class LogLostError(RuntimeError):
 class Columns(NamedTuple):
     """Records as columns, in no order but that of their partition."""
 
-    partitions: list[int]
-    offsets: list[int]
+    partitions: npt.NDArray[np.int64]
+    offsets: npt.NDArray[np.int64]
     timestamps_ms: list[int]
     keys: list[bytes | None]
     values: list[bytes | None]
@@ -113,6 +115,8 @@ class LogReader:
         self._consumer.assign([TopicPartition(self._topic, p, ranges[p][0]) for p in missing])
         # So many can still come: an end of partition counts like a record.
         most = sum(end - ranges[partition][0] for partition, end in missing.items())
+        ends = np.zeros(max(missing) + 1, dtype=np.int64)
+        ends[list(missing)] = list(missing.values())
         try:
             last_ms = time.monotonic()
             while missing:
@@ -123,8 +127,8 @@ class LogReader:
                     raise KafkaException(
                         KafkaError(KafkaError._TIMED_OUT, f"no record for {self._timeout_seconds:g} s")  # noqa: SLF001 - its public name
                     )
-                columns = self._taken(found, ranges, missing)
-                if columns.offsets:
+                columns = self._taken(found, ends, missing)
+                if len(columns.offsets):
                     yield columns
         finally:
             # A partition stays paused over assignments.
@@ -135,21 +139,29 @@ class LogReader:
         """Let the brokers go."""
         self._consumer.close()
 
-    def _taken(self, found: Sequence[Any], ranges: Ranges, missing: dict[int, int]) -> Columns:
-        """Records of the ranges; partitions read to their end are no longer missing."""
-        rows = []
-        for message in found:
-            error = message.error()
-            if error is not None:
-                self._meet(error, message, missing)
-                continue
-            partition, offset = message.partition(), message.offset()
-            end = ranges[partition][1]
-            if offset < end:
-                rows.append((partition, offset, message.timestamp()[1], message.key(), message.value()))
-            if offset >= end - 1 and partition in missing:
-                self._done(partition, missing)
-        return Columns(*map(list, zip(*rows, strict=True))) if rows else Columns([], [], [], [], [])
+    def _taken(self, found: list[Message], ends: npt.NDArray[np.int64], missing: dict[int, int]) -> Columns:
+        """Records of the ranges, by partition up to `ends`; partitions read to their end are no longer missing.
+
+        Each column is taken of all messages in one call: a look at them one by one takes three times as long.
+        """
+        errors = list(map(Message.error, found))
+        # Compared with None, an error of librdkafka leaves an exception behind.
+        if any(error is not None for error in errors):
+            for message, error in zip(found, errors, strict=True):
+                if error is not None:
+                    self._meet(error, message, missing)
+            found = [message for message, error in zip(found, errors, strict=True) if error is None]
+        partitions = np.fromiter(map(Message.partition, found), np.int64, len(found))
+        offsets = np.fromiter(map(Message.offset, found), np.int64, len(found))
+        left = ends[partitions] - offsets
+        for partition in set(partitions[left <= 1].tolist()) & missing.keys():
+            self._done(partition, missing)
+        if (left <= 0).any():
+            wanted = left > 0
+            found = [message for message, is_wanted in zip(found, wanted, strict=True) if is_wanted]
+            partitions, offsets = partitions[wanted], offsets[wanted]
+        times_ms = [time_ms for _, time_ms in map(Message.timestamp, found)]
+        return Columns(partitions, offsets, times_ms, list(map(Message.key, found)), list(map(Message.value, found)))
 
     def _done(self, partition: int, missing: dict[int, int]) -> None:
         del missing[partition]

@@ -29,6 +29,13 @@ LOG_LAYOUT: Final = pa.schema(
 )
 """One record of the log, of either reader. Large: a batch of a million records has more than two gigabytes."""
 
+_COMMITS: Final = pa.field("commits", pa.int64())
+_NO_ROWS: Final = LOG_LAYOUT.append(_COMMITS).empty_table()
+
+REDUCE_AFTER: Final = 200_000
+"""A first catch-up reads millions of records in a task, most of them commits: so many are held before they are reduced
+to those that tell everything."""
+
 _KEYS_TRIED: Final = 4_096
 """Numbers among which a key for every task is looked for; with that many, a thousand tasks find theirs."""
 
@@ -51,15 +58,15 @@ def bundle_keys(spark: SparkSession, tasks: int) -> tuple[int, ...]:
     return tuple(task_of.index(task) for task in range(tasks))
 
 
-def packed(rows: pa.Table, keys: Sequence[int]) -> pa.RecordBatch:
-    """Records of `LOG_LAYOUT`, in any order, as one row of `schemas.PACKED` for each bundle."""
-    rows = rows.combine_chunks()
-    commits = np.ones(rows.num_rows, dtype=np.int64)
-    if rows.num_rows >= WORTH_REDUCING:
-        offsets, names, values = (_whole(rows, name) for name in ("offset", "key", "value"))
-        commits = commits_told(offsets.to_numpy(), names, values)
-    rows = rows.append_column("commits", pa.array(commits))
-    bundles = np.where(commits > 0, _whole(rows, "partition").to_numpy() % len(keys), -1)
+def packed(tables: Iterable[pa.Table], keys: Sequence[int]) -> pa.RecordBatch:
+    """Records of `LOG_LAYOUT`, in any order, as one row of `schemas.PACKED` for each bundle that has some."""
+    rows, waiting = _NO_ROWS, []
+    for table in tables:
+        waiting.append(table.append_column(_COMMITS, pa.array(np.ones(table.num_rows, dtype=np.int64))))
+        if sum(map(len, waiting)) >= REDUCE_AFTER:
+            rows, waiting = _reduced([rows, *waiting]), []
+    rows = _reduced([rows, *waiting])
+    bundles = _whole(rows, "partition").to_numpy() % len(keys)
     present = [bundle for bundle in range(len(keys)) if (bundles == bundle).any()]
     return pa.RecordBatch.from_pydict(
         {
@@ -75,6 +82,17 @@ def unpacked(blobs: Iterable[bytes]) -> list[LogRow]:
     order = np.lexsort((rows["offset"].to_numpy(), rows["partition"].to_numpy()))
     columns = rows.take(pa.array(order)).select(LogRow._fields).columns
     return list(map(LogRow._make, zip(*(column.to_pylist() for column in columns), strict=True)))
+
+
+def _reduced(tables: Sequence[pa.Table]) -> pa.Table:
+    """Less those that other records tell of."""
+    rows = pa.concat_tables(tables).combine_chunks()
+    if rows.num_rows < WORTH_REDUCING:
+        return rows
+    offsets, names, values, told = (_whole(rows, name) for name in ("offset", "key", "value", _COMMITS.name))
+    commits = commits_told(offsets.to_numpy(), names, values, told.to_numpy())
+    at = rows.schema.get_field_index(_COMMITS.name)
+    return rows.set_column(at, _COMMITS, pa.array(commits)).filter(pa.array(commits > 0))
 
 
 def _whole(rows: pa.Table, name: str) -> pa.Array:

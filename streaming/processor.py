@@ -308,8 +308,7 @@ def _found(state: MapState, fetched: dict[Any, Any], key: tuple[Any, ...]) -> tu
     return held
 
 
-def _json(value: Any) -> str:  # noqa: ANN401 - whatever JSON can hold
-    return json.dumps(value, separators=(",", ":"))
+_json: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 def _frames(rows: list[OutputRow]) -> Iterator[pd.DataFrame]:

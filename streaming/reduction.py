@@ -45,15 +45,16 @@ _Ints = npt.NDArray[np.int64]
 _Flags = npt.NDArray[np.bool_]
 
 
-def commits_told(offsets: _Ints, keys: pa.LargeBinaryArray, values: pa.LargeBinaryArray) -> _Ints:
-    """How many commits each record stands for: 0 for one to be passed over, 1 for anything else than a run.
+def commits_told(offsets: _Ints, keys: pa.LargeBinaryArray, values: pa.LargeBinaryArray, told: _Ints) -> _Ints:
+    """How many commits each record stands for: 0 for one to be passed over.
 
     Args:
         offsets: of the records in the log; records of one key must be of one partition.
         keys: their keys.
         values: their values, null for a tombstone.
+        told: how many each stands for already: 1, or more where an earlier look has left others out before it.
     """
-    told = np.ones(len(offsets), dtype=np.int64)
+    told = told.copy()
     (places,) = np.nonzero(_starts_with(_Bytes(keys), _OFFSET_COMMIT))
     if not len(places):
         return told
@@ -74,10 +75,10 @@ def commits_told(offsets: _Ints, keys: pa.LargeBinaryArray, values: pa.LargeBina
     forward &= plain
     runs = np.logical_and.reduceat(forward, first) & (last - first >= _SHORTEST_RUN - 1)
 
-    lengths = last - first
-    counts = np.repeat(np.where(runs, 0, 1), lengths + 1)
-    counts[first[runs]] = 1
-    counts[last[runs]] = lengths[runs]
+    before = told[places]
+    counts = np.where(np.repeat(runs, last - first + 1), 0, before)
+    counts[first[runs]] = before[first[runs]]
+    counts[last[runs]] = (np.add.reduceat(before, first) - before[first])[runs]
     told[places] = counts
     return told
 

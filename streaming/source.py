@@ -12,6 +12,7 @@ and one consumer reads both kinds in one pass.
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -154,9 +155,8 @@ class CoordinatorLogReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """What a task reads, packed."""
         pieces: list[Piece] = partition.value
-        tables = [*self._stable(pieces), *self._unstable(pieces)]
-        if tables:
-            batch = packed(pa.concat_tables(tables), self._settings["keys"])
+        batch = packed(chain(self._stable(pieces), self._unstable(pieces)), self._settings["keys"])
+        if batch.num_rows:
             yield batch.cast(to_arrow_schema(PACKED))
 
     def _stable(self, pieces: list["Piece"]) -> Iterator[pa.Table]:
@@ -167,7 +167,7 @@ class CoordinatorLogReader(DataSourceStreamReader):
         for columns in self._read(ranges, committed=True):
             table = columns.table(LOG_LAYOUT)
             if partly_read:
-                unread = np.array(columns.offsets) >= np.array([begins[of] for of in columns.partitions])
+                unread = columns.offsets >= np.array([begins[of] for of in columns.partitions.tolist()])
                 table = table.filter(pa.array(unread | _is_commit(columns.keys)))
             yield table
 

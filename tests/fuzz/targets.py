@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 
 from coordinator_model.json_form import record_json
@@ -31,7 +32,7 @@ from coordinator_model.replica import Position, Replica
 from coordinator_model.serde import Record, UndecodableRecord, UnknownRecord, decode_record, encode_record
 from coordinator_model.snapshot import dump_group, dump_offsets, load_group, load_offsets
 from streaming.errors import UsageError
-from streaming.packing import LogRow, packed, unpacked
+from streaming.packing import LOG_LAYOUT, LogRow, packed, unpacked
 from streaming.recording import RecordingReader
 from streaming.reduction import commits_told
 from tests.builders import group_metadata, offset_commit
@@ -150,7 +151,8 @@ def runs(data: bytes) -> None:
     # Arrow hands out parts of columns, whose values begin behind others.
     keys = pa.array([b"before"] * skipped + [row.key for row in rows], pa.large_binary())[skipped:]
     values = pa.array([None] * skipped + [row.value for row in rows], pa.large_binary())[skipped:]
-    told = commits_told(pa.array([row.offset for row in rows], pa.int64()).to_numpy(), keys, values)
+    offsets = np.array([row.offset for row in rows], dtype=np.int64)
+    told = commits_told(offsets, keys, values, np.ones(len(rows), dtype=np.int64))
     assert int(told.sum()) == len(rows)
     reduced = [row._replace(commits=int(count)) for row, count in zip(rows, told, strict=True) if count]
     assert _told(rows) == _told(reduced)
@@ -165,11 +167,10 @@ def packs(data: bytes) -> None:
     blobs = []
     for of in (rows[::2], rows[1::2]):
         columns = zip(*(row[:5] for row in reversed(of)), strict=True) if of else [()] * 5
-        types = (pa.int32(), pa.int64(), pa.int64(), pa.binary(), pa.binary())
         table = pa.Table.from_arrays(
-            [pa.array(column, type_) for column, type_ in zip(columns, types, strict=True)], names=LogRow._fields[:5]
+            [pa.array(column, of.type) for column, of in zip(columns, LOG_LAYOUT, strict=True)], schema=LOG_LAYOUT
         )
-        blobs += packed(table, keys)["rows"].to_pylist()
+        blobs += packed([table], keys)["rows"].to_pylist()
     assert sorted(rows, key=lambda row: row[:2]) == (unpacked(blobs) if blobs else [])
 
 

@@ -48,7 +48,7 @@ class Shard:
 
     def packs(self, packs: list[list[tuple[Any, ...]]]) -> list[OutputRow]:
         """One micro-batch, read by as many source tasks as there are lists of rows; returns the rows it put out."""
-        blobs = [blob for cells in packs for blob in packed(log_rows(cells), [KEY])["rows"].to_pylist()]
+        blobs = [blob for cells in packs for blob in packed([log_rows(cells)], [KEY])["rows"].to_pylist()]
         return self._keep(self._tester.testInPandas(KEY, pd.DataFrame({"bundle": KEY, "rows": blobs})))
 
     def at(self, processing_time_ms: int) -> list[OutputRow]:

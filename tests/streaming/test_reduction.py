@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from coordinator_model.offsets import ZERO_TOPIC_ID
 from coordinator_model.replica import Position, Replica
-from streaming import reduction
+from streaming import packing, reduction
 from streaming.packing import LogRow, packed, unpacked
 from tests.builders import RecordBytes, group_metadata, member, offset_commit, offset_commit_tombstone, topic_id
 from tests.streaming.shard import KEY, log_rows
@@ -20,9 +20,11 @@ GROUPS = ("a", "b")
 KEY_OF_A = offset_commit("a", "t", 0, 0)[0]
 
 
-def through(*tasks: list[Row]) -> list[LogRow]:
-    """What the stateful step gets of rows that so many source tasks read."""
-    return unpacked(blob for rows in tasks for blob in packed(log_rows(list(rows)), [KEY])["rows"].to_pylist())
+def through(*tasks: list[Row], at_once: int = 1_000_000) -> list[LogRow]:
+    """What the stateful step gets of rows that so many source tasks read, `at_once` at a time."""
+    reads = [[rows[start : start + at_once] for start in range(0, len(rows), at_once)] for rows in tasks]
+    packs = [packed([log_rows(list(read)) for read in task], [KEY]) for task in reads]
+    return unpacked(blob for pack in packs for blob in pack["rows"].to_pylist())
 
 
 def rows_of(records: list[RecordBytes]) -> list[Row]:
@@ -30,11 +32,11 @@ def rows_of(records: list[RecordBytes]) -> list[Row]:
     return [(0, offset, 1_000 + offset, key, value) for offset, (key, value) in zip(count(), records)]
 
 
-def replayed(rows: list[Row], *, reduced: bool) -> tuple[object, ...]:
-    """State and events of a log, read row by row or reduced."""
+def replayed(rows: list[Row], *, reduced: bool, at_once: int = 1_000_000) -> tuple[object, ...]:
+    """State and events of a log, read row by row or reduced, so many rows at a time."""
     replica, events = Replica(), []
     if reduced:
-        for row in through(rows):
+        for row in through(rows, at_once=at_once):
             place = Position(0, row.offset, row.timestamp_ms)
             events += replica.replay(place, row.key, row.value, commits=row.commits)
     else:
@@ -71,11 +73,33 @@ def test_reduced_log_gives_the_same_state_counters_and_events(records: list[Reco
     assert replayed(rows + padding, reduced=False) == replayed(rows + padding, reduced=True)
 
 
+@given(st.data())
+def test_what_was_reduced_is_reduced_again_with_what_comes_after_it(data: st.DataObject) -> None:
+    """However a task's records are cut into pieces, they tell the same."""
+    one_of_many = st.one_of(commits, commits, commits, commits, tombstones, memberships, oddities)
+    records = data.draw(st.lists(one_of_many, max_size=40)) * data.draw(st.integers(1, 40))
+    rows = rows_of(records + [offset_commit("c", "t", n % 3, n) for n in range(2 * reduction.WORTH_REDUCING)])
+    at_once = data.draw(st.integers(100, 1_000))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(packing, "REDUCE_AFTER", reduction.WORTH_REDUCING)
+
+        assert replayed(rows, reduced=False) == replayed(rows, reduced=True, at_once=at_once)
+
+
 def test_forward_commits_are_reduced_to_their_ends() -> None:
     """Of a thousand commits of one partition that go forward, two records are replayed."""
     rows = rows_of([offset_commit("a", "t", 0, n) for n in range(1_000)])
 
     assert [(0, 1), (999, 999)] == [(row.offset, row.commits) for row in through(rows)]
+
+
+def test_forward_commits_of_many_reads_are_reduced_to_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are reduced as they are read, so that no more than some are held at once."""
+    monkeypatch.setattr(packing, "REDUCE_AFTER", reduction.WORTH_REDUCING)
+    rows = rows_of([offset_commit("a", "t", 0, n) for n in range(1_000)])
+
+    assert [(0, 1), (999, 999)] == [(row.offset, row.commits) for row in through(rows, at_once=250)]
 
 
 def test_topic_made_anew_is_told_of_the_commit_that_shows_it() -> None:
