@@ -284,7 +284,7 @@ class Monitor:
             self._has_targets = True
         if self._listener is None:
             self._listener = ProgressListener(self._query_name, self._on_progress)
-            self._spark.streams.addListener(self._listener)
+            self._listener.listen(self._spark)
         live_from = self._state.begin(high_watermarks)
         keys = bundle_keys(self._spark, config.spark.shuffle_partitions)
         bundles = coordinator_log(self._spark, config, self._known.partitions, keys).groupBy(BUNDLE)
