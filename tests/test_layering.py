@@ -26,8 +26,10 @@ MODEL_STDLIB: Final = set(
 )
 MODEL_BUILTINS_REFUSED: Final = frozenset({"open", "print", "input", "exec", "eval", "__import__"})
 
-# Schemas are compiled to functions; the text holds nothing but what the schemas in the code say.
-MODEL_BUILTINS_CALLED: Final = {"coordinator_model.structs": frozenset({"exec"})}
+# Schemas, and snapshots of classes, are compiled to functions; the text holds nothing but what these say in the code.
+MODEL_BUILTINS_CALLED: Final = dict.fromkeys(
+    ("coordinator_model.snapshot", "coordinator_model.structs"), frozenset({"exec"})
+)
 
 # Earliest first; a pattern after another takes what the first has left.
 MODEL_LAYERS: Final = (
@@ -90,7 +92,7 @@ LIBRARY_HOMES: Final = {
     "pyspark": "session source packing processor state_calls sink progress job schemas restart state_directory "
     "worker_daemon",
     "pandas": "processor",
-    "numpy": "packing reduction source",
+    "numpy": "log_reader packing reduction source",
     "pyarrow": "log_reader packing reduction source history.*",
     "kafka": "kafka_client lazy_admin log_recorder end_offsets job open_transactions session_timeouts sink_topics "
     "topic_reader "
