@@ -1,8 +1,8 @@
 """The replica inside Spark: one stateful key for a bundle of partitions of the offsets topic.
 
 Keyed by partitions, not by group: a key costs a stateful task some milliseconds, so a batch in which 20,000 groups
-commit, spread over fifty partitions, is one key a task (design, decision 1). What a batch touches is read at once,
-replayed partition by partition in the order of the log, and written at once.
+commit, spread over fifty partitions, is one key a task (design, decision 1). What some partitions touch is read at
+once, replayed partition by partition in the order of the log, and written at once.
 
     state variable   key                      holds
     groups           group                    everything of a group but its offsets
@@ -13,7 +13,7 @@ Nothing here is a rule about groups: those are the model's.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from operator import attrgetter
@@ -45,6 +45,10 @@ SETTLE_AFTER_MS: Final = 2_000
 GIVE_UP_WAITING_MS: Final = 60_000
 """After so long without a record a partition counts as live, wherever its last record stands: a transaction marker at
 the end of the log is never delivered."""
+
+ROWS_AT_ONCE: Final = 5_000
+"""When partitions have brought so many rows, their groups are written and let go before the next are replayed: what a
+worker holds of a catch-up is the groups of a few partitions."""
 
 _ROWS_A_FRAME: Final = 10_000
 
@@ -82,46 +86,44 @@ class BundleBook:
         return cls(books, held["timer_ms"])
 
 
-class _StateStore:
-    """The replica's store on Spark's state; of a partition never seen before nothing is asked."""
+class _Fetched:
+    """What the state holds of some groups and offset buckets, read at once."""
 
-    def __init__(self, groups: MapState, offsets: MapState) -> None:
-        self._groups = groups
-        self._offsets = offsets
-        self._fetched_groups: dict[Any, Any] = {}
-        self._fetched_offsets: dict[Any, Any] = {}
+    def __init__(self, groups: MapState, offsets: MapState, rows: Iterable[LogRow], more_groups: Iterable[str]) -> None:
+        of_groups, of_buckets = _touched(rows)
+        of_groups.update((name,) for name in more_groups)
+        self._states = groups, offsets
+        self.groups = {**dict.fromkeys(of_groups), **get_many(groups, of_groups)}
+        self.buckets = {**dict.fromkeys(of_buckets), **get_many(offsets, of_buckets)}
+
+    def group(self, key: tuple[str]) -> tuple[str] | None:
+        """What was read of it, or is to be had now: rows may lead to more than they name."""
+        held: tuple[str] | None = self.groups[key] if key in self.groups else self._states[0].getValue(key)
+        return held
+
+    def bucket(self, key: tuple[str, str, int]) -> tuple[str] | None:
+        """As `group`."""
+        held: tuple[str] | None = self.buckets[key] if key in self.buckets else self._states[1].getValue(key)
+        return held
+
+
+class _StateStore:
+    """The replica's store on Spark's state; without one, of a partition never seen before, nothing is asked."""
+
+    def __init__(self, fetched: _Fetched | None) -> None:
+        self._fetched = fetched
         self.stored_groups: set[str] = set()
 
-    def fetch(self, rows: Iterable[LogRow], more_groups: Iterable[str]) -> None:
-        """Read at once whatever these rows, and these groups, are about."""
-        groups, buckets = _touched(rows)
-        groups.update((name,) for name in more_groups)
-        self._fetched_groups = {**dict.fromkeys(groups), **get_many(self._groups, groups)}
-        self._fetched_offsets = {**dict.fromkeys(buckets), **get_many(self._offsets, buckets)}
-
     def load_group(self, name: str) -> GroupState | None:
-        held = _found(self._groups, self._fetched_groups, (name,))
+        held = None if self._fetched is None else self._fetched.group((name,))
         if held is None:
             return None
         self.stored_groups.add(name)
         return snapshot.load_group(held[0])
 
     def load_bucket(self, group: str, topic: str, number: int) -> OffsetBucket | None:
-        held = _found(self._offsets, self._fetched_offsets, (group, topic, number))
+        held = None if self._fetched is None else self._fetched.bucket((group, topic, number))
         return None if held is None else snapshot.load_offsets(held[0])
-
-
-class _NewPartition(_StateStore):
-    """The store of a partition never seen before: there is nothing to ask for."""
-
-    def fetch(self, rows: Iterable[LogRow], more_groups: Iterable[str]) -> None:
-        pass
-
-    def load_group(self, name: str) -> GroupState | None:  # noqa: ARG002 - the store's signature
-        return None
-
-    def load_bucket(self, group: str, topic: str, number: int) -> OffsetBucket | None:  # noqa: ARG002 - as above
-        return None
 
 
 class CoordinatorShards(StatefulProcessor):
@@ -161,12 +163,14 @@ class CoordinatorShards(StatefulProcessor):
         book = self._load_book()
         now_ms = timerValues.getCurrentProcessingTimeInMs()
         log = unpacked(blob for frame in rows for blob in frame["rows"])
-        runs = [self._replay(book, partition, list(of)) for partition, of in groupby(log, attrgetter("partition"))]
-        for run in runs:
-            run.book.last_rows_ms = now_ms
-            if self._reached_live(run):
-                run.conclude()
-        return self._finish(book, runs, now_ms)
+        for part in _parts(log):
+            runs = self._replay(book, part)
+            for run in runs:
+                run.book.last_rows_ms = now_ms
+                if self._reached_live(run):
+                    run.conclude()
+            yield from self._write(runs)
+        self._finish(book, now_ms)
 
     def handleExpiredTimer(  # noqa: N802 - Spark's name
         self,
@@ -178,34 +182,40 @@ class CoordinatorShards(StatefulProcessor):
         book = self._load_book()
         now_ms = timerValues.getCurrentProcessingTimeInMs()
         book.timer_ms = None
-        runs = [self._replay(book, partition, []) for partition, of in book.partitions.items() if of.waiting]
+        runs = self._replay(book, {partition: [] for partition, of in book.partitions.items() if of.waiting})
         for run in runs:
             if self._reached_live(run) or now_ms - run.book.last_rows_ms >= GIVE_UP_WAITING_MS:
                 run.conclude()
-        return self._finish(book, runs, now_ms)
+        yield from self._write(runs)
+        self._finish(book, now_ms)
 
     def _load_book(self) -> BundleBook:
         held = self._book.get()
         return BundleBook() if held is None else BundleBook.load(held[0])
 
-    def _replay(self, bundle: BundleBook, partition: int, rows: list[LogRow]) -> "_Run":
-        is_new = partition not in bundle.partitions
-        book = bundle.partitions.setdefault(partition, PartitionBook())
-        store = (_NewPartition if is_new else _StateStore)(self._groups, self._offsets)
-        store.fetch(rows, book.waiting)
-        replica = Replica(store, book.counters, live_from=self._live_from.get(partition, 0))
-        run = _Run(partition, book, store, replica)
-        for row in rows:
-            place = Position(partition, row.offset, row.timestamp_ms)
-            run.events += replica.replay(place, row.key, row.value, commits=row.commits)
-        if rows:
-            book.last_offset = max(book.last_offset, rows[-1].offset)
-        return run
+    def _replay(self, bundle: BundleBook, part: Mapping[int, list[LogRow]]) -> list["_Run"]:
+        """Partition → its rows, in the order of the log."""
+        known = [partition for partition in part if partition in bundle.partitions]
+        waiting = [name for partition in known for name in bundle.partitions[partition].waiting]
+        fetched = _Fetched(self._groups, self._offsets, (row for of in known for row in part[of]), waiting)
+        runs = []
+        for partition, rows in part.items():
+            book = bundle.partitions.setdefault(partition, PartitionBook())
+            store = _StateStore(fetched if partition in known else None)
+            replica = Replica(store, book.counters, live_from=self._live_from.get(partition, 0))
+            run = _Run(partition, book, store, replica)
+            runs.append(run)
+            for row in rows:
+                place = Position(partition, row.offset, row.timestamp_ms)
+                run.events += replica.replay(place, row.key, row.value, commits=row.commits)
+            if rows:
+                book.last_offset = max(book.last_offset, rows[-1].offset)
+        return runs
 
     def _reached_live(self, run: "_Run") -> bool:
         return run.book.last_offset >= self._log_end.get(run.partition, 0) - 1
 
-    def _finish(self, book: BundleBook, runs: list["_Run"], now_ms: int) -> Iterator[pd.DataFrame]:
+    def _write(self, runs: list["_Run"]) -> Iterator[pd.DataFrame]:
         """Write what changed, and pass it on."""
         rows: list[OutputRow] = []
         groups: list[tuple[tuple[str], tuple[str]]] = []
@@ -226,9 +236,11 @@ class CoordinatorShards(StatefulProcessor):
             run.wait(changes)
         put_many(self._groups, groups)
         put_many(self._offsets, offsets)
+        yield from _frames(rows)
+
+    def _finish(self, book: BundleBook, now_ms: int) -> None:
         self._set_timer(book, now_ms)
         self._book.update((book.dump(),))
-        return _frames(rows)
 
     def _forget(self, run: "_Run", changes: Changes) -> Iterator[OutputRow]:
         """Groups that ended, before anything else: one of the same name may have begun."""
@@ -287,6 +299,20 @@ class _Run:
         self.book.waiting = sorted(unseen | held)
 
 
+def _parts(log: list[LogRow]) -> Iterator[dict[int, list[LogRow]]]:
+    """Rows by partition: as many partitions at once as have `ROWS_AT_ONCE`, or the last of them has more."""
+    part: dict[int, list[LogRow]] = {}
+    count = 0
+    for partition, rows in groupby(log, attrgetter("partition")):
+        part[partition] = list(rows)
+        count += len(part[partition])
+        if count >= ROWS_AT_ONCE:
+            yield part
+            part, count = {}, 0
+    if part:
+        yield part
+
+
 def _touched(rows: Iterable[LogRow]) -> tuple[set[Any], set[Any]]:
     """Keys of the groups, and of the offset buckets, that rows are about."""
     groups, buckets = set(), set()
@@ -300,12 +326,6 @@ def _touched(rows: Iterable[LogRow]) -> tuple[set[Any], set[Any]]:
             case _:
                 pass  # counted when it is replayed
     return groups, buckets
-
-
-def _found(state: MapState, fetched: dict[Any, Any], key: tuple[Any, ...]) -> tuple[str] | None:
-    """What was fetched, or is to be had now: rows may lead to more than they name."""
-    held: tuple[str] | None = fetched[key] if key in fetched else state.getValue(key)
-    return held
 
 
 _json: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
