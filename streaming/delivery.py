@@ -90,7 +90,8 @@ class Delivery:
                     self._thread.stopping.wait(self._pause_seconds)
 
     def _fail(self, error: Exception) -> None:
-        reason = first_line(error)
+        # Without the file, whose name may be another one with each attempt.
+        reason = first_line(error) if not isinstance(error, OSError) else error.strerror or first_line(error)
         if self._failure != reason:
             _log.warning("delivery_failed", sink=self._reader, reason=reason)
         self._failure = reason

@@ -1,5 +1,7 @@
 """Entries leave the spool at least once, in order, however often a delivery fails; nothing waits for them."""
 
+import errno
+import itertools
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -60,6 +62,24 @@ def test_what_is_appended_arrives_and_what_failed_is_tried_again(tmp_path: Path,
 
     assert (["id-0", "id-1", "id-2"], 0) == (taker.ids, delivers.state().waiting)
     assert ["delivery_failed", "delivers_again"] == [line["event"] for line in logs]
+
+
+def test_failure_at_another_file_each_time_is_logged_once(tmp_path: Path, monkeypatch: Any) -> None:
+    """A disk that is full fails the file of every attempt, whatever it is called."""
+    monkeypatch.setattr(delivery, "RETRY_SECONDS", (0.01,))
+    spool, attempts = Spool(tmp_path, ["one"], clock_ms=lambda: 5_000), itertools.count()
+    append(spool, 0)
+
+    def fail(_: Sequence[Spooled]) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", f"file-{next(attempts)}")
+
+    delivers = Delivery(spool, "one", fail)
+    with capture_logs() as logs:
+        delivers.start()
+        until(lambda: next(attempts) > 5, PATIENCE_SECONDS, "it does not try again")
+        delivers.stop()
+
+    assert ["No space left on device"] == [line["reason"] for line in logs]
 
 
 def outlets(directory: Path, *readers: Reader) -> Outlets:
