@@ -123,6 +123,7 @@ class Log:
         self._producer = Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 1_000, "log_level": 2})
         self._settings = {**KEPT, **(settings or {})}
         self._written: list[RecordedRecord] = []
+        self._one_event = threading.Lock()
         self.make()
 
     def make(self, partitions: int = PARTITIONS) -> None:
@@ -145,16 +146,17 @@ class Log:
     def write(self, *events: Events) -> None:
         """Write events; they are in the log when this returns."""
         for records in events:
-            for of in records:
-                self._producer.produce(
-                    self.topic,
-                    of.value,
-                    of.key,
-                    partition=of.partition,
-                    timestamp=of.timestamp_ms,
-                    on_delivery=self._note,
-                )
-            assert 0 == self._producer.flush(60)
+            with self._one_event:
+                for of in records:
+                    self._producer.produce(
+                        self.topic,
+                        of.value,
+                        of.key,
+                        partition=of.partition,
+                        timestamp=of.timestamp_ms,
+                        on_delivery=self._note,
+                    )
+                assert 0 == self._producer.flush(60)
 
     def undisturbed(self, live_from: dict[int, int] | None = None) -> "Answer":
         """What follows from the log: a replay in one piece of all that was written, cleaned away or not.

@@ -54,8 +54,13 @@ def compacted_while_away(trial: Trial) -> None:
         with trial.writing(0.4 / trial.rounds):
             pass
         write_on_until(trial.log, lambda: trial.log.cleaned_away() > before + 500, "the cleaner leaves everything")  # noqa: B023 - ends in this round
-        with trial.writing(0.2 / trial.rounds):
-            trial.restart()
+        # Many micro-batches, and the cleaner between them. A limit cuts events in two, so it ends with the gap.
+        trial.disturbed.set("source.max_offsets_per_trigger=50")
+        trial.monitor = trial.disturbed.start()
+        write_on_until(trial.log, trial.monitor.is_ready, "it does not catch up")
+        trial.disturbed.end(trial.monitor)
+        trial.disturbed.set("source.max_offsets_per_trigger=1000000")
+        trial.restart()
         trial.times += 1
     trial.worst("records cleaned away", trial.log.cleaned_away())
 

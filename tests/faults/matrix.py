@@ -292,8 +292,6 @@ FAULTS: Final[dict[str, Fault]] = {
 
 OPTIONS: Final = {
     "executor_killed": ("spark.master=local-cluster[2,1,1024]",),
-    # So that what the cleaner has left of the log takes many micro-batches to read.
-    "compacted_while_away": ("source.max_offsets_per_trigger=100",),
 }
 """Options of the monitor that a fault is done to."""
 

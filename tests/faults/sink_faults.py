@@ -64,6 +64,8 @@ def history_disk_away(trial: Trial) -> None:
     disk = trial.stack.enter_context(SmallDisk(trial.directory / "history-disk"))
     assert disk.is_mounted, "no file system could be mounted"
     trial.disturbed.set("history.enabled=true", f"history.dir={disk.directory / 'history'}", "history.interval_ms=1000")
+    # The records are of any day.
+    trial.disturbed.set("history.retain_days=3650")
     trial.restart()
 
     def fill() -> Callable[[], object]:

@@ -1,6 +1,8 @@
 """One fault, tried: a log is written while it is done to a monitor of it, and what came of it is put in figures."""
 
+import json
 import random
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -123,6 +125,9 @@ def tried(
 def result(name: str, done: str, trial: Trial, found: Difference) -> Result:
     """A row of the page."""
     told = told_in(trial.disturbed.told_file)
+    if found:
+        added = [told.events[of] for of in found.events_added]
+        sys.stdout.write(f"{name}: {found}\nadded: {json.dumps(added)}\n")
     if told.repeated:
         trial.figures["batches that sinks were given again"] = told.repeated
     records = sum(trial.log.ends().values())
