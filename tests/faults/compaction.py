@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 from tests import builders
-from tests.faults.coordinator_log import PARTITIONS, Events, Log, Write
+from tests.faults.coordinator_log import PARTITIONS, Events, Log, Write, hash_of
 from tests.integration.monitor_process import until
 
 EAGER_CLEANER: Final = {"log.cleaner.backoff.ms": "300", "log.cleaner.min.cleanable.ratio": "0.01"}
@@ -21,11 +21,17 @@ COMPACTED: Final = {
 }
 
 
+FILLERS: Final = tuple(f"filler-{number}" for number in range(PARTITIONS))
+"""Groups that only commit, one in each partition."""
+
+
 def filler(number: int) -> Events:
     """A commit in each partition: it closes the segment before it, and makes the last one dirty again."""
     time_ms = int(1000 * time.time())
-    record = builders.offset_commit("filler", "t", 0, number, timestamp=time_ms)
-    return [Write(partition, time_ms, *record) for partition in range(PARTITIONS)]
+    return [
+        Write(hash_of(group), time_ms, *builders.offset_commit(group, "t", 0, number, timestamp=time_ms))
+        for group in FILLERS
+    ]
 
 
 def groups_in(log: Log) -> set[str]:

@@ -60,11 +60,11 @@ def test_group_deleted_while_nobody_looked_is_no_ghost(servers: str, tmp_path: P
         monitor = disturbed.start()
         disturbed.await_ready(monitor)
 
-        assert {"survivor", "filler"} == monitor.groups().keys()
+        assert {"survivor", *compaction.FILLERS} == monitor.groups().keys()
         (line,) = [line for line in monitor.error_lines() if "event=state_rebuilt" in line]
         assert "delete_retention_seconds=4" in line
         new = [of["group"] for of in monitor.events() if of["id"] not in before.events]
-        assert {"filler"} == set(new)
+        assert {*compaction.FILLERS} == set(new)
         assert 1 == monitor.samples()["group_monitor_rebuilds_total"][(("cluster", "tested"),)]
         told = disturbed.await_told()
         assert not told.twice
