@@ -46,7 +46,7 @@ FIRES_SECONDS: Final = 150.0
 """The rule waits for a minute, and the machine may be slow."""
 
 RESOLVED_SECONDS: Final = 60.0
-AFTERWARDS_SCRAPES: Final = 15
+AFTERWARDS_SCRAPES: Final = 5
 """So many more scrapes, a second each, nothing further may arrive."""
 
 

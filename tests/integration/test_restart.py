@@ -9,7 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -20,20 +20,23 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from coordinator_model.events import Event
 from coordinator_model.replica import Position, Replica
 from streaming import embedded_broker
+from streaming.config_sections import KafkaSection
 from streaming.embedded_broker import EmbeddedBroker
 from streaming.history.queries import History
 from streaming.kafka_tools import GroupTool, Protocol, create_topics
-from streaming.recording import open_recording
+from streaming.log_recorder import LogRecorder
 from tests.integration.in_process_member import InProcessMember
 from tests.integration.kafka_truth import Described, agreement
-from tests.integration.monitor_process import END_SECONDS, CommandProcess, MonitorProcess, contents, until
+from tests.integration.monitor_process import END_SECONDS, MonitorProcess, contents, until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 
 TOPICS: Final = {"orders": 6, "payments": 3}
+PARTITIONS: Final = 4
 CLASSIC: Final = "classic-service"
 CONSUMER: Final = "consumer-service"
-OUTAGE_SECONDS: Final = 20.0
+OUTAGE_SECONDS: Final = 8.0
+"""Longer than whoever asks the brokers waits for an answer."""
 
 Counts = dict[tuple[str, ...], float]
 """(what, group[, topic]) → total."""
@@ -66,7 +69,7 @@ class Story:
         self.told = Told(state=directory / "state")
         self._stack = stack
         self._directory = directory
-        self.broker = stack.enter_context(EmbeddedBroker(directory / "broker", offsets_partitions=4))
+        self.broker = stack.enter_context(EmbeddedBroker(directory / "broker", offsets_partitions=PARTITIONS))
         self.servers = self.broker.bootstrap_servers
         self._tool = stack.enter_context(GroupTool(self.servers, log=directory / "tool.log"))
         create_topics(self.servers, TOPICS)
@@ -108,7 +111,11 @@ class Story:
         said = len(monitor.error_lines())
         self.broker.stop()
         gone = time.monotonic()
-        until(lambda: time.monotonic() - gone > OUTAGE_SECONDS, 2 * OUTAGE_SECONDS, "time stands still")
+        until(
+            lambda: time.monotonic() - gone > OUTAGE_SECONDS and len(monitor.error_lines()) > said,
+            60,
+            "nobody misses the brokers",
+        )
         addresses = ("/healthz", "/metrics", f"/api/v1/groups/{CLASSIC}")
         self.told.while_away = [monitor.get(address)[0] for address in addresses]
         self.broker.start()
@@ -174,21 +181,18 @@ class Story:
 
     def _compare(self, monitor: MonitorProcess, name: str) -> None:
         self.told.truths[name] = agreement(self._tool, monitor, holds=_at_rest, seconds=60)
-        replayed, events = self._replayed(name)
+        replayed, events = self._replayed()
         self.told.counts[name] = (replayed, counted(monitor, *_GROUP_TOTALS.values(), *_OFFSET_TOTALS))
         self.told.groups[name] = (time.time_ns() // 1_000_000, monitor.groups())
         self.told.events[name] = (events, monitor.events(limit="10000"), counted(monitor, _EVENTS_TOTAL))
 
-    def _replayed(self, name: str) -> tuple[Counts, set[str]]:
+    def _replayed(self) -> tuple[Counts, set[str]]:
         """Totals and ids of events of a replay of the whole log, in one piece."""
-        path = self._directory / f"{name}.ndjson"
-        arguments = ("record", "--bootstrap-server", self.servers, "--out", str(path))
-        with CommandProcess(self._directory / f"record {name}", *arguments) as recording:
-            assert 0 == recording.await_end(60), recording.error_lines()
         replica = Replica()
         events: list[Event] = []
-        with open_recording(path) as records:
-            for record in records:
+        recorder = LogRecorder(KafkaSection(bootstrap_servers=self.servers), list(range(PARTITIONS)))
+        with closing(recorder):
+            for record in recorder.records():
                 place = Position(record.partition, record.offset, record.timestamp_ms)
                 events += replica.replay(place, record.key, record.value)
         events += replica.settle()
@@ -198,7 +202,9 @@ class Story:
         consumer = Consumer({"bootstrap.servers": self.servers, "group.id": "asks-only"})
         try:
             topic = "__consumer_offsets"
-            return {n: consumer.get_watermark_offsets(TopicPartition(topic, n), timeout=10)[1] for n in range(4)}
+            return {
+                n: consumer.get_watermark_offsets(TopicPartition(topic, n), timeout=10)[1] for n in range(PARTITIONS)
+            }
         finally:
             consumer.close()
 
@@ -357,7 +363,7 @@ def test_state_of_another_cluster_is_refused(told: Told, tmp_path: Path, monkeyp
     monkeypatch.setattr(embedded_broker, "_CLUSTER_ID", "YW5vdGhlci1jbHVzdGVyMQ")
     before = contents(told.state)
     with (
-        EmbeddedBroker(tmp_path / "broker", offsets_partitions=4) as other,
+        EmbeddedBroker(tmp_path / "broker", offsets_partitions=PARTITIONS) as other,
         MonitorProcess(tmp_path / "monitor", other.bootstrap_servers, state=told.state) as monitor,
     ):
         status, left = monitor.await_end(60), monitor.left_over()
