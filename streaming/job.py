@@ -8,14 +8,13 @@ was.
 import errno
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack, closing, suppress
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from copy import copy
-from dataclasses import replace
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
-from kafka.errors import KafkaError
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
@@ -25,29 +24,28 @@ from streaming import interpreter, java, kafka_client, kafka_sink, restart, sess
 from streaming.api import BrokerAnswers
 from streaming.board import Board
 from streaming.config import Config
-from streaming.end_offsets import KafkaOffsetsClient
-from streaming.errors import CannotTellError, MonitorError, UsageError, first_line
+from streaming.errors import MonitorError, UsageError
 from streaming.event_file import EventFile
 from streaming.event_window import Event
 from streaming.exporter import Exporter
 from streaming.failures import Failures
 from streaming.history.queries import History
 from streaming.history.writer import HistoryWriter
-from streaming.log_ends import LogEnds, Topic
-from streaming.logs import get_logger
+from streaming.log_ends import LogEnds
+from streaming.logs import get_logger, with_fields
 from streaming.outlets import Outlets, Reader
 from streaming.packing import bundle_keys
 from streaming.processor import CoordinatorShards
 from streaming.progress import PartitionOffsets, Progress, ProgressListener
-from streaming.readiness import Offsets, Positions
-from streaming.restart import Identity
+from streaming.readiness import Positions
 from streaming.schemas import BUNDLE, OUTPUT
 from streaming.server import Server
 from streaming.sink import BatchWriter, Sink
 from streaming.source import coordinator_log
+from streaming.standby import await_turn
 from streaming.state_directory import StateDirectory
 from streaming.state_lock import JVM_LOCK, StateLock
-from streaming.stopping import stop_signals
+from streaming.watched_log import WatchedLog
 from streaming.watchers import watchers
 
 END_OFFSETS_FILE: Final = "end-offsets.json"
@@ -70,9 +68,11 @@ class Monitor:
         sinks: get every micro-batch after the board.
         standby: whether to wait while another one has the state directory, and then to take over from it. Until then
             it has a Spark that is warm, and no address.
+        rebuild: whether what the state directory holds of the log is forgotten, and the log read from its beginning.
+        while_waiting: called now and then while it stands by; may raise.
 
     Raises on entry, with everything ended again:
-        UsageError: no usable Java, no jars, the address is taken, the state directory is another monitor's.
+        UsageError: no usable Java, the address is taken, the state directory is another monitor's.
         CannotTellError: the brokers do not answer, or not about the offsets topic.
     """
 
@@ -83,15 +83,14 @@ class Monitor:
         *,
         standby: bool = False,
         rebuild: bool = False,
+        while_waiting: Callable[[], object] = lambda: None,
     ) -> None:
-        """See that Java is there, and take the port, unless it may be another one's yet.
-
-        With `rebuild`, what the state directory holds of the log is forgotten, and it is read from its beginning.
-        """
+        """See that Java is there, and take the port, unless it may be another one's yet."""
         java.find_java()
         self._config = config
         self._sinks = sinks
         self._directory = Path(config.state.dir)
+        self._log = WatchedLog(config)
         self._state = StateDirectory(
             self._directory,
             config.state.checkpoint_location,
@@ -117,27 +116,41 @@ class Monitor:
             rebalance_histogram=config.metrics.rebalance_histogram,
         )
         self._standby = standby
+        self._while_waiting = while_waiting
         self._lock = StateLock(self._directory)
         if not standby:
             self.server = self._server()
         self._stack = ExitStack()
         self._spark: SparkSession | None = None
+        self._spark_log = self._directory / SPARK_LOG
         self._query_name = f"group-monitor {config.cluster.name}"
-        self._identity: Identity | None = None
         self._finished_batches = 0
         self._failures = Failures(config)
         self._has_targets = False
         self._batches_seen = 0
         self._looked_ms: int | None = None
         self._listener: ProgressListener | None = None
+        self._may_write = False
+
+    def share(self, spark: SparkSession, log_file: Path) -> None:
+        """Take a session that others have too, and the file its JVM writes to; before it is entered."""
+        self._spark, self._spark_log = spark, log_file
+
+    def discard(self) -> None:
+        """Let go of the port of one that is not going to be entered."""
+        if not self._standby:
+            self.server.stop()
 
     def __enter__(self) -> Self:
         interpreter.share_fairly()
         with ExitStack() as stack:
             stack.callback(self._lock.release)
             if self._standby:
-                self._start_spark(stack)
-                self._await_turn()
+                spark = self._start_spark(stack)
+                await_turn(
+                    self._lock, self._state, lambda: deque(self._state.rows(spark), maxlen=0), self._while_waiting
+                )
+                self.server = self._server()
             stack.callback(self.server.stop)
             if not self._standby:
                 self._lock.take()
@@ -147,7 +160,7 @@ class Monitor:
             stack.callback(self.board.events.close)
             self.server.start()
             spark = self._start_spark(stack)
-            stack.callback(session.release, session.hold(spark, self._directory / JVM_LOCK))
+            stack.callback(self._release, session.hold(spark, self._directory / JVM_LOCK))
             self._fill_board(spark)
             stack.callback(self._outlets.stop)
             self._outlets.start()
@@ -185,41 +198,18 @@ class Monitor:
         return Server.of(config.http, self.board, self._exporter, brokers, past)
 
     def _start_spark(self, stack: ExitStack) -> SparkSession:
-        """The session, warm already where it stood by."""
+        """The session, there already where it is shared, or where it stood by."""
         if self._spark is None:
-            self._spark = session.start(self._config, self._directory / SPARK_LOG)
+            self._spark = session.start(self._config, self._spark_log)
             stack.callback(session.stop, self._spark)
         return self._spark
 
-    def _await_turn(self) -> None:
-        """Return once the state directory is ours, with an address."""
-        _log.info("standing_by", state_dir=str(self._directory), holder=self._lock.holder())
-        self._lock.wait()
-        _log.info("taking_over", state_dir=str(self._directory))
-        self.server = self._server()
-
     def _identify(self) -> None:
         """Learn what is to be read, and see that the state directory is of it."""
-        kafka = self._config.kafka
-        with kafka_client.admin_client(kafka, "start") as admin:
-            described = kafka_client.describe_topics(admin, [kafka.offsets_topic])
-            if not described:
-                raise CannotTellError(
-                    f"kafka.offsets_topic: found no {kafka.offsets_topic!r}, accepted: an existing topic"
-                )
-            cluster_id = kafka_client.cluster_id(admin)
-            retention_ms = kafka_client.tombstone_retention_ms(admin, kafka.offsets_topic)
-        if retention_ms is not None:
-            self._state.tombstone_retention_ms = retention_ms
-        self._identity = Identity(
-            cluster_id=cluster_id,
-            offsets_topic=kafka.offsets_topic,
-            topic_id=described[0].id,
-            partitions=described[0].partitions,
-            shuffle_partitions=self._config.spark.shuffle_partitions,
-            isolation=self._config.source.isolation,
-        )
-        self._state.claim(self._identity, rebuild=self._rebuild)
+        identity = self._log.identify()
+        if self._log.tombstone_retention_ms is not None:
+            self._state.tombstone_retention_ms = self._log.tombstone_retention_ms
+        self._state.claim(identity, rebuild=self._rebuild)
 
     def _readers(self) -> list[Reader]:
         """Who takes what leaves the stream, as configured."""
@@ -239,7 +229,7 @@ class Monitor:
     def _fill_board(self, spark: SparkSession) -> None:
         if self._state.holds_state():
             by_reader = self._state.positions()
-            if not self._state.rebuild_if_outlived(*self._log_end(), _positions(by_reader)):
+            if not self._state.rebuild_if_outlived(*self._log.ends(), _positions(by_reader)):
                 self.board.load(self._state.rows(spark))
                 self._set_positions(by_reader)
                 return
@@ -260,18 +250,20 @@ class Monitor:
         except (Py4JNetworkError, OSError) as error:
             if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
                 return error
-            raise MonitorError(f"spark: its JVM ended by itself (see {self._directory / SPARK_LOG})") from error
+            raise MonitorError(f"spark: its JVM ended by itself (see {self._spark_log})") from error
         except (PySparkException, Py4JError) as error:
             # It did not even start, as on a disk that is full: that may pass as well as anything else.
             return error
         finally:
+            if self._listener is not None:
+                self._listener.ended()
             if query is not None:
-                _stop(query)
+                self._may_write = not _stopped(query)
 
     def _start_query(self) -> StreamingQuery:
         assert self._spark is not None  # noqa: S101 - set on entry
         config = self._config
-        high_watermarks, last_stable = self._log_end()
+        high_watermarks, last_stable = self._log.ends()
         if self._state.rebuild_if_outlived(high_watermarks, last_stable, self.board.positions):
             self.board.begin_anew()
             self._has_targets = False
@@ -283,11 +275,11 @@ class Monitor:
             self._set_positions(())
             self._has_targets = True
         if self._listener is None:
-            self._listener = ProgressListener(self._query_name, self._on_progress)
+            self._listener = ProgressListener(self._query_name, with_fields(self._on_progress))
             self._listener.listen(self._spark)
         live_from = self._state.begin(high_watermarks)
         keys = bundle_keys(self._spark, config.spark.shuffle_partitions)
-        bundles = coordinator_log(self._spark, config, self._known.partitions, keys).groupBy(BUNDLE)
+        bundles = coordinator_log(self._spark, config, self._log.identity.partitions, keys).groupBy(BUNDLE)
         replayed = bundles.transformWithStateInPandas(
             CoordinatorShards(dict(live_from), dict(high_watermarks), dict(self._state.told_before)),
             outputStructType=OUTPUT,
@@ -303,11 +295,6 @@ class Monitor:
             .start()
         )
 
-    @property
-    def _known(self) -> Identity:
-        assert self._identity is not None  # noqa: S101 - set on entry
-        return self._identity
-
     def _look(self) -> None:
         """While the query runs: keep in mind how far it is, and see that the topic is still the one it reads.
 
@@ -316,7 +303,7 @@ class Monitor:
         """
         topic = self._ends.topic(self._config.kafka.offsets_topic)
         if topic is not None:
-            self._refuse_another(topic)
+            self._log.refuse_another(topic)
         if self._batches_seen != self._finished_batches:
             self._batches_seen = self._finished_batches
             self._state.finished_batch()
@@ -326,31 +313,15 @@ class Monitor:
                 ends = {of: copy(held) for of, held in self._ends.of_topic(self._config.kafka.offsets_topic).items()}
             self._state.follow(self._looked_ms, ends, self.board.positions)
 
-    def _refuse_another(self, topic: Topic) -> None:
-        found = replace(self._known, topic_id=topic.id, partitions=topic.partitions)
-        restart.same(self._directory, self._known, found)
-
-    def _log_end(self) -> tuple[Offsets, Offsets]:
-        """High watermark and last stable offset of every partition of the offsets topic."""
-        kafka = self._config.kafka
-        try:
-            client = KafkaOffsetsClient(kafka_client.python_settings(kafka, "start"))
-        except (KafkaError, OSError) as error:
-            raise CannotTellError(f"kafka.bootstrap_servers: {first_line(error)}") from error
-        with closing(client):
-            try:
-                (topic,) = client.describe([kafka.offsets_topic], ())
-                self._refuse_another(topic)
-                leaders = {(topic.name, partition): broker for partition, broker in topic.leaders.items()}
-                ends = [client.ends(leaders, committed=committed) for committed in (False, True)]
-            except (KafkaError, OSError, RuntimeError, ValueError) as error:
-                raise CannotTellError(f"kafka.offsets_topic: its end is not to be had: {first_line(error)}") from error
-        high_watermarks, last_stable = ({partition: end for (_, partition), end in each.items()} for each in ends)
-        return high_watermarks, last_stable
+    def _release(self, held: Any) -> None:  # noqa: ANN401 - an object of Java
+        # The lock on what a query still writes to that would not stop goes with the JVM.
+        if not self._may_write:
+            session.release(held)
 
     def _on_progress(self, progress: Progress) -> None:
         self._finished_batches += 1
-        self._failures.finished_batch()
+        if not progress.is_late:
+            self._failures.finished_batch()
         self.board.observe_batch(progress.duration_ms / 1_000)
         self._set_positions(progress.positions)
 
@@ -359,17 +330,12 @@ class Monitor:
         self.board.set_positions(positions.membership, positions.commits, now_ms())
 
 
-def run(config: Config, *, standby: bool = False, rebuild: bool = False) -> None:
-    """Run the monitor until SIGINT or SIGTERM; see `Monitor` for `standby` and `rebuild`. Raises MonitorError."""
-    with Monitor(config, standby=standby, rebuild=rebuild) as monitor, stop_signals() as stopped:
-        print(f"page {monitor.server.url}/  metrics {monitor.server.url}/metrics", flush=True)  # noqa: T201 - its address
-        monitor.run_until(stopped)
-
-
-def _stop(query: StreamingQuery) -> None:
-    # One that waits for brokers that are away does not stop in time; its JVM, which goes next, does.
+def _stopped(query: StreamingQuery) -> bool:
+    """Stop a query; tells whether it has: one that waits for brokers that are away does not in time."""
     with suppress(PySparkException, Py4JError, OSError):
         query.stop()
+        return not query.isActive
+    return False
 
 
 def _positions(by_reader: tuple[PartitionOffsets, ...]) -> Positions:

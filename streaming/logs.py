@@ -6,13 +6,17 @@ one line looks like another. Standard output is left to what a command was asked
 
 import logging
 import sys
-from typing import Final, Literal
+from collections.abc import Callable
+from contextvars import copy_context
+from typing import Final, Literal, ParamSpec, TypeVar
 
 import structlog
 
 from streaming.secrecy import masked
 
 LogFormat = Literal["text", "json"]
+P = ParamSpec("P")
+R = TypeVar("R")
 
 LEVELS: Final = ("debug", "info", "warning", "error")
 
@@ -65,6 +69,16 @@ def get_logger(name: str) -> structlog.stdlib.BoundLogger:
     """A logger of our own, called `streaming.NAME` in the lines it writes; what is given as keywords becomes fields."""
     logger: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(f"streaming.{name}")
     return logger
+
+
+def with_fields(function: Callable[P, R]) -> Callable[P, R]:
+    """A function for another thread to call: in what it logs are the fields that are bound in this one, now."""
+    bound = copy_context()
+
+    def run(*arguments: P.args, **named: P.kwargs) -> R:
+        return bound.copy().run(function, *arguments, **named)
+
+    return run
 
 
 def silence_clients() -> None:

@@ -18,11 +18,16 @@ KINDS: Final = (COMMITS, MEMBERSHIP)
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One finished micro-batch. `positions` has the next offsets to read, of commits and of membership (`source`)."""
+    """One finished micro-batch.
+
+    `positions` has the next offsets to read, of commits and of membership (`source`). `is_late` tells that its query
+    has ended since: Spark reports from a thread of its own, on a busy machine seconds later.
+    """
 
     batch_id: int
     duration_ms: int
     positions: tuple[PartitionOffsets, ...]
+    is_late: bool = False
 
 
 class ProgressListener:
@@ -36,6 +41,11 @@ class ProgressListener:
     def __init__(self, query: str, on_progress: Callable[[Progress], None]) -> None:
         self._query = query
         self._on_progress = on_progress
+        self._runs = False
+
+    def ended(self) -> None:
+        """The query has ended; what is reported of it until it is started again is late."""
+        self._runs = False
 
     def listen(self, spark: SparkSession) -> None:
         """Be told of what the session's queries do from now on."""
@@ -47,7 +57,9 @@ class ProgressListener:
         return SparkContext._jvm.PythonStreamingQueryListenerWrapper(self)  # noqa: SLF001 - as Spark does
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: ANN401, N802 - Java's
-        """Nothing to tell yet."""
+        """Told before the query's start returns."""
+        if event.name() == self._query:
+            self._runs = True
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: ANN401, N802 - Java's
         """A micro-batch is finished: its sinks have returned."""
@@ -60,6 +72,7 @@ class ProgressListener:
                 batch_id=progress.batchId(),
                 duration_ms=progress.batchDuration(),
                 positions=offsets_of(source.endOffset()),
+                is_late=not self._runs,
             )
         )
 

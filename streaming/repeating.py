@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 from typing import Final, Generic, Protocol, TypeVar
 
-from streaming.logs import get_logger
+from streaming.logs import get_logger, with_fields
 
 _STOP_SECONDS: Final = 1.0
 
@@ -69,10 +69,12 @@ class Background:
         self.stopping = threading.Event()
         self._stop_seconds = stop_seconds
         self._interrupt = interrupt
-        self._thread = threading.Thread(target=run, name=name, daemon=True)
+        self._what = run
+        self._thread = threading.Thread(target=self._do, name=name, daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Begin; what it logs has the fields that are bound where it is begun."""
+        self._what = with_fields(self._what)
         self._thread.start()
 
     def stop(self) -> None:
@@ -91,6 +93,9 @@ class Background:
     def is_alive(self) -> bool:
         """Whether it runs."""
         return self._thread.is_alive()
+
+    def _do(self) -> None:
+        self._what()
 
     def _join(self) -> None:
         if self._thread.is_alive():

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from pyspark.sql import DataFrame
 
-from streaming.logs import get_logger
+from streaming.logs import get_logger, with_fields
 from streaming.schemas import OutputRow
 
 _log = get_logger("sink")
@@ -30,9 +30,14 @@ class BatchWriter:
     def __init__(self, sinks: Sequence[Sink], clock_ms: Callable[[], int]) -> None:
         self._sinks = sinks
         self._clock_ms = clock_ms
+        # Spark calls from a thread of its own.
+        self._hand_on = with_fields(self._handed_on)
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         """Collect and hand on one micro-batch."""
+        self._hand_on(batch, batch_id)
+
+    def _handed_on(self, batch: DataFrame, batch_id: int) -> None:
         rows = [OutputRow(*values) for values in _tuples(batch)]
         for row in rows:
             if row.kind == "undecodable":

@@ -94,9 +94,8 @@ LIBRARY_HOMES: Final = {
     "pandas": "processor",
     "numpy": "log_reader packing reduction source",
     "pyarrow": "log_reader packing reduction source history.*",
-    "kafka": "kafka_client lazy_admin log_recorder end_offsets job open_transactions session_timeouts sink_topics "
-    "topic_reader "
-    "kafka_probe oauth_tokens",
+    "kafka": "kafka_client lazy_admin log_recorder end_offsets watched_log open_transactions session_timeouts "
+    "sink_topics topic_reader kafka_probe oauth_tokens",
     "confluent_kafka": "log_reader source traffic kafka_tools kafka_writer",
     "py4j": "job kafka_tools session state_directory",
     "prometheus_client": "exporter",

@@ -23,7 +23,14 @@ Settings = Annotated[
 
 def run(
     context: typer.Context,
-    config: ConfigFile = None,
+    config: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            help="Configuration (YAML); conf/reference.yaml has all of it. Once more: another cluster, same process.",
+        ),
+    ] = None,
     settings: Settings = None,
     standby: Annotated[
         bool, typer.Option("--standby", help="Wait while another monitor has state.dir, then take over from it.")
@@ -37,13 +44,14 @@ def run(
 ) -> None:
     """Run the monitor: read the coordinator's log, serve page, metrics and API until Ctrl-C."""
     common.set_up_logging(context, clients_silent=True)
-    loaded = load_config(config, settings)
+    loaded = [load_config(path, settings) for path in config or ()] or [load_config(None, settings)]
     from streaming.kafka_client import preflight  # imported late, with all it needs
 
-    preflight(loaded, by_spark=True)
-    from streaming.job import run as run_job  # imported last: Spark takes seconds, a mistake above none
+    if len(loaded) == 1:
+        preflight(loaded[0], by_spark=True)
+    from streaming.application import run as run_monitors  # imported last: Spark takes seconds, a mistake above none
 
-    run_job(loaded, standby=standby, rebuild=rebuild)
+    run_monitors(loaded, standby=standby, rebuild=rebuild)
 
 
 def load_config(path: Path | None, settings: list[str] | None) -> "Config":

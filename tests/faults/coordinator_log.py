@@ -8,7 +8,7 @@ import json
 import random
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -164,15 +164,7 @@ class Log:
         Args:
             live_from: by partition the log's end when it began to be read; without it, it was empty.
         """
-        replicas = {n: Replica(live_from=(live_from or {}).get(n, 0)) for n in range(PARTITIONS)}
-        answer = Answer()
-        for record in self._whole():
-            place = Position(record.partition, record.offset, record.timestamp_ms)
-            events = replicas[record.partition].replay(place, record.key, record.value)
-            answer.events.update((event.id, event_view(event)) for event in events)
-        for replica in replicas.values():
-            answer.take(replica)
-        return answer
+        return replayed(self._whole(), live_from)
 
     def records(self) -> list[RecordedRecord]:
         """What there is to read, in the order of each partition, as the two readers deliver it."""
@@ -234,6 +226,19 @@ class Answer:
         for (group, topic, number), bucket in replica.buckets.items():
             if group in self.groups:
                 self.offsets[group, topic, number] = json.loads(snapshot.dump_offsets(bucket))
+
+
+def replayed(records: Iterable[RecordedRecord], live_from: Mapping[int, int] | None = None) -> Answer:
+    """What follows from the records of the four partitions; `live_from` as in `Log.undisturbed`."""
+    replicas = {n: Replica(live_from=(live_from or {}).get(n, 0)) for n in range(PARTITIONS)}
+    answer = Answer()
+    for record in records:
+        place = Position(record.partition, record.offset, record.timestamp_ms)
+        events = replicas[record.partition].replay(place, record.key, record.value)
+        answer.events.update((event.id, event_view(event)) for event in events)
+    for replica in replicas.values():
+        answer.take(replica)
+    return answer
 
 
 class Writing:

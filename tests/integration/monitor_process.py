@@ -136,6 +136,7 @@ class MonitorProcess(CommandProcess):
         command: Sequence[str] = ("run",),
         environment: Mapping[str, str] | None = None,
         cwd: Path = ROOT,
+        cluster: str = "tested",
     ) -> None:
         """Start it; `await_ready` waits until it may be believed.
 
@@ -147,10 +148,11 @@ class MonitorProcess(CommandProcess):
             command: what is run with the configuration.
             environment: variables set beside our own.
             cwd: where it stands.
+            cluster: its name.
         """
         directory.mkdir(parents=True, exist_ok=True)
         self.config = directory / "monitor.yaml"
-        self.config.write_text(configuration(bootstrap_servers, state) + settings, encoding="utf-8")
+        self.config.write_text(configuration(bootstrap_servers, state, cluster) + settings, encoding="utf-8")
         super().__init__(directory, *command, "--config", str(self.config), environment=environment, cwd=cwd)
         self._url: str | None = None
 
@@ -160,7 +162,7 @@ class MonitorProcess(CommandProcess):
         if self._url is None:
             until(self._has_said_where, READY_SECONDS, self._what_it_said)
             # `page URL/  metrics URL/metrics`
-            self._url = self.output_lines()[0].split()[1].rstrip("/")
+            self._url = self._where()[0].split()[1].rstrip("/")
         return self._url
 
     def get(self, path: str) -> tuple[int, str]:
@@ -206,7 +208,10 @@ class MonitorProcess(CommandProcess):
         return parse_metrics(self.get("/metrics")[1])
 
     def _has_said_where(self) -> bool:
-        return self._is_alive() and any(line.startswith("page ") for line in self.output_lines())
+        return self._is_alive() and bool(self._where())
+
+    def _where(self) -> list[str]:
+        return [line for line in self.output_lines() if line.startswith("page ")]
 
     def _is_alive(self) -> bool:
         assert self.exit_status is None, f"it ended with {self.exit_status}: {self._what_it_said()}"
@@ -214,6 +219,23 @@ class MonitorProcess(CommandProcess):
 
     def _what_it_said(self) -> str:
         return "\n".join(self.error_lines()[-10:])
+
+
+class OneOfSeveral(MonitorProcess):
+    """One monitor of a process that has several, which ends with that one."""
+
+    def __init__(self, process: CommandProcess, cluster: str) -> None:
+        self.output, self.errors, self.pid = process.output, process.errors, process.pid
+        self._process, self._mark = process._process, process._mark
+        self._cluster = cluster
+        self._url = None
+
+    def error_lines(self) -> list[str]:
+        """What was written to standard error about its cluster."""
+        return [line for line in super().error_lines() if f" cluster={self._cluster}" in line]
+
+    def _where(self) -> list[str]:
+        return [line for line in super()._where() if line.endswith(f"  cluster {self._cluster}")]
 
 
 def contents(directory: Path) -> dict[str, str]:
@@ -225,10 +247,10 @@ def contents(directory: Path) -> dict[str, str]:
     }
 
 
-def configuration(bootstrap_servers: str, state: Path) -> str:
+def configuration(bootstrap_servers: str, state: Path, cluster: str = "tested") -> str:
     """A configuration for a small machine, as YAML."""
     return (
-        "cluster: {name: tested}\n"
+        f"cluster: {{name: {cluster}}}\n"
         f"kafka: {{bootstrap_servers: '{bootstrap_servers}'}}\n"
         f"state: {{dir: '{state}'}}\n"
         "http: {port: 0}\n"
