@@ -78,6 +78,9 @@ JAVA_OPTIONS: Final = (
     "-XX:+UseParallelGC",
 )
 
+_LONGEST_SOCKET_DIRECTORY: Final = 60
+"""Bytes: the path of a Unix socket has at most 107, of which Spark takes 43 for names of its own."""
+
 _CALLED_SECRET: Final = "(?i)secret|password|token|access[.]?key|account[.]?key|credential"  # noqa: S105 - a pattern
 _SUBMIT_ARGUMENTS: Final = "PYSPARK_SUBMIT_ARGS"
 
@@ -104,7 +107,7 @@ def start(config: Config, log_file: Path) -> SparkSession:
     builder = SparkSession.builder.appName("group-monitor").master(master)
     settings = {
         **SETTINGS,
-        **(ON_THIS_MACHINE if runs_here(master) else {}),
+        **({**ON_THIS_MACHINE, **_unix_sockets(log_file.parent / "sockets")} if runs_here(master) else {}),
         **(LOCAL_CHECKPOINT if is_local(config.state.checkpoint_location) else {}),
         "spark.executor.extraJavaOptions": " ".join(JAVA_OPTIONS),
         "spark.driver.memory": config.spark.driver_memory,
@@ -131,6 +134,20 @@ def start(config: Config, log_file: Path) -> SparkSession:
     if not master.startswith("local") or master.startswith("local-cluster"):
         spark.sparkContext.addPyFile(str(code_archive(log_file.parent)))
     return spark
+
+
+def _unix_sockets(directory: Path) -> dict[str, str]:
+    """Settings by which the JVM and its Python processes talk over Unix sockets, in a directory of nobody else's.
+
+    Over TCP each of them now and then waits 40 ms for the other's acknowledgement of what it has: Spark's JVM sends
+    answers about state in small pieces and does without TCP_NODELAY. None where the path is too long for sockets.
+    """
+    shutil.rmtree(directory, ignore_errors=True)  # sockets of a run that was killed
+    place = str(directory.resolve())
+    if len(os.fsencode(place)) > _LONGEST_SOCKET_DIRECTORY:
+        return {}
+    directory.mkdir(mode=0o700)
+    return {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": place}
 
 
 @contextmanager
