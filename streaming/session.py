@@ -28,6 +28,13 @@ from streaming.config import Config
 from streaming.logs import get_logger
 from streaming.secrecy import masked
 
+WITHOUT_CODE: Final = {
+    # A micro-batch has a few packed rows, and each time they are planned for anew: to make code for them took longer
+    # than to do without, a seventh of a batch.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
 SETTINGS: Final = {
     # State costs what changed, not what exists; the only provider that transformWithState accepts.
     "spark.sql.streaming.stateStore.providerClass": (
@@ -37,6 +44,7 @@ SETTINGS: Final = {
     # Timers are looked at with every batch; without this, empty batches would follow each other without end.
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    **WITHOUT_CODE,
     # The number of stateful tasks is ours to set; coalescing it would move shards between them.
     "spark.sql.adaptive.enabled": "false",
     "spark.python.worker.reuse": "true",
@@ -146,6 +154,7 @@ def _unix_sockets(directory: Path) -> dict[str, str]:
     place = str(directory.resolve())
     if len(os.fsencode(place)) > _LONGEST_SOCKET_DIRECTORY:
         return {}
+    directory.parent.mkdir(parents=True, exist_ok=True)
     directory.mkdir(mode=0o700)
     return {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": place}
 

@@ -1,6 +1,8 @@
 """What Spark is started from, beside the state of a monitor."""
 
 import os
+import stat
+import tempfile
 from pathlib import Path
 
 import pyspark
@@ -29,3 +31,22 @@ def test_spark_is_found_in_whatever_a_directory_holds(
         for part in ("bin", "jars"):
             assert Path(pyspark.__file__).parent / part == (home / part).readlink()
     assert "SPARK_HOME" not in os.environ
+
+
+def test_sockets_are_where_nobody_else_comes() -> None:
+    """They get a directory that only its owner enters; what a killed run has left there is gone."""
+    with tempfile.TemporaryDirectory(prefix="s") as short:
+        directory = Path(short) / "sockets"
+        directory.mkdir()
+        (directory / ".left.sock").touch()
+
+        settings = session._unix_sockets(directory)
+
+        assert str(directory.resolve()) == settings["spark.python.unix.domain.socket.dir"]
+        assert 0o700 == stat.S_IMODE(directory.stat().st_mode)
+        assert [] == list(directory.iterdir())
+
+
+def test_sockets_of_a_deep_directory_are_tcp(tmp_path: Path) -> None:
+    """The path of a Unix socket is short; where the state directory's is not, Spark's own way is gone."""
+    assert {} == session._unix_sockets(tmp_path / ("d" * 60) / "sockets")
