@@ -89,6 +89,9 @@ JAVA_OPTIONS: Final = (
 _LONGEST_SOCKET_DIRECTORY: Final = 60
 """Bytes: the path of a Unix socket has at most 107, of which Spark takes 43 for names of its own."""
 
+_socket_directories: list[str] = []
+"""Of sessions that were started here and are to be stopped."""
+
 _CALLED_SECRET: Final = "(?i)secret|password|token|access[.]?key|account[.]?key|credential"  # noqa: S105 - a pattern
 _SUBMIT_ARGUMENTS: Final = "PYSPARK_SUBMIT_ARGS"
 
@@ -115,7 +118,7 @@ def start(config: Config, log_file: Path) -> SparkSession:
     builder = SparkSession.builder.appName("group-monitor").master(master)
     settings = {
         **SETTINGS,
-        **({**ON_THIS_MACHINE, **_unix_sockets(log_file.parent / "sockets")} if runs_here(master) else {}),
+        **({**ON_THIS_MACHINE, **_unix_sockets()} if runs_here(master) else {}),
         **(LOCAL_CHECKPOINT if is_local(config.state.checkpoint_location) else {}),
         "spark.executor.extraJavaOptions": " ".join(JAVA_OPTIONS),
         "spark.driver.memory": config.spark.driver_memory,
@@ -138,25 +141,33 @@ def start(config: Config, log_file: Path) -> SparkSession:
         _home_without_archives(log_file.parent),
         _not_on_the_command_line({} if under_submit else with_secrets),
     ):
-        spark = builder.getOrCreate()
+        try:
+            spark = builder.getOrCreate()
+        except BaseException:
+            _remove_sockets()
+            raise
     if not master.startswith("local") or master.startswith("local-cluster"):
         spark.sparkContext.addPyFile(str(code_archive(log_file.parent)))
     return spark
 
 
-def _unix_sockets(directory: Path) -> dict[str, str]:
+def _unix_sockets() -> dict[str, str]:
     """Settings by which the JVM and its Python processes talk over Unix sockets, in a directory of nobody else's.
 
     Over TCP each of them now and then waits 40 ms for the other's acknowledgement of what it has: Spark's JVM sends
-    answers about state in small pieces and does without TCP_NODELAY. None where the path is too long for sockets.
+    answers about state in small pieces and does without TCP_NODELAY. None where the path is too long for sockets. Not
+    in the state directory, which a monitor that stands by has in common with the one that runs.
     """
-    shutil.rmtree(directory, ignore_errors=True)  # sockets of a run that was killed
-    place = str(directory.resolve())
-    if len(os.fsencode(place)) > _LONGEST_SOCKET_DIRECTORY:
+    directory = tempfile.mkdtemp(prefix="group-monitor-")
+    _socket_directories.append(directory)
+    if len(os.fsencode(directory)) > _LONGEST_SOCKET_DIRECTORY:
         return {}
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    directory.mkdir(mode=0o700)
-    return {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": place}
+    return {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": directory}
+
+
+def _remove_sockets() -> None:
+    while _socket_directories:
+        shutil.rmtree(_socket_directories.pop(), ignore_errors=True)
 
 
 @contextmanager
@@ -237,6 +248,13 @@ def stop(spark: SparkSession) -> None:
 
     Spark itself leaves the JVM to notice, seconds later, that its parent is gone.
     """
+    try:
+        _stop_spark(spark)
+    finally:
+        _remove_sockets()
+
+
+def _stop_spark(spark: SparkSession) -> None:
     gateway = SparkContext._gateway  # noqa: SLF001 - the only way to the process
     # A query that waits for brokers that are away cannot be stopped, and the session waits for the query.
     stopping = threading.Thread(target=_stop_session, args=(spark,), name="stop-spark", daemon=True)

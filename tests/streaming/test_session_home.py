@@ -33,20 +33,23 @@ def test_spark_is_found_in_whatever_a_directory_holds(
     assert "SPARK_HOME" not in os.environ
 
 
-def test_sockets_are_where_nobody_else_comes() -> None:
-    """They get a directory that only its owner enters; what a killed run has left there is gone."""
+def test_sockets_are_where_nobody_else_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They get a short-lived directory that only its owner enters."""
     with tempfile.TemporaryDirectory(prefix="s") as short:
-        directory = Path(short) / "sockets"
-        directory.mkdir()
-        (directory / ".left.sock").touch()
+        monkeypatch.setattr(tempfile, "tempdir", short)
 
-        settings = session._unix_sockets(directory)
+        directory = Path(session._unix_sockets()["spark.python.unix.domain.socket.dir"])
 
-        assert str(directory.resolve()) == settings["spark.python.unix.domain.socket.dir"]
         assert 0o700 == stat.S_IMODE(directory.stat().st_mode)
-        assert [] == list(directory.iterdir())
+        session._remove_sockets()
+        assert not directory.exists()
 
 
-def test_sockets_of_a_deep_directory_are_tcp(tmp_path: Path) -> None:
-    """The path of a Unix socket is short; where the state directory's is not, Spark's own way is gone."""
-    assert {} == session._unix_sockets(tmp_path / ("d" * 60) / "sockets")
+def test_sockets_of_a_deep_directory_are_tcp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The path of a Unix socket is short; where that of the machine's temporary directory is not, TCP is spoken."""
+    deep = tmp_path / ("d" * 60)
+    deep.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
+
+    assert {} == session._unix_sockets()
+    session._remove_sockets()
