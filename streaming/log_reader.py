@@ -192,7 +192,8 @@ class LogEnd:
     """
 
     def __init__(self, settings: Mapping[str, Any], topic: str, partitions: int, timeout_seconds: float) -> None:
-        self._admin = AdminClient(dict(settings))
+        self._settings = dict(settings)
+        self._admin = AdminClient(self._settings)
         self._topic = topic
         self._partitions = partitions
         self._timeout_seconds = timeout_seconds
@@ -209,4 +210,13 @@ class LogEnd:
     def _ask(self, what: OffsetSpec, isolation: IsolationLevel) -> Callable[[], Offsets]:
         asked = {TopicPartition(self._topic, partition): what for partition in range(self._partitions)}
         futures = self._admin.list_offsets(asked, isolation_level=isolation, request_timeout=self._timeout_seconds)
-        return lambda: {of.partition: future.result().offset for of, future in futures.items()}
+
+        def found() -> Offsets:
+            offsets: Offsets = {of.partition: future.result().offset for of, future in futures.items()}
+            if min(offsets.values(), default=0) < 0:
+                # Of a partition whose leader is gone the client says that for good: another one looks anew.
+                self._admin = AdminClient(self._settings)
+                raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
+            return offsets
+
+        return found

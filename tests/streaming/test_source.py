@@ -1,9 +1,13 @@
 """The source's arithmetic: where micro-batches end, and who reads what."""
 
+from concurrent.futures import Future
+from types import SimpleNamespace
+
 import pytest
+from confluent_kafka import KafkaException, TopicPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from streaming.log_reader import LogLostError
+from streaming.log_reader import AWAY, LogEnd, LogLostError
 from streaming.source import (
     LOST_AFTER_SECONDS,
     CoordinatorLogReader,
@@ -123,3 +127,28 @@ def test_a_log_that_is_shorter_for_a_moment_is_waited_for(monkeypatch: pytest.Mo
     assert [start, start, at({0: 5}, {0: 5}), start, start] == said
     with pytest.raises(LogLostError):
         reader.latestOffset(start, ReadAllAvailable())
+
+
+def test_an_end_that_is_no_offset_is_a_leader_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Librdkafka says -1001 of a partition whose leader was killed: nothing is lost, and another client asks anew."""
+
+    class Admin:
+        def __init__(self, settings: dict[str, str]) -> None:
+            made.append(settings)
+
+        def list_offsets(
+            self, asked: dict[TopicPartition, object], **_: object
+        ) -> dict[TopicPartition, Future[object]]:
+            answers: dict[TopicPartition, Future[object]] = {of: Future() for of in asked}
+            for of, future in answers.items():
+                future.set_result(SimpleNamespace(offset=-1001 if of.partition == 1 and len(made) == 1 else 7))
+            return answers
+
+    made: list[dict[str, str]] = []
+    monkeypatch.setattr("streaming.log_reader.AdminClient", Admin)
+    ends = LogEnd({}, "log", 2, 1.0)
+
+    with pytest.raises(KafkaException) as raised:
+        ends.ends()
+    assert raised.value.args[0].code() in AWAY
+    assert ({0: 7, 1: 7}, {0: 7, 1: 7}) == ends.ends()
