@@ -197,6 +197,7 @@ class LogEnd:
         self._topic = topic
         self._partitions = partitions
         self._timeout_seconds = timeout_seconds
+        self._knows_leaders = False
 
     def first(self) -> Offsets:
         """First offset of every partition. Raises KafkaException."""
@@ -208,6 +209,10 @@ class LogEnd:
         return stable(), self._ask(_LATEST, IsolationLevel.READ_UNCOMMITTED)()
 
     def _ask(self, what: OffsetSpec, isolation: IsolationLevel) -> Callable[[], Offsets]:
+        if not self._knows_leaders:
+            # Asked for offsets while it is still getting to know the brokers, a client now and then waits for 3 s.
+            self._admin.list_topics(self._topic, timeout=self._timeout_seconds)
+            self._knows_leaders = True
         asked = {TopicPartition(self._topic, partition): what for partition in range(self._partitions)}
         futures = self._admin.list_offsets(asked, isolation_level=isolation, request_timeout=self._timeout_seconds)
 

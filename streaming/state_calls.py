@@ -20,8 +20,9 @@ from pyspark.sql.streaming.stateful_processor import MapState
 
 Key = tuple[Any, ...]
 
-_ROUND: Final = 256
-"""Requests under way at once; an answer to a put takes some ten bytes."""
+_ROUND: Final = 64
+"""Requests of a round; of puts, two rounds are under way at once. Each answer takes ten bytes, and in the buffer of a
+Unix socket nearly a kilobyte: some 250 of them fill it."""
 _ROUND_BYTES: Final = 32_768
 """Bytes of requests under way at once when answers may be large. Unix sockets hold several times that."""
 _DONE: Final = 0
@@ -75,11 +76,19 @@ class _Wire:
         """Put each value under its key."""
         update, dumps = self._messages.UpdateValue, self._dumps
         items = iter(items)
+        before: list[Key] = []
         while held := list(islice(items, _ROUND)):
             for key, value in held:
                 self._send(self._request(updateValue=update(userKey=dumps(key), value=dumps(value))))
-            for _ in self._answers([key for key, _ in held]):
-                pass
+            self._api.sockfile.flush()
+            # The answers to the round before: the JVM is at this one meanwhile, and then we are at the next.
+            self._taken(before)
+            before = [key for key, _ in held]
+        self._taken(before)
+
+    def _taken(self, keys: list[Key]) -> None:
+        for _ in self._answers(keys):
+            pass
 
     def _request(self, **call: object) -> bytes:
         messages = self._messages
