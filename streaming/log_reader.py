@@ -193,11 +193,10 @@ class LogEnd:
 
     def __init__(self, settings: Mapping[str, Any], topic: str, partitions: int, timeout_seconds: float) -> None:
         self._settings = dict(settings)
-        self._admin = AdminClient(self._settings)
+        self._admin: AdminClient | None = None
         self._topic = topic
         self._partitions = partitions
         self._timeout_seconds = timeout_seconds
-        self._knows_leaders = False
 
     def first(self) -> Offsets:
         """First offset of every partition. Raises KafkaException."""
@@ -209,19 +208,23 @@ class LogEnd:
         return stable(), self._ask(_LATEST, IsolationLevel.READ_UNCOMMITTED)()
 
     def _ask(self, what: OffsetSpec, isolation: IsolationLevel) -> Callable[[], Offsets]:
-        if not self._knows_leaders:
-            # Asked for offsets while it is still getting to know the brokers, a client now and then waits for 3 s.
-            self._admin.list_topics(self._topic, timeout=self._timeout_seconds)
-            self._knows_leaders = True
         asked = {TopicPartition(self._topic, partition): what for partition in range(self._partitions)}
-        futures = self._admin.list_offsets(asked, isolation_level=isolation, request_timeout=self._timeout_seconds)
+        futures = self._client().list_offsets(asked, isolation_level=isolation, request_timeout=self._timeout_seconds)
 
         def found() -> Offsets:
             offsets: Offsets = {of.partition: future.result().offset for of, future in futures.items()}
             if min(offsets.values(), default=0) < 0:
                 # Of a partition whose leader is gone the client says that for good: another one looks anew.
-                self._admin = AdminClient(self._settings)
+                self._admin = None
                 raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
             return offsets
 
         return found
+
+    def _client(self) -> AdminClient:
+        if self._admin is None:
+            admin = AdminClient(self._settings)
+            # Asked for offsets while it is still getting to know who leads, a client now and then waits for 3 s.
+            admin.list_topics(self._topic, timeout=self._timeout_seconds)
+            self._admin = admin
+        return self._admin

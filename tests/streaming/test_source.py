@@ -136,6 +136,9 @@ def test_an_end_that_is_no_offset_is_a_leader_that_is_away(monkeypatch: pytest.M
         def __init__(self, settings: dict[str, str]) -> None:
             made.append(settings)
 
+        def list_topics(self, topic: str, *, timeout: float) -> None:
+            """Who leads, which nobody looks at."""
+
         def list_offsets(
             self, asked: dict[TopicPartition, object], **_: object
         ) -> dict[TopicPartition, Future[object]]:
