@@ -268,6 +268,8 @@ class Monitor:
             self.board.begin_anew()
             self._has_targets = False
         self.board.rebuilds = self._state.rebuilds
+        # Kept before anybody can be told that it is ready: a next run has to know where this one began.
+        live_from = self._state.begin(high_watermarks)
         if not self._has_targets:
             # A single reader never gets past an open transaction: its target is the last stable offset throughout.
             both = config.source.isolation == "exact"
@@ -277,7 +279,6 @@ class Monitor:
         if self._listener is None:
             self._listener = ProgressListener(self._query_name, with_fields(self._on_progress))
             self._listener.listen(self._spark)
-        live_from = self._state.begin(high_watermarks)
         keys = bundle_keys(self._spark, config.spark.shuffle_partitions)
         bundles = coordinator_log(self._spark, config, self._log.identity.partitions, keys).groupBy(BUNDLE)
         replayed = bundles.transformWithStateInPandas(

@@ -37,10 +37,14 @@ OUTAGE_SECONDS: Final = 75.0
 
 def killed_at_every_stage(trial: Trial) -> None:
     """`kill -9` of the driver at each of six stages of a micro-batch, records arriving."""
+    with trial.writing(0.05):
+        pass
+    # The first stage is in what is resumed.
+    trial.disturbed.await_told()
     trial.disturbed.end(trial.monitor)
     for _ in range(trial.rounds):
         for stage in victim.STAGES:
-            with trial.writing(0.9 / trial.rounds / len(victim.STAGES)):
+            with trial.writing(0.85 / trial.rounds / len(victim.STAGES)):
                 trial.disturbed.start_and_die(stage)
                 trial.times += 1
     trial.restart()
