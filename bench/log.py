@@ -114,6 +114,10 @@ class Plan:
         return self.wide_partitions if _kind(name) == "wide" else self.partitions
 
 
+NONE_OR_0: Final = -1
+"""The lag of a group all of whose offsets are beyond the ends of their partitions."""
+
+
 @dataclass(slots=True)
 class GroupTruth:
     """What must be known of one group: generation or group epoch, members, what is committed, and how often.
@@ -141,11 +145,16 @@ class Expected:
         return sum(len(group.offsets) for group in self.groups.values())
 
     def with_lag(self, ends: Mapping[str, int], *, offsets: bool = True) -> "Expected":
-        """The same with lag, by topic name → end of each partition; without what is committed unless `offsets`."""
+        """The same with lag, by topic name → end of each partition; without what is committed unless `offsets`.
+
+        A trickle commits offsets that its topics do not have: those have no lag, once they are not fresh.
+        """
         groups = {}
         for name, group in self.groups.items():
             known = group.offsets and all(topic in ends for topic, _ in group.offsets)
             lag = sum(max(0, ends[topic] - at) for (topic, _), at in group.offsets.items()) if known else None
+            if known and all(at > ends[topic] for (topic, _), at in group.offsets.items()):
+                lag = NONE_OR_0
             groups[name] = replace(group, lag=lag, offsets=group.offsets if offsets else {})
         return Expected(groups, self.records)
 

@@ -4,11 +4,14 @@ The records are those by which a coordinator makes members join and leave; they 
 has the whole job in it but not the time that a member itself takes to be let in.
 """
 
+import json
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import cycle
 from typing import Any, Final
+from urllib.request import urlopen
 
 from bench import log, truth, writer
 from bench.figures import Outcome, percentile
@@ -24,7 +27,7 @@ _POLL_SECONDS: Final = 0.02
 _TOLD_SECONDS: Final = 30.0
 _SETTLED_SECONDS: Final = 120.0
 _LOOK_EVERY_SECONDS: Final = 0.25
-_EVENTS_READ: Final = 400
+_DATA: Final = b"data: "
 
 Change = tuple[str, str, str]
 """(kind of event, group, member id)"""
@@ -94,28 +97,32 @@ def storm(stage: Stage, size: dict[str, Any]) -> Outcome:
 
 
 class _Told:
-    """Events as they come to be seen, by a thread that asks for them again and again."""
+    """Events as they are told to whoever listens, with the time at which they arrived."""
 
     def __init__(self, monitor: Monitored) -> None:
-        self._monitor = monitor
+        self._url = f"{monitor.url}/api/v1/events/stream"
         self.at: dict[Change, float] = {}
-        self._stopping = threading.Event()
+        self._listens = threading.Event()
         self._thread = threading.Thread(target=self._run, name="events", daemon=True)
 
     def __enter__(self) -> None:
         self._thread.start()
+        if not self._listens.wait(_TOLD_SECONDS):
+            raise truth.WrongResult(f"{self._url}: nothing was sent within {_TOLD_SECONDS:g} s")
 
     def __exit__(self, *_: object) -> None:
-        self._stopping.set()
-        self._thread.join()
+        """The stream ends with the monitor, and the thread with the stream."""
 
     def _run(self) -> None:
-        while not self._stopping.wait(_POLL_SECONDS):
-            seen = self._monitor.json(f"/api/v1/events?limit={_EVENTS_READ}")["events"]
-            now = time.time()
-            for event in seen:
-                if event["kind"] in ("member_joined", "member_left"):
-                    self.at.setdefault((event["kind"], event["group"], event["detail"]["member_id"]), now)
+        # Longer than the stream is ever silent.
+        with suppress(OSError), urlopen(self._url, timeout=_TOLD_SECONDS) as stream:  # noqa: S310 - our own address
+            for line in stream:
+                now = time.time()
+                self._listens.set()
+                if line.startswith(_DATA):
+                    event = json.loads(line.removeprefix(_DATA))
+                    if event["kind"] in ("member_joined", "member_left"):
+                        self.at.setdefault((event["kind"], event["group"], event["detail"]["member_id"]), now)
 
 
 class Guests:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any, Final
 
-from bench.log import Expected, GroupTruth
+from bench.log import NONE_OR_0, Expected, GroupTruth
 from streaming.board import Board
 
 OFFSET: Final = "kafka_consumergroup_group_offset"
@@ -45,13 +45,15 @@ def differences(expected: Expected, found: Mapping[str, GroupTruth]) -> Iterator
         wanted, has = expected.groups.get(name), found.get(name)
         if wanted is None or has is None:
             yield f"{name}: expected {'no such group' if wanted is None else 'it'}, found {'it' if has else 'none'}"
-        elif wanted != has:
-            yield f"{name}: {', '.join(_fields(wanted, has))}"
+        elif wanted != has and (told := ", ".join(_fields(wanted, has))):
+            yield f"{name}: {told}"
 
 
 def _fields(wanted: GroupTruth, has: GroupTruth) -> Iterator[str]:
     for field in fields(GroupTruth):
         one, other = getattr(wanted, field.name), getattr(has, field.name)
+        if field.name == "lag" and one == NONE_OR_0 and other in (None, 0):
+            continue
         if one != other and isinstance(one, dict):
             at = min(place for place in one.keys() | other.keys() if one.get(place) != other.get(place))
             yield f"{field.name} at {at} expected {one.get(at)} found {other.get(at)}"

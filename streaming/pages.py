@@ -33,7 +33,7 @@ from streaming.past import BusyError, NoHistoryError
 PAGE: Final = Path(__file__).parent / "page"
 MEDIA_TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
-STREAM_POLL_SECONDS: Final = 0.1
+STREAM_POLL_SECONDS: Final = 0.05
 LIVE_SECONDS: Final = 1.0
 """How often the live stream speaks, with news or without: whoever hears nothing for longer knows that it broke."""
 

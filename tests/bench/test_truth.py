@@ -160,3 +160,12 @@ def test_guests_come_and_go() -> None:
         ("member_left", "consumer-000001"),
     ] == sorted(late)
     assert "epoch_anomaly" not in {event.kind for event in events}
+
+
+def test_offsets_beyond_the_end_have_no_lag_or_none_yet() -> None:
+    """A trickle commits what its topics do not have: that is a lag of 0 while it is fresh, and none after that."""
+    expected = Expected({"a": GroupTruth(epoch=1, members=0, offsets={("t", 0): 8})}).with_lag({"t": 7})
+
+    for lag, differs in ((0, False), (None, False), (1, True)):
+        found = {"a": GroupTruth(epoch=1, members=0, offsets={("t", 0): 8}, lag=lag)}
+        assert differs is bool(list(truth.differences(expected, found)))
