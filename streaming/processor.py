@@ -87,42 +87,38 @@ class BundleBook:
 
 
 class _Fetched:
-    """What the state holds of some groups and offset buckets, read at once."""
+    """What a state holds under some keys, read at once."""
 
-    def __init__(self, groups: MapState, offsets: MapState, rows: Iterable[LogRow], more_groups: Iterable[str]) -> None:
-        of_groups, of_buckets = _touched(rows)
-        of_groups.update((name,) for name in more_groups)
-        self._states = groups, offsets
-        self.groups = {**dict.fromkeys(of_groups), **get_many(groups, of_groups)}
-        self.buckets = {**dict.fromkeys(of_buckets), **get_many(offsets, of_buckets)}
+    def __init__(self, state: MapState, keys: set[Any]) -> None:
+        self._state = state
+        self._held = {**dict.fromkeys(keys), **get_many(state, keys)}
 
-    def group(self, key: tuple[str]) -> tuple[str] | None:
-        """What was read of it, or is to be had now: rows may lead to more than they name."""
-        held: tuple[str] | None = self.groups[key] if key in self.groups else self._states[0].getValue(key)
+    def get(self, key: tuple[Any, ...]) -> tuple[str] | None:
+        """What was read, or is to be had now: rows may lead to more than they name."""
+        held: tuple[str] | None = self._held[key] if key in self._held else self._state.getValue(key)
         return held
 
-    def bucket(self, key: tuple[str, str, int]) -> tuple[str] | None:
-        """As `group`."""
-        held: tuple[str] | None = self.buckets[key] if key in self.buckets else self._states[1].getValue(key)
-        return held
+
+_Held = _Fetched | Mapping[tuple[Any, ...], tuple[str]]
 
 
 class _StateStore:
-    """The replica's store on Spark's state; without one, of a partition never seen before, nothing is asked."""
+    """The replica's store on Spark's state, or on nothing."""
 
-    def __init__(self, fetched: _Fetched | None) -> None:
-        self._fetched = fetched
+    def __init__(self, groups: _Held, buckets: _Held) -> None:
+        self._groups = groups
+        self._buckets = buckets
         self.stored_groups: set[str] = set()
 
     def load_group(self, name: str) -> GroupState | None:
-        held = None if self._fetched is None else self._fetched.group((name,))
+        held = self._groups.get((name,))
         if held is None:
             return None
         self.stored_groups.add(name)
         return snapshot.load_group(held[0])
 
     def load_bucket(self, group: str, topic: str, number: int) -> OffsetBucket | None:
-        held = None if self._fetched is None else self._fetched.bucket((group, topic, number))
+        held = self._buckets.get((group, topic, number))
         return None if held is None else snapshot.load_offsets(held[0])
 
 
@@ -196,12 +192,15 @@ class CoordinatorShards(StatefulProcessor):
     def _replay(self, bundle: BundleBook, part: Mapping[int, list[LogRow]]) -> list["_Run"]:
         """Partition → its rows, in the order of the log."""
         known = [partition for partition in part if partition in bundle.partitions]
-        waiting = [name for partition in known for name in bundle.partitions[partition].waiting]
-        fetched = _Fetched(self._groups, self._offsets, (row for of in known for row in part[of]), waiting)
+        of_groups, of_buckets = _touched(row for partition in known for row in part[partition])
+        of_groups.update((name,) for partition in known for name in bundle.partitions[partition].waiting)
+        fetched: tuple[_Held, _Held] = _Fetched(self._groups, of_groups), _Fetched(self._offsets, of_buckets)
+        # Of a partition never seen before there is nothing to ask for.
+        nothing: tuple[_Held, _Held] = {}, {}
         runs = []
         for partition, rows in part.items():
             book = bundle.partitions.setdefault(partition, PartitionBook())
-            store = _StateStore(fetched if partition in known else None)
+            store = _StateStore(*(fetched if partition in known else nothing))
             replica = Replica(store, book.counters, live_from=self._live_from.get(partition, 0))
             run = _Run(partition, book, store, replica)
             runs.append(run)

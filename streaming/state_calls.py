@@ -80,13 +80,13 @@ class _Wire:
         while held := list(islice(items, _ROUND)):
             for key, value in held:
                 self._send(self._request(updateValue=update(userKey=dumps(key), value=dumps(value))))
-            self._api.sockfile.flush()
             # The answers to the round before: the JVM is at this one meanwhile, and then we are at the next.
             self._taken(before)
             before = [key for key, _ in held]
         self._taken(before)
 
     def _taken(self, keys: list[Key]) -> None:
+        """Send what is written, and have the answers to requests before it."""
         for _ in self._answers(keys):
             pass
 
