@@ -42,11 +42,11 @@ def events(stage: Stage, size: dict[str, Any]) -> Outcome:
     with Trickle(stage.broker.bootstrap_servers, read.topic, commits, read.expected, size["rate"]):
         time.sleep(size["warm"])
         told = _Told(monitor)
-        with told:
-            asked = _change(stage, read, size)
-            deadline = time.monotonic() + _TOLD_SECONDS
-            while asked.keys() - told.at.keys() and time.monotonic() < deadline:
-                time.sleep(_POLL_SECONDS)
+        told.listen()
+        asked = _change(stage, read, size)
+        deadline = time.monotonic() + _TOLD_SECONDS
+        while asked.keys() - told.at.keys() and time.monotonic() < deadline:
+            time.sleep(_POLL_SECONDS)
     missing = asked.keys() - told.at.keys()
     if missing:
         raise truth.WrongResult(f"{len(missing)} of {len(asked)} events were not told, {min(missing)} is one")
@@ -105,13 +105,11 @@ class _Told:
         self._listens = threading.Event()
         self._thread = threading.Thread(target=self._run, name="events", daemon=True)
 
-    def __enter__(self) -> None:
+    def listen(self) -> None:
+        """Begin, and return when the stream has; it ends with the monitor, and the thread with it."""
         self._thread.start()
         if not self._listens.wait(_TOLD_SECONDS):
             raise truth.WrongResult(f"{self._url}: nothing was sent within {_TOLD_SECONDS:g} s")
-
-    def __exit__(self, *_: object) -> None:
-        """The stream ends with the monitor, and the thread with the stream."""
 
     def _run(self) -> None:
         # Longer than the stream is ever silent.

@@ -250,19 +250,29 @@ def permissions(page: str) -> str:
 
 
 def _permissions() -> Iterator[str]:
-    yield "Needed:\n"
-    yield from _permission_table(each for each in PERMISSIONS if each.needed)
-    yield "\nWhat may be left out, one by one, with what is lost:\n"
-    yield from _permission_table(each for each in PERMISSIONS if not each.needed)
-    yield "\nFor a principal `User:monitor`, with Kafka's own tool:\n"
-    yield from _acl_block(PERMISSIONS)
+    yield from _permission_list(
+        PERMISSIONS,
+        "Needed:\n",
+        "\nWhat may be left out, one by one, with what is lost:\n",
+        "\nFor a principal `User:monitor`, with Kafka's own tool:\n",
+    )
     yield "\n### For the topics of sinks\n"
-    yield "Only where `kafka_sink` names them, on the brokers that have them, by the names given there. Needed:\n"
-    yield from _permission_table(each for each in SINK_PERMISSIONS if each.needed)
-    yield "\nWhat may be left out:\n"
-    yield from _permission_table(each for each in SINK_PERMISSIONS if not each.needed)
-    yield ""
-    yield from _acl_block(SINK_PERMISSIONS)
+    yield from _permission_list(
+        SINK_PERMISSIONS,
+        "Only where `kafka_sink` names them, on the brokers that have them, by the names given there. Needed:\n",
+        "\nWhat may be left out:\n",
+        "",
+    )
+
+
+def _permission_list(permissions: Sequence[Permission], needed: str, optional: str, commands: str) -> Iterator[str]:
+    """Both tables and the commands that grant all of it, each below the words before it."""
+    yield needed
+    yield from _permission_table(each for each in permissions if each.needed)
+    yield optional
+    yield from _permission_table(each for each in permissions if not each.needed)
+    yield commands
+    yield from _acl_block(permissions)
 
 
 def _acl_block(permissions: Iterable[Permission]) -> Iterator[str]:
