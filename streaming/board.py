@@ -81,6 +81,8 @@ class Board:
         self.events = EventWindow(event_window)
         self.history_bytes: Callable[[], int | None] = lambda: None
         """Size of what is kept of the past; None where nothing is. Set once, at start."""
+        self.large_batches = 0
+        """How often so many groups came at once that there is memory to be given back after it."""
         self.lag_history = LagHistory()
         self.record_to_metric = Distribution(RECORD_TO_METRIC_SECONDS_BUCKETS)
         self.batch_seconds = Distribution(BATCH_SECONDS_BUCKETS)
@@ -108,6 +110,7 @@ class Board:
             interpreter.put_aside()
             self._last_batch = None
             self._readiness.set_loaded()
+            self.large_batches += 1
 
     def begin_anew(self) -> None:
         """Forget all groups, and be ready only when the log has been read to its end again."""
@@ -132,6 +135,7 @@ class Board:
             self._shown = draft.shown()
             if len(rows) >= MANY_ROWS:
                 interpreter.put_aside()
+                self.large_batches += 1
             new_events = self.events.add(draft.events, batch_id)
             for name in draft.deleted:
                 self.events.forget(name)

@@ -1,5 +1,9 @@
-"""How this process's Python shares itself among its threads: the stream must not wait for a scrape, nor for a page."""
+"""How a process's Python shares itself among its threads, and the machine's memory with others.
 
+The stream must not wait for a scrape, nor for a page; and what a catch-up needed is not needed ever after.
+"""
+
+import ctypes
 import gc
 import sys
 from typing import Final
@@ -30,3 +34,15 @@ def put_aside() -> None:
     holds them any more.
     """
     gc.freeze()
+
+
+def give_back() -> None:
+    """Return memory that is free to the machine, where the C library can: its allocator keeps it otherwise.
+
+    What a catch-up brought lies between what stays of it, so none of it is at the end, which alone is given back as a
+    matter of course.
+    """
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

@@ -128,6 +128,7 @@ class Monitor:
         self._failures = Failures(config)
         self._has_targets = False
         self._batches_seen = 0
+        self._given_back = 0
         self._looked_ms: int | None = None
         self._listener: ProgressListener | None = None
         self._may_write = False
@@ -308,11 +309,20 @@ class Monitor:
         if self._batches_seen != self._finished_batches:
             self._batches_seen = self._finished_batches
             self._state.finished_batch()
+        self._give_back()
         if self._ends.sampled_ms != self._looked_ms:
             self._looked_ms = self._ends.sampled_ms
             with self._ends.lock:
                 ends = {of: copy(held) for of, held in self._ends.of_topic(self._config.kafka.offsets_topic).items()}
             self._state.follow(self._looked_ms, ends, self.board.positions)
+
+    def _give_back(self) -> None:
+        """Return the memory that a catch-up, or a start with much state, needed and nothing else does."""
+        if self._given_back != self.board.large_batches and self.board.ready()[0]:
+            self._given_back = self.board.large_batches
+            assert self._spark is not None  # noqa: S101 - a query runs
+            interpreter.give_back()
+            session.give_back(self._spark)
 
     def _release(self, held: Any) -> None:  # noqa: ANN401 - an object of Java
         # The lock on what a query still writes to that would not stop goes with the JVM.

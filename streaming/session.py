@@ -83,7 +83,13 @@ JAVA_OPTIONS: Final = (
     # A query that is stopped in the middle of a batch has its error searched with an expression that recurses for every
     # character of it.
     "-Xss16m",
-    "-XX:+UseParallelGC",
+    # What lives is a tenth of the heap that a catch-up fills, so a small heap does, and most of it can be given back:
+    # of the collectors this one alone does so whenever it collects in full. It was not slower than the parallel one.
+    "-XX:+UseSerialGC",
+    "-XX:MaxNewSize=256m",
+    "-XX:MinHeapFreeRatio=15",
+    "-XX:MaxHeapFreeRatio=40",
+    "-XX:-ShrinkHeapInSteps",
 )
 
 _LONGEST_SOCKET_DIRECTORY: Final = 60
@@ -236,6 +242,15 @@ def release(held: Any) -> None:  # noqa: ANN401 - as above
     """Give back what `hold` took; nothing if the JVM is gone."""
     with suppress(Py4JError, OSError):
         held.close()
+
+
+def give_back(spark: SparkSession) -> None:
+    """Have the JVM collect its garbage, and return to the machine what is free then; some 0.3 s, for all its threads.
+
+    A catch-up fills the heap with what is garbage soon after, and then nothing is in a hurry to look at it again.
+    """
+    assert spark._jvm is not None  # noqa: S101, SLF001 - there is one
+    spark._jvm.System.gc()  # noqa: SLF001 - Java's own class
 
 
 def is_local(checkpoint: str | None) -> bool:

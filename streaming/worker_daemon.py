@@ -5,13 +5,16 @@ compiled again in every worker, and with every task a worker reads the archive's
 Where the same packages are installed beside us, they are taken instead.
 
 After every task a worker collects garbage in full: 40 ms after a catch-up, when much is held that is none. Python's
-collector runs by itself as objects come, so here that is done after many tasks. And it runs less often than by default,
-with which a fifth of a catch-up was its.
+collector runs by itself as objects come, so here that is done after many tasks, or when a task left much behind. And it
+runs less often than by default, with which a fifth of a catch-up was its.
 """
 
 import gc
 import importlib.util
+import os
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 from streaming import interpreter
@@ -21,18 +24,41 @@ _ARCHIVES: Final = ("pyspark.zip", "-src.zip")
 
 TASKS_A_COLLECTION: Final = 100
 
+GROWN_BYTES: Final = 64 * 1024 * 1024
+"""A task that left so much more behind than those before it was one of a catch-up: its memory is given back."""
+
+_MEMORY: Final = Path("/proc/self/statm")
+_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
+
 
 class SeldomCollector:
-    """In the place of the module `gc` in Spark's daemon: collects when asked for the hundredth time."""
+    """In the place of the module `gc` in Spark's daemon: collects when asked for the hundredth time, or much is held.
 
-    def __init__(self) -> None:
+    Args:
+        resident_bytes: how much memory this process has.
+    """
+
+    def __init__(self, resident_bytes: Callable[[], int]) -> None:
         self._asked = 0
+        self._resident_bytes = resident_bytes
+        self._usual = resident_bytes()
 
     def collect(self) -> None:
         """A task has ended."""
         self._asked += 1
-        if self._asked % TASKS_A_COLLECTION == 0:
+        if self._resident_bytes() > self._usual + GROWN_BYTES:
+            interpreter.give_back()
+            self._usual = self._resident_bytes()
+        elif self._asked % TASKS_A_COLLECTION == 0:
             gc.collect()
+
+
+def resident_bytes() -> int:
+    """Memory of this process; 0 where the system does not tell."""
+    try:
+        return int(_MEMORY.read_text(encoding="ascii").split()[1]) * _PAGE_BYTES
+    except (OSError, ValueError):
+        return 0
 
 
 def without_archives(path: list[str]) -> list[str]:
@@ -48,7 +74,7 @@ def main() -> None:
         # Under spark-submit the archives may be all there is.
         sys.path[:] = held
     daemon: Any = importlib.import_module("pyspark.daemon")
-    daemon.gc = SeldomCollector()
+    daemon.gc = SeldomCollector(resident_bytes)
     interpreter.collect_seldom()
     daemon.manager()
 

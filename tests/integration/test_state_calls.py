@@ -21,6 +21,8 @@ from streaming.schemas import BUCKET_KEY, SNAPSHOT
 from streaming.state_calls import get_many, put_many
 from streaming.worker_daemon import SeldomCollector
 
+MIB = 1024 * 1024
+
 pytestmark = pytest.mark.spark
 
 KEYS = [(f"g{n}" * (1 + n % 700), "t", n) for n in range(1_500)]
@@ -110,3 +112,17 @@ def test_no_process_starts_from_an_archive(spark: SparkSession) -> None:
 
     assert [] == [entry for entry in path if entry.endswith(".zip") and Path(entry).exists()]
     assert any(entry.endswith("pyspark.zip") for entry in path)
+
+
+def test_the_jvm_gives_back_what_it_no_longer_needs(spark: SparkSession) -> None:
+    """A heap that was filled is smaller than what filled it, as soon as that is garbage and has been asked for."""
+    jvm: Any = spark.sparkContext._jvm
+    gateway: Any = spark.sparkContext._gateway
+    filled = [gateway.new_array(jvm.long, 8 * MIB) for _ in range(10)]
+    full = jvm.java.lang.Runtime.getRuntime().totalMemory()
+    for array in filled:
+        gateway.detach(array)
+
+    session.give_back(spark)
+
+    assert jvm.java.lang.Runtime.getRuntime().totalMemory() < full - 300 * MIB

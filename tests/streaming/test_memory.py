@@ -1,0 +1,70 @@
+"""What a catch-up needed is given back to the machine when it is over."""
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from streaming import interpreter
+from streaming.worker_daemon import GROWN_BYTES, TASKS_A_COLLECTION, SeldomCollector, resident_bytes
+
+PIECES = 100_000
+PIECE_BYTES = 2_000
+USUAL = 100 * 1024 * 1024
+
+
+@contextmanager
+def full_collections() -> Iterator[list[str]]:
+    """Full collections of garbage meanwhile."""
+    found: list[str] = []
+
+    def note(phase: str, of: dict[str, Any]) -> None:
+        if phase == "start" and of["generation"] == 2:
+            found.append(phase)
+
+    gc.callbacks.append(note)
+    try:
+        yield found
+    finally:
+        gc.callbacks.remove(note)
+
+
+def test_what_is_free_between_what_stays_goes_back_to_the_machine() -> None:
+    """Of memory let go but for one piece in fifty, most leaves the process."""
+    held = [bytes(PIECE_BYTES) for _ in range(PIECES)]
+    stays = held[::50]
+    del held
+    before = resident_bytes()
+
+    interpreter.give_back()
+
+    assert resident_bytes() < before - PIECES * PIECE_BYTES // 2
+    assert PIECES // 50 == len(stays)
+
+
+def test_a_worker_gives_back_after_a_task_that_left_much_behind() -> None:
+    """What a task left is looked into when it is much more than is usual; what remains then is usual from then on."""
+    after_tasks = [USUAL + GROWN_BYTES, USUAL + GROWN_BYTES + 1, USUAL + GROWN_BYTES + 1]
+    remains = USUAL + 1
+    sizes = iter([USUAL, *after_tasks[:2], remains, after_tasks[2]])
+    collector = SeldomCollector(lambda: next(sizes))
+
+    with full_collections() as found:
+        collector.collect()
+        assert 0 == len(found)
+        collector.collect()
+        assert 1 == len(found)
+        collector.collect()
+        assert 1 == len(found)
+
+
+def test_a_worker_that_does_not_grow_collects_seldom() -> None:
+    """Of tasks like those before them, every hundredth ends with a collection."""
+    collector = SeldomCollector(lambda: USUAL)
+
+    with full_collections() as found:
+        for _ in range(TASKS_A_COLLECTION - 1):
+            collector.collect()
+        assert 0 == len(found)
+        collector.collect()
+        assert 1 == len(found)
