@@ -67,7 +67,7 @@ PARTS: Final[Mapping[str, Part]] = {
     "memory": Part(run=large.memory, full={**_LARGE, "seconds": 20}, tiny={**_TINY_LARGE, "seconds": 1}),
     "metrics": Part(
         run=large.metrics,
-        full={**_LARGE, "seconds": 15, "repeats": 5},
+        full={**_LARGE, "seconds": 15, "repeats": 30},
         tiny={**_TINY_LARGE, "seconds": 1, "repeats": 1},
     ),
     "restart": Part(

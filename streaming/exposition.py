@@ -17,9 +17,10 @@ END_OF_OPENMETRICS: Final = "# EOF\n"
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 
-@lru_cache(65_536)
 def escaped(value: str) -> str:
     """A label's value as it is written."""
+    if value.isprintable() and '"' not in value and "\\" not in value:
+        return value
     # Any UTF-8 is a label value; half a surrogate pair is none, and would take the whole page with it.
     text = value if value.isascii() else value.encode("utf-8", "backslashreplace").decode("utf-8")
     return text.translate(_ESCAPES)
@@ -28,6 +29,15 @@ def escaped(value: str) -> str:
 def labelled(**labels: str) -> str:
     """Labels as they follow others: `,group="g",topic="t"`."""
     return "".join(f',{name}="{escaped(value)}"' for name, value in labels.items())
+
+
+label = lru_cache(16_384)(labelled)
+"""The same of what many samples have in common: remembered."""
+
+
+def of_group(name: str) -> str:
+    """The label of a group, more quickly."""
+    return f',group="{escaped(name)}"'
 
 
 def head(name: str, *, openmetrics: bool) -> str:

@@ -38,7 +38,8 @@ class TopicLag:
     """Lag of a group's committed offsets in one topic, in columns: much quicker to make than an `OffsetLag` for each.
 
     `records` and `seconds` are None where they are not known; `lost` counts offsets whose records are deleted by now,
-    `ahead` those beyond the sampled end, of which time tells whether they are fresher or of another log.
+    `ahead` those beyond the sampled end, of which time tells whether they are fresher or of another log. `fleeting`
+    says whether a figure may be another later though neither commit nor topic change.
     """
 
     topic: str
@@ -49,6 +50,7 @@ class TopicLag:
     seconds: list[float | None] = field(default_factory=list)
     lost: int = 0
     ahead: int = 0
+    fleeting: bool = False
 
 
 class HeldState:
@@ -229,13 +231,17 @@ def _measure(found: TopicLag, bucket: HeldBucket, ends: LogEnds, now_ms: int) ->
             continue
         found.lost += known.earliest is not None and offset < known.earliest
         end = known.last_stable
-        is_ahead = end is not None and offset > end
-        if end is None or not is_same or (is_ahead and _is_beyond(known, offset, time_ms)):
+        if end is None or not is_same or (offset > end and _is_beyond(known, offset, time_ms)):
             records(None)
             seconds(None)
+            # It is beyond the end until there is more of the log.
+            found.fleeting |= end is not None and is_same
             continue
+        is_ahead = offset > end
         found.ahead += is_ahead
         waiting, age = behind(offset, end, known.history, now_ms)
+        # What was not sampled in time will not be known later either.
+        found.fleeting |= is_ahead or (waiting > 0 and age is not None)
         records(waiting)
         seconds(age)
     found.partitions.extend(partitions)

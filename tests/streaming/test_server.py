@@ -229,6 +229,8 @@ def test_metrics_are_served_in_the_form_asked_for(client: AsgiClient) -> None:
     assert 'kafka_group_epoch{cluster="prod",group="checkout"} 3\n' in plain.text
     assert "text/plain; version=0.0.4; charset=utf-8" == plain.headers["content-type"]
     assert ("gzip", "# EOF") == (squeezed.headers["content-encoding"], squeezed.text.splitlines()[-1])
+    assert "content-encoding" not in plain.headers
+    assert ["Accept-Encoding"] * 2 == [plain.headers["vary"], squeezed.headers["vary"]]
 
 
 # --- pages ---

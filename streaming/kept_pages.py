@@ -1,0 +1,292 @@
+"""The page of metrics made from what is kept of the one before: what a page costs grows with what changed since.
+
+A cluster of a hundred thousand groups has five million samples, and between two scrapes few are another. So the text
+of samples is kept (`shelf.py`), by what it depends on:
+
+    samples                                 are written anew when
+    of a group's state                      the state is another
+      kafka_group_unassigned_partitions     also: a topic comes, goes, grows or is made anew; of all groups
+      kafka_group_assigned_partitions       also: an id of a topic gets a name; of all groups
+    of findings in that state               the state is another, time goes by while something is found or under way, a
+                                            rebalance comes to be five minutes old, the group is among the stuck or no
+                                            longer, an event of it is counted or its counts are forgotten; of all
+                                            groups when the clock is set back
+    of a group's offsets                    something is committed, the state is another, a topic of them has moved, or
+                                            time goes by while records wait that were sampled or offsets are ahead
+      kafka_group_commit_age_seconds        with every page: all but the figure is kept
+    of topics, all groups, the monitor      with every page
+
+What changed is found by identity: a group that a micro-batch touches is another object (`GroupMap.since`), and log ends
+tell which topics moved. Text is never compared.
+
+A page is put together as a whole, at one moment, by one thread at a time; several that wait for their turn get the same
+one. It holds pieces that are kept anyway, compressed, and is sent without a lock.
+"""
+
+import threading
+import zlib
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import Final
+from weakref import ref
+
+from streaming.deflated import QUICK
+from streaming.exposition import HistogramText, label, lines, start
+from streaming.group_map import GroupMap
+from streaming.group_samples import (
+    ASSIGNED,
+    DURATION,
+    DURATION_BOUNDS,
+    FINDINGS_SAMPLES,
+    FINDINGS_VALUES,
+    STATE_SAMPLES,
+    STATE_VALUES,
+    UNASSIGNED,
+    FindingsRow,
+    Moment,
+    Samples,
+    StateRow,
+)
+from streaming.held_group import HeldGroup, TopicLag
+from streaming.log_ends import LogEnds, PartitionEnds
+from streaming.metrics import CATALOGUE
+from streaming.monitor_samples import HISTOGRAMS, MONITOR_SAMPLES, TOPIC_FIGURES
+from streaming.offset_samples import COMMIT_AGE, OFFSET_SAMPLES, OFFSET_VALUES, PARTITION_COLUMNS, OffsetRow, commit_age
+from streaming.shelf import Dated, Parts, RowT, Shelf
+from streaming.unrest import Unrest
+
+TOPICS_A_PIECE: Final = 20
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class Page:
+    """A page before it is sent: (metric, its text) in the order of the catalogue."""
+
+    metrics: list[tuple[str, Parts]]
+
+
+class KeptPages:
+    """Makes pages, and keeps of each what the next one needs.
+
+    Args:
+        cluster: value of the labels `cluster` and `cluster_name`.
+        partition_series: whether there are series per partition.
+        rebalance_histogram: whether rebalance durations are a histogram per group.
+    """
+
+    def __init__(self, cluster: str, *, partition_series: bool, rebalance_histogram: bool) -> None:
+        self._cluster = cluster
+        self._names = [
+            name
+            for name, metric in CATALOGUE.items()
+            if (partition_series or not metric.per_partition) and (rebalance_histogram or name != DURATION)
+        ]
+        self._lock = threading.Lock()
+        self._begun = 0
+        self._made: Callable[[], Page | None] = lambda: None
+        self._forget()
+
+    def page(self, moment: Callable[[], Moment]) -> Page:
+        """A page of a moment that is taken in here; whoever waits for another one gets one begun since it waits."""
+        begun = self._begun
+        with self._lock:
+            made = self._made()
+            if made is not None and self._begun > begun:
+                return made
+            self._begun += 1
+            try:
+                page = self._make(moment())
+            except BaseException:
+                # Of a page that was not made to its end it is not known what it kept.
+                self._forget()
+                self._made = lambda: None
+                raise
+            self._made = ref(page)
+            return page
+
+    def _make(self, moment: Moment) -> Page:
+        self._follow(moment)
+        parts = {**self._states.parts(moment), **self._findings.parts(moment), **self._offsets.parts(moment)}
+        return Page([(name, parts[name] if name in parts else self._others(name, moment)) for name in self._names])
+
+    def _forget(self) -> None:
+        """Keep nothing."""
+        self._states: Shelf[StateRow] = Shelf(StateRow, self._chosen(_state_writers(self._cluster)), {})
+        self._findings: Shelf[FindingsRow] = Shelf(FindingsRow, self._chosen(_findings_writers(self._cluster)), {})
+        self._offsets: Shelf[OffsetRow] = Shelf(
+            OffsetRow,
+            self._chosen(_offset_writers(self._cluster)),
+            {COMMIT_AGE: partial(_kept_ages, start(COMMIT_AGE, self._cluster))},
+        )
+        self._unrest = Unrest()
+        self._groups: GroupMap[HeldGroup] = GroupMap()
+        self._was: Moment | None = None
+
+    def _chosen(self, writers: "Mapping[str, _Write[RowT]]") -> "Mapping[str, _Write[RowT]]":
+        return {name: write for name, write in writers.items() if name in self._names}
+
+    def _follow(self, moment: Moment) -> None:
+        """Say to the shelves what may be another than it was on the last page: the table above."""
+        was, self._was = self._was, moment
+        self._follow_groups(moment.shown.groups)
+        touched, _ = self._unrest.look(moment.shown.groups, moment.board.ends)
+        self._unrest.rest(touched)
+        if was is None:
+            return
+        if moment.now_ms < was.now_ms:
+            self._findings.rewrite()
+        self._offsets.rouse(touched)
+        self._findings.rouse(moment.stuck ^ was.stuck)
+        self._findings.rouse(_others_than(was.event_counts, moment.event_counts))
+        if moment.sizes is not was.sizes:
+            self._states.rewrite(UNASSIGNED)
+        if any(moment.topic_names.get(id_) != was.topic_names.get(id_) for id_ in moment.sums.topic_ids):
+            self._states.rewrite(ASSIGNED)
+
+    def _follow_groups(self, groups: GroupMap[HeldGroup]) -> None:
+        shelves = (self._states, self._findings, self._offsets)
+        for name, before, now in groups.since(self._groups):
+            if now is None:
+                for shelf in shelves:
+                    shelf.remove(name)
+            elif before is None:
+                for shelf in shelves:
+                    shelf.add(name)
+            elif before.kept is not now.kept:
+                self._states.rouse([name])
+                self._findings.rouse([name])
+        self._groups = groups
+
+    def _others(self, name: str, moment: Moment) -> Parts:
+        """The text of a metric that is not of groups."""
+        begin = start(name, self._cluster)
+        if name in TOPIC_FIGURES:
+            topics = iter(sorted(moment.sums.topic_names))
+            ends, figure = moment.board.ends, TOPIC_FIGURES[name]
+            found: Parts = []
+            while lump := list(islice(topics, TOPICS_A_PIECE)):
+                found.append(partial(_of_topics, begin, lump, figure, ends))
+            return found
+        if name in HISTOGRAMS:
+            distribution = HISTOGRAMS[name](moment.board)
+            text = HistogramText(name, self._cluster, distribution.bounds).text("", *distribution.read())
+        else:
+            text = lines(begin, MONITOR_SAMPLES[name](moment))
+        return [text.encode()]
+
+
+_Write = Callable[[list[RowT], Moment], str]
+
+
+def _state_writers(cluster: str) -> "dict[str, _Write[StateRow]]":
+    written = HistogramText(DURATION, cluster, DURATION_BOUNDS)
+    return {**_writers(cluster, STATE_VALUES, STATE_SAMPLES), DURATION: partial(_durations, written)}
+
+
+def _findings_writers(cluster: str) -> "dict[str, _Write[FindingsRow]]":
+    return _writers(cluster, FINDINGS_VALUES, FINDINGS_SAMPLES)
+
+
+def _offset_writers(cluster: str) -> "dict[str, _Write[OffsetRow]]":
+    columns = {name: partial(_columns, start(name, cluster), column) for name, column in PARTITION_COLUMNS.items()}
+    return {**_writers(cluster, OFFSET_VALUES, OFFSET_SAMPLES), **columns}
+
+
+def _writers(
+    cluster: str,
+    values: Mapping[str, Callable[[RowT, Moment], float | None]],
+    samples: Mapping[str, Callable[[RowT, Moment], Samples]],
+) -> "dict[str, _Write[RowT]]":
+    found: dict[str, _Write[RowT]] = {name: partial(_values, start(name, cluster), of) for name, of in values.items()}
+    return found | {name: partial(_samples, start(name, cluster), of) for name, of in samples.items()}
+
+
+def _values(begin: str, value: Callable[[RowT, Moment], float | None], rows: list[RowT], moment: Moment) -> str:
+    labels: defaultdict[float, list[str]] = defaultdict(list)
+    for row in rows:
+        of = value(row, moment)
+        if of is not None:
+            labels[of].append(row.label)
+    return _by_value(begin, labels)
+
+
+def _samples(begin: str, samples: Callable[[RowT, Moment], Samples], rows: list[RowT], moment: Moment) -> str:
+    labels: defaultdict[float, list[str]] = defaultdict(list)
+    for row in rows:
+        for more, of in samples(row, moment):
+            labels[of].append(row.label + more)
+    return _by_value(begin, labels)
+
+
+def _by_value(begin: str, labels: Mapping[float, list[str]]) -> str:
+    """Samples by their value: most groups have the same, and what stands between their labels is the same then."""
+    told = []
+    for value, of in labels.items():
+        end = f"}} {value}\n"
+        told.append(begin + (end + begin).join(of) + end)
+    return "".join(told)
+
+
+def _columns(
+    begin: str, column: Callable[[TopicLag, Moment], Iterable[float | None]], rows: list[OffsetRow], moment: Moment
+) -> str:
+    return "".join(
+        [
+            _by_partition(
+                begin + row.label + label(topic=each.topic), zip(each.partitions, column(each, moment), strict=True)
+            )
+            for row in rows
+            for each in row.lags
+        ]
+    )
+
+
+def _durations(written: HistogramText, rows: list[StateRow], _: Moment) -> str:
+    counted = [(row.label, row.of.counters) for row in rows]
+    return "".join([written.text(label, of.duration_buckets, of.duration_sum_ms / 1000) for label, of in counted])
+
+
+def _kept_ages(begin: str, rows: list[OffsetRow]) -> Dated:
+    """Ages of commits as they are kept: compressed lines without their ends, and when the commits were made."""
+    starts: list[str] = []
+    times_ms = array("q")
+    for row in rows:
+        for each in row.lags:
+            common = f'{begin}{row.label}{label(topic=each.topic)},partition="'
+            for partition, ms in zip(each.partitions, each.commit_times_ms, strict=True):
+                if ms >= 0:
+                    starts.append(f'{common}{partition}"}} ')
+                    times_ms.append(ms)
+    return partial(_aged, zlib.compress("\n".join(starts).encode(), QUICK), times_ms)
+
+
+def _aged(starts: bytes, times_ms: "array[int]", now_ms: int) -> bytes:
+    if not times_ms:
+        return b""
+    ages = [commit_age(ms, now_ms) for ms in times_ms]
+    told = zip(zlib.decompress(starts).decode().split("\n"), ages, strict=True)
+    return "".join([f"{begin}{age}\n" for begin, age in told]).encode()
+
+
+def _of_topics(begin: str, topics: list[str], figure: Callable[[PartitionEnds], float | None], ends: LogEnds) -> bytes:
+    told = []
+    for topic in topics:
+        with ends.lock:
+            figures = [(partition, figure(known)) for partition, known in ends.of_topic(topic).items()]
+        told.append(_by_partition(begin + label(topic=topic), figures))
+    return "".join(told).encode()
+
+
+def _by_partition(begin: str, figures: Iterable[tuple[int, float | None]]) -> str:
+    """Samples of a topic's partitions: what they have in common is put in between all at once."""
+    told = [f'{partition}"}} {of}\n' for partition, of in figures if of is not None]
+    return f'{begin},partition="'.join(["", *told]) if told else ""
+
+
+def _others_than(was: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
+    """Names that have another object now than they had."""
+    return [name for name, of in now.items() if was.get(name) is not of] + [name for name in was if name not in now]
