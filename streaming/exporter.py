@@ -70,6 +70,10 @@ class Exporter(Collector):
         told = _told(page, openmetrics=openmetrics)
         return deflated.gzipped(told) if gzip else deflated.plain(told), content_type
 
+    def let_go(self) -> None:
+        """To be called now and then: what is kept for the next page goes where nobody asks for one."""
+        self._pages.let_go()
+
 
 def _told(page: Page, *, openmetrics: bool) -> Iterator[Piece]:
     """The page in the form that is asked for."""

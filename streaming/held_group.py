@@ -119,7 +119,7 @@ class HeldGroup:
     @property
     def committed_topics(self) -> frozenset[str]:
         """Names of the topics it has committed offsets in."""
-        return frozenset(bucket.topic for bucket in self.buckets if bucket.columns[0])
+        return frozenset(bucket.topic for bucket in self.buckets if bucket.count)
 
     @property
     def topic_names(self) -> frozenset[str]:
@@ -132,9 +132,8 @@ class HeldGroup:
     def commits(self) -> Mapping[str, tuple[int, int]]:
         """Topic → (commits, rewinds), of topics the group still has to do with."""
         totals: dict[str, tuple[int, int]] = {}
-        names = self.topic_names
         for bucket in self.buckets:
-            if bucket.topic in names:
+            if bucket.count or bucket.topic in self.topic_names:
                 commits, rewinds = totals.get(bucket.topic, (0, 0))
                 totals[bucket.topic] = (commits + bucket.commits, rewinds + bucket.rewinds)
         return totals

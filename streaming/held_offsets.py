@@ -61,6 +61,11 @@ class HeldBucket:
         return self.topic, self.number
 
     @property
+    def count(self) -> int:
+        """How many committed offsets there are."""
+        return len(self._held()) // 4
+
+    @property
     def columns(self) -> "tuple[array[int], array[int], array[int]]":
         """Partitions ascending, their committed offsets, and when these were committed (ms, negative if not known)."""
         numbers = self._held()

@@ -24,6 +24,7 @@ one. It holds pieces that are kept anyway, compressed, and is sent without a loc
 """
 
 import threading
+import time
 import zlib
 from array import array
 from collections import defaultdict
@@ -61,6 +62,9 @@ from streaming.unrest import Unrest
 
 TOPICS_A_PIECE: Final = 20
 
+UNASKED_SECONDS: Final = 600.0
+"""After so long without a page nothing is kept: it holds on to groups as they were on the last one."""
+
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Page:
@@ -87,6 +91,7 @@ class KeptPages:
         ]
         self._lock = threading.Lock()
         self._begun = 0
+        self._asked = time.monotonic()
         self._made: Callable[[], Page | None] = lambda: None
         self._forget()
 
@@ -94,6 +99,7 @@ class KeptPages:
         """A page of a moment that is taken in here; whoever waits for another one gets one begun since it waits."""
         begun = self._begun
         with self._lock:
+            self._asked = time.monotonic()
             made = self._made()
             if made is not None and self._begun > begun:
                 return made
@@ -107,6 +113,12 @@ class KeptPages:
                 raise
             self._made = ref(page)
             return page
+
+    def let_go(self) -> None:
+        """Keep nothing where nobody has asked for a page lately."""
+        with self._lock:
+            if time.monotonic() - self._asked > UNASKED_SECONDS:
+                self._forget()
 
     def _make(self, moment: Moment) -> Page:
         self._follow(moment)

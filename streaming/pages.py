@@ -89,6 +89,10 @@ class Pages:
         application.router.redirect_slashes = False
         self.app = Guard(application, credentials or Credentials(), door)
 
+    def tidy(self) -> None:
+        """To be called now and then: let go of what nobody asks for any more."""
+        self._exporter.let_go()
+
     def _routes(self) -> list[Route]:
         return [
             Route("/", self.index),

@@ -20,6 +20,7 @@ from streaming.http_guard import Credentials, Door
 from streaming.http_protocol import MOST_CONNECTIONS, TimedProtocol
 from streaming.http_tls import Certificate
 from streaming.pages import Pages
+from streaming.repeating import Repeating
 
 if TYPE_CHECKING:
     from streaming.history.queries import History
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _LONGEST_HEAD_BYTES: Final = 128 * 1024
 """A group's name may have 32 KB, and three times that percent-encoded."""
 _STOP_SECONDS: Final = 5
+_TIDY_SECONDS: Final = 60.0
 
 
 class Server:
@@ -83,6 +85,7 @@ class Server:
         self._thread = threading.Thread(
             target=self._server.run, kwargs={"sockets": [self._socket]}, name="http", daemon=True
         )
+        self._tidying = Repeating("http-tidying", _TIDY_SECONDS, pages.tidy)
 
     @classmethod
     def of(
@@ -114,6 +117,7 @@ class Server:
     def start(self) -> None:
         """Serve, in a thread of its own."""
         self._thread.start()
+        self._tidying.start()
         if self._certificate is not None:
             self._certificate.start()
 
@@ -121,6 +125,7 @@ class Server:
         """End streams and connections, and free the port."""
         if self._certificate is not None:
             self._certificate.stop()
+        self._tidying.stop()
         self._pages.closing = True
         self._server.should_exit = True
         if self._thread.is_alive():

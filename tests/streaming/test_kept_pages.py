@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from streaming import shelf
+from streaming import kept_pages, shelf
 from streaming.deflated import Deflated
 from streaming.exporter import Exporter
 from streaming.group_samples import Moment, StateRow
@@ -225,6 +225,21 @@ def test_a_page_that_fails_is_followed_by_a_whole_one(monkeypatch: pytest.Monkey
 
     assert [head for head, _ in before] == [head for head, _ in after]
     assert said(Exporter(exporter._board, CLUSTER, clock_ms=lambda: NOW_MS).render()[0]) == after
+
+
+def test_what_nobody_asks_for_is_let_go_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a monitor that is no longer scraped nothing stays as it was; whoever asks again gets a whole page."""
+    _, exporter, _ = resting([f"g-{number}" for number in range(9)])
+    before = said(exporter.render()[0])
+    exporter.let_go()
+
+    assert kept_chunks(exporter) > 0
+
+    monkeypatch.setattr(kept_pages, "UNASKED_SECONDS", -1.0)
+    exporter.let_go()
+
+    assert 0 == kept_chunks(exporter)
+    assert before == said(exporter.render()[0])
 
 
 def test_every_metric_has_a_writer() -> None:
