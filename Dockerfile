@@ -17,6 +17,7 @@ COPY --chown=monitor streaming/__init__.py streaming/errors.py streaming/java.py
 RUN make setup
 
 COPY --chown=monitor . .
+RUN make classes
 # A volume takes over the owner of the directory it is put on.
 RUN mkdir -p .cache/state
 

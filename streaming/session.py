@@ -24,6 +24,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from streaming import class_archive
 from streaming.config import Config
 from streaming.logs import get_logger
 from streaming.secrecy import masked
@@ -349,8 +350,9 @@ def _output_to(log_file: Path) -> Iterator[None]:
                 os.close(saved)
 
 
-def java_options() -> list[str]:
-    """Options of the driver's JVM: what it compiles and collects with, and our log configuration."""
+def java_options(*, with_archive: bool = True) -> list[str]:
+    """Options of the driver's JVM: what it compiles and collects with, our log configuration, ready-made classes."""
     places = (root / "conf" / "log4j2.properties" for root in (_CHECKOUT, _PACKAGED))
     log4j = [f"-Dlog4j2.configurationFile={place.as_uri()}" for place in places if place.is_file()]
-    return [*JAVA_OPTIONS, *log4j[:1]]
+    archive = class_archive.options(class_archive.place()) if with_archive else []
+    return [*JAVA_OPTIONS, *log4j[:1], *archive]

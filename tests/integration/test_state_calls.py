@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from streaming import session
+from streaming import class_archive, session
 from streaming.config import Config
 from streaming.packing import bundle_keys
 from streaming.schemas import BUCKET_KEY, SNAPSHOT
@@ -125,3 +125,14 @@ def test_the_jvm_gives_back_what_it_no_longer_needs(spark: SparkSession) -> None
     session.give_back(spark)
 
     assert jvm.java.lang.Runtime.getRuntime().totalMemory() < full - 400 * MIB
+
+
+@pytest.mark.skipif(not class_archive.is_whole(class_archive.place()), reason="`make classes` was not run")
+def test_classes_are_those_of_the_archive(spark: SparkSession) -> None:
+    """What a rehearsal has written down, the JVM of a monitor maps: of the same jars, though below another home."""
+    jvm: Any = spark.sparkContext._gateway.proc  # type: ignore[union-attr]
+    maps = Path(f"/proc/{jvm.pid}/maps")
+    if not maps.exists():
+        pytest.skip("only Linux tells what a process maps")
+
+    assert str(class_archive.place()) in maps.read_text("utf-8")
