@@ -9,6 +9,7 @@ for more than a piece.
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
 from prometheus_client.core import Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
@@ -22,6 +23,10 @@ from streaming.deflated import Piece
 from streaming.exposition import END_OF_OPENMETRICS
 from streaming.group_samples import Moment
 from streaming.kept_pages import KeptPages, Page
+from streaming.shelf import MANY_GROUPS
+
+_PREPARED_PAGES: Final = 2
+"""With the second one, groups that never rest are apart from those that do."""
 
 
 class Exporter(Collector):
@@ -48,6 +53,7 @@ class Exporter(Collector):
         self.cluster = cluster
         self._clock_ms = clock_ms
         self._pages = KeptPages(cluster, partition_series=partition_series, rebalance_histogram=rebalance_histogram)
+        self._to_prepare = _PREPARED_PAGES
 
     def describe(self) -> Iterable[Metric]:
         """Nothing: prometheus-client would otherwise collect once to learn the names."""
@@ -66,13 +72,22 @@ class Exporter(Collector):
         """The same, to be sent piece by piece, as gzip if that is asked for; all of it is of this moment."""
         openmetrics = "application/openmetrics-text" in accept
         content_type = OPENMETRICS_CONTENT_TYPE if openmetrics else CONTENT_TYPE_PLAIN_0_0_4
-        page = self._pages.page(lambda: Moment(self._board, self._clock_ms()))
-        told = _told(page, openmetrics=openmetrics)
+        told = _told(self._page(), openmetrics=openmetrics)
         return deflated.gzipped(told) if gzip else deflated.plain(told), content_type
 
-    def let_go(self) -> None:
-        """To be called now and then: what is kept for the next page goes where nobody asks for one."""
+    def tidy(self) -> None:
+        """To be called every few seconds: make what the first page will need, and let go of it where nobody asks.
+
+        The first page of many groups takes so long that a scrape might not wait for it.
+        """
+        if self._to_prepare and self._board.ready()[0]:
+            self._to_prepare -= 1
+            if len(self._board.shown.groups) > MANY_GROUPS:
+                self._page()
         self._pages.let_go()
+
+    def _page(self) -> Page:
+        return self._pages.page(lambda: Moment(self._board, self._clock_ms()))
 
 
 def _told(page: Page, *, openmetrics: bool) -> Iterator[Piece]:

@@ -279,9 +279,12 @@ def _kept_ages(begin: str, rows: list[OffsetRow]) -> Dated:
 def _aged(starts: bytes, times_ms: "array[int]", now_ms: int) -> bytes:
     if not times_ms:
         return b""
-    ages = [commit_age(ms, now_ms) for ms in times_ms]
-    told = zip(zlib.decompress(starts).decode().split("\n"), ages, strict=True)
-    return "".join([f"{begin}{age}\n" for begin, age in told]).encode()
+    # Commits of one request have the same time.
+    ends = {ms: f"{commit_age(ms, now_ms)}\n".encode() for ms in set(times_ms)}
+    told = [b""] * (2 * len(times_ms))
+    told[::2] = zlib.decompress(starts).split(b"\n")
+    told[1::2] = [ends[ms] for ms in times_ms]
+    return b"".join(told)
 
 
 def _of_topics(begin: str, topics: list[str], figure: Callable[[PartitionEnds], float | None], ends: LogEnds) -> bytes:

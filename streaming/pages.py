@@ -90,8 +90,8 @@ class Pages:
         self.app = Guard(application, credentials or Credentials(), door)
 
     def tidy(self) -> None:
-        """To be called now and then: let go of what nobody asks for any more."""
-        self._exporter.let_go()
+        """To be called every few seconds, see `Exporter.tidy`."""
+        self._exporter.tidy()
 
     def _routes(self) -> list[Route]:
         return [

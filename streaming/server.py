@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _LONGEST_HEAD_BYTES: Final = 128 * 1024
 """A group's name may have 32 KB, and three times that percent-encoded."""
 _STOP_SECONDS: Final = 5
-_TIDY_SECONDS: Final = 60.0
+_TIDY_SECONDS: Final = 2.0
 
 
 class Server:

@@ -231,15 +231,41 @@ def test_what_nobody_asks_for_is_let_go_of(monkeypatch: pytest.MonkeyPatch) -> N
     """Of a monitor that is no longer scraped nothing stays as it was; whoever asks again gets a whole page."""
     _, exporter, _ = resting([f"g-{number}" for number in range(9)])
     before = said(exporter.render()[0])
-    exporter.let_go()
+    exporter.tidy()
 
     assert kept_chunks(exporter) > 0
 
     monkeypatch.setattr(kept_pages, "UNASKED_SECONDS", -1.0)
-    exporter.let_go()
+    exporter.tidy()
 
     assert 0 == kept_chunks(exporter)
     assert before == said(exporter.render()[0])
+
+
+@pytest.mark.parametrize(("groups", "is_many"), [(3, False), (9, True)])
+def test_the_first_page_of_many_groups_is_prepared(monkeypatch: pytest.MonkeyPatch, groups: int, is_many: bool) -> None:
+    """Once the board may be believed, and once more to tell who rests; of few groups it is no work."""
+    monkeypatch.setattr("streaming.exporter.MANY_GROUPS", 5)
+    shard = Shard()
+    for number in range(groups):
+        classic_group(shard, f"g-{number}", {"m-1": {"orders": [0]}})
+    board = board_of(shard, ends := log_ends(orders=1))
+    exporter = Exporter(board, CLUSTER, clock_ms=lambda: NOW_MS)
+    exporter.tidy()
+
+    assert 0 == kept_chunks(exporter)
+
+    board.set_log_end_at_start({}, {})
+    board.set_positions({}, {}, NOW_MS)
+    sample(ends, NOW_MS, "orders", 9)
+    exporter.tidy()
+
+    assert board.ready()[0]
+    assert is_many == (kept_chunks(exporter) > 0)
+
+    exporter.tidy()
+    monkeypatch.setattr(KeptPages, "page", lambda *_: pytest.fail("prepared again"))
+    exporter.tidy()
 
 
 def test_every_metric_has_a_writer() -> None:
