@@ -66,29 +66,41 @@ class Look:
         return {"code": self.code, "severity": self.severity, "text": self.text, "since": shown["since_ms"]}
 
 
-def looks(
-    held: HeldGroup, lags: Iterable[TopicLag], now_ms: int, *, stuck: bool = False, unassigned: int | None = None
-) -> list[Look]:
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What those who look with a clock in hand have found of a group.
+
+    Attributes:
+        stuck: whether its rebalance is overdue.
+        unassigned: partitions of its topics that nobody has held for too long, None for none.
+        read_ms: when its last step was read, where its records say another time (`record_clocks`).
+    """
+
+    stuck: bool = False
+    unassigned: int | None = None
+    read_ms: int | None = None
+
+
+def looks(held: HeldGroup, lags: Iterable[TopicLag], now_ms: int, watched: Watched) -> list[Look]:
     """Reasons to look at a group now, the worst first.
 
     Args:
         held: the group.
         lags: lag of its committed offsets.
         now_ms: the wall clock.
-        stuck: whether its rebalance is overdue.
-        unassigned: partitions of its topics that nobody has held for too long, None for none.
+        watched: what was found with a clock.
     """
-    found = [] if held.summary.steady else [*_of_state(held, now_ms)]
+    found = [] if held.summary.steady else [*_of_state(held, now_ms, watched.read_ms)]
     found += _of_offsets(held, lags)
-    if stuck:
+    if watched.stuck:
         found = [look for look in found if look.code != "rebalancing"]
         found.append(Look("rebalance_stuck", "rebalance stuck", _since(held)))
-    if unassigned:
-        found.append(Look("unassigned_partitions", f"{_count(unassigned, 'partition')} unassigned"))
+    if watched.unassigned:
+        found.append(Look("unassigned_partitions", f"{_count(watched.unassigned, 'partition')} unassigned"))
     return sorted(found, key=lambda look: _RANKS[look.code]) if len(found) > 1 else found
 
 
-def _of_state(held: HeldGroup, now_ms: int) -> Iterator[Look]:
+def _of_state(held: HeldGroup, now_ms: int, read_ms: int | None) -> Iterator[Look]:
     state = held.state
     if state.duplicates:
         yield Look("duplicate_assignment", f"{_count(len(state.duplicates), 'partition')} owned twice")
@@ -107,15 +119,15 @@ def _of_state(held: HeldGroup, now_ms: int) -> Iterator[Look]:
     absent = sum(map(is_absent, members_of(state.membership).values()))
     if absent:
         yield Look("static_member_absent", f"{_count(absent, 'static member')} away")
-    yield from _of_migration(held, now_ms)
+    yield from _of_migration(held, now_ms, read_ms)
 
 
-def _of_migration(held: HeldGroup, now_ms: int) -> Iterator[Look]:
+def _of_migration(held: HeldGroup, now_ms: int, read_ms: int | None) -> Iterator[Look]:
     state = held.state
     mixed_ms = state.migration.mixed_since_ms
     if mixed_ms is None:
         return
-    if any(event.kind == "migration_stalled" for event in overdue.events(state, now_ms)):
+    if any(event.kind == "migration_stalled" for event in overdue.events(state, now_ms, read_ms=read_ms)):
         yield Look("migration_stalled", "roll stalled", mixed_ms)
     else:
         yield Look(

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from coordinator_model import view
 from streaming import interpreter
-from streaming.attention import looks
+from streaming.attention import Watched, looks
 from streaming.draft import Draft, Row, Shown
 from streaming.end_offsets import Wanted
 from streaming.event_window import Event, EventWindow
@@ -249,7 +249,7 @@ class Board:
         """Reasons to look at a group now, the worst first, as `Look.as_json`."""
         name = held.name
         unassigned = held.unassigned_partitions(self.ends.sizes) if name in self._unassigned else None
-        found = looks(held, lags, now_ms, stuck=name in self._stuck, unassigned=unassigned)
+        found = looks(held, lags, now_ms, Watched(name in self._stuck, unassigned, self.read_ms.get(name)))
         return [look.as_json() for look in found]
 
     def replica_lag(self) -> dict[int, int]:

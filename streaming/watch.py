@@ -65,12 +65,13 @@ class Watch:
             return
         groups, topics = self._board.shown.groups, self._board.ends.sizes
         found: list[Event] = []
-        unsteady = self._board.sums_of(groups).unsteady
-        self._board.read_ms = self._record_clocks.look((groups[of].state for of in unsteady if of in groups), now_ms)
-        for name in unsteady | self._answers().keys():
-            if name in groups:
-                found += self._overdue(groups[name], now_ms)
-                found += statics.over(groups[name].state, now_ms)
+        unsteady, answers = self._board.sums_of(groups).unsteady, self._answers()
+        # Made once for both questions: a storm leaves more of them than are remembered (`group_summary.RECENT_STATES`).
+        states = [groups[name].state for name in unsteady | answers.keys() if name in groups]
+        self._board.read_ms = self._record_clocks.look((of for of in states if of.name in unsteady), now_ms)
+        for state in states:
+            found += self._overdue(state, answers.get(state.name), now_ms)
+            found += statics.over(state, now_ms)
         for held in self._to_be_asked(groups, topics):
             found += self._unassigned.look(held.state, held.unheld(topics), now_ms)
         self._unassigned.forget([name for name in self._unassigned.followed if name not in groups])
@@ -96,11 +97,9 @@ class Watch:
             if held is not None and (name in self._unassigned.followed or held.unheld(topics)):
                 yield held
 
-    def _overdue(self, held: HeldGroup, now_ms: int) -> list[Event]:
-        state = held.state
+    def _overdue(self, state: GroupState, answer: Described | None, now_ms: int) -> list[Event]:
         if state.membership.classic_group is None:
-            return overdue.events(state, now_ms, self._coordinator_moved_ms(state), self._board.read_ms.get(held.name))
-        answer = self._answers().get(held.name)
+            return overdue.events(state, now_ms, self._coordinator_moved_ms(state), self._board.read_ms.get(state.name))
         return [] if answer is None else suspects.events(state, answer, now_ms, self._coordinator_moved_ms(state))
 
     def _coordinator_moved_ms(self, state: GroupState) -> int | None:

@@ -117,6 +117,19 @@ def test_a_mixed_group_is_info_until_nobody_rolls_it_any_more() -> None:
     assert "upgrading" not in codes(board, NOW_MS + 31 * MINUTE_MS)
 
 
+def test_a_roll_written_by_a_clock_that_is_wrong_is_stalled_half_an_hour_after_it_was_read() -> None:
+    """Records say it was left an hour ago, and they were read a minute ago: nobody has left it."""
+    joined = happens.consumer_join("g", "c", epoch=4, targets={**OWNERS, "c": {"t": []}})
+    board = board_after(happens.converted_to_consumer("g", generation=3, members=OWNERS), joined)
+    read_ms = NOW_MS + 60 * MINUTE_MS
+    board.read_ms = {"g": read_ms}
+    held = board.shown.groups["g"]
+    soon, later = ({look["code"] for look in board.attention(held, [], read_ms + of * MINUTE_MS)} for of in (1, 31))
+
+    assert "upgrading" in soon
+    assert "migration_stalled" in later
+
+
 def test_a_static_member_away_is_info() -> None:
     """It said it would be back: shown, and nobody is called."""
     join = happens.consumer_join("g", "a", epoch=1, targets={"a": {"t": [0, 1, 2]}}, instance_id="i")
