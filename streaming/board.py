@@ -136,7 +136,7 @@ class Board:
             if len(rows) >= MANY_ROWS:
                 interpreter.put_aside()
                 self.large_batches += 1
-            new_events = self.events.add(draft.events, batch_id)
+            new_events = self.events.add_batch(draft.events, batch_id)
             for name in draft.deleted:
                 self.events.forget(name)
             if batch_id != self._last_batch and self._readiness.caught_up:

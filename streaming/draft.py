@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from streaming.event_window import Event
 from streaming.group_map import GroupMap
 from streaming.held_group import HeldGroup, HeldState
 from streaming.held_offsets import HeldBucket
@@ -42,12 +41,12 @@ class Draft:
         self._states: dict[str, HeldState] = {}
         self._buckets: dict[str, dict[tuple[str, int], HeldBucket]] = {}
         self._anew: set[str] = set()
-        self.events: list[Event] = []
+        self.events: list[tuple[str, str]] = []
+        """(group, event as JSON)"""
         self.deleted: set[str] = set()
 
     def take(self, rows: Iterable[Row]) -> None:
         """Take in rows, in the order they were put out in."""
-        events: list[str] = []
         for partition, kind, group, payload in rows:
             match kind:
                 case "group":
@@ -62,13 +61,11 @@ class Draft:
                     bucket = HeldBucket(payload)
                     self._buckets.setdefault(group, {})[bucket.key] = bucket
                 case "event":
-                    events.append(payload)
+                    self.events.append((group, payload))
                 case "shard":
                     self._shards[partition] = _shard(json.loads(payload))
                 case _:
                     pass  # "undecodable" is the log's; a kind of a later release is not for this board
-        # Read as one text: a catch-up brings many, and each by itself takes three times as long.
-        self.events += json.loads(f"[{','.join(events)}]")
 
     def shown(self) -> Shown:
         """All of it, in the place of what was shown."""

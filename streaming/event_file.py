@@ -66,11 +66,16 @@ class Remembered:
 
     def add(self, events: Iterable[Event]) -> None:
         """Take events that are new, numbered in their order."""
+        new = list(events)
+        self.events.extend(enumerate(new, self.last + 1))
+        self.count((event["group"], event["kind"]) for event in new)
+
+    def count(self, told: Iterable[tuple[str, str]]) -> None:
+        """Number and count events that are new, and keep no more of them: (group, kind) of each."""
         kinds: dict[str, Counter[str]] = {}
-        for event in events:
-            self.last += 1
-            self.events.append((self.last, event))
-            kinds.setdefault(event["group"], Counter())[event["kind"]] += 1
+        for (group, kind), number in Counter(told).items():
+            self.last += number
+            kinds.setdefault(group, Counter())[kind] = number
         for group, counts in kinds.items():
             # Replaced, never changed: a scrape goes on with the counts it found.
             self.counts[group] = counts + self.counts[group] if group in self.counts else counts
@@ -121,15 +126,16 @@ class EventFile:
             return Remembered()
         return remembered
 
-    def append(self, lines: Sequence[object], remembered: Remembered, size: int) -> None:
+    def append(self, lines: Sequence[object], remembered: Remembered, size: int, unkept: int = 0) -> None:
         """Keep what was just taken.
 
         Args:
             lines: what was taken, as `Remembered.take` reads it.
             remembered: everything, these lines included.
             size: of the window; after as many lines the file is written anew.
+            unkept: how many more were taken that no line tells of, if the window is full of these.
         """
-        self._appended += len(lines)
+        self._appended += len(lines) + unkept
         try:
             if self._handle is not None and self._appended <= size:
                 _write(self._handle, b"".join(map(_line, lines)))

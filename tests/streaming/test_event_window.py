@@ -20,6 +20,11 @@ def offsets(window: EventWindow) -> list[int]:
     return [found["offset"] for found in window.latest(1_000)]
 
 
+def take(window: EventWindow, events: list[dict[str, Any]], batch_id: int) -> list[dict[str, Any]]:
+    """Have a window take what a micro-batch tells."""
+    return window.add_batch([(told["group"], json.dumps(told, separators=(",", ":"))) for told in events], batch_id)
+
+
 class Runs:
     """One run of a monitor after the other on one file."""
 
@@ -42,8 +47,8 @@ def runs(tmp_path: Path) -> Runs:
 def test_window_is_there_again(runs: Runs) -> None:
     """After a restart the window, its numbers and its counts go on where they were."""
     first = runs.start()
-    first.add([event(offset) for offset in range(7)], batch_id=0)
-    first.add([event(7, group="b")], batch_id=1)
+    take(first, [event(offset) for offset in range(7)], batch_id=0)
+    take(first, [event(7, group="b")], batch_id=1)
     again = runs.start()
 
     assert [3, 4, 5, 6, 7] == offsets(again) == offsets(first)
@@ -58,32 +63,44 @@ def test_window_is_there_again(runs: Runs) -> None:
 def test_repeated_batch_tells_and_counts_nothing_twice(runs: Runs) -> None:
     """Spark repeats the batch that a kill interrupted: in the next run too it changes nothing."""
     batch = [event(1), event(2)]
-    runs.start().add(batch, batch_id=4)
+    take(runs.start(), batch, batch_id=4)
     again = runs.start()
 
-    assert [] == again.add(batch, batch_id=4)
+    assert [] == take(again, batch, batch_id=4)
     assert [1, 2] == offsets(again)
     assert {"member_joined": 2} == again.counts("a")
 
 
 def test_batch_larger_than_the_window_is_known_again(runs: Runs) -> None:
-    """The window has let go of most of its ids; its number tells that it was taken."""
-    batch = [event(offset) for offset in range(12)]
+    """Most of it was counted alone, as the window would have let go of it; its number tells that it was taken."""
+    batch = [event(offset, kind="member_left" if offset == 1 else "member_joined") for offset in range(12)]
     first = runs.start()
-    assert batch == first.add(batch, batch_id=4)
+    assert batch[-5:] == take(first, batch, batch_id=4)
     again = runs.start()
 
     for window in (first, again):
-        assert [] == window.add(batch, batch_id=4)
-        assert {"member_joined": 12} == window.counts("a")
-    assert 12 == len(again.add([event(offset) for offset in range(20, 32)], batch_id=5))
+        assert [] == take(window, batch, batch_id=4)
+        assert {"member_joined": 11, "member_left": 1} == window.counts("a")
+        assert [7, 8, 9, 10, 11] == offsets(window)
+        assert (12, [(12, batch[11])]) == (window.last, window.after(11))
+    assert 5 == len(take(again, [event(offset) for offset in range(20, 32)], batch_id=5))
+    assert 24 == again.last
+
+
+@pytest.mark.parametrize("group", ['"kind":"x"', '\\"kind":"x"', "kind", "ü\n"])
+def test_names_of_groups_do_not_pass_for_kinds(runs: Runs, group: str) -> None:
+    """An event that is counted without being read is counted as what it is, whatever its group is called."""
+    window = runs.start()
+    take(window, [event(offset, group=group) for offset in range(7)], batch_id=0)
+
+    assert {"member_joined": 7} == window.counts(group)
 
 
 def test_what_lasts_is_told_once(runs: Runs) -> None:
     """An overdue rebalance is found again after a restart; it was told, although the window has let go of it."""
     first = runs.start()
     first.add([event(0, kind="rebalance_stuck")])
-    first.add([event(offset) for offset in range(1, 10)], batch_id=1)
+    take(first, [event(offset) for offset in range(1, 10)], batch_id=1)
     again = runs.start()
 
     for window in (first, again):
@@ -104,7 +121,7 @@ def test_ids_of_what_lasts_are_bounded(runs: Runs) -> None:
 def test_group_that_went_counts_anew(runs: Runs) -> None:
     """What was counted of a group goes with it, in the next run too."""
     first = runs.start()
-    first.add([event(1), event(2, group="b")], batch_id=1)
+    take(first, [event(1), event(2, group="b")], batch_id=1)
     first.forget("a")
 
     assert {} == runs.start().counts("a")
@@ -116,7 +133,7 @@ def test_file_stays_small(runs: Runs) -> None:
     window = runs.start()
     sizes = []
     for offset in range(200):
-        window.add([event(offset)], batch_id=offset)
+        take(window, [event(offset)], batch_id=offset)
         sizes.append(len(runs.path.read_bytes().splitlines()))
 
     assert max(sizes) <= 1 + 2 * 5
@@ -126,13 +143,13 @@ def test_file_stays_small(runs: Runs) -> None:
 
 def test_line_that_was_cut_off_is_passed_over(runs: Runs) -> None:
     """A kill in the middle of a write leaves the line before it the last; its batch is repeated."""
-    runs.start().add([event(1), event(2)], batch_id=1)
+    take(runs.start(), [event(1), event(2)], batch_id=1)
     whole = runs.path.read_bytes()
     runs.path.write_bytes(whole[: whole.index(b'"0-2-') + 3])
     again = runs.start()
 
     assert [1] == offsets(again)
-    assert [event(2)] == again.add([event(1), event(2)], batch_id=1)
+    assert [event(2)] == take(again, [event(1), event(2)], batch_id=1)
     assert [1, 2] == offsets(runs.start())
 
 
@@ -148,7 +165,7 @@ def test_file_that_is_none_begins_anew(runs: Runs, content: bytes, caplog: pytes
 
 def test_damaged_line_in_the_middle_begins_anew(runs: Runs) -> None:
     """What cannot be read is not guessed at."""
-    runs.start().add([event(1), event(2)], batch_id=1)
+    take(runs.start(), [event(1), event(2)], batch_id=1)
     runs.path.write_bytes(runs.path.read_bytes().replace(b'"offset":1', b'"offset":'))
 
     assert [] == offsets(runs.start())
