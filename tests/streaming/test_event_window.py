@@ -3,15 +3,14 @@
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from streaming.event_file import RETRY_SECONDS, EventFile
+from streaming.event_file import RETRY_SECONDS, Event, EventFile
 from streaming.event_window import REMEMBERED_IDS, EventWindow
 
 
-def event(offset: int, group: str = "a", kind: str = "member_joined") -> dict[str, Any]:
+def event(offset: int, group: str = "a", kind: str = "member_joined") -> Event:
     """An event as far as the window looks at it; its time is its offset."""
     return {"id": f"0-{offset}-{kind}-0", "time": offset, "group": group, "kind": kind, "offset": offset}
 
@@ -20,7 +19,7 @@ def offsets(window: EventWindow) -> list[int]:
     return [found["offset"] for found in window.latest(1_000)]
 
 
-def take(window: EventWindow, events: list[dict[str, Any]], batch_id: int) -> list[dict[str, Any]]:
+def take(window: EventWindow, events: list[Event], batch_id: int) -> list[Event]:
     """Have a window take what a micro-batch tells."""
     return window.add_batch([(told["group"], json.dumps(told, separators=(",", ":"))) for told in events], batch_id)
 
