@@ -9,20 +9,24 @@ in the directory stays: lag history, and what was told and is yet to be passed o
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from coordinator_model import snapshot
 from streaming.errors import UsageError
 from streaming.files import replace
 from streaming.progress import PartitionOffsets, offsets_of
 from streaming.schemas import BOOK_STATE, GROUPS_STATE, OFFSETS_STATE, OutputRow
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 IDENTITY_FILE: Final = "monitor.json"
 FORGOTTEN: Final = ".forgotten"
@@ -31,6 +35,13 @@ FORGOTTEN: Final = ".forgotten"
 STATE_LAYOUT: Final = 3
 """Of the state's keys and variables (`processor.py`) and of the position in the log (`source.py`). 1 had a key for each
 partition, and no number in its identity; 2 the positions of Spark's Kafka source."""
+
+_COLUMNS: Final = {
+    GROUPS_STATE: ("user_map_key.group", "user_map_value.snapshot"),
+    OFFSETS_STATE: ("user_map_key.group", "user_map_value.snapshot"),
+    BOOK_STATE: ("value.snapshot",),
+}
+"""State variable → what is read back of it."""
 
 _UNTOLD: Final = -1
 """Partition of a row read back: not every part of the state holds it, and the board does not ask."""
@@ -198,16 +209,25 @@ def committed_positions(checkpoint: str) -> tuple[PartitionOffsets, ...]:
 
 
 def stored_rows(spark: SparkSession, checkpoint: str) -> Iterator[OutputRow]:
-    """The checkpoint's state as the rows that once made it, for filling the board."""
+    """The checkpoint's state as the rows that once made it, for filling the board.
+
+    While the rows of one part of it are taken, the JVM is at the next.
+    """
     # Asking for the streams registers the coordinator of state stores, without which reading them fails loudly.
     _ = spark.streams.active
-    for kind, variable in (("group", GROUPS_STATE), ("offsets", OFFSETS_STATE)):
-        for name, text in _texts(_state(spark, checkpoint, variable), "user_map_key.group", "user_map_value.snapshot"):
-            yield OutputRow(_UNTOLD, kind, name, text)
-    for (text,) in _texts(_state(spark, checkpoint, BOOK_STATE), "value.snapshot"):
-        for partition, book in json.loads(text)["partitions"].items():
-            totals = {**book["counters"], "last_offset": book["last_offset"]}
-            yield OutputRow(int(partition), "shard", "", json.dumps(totals))
+    ahead = ThreadPoolExecutor(1, thread_name_prefix="state")
+    try:
+        parts = {of: ahead.submit(_fetched, spark, checkpoint, of, columns) for of, columns in _COLUMNS.items()}
+        for variable, kind in ((GROUPS_STATE, "group"), (OFFSETS_STATE, "offsets")):
+            for name, text in _texts(parts.pop(variable).result()):
+                yield OutputRow(_UNTOLD, kind, name, text)
+        for (text,) in _texts(parts.pop(BOOK_STATE).result()):
+            for partition, book in json.loads(text)["partitions"].items():
+                totals = {**book["counters"], "last_offset": book["last_offset"]}
+                yield OutputRow(int(partition), "shard", "", json.dumps(totals))
+    finally:
+        # Who is told to stop meanwhile does not wait for it: it ends with the JVM.
+        ahead.shutdown(wait=False, cancel_futures=True)
 
 
 def _is_local(checkpoint: str) -> bool:
@@ -218,11 +238,13 @@ def _path(checkpoint: str) -> Path:
     return Path(unquote(checkpoint.removeprefix("file://")) if checkpoint.startswith("file:") else checkpoint)
 
 
-def _texts(rows: DataFrame, *columns: str) -> Iterator[tuple[str, ...]]:
-    """Columns of text row by row, fetched as Arrow: as Python objects of Spark's a row takes twenty times as long."""
-    for batch in rows.select(*columns).toArrow().to_batches():
+def _fetched(spark: SparkSession, checkpoint: str, variable: str, columns: Sequence[str]) -> "pa.Table":
+    """Columns of a state variable as Arrow: as Python objects of Spark's a row takes twenty times as long."""
+    state = spark.read.format("statestore").option("path", checkpoint).option("stateVarName", variable).load()
+    return state.select(*columns).toArrow()
+
+
+def _texts(table: "pa.Table") -> Iterator[tuple[str, ...]]:
+    """Columns of text row by row."""
+    for batch in table.to_batches():
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
-
-
-def _state(spark: SparkSession, checkpoint: str, variable: str) -> DataFrame:
-    return spark.read.format("statestore").option("path", checkpoint).option("stateVarName", variable).load()

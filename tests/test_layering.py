@@ -93,7 +93,7 @@ LIBRARY_HOMES: Final = {
     "worker_daemon class_archive rehearsal",
     "pandas": "processor",
     "numpy": "log_reader packing reduction source",
-    "pyarrow": "log_reader packing rehearsal reduction source history.*",
+    "pyarrow": "log_reader packing rehearsal reduction restart source history.*",
     "kafka": "kafka_client lazy_admin log_recorder end_offsets watched_log open_transactions session_timeouts "
     "sink_topics topic_reader kafka_probe oauth_tokens",
     "confluent_kafka": "log_reader source traffic kafka_tools kafka_writer",
