@@ -9,6 +9,7 @@ record batches, which neither the shuffle nor Python has to look into.
 """
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -30,7 +31,6 @@ LOG_LAYOUT: Final = pa.schema(
 """One record of the log, of either reader. Large: a batch of a million records has more than two gigabytes."""
 
 _COMMITS: Final = pa.field("commits", pa.int64())
-_NO_ROWS: Final = LOG_LAYOUT.append(_COMMITS).empty_table()
 
 REDUCE_AFTER: Final = 200_000
 """A first catch-up reads millions of records in a task, most of them commits: so many are held before they are reduced
@@ -60,7 +60,7 @@ def bundle_keys(spark: SparkSession, tasks: int) -> tuple[int, ...]:
 
 def packed(tables: Iterable[pa.Table], keys: Sequence[int]) -> pa.RecordBatch:
     """Records of `LOG_LAYOUT`, in any order, as one row of `schemas.PACKED` for each bundle that has some."""
-    rows, waiting = _NO_ROWS, []
+    rows, waiting = _no_rows(), []
     for table in tables:
         waiting.append(table.append_column(_COMMITS, pa.array(np.ones(table.num_rows, dtype=np.int64))))
         if sum(map(len, waiting)) >= REDUCE_AFTER:
@@ -82,6 +82,12 @@ def unpacked(blobs: Iterable[bytes]) -> list[LogRow]:
     order = np.lexsort((rows["offset"].to_numpy(), rows["partition"].to_numpy()))
     columns = rows.take(pa.array(order)).select(LogRow._fields).columns
     return list(map(LogRow._make, zip(*(column.to_pylist() for column in columns), strict=True)))
+
+
+@cache
+def _no_rows() -> pa.Table:
+    """Made when it is asked for: it takes pandas along, half a second for each process that only plans."""
+    return LOG_LAYOUT.append(_COMMITS).empty_table()
 
 
 def _reduced(tables: Sequence[pa.Table]) -> pa.Table:

@@ -13,7 +13,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,12 +24,13 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.types import StructType
 
-from streaming.config import Config
-from streaming.kafka_client import portable_settings
 from streaming.log_reader import AWAY, LOG_LOST, Columns, LogEnd, LogLostError, LogReader, Ranges
 from streaming.packing import LOG_LAYOUT, packed
 from streaming.progress import COMMITS, MEMBERSHIP
 from streaming.schemas import PACKED
+
+if TYPE_CHECKING:
+    from streaming.config import Config
 
 FORMAT: Final = "coordinator_log"
 SETTINGS_OPTION: Final = "secret_settings"
@@ -56,8 +57,11 @@ _readers: dict[tuple[str, bool], LogReader] = {}
 """Of this worker process, by settings and whether committed; they outlive a task."""
 
 
-def coordinator_log(spark: SparkSession, config: Config, partitions: int, keys: Sequence[int]) -> DataFrame:
+def coordinator_log(spark: SparkSession, config: "Config", partitions: int, keys: Sequence[int]) -> DataFrame:
     """Every record of the offsets topic, packed as `schemas.PACKED` under these keys of bundles."""
+    # Spark imports this module in four processes one after the other, and all but this one need less.
+    from streaming.kafka_client import portable_settings
+
     kafka, source = config.kafka, config.source
     settings = {
         "client": portable_settings(kafka, "log") | {"socket.timeout.ms": kafka.request_timeout_ms},
