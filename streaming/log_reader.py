@@ -194,6 +194,7 @@ class LogEnd:
     def __init__(self, settings: Mapping[str, Any], topic: str, partitions: int, timeout_seconds: float) -> None:
         self._settings = dict(settings)
         self._admin: AdminClient | None = None
+        self._has_answered = False
         self._topic = topic
         self._partitions = partitions
         self._timeout_seconds = timeout_seconds
@@ -212,11 +213,18 @@ class LogEnd:
         futures = self._client().list_offsets(asked, isolation_level=isolation, request_timeout=self._timeout_seconds)
 
         def found() -> Offsets:
-            offsets: Offsets = {of.partition: future.result().offset for of, future in futures.items()}
-            if min(offsets.values(), default=0) < 0:
+            try:
+                offsets: Offsets = {of.partition: future.result().offset for of, future in futures.items()}
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError._NOENT or not self._has_answered:  # noqa: SLF001 - its public name
+                    raise
+                # Its brokers have said that they go, and that nobody leads a partition any more.
+                offsets = {}
+            if min(offsets.values(), default=-1) < 0:
                 # Of a partition whose leader is gone the client says that for good: another one looks anew.
-                self._admin = None
+                self._admin, self._has_answered = None, False
                 raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
+            self._has_answered = True
             return offsets
 
         return found
