@@ -87,7 +87,8 @@ GOALS: Final = (
         at_most=1.5,
         unit="times",
         references=(("catch-up/bare_spark_seconds", "bare Spark read"),),
-        limits="the commits that stand are decoded and replayed in Python, and state is written group by group",
+        limits="the commits that stand are decoded and replayed in Python, and state is written group by group; "
+        "both cores are busy with it",
     ),
     Goal(
         what="catch-up in a warm session, full replica, right at the end",
@@ -149,8 +150,7 @@ GOALS: Final = (
         value=figure("memory/pss_mib"),
         at_most=3 * 1024,
         unit="MiB",
-        limits="the JVM takes nearly all of the heap it may have, 2 GiB by default; then the driver's board, which "
-        "holds every group",
+        limits="the JVM, of whose heap a small part is in use; then the driver's board, which holds every group",
     ),
     Goal(
         what="board, for one committed offset",
@@ -181,8 +181,7 @@ GOALS: Final = (
         value=figure("restart/ready_seconds"),
         at_most=30,
         unit="s",
-        limits="with a thousand groups it takes 20 s, which is the start of Spark; the rest is the state store, read "
-        "back group by group",
+        limits="the start of Spark and of its query; then the state store, read back group by group",
     ),
     Goal(
         what="idle cluster: share of one core",

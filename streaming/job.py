@@ -52,6 +52,9 @@ END_OFFSETS_FILE: Final = "end-offsets.json"
 EVENTS_FILE: Final = "events.ndjson"
 SPARK_LOG: Final = "spark.log"
 
+CALM_SECONDS: Final = 10.0
+"""After a large batch, before its memory is given back."""
+
 _log = get_logger("job")
 
 
@@ -128,7 +131,9 @@ class Monitor:
         self._failures = Failures(config)
         self._has_targets = False
         self._batches_seen = 0
+        # Large batches: those whose memory was given back; all of them, and when the last one was noticed.
         self._given_back = 0
+        self._large = (0, 0.0)
         self._looked_ms: int | None = None
         self._listener: ProgressListener | None = None
         self._may_write = False
@@ -317,9 +322,16 @@ class Monitor:
             self._state.follow(self._looked_ms, ends, self.board.positions)
 
     def _give_back(self) -> None:
-        """Return the memory that a catch-up, or a start with much state, needed and nothing else does."""
-        if self._given_back != self.board.large_batches and self.board.ready()[0]:
-            self._given_back = self.board.large_batches
+        """Return the memory that a catch-up, or a start with much state, needed and nothing else does.
+
+        Not between two large batches, as in a storm of rebalances: all threads stand still for it.
+        """
+        batches, seen = self._large
+        now = time.monotonic()
+        if batches != self.board.large_batches:
+            self._large = (self.board.large_batches, now)
+        elif batches != self._given_back and now - seen >= CALM_SECONDS and self.board.ready()[0]:
+            self._given_back = batches
             assert self._spark is not None  # noqa: S101 - a query runs
             interpreter.give_back()
             session.give_back(self._spark)

@@ -5,8 +5,8 @@ compiled again in every worker, and with every task a worker reads the archive's
 Where the same packages are installed beside us, they are taken instead.
 
 After every task a worker collects garbage in full: 40 ms after a catch-up, when much is held that is none. Python's
-collector runs by itself as objects come, so here that is done after many tasks, or when a task left much behind. And it
-runs less often than by default, with which a fifth of a catch-up was its.
+collector runs by itself as objects come, so here that is done after many tasks, or when tasks that left much behind are
+over. And it runs less often than by default, with which a fifth of a catch-up was its.
 """
 
 import gc
@@ -25,7 +25,11 @@ _ARCHIVES: Final = ("pyspark.zip", "-src.zip")
 TASKS_A_COLLECTION: Final = 100
 
 GROWN_BYTES: Final = 64 * 1024 * 1024
-"""A task that left so much more behind than those before it was one of a catch-up: its memory is given back."""
+"""So much more than is usual was needed by a catch-up: it is given back."""
+
+CALM_TASKS: Final = 4
+"""After so many tasks that needed hardly more than the one before; not between those of a storm."""
+_HARDLY_BYTES: Final = 1024 * 1024
 
 _MEMORY: Final = Path("/proc/self/statm")
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
@@ -41,14 +45,18 @@ class SeldomCollector:
     def __init__(self, resident_bytes: Callable[[], int]) -> None:
         self._asked = 0
         self._resident_bytes = resident_bytes
-        self._usual = resident_bytes()
+        self._usual = self._former = resident_bytes()
+        self._calm = 0
 
     def collect(self) -> None:
         """A task has ended."""
         self._asked += 1
-        if self._resident_bytes() > self._usual + GROWN_BYTES:
+        resident = self._resident_bytes()
+        self._calm = self._calm + 1 if resident <= self._former + _HARDLY_BYTES else 0
+        self._former = resident
+        if resident > self._usual + GROWN_BYTES and self._calm >= CALM_TASKS:
             interpreter.give_back()
-            self._usual = self._resident_bytes()
+            self._usual = self._former = self._resident_bytes()
         elif self._asked % TASKS_A_COLLECTION == 0:
             gc.collect()
 

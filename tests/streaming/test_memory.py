@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from streaming import interpreter
-from streaming.worker_daemon import GROWN_BYTES, TASKS_A_COLLECTION, SeldomCollector, resident_bytes
+from streaming.worker_daemon import CALM_TASKS, GROWN_BYTES, TASKS_A_COLLECTION, SeldomCollector, resident_bytes
 
 PIECES = 100_000
 PIECE_BYTES = 2_000
@@ -42,19 +42,22 @@ def test_what_is_free_between_what_stays_goes_back_to_the_machine() -> None:
     assert PIECES // 50 == len(stays)
 
 
-def test_a_worker_gives_back_after_a_task_that_left_much_behind() -> None:
-    """What a task left is looked into when it is much more than is usual; what remains then is usual from then on."""
-    after_tasks = [USUAL + GROWN_BYTES, USUAL + GROWN_BYTES + 1, USUAL + GROWN_BYTES + 1]
-    remains = USUAL + 1
-    sizes = iter([USUAL, *after_tasks[:2], remains, after_tasks[2]])
+def test_a_worker_gives_back_once_tasks_that_need_much_are_over() -> None:
+    """While tasks go on growing nothing is looked into; some tasks later what they left is, once."""
+    needed = USUAL + GROWN_BYTES
+    growing = [needed + of * GROWN_BYTES for of in range(1, 20)]
+    calm, remains = [growing[-1]] * CALM_TASKS, needed
+    sizes = iter([USUAL, *growing, *calm, remains, *[remains + GROWN_BYTES] * CALM_TASKS])
     collector = SeldomCollector(lambda: next(sizes))
 
     with full_collections() as found:
-        collector.collect()
+        for _ in [*growing, *calm[1:]]:
+            collector.collect()
         assert 0 == len(found)
         collector.collect()
         assert 1 == len(found)
-        collector.collect()
+        for _ in range(CALM_TASKS):
+            collector.collect()
         assert 1 == len(found)
 
 
