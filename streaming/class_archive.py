@@ -1,6 +1,6 @@
 """The classes of Spark's JVM as an archive from which they are taken ready-made.
 
-A start of Spark loads some fifteen thousand classes out of three hundred jars and verifies each, which is two fifths of the
+A start of Spark loads some fifteen thousand classes out of three hundred jars and verifies each, two fifths of the
 processor time of a start. A JVM can write down what it has loaded, and others of the same kind map that file instead
 (class data sharing). `python -m streaming.rehearsal` makes one, once for an installation; `make classes` runs it.
 

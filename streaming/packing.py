@@ -86,7 +86,7 @@ def unpacked(blobs: Iterable[bytes]) -> list[LogRow]:
 
 @cache
 def _no_rows() -> pa.Table:
-    """Made when it is asked for: it takes pandas along, half a second for each process that only plans."""
+    """Made when it is asked for: it takes pandas along, which a process that only plans does without."""
     return LOG_LAYOUT.append(_COMMITS).empty_table()
 
 
