@@ -127,7 +127,8 @@ GOALS: Final = (
         at_most=1.5,
         unit="times",
         references=(("batch-cost-1000/batch_p99_seconds", "with 1,000 groups"),),
-        limits="what the driver does with every group once a second: lag history, overdue rebalances, log ends",
+        limits="half a minute after a start with so many groups, the first page of metrics is still being prepared "
+        "beside; then what the driver does with every group once a second: lag history, overdue rebalances, log ends",
     ),
     Goal(
         what="a group of 10,000 partitions, one committing at a time, as a multiple of a group of 10",
