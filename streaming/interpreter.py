@@ -6,11 +6,19 @@ The stream must not wait for a scrape, nor for a page; and what a catch-up neede
 import ctypes
 import gc
 import sys
+import time
+from collections.abc import Callable
 from typing import Final
 
 SWITCH_SECONDS: Final = 0.001
 """A thread that computes lets another have its turn after so long. Each answer of the JVM that the stream waits for is
 a turn: at Python's default of 5 ms, a scrape of two seconds held up each of them by as much."""
+
+SPARE_SHARE: Final = 0.25
+"""Of one processor, for long work that nobody waits for."""
+
+SHORTEST_PAUSE_SECONDS: Final = 0.005
+"""Pauses are saved up to that: shorter ones cost more than they give."""
 
 COLLECT_AFTER: Final = 50_000
 """Objects made and not let go again before the collector of cycles looks at the young ones; Python's default is 700."""
@@ -25,6 +33,35 @@ def share_fairly() -> None:
 def collect_seldom() -> None:
     """Let the collector of cycles look less often than by default."""
     gc.set_threshold(COLLECT_AFTER, 10, 10)
+
+
+class Pauses:
+    """Long work of a thread, done in its spare time: called between two parts of it, waits as long as its share asks.
+
+    Args:
+        wait: waits for so many seconds, or for less where somebody is in a hurry.
+        used_seconds: the processor time that the thread has used.
+        share: how much of one processor the work may take.
+    """
+
+    def __init__(
+        self,
+        wait: Callable[[float], object],
+        *,
+        used_seconds: Callable[[], float] = time.thread_time,
+        share: float = SPARE_SHARE,
+    ) -> None:
+        self._wait = wait
+        self._used_seconds = used_seconds
+        self._times_work = 1 / share - 1
+        self._paused_at = used_seconds()
+
+    def __call__(self) -> None:
+        """Pause for what was done since the last pause, if it was not too little."""
+        pause = (self._used_seconds() - self._paused_at) * self._times_work
+        if pause >= SHORTEST_PAUSE_SECONDS:
+            self._wait(pause)
+            self._paused_at = self._used_seconds()
 
 
 def put_aside() -> None:

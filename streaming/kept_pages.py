@@ -21,6 +21,9 @@ tell which topics moved. Text is never compared.
 
 A page is put together as a whole, at one moment, by one thread at a time; several that wait for their turn get the same
 one. It holds pieces that are kept anyway, compressed, and is sent without a lock.
+
+What the first page of many groups needs takes so long that it is prepared ahead, with pauses as long as nobody asks. It
+is of the moment at which that began; what has changed since is found by the page that is asked for, as ever.
 """
 
 import threading
@@ -29,6 +32,7 @@ import zlib
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -53,6 +57,7 @@ from streaming.group_samples import (
     StateRow,
 )
 from streaming.held_group import HeldGroup, TopicLag
+from streaming.interpreter import Pauses
 from streaming.log_ends import LogEnds, PartitionEnds
 from streaming.metrics import CATALOGUE
 from streaming.monitor_samples import HISTOGRAMS, MONITOR_SAMPLES, TOPIC_FIGURES
@@ -73,6 +78,38 @@ class Page:
     metrics: list[tuple[str, Parts]]
 
 
+class _StoppedError(Exception):
+    """The preparing of a page is to end unfinished."""
+
+
+class _Asking:
+    """Those who ask for a page, from when they begin to wait until they have it: a context manager, of many at once.
+
+    Attributes:
+        anybody: set while there are some.
+    """
+
+    def __init__(self) -> None:
+        self.anybody = threading.Event()
+        self._lock = threading.Lock()
+        self._count = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._count += 1
+            self.anybody.set()
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._count -= 1
+            if not self._count:
+                self.anybody.clear()
+
+
+def _nothing() -> None:
+    """Between two parts of a page that somebody waits for."""
+
+
 class KeptPages:
     """Makes pages, and keeps of each what the next one needs.
 
@@ -90,6 +127,8 @@ class KeptPages:
             if (partition_series or not metric.per_partition) and (rebalance_histogram or name != DURATION)
         ]
         self._lock = threading.Lock()
+        self._asking = _Asking()
+        self._stopped = False
         self._begun = 0
         self._asked = time.monotonic()
         self._made: Callable[[], Page | None] = lambda: None
@@ -98,21 +137,38 @@ class KeptPages:
     def page(self, moment: Callable[[], Moment]) -> Page:
         """A page of a moment that is taken in here; whoever waits for another one gets one begun since it waits."""
         begun = self._begun
-        with self._lock:
+        with self._asking, self._lock:
             self._asked = time.monotonic()
             made = self._made()
             if made is not None and self._begun > begun:
                 return made
             self._begun += 1
-            try:
-                page = self._make(moment())
-            except BaseException:
-                # Of a page that was not made to its end it is not known what it kept.
-                self._forget()
-                self._made = lambda: None
-                raise
+            page = self._make(moment(), _nothing)
             self._made = ref(page)
             return page
+
+    def prepare(self, moment: Callable[[], Moment], pause: Callable[[], object] | None = None) -> None:
+        """Make what a page needs, with pauses: without as soon as somebody asks for one, and unfinished if stopped.
+
+        Args:
+            moment: as for a page.
+            pause: called between two parts of it; by default waits as `Pauses` does, unless somebody comes.
+        """
+        take_turns = pause or Pauses(self._asking.anybody.wait)
+
+        def between() -> None:
+            if self._stopped:
+                raise _StoppedError
+            if not self._asking.anybody.is_set():
+                take_turns()
+
+        with suppress(_StoppedError), self._lock:
+            self._make(moment(), between)
+
+    def stop(self) -> None:
+        """End the preparing, for good."""
+        self._stopped = True
+        self._asking.anybody.set()
 
     def let_go(self) -> None:
         """Keep nothing where nobody has asked for a page lately."""
@@ -120,10 +176,18 @@ class KeptPages:
             if time.monotonic() - self._asked > UNASKED_SECONDS:
                 self._forget()
 
-    def _make(self, moment: Moment) -> Page:
-        self._follow(moment)
-        parts = {**self._states.parts(moment), **self._findings.parts(moment), **self._offsets.parts(moment)}
-        return Page([(name, parts[name] if name in parts else self._others(name, moment)) for name in self._names])
+    def _make(self, moment: Moment, between: Callable[[], object]) -> Page:
+        try:
+            self._follow(moment)
+            parts: dict[str, Parts] = {}
+            for shelf in (self._states, self._findings, self._offsets):
+                parts |= shelf.parts(moment, between)
+            return Page([(name, parts[name] if name in parts else self._others(name, moment)) for name in self._names])
+        except BaseException:
+            # Of a page that was not made to its end it is not known what it kept.
+            self._forget()
+            self._made = lambda: None
+            raise
 
     def _forget(self) -> None:
         """Keep nothing."""

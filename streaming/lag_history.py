@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from streaming.group_map import GroupMap
 from streaming.held_group import HeldGroup, total
+from streaming.interpreter import Pauses
 from streaming.log_ends import LogEnds
 from streaming.logs import get_logger
 from streaming.repeating import Background
@@ -28,7 +29,10 @@ MOST_VALUES: Final = 4_000_000
 MOST_PARTITIONS: Final = 5_000
 SAMPLE_EVERY_SECONDS: Final = 5.0
 SHARE_OF_TIME: Final = 0.02
-"""Sampling a million offsets takes seconds: then it is done more seldom, so that it never takes more than this."""
+"""Sampling a million offsets takes seconds of a processor: then it is done more seldom, so that it never takes more of
+one than this."""
+
+GROUPS_BETWEEN_PAUSES: Final = 100
 
 SHOWN_PARTITIONS: Final = 12
 """Most lines that a chart can show and a person can tell apart."""
@@ -64,14 +68,26 @@ class LagHistory:
         self._seconds: dict[str, array[float]] = {}
         self._partitions: dict[Place, array[int]] = {}
 
-    def sample(self, groups: GroupMap[HeldGroup], ends: LogEnds, now_ms: int) -> None:
-        """Take the lag of all groups at this moment; groups and partitions that are gone take their series along."""
+    def sample(
+        self,
+        groups: GroupMap[HeldGroup],
+        ends: LogEnds,
+        now_ms: int,
+        between: Callable[[], object] = lambda: None,
+    ) -> None:
+        """Take the lag of all groups at this moment; groups and partitions that are gone take their series along.
+
+        `between` is called between some groups and others: where it pauses, the later ones are measured against log
+        ends that are as much later.
+        """
         names, gone = self._unrest.look(groups, ends)
         for name in gone:
             self._figures.pop(name, None)
             self._keep_places(name, {})
         resting = []
-        for name in sorted(names):
+        for number, name in enumerate(sorted(names)):
+            if number % GROUPS_BETWEEN_PAUSES == 0:
+                between()
             lags = groups[name].topic_lags(ends, now_ms)
             sums = total(lags)
             self._figures[name] = (_known(sums.records), math.nan if sums.max_seconds is None else sums.max_seconds)
@@ -83,7 +99,7 @@ class LagHistory:
                     for partition, records in zip(each.partitions, each.records, strict=True)
                 },
             )
-            if not sums.records and not any(each.ahead for each in lags):
+            if not any(each.fleeting for each in lags):
                 resting.append(name)
         self._unrest.rest(resting)
         with self._lock:
@@ -184,10 +200,11 @@ class LagSampler:
 
     def look(self) -> float:
         """Take one sample; returns how many seconds to wait for the next."""
-        begun = time.monotonic()
+        begun = time.thread_time()
         if self._ready():
-            self._history.sample(self._groups(), self._ends, self._clock_ms())
-        return max(SAMPLE_EVERY_SECONDS, (time.monotonic() - begun) / SHARE_OF_TIME)
+            pauses = Pauses(self._thread.stopping.wait)
+            self._history.sample(self._groups(), self._ends, self._clock_ms(), pauses)
+        return max(SAMPLE_EVERY_SECONDS, (time.thread_time() - begun) / SHARE_OF_TIME)
 
     def _run(self) -> None:
         wait = 0.0

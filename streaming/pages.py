@@ -93,6 +93,11 @@ class Pages:
         """To be called every few seconds, see `Exporter.tidy`."""
         self._exporter.tidy()
 
+    def close(self) -> None:
+        """End the streams, and what `tidy` is at."""
+        self.closing = True
+        self._exporter.stop()
+
     def _routes(self) -> list[Route]:
         return [
             Route("/", self.index),

@@ -125,8 +125,8 @@ class Server:
         """End streams and connections, and free the port."""
         if self._certificate is not None:
             self._certificate.stop()
+        self._pages.close()
         self._tidying.stop()
-        self._pages.closing = True
         self._server.should_exit = True
         if self._thread.is_alive():
             self._thread.join(_STOP_SECONDS)

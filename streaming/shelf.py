@@ -128,25 +128,29 @@ class Shelf(Generic[RowT]):
             else:
                 chunk.texts.pop(metric, None)
 
-    def parts(self, moment: Moment) -> dict[str, Parts]:
-        """Metric → all its text at this moment, of which no two parts are of the same group."""
+    def parts(self, moment: Moment, between: Callable[[], object]) -> dict[str, Parts]:
+        """Metric → all its text at this moment, of which no two parts are of the same group.
+
+        `between` is called whenever some groups' text of a metric is done.
+        """
         self._page += 1
         self._mend()
         for chunk in self._chunks:
             if moment.now_ms >= chunk.good_until_ms:
                 chunk.clear()
             if len(chunk.texts) < len(self._write):
-                self._fill(chunk, [self._row_of(name, moment) for name in chunk.names], moment)
+                self._fill(chunk, [self._row_of(name, moment) for name in chunk.names], moment, between)
         fresh: dict[str, Parts] = {metric: [] for metric in self._write}
         compressed = len(self._awake) > MANY_GROUPS
-        for rows in _lumps(self._looked_at(moment)):
+        for rows in _lumps(self._looked_at(moment, between)):
             for metric, write in self._write.items():
+                between()
                 text = write(rows, moment).encode()
                 if text:
                     fresh[metric].append(deflate(text, QUICK) if compressed else text)
         return {metric: [*self._kept(metric, moment.now_ms), *parts] for metric, parts in fresh.items()}
 
-    def _looked_at(self, moment: Moment) -> Iterator[RowT]:
+    def _looked_at(self, moment: Moment, between: Callable[[], object]) -> Iterator[RowT]:
         """Groups that are awake; those that may rest are put into chunks, as far as they fill some."""
         resting: list[RowT] = []
         weight = 0
@@ -160,23 +164,24 @@ class Shelf(Generic[RowT]):
             resting.append(row)
             weight += row.weight
             if _is_full(len(resting), weight):
-                self._put_by(resting, weight, moment)
+                self._put_by(resting, weight, moment, between)
                 resting, weight = [], 0
         yield from resting
 
-    def _put_by(self, rows: list[RowT], weight: int, moment: Moment) -> None:
+    def _put_by(self, rows: list[RowT], weight: int, moment: Moment, between: Callable[[], object]) -> None:
         names = [row.held.name for row in rows]
         chunk = _Chunk(names, weight)
-        self._fill(chunk, rows, moment)
+        self._fill(chunk, rows, moment, between)
         self._chunks[chunk] = None
         for name in names:
             del self._awake[name]
             self._home[name] = chunk
 
-    def _fill(self, chunk: _Chunk, rows: list[RowT], moment: Moment) -> None:
+    def _fill(self, chunk: _Chunk, rows: list[RowT], moment: Moment, between: Callable[[], object]) -> None:
         for metric, write in self._write.items():
             if metric in chunk.texts:
                 continue
+            between()
             dated = self._dated.get(metric)
             kept = deflate(write(rows, moment).encode(), _KEPT_LEVEL) if dated is None else dated(rows)
             chunk.texts[metric] = kept

@@ -11,7 +11,7 @@ from streaming import kept_pages, shelf
 from streaming.deflated import Deflated
 from streaming.exporter import Exporter
 from streaming.group_samples import Moment, StateRow
-from streaming.kept_pages import KeptPages
+from streaming.kept_pages import KeptPages, Page
 from streaming.metrics import CATALOGUE
 from tests import builders
 from tests.streaming.board_rows import Shard
@@ -72,6 +72,23 @@ def test_a_page_says_what_one_made_from_scratch_says(seed: int, partition_series
         assert len({head for head, _ in found}) == len(found)
         walk.step()
     assert rested > 70, "nothing was kept, so nothing was tried"
+
+
+@pytest.mark.parametrize("seed", [3, 5, 8])
+def test_what_happens_while_a_page_is_prepared_is_on_the_next_one(seed: int) -> None:
+    """It is of the moment at which that began, however long the pauses are: the page asked for is of its own."""
+    walk = RandomBoard(seed, groups=16)
+
+    def exporter() -> Exporter:
+        return Exporter(walk.board, CLUSTER, clock_ms=lambda: walk.now_ms)
+
+    kept = exporter()
+    pauses = itertools.count(1)
+    for number in range(30):
+        kept._pages.prepare(kept._moment, lambda: None if next(pauses) % 40 else walk.step())
+
+        assert said(sent(exporter(), "", zipped=False)) == said(sent(kept, "", zipped=False)), f"page {number}"
+    assert next(pauses) > 30 * 40, "too little happened meanwhile"
 
 
 def kept_chunks(exporter: Exporter) -> int:
@@ -203,6 +220,60 @@ class CountingLock:
 
     def __exit__(self, *_: object) -> None:
         self._lock.release()
+
+
+def test_nobody_waits_for_pauses() -> None:
+    """Once somebody asks, what is prepared is made without any; the page they get was begun since."""
+    _, exporter, _ = resting([f"g-{number}" for number in range(40)])
+    pages = KeptPages(CLUSTER, partition_series=True, rebalance_histogram=True)
+    moments: list[Moment] = []
+    found: list[Page] = []
+    pauses = itertools.count()
+
+    def moment() -> Moment:
+        moments.append(Moment(exporter._board, NOW_MS))
+        return moments[-1]
+
+    scraper = threading.Thread(target=lambda: found.append(pages.page(moment)))
+
+    def pause() -> None:
+        if next(pauses) == 2:
+            scraper.start()
+            assert pages._asking.anybody.wait(60)
+            assert [] == found
+            assert 1 == len(moments)
+
+    pages.prepare(moment, pause)
+    scraper.join(60)
+
+    assert 3 == next(pauses)
+    assert (2, 1) == (len(moments), len(found))
+
+    pages.prepare(moment, pause)
+
+    assert 3 < next(pauses), "nobody asks any more"
+
+
+def test_preparing_stops_at_once() -> None:
+    """A monitor that ends does not wait for it; what is there by then is not built on, and nothing is begun anew."""
+    _, exporter, _ = resting([f"g-{number}" for number in range(40)])
+    pages = exporter._pages = KeptPages(CLUSTER, partition_series=True, rebalance_histogram=True)
+    pauses = itertools.count()
+
+    def pause() -> None:
+        if next(pauses) == 50:
+            assert kept_chunks(exporter) > 0
+            exporter.stop()
+
+    pages.prepare(exporter._moment, pause)
+
+    assert 51 == next(pauses)
+    assert 0 == kept_chunks(exporter)
+
+    pages.prepare(exporter._moment, pause)
+
+    assert 52 == next(pauses)
+    assert said(exporter.render()[0]) == said(Exporter(exporter._board, CLUSTER, clock_ms=lambda: NOW_MS).render()[0])
 
 
 def test_a_page_that_fails_is_followed_by_a_whole_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,13 @@
 """What lag was: bounded, aligned, and gone with what it was of."""
 
+import itertools
+
+import pytest
+
 from streaming.board import Board
+from streaming.held_group import HeldGroup, TopicLag
 from streaming.lag_history import LagHistory, LagSampler
+from streaming.log_ends import LogEnds
 from tests import builders
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, THEN_MS, board_of, log_ends, sample
@@ -118,6 +124,40 @@ def test_a_clock_set_back_repeats_no_moment() -> None:
 
     assert [NOW_MS, NOW_MS + STEP_MS] == history.group("a")["times"]
     assert 2 == len(history.group("a")["lag"])
+
+
+def test_lag_that_time_does_not_change_is_not_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records that have waited since before the first sample have no age; the line goes on all the same."""
+    shard, history = Shard(), LagHistory()
+    shard.pending.append((THEN_MS, *builders.offset_commit("a", "orders", 0, 50)))
+    sample(ends := log_ends(orders=1), NOW_MS, "orders", 100)
+    board = board_of(shard, ends)
+    measured: list[str] = []
+    topic_lags = HeldGroup.topic_lags
+
+    def counted(held: HeldGroup, ends: LogEnds, now_ms: int) -> list[TopicLag]:
+        measured.append(held.name)
+        return topic_lags(held, ends, now_ms)
+
+    monkeypatch.setattr(HeldGroup, "topic_lags", counted)
+    for moment in range(3):
+        history.sample(board.shown.groups, ends, NOW_MS + moment * STEP_MS)
+    sample(ends, NOW_MS + 3 * STEP_MS, "orders", 101)
+    history.sample(board.shown.groups, ends, NOW_MS + 3 * STEP_MS)
+
+    assert ["a", "a"] == measured
+    assert [50, 50, 50, 51] == history.group("a")["lag"]
+
+
+def test_many_groups_are_measured_with_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between any two lots of them; what a group that nothing happened to looks like asks for none."""
+    monkeypatch.setattr("streaming.lag_history.GROUPS_BETWEEN_PAUSES", 2)
+    history, board, pauses = LagHistory(), committing(*"abcdefg"), itertools.count()
+    history.sample(board.shown.groups, board.ends, NOW_MS, lambda: next(pauses))
+    history.sample(board.shown.groups, board.ends, NOW_MS + STEP_MS, lambda: next(pauses))
+
+    assert 4 == next(pauses)
+    assert [0, 0] == history.group("g")["lag"]
 
 
 def test_nothing_is_sampled_before_lag_may_be_believed() -> None:
