@@ -11,8 +11,8 @@ from typing import Final, Generic, TypeVar
 
 Held = TypeVar("Held")
 
-PARTS: Final = 1_024
-"""A hundred dictionaries of a hundred groups are copied in some 0.1 ms, of a thousand in a millisecond."""
+PARTS: Final = 4_096
+"""Of a hundred thousand groups two hundred are changed: then five thousand are copied, and looked at by each reader."""
 
 _NOTHING: Final[dict[str, object]] = {}
 
@@ -38,20 +38,21 @@ class GroupMap(Mapping[str, Held], Generic[Held]):
     def with_changes(self, changes: Mapping[str, Held | None]) -> "GroupMap[Held]":
         """The next mapping: with these groups in place of those of their name, without those that are None."""
         parts = list(self._parts)
+        length = self._length
         for name, held in changes.items():
             number = hash(name) % PARTS
             part = parts[number]
             if part is self._parts[number]:
                 part = parts[number] = dict(part)
+            length -= len(part)
             if held is None:
                 part.pop(name, None)
             else:
                 part[name] = held
+            length += len(part)
         made: GroupMap[Held] = GroupMap()
         made._parts = tuple(parts)
-        made._length = self._length + sum(
-            len(now) - len(was) for was, now in zip(self._parts, parts, strict=True) if was is not now
-        )
+        made._length = length
         return made
 
     def since(self, former: "GroupMap[Held]") -> Iterator[tuple[str, Held | None, Held | None]]:

@@ -7,8 +7,10 @@ import ctypes
 import gc
 import sys
 import time
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, TypeVar
+
+Part = TypeVar("Part")
 
 SWITCH_SECONDS: Final = 0.001
 """A thread that computes lets another have its turn after so long. Each answer of the JVM that the stream waits for is
@@ -62,6 +64,22 @@ class Pauses:
         if pause >= SHORTEST_PAUSE_SECONDS:
             self._wait(pause)
             self._paused_at = self._used_seconds()
+
+
+def unhurried(parts: Iterable[Part], wait: Callable[[float], object] = time.sleep) -> Iterator[Part]:
+    """Parts that a thread makes as they are asked for, with pauses before them: half of one processor, and no more.
+
+    Each part may be asked for by another thread. A single one comes at once.
+    """
+    used = 0.0
+    begun = time.thread_time()
+    for part in parts:
+        used += time.thread_time() - begun
+        yield part
+        if used >= SHORTEST_PAUSE_SECONDS:
+            wait(used)
+            used = 0.0
+        begun = time.thread_time()
 
 
 def put_aside() -> None:

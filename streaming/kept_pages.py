@@ -327,27 +327,35 @@ def _durations(written: HistogramText, rows: list[StateRow], _: Moment) -> str:
 
 
 def _kept_ages(begin: str, rows: list[OffsetRow]) -> Dated:
-    """Ages of commits as they are kept: compressed lines without their ends, and when the commits were made."""
-    starts: list[str] = []
+    """Ages of commits as they are kept: compressed lines without their ends, and when the commits were made.
+
+    Commits of one request have the same time: their lines are a run.
+    """
+    runs: list[list[str]] = []
     times_ms = array("q")
     for row in rows:
         for each in row.lags:
             common = f'{begin}{row.label}{label(topic=each.topic)},partition="'
             for partition, ms in zip(each.partitions, each.commit_times_ms, strict=True):
-                if ms >= 0:
-                    starts.append(f'{common}{partition}"}} ')
+                if ms < 0:
+                    continue
+                if not times_ms or times_ms[-1] != ms:
                     times_ms.append(ms)
-    return partial(_aged, zlib.compress("\n".join(starts).encode(), QUICK), times_ms)
+                    runs.append([])
+                runs[-1].append(f'{common}{partition}"}} \n')
+    starts = ["".join(run).encode() for run in runs]
+    return partial(_aged, zlib.compress(b"".join(starts), QUICK), array("q", map(len, starts)), times_ms)
 
 
-def _aged(starts: bytes, times_ms: "array[int]", now_ms: int) -> bytes:
+def _aged(starts: bytes, sizes: "array[int]", times_ms: "array[int]", now_ms: int) -> bytes:
     if not times_ms:
         return b""
-    # Commits of one request have the same time.
-    ends = {ms: f"{commit_age(ms, now_ms)}\n".encode() for ms in set(times_ms)}
-    told = [b""] * (2 * len(times_ms))
-    told[::2] = zlib.decompress(starts).split(b"\n")
-    told[1::2] = [ends[ms] for ms in times_ms]
+    told: list[bytes] = []
+    text, begin = zlib.decompress(starts), 0
+    for size, ms in zip(sizes, times_ms, strict=True):
+        run = text[begin : begin + size]
+        told.append(run.replace(b"\n", f"{commit_age(ms, now_ms)}\n".encode()))
+        begin += size
     return b"".join(told)
 
 

@@ -21,6 +21,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from streaming import interpreter
 from streaming.api import Api, to_json
 from streaming.api_parameters import BadRequestError, NotFoundError
 from streaming.errors import CannotTellError, CheckFailed
@@ -155,7 +156,8 @@ class Pages:
         headers = {"content-type": content_type}
         if gzip:
             headers |= {"content-encoding": "gzip", "vary": "Accept-Encoding"}
-        return StreamingResponse(pieces, headers=headers)
+        # The stream goes through the same process: of many groups a page is so long that it would wait for it.
+        return StreamingResponse(interpreter.unhurried(pieces), headers=headers)
 
     async def healthz(self, _: Request) -> Response:
         """Alive: the event loop answers."""

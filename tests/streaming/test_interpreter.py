@@ -1,6 +1,12 @@
 """Long work takes its share of a processor, and no more."""
 
-from streaming.interpreter import Pauses
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from streaming.interpreter import Pauses, unhurried
 
 
 def test_pauses_are_as_long_as_the_share_asks() -> None:
@@ -26,3 +32,39 @@ def test_short_pauses_are_saved_up() -> None:
 
     assert 1 <= len(waited) <= 2
     assert all(0.005 <= pause < 0.006 for pause in waited)
+
+
+def test_parts_come_with_pauses_between_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as it took to make them, whichever thread asks; what waits for the next question does not count."""
+    used = {"a": 0.0, "b": 100.0}
+    asking = "a"
+    waited: list[float] = []
+    monkeypatch.setattr("streaming.interpreter.time.thread_time", lambda: used[asking])
+
+    def made() -> Iterator[int]:
+        for number in range(5):
+            used[asking] += 0.004
+            yield number
+
+    parts = unhurried(made(), waited.append)
+    for number, asking in enumerate("abbab"):
+        assert number == next(parts)
+        used[asking] += 50
+
+    assert [] == list(parts)
+    assert [0.008, 0.008] == [round(pause, 6) for pause in waited]
+
+
+def test_a_single_part_comes_at_once() -> None:
+    """A page of few groups has no more."""
+
+    def made() -> Iterator[int]:
+        until = time.thread_time() + 0.02
+        while time.thread_time() < until:
+            pass
+        yield 1
+
+    waited = threading.Event()
+
+    assert 1 == next(unhurried(made(), lambda _: waited.set()))
+    assert not waited.is_set()
