@@ -81,6 +81,12 @@ class Api:
         self._group_configs = _Remembered(self._brokers.group_configs)
         self._settings = _Remembered(self._brokers.settings)
 
+    def tidy(self) -> None:
+        """To be called every few seconds: let go of the overview where nobody looks at it."""
+        if self._overview.let_go():
+            with self._lock:
+                self._overview_json = (-1, b"")
+
     def ready(self) -> dict[str, Any]:
         """Whether the board may be believed, and what is missing if not; and how sinks are doing, if there are any."""
         ready, missing = self.board.ready()

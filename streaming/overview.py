@@ -25,6 +25,9 @@ SHARE_OF_TIME: Final = 0.2
 REMEMBERED: Final = 120
 """Versions that a reader may be behind, and still be sent changes."""
 
+UNASKED_SECONDS: Final = 600.0
+"""After so long without a reader nothing is kept: it holds on to groups as they were for the last one."""
+
 _TENTHS_BELOW_SECONDS: Final = 60
 
 Row = Mapping[str, Any]
@@ -42,10 +45,14 @@ class Overview:
         self._board = board
         self._clock_ms = clock_ms
         self._lock = threading.Lock()
-        self._made_until = 0.0
+        self._asked = time.monotonic()
         # Versions of two runs of the monitor are not comparable.
         self.run: Final = uuid.uuid4().hex[:8]
         self._version = 0
+        self._forget()
+
+    def _forget(self) -> None:
+        self._made_until = 0.0
         self._rows: dict[str, Row] = {}
         self._names: list[str] | None = None
         self._held: dict[str, HeldGroup] = {}
@@ -83,8 +90,18 @@ class Overview:
             rows_now = [self._rows[name] for name in sorted(wanted) if name in self._rows]
             return self._version, rows_now, sorted(name for name in wanted if name not in self._rows)
 
+    def let_go(self) -> bool:
+        """Keep nothing where nobody has looked lately; tells whether that is so."""
+        with self._lock:
+            unasked = time.monotonic() - self._asked > UNASKED_SECONDS
+            if unasked and self._rows:
+                self._forget()
+                # Whoever has seen the last version is to be sent everything: what has gone since is not known any more.
+                self._version += 1
+            return unasked
+
     def _make(self) -> None:
-        begun = time.monotonic()
+        begun = self._asked = time.monotonic()
         if begun < self._made_until:
             return
         now_ms = self._clock_ms()

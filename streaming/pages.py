@@ -91,7 +91,8 @@ class Pages:
         self.app = Guard(application, credentials or Credentials(), door)
 
     def tidy(self) -> None:
-        """To be called every few seconds, see `Exporter.tidy`."""
+        """To be called every few seconds, see `Exporter.tidy` and `Api.tidy`."""
+        self._api.tidy()
         self._exporter.tidy()
 
     def close(self) -> None:

@@ -157,6 +157,32 @@ def test_what_is_kept_up_is_what_would_be_worked_out_anew(seed: int) -> None:
     assert seen
 
 
+def test_rows_that_nobody_looks_at_are_let_go_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who looks again is shown everything as it is by then; who had seen some of it is told to begin anew."""
+    story = Story(1)
+    overview = Overview(story.board, lambda: story.now_ms)
+    while len(story.board.shown.groups) < 5:
+        story.step()
+    version, rows = overview.rows()
+
+    assert not overview.let_go()
+    assert overview._held
+
+    monkeypatch.setattr("streaming.overview.UNASKED_SECONDS", -1.0)
+
+    assert overview.let_go()
+    assert overview.let_go()
+    assert ({}, {}, 0) == (overview._rows, overview._held, len(overview._unrest._seen))
+
+    story.happened([builders.group_metadata_tombstone(rows[0]["group"])])
+
+    assert overview.changes(version) is None
+    found = overview.rows()
+
+    assert version < found[0]
+    assert Overview(story.board, lambda: story.now_ms).rows()[1] == found[1]
+
+
 def test_gates_say_of_all_groups_what_they_say_of_each() -> None:
     """They are asked about the groups that they have something to say of, and their answer is that of all."""
     sizes, targets = (None, 1), (None, "3.9", "4.0", "4.1")

@@ -163,6 +163,21 @@ def test_overview_is_made_once_for_all_who_ask() -> None:
     assert first is api.overview()
 
 
+def test_an_overview_that_nobody_looks_at_is_let_go_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rows and its text; who looks again is answered as ever."""
+    pages = pages_of(some_board())
+    groups = json.loads(pages._api.overview())["groups"]
+    pages.tidy()
+
+    assert pages._api._overview_json[1]
+
+    monkeypatch.setattr(overview, "UNASKED_SECONDS", -1.0)
+    pages.tidy()
+
+    assert (b"", {}) == (pages._api._overview_json[1], pages._api._overview._rows)
+    assert groups == json.loads(pages._api.overview())["groups"]
+
+
 def test_gates_tell_verdict_and_reasons(client: AsgiClient) -> None:
     """The upgrade gate of one group, and the downgrade gate of all."""
     upgrade = client.get("/api/v1/gate/upgrade?group=checkout").json()

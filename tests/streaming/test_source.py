@@ -4,7 +4,7 @@ from concurrent.futures import Future
 from types import SimpleNamespace
 
 import pytest
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from streaming.log_reader import AWAY, LogEnd, LogLostError
@@ -127,6 +127,57 @@ def test_a_log_that_is_shorter_for_a_moment_is_waited_for(monkeypatch: pytest.Mo
     assert [start, start, at({0: 5}, {0: 5}), start, start] == said
     with pytest.raises(LogLostError):
         reader.latestOffset(start, ReadAllAvailable())
+
+
+def test_brokers_that_take_leave_are_waited_for_once_they_have_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Having said that nobody leads a partition any more, librdkafka finds none: before any answer that is an error."""
+
+    class Admin:
+        def __init__(self, _: object) -> None:
+            made.append(0)
+
+        def list_topics(self, topic: str, *, timeout: float) -> None:
+            """Who leads, which nobody looks at."""
+
+        def list_offsets(
+            self, asked: dict[TopicPartition, object], **_: object
+        ) -> dict[TopicPartition, Future[object]]:
+            answers: dict[TopicPartition, Future[object]] = {of: Future() for of in asked}
+            for future in answers.values():
+                if said[0] is None:
+                    future.set_result(SimpleNamespace(offset=7))
+                else:
+                    future.set_exception(KafkaException(KafkaError(said[0])))
+            return answers
+
+    made: list[int] = []
+    said: list[int | None] = [KafkaError._NOENT]
+    monkeypatch.setattr("streaming.log_reader.AdminClient", Admin)
+    ends = LogEnd({}, "log", 2, 1.0)
+
+    def error() -> int:
+        with pytest.raises(KafkaException) as raised:
+            ends.ends()
+        code: int = raised.value.args[0].code()
+        return code
+
+    assert KafkaError._NOENT == error()
+    assert KafkaError._NOENT not in AWAY
+
+    said[0] = None
+
+    assert {0: 7, 1: 7} == ends.first()
+
+    said[0] = KafkaError._NOENT
+
+    assert error() in AWAY
+    assert 1 == len(made)
+    assert KafkaError._NOENT == error()
+    assert 2 == len(made), "the client that has lost them says so for good"
+
+    said[0] = KafkaError.TOPIC_AUTHORIZATION_FAILED
+
+    assert KafkaError.TOPIC_AUTHORIZATION_FAILED == error()
 
 
 def test_an_end_that_is_no_offset_is_a_leader_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
