@@ -28,10 +28,7 @@ is of the moment at which that began; what has changed since is found by the pag
 
 import threading
 import time
-import zlib
-from array import array
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -39,30 +36,16 @@ from itertools import islice
 from typing import Final
 from weakref import ref
 
-from streaming.deflated import QUICK
-from streaming.exposition import HistogramText, label, lines, start
+from streaming.exposition import HistogramText, lines, start
 from streaming.group_map import GroupMap
-from streaming.group_samples import (
-    ASSIGNED,
-    DURATION,
-    DURATION_BOUNDS,
-    FINDINGS_SAMPLES,
-    FINDINGS_VALUES,
-    STATE_SAMPLES,
-    STATE_VALUES,
-    UNASSIGNED,
-    FindingsRow,
-    Moment,
-    Samples,
-    StateRow,
-)
-from streaming.held_group import HeldGroup, TopicLag
+from streaming.group_samples import ASSIGNED, DURATION, UNASSIGNED, FindingsRow, Moment, StateRow
+from streaming.held_group import HeldGroup
 from streaming.interpreter import Pauses
-from streaming.log_ends import LogEnds, PartitionEnds
 from streaming.metrics import CATALOGUE
 from streaming.monitor_samples import HISTOGRAMS, MONITOR_SAMPLES, TOPIC_FIGURES
-from streaming.offset_samples import COMMIT_AGE, OFFSET_SAMPLES, OFFSET_VALUES, PARTITION_COLUMNS, OffsetRow, commit_age
-from streaming.shelf import Dated, Parts, RowT, Shelf
+from streaming.offset_samples import COMMIT_AGE, OffsetRow
+from streaming.page_text import Write, findings_writers, kept_ages, of_topics, offset_writers, state_writers
+from streaming.shelf import Parts, RowT, Shelf
 from streaming.unrest import Unrest
 
 TOPICS_A_PIECE: Final = 20
@@ -191,18 +174,18 @@ class KeptPages:
 
     def _forget(self) -> None:
         """Keep nothing."""
-        self._states: Shelf[StateRow] = Shelf(StateRow, self._chosen(_state_writers(self._cluster)), {})
-        self._findings: Shelf[FindingsRow] = Shelf(FindingsRow, self._chosen(_findings_writers(self._cluster)), {})
+        self._states: Shelf[StateRow] = Shelf(StateRow, self._chosen(state_writers(self._cluster)), {})
+        self._findings: Shelf[FindingsRow] = Shelf(FindingsRow, self._chosen(findings_writers(self._cluster)), {})
         self._offsets: Shelf[OffsetRow] = Shelf(
             OffsetRow,
-            self._chosen(_offset_writers(self._cluster)),
-            {COMMIT_AGE: partial(_kept_ages, start(COMMIT_AGE, self._cluster))},
+            self._chosen(offset_writers(self._cluster)),
+            {COMMIT_AGE: partial(kept_ages, start(COMMIT_AGE, self._cluster))},
         )
         self._unrest = Unrest()
         self._groups: GroupMap[HeldGroup] = GroupMap()
         self._was: Moment | None = None
 
-    def _chosen(self, writers: "Mapping[str, _Write[RowT]]") -> "Mapping[str, _Write[RowT]]":
+    def _chosen(self, writers: Mapping[str, Write[RowT]]) -> Mapping[str, Write[RowT]]:
         return {name: write for name, write in writers.items() if name in self._names}
 
     def _follow(self, moment: Moment) -> None:
@@ -245,7 +228,7 @@ class KeptPages:
             ends, figure = moment.board.ends, TOPIC_FIGURES[name]
             found: Parts = []
             while lump := list(islice(topics, TOPICS_A_PIECE)):
-                found.append(partial(_of_topics, begin, lump, figure, ends))
+                found.append(partial(of_topics, begin, lump, figure, ends))
             return found
         if name in HISTOGRAMS:
             distribution = HISTOGRAMS[name](moment.board)
@@ -253,125 +236,6 @@ class KeptPages:
         else:
             text = lines(begin, MONITOR_SAMPLES[name](moment))
         return [text.encode()]
-
-
-_Write = Callable[[list[RowT], Moment], str]
-
-
-def _state_writers(cluster: str) -> "dict[str, _Write[StateRow]]":
-    written = HistogramText(DURATION, cluster, DURATION_BOUNDS)
-    return {**_writers(cluster, STATE_VALUES, STATE_SAMPLES), DURATION: partial(_durations, written)}
-
-
-def _findings_writers(cluster: str) -> "dict[str, _Write[FindingsRow]]":
-    return _writers(cluster, FINDINGS_VALUES, FINDINGS_SAMPLES)
-
-
-def _offset_writers(cluster: str) -> "dict[str, _Write[OffsetRow]]":
-    columns = {name: partial(_columns, start(name, cluster), column) for name, column in PARTITION_COLUMNS.items()}
-    return {**_writers(cluster, OFFSET_VALUES, OFFSET_SAMPLES), **columns}
-
-
-def _writers(
-    cluster: str,
-    values: Mapping[str, Callable[[RowT, Moment], float | None]],
-    samples: Mapping[str, Callable[[RowT, Moment], Samples]],
-) -> "dict[str, _Write[RowT]]":
-    found: dict[str, _Write[RowT]] = {name: partial(_values, start(name, cluster), of) for name, of in values.items()}
-    return found | {name: partial(_samples, start(name, cluster), of) for name, of in samples.items()}
-
-
-def _values(begin: str, value: Callable[[RowT, Moment], float | None], rows: list[RowT], moment: Moment) -> str:
-    labels: defaultdict[float, list[str]] = defaultdict(list)
-    for row in rows:
-        of = value(row, moment)
-        if of is not None:
-            labels[of].append(row.label)
-    return _by_value(begin, labels)
-
-
-def _samples(begin: str, samples: Callable[[RowT, Moment], Samples], rows: list[RowT], moment: Moment) -> str:
-    labels: defaultdict[float, list[str]] = defaultdict(list)
-    for row in rows:
-        for more, of in samples(row, moment):
-            labels[of].append(row.label + more)
-    return _by_value(begin, labels)
-
-
-def _by_value(begin: str, labels: Mapping[float, list[str]]) -> str:
-    """Samples by their value: most groups have the same, and what stands between their labels is the same then."""
-    told = []
-    for value, of in labels.items():
-        end = f"}} {value}\n"
-        told.append(begin + (end + begin).join(of) + end)
-    return "".join(told)
-
-
-def _columns(
-    begin: str, column: Callable[[TopicLag, Moment], Iterable[float | None]], rows: list[OffsetRow], moment: Moment
-) -> str:
-    return "".join(
-        [
-            _by_partition(
-                begin + row.label + label(topic=each.topic), zip(each.partitions, column(each, moment), strict=True)
-            )
-            for row in rows
-            for each in row.lags
-        ]
-    )
-
-
-def _durations(written: HistogramText, rows: list[StateRow], _: Moment) -> str:
-    counted = [(row.label, row.of.counters) for row in rows]
-    return "".join([written.text(label, of.duration_buckets, of.duration_sum_ms / 1000) for label, of in counted])
-
-
-def _kept_ages(begin: str, rows: list[OffsetRow]) -> Dated:
-    """Ages of commits as they are kept: compressed lines without their ends, and when the commits were made.
-
-    Commits of one request have the same time: their lines are a run.
-    """
-    runs: list[list[str]] = []
-    times_ms = array("q")
-    for row in rows:
-        for each in row.lags:
-            common = f'{begin}{row.label}{label(topic=each.topic)},partition="'
-            for partition, ms in zip(each.partitions, each.commit_times_ms, strict=True):
-                if ms < 0:
-                    continue
-                if not times_ms or times_ms[-1] != ms:
-                    times_ms.append(ms)
-                    runs.append([])
-                runs[-1].append(f'{common}{partition}"}} \n')
-    starts = ["".join(run).encode() for run in runs]
-    return partial(_aged, zlib.compress(b"".join(starts), QUICK), array("q", map(len, starts)), times_ms)
-
-
-def _aged(starts: bytes, sizes: "array[int]", times_ms: "array[int]", now_ms: int) -> bytes:
-    if not times_ms:
-        return b""
-    told: list[bytes] = []
-    text, begin = zlib.decompress(starts), 0
-    for size, ms in zip(sizes, times_ms, strict=True):
-        run = text[begin : begin + size]
-        told.append(run.replace(b"\n", f"{commit_age(ms, now_ms)}\n".encode()))
-        begin += size
-    return b"".join(told)
-
-
-def _of_topics(begin: str, topics: list[str], figure: Callable[[PartitionEnds], float | None], ends: LogEnds) -> bytes:
-    told = []
-    for topic in topics:
-        with ends.lock:
-            figures = [(partition, figure(known)) for partition, known in ends.of_topic(topic).items()]
-        told.append(_by_partition(begin + label(topic=topic), figures))
-    return "".join(told).encode()
-
-
-def _by_partition(begin: str, figures: Iterable[tuple[int, float | None]]) -> str:
-    """Samples of a topic's partitions: what they have in common is put in between all at once."""
-    told = [f'{partition}"}} {of}\n' for partition, of in figures if of is not None]
-    return f'{begin},partition="'.join(["", *told]) if told else ""
 
 
 def _others_than(was: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
