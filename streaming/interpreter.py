@@ -22,6 +22,9 @@ SPARE_SHARE: Final = 0.25
 SHORTEST_PAUSE_SECONDS: Final = 0.005
 """Pauses are saved up to that: shorter ones cost more than they give."""
 
+LOT: Final = 100
+"""Groups that are looked at between two pauses: a few milliseconds' work."""
+
 COLLECT_AFTER: Final = 50_000
 """Objects made and not let go again before the collector of cycles looks at the young ones; Python's default is 700."""
 
@@ -64,6 +67,14 @@ class Pauses:
         if pause >= SHORTEST_PAUSE_SECONDS:
             self._wait(pause)
             self._paused_at = self._used_seconds()
+
+
+def in_lots(things: Iterable[Part], between: Callable[[], object]) -> Iterator[Part]:
+    """The same things; before each hundred of them `between` is called, as `Pauses` are."""
+    for number, thing in enumerate(things):
+        if number % LOT == 0:
+            between()
+        yield thing
 
 
 def unhurried(parts: Iterable[Part], wait: Callable[[float], object] = time.sleep) -> Iterator[Part]:

@@ -40,7 +40,7 @@ from streaming.exposition import HistogramText, lines, start
 from streaming.group_map import GroupMap
 from streaming.group_samples import ASSIGNED, DURATION, UNASSIGNED, FindingsRow, Moment, StateRow
 from streaming.held_group import HeldGroup
-from streaming.interpreter import Pauses
+from streaming.interpreter import Pauses, in_lots
 from streaming.metrics import CATALOGUE
 from streaming.monitor_samples import HISTOGRAMS, MONITOR_SAMPLES, TOPIC_FIGURES
 from streaming.offset_samples import COMMIT_AGE, OffsetRow
@@ -161,7 +161,7 @@ class KeptPages:
 
     def _make(self, moment: Moment, between: Callable[[], object]) -> Page:
         try:
-            self._follow(moment)
+            self._follow(moment, between)
             parts: dict[str, Parts] = {}
             for shelf in (self._states, self._findings, self._offsets):
                 parts |= shelf.parts(moment, between)
@@ -188,11 +188,11 @@ class KeptPages:
     def _chosen(self, writers: Mapping[str, Write[RowT]]) -> Mapping[str, Write[RowT]]:
         return {name: write for name, write in writers.items() if name in self._names}
 
-    def _follow(self, moment: Moment) -> None:
+    def _follow(self, moment: Moment, between: Callable[[], object]) -> None:
         """Say to the shelves what may be another than it was on the last page: the table above."""
         was, self._was = self._was, moment
-        self._follow_groups(moment.shown.groups)
-        touched, _ = self._unrest.look(moment.shown.groups, moment.board.ends)
+        self._follow_groups(moment.shown.groups, between)
+        touched, _ = self._unrest.look(moment.shown.groups, moment.board.ends, between)
         self._unrest.rest(touched)
         if was is None:
             return
@@ -206,9 +206,9 @@ class KeptPages:
         if any(moment.topic_names.get(id_) != was.topic_names.get(id_) for id_ in moment.sums.topic_ids):
             self._states.rewrite(ASSIGNED)
 
-    def _follow_groups(self, groups: GroupMap[HeldGroup]) -> None:
+    def _follow_groups(self, groups: GroupMap[HeldGroup], between: Callable[[], object]) -> None:
         shelves = (self._states, self._findings, self._offsets)
-        for name, before, now in groups.since(self._groups):
+        for name, before, now in in_lots(groups.since(self._groups), between):
             if now is None:
                 for shelf in shelves:
                     shelf.remove(name)

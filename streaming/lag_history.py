@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from streaming.group_map import GroupMap
 from streaming.held_group import HeldGroup, total
-from streaming.interpreter import Pauses
+from streaming.interpreter import Pauses, in_lots
 from streaming.log_ends import LogEnds
 from streaming.logs import get_logger
 from streaming.repeating import Background
@@ -31,8 +31,6 @@ SAMPLE_EVERY_SECONDS: Final = 5.0
 SHARE_OF_TIME: Final = 0.02
 """Sampling a million offsets takes seconds of a processor: then it is done more seldom, so that it never takes more of
 one than this."""
-
-GROUPS_BETWEEN_PAUSES: Final = 100
 
 SHOWN_PARTITIONS: Final = 12
 """Most lines that a chart can show and a person can tell apart."""
@@ -80,14 +78,12 @@ class LagHistory:
         `between` is called between some groups and others: where it pauses, the later ones are measured against log
         ends that are as much later.
         """
-        names, gone = self._unrest.look(groups, ends)
+        names, gone = self._unrest.look(groups, ends, between)
         for name in gone:
             self._figures.pop(name, None)
             self._keep_places(name, {})
         resting = []
-        for number, name in enumerate(sorted(names)):
-            if number % GROUPS_BETWEEN_PAUSES == 0:
-                between()
+        for name in in_lots(sorted(names), between):
             lags = groups[name].topic_lags(ends, now_ms)
             sums = total(lags)
             self._figures[name] = (_known(sums.records), math.nan if sums.max_seconds is None else sums.max_seconds)

@@ -4,10 +4,11 @@ Lag changes with a commit, with the end of a log, and where records wait also wi
 do not commit, and nothing is written for them: what was worked out of them stays as it is.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from streaming.group_map import GroupMap
 from streaming.held_group import HeldGroup
+from streaming.interpreter import in_lots
 from streaming.log_ends import LogEnds
 
 
@@ -20,10 +21,15 @@ class Unrest:
         self._restless: set[str] = set()
         self._by_topic: dict[str, set[str]] = {}
 
-    def look(self, groups: GroupMap[HeldGroup], ends: LogEnds) -> tuple[set[str], set[str]]:
-        """(groups that may have changed since the last look, groups that are gone since)."""
+    def look(
+        self, groups: GroupMap[HeldGroup], ends: LogEnds, between: Callable[[], object] = lambda: None
+    ) -> tuple[set[str], set[str]]:
+        """(groups that may have changed since the last look, groups that are gone since).
+
+        `between` is called between some groups that changed and others.
+        """
         gone: set[str] = set()
-        for name, was, now in groups.since(self._seen):
+        for name, was, now in in_lots(groups.since(self._seen), between):
             former, topics = _topics(was), _topics(now)
             for topic in topics - former:
                 self._by_topic.setdefault(topic, set()).add(name)

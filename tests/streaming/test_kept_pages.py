@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from streaming import kept_pages, shelf
+from streaming import interpreter, kept_pages, shelf
 from streaming.deflated import Deflated
 from streaming.exporter import Exporter
 from streaming.group_samples import Moment, StateRow
@@ -27,6 +27,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shelf, "CHUNK_GROUPS", 3)
     monkeypatch.setattr(shelf, "CHUNK_LINES", 12)
     monkeypatch.setattr(shelf, "MANY_GROUPS", 5)
+    monkeypatch.setattr(interpreter, "LOT", 3)
 
 
 def said(page: bytes) -> list[tuple[str, list[tuple[str, float]]]]:
@@ -261,18 +262,18 @@ def test_preparing_stops_at_once() -> None:
     pauses = itertools.count()
 
     def pause() -> None:
-        if next(pauses) == 50:
+        if next(pauses) == 100:
             assert kept_chunks(exporter) > 0
             exporter.stop()
 
     pages.prepare(exporter._moment, pause)
 
-    assert 51 == next(pauses)
+    assert 101 == next(pauses)
     assert 0 == kept_chunks(exporter)
 
     pages.prepare(exporter._moment, pause)
 
-    assert 52 == next(pauses)
+    assert 102 == next(pauses)
     assert said(exporter.render()[0]) == said(Exporter(exporter._board, CLUSTER, clock_ms=lambda: NOW_MS).render()[0])
 
 

@@ -151,12 +151,12 @@ def test_lag_that_time_does_not_change_is_not_measured_again(monkeypatch: pytest
 
 def test_many_groups_are_measured_with_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Between any two lots of them; what a group that nothing happened to looks like asks for none."""
-    monkeypatch.setattr("streaming.lag_history.GROUPS_BETWEEN_PAUSES", 2)
+    monkeypatch.setattr("streaming.interpreter.LOT", 2)
     history, board, pauses = LagHistory(), committing(*"abcdefg"), itertools.count()
     history.sample(board.shown.groups, board.ends, NOW_MS, lambda: next(pauses))
     history.sample(board.shown.groups, board.ends, NOW_MS + STEP_MS, lambda: next(pauses))
 
-    assert 4 == next(pauses)
+    assert 4 + 4 == next(pauses), "once to see which changed, and once to measure them"
     assert [0, 0] == history.group("g")["lag"]
 
 
