@@ -1,125 +1,33 @@
 """The replica inside Spark: one stateful key for a bundle of partitions of the offsets topic.
 
 Keyed by partitions, not by group: a key costs a stateful task some milliseconds, so a batch in which 20,000 groups
-commit, spread over fifty partitions, is one key a task (design, decision 1). What some partitions touch is read at
-once, replayed partition by partition in the order of the log, and written at once.
+commit, spread over fifty partitions, is one key a task (design, decision 1).
 
     state variable   key                      holds
     groups           group                    everything of a group but its offsets
     offsets          group, topic, bucket     up to 64 committed offsets
     book             -                        totals of each partition, and what waits for the next batch
 
-Nothing here is a rule about groups: those are the model's.
+This is what Spark sees of it, and no more: before the first batch of a query it starts a process only to ask what
+state there is, and waits for it. What replays is taken along where rows are (`bundle.py`).
 """
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from itertools import groupby
-from operator import attrgetter
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 from pyspark.sql.streaming.stateful_processor import (
     ExpiredTimerInfo,
-    MapState,
     StatefulProcessor,
     StatefulProcessorHandle,
     TimerValues,
-    ValueState,
 )
 
-from coordinator_model import snapshot
-from coordinator_model.events import Event, event_view
-from coordinator_model.group_state import GroupState
-from coordinator_model.offsets import OffsetBucket, bucket_number
-from coordinator_model.replica import Changes, Counters, Position, Replica
-from coordinator_model.serde import Record, decode_record
-from streaming.packing import LogRow, unpacked
-from streaming.schemas import BOOK_STATE, BUCKET_KEY, GROUP_KEY, GROUPS_STATE, OFFSETS_STATE, SNAPSHOT, OutputRow
-from streaming.state_calls import get_many, put_many
+from streaming.schemas import BOOK_STATE, BUCKET_KEY, GROUP_KEY, GROUPS_STATE, OFFSETS_STATE, SNAPSHOT
 
-SETTLE_AFTER_MS: Final = 2_000
-"""How long a step cut off by the end of a rate-limited batch waits for its rest. The rest is in the next batch."""
+if TYPE_CHECKING:
+    import pandas as pd
 
-GIVE_UP_WAITING_MS: Final = 60_000
-"""After so long without a record a partition counts as live, wherever its last record stands: a transaction marker at
-the end of the log is never delivered."""
-
-ROWS_AT_ONCE: Final = 5_000
-"""When partitions have brought so many rows, their groups are written and let go before the next are replayed: what a
-worker holds of a catch-up is the groups of a few partitions."""
-
-_ROWS_A_FRAME: Final = 10_000
-
-
-@dataclass(slots=True)
-class PartitionBook:
-    """What is remembered of a partition of the log besides its groups."""
-
-    counters: Counters = field(default_factory=Counters)
-    last_offset: int = -1
-    waiting: list[str] = field(default_factory=list)
-    """Groups with an open step or a withheld alarm."""
-    last_rows_ms: int = 0
-
-
-@dataclass(slots=True)
-class BundleBook:
-    """The books of a bundle's partitions, and the one timer kept while any of them waits."""
-
-    partitions: dict[int, PartitionBook] = field(default_factory=dict)
-    timer_ms: int | None = None
-
-    def dump(self) -> str:
-        """As text for the state."""
-        return json.dumps(asdict(self), separators=(",", ":"))
-
-    @classmethod
-    def load(cls, text: str) -> "BundleBook":
-        """Inverse of `dump`."""
-        held = json.loads(text)
-        books = {
-            int(partition): PartitionBook(**{**book, "counters": Counters(**book["counters"])})
-            for partition, book in held["partitions"].items()
-        }
-        return cls(books, held["timer_ms"])
-
-
-class _Fetched:
-    """What a state holds under some keys, read at once."""
-
-    def __init__(self, state: MapState, keys: set[Any]) -> None:
-        self._state = state
-        self._held = {**dict.fromkeys(keys), **get_many(state, keys)}
-
-    def get(self, key: tuple[Any, ...]) -> tuple[str] | None:
-        """What was read, or is to be had now: rows may lead to more than they name."""
-        held: tuple[str] | None = self._held[key] if key in self._held else self._state.getValue(key)
-        return held
-
-
-_Held = _Fetched | Mapping[tuple[Any, ...], tuple[str]]
-
-
-class _StateStore:
-    """The replica's store on Spark's state, or on nothing."""
-
-    def __init__(self, groups: _Held, buckets: _Held) -> None:
-        self._groups = groups
-        self._buckets = buckets
-        self.stored_groups: set[str] = set()
-
-    def load_group(self, name: str) -> GroupState | None:
-        held = self._groups.get((name,))
-        if held is None:
-            return None
-        self.stored_groups.add(name)
-        return snapshot.load_group(held[0])
-
-    def load_bucket(self, group: str, topic: str, number: int) -> OffsetBucket | None:
-        held = self._buckets.get((group, topic, number))
-        return None if held is None else snapshot.load_offsets(held[0])
+    from streaming.bundle import Bundle
 
 
 class CoordinatorShards(StatefulProcessor):
@@ -137,10 +45,6 @@ class CoordinatorShards(StatefulProcessor):
         self._live_from = live_from
         self._told = told or {}
         self._log_end = live_from if log_end is None else log_end
-        self._handle: StatefulProcessorHandle
-        self._groups: MapState
-        self._offsets: MapState
-        self._book: ValueState
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declare the state variables."""
@@ -152,191 +56,33 @@ class CoordinatorShards(StatefulProcessor):
     def handleInputRows(  # type: ignore[override]  # noqa: N802 - Spark's name, and one signature for its two forms
         self,
         key: Any,  # noqa: ANN401, ARG002 - Spark's
-        rows: Iterator[pd.DataFrame],
+        rows: "Iterator[pd.DataFrame]",
         timerValues: TimerValues,  # noqa: N803 - Spark's
-    ) -> Iterator[pd.DataFrame]:
-        """Replay what a micro-batch brings to the bundle, each partition in the order of the log."""
-        book = self._load_book()
-        now_ms = timerValues.getCurrentProcessingTimeInMs()
-        log = unpacked(blob for frame in rows for blob in frame["rows"])
-        for part in _parts(log):
-            runs = self._replay(book, part)
-            for run in runs:
-                run.book.last_rows_ms = now_ms
-                if self._reached_live(run):
-                    run.conclude()
-            yield from self._write(runs)
-        self._finish(book, now_ms)
+    ) -> "Iterator[pd.DataFrame]":
+        """Replay what a micro-batch brings to the bundle: rows of `schemas.PACKED` to such of `schemas.OUTPUT`."""
+        blobs = (blob for frame in rows for blob in frame["rows"])
+        yield from _frames(self._bundle().replay(blobs, timerValues.getCurrentProcessingTimeInMs()))
 
     def handleExpiredTimer(  # noqa: N802 - Spark's name
         self,
         key: Any,  # noqa: ANN401, ARG002 - Spark's
         timerValues: TimerValues,  # noqa: N803 - Spark's
         expiredTimerInfo: ExpiredTimerInfo,  # noqa: ARG002, N803 - Spark's
-    ) -> Iterator[pd.DataFrame]:
+    ) -> "Iterator[pd.DataFrame]":
         """Nothing came to finish an open step, or to give a withheld alarm its occasion: do so now."""
-        book = self._load_book()
-        now_ms = timerValues.getCurrentProcessingTimeInMs()
-        book.timer_ms = None
-        runs = self._replay(book, {partition: [] for partition, of in book.partitions.items() if of.waiting})
-        for run in runs:
-            if self._reached_live(run) or now_ms - run.book.last_rows_ms >= GIVE_UP_WAITING_MS:
-                run.conclude()
-        yield from self._write(runs)
-        self._finish(book, now_ms)
+        yield from _frames(self._bundle().conclude(timerValues.getCurrentProcessingTimeInMs()))
 
-    def _load_book(self) -> BundleBook:
-        held = self._book.get()
-        return BundleBook() if held is None else BundleBook.load(held[0])
+    def _bundle(self) -> "Bundle":
+        from streaming.bundle import Bundle, Limits, Variables
 
-    def _replay(self, bundle: BundleBook, part: Mapping[int, list[LogRow]]) -> list["_Run"]:
-        """Partition → its rows, in the order of the log."""
-        known = [partition for partition in part if partition in bundle.partitions]
-        of_groups, of_buckets = _touched(row for partition in known for row in part[partition])
-        of_groups.update((name,) for partition in known for name in bundle.partitions[partition].waiting)
-        fetched: tuple[_Held, _Held] = _Fetched(self._groups, of_groups), _Fetched(self._offsets, of_buckets)
-        # Of a partition never seen before there is nothing to ask for.
-        nothing: tuple[_Held, _Held] = {}, {}
-        runs = []
-        for partition, rows in part.items():
-            book = bundle.partitions.setdefault(partition, PartitionBook())
-            store = _StateStore(*(fetched if partition in known else nothing))
-            replica = Replica(store, book.counters, live_from=self._live_from.get(partition, 0))
-            run = _Run(partition, book, store, replica)
-            runs.append(run)
-            for row in rows:
-                place = Position(partition, row.offset, row.timestamp_ms)
-                run.events += replica.replay(place, row.key, row.value, commits=row.commits)
-            if rows:
-                book.last_offset = max(book.last_offset, rows[-1].offset)
-        return runs
-
-    def _reached_live(self, run: "_Run") -> bool:
-        return run.book.last_offset >= self._log_end.get(run.partition, 0) - 1
-
-    def _write(self, runs: list["_Run"]) -> Iterator[pd.DataFrame]:
-        """Write what changed, and pass it on."""
-        rows: list[OutputRow] = []
-        groups: list[tuple[tuple[str], tuple[str]]] = []
-        offsets: list[tuple[tuple[str, str, int], tuple[str]]] = []
-        for run in runs:
-            changes = run.replica.take_changes()
-            rows += self._forget(run, changes)
-            changed_groups, changed_offsets = list(run.changed_groups(changes)), list(run.changed_offsets(changes))
-            groups += [((state.name,), (text,)) for state, text in changed_groups]
-            offsets += [(place, (text,)) for place, text in changed_offsets]
-            rows += [OutputRow(run.partition, "group", at.name, text) for at, text in changed_groups if at.exists]
-            rows += [OutputRow(run.partition, "offsets", name, text) for (name, _, _), text in changed_offsets]
-            rows += [*_undecodable(run.replica)]
-            new = (event for event in run.events if event.offset >= self._told.get(run.partition, 0))
-            rows += [OutputRow(run.partition, "event", event.group, _json(event_view(event))) for event in new]
-            totals = {**asdict(run.book.counters), "last_offset": run.book.last_offset}
-            rows.append(OutputRow(run.partition, "shard", "", _json(totals)))
-            run.wait(changes)
-        put_many(self._groups, groups)
-        put_many(self._offsets, offsets)
-        yield from _frames(rows)
-
-    def _finish(self, book: BundleBook, now_ms: int) -> None:
-        self._set_timer(book, now_ms)
-        self._book.update((book.dump(),))
-
-    def _forget(self, run: "_Run", changes: Changes) -> Iterator[OutputRow]:
-        """Groups that ended, before anything else: one of the same name may have begun."""
-        for name, places in changes.deleted.items():
-            if name in run.store.stored_groups:
-                self._groups.removeKey((name,))
-            for topic, number in places:
-                self._offsets.removeKey((name, topic, number))
-            yield OutputRow(run.partition, "group_deleted", name, "")
-
-    def _set_timer(self, book: BundleBook, now_ms: int) -> None:
-        """Keep one timer while something waits, and none else."""
-        if book.timer_ms is not None:
-            self._handle.deleteTimer(book.timer_ms)
-        waits = any(of.waiting for of in book.partitions.values())
-        book.timer_ms = now_ms + SETTLE_AFTER_MS if waits else None
-        if book.timer_ms is not None:
-            self._handle.registerTimer(book.timer_ms)
+        return Bundle(
+            Variables(self._handle, self._groups, self._offsets, self._book),
+            Limits(self._live_from, self._log_end, self._told),
+        )
 
 
-@dataclass(slots=True)
-class _Run:
-    """One partition in one call: its book and replica while they are open."""
+def _frames(blobs: Iterator[bytes]) -> "Iterator[pd.DataFrame]":
+    import pandas as pd
 
-    partition: int
-    book: PartitionBook
-    store: _StateStore
-    replica: Replica
-    events: list[Event] = field(default_factory=list)
-
-    def conclude(self) -> None:
-        """Close what is open and report what was withheld: the partition is at the end of the log."""
-        for name in self.book.waiting:
-            self.replica.known(name)
-        self.events += self.replica.settle()
-        for name in [state.name for state in self.replica.groups.values() if state.withheld]:
-            self.events += self.replica.judge(name)
-
-    def changed_groups(self, changes: Changes) -> Iterator[tuple[GroupState, str]]:
-        """(group, its snapshot) of those to be kept."""
-        for name in sorted(changes.groups):
-            state = self.replica.groups.get(name)
-            if state is not None and (state.exists or state.step is not None):
-                yield state, snapshot.dump_group(state)
-
-    def changed_offsets(self, changes: Changes) -> Iterator[tuple[tuple[str, str, int], str]]:
-        """(group, topic, bucket number) and the snapshot of the bucket."""
-        for place in sorted(changes.buckets):
-            yield place, snapshot.dump_offsets(self.replica.buckets[place])
-
-    def wait(self, changes: Changes) -> None:
-        """Remember the groups that something has yet to be said of."""
-        groups = self.replica.groups
-        unseen = {name for name in self.book.waiting if name not in groups and name not in changes.deleted}
-        held = {state.name for state in groups.values() if state.step is not None or state.withheld}
-        self.book.waiting = sorted(unseen | held)
-
-
-def _parts(log: list[LogRow]) -> Iterator[dict[int, list[LogRow]]]:
-    """Rows by partition: as many partitions at once as have `ROWS_AT_ONCE`, or the last of them has more."""
-    part: dict[int, list[LogRow]] = {}
-    count = 0
-    for partition, rows in groupby(log, attrgetter("partition")):
-        part[partition] = list(rows)
-        count += len(part[partition])
-        if count >= ROWS_AT_ONCE:
-            yield part
-            part, count = {}, 0
-    if part:
-        yield part
-
-
-def _touched(rows: Iterable[LogRow]) -> tuple[set[Any], set[Any]]:
-    """Keys of the groups, and of the offset buckets, that rows are about."""
-    groups, buckets = set(), set()
-    for key in {row.key for row in rows}:
-        match decode_record(key, None):
-            case Record(key=of) as record:
-                groups.add((record.group_name,))
-                topic = getattr(of, "topic", None)
-                if topic is not None:
-                    buckets.add((record.group_name, topic, bucket_number(of.partition)))
-            case _:
-                pass  # counted when it is replayed
-    return groups, buckets
-
-
-_json: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
-
-
-def _frames(rows: list[OutputRow]) -> Iterator[pd.DataFrame]:
-    for start in range(0, len(rows), _ROWS_A_FRAME):
-        yield pd.DataFrame(rows[start : start + _ROWS_A_FRAME], columns=list(OutputRow._fields))
-
-
-def _undecodable(replica: Replica) -> Iterator[OutputRow]:
-    for position, record in replica.undecodable:
-        told = {"offset": position.offset, "record_type": record.record_type, "reason": record.reason}
-        yield OutputRow(position.partition, "undecodable", "", _json(told))
-    replica.undecodable.clear()
+    for blob in blobs:
+        yield pd.DataFrame({"rows": [blob]})

@@ -27,14 +27,8 @@ GROUPS_STATE: Final = "groups"
 OFFSETS_STATE: Final = "offsets"
 BOOK_STATE: Final = "book"
 
-OUTPUT: Final = StructType(
-    [
-        StructField("partition", IntegerType(), nullable=False),
-        StructField("kind", StringType(), nullable=False),
-        StructField("group", StringType(), nullable=False),
-        StructField("payload", StringType(), nullable=False),
-    ]
-)
+OUTPUT: Final = StructType([StructField("rows", BinaryType(), nullable=False)])
+"""What leaves it: `OutputRow`s, as `output` puts them together."""
 
 
 class OutputRow(NamedTuple):

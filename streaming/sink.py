@@ -11,6 +11,7 @@ from typing import Protocol
 from pyspark.sql import DataFrame
 
 from streaming.logs import get_logger, with_fields
+from streaming.output import unpacked_output
 from streaming.schemas import OutputRow
 
 _log = get_logger("sink")
@@ -38,16 +39,10 @@ class BatchWriter:
         self._hand_on(batch, batch_id)
 
     def _handed_on(self, batch: DataFrame, batch_id: int) -> None:
-        rows = [OutputRow(*values) for values in _tuples(batch)]
+        rows = unpacked_output(batch.toArrow().column("rows").to_pylist())
         for row in rows:
             if row.kind == "undecodable":
                 _log.warning("undecodable_record", partition=row.partition, **json.loads(row.payload))
         now_ms = self._clock_ms()
         for sink in self._sinks:
             sink.apply(batch_id, rows, now_ms)
-
-
-def _tuples(batch: DataFrame) -> list[tuple[int, str, str, str]]:
-    table = batch.toArrow()
-    columns = [table.column(name).to_pylist() for name in OutputRow._fields]
-    return list(zip(*columns, strict=True))

@@ -10,8 +10,10 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 from coordinator_model.group_state import GroupState
 from coordinator_model.offsets import OffsetBucket
 from coordinator_model.snapshot import load_group, load_offsets
+from streaming.bundle import BundleBook, PartitionBook
+from streaming.output import unpacked_output
 from streaming.packing import LOG_LAYOUT, packed
-from streaming.processor import BundleBook, CoordinatorShards, PartitionBook
+from streaming.processor import CoordinatorShards
 from streaming.schemas import BOOK_STATE, GROUPS_STATE, OFFSETS_STATE, OutputRow
 from tests.histories import PARTITION, History, LogRecord
 
@@ -90,6 +92,6 @@ class Shard:
     def _keep(self, frame: Any) -> list[OutputRow]:
         if frame is None or not len(frame):
             return []
-        put_out = [OutputRow(*values) for values in frame[list(OutputRow._fields)].itertuples(index=False)]
+        put_out = unpacked_output(frame["rows"])
         self.rows += put_out
         return put_out

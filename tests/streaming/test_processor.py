@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from coordinator_model.events import event_view
 from coordinator_model.replica import Replica
 from coordinator_model.snapshot import load_group, load_offsets
-from streaming.processor import GIVE_UP_WAITING_MS, SETTLE_AFTER_MS
+from streaming.bundle import GIVE_UP_WAITING_MS, SETTLE_AFTER_MS
 from streaming.schemas import OutputRow
 from tests.builders import (
     consumer_group_member_subscription,
