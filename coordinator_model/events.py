@@ -90,9 +90,14 @@ MEANINGS: Final[Mapping[str, str]] = {
 """Kind of event → what has happened, and by what cause where there are several."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Event:
-    """One conclusion. `time_ms` is the record's timestamp, `offset` the record's place in its offsets partition."""
+    """One conclusion, never changed.
+
+    `time_ms` is the record's timestamp, `offset` the record's place in its offsets partition.
+    """
+
+    # Not frozen, for the reason that findings are not.
 
     time_ms: int
     group: str

@@ -29,7 +29,7 @@ upgrade of a group that never completed a generation.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from coordinator_model.group_state import (
     CLASSIC,
@@ -60,8 +60,7 @@ def duplicate_assignments(membership: Membership) -> dict[str, tuple[str, ...]]:
     return held_twice((member.member_id, member.assigned) for member in group.members.values())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Epochs:
+class Epochs(NamedTuple):
     """Epochs of a membership between two records; None where no record of it is live."""
 
     generation: int | None = None

@@ -16,12 +16,12 @@ from coordinator_model.group_state import ClassicMember, Membership, ModernMembe
 Member = ClassicMember | ModernMember
 
 
-def members_of(membership: Membership) -> dict[str, Member]:
-    """Member id → member, whatever the group is."""
+def members_of(membership: Membership) -> Mapping[str, Member]:
+    """Member id → member, whatever the group is; the membership's own, which changes with it."""
     modern = membership.modern_group
     if modern is not None:
-        return dict(modern.members)
-    return {} if membership.classic is None else dict(membership.classic.members)
+        return modern.members
+    return {} if membership.classic is None else membership.classic.members
 
 
 def is_absent(member: Member) -> bool:
@@ -36,6 +36,8 @@ def speaks(member: Member) -> str:
 
 def replacements(was: Mapping[str, Member], now: Mapping[str, Member]) -> list[tuple[Member, Member]]:
     """(former, present) of each static member that goes while another of its instance id comes."""
+    if not was or was.keys() == now.keys():
+        return []
     gone = {of.instance_id: of for id_, of in was.items() if id_ not in now and of.instance_id is not None}
     come = [of for id_, of in now.items() if id_ not in was and of.instance_id in gone]
     return [(gone.pop(of.instance_id), of) for of in come if of.instance_id in gone]
