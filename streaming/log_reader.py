@@ -43,6 +43,12 @@ AWAY: Final = frozenset(
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.NOT_LEADER_FOR_PARTITION,
         KafkaError.NETWORK_EXCEPTION,
+        # Of the moments in which a leader goes or comes, and those it answers know of another time.
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.OFFSET_NOT_AVAILABLE,
+        KafkaError.REPLICA_NOT_AVAILABLE,
+        KafkaError.KAFKA_STORAGE_ERROR,
     }
 )
 """Errors of brokers that are away or not yet what they will be: nothing is wrong but the moment."""
@@ -222,7 +228,7 @@ class LogEnd:
                 offsets = {}
             if min(offsets.values(), default=-1) < 0:
                 # Of a partition whose leader is gone the client says that for good: another one looks anew.
-                self._admin, self._has_answered = None, False
+                self._admin = None
                 raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
             self._has_answered = True
             return offsets

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from coordinator_model.events import Event
 from coordinator_model.replica import Position, Replica
@@ -24,6 +24,7 @@ from streaming.config_sections import KafkaSection
 from streaming.embedded_broker import EmbeddedBroker
 from streaming.history.queries import History
 from streaming.kafka_tools import GroupTool, Protocol, create_topics
+from streaming.log_reader import AWAY, LogEnd
 from streaming.log_recorder import LogRecorder
 from tests.integration.in_process_member import InProcessMember
 from tests.integration.kafka_truth import Described, agreement
@@ -31,6 +32,7 @@ from tests.integration.monitor_process import END_SECONDS, MonitorProcess, conte
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 
+OFFSETS_TOPIC: Final = "__consumer_offsets"
 TOPICS: Final = {"orders": 6, "payments": 3}
 PARTITIONS: Final = 4
 CLASSIC: Final = "classic-service"
@@ -55,6 +57,8 @@ class Told:
     groups: dict[str, tuple[int, dict[str, Any]]] = field(default_factory=dict)
     """When the groups were at rest, and how the monitor showed them then."""
     log_ends: list[dict[int, int]] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    """Errors of asking where the log ends, while the brokers went and came, that do not mean that they are away."""
     while_away: list[int] = field(default_factory=list)
     """Status of /healthz, /metrics and a group while the brokers were away."""
     outage_lines: list[str] = field(default_factory=list)
@@ -109,19 +113,20 @@ class Story:
 
     def _lose_the_brokers(self, monitor: MonitorProcess) -> None:
         said = len(monitor.error_lines())
-        self.broker.stop()
-        gone = time.monotonic()
-        until(
-            lambda: time.monotonic() - gone > OUTAGE_SECONDS and len(monitor.error_lines()) > said,
-            60,
-            "nobody misses the brokers",
-        )
-        addresses = ("/healthz", "/metrics", f"/api/v1/groups/{CLASSIC}")
-        self.told.while_away = [monitor.get(address)[0] for address in addresses]
-        self.broker.start()
-        with Traffic(self.servers):
-            self._change_members()
-        self._compare(monitor, "brokers back")
+        with Looks(self.servers, self.told.refused):
+            self.broker.stop()
+            gone = time.monotonic()
+            until(
+                lambda: time.monotonic() - gone > OUTAGE_SECONDS and len(monitor.error_lines()) > said,
+                60,
+                "nobody misses the brokers",
+            )
+            addresses = ("/healthz", "/metrics", f"/api/v1/groups/{CLASSIC}")
+            self.told.while_away = [monitor.get(address)[0] for address in addresses]
+            self.broker.start()
+            with Traffic(self.servers):
+                self._change_members()
+            self._compare(monitor, "brokers back")
         self.told.outage_lines = monitor.error_lines()[said:]
         self._await_history("brokers back")
         for member in self._members.values():
@@ -258,6 +263,32 @@ class Traffic:
             consumer.close()
 
 
+class Looks:
+    """Asks all the time where the log ends, until it is left; keeps errors other than of brokers that are away."""
+
+    def __init__(self, bootstrap_servers: str, refused: list[str]) -> None:
+        self._ends = LogEnd({"bootstrap.servers": bootstrap_servers, "log_level": 2}, OFFSETS_TOPIC, PARTITIONS, 5.0)
+        self._refused = refused
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="looks", daemon=True)
+
+    def __enter__(self) -> None:
+        self._ends.ends()
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping.wait(0.05):
+            try:
+                self._ends.ends()
+            except KafkaException as error:
+                if error.args[0].code() not in AWAY:
+                    self._refused.append(error.args[0].name())
+
+
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
     with ExitStack() as stack:
@@ -356,6 +387,11 @@ def test_says_once_that_the_brokers_are_gone_and_back(told: Told) -> None:
     happened = [line.partition("event=")[2].split()[0] for line in told.outage_lines]
 
     assert ["end_offsets_available_again", "end_offsets_unavailable"] == sorted(happened)
+
+
+def test_no_moment_of_it_is_taken_for_an_error(told: Told) -> None:
+    """Whoever asks all the time where the log ends is told that brokers are away, and never that something is wrong."""
+    assert [] == told.refused
 
 
 def test_state_of_another_cluster_is_refused(told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
