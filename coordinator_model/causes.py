@@ -84,7 +84,9 @@ def triggers(before: Membership, after: Membership, why: Collection[str]) -> dic
     if "subscription" in why or "wildcard" in why:
         was, now = subscribed_topics(before), subscribed_topics(after)
         told = {"topics_added": sorted(now - was), "topics_removed": sorted(was - now)}
-    return {**told, **growth_detail(growth(before, after))}
+    if PARTITION_COUNT in why:
+        told.update(growth_detail(growth(before, after)))
+    return told
 
 
 def growth_detail(grown: Growth) -> dict[str, Any]:

@@ -75,7 +75,10 @@ class Remembered:
         kinds: dict[str, Counter[str]] = {}
         for (group, kind), number in Counter(told).items():
             self.last += number
-            kinds.setdefault(group, Counter())[kind] = number
+            of = kinds.get(group)
+            if of is None:
+                of = kinds[group] = Counter()
+            of[kind] = number
         for group, counts in kinds.items():
             # Replaced, never changed: a scrape goes on with the counts it found.
             self.counts[group] = counts + self.counts[group] if group in self.counts else counts

@@ -40,6 +40,10 @@ _KEYS_TRIED: Final = 4_096
 """Numbers among which a key for every task is looked for; with that many, a thousand tasks find theirs."""
 
 
+_keys_by_tasks: Final[dict[int, tuple[int, ...]]] = {}
+"""Found once: asking Spark takes longer than the rest of what is done before a query is started again."""
+
+
 class LogRow(NamedTuple):
     """A record with its place, and how many commits of its key it stands for."""
 
@@ -53,9 +57,13 @@ class LogRow(NamedTuple):
 
 def bundle_keys(spark: SparkSession, tasks: int) -> tuple[int, ...]:
     """A grouping key for each of so many stateful tasks, in their order: one bundle a task, and no task without."""
+    known = _keys_by_tasks.get(tasks)
+    if known is not None:
+        return known
     (row,) = spark.sql(f"select transform(sequence(0, {_KEYS_TRIED - 1}), n -> pmod(hash(n), {tasks}))").collect()
     task_of: list[int] = row[0]
-    return tuple(task_of.index(task) for task in range(tasks))
+    keys = _keys_by_tasks[tasks] = tuple(task_of.index(task) for task in range(tasks))
+    return keys
 
 
 def packed(tables: Iterable[pa.Table], keys: Sequence[int]) -> pa.RecordBatch:
