@@ -57,11 +57,13 @@ def memory(stage: Stage, size: dict[str, Any]) -> Outcome:
 def metrics(stage: Stage, size: dict[str, Any]) -> Outcome:
     """Pages of /metrics, one after the other, while `rate` commits a second go on; and what batches take meanwhile.
 
-    The last few pages are for a client without gzip; what batches take during those is not in the figures.
+    Before that, `warm` seconds are for what a monitor prepares after its start. The last few pages are for a client
+    without gzip; what batches take during those is not in the figures.
     """
     outcome = Outcome(size)
     read, monitor = _monitor(stage, size)
     with _trickle(stage, read, size):
+        time.sleep(size["warm"])
         time.sleep(size["seconds"])
         quiet = len(monitor.progress())
         time.sleep(size["seconds"])

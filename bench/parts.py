@@ -67,8 +67,8 @@ PARTS: Final[Mapping[str, Part]] = {
     "memory": Part(run=large.memory, full={**_LARGE, "seconds": 20}, tiny={**_TINY_LARGE, "seconds": 1}),
     "metrics": Part(
         run=large.metrics,
-        full={**_LARGE, "seconds": 15, "repeats": 30},
-        tiny={**_TINY_LARGE, "seconds": 1, "repeats": 1},
+        full={**_LARGE, "warm": 30, "seconds": 15, "repeats": 30},
+        tiny={**_TINY_LARGE, "warm": 0, "seconds": 1, "repeats": 1},
     ),
     "restart": Part(
         run=large.restart,
