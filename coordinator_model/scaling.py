@@ -74,8 +74,6 @@ def view(scaling: Scaling) -> dict[str, Any]:
 
 def _advance(state: GroupState, before: Membership, after: Membership, time_ms: int) -> None:
     was, now = members_of(before), members_of(after)
-    if was.keys() == now.keys():
-        return
     same = len(replacements(was, now))
     came, gone = len(now.keys() - was.keys()) - same, len(was.keys() - now.keys()) - same
     if bool(came) == bool(gone):

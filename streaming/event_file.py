@@ -14,7 +14,7 @@ goes on in memory, and where it cannot be read the window begins empty; both are
 import json
 import os
 import time
-from collections import Counter, OrderedDict, deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -72,13 +72,10 @@ class Remembered:
 
     def count(self, told: Iterable[tuple[str, str]]) -> None:
         """Number and count events that are new, and keep no more of them: (group, kind) of each."""
-        kinds: dict[str, Counter[str]] = {}
+        kinds: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for (group, kind), number in Counter(told).items():
             self.last += number
-            of = kinds.get(group)
-            if of is None:
-                of = kinds[group] = Counter()
-            of[kind] = number
+            kinds[group][kind] = number
         for group, counts in kinds.items():
             # Replaced, never changed: a scrape goes on with the counts it found.
             self.counts[group] = counts + self.counts[group] if group in self.counts else counts

@@ -69,6 +69,10 @@ class Pauses:
             self._paused_at = self._used_seconds()
 
 
+def no_pause() -> None:
+    """Between two parts of what somebody waits for."""
+
+
 def in_lots(things: Iterable[Part], between: Callable[[], object]) -> Iterator[Part]:
     """The same things; before each hundred of them `between` is called, as `Pauses` are."""
     for number, thing in enumerate(things):

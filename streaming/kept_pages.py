@@ -40,7 +40,7 @@ from streaming.exposition import HistogramText, lines, start
 from streaming.group_map import GroupMap
 from streaming.group_samples import ASSIGNED, DURATION, UNASSIGNED, FindingsRow, Moment, StateRow
 from streaming.held_group import HeldGroup
-from streaming.interpreter import Pauses, in_lots
+from streaming.interpreter import Pauses, in_lots, no_pause
 from streaming.metrics import CATALOGUE
 from streaming.monitor_samples import HISTOGRAMS, MONITOR_SAMPLES, TOPIC_FIGURES
 from streaming.offset_samples import COMMIT_AGE, OffsetRow
@@ -89,10 +89,6 @@ class _Asking:
                 self.anybody.clear()
 
 
-def _nothing() -> None:
-    """Between two parts of a page that somebody waits for."""
-
-
 class KeptPages:
     """Makes pages, and keeps of each what the next one needs.
 
@@ -126,7 +122,7 @@ class KeptPages:
             if made is not None and self._begun > begun:
                 return made
             self._begun += 1
-            page = self._make(moment(), _nothing)
+            page = self._make(moment(), no_pause)
             self._made = ref(page)
             return page
 

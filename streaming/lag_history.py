@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from streaming.group_map import GroupMap
 from streaming.held_group import HeldGroup, total
-from streaming.interpreter import Pauses, in_lots
+from streaming.interpreter import Pauses, in_lots, no_pause
 from streaming.log_ends import LogEnds
 from streaming.logs import get_logger
 from streaming.repeating import Background
@@ -71,7 +71,7 @@ class LagHistory:
         groups: GroupMap[HeldGroup],
         ends: LogEnds,
         now_ms: int,
-        between: Callable[[], object] = lambda: None,
+        between: Callable[[], object] = no_pause,
     ) -> None:
         """Take the lag of all groups at this moment; groups and partitions that are gone take their series along.
 

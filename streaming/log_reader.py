@@ -43,7 +43,7 @@ AWAY: Final = frozenset(
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.NOT_LEADER_FOR_PARTITION,
         KafkaError.NETWORK_EXCEPTION,
-        # Of the moments in which a leader goes or comes, and those it answers know of another time.
+        # Said while a leader goes or comes, and it and whoever asks know of different epochs.
         KafkaError.FENCED_LEADER_EPOCH,
         KafkaError.UNKNOWN_LEADER_EPOCH,
         KafkaError.OFFSET_NOT_AVAILABLE,

@@ -9,6 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from streaming.packing import dumped
 from streaming.schemas import OutputRow
 
 _LAYOUT: Final = pa.schema(
@@ -20,10 +21,7 @@ _COMPRESSED: Final = pa.ipc.IpcWriteOptions(compression="lz4")
 def packed_output(rows: Sequence[OutputRow]) -> bytes:
     """Rows as what `unpacked_output` reads."""
     columns = [pa.array(column, of.type) for column, of in zip(zip(*rows, strict=True), _LAYOUT, strict=True)]
-    written = pa.BufferOutputStream()
-    with pa.ipc.new_stream(written, _LAYOUT, options=_COMPRESSED) as stream:
-        stream.write_batch(pa.RecordBatch.from_arrays(columns, schema=_LAYOUT))
-    return bytes(written.getvalue())
+    return dumped(pa.Table.from_arrays(columns, schema=_LAYOUT), _COMPRESSED)
 
 
 def unpacked_output(packs: Iterable[bytes]) -> list[OutputRow]:

@@ -41,7 +41,7 @@ _KEYS_TRIED: Final = 4_096
 
 
 _keys_by_tasks: Final[dict[int, tuple[int, ...]]] = {}
-"""Found once: asking Spark takes longer than the rest of what is done before a query is started again."""
+"""Found once in a process: they are the same in every session, and to find them is a job of Spark."""
 
 
 class LogRow(NamedTuple):
@@ -79,7 +79,7 @@ def packed(tables: Iterable[pa.Table], keys: Sequence[int]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(
         {
             BUNDLE: pa.array([keys[bundle] for bundle in present], pa.int32()),
-            "rows": pa.array([_dumped(rows.filter(pa.array(bundles == bundle))) for bundle in present], pa.binary()),
+            "rows": pa.array([dumped(rows.filter(pa.array(bundles == bundle))) for bundle in present], pa.binary()),
         }
     )
 
@@ -114,8 +114,9 @@ def _whole(rows: pa.Table, name: str) -> pa.Array:
     return rows[name].combine_chunks()
 
 
-def _dumped(rows: pa.Table) -> bytes:
+def dumped(rows: pa.Table, options: pa.ipc.IpcWriteOptions | None = None) -> bytes:
+    """A stream of Arrow record batches."""
     written = pa.BufferOutputStream()
-    with pa.ipc.new_stream(written, rows.schema) as stream:
+    with pa.ipc.new_stream(written, rows.schema, options=options) as stream:
         stream.write_table(rows)
     return bytes(written.getvalue())

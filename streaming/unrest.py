@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from streaming.group_map import GroupMap
 from streaming.held_group import HeldGroup
-from streaming.interpreter import in_lots
+from streaming.interpreter import in_lots, no_pause
 from streaming.log_ends import LogEnds
 
 
@@ -22,7 +22,7 @@ class Unrest:
         self._by_topic: dict[str, set[str]] = {}
 
     def look(
-        self, groups: GroupMap[HeldGroup], ends: LogEnds, between: Callable[[], object] = lambda: None
+        self, groups: GroupMap[HeldGroup], ends: LogEnds, between: Callable[[], object] = no_pause
     ) -> tuple[set[str], set[str]]:
         """(groups that may have changed since the last look, groups that are gone since).
 

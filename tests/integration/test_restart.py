@@ -9,7 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +26,7 @@ from streaming.history.queries import History
 from streaming.kafka_tools import GroupTool, Protocol, create_topics
 from streaming.log_reader import AWAY, LogEnd
 from streaming.log_recorder import LogRecorder
+from streaming.repeating import Repeating
 from tests.integration.in_process_member import InProcessMember
 from tests.integration.kafka_truth import Described, agreement
 from tests.integration.monitor_process import END_SECONDS, MonitorProcess, contents, until
@@ -113,7 +114,7 @@ class Story:
 
     def _lose_the_brokers(self, monitor: MonitorProcess) -> None:
         said = len(monitor.error_lines())
-        with Looks(self.servers, self.told.refused):
+        with looks(self.servers, self.told.refused):
             self.broker.stop()
             gone = time.monotonic()
             until(
@@ -263,30 +264,25 @@ class Traffic:
             consumer.close()
 
 
-class Looks:
-    """Asks all the time where the log ends, until it is left; keeps errors other than of brokers that are away."""
+@contextmanager
+def looks(bootstrap_servers: str, refused: list[str]) -> Iterator[None]:
+    """Asks all the time where the log ends; keeps errors other than of brokers that are away."""
+    ends = LogEnd({"bootstrap.servers": bootstrap_servers, "log_level": 2}, OFFSETS_TOPIC, PARTITIONS, 5.0)
+    ends.ends()
 
-    def __init__(self, bootstrap_servers: str, refused: list[str]) -> None:
-        self._ends = LogEnd({"bootstrap.servers": bootstrap_servers, "log_level": 2}, OFFSETS_TOPIC, PARTITIONS, 5.0)
-        self._refused = refused
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="looks", daemon=True)
+    def look() -> None:
+        try:
+            ends.ends()
+        except KafkaException as error:
+            if error.args[0].code() not in AWAY:
+                refused.append(error.args[0].name())
 
-    def __enter__(self) -> None:
-        self._ends.ends()
-        self._thread.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._stopping.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stopping.wait(0.05):
-            try:
-                self._ends.ends()
-            except KafkaException as error:
-                if error.args[0].code() not in AWAY:
-                    self._refused.append(error.args[0].name())
+    thread = Repeating("looks", 0.05, look)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.stop()
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """The source's arithmetic: where micro-batches end, and who reads what."""
 
+from collections.abc import Callable
 from concurrent.futures import Future
 from types import SimpleNamespace
 
@@ -129,12 +130,12 @@ def test_a_log_that_is_shorter_for_a_moment_is_waited_for(monkeypatch: pytest.Mo
         reader.latestOffset(start, ReadAllAvailable())
 
 
-def test_brokers_that_take_leave_are_waited_for_once_they_have_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Having said that nobody leads a partition any more, librdkafka finds none: before any answer that is an error."""
+def admins(monkeypatch: pytest.MonkeyPatch, offset: Callable[[int], int]) -> list[object]:
+    """Clients answer with a partition's offset, or fail with what that raises; returns the settings of each made."""
 
     class Admin:
-        def __init__(self, _: object) -> None:
-            made.append(0)
+        def __init__(self, settings: object) -> None:
+            made.append(settings)
 
         def list_topics(self, topic: str, *, timeout: float) -> None:
             """Who leads, which nobody looks at."""
@@ -143,16 +144,28 @@ def test_brokers_that_take_leave_are_waited_for_once_they_have_answered(monkeypa
             self, asked: dict[TopicPartition, object], **_: object
         ) -> dict[TopicPartition, Future[object]]:
             answers: dict[TopicPartition, Future[object]] = {of: Future() for of in asked}
-            for future in answers.values():
-                if said[0] is None:
-                    future.set_result(SimpleNamespace(offset=7))
-                else:
-                    future.set_exception(KafkaException(KafkaError(said[0])))
+            for of, future in answers.items():
+                try:
+                    future.set_result(SimpleNamespace(offset=offset(of.partition)))
+                except KafkaException as error:
+                    future.set_exception(error)
             return answers
 
-    made: list[int] = []
-    said: list[int | None] = [KafkaError._NOENT]
+    made: list[object] = []
     monkeypatch.setattr("streaming.log_reader.AdminClient", Admin)
+    return made
+
+
+def test_brokers_that_take_leave_are_waited_for_once_they_have_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Having said that nobody leads a partition any more, librdkafka finds none: before any answer that is an error."""
+    said: list[int | None] = [KafkaError._NOENT]
+
+    def offset(_: int) -> int:
+        if said[0] is not None:
+            raise KafkaException(KafkaError(said[0]))
+        return 7
+
+    made = admins(monkeypatch, offset)
     ends = LogEnd({}, "log", 2, 1.0)
 
     def error() -> int:
@@ -182,24 +195,7 @@ def test_brokers_that_take_leave_are_waited_for_once_they_have_answered(monkeypa
 
 def test_an_end_that_is_no_offset_is_a_leader_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     """Librdkafka says -1001 of a partition whose leader was killed: nothing is lost, and another client asks anew."""
-
-    class Admin:
-        def __init__(self, settings: dict[str, str]) -> None:
-            made.append(settings)
-
-        def list_topics(self, topic: str, *, timeout: float) -> None:
-            """Who leads, which nobody looks at."""
-
-        def list_offsets(
-            self, asked: dict[TopicPartition, object], **_: object
-        ) -> dict[TopicPartition, Future[object]]:
-            answers: dict[TopicPartition, Future[object]] = {of: Future() for of in asked}
-            for of, future in answers.items():
-                future.set_result(SimpleNamespace(offset=-1001 if of.partition == 1 and len(made) == 1 else 7))
-            return answers
-
-    made: list[dict[str, str]] = []
-    monkeypatch.setattr("streaming.log_reader.AdminClient", Admin)
+    made = admins(monkeypatch, lambda partition: -1001 if partition == 1 and len(made) == 1 else 7)
     ends = LogEnd({}, "log", 2, 1.0)
 
     with pytest.raises(KafkaException) as raised:
