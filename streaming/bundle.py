@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, Final
+from typing import Final
 
-from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessorHandle, ValueState
+from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, ValueState
 
 from coordinator_model import snapshot
 from coordinator_model.events import Event, event_view
@@ -19,10 +19,10 @@ from coordinator_model.group_state import GroupState
 from coordinator_model.offsets import OffsetBucket, bucket_number
 from coordinator_model.replica import Changes, Counters, Position, Replica
 from coordinator_model.serde import Record, decode_record
+from streaming.entries import Entries, EntryState, Key
 from streaming.output import packed_output
 from streaming.packing import LogRow, unpacked
 from streaming.schemas import OutputRow
-from streaming.state_calls import get_many, put_many
 
 SETTLE_AFTER_MS: Final = 2_000
 """How long a step cut off by the end of a rate-limited batch waits for its rest. The rest is in the next batch."""
@@ -48,6 +48,11 @@ class PartitionBook:
     waiting: list[str] = field(default_factory=list)
     """Groups with an open step or a withheld alarm."""
     last_rows_ms: int = 0
+    has_single: bool = False
+    """Whether entries of the state may be there by themselves, and not in packs (`entries.py`)."""
+
+
+_BEFORE_PACKS: Final = {"has_single": True}
 
 
 @dataclass(slots=True)
@@ -66,46 +71,26 @@ class BundleBook:
         """Inverse of `dump`."""
         held = json.loads(text)
         books = {
-            int(partition): PartitionBook(**{**book, "counters": Counters(**book["counters"])})
+            int(partition): PartitionBook(**{**_BEFORE_PACKS, **book, "counters": Counters(**book["counters"])})
             for partition, book in held["partitions"].items()
         }
         return cls(books, held["timer_ms"])
 
 
-class _Fetched:
-    """What a state holds under some keys, read at once."""
-
-    def __init__(self, state: MapState, keys: set[Any]) -> None:
-        self._state = state
-        self._held = {**dict.fromkeys(keys), **get_many(state, keys)}
-
-    def get(self, key: tuple[Any, ...]) -> tuple[str] | None:
-        """What was read, or is to be had now: rows may lead to more than they name."""
-        held: tuple[str] | None = self._held[key] if key in self._held else self._state.getValue(key)
-        return held
-
-
-_Held = _Fetched | Mapping[tuple[Any, ...], tuple[str]]
-
-
 class _StateStore:
-    """The replica's store on Spark's state, or on nothing."""
+    """The replica's store: entries of one partition."""
 
-    def __init__(self, groups: _Held, buckets: _Held) -> None:
-        self._groups = groups
-        self._buckets = buckets
-        self.stored_groups: set[str] = set()
+    def __init__(self, entries: Entries, partition: int) -> None:
+        self._entries = entries
+        self._partition = partition
 
     def load_group(self, name: str) -> GroupState | None:
-        held = self._groups.get((name,))
-        if held is None:
-            return None
-        self.stored_groups.add(name)
-        return snapshot.load_group(held[0])
+        held = self._entries.get(self._partition, (name,))
+        return None if held is None else snapshot.load_group(held)
 
     def load_bucket(self, group: str, topic: str, number: int) -> OffsetBucket | None:
-        held = self._buckets.get((group, topic, number))
-        return None if held is None else snapshot.load_offsets(held[0])
+        held = self._entries.get(self._partition, (group, topic, number))
+        return None if held is None else snapshot.load_offsets(held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +98,7 @@ class Variables:
     """The state of the bundle at hand, and what keeps its timers."""
 
     handle: StatefulProcessorHandle
-    groups: MapState
-    offsets: MapState
+    entries: EntryState
     book: ValueState
 
 
@@ -138,93 +122,81 @@ class Bundle:
         """Replay packed rows (`packing.py`), each partition in the order of the log; yields packed output."""
         book = self._load_book()
         for part in _parts(unpacked(blobs)):
-            runs = self._replay(book, part)
+            entries, runs = self._replay(book, part)
             for run in runs:
                 run.book.last_rows_ms = now_ms
                 if self._reached_live(run):
                     run.conclude()
-            yield from self._write(runs)
+            yield from self._write(entries, runs)
         self._finish(book, now_ms)
 
     def conclude(self, now_ms: int) -> Iterator[bytes]:
         """Close what waits, where the end of the log is reached or nothing has come for long; yields packed output."""
         book = self._load_book()
         book.timer_ms = None
-        runs = self._replay(book, {partition: [] for partition, of in book.partitions.items() if of.waiting})
+        entries, runs = self._replay(book, {partition: [] for partition, of in book.partitions.items() if of.waiting})
         for run in runs:
             if self._reached_live(run) or now_ms - run.book.last_rows_ms >= GIVE_UP_WAITING_MS:
                 run.conclude()
-        yield from self._write(runs)
+        yield from self._write(entries, runs)
         self._finish(book, now_ms)
 
     def _load_book(self) -> BundleBook:
         held = self._state.book.get()
         return BundleBook() if held is None else BundleBook.load(held[0])
 
-    def _replay(self, bundle: BundleBook, part: Mapping[int, list[LogRow]]) -> list["_Run"]:
+    def _replay(self, bundle: BundleBook, part: Mapping[int, list[LogRow]]) -> tuple[Entries, list["_Run"]]:
         """Partition → its rows, in the order of the log."""
-        known = [partition for partition in part if partition in bundle.partitions]
-        of_groups, of_buckets = _touched(row for partition in known for row in part[partition])
-        of_groups.update((name,) for partition in known for name in bundle.partitions[partition].waiting)
-        fetched: tuple[_Held, _Held] = (
-            _Fetched(self._state.groups, of_groups),
-            _Fetched(self._state.offsets, of_buckets),
+        known = {partition: book for partition, book in bundle.partitions.items() if partition in part}
+        entries = Entries(
+            self._state.entries,
+            {of: _touched(part[of]) | {(name,) for name in book.waiting} for of, book in known.items()},
+            with_single={of for of, book in known.items() if book.has_single},
+            unknown=part.keys() - known.keys(),
         )
-        # Of a partition never seen before there is nothing to ask for.
-        nothing: tuple[_Held, _Held] = {}, {}
         runs = []
         for partition, rows in part.items():
             book = bundle.partitions.setdefault(partition, PartitionBook())
-            store = _StateStore(*(fetched if partition in known else nothing))
+            store = _StateStore(entries, partition)
             replica = Replica(store, book.counters, live_from=self._limits.live_from.get(partition, 0))
-            run = _Run(partition, book, store, replica)
+            run = _Run(partition, book, replica)
             runs.append(run)
             for row in rows:
                 place = Position(partition, row.offset, row.timestamp_ms)
                 run.events += replica.replay(place, row.key, row.value, commits=row.commits)
             if rows:
                 book.last_offset = max(book.last_offset, rows[-1].offset)
-        return runs
+        return entries, runs
 
     def _reached_live(self, run: "_Run") -> bool:
         return run.book.last_offset >= self._limits.log_end.get(run.partition, 0) - 1
 
-    def _write(self, runs: list["_Run"]) -> Iterator[bytes]:
+    def _write(self, entries: Entries, runs: list["_Run"]) -> Iterator[bytes]:
         """Write what changed, and pass it on."""
         rows: list[OutputRow] = []
-        groups: list[tuple[tuple[str], tuple[str]]] = []
-        offsets: list[tuple[tuple[str, str, int], tuple[str]]] = []
         for run in runs:
             changes = run.replica.take_changes()
-            rows += self._forget(run, changes)
-            changed_groups, changed_offsets = list(run.changed_groups(changes)), list(run.changed_offsets(changes))
-            groups += [((state.name,), (text,)) for state, text in changed_groups]
-            offsets += [(place, (text,)) for place, text in changed_offsets]
-            rows += [OutputRow(run.partition, "group", at.name, text) for at, text in changed_groups if at.exists]
-            rows += [OutputRow(run.partition, "offsets", name, text) for (name, _, _), text in changed_offsets]
+            groups, offsets = list(run.changed_groups(changes)), dict(run.changed_offsets(changes))
+            # Groups that ended come before anything else: one of the same name may have begun.
+            rows += [OutputRow(run.partition, "group_deleted", name, "") for name in changes.deleted]
+            changed = {(state.name,): text for state, text in groups} | offsets
+            ended = [(name, *place) for name, places in changes.deleted.items() for place in ((), *places)]
+            run.book.has_single |= entries.change(run.partition, changed, ended)
+            rows += [OutputRow(run.partition, "group", at.name, text) for at, text in groups if at.exists]
+            rows += [OutputRow(run.partition, "offsets", name, text) for (name, _, _), text in offsets.items()]
             rows += [*_undecodable(run.replica)]
             new = (event for event in run.events if event.offset >= self._limits.told.get(run.partition, 0))
             rows += [OutputRow(run.partition, "event", event.group, _json(event_view(event))) for event in new]
             totals = {**asdict(run.book.counters), "last_offset": run.book.last_offset}
             rows.append(OutputRow(run.partition, "shard", "", _json(totals)))
             run.wait(changes)
-        put_many(self._state.groups, groups)
-        put_many(self._state.offsets, offsets)
+        entries.write()
         for start in range(0, len(rows), _ROWS_A_PACK):
             yield packed_output(rows[start : start + _ROWS_A_PACK])
 
     def _finish(self, book: BundleBook, now_ms: int) -> None:
         self._set_timer(book, now_ms)
         self._state.book.update((book.dump(),))
-
-    def _forget(self, run: "_Run", changes: Changes) -> Iterator[OutputRow]:
-        """Groups that ended, before anything else: one of the same name may have begun."""
-        for name, places in changes.deleted.items():
-            if name in run.store.stored_groups:
-                self._state.groups.removeKey((name,))
-            for topic, number in places:
-                self._state.offsets.removeKey((name, topic, number))
-            yield OutputRow(run.partition, "group_deleted", name, "")
 
     def _set_timer(self, book: BundleBook, now_ms: int) -> None:
         """Keep one timer while something waits, and none else."""
@@ -242,7 +214,6 @@ class _Run:
 
     partition: int
     book: PartitionBook
-    store: _StateStore
     replica: Replica
     events: list[Event] = field(default_factory=list)
 
@@ -288,19 +259,19 @@ def _parts(log: list[LogRow]) -> Iterator[dict[int, list[LogRow]]]:
         yield part
 
 
-def _touched(rows: Iterable[LogRow]) -> tuple[set[Any], set[Any]]:
-    """Keys of the groups, and of the offset buckets, that rows are about."""
-    groups, buckets = set(), set()
+def _touched(rows: Iterable[LogRow]) -> set[Key]:
+    """Keys of the entries, groups and offset buckets, that rows are about."""
+    touched: set[Key] = set()
     for key in {row.key for row in rows}:
         match decode_record(key, None):
             case Record(key=of) as record:
-                groups.add((record.group_name,))
+                touched.add((record.group_name,))
                 topic = getattr(of, "topic", None)
                 if topic is not None:
-                    buckets.add((record.group_name, topic, bucket_number(of.partition)))
+                    touched.add((record.group_name, topic, bucket_number(of.partition)))
             case _:
                 pass  # counted when it is replayed
-    return groups, buckets
+    return touched
 
 
 _json: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode

@@ -6,6 +6,7 @@ commit, spread over fifty partitions, is one key a task (design, decision 1).
     state variable   key                      holds
     groups           group                    everything of a group but its offsets
     offsets          group, topic, bucket     up to 64 committed offsets
+    packs            partition, slot          many of both that changed at once (`entries.py`)
     book             -                        totals of each partition, and what waits for the next batch
 
 This is what Spark sees of it, and no more: before the first batch of a query it starts a process only to ask what
@@ -22,7 +23,17 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
-from streaming.schemas import BOOK_STATE, BUCKET_KEY, GROUP_KEY, GROUPS_STATE, OFFSETS_STATE, SNAPSHOT
+from streaming.schemas import (
+    BOOK_STATE,
+    BUCKET_KEY,
+    GROUP_KEY,
+    GROUPS_STATE,
+    OFFSETS_STATE,
+    PACK,
+    PACKS_STATE,
+    SLOT_KEY,
+    SNAPSHOT,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,6 +62,7 @@ class CoordinatorShards(StatefulProcessor):
         self._handle = handle
         self._groups = handle.getMapState(GROUPS_STATE, GROUP_KEY, SNAPSHOT)
         self._offsets = handle.getMapState(OFFSETS_STATE, BUCKET_KEY, SNAPSHOT)
+        self._packs = handle.getMapState(PACKS_STATE, SLOT_KEY, PACK)
         self._book = handle.getValueState(BOOK_STATE, SNAPSHOT)
 
     def handleInputRows(  # type: ignore[override]  # noqa: N802 - Spark's name, and one signature for its two forms
@@ -74,9 +86,10 @@ class CoordinatorShards(StatefulProcessor):
 
     def _bundle(self) -> "Bundle":
         from streaming.bundle import Bundle, Limits, Variables
+        from streaming.entries import EntryState
 
         return Bundle(
-            Variables(self._handle, self._groups, self._offsets, self._book),
+            Variables(self._handle, EntryState(self._groups, self._offsets, self._packs), self._book),
             Limits(self._live_from, self._log_end, self._told),
         )
 

@@ -10,20 +10,22 @@ in the directory stays: lag history, and what was told and is yet to be passed o
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from coordinator_model import snapshot
+from streaming.entries import Key, unpacked_entries
 from streaming.errors import UsageError
 from streaming.files import replace
 from streaming.progress import PartitionOffsets, offsets_of
-from streaming.schemas import BOOK_STATE, GROUPS_STATE, OFFSETS_STATE, OutputRow
+from streaming.schemas import BOOK_STATE, GROUPS_STATE, OFFSETS_STATE, PACKS_STATE, OutputRow
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,16 +34,22 @@ IDENTITY_FILE: Final = "monitor.json"
 FORGOTTEN: Final = ".forgotten"
 """Ends the name of a checkpoint on its way out."""
 
-STATE_LAYOUT: Final = 3
+STATE_LAYOUT: Final = 4
 """Of the state's keys and variables (`processor.py`) and of the position in the log (`source.py`). 1 had a key for each
-partition, and no number in its identity; 2 the positions of Spark's Kafka source."""
+partition, and no number in its identity; 2 the positions of Spark's Kafka source; 3 no packs."""
+LAYOUTS_GONE_ON_FROM: Final = (3,)
+"""Beside our own: what such state lacks is made when it is first written."""
 
 _COLUMNS: Final = {
     GROUPS_STATE: ("user_map_key.group", "user_map_value.snapshot"),
-    OFFSETS_STATE: ("user_map_key.group", "user_map_value.snapshot"),
+    OFFSETS_STATE: ("user_map_key.group", "user_map_key.topic", "user_map_key.bucket", "user_map_value.snapshot"),
+    PACKS_STATE: ("user_map_value.pack",),
     BOOK_STATE: ("value.snapshot",),
 }
 """State variable → what is read back of it."""
+
+_NO_SUCH_VARIABLE: Final = "STDS_INVALID_OPTION_VALUE.WITH_MESSAGE"
+"""What Spark says of a state variable that an operator does not have."""
 
 _UNTOLD: Final = -1
 """Partition of a row read back: not every part of the state holds it, and the board does not ask."""
@@ -96,14 +104,17 @@ def claim(directory: Path, identity: Identity, anew: Forget | None = None) -> No
         directory.mkdir(parents=True, exist_ok=True)
         held = _identity_in(path) if path.exists() else None
     wanted = asdict(identity)
+    former = held
+    if held is not None and held.get("state_layout") in LAYOUTS_GONE_ON_FROM:
+        held = {**held, "state_layout": identity.state_layout}
     if path.exists() and anew is None and held is None:
         raise damaged(directory, f"{IDENTITY_FILE} is no JSON object")
     if held is not None:
         _same(directory, held, {name: wanted[name] for name in (wanted if anew is None else ANOTHER_ONES)})
     with _writable(directory):
         if anew is not None:
-            anew(held)
-        if held != wanted:
+            anew(former)
+        if former != wanted:
             replace(path, json.dumps(wanted, indent=1) + "\n")
 
 
@@ -218,10 +229,15 @@ def stored_rows(spark: SparkSession, checkpoint: str) -> Iterator[OutputRow]:
     ahead = ThreadPoolExecutor(1, thread_name_prefix="state")
     try:
         parts = {of: ahead.submit(_fetched, spark, checkpoint, of, columns) for of, columns in _COLUMNS.items()}
-        for variable, kind in ((GROUPS_STATE, "group"), (OFFSETS_STATE, "offsets")):
-            for name, text in _texts(parts.pop(variable).result()):
-                yield OutputRow(_UNTOLD, kind, name, text)
-        for (text,) in _texts(parts.pop(BOOK_STATE).result()):
+        single: set[Key] = set()
+        for variable in (GROUPS_STATE, OFFSETS_STATE):
+            for *key, text in _values(parts.pop(variable).result()):
+                single.add(tuple(key))
+                yield _row(key, text)
+        for (pack,) in _values(_if_there(parts.pop(PACKS_STATE))):
+            # Where there are two of an entry, the one by itself is the newer.
+            yield from (_row(key, text) for key, text in unpacked_entries(pack) if key not in single)
+        for (text,) in _values(parts.pop(BOOK_STATE).result()):
             for partition, book in json.loads(text)["partitions"].items():
                 totals = {**book["counters"], "last_offset": book["last_offset"]}
                 yield OutputRow(int(partition), "shard", "", json.dumps(totals))
@@ -244,7 +260,21 @@ def _fetched(spark: SparkSession, checkpoint: str, variable: str, columns: Seque
     return state.select(*columns).toArrow()
 
 
-def _texts(table: "pa.Table") -> Iterator[tuple[str, ...]]:
-    """Columns of text row by row."""
-    for batch in table.to_batches():
+def _if_there(fetched: "Future[pa.Table]") -> "pa.Table | None":
+    """What was read of a variable, None if there is none of its name: the state is of a release that had no such."""
+    try:
+        return fetched.result()
+    except PySparkException as error:
+        if error.getCondition() != _NO_SUCH_VARIABLE:
+            raise
+        return None
+
+
+def _row(key: Sequence[Any], text: str) -> OutputRow:
+    return OutputRow(_UNTOLD, "group" if len(key) == 1 else "offsets", key[0], text)
+
+
+def _values(table: "pa.Table | None") -> Iterator[tuple[Any, ...]]:
+    """Columns row by row."""
+    for batch in () if table is None else table.to_batches():
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)

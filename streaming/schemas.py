@@ -21,10 +21,17 @@ BUCKET_KEY: Final = StructType(
     ]
 )
 SNAPSHOT: Final = StructType([StructField("snapshot", StringType(), nullable=False)])
-"""What every state variable holds: text of `coordinator_model.snapshot`, or of a bundle's bookkeeping."""
+"""What every state variable but packs holds: text of `coordinator_model.snapshot`, or of a bundle's bookkeeping."""
+
+SLOT_KEY: Final = StructType(
+    [StructField("partition", IntegerType(), nullable=False), StructField("slot", IntegerType(), nullable=False)]
+)
+PACK: Final = StructType([StructField("pack", BinaryType(), nullable=False)])
+"""Entries of groups and offsets, as `entries` puts them together."""
 
 GROUPS_STATE: Final = "groups"
 OFFSETS_STATE: Final = "offsets"
+PACKS_STATE: Final = "packs"
 BOOK_STATE: Final = "book"
 
 OUTPUT: Final = StructType([StructField("rows", BinaryType(), nullable=False)])

@@ -89,11 +89,11 @@ KEPT_APART: Final = (
 
 # Library → the modules of streaming that may import it.
 LIBRARY_HOMES: Final = {
-    "pyspark": "session source packing processor bundle state_calls sink progress job schemas restart state_directory "
-    "worker_daemon class_archive rehearsal",
+    "pyspark": "session source packing processor bundle entries state_calls sink progress job schemas restart "
+    "state_directory worker_daemon class_archive rehearsal",
     "pandas": "processor",
     "numpy": "log_reader packing reduction source",
-    "pyarrow": "log_reader output packing rehearsal reduction restart source history.*",
+    "pyarrow": "entries log_reader output packing rehearsal reduction restart source history.*",
     "kafka": "kafka_client lazy_admin log_recorder end_offsets watched_log open_transactions session_timeouts "
     "sink_topics topic_reader kafka_probe oauth_tokens",
     "confluent_kafka": "log_reader source traffic kafka_tools kafka_writer",

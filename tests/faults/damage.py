@@ -7,6 +7,7 @@ release finds what an earlier one has left.
 import json
 import shutil
 import tarfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,8 +20,10 @@ from streaming.state_lock import JVM_LOCK, LOCK
 
 Damage = Callable[[Path], None]
 
-LEFT_FILE: Final = Path(__file__).with_name("state_layout_2.tar.gz")
+REFUSED_FILE: Final = Path(__file__).with_name("state_layout_2.tar.gz")
+GONE_ON_FROM_FILE: Final = Path(__file__).with_name("state_layout_3.tar.gz")
 LEFT_BEHIND: Final = 140
+"""Events of the story that those monitors had read who left these."""
 
 KEPT_ASIDE: Final = ".whole"
 WRITTEN: Final = dict.fromkeys(("spark.log", RESUME_FILE, "end-offsets.json", "events.ndjson", LOCK, JVM_LOCK), "")
@@ -84,17 +87,28 @@ def older_snapshots(state: Path) -> None:
 
 
 def left_by_older_release(state: Path) -> None:
-    """What a real monitor of the layout before this one left, which had read `LEFT_BEHIND` events of the story.
+    """What a real monitor left whose layout nobody reads any more."""
+    _left(state, REFUSED_FILE)
 
-    All but the topic's id, which is that of the log here.
-    """
+
+def left_by_former_release(state: Path) -> None:
+    """What a real monitor left of the release before packs, a moment ago."""
+    _left(state, GONE_ON_FROM_FILE)
+    path = state / RESUME_FILE
+    now_ms = time.time_ns() // 1_000_000
+    path.write_text(json.dumps({**json.loads(path.read_text()), "read_ms": now_ms, "seen_ms": now_ms}))
+
+
+def _left(state: Path, file: Path) -> None:
+    """All but which topic it is of: that is the log here."""
     path = state / IDENTITY_FILE
-    topic_id = json.loads(path.read_text())["topic_id"]
+    held = json.loads(path.read_text())
+    topic = {name: held[name] for name in ("offsets_topic", "topic_id") if name in held}
     shutil.rmtree(state)
     state.mkdir()
-    with tarfile.open(LEFT_FILE) as left:
+    with tarfile.open(file) as left:
         left.extractall(state, filter="data")
-    path.write_text(json.dumps({**json.loads(path.read_text()), "topic_id": topic_id}))
+    path.write_text(json.dumps({**json.loads(path.read_text()), **topic}))
 
 
 DAMAGES: Final[dict[str, Damage]] = {

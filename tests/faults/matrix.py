@@ -4,6 +4,7 @@ A fault does what it says `trial.rounds` times while the log is being written, c
 monitor running, which is then compared with what follows from the log.
 """
 
+import json
 import os
 import signal
 import socket
@@ -14,8 +15,9 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from streaming.embedded_broker import EmbeddedBroker
-from streaming.restart import REBUILD
+from streaming.restart import IDENTITY_FILE, REBUILD, STATE_LAYOUT
 from tests.faults import damage, victim
+from tests.faults.coordinator_log import story
 from tests.faults.disk import SmallDisk
 from tests.faults.log_faults import (
     CLEANED,
@@ -150,6 +152,23 @@ def older_release(trial: Trial) -> None:
         trial.restart("--rebuild")
 
 
+def former_release(trial: Trial) -> None:
+    """The state directory that the release before packs left: gone on from, in the middle of the story."""
+    trial.events = story()
+    trial.log.write(*trial.events[: damage.LEFT_BEHIND])
+    trial.events = trial.events[damage.LEFT_BEHIND :]
+    trial.disturbed.await_told()
+    trial.disturbed.end(trial.monitor)
+    damage.left_by_former_release(trial.disturbed.state)
+    trial.restart()
+    assert 0 == told(trial, "state_rebuilt")
+    held = json.loads((trial.disturbed.state / IDENTITY_FILE).read_text())
+    assert STATE_LAYOUT == held["state_layout"], held
+    trial.times += 1
+    with trial.writing(0.3):
+        pass
+
+
 def broker_stopped(trial: Trial) -> None:
     """The only broker is stopped for 75 s and started again."""
     for _ in range(trial.rounds):
@@ -278,6 +297,7 @@ FAULTS: Final[dict[str, Fault]] = {
         disk_filled,
         checkpoint_damaged,
         older_release,
+        former_release,
         broker_stopped,
         leaders_killed,
         topic_made_anew_while_running,

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from streaming import class_archive, session
 from streaming.config import Config
 from streaming.packing import bundle_keys
-from streaming.schemas import BUCKET_KEY, SNAPSHOT
+from streaming.schemas import BUCKET_KEY, PACK, SLOT_KEY, SNAPSHOT
 from streaming.state_calls import get_many, put_many
 from streaming.worker_daemon import SeldomCollector
 
@@ -27,6 +27,8 @@ pytestmark = pytest.mark.spark
 
 KEYS = [(f"g{n}" * (1 + n % 700), "t", n) for n in range(1_500)]
 """More than a round of requests, some of them long."""
+PACKS = {(n, 31 - n): bytes(range(256)) * (n * n * 40) for n in range(12)}
+"""None, some kilobytes, more than a connection holds."""
 
 
 class Accesses(StatefulProcessor):
@@ -34,6 +36,7 @@ class Accesses(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._map = handle.getMapState("map", BUCKET_KEY, SNAPSHOT)
+        self._packs = handle.getMapState("packs", SLOT_KEY, PACK)
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # type: ignore[override]  # noqa: N802, N803 - Spark's
         for _ in rows:
@@ -42,7 +45,10 @@ class Accesses(StatefulProcessor):
         put_many(self._map, [(at, ("v" * (7 * at[2]),)) for at in KEYS if at[2] % 3])
         one_by_one = {at: self._map.getValue(at) for at in KEYS}
         many = get_many(self._map, KEYS)
+        put_many(self._packs, [(at, (pack,)) for at, pack in PACKS.items()])
+        packs = get_many(self._packs, [*PACKS, (9, 9)])
         told = {
+            "packs": {at: bytes(pack) for at, (pack,) in packs.items()} == PACKS,
             "before": len(before),
             "same": many == {at: value for at, value in one_by_one.items() if value is not None},
             "found": len(many),
@@ -78,7 +84,8 @@ def test_many_keys_at_once_are_what_one_at_a_time_is(spark: SparkSession, tmp_pa
     )
     query.awaitTermination()
 
-    assert [{"before": 0, "same": True, "found": 1_000, "largest": 7 * 1_499}] == [json.loads(of) for of in told]
+    (found,) = map(json.loads, told)
+    assert {"packs": True, "before": 0, "same": True, "found": 1_000, "largest": 7 * 1_499} == found
 
 
 @pytest.mark.parametrize("tasks", [1, 4, 7, 50])

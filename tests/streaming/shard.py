@@ -11,10 +11,11 @@ from coordinator_model.group_state import GroupState
 from coordinator_model.offsets import OffsetBucket
 from coordinator_model.snapshot import load_group, load_offsets
 from streaming.bundle import BundleBook, PartitionBook
+from streaming.entries import unpacked_entries
 from streaming.output import unpacked_output
 from streaming.packing import LOG_LAYOUT, packed
 from streaming.processor import CoordinatorShards
-from streaming.schemas import BOOK_STATE, GROUPS_STATE, OFFSETS_STATE, OutputRow
+from streaming.schemas import BOOK_STATE, GROUPS_STATE, OFFSETS_STATE, PACKS_STATE, OutputRow
 from tests.histories import PARTITION, History, LogRecord
 
 KEY: Final = 7
@@ -46,9 +47,9 @@ class Shard:
         """One micro-batch, rows in the order given; returns the rows it put out."""
         listed = records.records if isinstance(records, History) else records
         cells = [(self.partition, of.place.offset, of.place.timestamp_ms, of.key, of.value) for of in listed]
-        return self.packs([cells])
+        return self.read([cells])
 
-    def packs(self, packs: list[list[tuple[Any, ...]]]) -> list[OutputRow]:
+    def read(self, packs: list[list[tuple[Any, ...]]]) -> list[OutputRow]:
         """One micro-batch, read by as many source tasks as there are lists of rows; returns the rows it put out."""
         blobs = [blob for cells in packs for blob in packed([log_rows(cells)], [KEY])["rows"].to_pylist()]
         return self._keep(self._tester.testInPandas(KEY, pd.DataFrame({"bundle": KEY, "rows": blobs})))
@@ -72,13 +73,24 @@ class Shard:
 
     def groups(self) -> dict[str, GroupState]:
         """Groups in the state store."""
-        held = self._tester.peekMapState(GROUPS_STATE, KEY)
-        return {name: load_group(text) for (name,), (text,) in sorted(held.items())}
+        return {key[0]: load_group(text) for key, text in sorted(self._entries().items()) if len(key) == 1}
 
     def buckets(self) -> dict[tuple[str, str, int], OffsetBucket]:
         """Offset buckets in the state store."""
-        held = self._tester.peekMapState(OFFSETS_STATE, KEY)
-        return {place: load_offsets(text) for place, (text,) in sorted(held.items())}
+        return {key: load_offsets(text) for key, text in sorted(self._entries().items()) if len(key) > 1}
+
+    def single(self) -> dict[Any, str]:
+        """Entries of the state store that are there by themselves."""
+        states = (self._tester.peekMapState(name, KEY) for name in (GROUPS_STATE, OFFSETS_STATE))
+        return {key: text for state in states for key, (text,) in state.items()}
+
+    def packs(self) -> list[dict[Any, str]]:
+        """Entries in each pack of the state store."""
+        return [dict(unpacked_entries(pack)) for (pack,) in self._tester.peekMapState(PACKS_STATE, KEY).values()]
+
+    def _entries(self) -> dict[Any, str]:
+        packed = {key: text for pack in self.packs() for key, text in pack.items()}
+        return packed | self.single()
 
     def book(self) -> PartitionBook:
         """The partition's bookkeeping in the state store."""

@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,9 @@ from hypothesis import strategies as st
 from coordinator_model.events import event_view
 from coordinator_model.replica import Replica
 from coordinator_model.snapshot import load_group, load_offsets
+from streaming import entries
 from streaming.bundle import GIVE_UP_WAITING_MS, SETTLE_AFTER_MS
+from streaming.entries import PACK_FROM, PACK_SHARE
 from streaming.schemas import OutputRow
 from tests.builders import (
     consumer_group_member_subscription,
@@ -166,12 +169,20 @@ def test_rows_of_a_batch_are_replayed_in_the_order_of_the_log() -> None:
 # -- state, in pieces -------------------------------------------------------------------------------------------------
 
 
-@given(st.one_of(simulated().map(log_of), nonsense(6)), st.integers(1, 9))
-def test_batches_of_any_size_come_to_the_same(log: History, size: int) -> None:
-    """While catching up a batch may end anywhere; groups, offsets, totals and events are those of the whole log."""
+WORTH_PACKING = st.sampled_from([(1, 0.0), (2, 0.5), (PACK_FROM, PACK_SHARE)])
+"""Entries of a slot, and their share of its pack, that are worth a pack: every one, some, as it is."""
+
+
+@given(st.one_of(simulated().map(log_of), nonsense(6)), st.integers(1, 9), WORTH_PACKING)
+def test_batches_of_any_size_come_to_the_same(log: History, size: int, worth: tuple[int, float]) -> None:
+    """While catching up a batch may end anywhere; groups, offsets, totals and events are those of the whole log.
+
+    However the state is kept.
+    """
     shard = Shard(live_from=log.end)
-    for start in range(0, len(log), size):
-        shard.batch(list(log.records[start : start + size]))
+    with patch.multiple(entries, PACK_FROM=worth[0], PACK_SHARE=worth[1], SLOTS=2):
+        for start in range(0, len(log), size):
+            shard.batch(list(log.records[start : start + size]))
 
     replica, events = replica_of(log)
     told = {json.dumps(event, sort_keys=True) for event in shard.events()}

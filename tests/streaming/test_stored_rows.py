@@ -10,12 +10,24 @@ import pyarrow as pa
 import pytest
 
 from streaming import restart
-from streaming.schemas import BOOK_STATE, GROUPS_STATE, OFFSETS_STATE, OutputRow
+from streaming.entries import packed_entries
+from streaming.schemas import BOOK_STATE, GROUPS_STATE, OFFSETS_STATE, PACKS_STATE, OutputRow
 
 BOOK = {"partitions": {"3": {"counters": {"records": 9}, "last_offset": 8}, "4": {"counters": {}, "last_offset": 1}}}
 PARTS = {
     GROUPS_STATE: {"group": ["a", "b"], "snapshot": ["[1]", "[2]"]},
-    OFFSETS_STATE: {"group": ["b", "a", "a"], "snapshot": ["[3]", "[4]", "[5]"]},
+    OFFSETS_STATE: {
+        "group": ["b", "a", "a"],
+        "topic": ["t", "t", "u"],
+        "bucket": [0, 0, 1],
+        "snapshot": ["[3]", "[4]", "[5]"],
+    },
+    PACKS_STATE: {
+        "pack": [
+            packed_entries({("b",): "former", ("c",): "[6]", ("a", "t", 0): "former"}),
+            packed_entries({("a", "t", 1): "[7]", ("d",): "[8]"}),
+        ]
+    },
     BOOK_STATE: {"snapshot": [json.dumps(BOOK)]},
 }
 ROWS = [
@@ -24,6 +36,9 @@ ROWS = [
     OutputRow(-1, "offsets", "b", "[3]"),
     OutputRow(-1, "offsets", "a", "[4]"),
     OutputRow(-1, "offsets", "a", "[5]"),
+    OutputRow(-1, "group", "c", "[6]"),
+    OutputRow(-1, "offsets", "a", "[7]"),
+    OutputRow(-1, "group", "d", "[8]"),
     OutputRow(3, "shard", "", json.dumps({"records": 9, "last_offset": 8})),
     OutputRow(4, "shard", "", json.dumps({"last_offset": 1})),
 ]
@@ -45,7 +60,7 @@ def reading(monkeypatch: pytest.MonkeyPatch, before: Callable[[str], object]) ->
 
 
 def test_the_next_part_is_read_while_the_rows_of_one_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Groups, then offsets, then books, each in their order, nothing twice."""
+    """Groups, offsets, packs, books, each in their order, nothing twice: what is by itself is newer than in a pack."""
     began = threading.Event()
     read = reading(monkeypatch, lambda variable: began.set() if variable == OFFSETS_STATE else None)
     rows = restart.stored_rows(SPARK, "here")
@@ -56,7 +71,9 @@ def test_the_next_part_is_read_while_the_rows_of_one_are_taken(monkeypatch: pyte
     assert list(PARTS) == read
 
 
-@pytest.mark.parametrize(("broken", "taken"), [(GROUPS_STATE, 0), (OFFSETS_STATE, 2), (BOOK_STATE, 5)])
+@pytest.mark.parametrize(
+    ("broken", "taken"), [(GROUPS_STATE, 0), (OFFSETS_STATE, 2), (PACKS_STATE, 5), (BOOK_STATE, 8)]
+)
 def test_what_cannot_be_read_is_told(monkeypatch: pytest.MonkeyPatch, broken: str, taken: int) -> None:
     """Where its rows would have come: those before are there, and none are made up."""
 
