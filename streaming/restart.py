@@ -174,6 +174,30 @@ def forget(checkpoint: str) -> None:
     shutil.rmtree(former, ignore_errors=True)
 
 
+def settle(checkpoint: str) -> None:
+    """Have a checkpoint that was moved, or copied, find its own files: Spark notes where those of a schema are.
+
+    Raises:
+        OSError, ValueError, LookupError, TypeError, AttributeError: it cannot be written, or is not what Spark wrote.
+    """
+    if not _is_local(checkpoint):
+        return
+    directory = _path(checkpoint).resolve()
+    for path in directory.glob("state/*/_metadata/v2/[0-9]*"):
+        version, _, noted = path.read_text(encoding="utf-8").partition("\n")
+        held = json.loads(noted)
+        for store in held["stateStoreInfo"]:
+            places = (of.rpartition("/state/")[2] for of in store["stateSchemaFilePaths"])
+            # As Hadoop writes it: one slash, nothing escaped.
+            store["stateSchemaFilePaths"] = [f"file:{directory}/state/{place}" for place in places]
+        if held != json.loads(noted):
+            # Not beside it: Spark takes the name of every file there for a number.
+            scratch = directory / ".settled"
+            scratch.write_text(f"{version}\n{json.dumps(held, separators=(',', ':'))}", encoding="utf-8")
+            path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+            scratch.replace(path)
+
+
 def is_gone(checkpoint: str) -> bool:
     """Whether there is nothing where a checkpoint was; not to be told of one on another machine."""
     return _is_local(checkpoint) and not has_committed_batch(checkpoint)

@@ -83,6 +83,8 @@ class StateDirectory:
             raise restart.damaged(self.directory, "its checkpoint is gone")
         if self.holds_state():
             self.positions()  # before Spark starts, which takes seconds
+            with self._whole():
+                restart.settle(self.checkpoint)
         self._former = former
         if self._former is None and restart.has_committed_batch(self.checkpoint):
             # An earlier release left none.

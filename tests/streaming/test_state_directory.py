@@ -10,7 +10,8 @@ import pytest
 
 from streaming.errors import UsageError
 from streaming.restart import ANOTHER_ONES, IDENTITY_FILE, REBUILD, REMEDY, STATE_LAYOUT, Identity, claim, forget
-from tests.faults.damage import left_by_older_release
+from streaming.state_directory import StateDirectory
+from tests.faults.damage import left_by_former_release, left_by_older_release
 from tests.integration.monitor_process import contents
 
 IDENTITY = Identity(
@@ -77,6 +78,27 @@ def test_directory_that_an_older_release_left_is_refused_by_name_and_may_be_rebu
 
     claim(tmp_path, identity, lambda _: forget(str(tmp_path / "checkpoint")))
     assert not any(name.startswith("checkpoint") for name in contents(tmp_path))
+
+
+def test_directory_that_the_former_release_left_is_gone_on_from_wherever_it_is_now(tmp_path: Path) -> None:
+    """A real one, made elsewhere: it says what it is of, and Spark finds the files that it notes the places of."""
+    (tmp_path / IDENTITY_FILE).write_text("{}")
+    left_by_former_release(tmp_path)
+    noted = tmp_path / "checkpoint/state/0/_metadata/v2/0"
+    identity = Identity(**{**json.loads((tmp_path / IDENTITY_FILE).read_text()), "state_layout": STATE_LAYOUT})
+    held = StateDirectory(tmp_path, None, reads_uncommitted=True, clock_ms=lambda: 0)
+    before = noted.read_text()
+
+    held.claim(identity, rebuild=False)
+
+    (place,) = json.loads(noted.read_text().splitlines()[1])["stateStoreInfo"][0]["stateSchemaFilePaths"]
+    assert asdict(identity) == json.loads((tmp_path / IDENTITY_FILE).read_text())
+    assert Path(place.removeprefix("file:")).is_relative_to(tmp_path)
+    assert Path(place.removeprefix("file:")).is_file()
+    assert before.replace("/var/lib/group-monitor", str(tmp_path)) == noted.read_text()
+    settled = contents(tmp_path)
+    held.claim(identity, rebuild=False)
+    assert settled == contents(tmp_path)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "\udcff"])
