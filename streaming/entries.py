@@ -77,8 +77,7 @@ class Entries:
         self._packs: dict[_Slot, dict[Key, str]] = {}
         self._changed: dict[Key, str] = {}
         self._to_write: set[_Slot] = set()
-        for partition, keys in wanted.items():
-            self._ask(partition, keys)
+        self._ask(wanted)
         self._fetch_packs(
             (partition, _slot(key))
             for partition, keys in wanted.items()
@@ -88,7 +87,8 @@ class Entries:
 
     def get(self, partition: int, key: Key) -> str | None:
         """The text of an entry, or None."""
-        self._ask(partition, [key])
+        if key not in self._single:
+            self._ask({partition: [key]})
         held = self._single[key]
         return self._pack(partition, key).get(key) if held is None else held
 
@@ -98,7 +98,7 @@ class Entries:
         Returns whether any of them is to be by itself.
         """
         gone = [key for key in deleted if key not in changed]
-        self._ask(partition, [*changed, *gone])
+        self._ask({partition: [*changed, *gone]})
         for key in gone:
             if self._single[key] is not None:
                 self._of(key).removeKey(key)
@@ -128,14 +128,14 @@ class Entries:
     def _of(self, key: Key) -> MapState:
         return self._state.groups if len(key) == 1 else self._state.offsets
 
-    def _ask(self, partition: int, keys: Iterable[Key]) -> None:
+    def _ask(self, wanted: Mapping[int, Iterable[Key]]) -> None:
         """Read what there is by itself of keys that were not asked for yet."""
-        new = [key for key in keys if key not in self._single]
-        self._single.update(dict.fromkeys(new))
-        if partition in self._with_single:
-            for state in (self._state.groups, self._state.offsets):
-                found = get_many(state, [key for key in new if self._of(key) is state])
-                self._single.update((key, text) for key, (text,) in found.items())
+        new = {partition: [key for key in keys if key not in self._single] for partition, keys in wanted.items()}
+        self._single.update((key, None) for keys in new.values() for key in keys)
+        asked = [key for partition, keys in new.items() if partition in self._with_single for key in keys]
+        for state in (self._state.groups, self._state.offsets):
+            if of_state := [key for key in asked if self._of(key) is state]:
+                self._single.update((key, text) for key, (text,) in get_many(state, of_state).items())
 
     def _pack(self, partition: int, key: Key) -> dict[Key, str]:
         """The pack of an entry's slot."""
@@ -146,8 +146,9 @@ class Entries:
     def _fetch_packs(self, slots: Iterable[_Slot]) -> None:
         new = [at for at in dict.fromkeys(slots) if at not in self._packs]
         self._packs.update((at, {}) for at in new)
-        found = get_many(self._state.packs, [at for at in new if at[0] not in self._unknown])
-        self._packs.update((at, dict(unpacked_entries(pack))) for at, (pack,) in found.items())
+        if known := [at for at in new if at[0] not in self._unknown]:
+            found = get_many(self._state.packs, known)
+            self._packs.update((at, dict(unpacked_entries(pack))) for at, (pack,) in found.items())
 
 
 def packed_entries(entries: Mapping[Key, str]) -> bytes:

@@ -5,12 +5,13 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
+from pyspark.sql.streaming.stateful_processor import MapState
 
-from streaming import entries
+from streaming import entries, state_calls
 from streaming.bundle import BundleBook
 from streaming.entries import PACK_FROM, SLOTS, packed_entries, unpacked_entries
 from tests.builders import offset_commit, offset_commit_tombstone
-from tests.histories import History, at, history
+from tests.histories import PARTITION, History, at, history
 from tests.streaming.shard import Shard
 
 GROUPS = [f"g{number}" for number in range(40 * SLOTS)]
@@ -68,6 +69,26 @@ def test_what_a_storm_changes_is_packed_anew(shard: Shard) -> None:
     assert dict.fromkeys(GROUPS, (12, 2)) | {"g7": (12, 3)} == offsets(shard)
     shard.batch(commits(GROUPS, 13))
     assert dict.fromkeys(GROUPS, (13, 3)) | {"g7": (13, 4)} == offsets(shard)
+
+
+def test_state_is_asked_once_for_all_partitions(shard: Shard) -> None:
+    """However many a batch is about: each time the state is asked, two processes wait for each other."""
+    names = [f"of {partition}" for partition in range(20)]
+    cells = [(n, 0, 1_000, *offset_commit(name, "t", 0, 1)) for n, name in enumerate(names, PARTITION + 1)]
+    again = [(n, 1, 2_000, *offset_commit(name, "t", 0, 2)) for n, name in enumerate(names, PARTITION + 1)]
+    asked: list[int] = []
+
+    def get_many(state: MapState, keys: list[Any]) -> dict[Any, Any]:
+        asked.append(len(keys))
+        return state_calls.get_many(state, keys)
+
+    with patch.multiple(entries, get_many=get_many):
+        shard.read([cells])
+        assert [] == asked
+        shard.read([again])
+
+    assert [len(names)] * 2 == asked
+    assert dict.fromkeys(names, (2, 2)) == {group: of for group, of in offsets(shard).items() if group in names}
 
 
 def test_few_of_a_large_pack_are_not_worth_writing_it(shard: Shard) -> None:
