@@ -31,6 +31,11 @@ PARTITIONS: Final = 4
 RECORDINGS: Final = Path(__file__).resolve().parents[1] / "recordings" / "4.3.1"
 START_MS: Final = 1_790_000_000_000
 COMMITTING_GROUPS: Final = 24
+CROWD: Final = 800
+"""Groups that commit at once: enough for what is kept of them to be packed."""
+CROWD_AFTER: Final = 160
+CROWD_EVERY: Final = 40
+"""Events of the story before, and between, those of the crowd."""
 NEWEST_TYPE: Final = b"\x7f\x01"
 """A record type of some later release."""
 
@@ -88,6 +93,20 @@ def commits(rounds: int, seed: int = 1) -> Iterator[Events]:
         yield written
 
 
+def crowds(rounds: int) -> Iterator[Events]:
+    """Many groups that commit together; every time another eighth of them ends, to begin anew the next time."""
+    for number in range(rounds):
+        time_ms = START_MS + 1_000 * number
+        written: Events = []
+        for n in range(CROWD):
+            group = f"crowd-{n}"
+            record = builders.offset_commit(group, "t", 0, 10 * number, timestamp=time_ms)
+            if number and n % 8 == number % 8:
+                record = builders.offset_commit_tombstone(group, "t", 0)
+            written.append(Write(hash_of(group), time_ms, *record))
+        yield written
+
+
 def hash_of(group: str) -> int:
     """The partition of a group of ours."""
     return sum(group.encode()) % PARTITIONS
@@ -102,6 +121,9 @@ def story(rounds: int = 120) -> list[Events]:
         mixed += real[:stride]
         mixed += simple[:1]
         real, simple = real[stride:], simple[1:]
+    places = range(CROWD_AFTER, len(mixed), CROWD_EVERY)
+    for place, crowd in reversed([*zip(places, crowds(len(places)), strict=True)]):
+        mixed.insert(place, crowd)
     return mixed
 
 
