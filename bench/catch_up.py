@@ -10,76 +10,25 @@ measured too, and called cold.
 import gc
 import json
 import os
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
 from bench import log, truth, writer
 from bench.figures import Outcome
 from bench.process_tree import Meter, ProcessTree
+from bench.query import Query, open_session
 from bench.stage import Log, Stage, note
 from streaming import session
 from streaming.config import Config
 from streaming.errors import UsageError
-from streaming.job import Monitor
-
-_SECONDS: Final = 150.0
-_POLL_SECONDS: Final = 0.005
 
 _QUICK: Final = {"kafka.max.poll.records": "10000", "kafka.max.partition.fetch.bytes": str(8 * 1024 * 1024)}
 """With Kafka's defaults, the bare read takes longer."""
 _CONNECTOR: Final = Path(".cache/jars/bench")
 """Jars of Spark's own Kafka source, by which the bare read is done; the monitor has a source of its own."""
-
-
-class _Query(Monitor):
-    """A monitor's query on a session that is there already, and its board."""
-
-    def __init__(self, config: Config, spark: SparkSession) -> None:
-        super().__init__(config)
-        self._spark = spark
-
-    def __enter__(self) -> Self:
-        self._identify()
-        self.board.load([])
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.server.stop()
-
-    def catch_up(self) -> None:
-        """Run until all that was in the log at start is on the board.
-
-        Raises:
-            TimeoutError: that takes too long.
-        """
-        stopped = threading.Event()
-        failed: list[BaseException] = []
-
-        def run() -> None:
-            try:
-                self.run_until(stopped)
-            except BaseException as error:  # noqa: BLE001 - raised again below, in the thread that waits
-                failed.append(error)
-
-        thread = threading.Thread(target=run, name="catch-up")
-        thread.start()
-        deadline = time.monotonic() + _SECONDS
-        # Whether log end offsets are sampled is not asked for here.
-        while not self.board._readiness.caught_up and thread.is_alive() and time.monotonic() < deadline:  # noqa: SLF001
-            time.sleep(_POLL_SECONDS)
-        self.seconds = time.monotonic()
-        stopped.set()
-        thread.join()
-        if failed:
-            raise failed[0]
-        if not self.board._readiness.caught_up:  # noqa: SLF001 - as above
-            raise TimeoutError(f"not at the end of the log within {_SECONDS:g} s")
 
 
 def catch_up(stage: Stage, size: dict[str, Any]) -> Outcome:
@@ -106,7 +55,7 @@ def _warm(stage: Stage, read: Log, repeats: int, outcome: Outcome) -> None:
     given = stage.config(read)
     given["spark"]["conf"] |= _with_connector()
     config = Config.model_validate(given)
-    with _session(config) as spark:
+    with open_session(config) as spark:
         for repeat in range(repeats + 1):
             seconds, count = _counted(spark, config)
             if count != records:
@@ -127,10 +76,11 @@ def _warm(stage: Stage, read: Log, repeats: int, outcome: Outcome) -> None:
 def _caught_up(stage: Stage, read: Log, spark: SparkSession, tree: ProcessTree) -> dict[str, float]:
     config = Config.model_validate(stage.config(read))
     gc.collect()
-    with _Query(config, spark) as query:
+    with Query(config, spark) as query:
         meter = Meter(tree)
         begun = time.monotonic()
-        query.catch_up()
+        with query.caught_up():
+            pass
         took = {**meter.read(), "wall_seconds": query.seconds - begun}
         truth.require(read.expected, truth.of_board(query.board), "board")
     return took
@@ -185,12 +135,3 @@ def _cold(stage: Stage, read: Log, outcome: Outcome) -> None:
     outcome.add("cold_cpu_seconds", "s", meter.read()["cpu_seconds"])
     monitor.require(read)
     stage.stop()
-
-
-@contextmanager
-def _session(config: Config) -> Iterator[SparkSession]:
-    spark = session.start(config, config.state.dir / "spark.log")
-    try:
-        yield spark
-    finally:
-        session.stop(spark)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from copy import copy
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException, StreamingQueryException
@@ -78,6 +78,9 @@ class Monitor:
         UsageError: no usable Java, the address is taken, the state directory is another monitor's.
         CannotTellError: the brokers do not answer, or not about the offsets topic.
     """
+
+    shards: ClassVar[type[CoordinatorShards]] = CoordinatorShards
+    """What replays; the benchmark has others beside it."""
 
     def __init__(
         self,
@@ -288,7 +291,7 @@ class Monitor:
         keys = bundle_keys(self._spark, config.spark.shuffle_partitions)
         bundles = coordinator_log(self._spark, config, self._log.identity.partitions, keys).groupBy(BUNDLE)
         replayed = bundles.transformWithStateInPandas(
-            CoordinatorShards(dict(live_from), dict(high_watermarks), dict(self._state.told_before)),
+            self.shards(dict(live_from), dict(high_watermarks), dict(self._state.told_before)),
             outputStructType=OUTPUT,
             outputMode="Update",
             timeMode="ProcessingTime",

@@ -1,0 +1,90 @@
+"""A monitor's query in the benchmark's own process, on a session that is there already."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, Self
+
+from pyspark.sql import SparkSession
+
+from streaming import session
+from streaming.config import Config
+from streaming.job import Monitor
+from streaming.processor import CoordinatorShards
+
+_SECONDS: Final = 150.0
+_POLL_SECONDS: Final = 0.005
+
+
+@contextmanager
+def open_session(config: Config) -> Iterator[SparkSession]:
+    """A session as a monitor of this configuration starts it; it ends with the block."""
+    spark = session.start(config, config.state.dir / "spark.log")
+    try:
+        yield spark
+    finally:
+        session.stop(spark)
+
+
+class Query(Monitor):
+    """The query and its board: all that a monitor does besides, its samplers and its server, is left out.
+
+    Attributes:
+        seconds: when all that was in the log at start was on the board, by the monotonic clock.
+    """
+
+    def __init__(
+        self, config: Config, spark: SparkSession, shards: type[CoordinatorShards] = CoordinatorShards
+    ) -> None:
+        """Of this configuration, on this session, with such a processor."""
+        super().__init__(config)
+        self.shards = shards  # type: ignore[misc]  # the class says which one a monitor has
+        self._spark = spark
+        self.seconds = 0.0
+
+    def __enter__(self) -> Self:
+        self._identify()
+        self.board.load([])
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.server.stop()
+
+    @contextmanager
+    def caught_up(self) -> Iterator[None]:
+        """Run, from when all that was in the log at start is on the board until the block ends.
+
+        Raises:
+            TimeoutError: that takes too long.
+        """
+        stopped = threading.Event()
+        failed: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                self.run_until(stopped)
+            except BaseException as error:  # noqa: BLE001 - raised again below, in the thread that waits
+                failed.append(error)
+
+        thread = threading.Thread(target=run, name="query")
+        thread.start()
+        try:
+            deadline = time.monotonic() + _SECONDS
+            while not self._is_caught_up and thread.is_alive() and time.monotonic() < deadline:
+                time.sleep(_POLL_SECONDS)
+            self.seconds = time.monotonic()
+            if not failed and not self._is_caught_up:
+                raise TimeoutError(f"not at the end of the log within {_SECONDS:g} s")
+            if not failed:
+                yield
+        finally:
+            stopped.set()
+            thread.join()
+        if failed:
+            raise failed[0]
+
+    @property
+    def _is_caught_up(self) -> bool:
+        # Whether log end offsets are sampled is not asked for here.
+        return self.board._readiness.caught_up  # noqa: SLF001 - the board says no more to others
