@@ -1,7 +1,8 @@
 """How fast the monitor is, beside what the same machine does without it.
 
-    make bench                                    every part, its figures into bench/results.json
+    make bench                                    every part of a monitor, its figures into bench/results.json
     make bench PARTS="catch-up latency"           some of them; batch-cost stands for all of its sizes
+    make bench PARTS=state-layout                 other layouts of the state, beside the one that stands
     python -m bench catch-up --groups 2000        at another size; the figures are shown and replace none
     python -m bench latency --tiny                shows in seconds that it works
 
@@ -18,6 +19,6 @@ the machine meanwhile, the broker and the generator of the load among it.
     parts.py and the modules that it names      the parts
     figures.py, results.py   what they report
 
-The catch-up alone does not run as a process of its own: its subject is a warm session, so the job's query runs in the
-benchmark's process. Linux only: what processes use is read from /proc.
+Only the catch-up and the layouts of the state do not run as a process of their own: their subject is a warm session, so
+the job's query runs in the benchmark's process (`query.py`). Linux only: what processes use is read from /proc.
 """

@@ -10,7 +10,7 @@ from typing import Final
 
 from bench import results
 from bench.figures import Outcome
-from bench.parts import PARTS, named, sized
+from bench.parts import BY_DEFAULT, PARTS, named, sized
 from bench.stage import note, open_stage
 from streaming.embedded_broker import DEFAULT_JARS_DIR
 
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not named(name):
             parser.error(f"PART: found {name!r}, accepted: {', '.join(PARTS)}")
     given = {name: _whole(getattr(options, name)) for name in MEASURES if getattr(options, name) is not None}
-    parts = [part for name in options.parts for part in named(name)] or list(PARTS)
+    parts = [part for name in options.parts for part in named(name)] or BY_DEFAULT
     sizes = {name: sized(PARTS[name], tiny=options.tiny, given=given) for name in parts}
     # Figures of another size than the published one replace none.
     out = options.out or (None if options.tiny or given else results.RESULTS)

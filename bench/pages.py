@@ -7,14 +7,15 @@ What a page says in words is written by hand and speaks of no single figure; bet
 import argparse
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from bench import model, results
+from bench import layout_table, model, results
 from bench.charts import Bar, chart
 from bench.figures import rounded
 from bench.goals import BATCH_COSTS, GOALS, Figures, Goal, all_figures
+from bench.tables import spread, spread_of, table, told
 
 DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
 PAGES: Final = ("performance.md", "scale.md")
@@ -191,12 +192,12 @@ def _goals(held: Mapping[str, Any]) -> str:
             rows.append((goal.what, bound, _NONE, "", "", goal.limits))
             continue
         verdict = "met" if goal.is_met(measured) else "**missed**"
-        spread = f" ({_spread(measured.lowest, measured.highest)})" if measured.highest > measured.lowest else ""
-        references = "; ".join(f"{label}: {_told(figures[name])}" for name, label in goal.references if name in figures)
+        shown = f" ({spread(measured.lowest, measured.highest)})" if measured.highest > measured.lowest else ""
+        references = "; ".join(f"{label}: {told(figures[name])}" for name, label in goal.references if name in figures)
         rows.append(
-            (goal.what, bound, f"{rounded(measured.median):,g}{spread}", references or "-", verdict, goal.limits)
+            (goal.what, bound, f"{rounded(measured.median):,g}{shown}", references or "-", verdict, goal.limits)
         )
-    return _table(("goal", "limit", "measured (spread)", "reference in the same run", "", "what limits it"), rows)
+    return table(("goal", "limit", "measured (spread)", "reference in the same run", "", "what limits it"), rows)
 
 
 def _machine(held: Mapping[str, Any]) -> str:
@@ -230,7 +231,7 @@ def _batch_cost(held: Mapping[str, Any]) -> str:
         if part is not None:
             figures = part["figures"]
             names = ("batch_p50_seconds", "batch_p99_seconds", "cpu_seconds_a_batch", "cpu_share", "others_share")
-            rows.append((f"{part['size']['groups']:,g}", *(_told(figures[each], unit=False) for each in names)))
+            rows.append((f"{part['size']['groups']:,g}", *(told(figures[each], unit=False) for each in names)))
     heads = (
         "groups in state",
         "median, s",
@@ -239,7 +240,11 @@ def _batch_cost(held: Mapping[str, Any]) -> str:
         "cores used",
         "by others",
     )
-    return _table(heads, rows) if rows else _NONE
+    return table(heads, rows) if rows else _NONE
+
+
+def _state_layout(held: Mapping[str, Any]) -> str:
+    return layout_table.layouts(held) or _NONE
 
 
 def _slopes(held: Mapping[str, Any]) -> str:
@@ -252,7 +257,7 @@ def _slopes(held: Mapping[str, Any]) -> str:
         )
         for law in model.LAWS
     ]
-    return _table(("what", "grows with", "measured", "where one machine ends"), rows)
+    return table(("what", "grows with", "measured", "where one machine ends"), rows)
 
 
 def _cluster(held: Mapping[str, Any]) -> str:
@@ -265,7 +270,7 @@ def _cluster(held: Mapping[str, Any]) -> str:
         "micro-batch, s",
         "one board of all, GiB",
     )
-    return _table(heads, rows) if rows else _NONE
+    return table(heads, rows) if rows else _NONE
 
 
 FRAGMENTS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
@@ -273,6 +278,7 @@ FRAGMENTS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "machine": _machine,
     "parts": _parts,
     "batch-cost": _batch_cost,
+    "state-layout": _state_layout,
     "slopes": _slopes,
     "cluster": _cluster,
 }
@@ -283,35 +289,12 @@ def _figure_table(figures: Mapping[str, Mapping[str, Any]]) -> str:
         (
             name.replace("_", " ") + (" (reference)" if of["reference"] else ""),
             f"{of['median']:,g}",
-            _spread_of(of),
+            spread_of(of),
             of["unit"],
         )
         for name, of in figures.items()
     ]
-    return _table(("figure", "median", "spread", "unit"), rows)
-
-
-def _told(of: Mapping[str, Any], *, unit: bool = True) -> str:
-    spread = f" ({_spread_of(of)})" if len(of["values"]) > 1 else ""
-    return f"{of['median']:,g}{' ' + of['unit'] if unit else ''}{spread}"
-
-
-def _spread_of(of: Mapping[str, Any]) -> str:
-    return _spread(of["lowest"], of["highest"]) if len(of["values"]) > 1 else ""
-
-
-def _spread(lowest: float, highest: float) -> str:
-    return f"{rounded(lowest):,g} - {rounded(highest):,g}"
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return "\n".join(_lines(heads, rows))
-
-
-def _lines(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    yield f"| {' | '.join(heads)} |"
-    yield f"|{'---|' * len(heads)}"
-    yield from (f"| {' | '.join(row)} |" for row in rows)
+    return table(("figure", "median", "spread", "unit"), rows)
 
 
 if __name__ == "__main__":

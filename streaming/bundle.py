@@ -148,8 +148,7 @@ class Bundle:
     def _replay(self, bundle: BundleBook, part: Mapping[int, list[LogRow]]) -> tuple[Entries, list["_Run"]]:
         """Partition → its rows, in the order of the log."""
         known = {partition: book for partition, book in bundle.partitions.items() if partition in part}
-        entries = Entries(
-            self._state.entries,
+        entries = self._state.entries.open(
             {of: _touched(part[of]) | {(name,) for name in book.waiting} for of, book in known.items()},
             with_single={of for of, book in known.items() if book.has_single},
             unknown=part.keys() - known.keys(),

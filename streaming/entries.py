@@ -51,6 +51,12 @@ class EntryState(NamedTuple):
     offsets: MapState
     packs: MapState
 
+    def open(
+        self, wanted: Mapping[int, set[Key]], *, with_single: Collection[int], unknown: Collection[int] = ()
+    ) -> "Entries":
+        """Entries for some partitions in one call, as `Entries` says."""
+        return Entries(self, wanted, with_single=with_single, unknown=unknown)
+
 
 class Entries:
     """Entries of some partitions in one call: what is asked for is read once, what changed is written at once.

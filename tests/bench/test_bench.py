@@ -1,8 +1,8 @@
 """The benchmark at a tiny size: one broker, one monitor and several parts, whose figures stand only if all is right.
 
 No figure is judged here: how fast anything is says `make bench`, on a machine that does nothing else. The parts that
-need another log, a second start or a session of their own (`catch-up`, `batch-cost`, `wide-group`, `storm`, `restart`)
-run with `python -m bench --tiny`.
+need another log, a second start or a session of their own (`catch-up`, `batch-cost`, `wide-group`, `storm`, `restart`,
+`state-layout`, whose layouts are tried in `tests/integration/test_state_calls.py`) run with `python -m bench --tiny`.
 """
 
 import json
@@ -17,7 +17,7 @@ import pytest
 from bench import truth
 from bench.__main__ import main
 from bench.log import Plan
-from bench.parts import PARTS, named, sized
+from bench.parts import BY_DEFAULT, PARTS, named, sized
 from bench.stage import Log, Monitored, Stage
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
@@ -131,3 +131,8 @@ def test_sizes_are_the_parts_own_unless_given() -> None:
     assert "rounds" not in sized(PARTS["latency"], tiny=False, given={"groups": 50, "rounds": 9})
     assert ["batch-cost-1000", "batch-cost-10000", "batch-cost-100000"] == named("batch-cost")
     assert [] == named("speed")
+
+
+def test_long_comparisons_are_run_by_name_only() -> None:
+    """What says nothing of a monitor as it runs is not part of a benchmark of everything."""
+    assert set(named("state-layout")) == PARTS.keys() - set(BY_DEFAULT)

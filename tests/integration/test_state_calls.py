@@ -11,15 +11,21 @@ import pandas as pd
 import pyarrow as pa
 import pyspark
 import pytest
+from pyarrow import parquet
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from bench import log
+from bench.layouts import LAYOUTS
 from streaming import class_archive, session
 from streaming.config import Config
-from streaming.packing import bundle_keys
-from streaming.schemas import BUCKET_KEY, PACK, SLOT_KEY, SNAPSHOT
+from streaming.output import unpacked_output
+from streaming.packing import bundle_keys, packed
+from streaming.processor import CoordinatorShards
+from streaming.schemas import BUCKET_KEY, BUNDLE, OUTPUT, PACK, PACKED, SLOT_KEY, SNAPSHOT, OutputRow
 from streaming.state_calls import get_many, put_many
 from streaming.worker_daemon import SeldomCollector
+from tests.streaming.shard import log_rows
 
 MIB = 1024 * 1024
 
@@ -95,6 +101,49 @@ def test_many_keys_at_once_are_what_one_at_a_time_is(spark: SparkSession, spark_
     (found,) = map(json.loads, told)
     assert {"packs": True, "before": 0, "same": True, "found": 1_000, "largest": 7 * 1_499} == found
     assert "doesn't contain key" not in spark_log.read_text("utf-8")
+
+
+def test_every_layout_of_the_benchmark_puts_out_the_same(spark: SparkSession, tmp_path: Path) -> None:
+    """Groups, offsets and totals of a micro-batch, and of the next one on its state, tell nothing of the layout."""
+    plan = log.Plan(classic_groups=20, consumer_groups=5, simple_groups=2, wide_groups=1, wide_partitions=130, rounds=2)
+    written = list(log.records(plan, log.Expected(), 1_700_000_000_000, {}))
+    rows = [(of.partition, at, of.timestamp_ms, of.key, of.value) for at, of in enumerate(written)]
+    source = tmp_path / "in"
+    source.mkdir()
+    for number, part in enumerate((rows[: len(rows) // 2], rows[len(rows) // 2 :])):
+        batch = pa.Table.from_batches([packed([log_rows(part)], [7])])
+        parquet.write_table(batch, source / f"{number}.parquet")
+        # Spark takes the older one first.
+        os.utime(source / f"{number}.parquet", (number, number))
+
+    found = {name: _put_out(spark, source, tmp_path / name, shards) for name, shards in LAYOUTS.items()}
+
+    assert [True, True] == [len(batch) > len(plan.names) for batch in found["standing"]]
+    for name, batches in found.items():
+        assert found["standing"] == batches, name
+
+
+def _put_out(
+    spark: SparkSession, source: Path, checkpoint: Path, shards: type[CoordinatorShards]
+) -> list[list[OutputRow]]:
+    batches: list[list[OutputRow]] = []
+    ends = dict.fromkeys(range(log.OFFSETS_PARTITIONS), 0)
+    query = (
+        spark.readStream.schema(PACKED)
+        .option("maxFilesPerTrigger", 1)
+        .parquet(str(source))
+        .groupBy(BUNDLE)
+        .transformWithStateInPandas(shards(ends), OUTPUT, "Update", "ProcessingTime")
+        .writeStream.foreachBatch(
+            lambda batch, _: batches.append(unpacked_output(row.rows for row in batch.collect())),
+        )
+        .option("checkpointLocation", str(checkpoint))
+        .outputMode("update")
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    return batches
 
 
 @pytest.mark.parametrize("tasks", [1, 4, 7, 50])

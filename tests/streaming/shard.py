@@ -36,12 +36,19 @@ class Shard:
     `live_from` is the end of the partition's log as the run finds it, `told` up to where a former reading told of it.
     """
 
-    def __init__(self, *, live_from: int = 0, partition: int = PARTITION, told: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        live_from: int = 0,
+        partition: int = PARTITION,
+        told: int = 0,
+        shards: type[CoordinatorShards] = CoordinatorShards,
+    ) -> None:
         self.partition = partition
         self.rows: list[OutputRow] = []
         self._live_from, self._log_end = {partition: live_from}, {partition: live_from}
-        shards = CoordinatorShards(self._live_from, self._log_end, {partition: told})
-        self._tester = TwsTester(shards, timeMode="ProcessingTime")
+        processor = shards(self._live_from, self._log_end, {partition: told})
+        self._tester = TwsTester(processor, timeMode="ProcessingTime")
 
     def batch(self, records: History | list[LogRecord]) -> list[OutputRow]:
         """One micro-batch, rows in the order given; returns the rows it put out."""
