@@ -20,8 +20,9 @@ MEASURES: Final = sorted({name for part in PARTS.values() for name in part.full}
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run parts, print what they found, and keep it; returns the exit status."""
+    default = f"all but {', '.join(name for name in PARTS if name not in BY_DEFAULT)}"
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure the monitor on this machine.")
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"one or more of: {', '.join(PARTS)} (all)")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"one or more of: {', '.join(PARTS)} ({default})")
     parser.add_argument("--tiny", action="store_true", help="at a size that shows only that it works; keeps no results")
     parser.add_argument("--out", type=Path, metavar="FILE", help=f"where results go ({results.RESULTS.name})")
     parser.add_argument("--directory", type=Path, metavar="DIR", help="for logs and state while it runs (a new one)")

@@ -36,14 +36,14 @@ def main(groups: int) -> None:
         made.start()
         made.join()
         board = Board(LogEnds(2, 1_000))
-        sizes = [_resident()]
+        sizes = [resident()]
         groups_or_buckets = []
         for kind in ("group", "offsets"):
             groups_or_buckets.append(_take(board, _rows(file, kind)))
             # As the sampler of lag leaves them a second later: offsets in order, worked out once.
             offsets = sum(len(held.offsets) for held in board.shown.groups.values())
             gc.collect()
-            sizes.append(_resident())
+            sizes.append(resident())
     told = {
         "board_bytes_a_group": (sizes[1] - sizes[0]) / groups_or_buckets[0],
         "board_bytes_an_offset": (sizes[2] - sizes[1]) / offsets,
@@ -81,7 +81,8 @@ def _rows(file: Path, kind: str) -> Iterator[Row]:
                 yield partition, kind, name, payload
 
 
-def _resident() -> int:
+def resident() -> int:
+    """Bytes that this process has in memory."""
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * _PAGE
 
 

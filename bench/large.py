@@ -36,7 +36,7 @@ def memory(stage: Stage, size: dict[str, Any]) -> Outcome:
         usage = monitor.tree.memory()
     outcome.add("groups", "groups", len(read.expected.groups))
     outcome.add("offsets", "offsets", read.expected.offsets)
-    outcome.add("state_mib", "MiB", _bytes_below(Path(monitor.options["state"]["dir"])) / MIB)
+    outcome.add("state_mib", "MiB", bytes_below(Path(monitor.options["state"]["dir"])) / MIB)
     outcome.add("pss_mib", "MiB", sum(each.pss_bytes for each in usage) / MIB)
     outcome.add("rss_mib", "MiB", sum(each.rss_bytes for each in usage) / MIB)
     for name in dict.fromkeys(each.name for each in usage):
@@ -72,7 +72,7 @@ def metrics(stage: Stage, size: dict[str, Any]) -> Outcome:
             outcome.add("batch_without_page_seconds", "s", report["batchDuration"] / 1000, reference=True)
         meter = Meter(monitor.tree)
         for _ in range(size["repeats"]):
-            sent = _timed_page(outcome, "page", monitor)
+            sent = timed_page(outcome, "page", monitor)
         used = meter.read()
         add_batches(outcome, monitor.batches_since(batches), used)
         for _ in range(_PAGES_WITHOUT_GZIP):
@@ -108,15 +108,15 @@ def restart(stage: Stage, size: dict[str, Any]) -> Outcome:
         monitor.await_ready()
         outcome.add("ready_seconds", "s", time.monotonic() - monitor.started)
         outcome.add("cpu_seconds", "s", meter.read()["cpu_seconds"])
-        _timed_page(outcome, "first_page", monitor)
+        timed_page(outcome, "first_page", monitor)
         monitor.require(read, offsets=per_partition)
     for _ in range(size["pages"]):
-        sent = _timed_page(outcome, "aggregated_page", monitor)
+        sent = timed_page(outcome, "aggregated_page", monitor)
     outcome.add("aggregated_page_mib", "MiB", len(gzip.decompress(sent)) / MIB)
     return outcome
 
 
-def _timed_page(outcome: Outcome, figure: str, monitor: Monitored) -> bytes:
+def timed_page(outcome: Outcome, figure: str, monitor: Monitored) -> bytes:
     """A page as Prometheus asks for it, still packed; how long it took and how much was sent are figures."""
     request = Request(monitor.url + "/metrics", headers={"Accept-Encoding": "gzip"})  # noqa: S310 - our own address
     begun = time.monotonic()
@@ -127,7 +127,7 @@ def _timed_page(outcome: Outcome, figure: str, monitor: Monitored) -> bytes:
     return sent
 
 
-def _bytes_below(directory: Path) -> int:
+def bytes_below(directory: Path) -> int:
     """Size of all files; those that Spark removes meanwhile do not count."""
     total = 0
     for path in directory.rglob("*"):

@@ -165,8 +165,8 @@ class Commits:
     def __init__(self, plan: Plan, name: str, partition: int, topic_ids: Mapping[str, str]) -> None:
         topic = plan.topic(name)
         self.name, self.place = name, (topic, partition)
-        self.shard = offsets_partition(name, OFFSETS_PARTITIONS)
-        self.key, _ = builders.offset_commit(name, topic, partition, 0)
+        self.shard = shard(name)
+        self.key = _commit_key(_kind(name), topic, partition).replace(_model_name(_kind(name)).encode(), name.encode())
         self._parts = _commit_parts(topic, topic_ids.get(topic))
 
     def record(self, offset: int, time_ms: int) -> LogRecord:
@@ -189,10 +189,10 @@ def records(plan: Plan, expected: Expected, end_ms: int, topic_ids: Mapping[str,
     start_ms = end_ms - (plan.rounds + 1) * ROUND_MS
     for name in names:
         expected.groups[name] = GroupTruth(epoch=_epoch(plan, name), members=_members(plan, name))
-        shard = offsets_partition(name, OFFSETS_PARTITIONS)
+        partition = shard(name)
         for after_ms, (key, value) in _membership(plan, name, topic_ids):
             expected.records += 1
-            yield LogRecord(shard, start_ms + after_ms, key, value)
+            yield LogRecord(partition, start_ms + after_ms, key, value)
     order = random.Random(plan.seed)  # noqa: S311 - an order, not a secret
     commits = {name: [Commits(plan, name, at, topic_ids) for at in range(plan.partitions_of(name))] for name in names}
     for round_ in range(1, plan.rounds + 1):
@@ -207,6 +207,12 @@ def records(plan: Plan, expected: Expected, end_ms: int, topic_ids: Mapping[str,
                 yield each.record(round_, time_ms)
 
 
+@cache
+def shard(name: str) -> int:
+    """The partition of the offsets topic that a group's records are in; asked for with every record of it."""
+    return offsets_partition(name, OFFSETS_PARTITIONS)
+
+
 def rebalances(plan: Plan, expected: Expected, time_ms: int, topic_ids: Mapping[str, str]) -> Iterator[LogRecord]:
     """A rebalance of every group that has members, all at the same time: partitions stay where they are."""
     for name in plan.names:
@@ -214,10 +220,10 @@ def rebalances(plan: Plan, expected: Expected, time_ms: int, topic_ids: Mapping[
             continue
         group = expected.groups[name]
         group.epoch += 1
-        shard = offsets_partition(name, OFFSETS_PARTITIONS)
+        partition = shard(name)
         for key, value in _made_for(_rebalance(plan, _kind(name), group.epoch), plan, name, topic_ids):
             expected.records += 1
-            yield LogRecord(shard, time_ms, key, value)
+            yield LogRecord(partition, time_ms, key, value)
 
 
 def of_topic(record: RecordBytes, topic: str, topic_ids: Mapping[str, str]) -> RecordBytes:
@@ -252,6 +258,17 @@ def _epoch(plan: Plan, name: str) -> int:
     return {"simple": 0, "classic": 1, "wide": 1, "consumer": plan.members + 1}[_kind(name)]
 
 
+def _model_name(kind: str) -> str:
+    return f"{kind}-{_MODEL_NUMBER}"
+
+
+@cache
+def _commit_key(kind: str, topic: str, partition: int) -> bytes:
+    """The key of a commit of the model group."""
+    key, _ = builders.offset_commit(_model_name(kind), topic, partition, 0)
+    return key
+
+
 @cache
 def _commit_parts(topic: str, topic_id: str | None) -> tuple[bytes, bytes, bytes]:
     """A commit's value without its offset and its time."""
@@ -273,7 +290,7 @@ def _made_for(
 ) -> Iterator[RecordBytes]:
     """The model group's records as those of the group of this name."""
     topic = plan.topic(name)
-    changes = [(f"{_kind(name)}-{_MODEL_NUMBER}".encode(), name.encode()), (_MODEL_TOPIC.encode(), topic.encode())]
+    changes = [(_model_name(_kind(name)).encode(), name.encode()), (_MODEL_TOPIC.encode(), topic.encode())]
     id_ = topic_ids.get(topic) or builders.topic_id(topic)
     changes.append((_uuid_bytes(builders.topic_id(_MODEL_TOPIC)), _uuid_bytes(id_)))
     for key, value in model:
@@ -290,7 +307,7 @@ def _uuid_bytes(text: str) -> bytes:
 
 @cache
 def _model_membership(plan: Plan, kind: str) -> tuple[tuple[int, RecordBytes], ...]:
-    name = f"{kind}-{_MODEL_NUMBER}"
+    name = _model_name(kind)
     shares = assignments(plan, name, _MODEL_TOPIC)
     match kind:
         case "classic" | "wide":
@@ -328,7 +345,7 @@ def _arrivals(name: str, shares: Mapping[str, Mapping[str, list[int]]]) -> Itera
 @cache
 def _rebalance(plan: Plan, kind: str, epoch: int) -> tuple[RecordBytes, ...]:
     """The model group is given its partitions anew in this generation or epoch."""
-    name = f"{kind}-{_MODEL_NUMBER}"
+    name = _model_name(kind)
     shares = assignments(plan, name, _MODEL_TOPIC)
     if kind == "classic":
         return (_generation(name, shares, epoch),)

@@ -1,6 +1,7 @@
 """What grows with what: straight lines through measured points, and what follows from them for more than one machine.
 
-Nothing here is measured; every figure is worked out from `bench/results.json`, and is as good as a straight line is.
+Every figure is worked out from `bench/results.json`, and is as good as a straight line is. How good that is, the parts
+`limits-machine` and `limits-cluster` say: what they measured stands beside what the lines say.
 """
 
 from collections.abc import Callable
@@ -11,13 +12,12 @@ from bench.goals import Figures
 
 GIB: Final = 2**30
 MIB: Final = 2**20
-OFFSETS_A_GROUP: Final = 3
-RECORDS_A_GROUP: Final = 5
-"""Of a compacted log: a classic group's metadata and its commits, or a little more of another group."""
-
 DRIVER_GIB: Final = 8
 MILLION: Final = 1_000_000
 EXECUTORS: Final = (1, 4, 10, 20)
+NOT_MEASURED: Final = "not measured"
+_ONE_SHARE: Final = "batch-cost-100000"
+"""The part whose groups are as many as one of ten executors has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +60,21 @@ def _batch_seconds_a_group(figures: Figures) -> float:
 
 
 def _driver_bytes_a_group(figures: Figures) -> float:
-    return _median(figures, "memory/board_bytes_a_group") + OFFSETS_A_GROUP * _median(
-        figures, "memory/board_bytes_an_offset"
-    )
+    """Of its whole process: the board, what is worked out of each group, the page that is kept."""
+    return _median(figures, "memory/pss_mib of monitor (Python)") * MIB / _median(figures, "memory/groups")
+
+
+def _state_bytes_a_group(figures: Figures) -> float:
+    return _median(figures, "memory/state_mib") * MIB / _median(figures, "memory/groups")
+
+
+def _catch_up_seconds_a_group(figures: Figures) -> float:
+    """Of a share: groups that are new take the time, not records."""
+    return _median(figures, "limits-cluster/share_seconds") / _median(figures, "limits-cluster/share_groups")
+
+
+def _restart_seconds_a_group(figures: Figures) -> float:
+    return _median(figures, "restart/ready_seconds") / _median(figures, "memory/groups")
 
 
 LAWS: Final = (
@@ -92,7 +104,7 @@ LAWS: Final = (
     Law(
         what="state on disk",
         grows_with="groups of three offsets",
-        slope=_of(lambda figures: _median(figures, "memory/state_mib") * MIB / _median(figures, "memory/groups")),
+        slope=_of(_state_bytes_a_group),
         told=lambda slope: f"{slope / 1000:.2g} KB a group",
         ends="the disk, long after the driver's memory",
     ),
@@ -106,13 +118,20 @@ LAWS: Final = (
     Law(
         what="restart",
         grows_with="groups",
-        slope=_of(lambda figures: _median(figures, "restart/ready_seconds") / _median(figures, "memory/groups")),
+        slope=_of(_restart_seconds_a_group),
         told=lambda slope: f"{slope * 100_000:.2g} s at 100,000 groups, start of Spark included",
         ends="how long nobody may look",
     ),
     Law(
+        what="first catch-up",
+        grows_with="groups, each new to the state",
+        slope=_of(_catch_up_seconds_a_group),
+        told=lambda slope: f"{slope * 100_000:.3g} s for 100,000 groups of six records",
+        ends="how long a first start may take; executors share it",
+    ),
+    Law(
         what="catch-up",
-        grows_with="records of the log",
+        grows_with="records of groups that are known",
         slope=_of(lambda figures: _median(figures, "catch-up/records_per_second")),
         told=lambda slope: f"{slope / 1000:,.0f},000 records/s",
         ends="a log that is not compacted: see `delete.retention.ms` and `segment.ms` of the offsets topic",
@@ -121,23 +140,89 @@ LAWS: Final = (
 
 
 def cluster(figures: Figures) -> list[tuple[str, ...]]:
-    """Rows of a plan for a million groups by number of executors; none while a part has not been measured."""
-    try:
-        state = _median(figures, "memory/state_mib") * MIB / _median(figures, "memory/groups")
+    """Rows of a plan for a million groups by number of executors."""
+    return [(f"{of}", f"{MILLION // of:,}", *_planned(figures, MILLION, of)) for of in EXECUTORS]
+
+
+def _planned(figures: Figures, groups: int, executors: int) -> tuple[str, ...]:
+    """What is worked out for so many groups, as `WHAT`."""
+    share = groups / executors
+
+    def micro_batch(figures: Figures) -> float:
         base = _median(figures, "batch-cost-1000/batch_p50_seconds")
-        slope = max(0.0, _batch_seconds_a_group(figures))
-        speed = _median(figures, "catch-up/records_per_second")
-        board = _driver_bytes_a_group(figures) * MILLION / GIB
+        return base + max(0.0, _batch_seconds_a_group(figures)) * share
+
+    return (
+        _told(figures, lambda of: _state_bytes_a_group(of) * share / GIB, "{:.2g}"),
+        _told(figures, lambda of: _catch_up_seconds_a_group(of) * share, "{:.3g}"),
+        _told(figures, micro_batch, "{:.2g}"),
+        _told(figures, lambda of: _driver_bytes_a_group(of) * groups / GIB, "{:.2g}"),
+        _told(figures, lambda of: _restart_seconds_a_group(of) * groups, "{:.3g}"),
+    )
+
+
+def _told(figures: Figures, compute: Callable[[Figures], float], form: str) -> str:
+    """A figure in words, or that a part it needs has not been measured."""
+    try:
+        return form.format(compute(figures))
     except KeyError:
-        return []
-    return [
-        (
-            f"{executors}",
-            f"{MILLION // executors:,}",
-            f"{state * MILLION / executors / GIB:.2g}",
-            f"{MILLION * RECORDS_A_GROUP / speed / executors:.2g}",
-            f"{base + slope * MILLION / executors:.2g}",
-            f"{board:.2g}",
-        )
-        for executors in EXECUTORS
-    ]
+        return NOT_MEASURED
+
+
+WHAT: Final = (
+    "state on disk of each, GiB",
+    "first catch-up, s",
+    "a micro-batch of 1,000 commits/s, median, s",
+    "driver's process, GiB",
+    "restart, s",
+)
+"""What is planned, in this order everywhere."""
+
+
+def measured(figures: Figures) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Heads and rows of what was worked out beside what was measured.
+
+    One machine runs all of it. Ten executors are ten shares that were run one after the other, of which the slowest
+    counts, and the driver's work for all of them.
+    """
+    try:
+        groups = int(_median(figures, "limits-machine/groups"))
+    except KeyError:
+        groups = MILLION
+    heads = (f"{groups:,} groups on one machine: worked out", "measured", "1,000,000 on ten executors: worked out")
+    columns = (_planned(figures, groups, 1), _machine(figures), _planned(figures, MILLION, 10), _ten(figures))
+    return ("", *heads, "simulated"), list(zip(WHAT, *columns, strict=True))
+
+
+def _machine(figures: Figures) -> tuple[str, ...]:
+    """Of one machine, as `WHAT`."""
+    return (
+        _told(figures, lambda of: _median(of, "limits-machine/state_mib") * MIB / GIB, "{:.2g}"),
+        _told(figures, lambda of: _median(of, "limits-machine/ready_seconds"), "{:.3g} (start of Spark included)"),
+        _told(figures, lambda of: _median(of, "limits-machine/batch_p50_seconds"), "{:.2g}"),
+        _told(figures, lambda of: _median(of, "limits-machine/pss_mib of monitor (Python)") * MIB / GIB, "{:.2g}"),
+        _told(figures, lambda of: _median(of, "limits-machine/restart_seconds"), "{:.3g}"),
+    )
+
+
+def _ten(figures: Figures) -> tuple[str, ...]:
+    """Of ten executors, as `WHAT`: composed of what was measured of a share and of the driver."""
+
+    def micro_batch(figures: Figures) -> float:
+        driver = _median(figures, "limits-cluster/driver_batch_seconds")
+        return _median(figures, f"{_ONE_SHARE}/batch_p50_seconds") + driver
+
+    def restart(figures: Figures) -> float:
+        others = 1 - _median(figures, "memory/groups") / MILLION
+        for_all = sum(_median(figures, f"limits-cluster/driver_{part}_seconds") for part in ("load", "sums"))
+        return _median(figures, "restart/ready_seconds") + others * for_all
+
+    return (
+        _told(figures, lambda of: of["limits-cluster/share_state_mib"]["highest"] * MIB / GIB, "{:.2g}"),
+        _told(figures, lambda of: _median(of, "limits-cluster/composed_catch_up_seconds"), "{:.3g}"),
+        _told(figures, micro_batch, "{:.2g}"),
+        _told(
+            figures, lambda of: _median(of, "limits-cluster/board_and_sums_mib") * MIB / GIB, "{:.2g} (without a page)"
+        ),
+        _told(figures, restart, "{:.3g}"),
+    )

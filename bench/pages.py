@@ -22,7 +22,7 @@ PAGES: Final = ("performance.md", "scale.md")
 COMMAND: Final = "python -m bench.pages"
 
 _BLOCK: Final = re.compile(r"(<!-- figures: ([\w-]+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
-_NONE: Final = "not measured"
+_NONE: Final = model.NOT_MEASURED
 _TOLD_PARTS: Final = {
     "catch-up": "Catch-up",
     "latency": "Commit to metric",
@@ -34,6 +34,8 @@ _TOLD_PARTS: Final = {
     "restart": "Restart",
     "idle": "An idle cluster",
     "replay": "Replay of a recording",
+    "limits-machine": "Many groups on one machine",
+    "limits-cluster": "A million groups, share by share",
 }
 
 
@@ -266,11 +268,16 @@ def _cluster(held: Mapping[str, Any]) -> str:
         "executors",
         "groups an executor",
         "its state, GiB",
-        "catch-up, s",
+        "first catch-up, s",
         "micro-batch, s",
-        "one board of all, GiB",
+        "driver's process, GiB",
+        "restart, s",
     )
     return table(heads, rows) if rows else _NONE
+
+
+def _limits(held: Mapping[str, Any]) -> str:
+    return table(*model.measured(all_figures(held)))
 
 
 FRAGMENTS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
@@ -281,6 +288,7 @@ FRAGMENTS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "state-layout": _state_layout,
     "slopes": _slopes,
     "cluster": _cluster,
+    "limits": _limits,
 }
 
 

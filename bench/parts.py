@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bench import catch_up, large, membership, replay, state_layout, steady
+from bench import catch_up, large, membership, million, replay, state_layout, steady
 from bench.figures import Outcome
 from bench.stage import Stage
 
@@ -89,6 +89,27 @@ PARTS: Final[Mapping[str, Part]] = {
         run=large.restart,
         full={"groups": 100_000, "repeats": 3, "pages": 3},
         tiny={"groups": 30, "repeats": 1, "pages": 1},
+    ),
+    "limits-machine": Part(
+        run=million.one_machine,
+        full={
+            "groups": 200_000,
+            "rounds": 1,
+            "active": 200,
+            "rate": 1_000,
+            "warm": 10,
+            "seconds": 30,
+            "pages": 3,
+            "restarts": 1,
+        },
+        tiny={**_TINY_LARGE, "rounds": 2, "warm": 0, "seconds": 1, "pages": 1, "restarts": 0},
+        by_default=False,
+    ),
+    "limits-cluster": Part(
+        run=million.shares,
+        full={"groups": 1_000_000, "rounds": 1, "shares": 10, "active": 200, "batches": 100},
+        tiny={"groups": 200, "rounds": 1, "shares": 2, "active": 10, "batches": 3},
+        by_default=False,
     ),
     "replay": Part(
         run=replay.replay,

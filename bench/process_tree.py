@@ -6,17 +6,19 @@ machine has less, the resident size (RSS) does not.
 """
 
 import os
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 _PROC: Final = Path("/proc")
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _CPUS: Final = os.cpu_count() or 1
+_LOOK_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,43 @@ class Meter:
         cpu = sum(seconds - self._cpu.get(pid, 0.0) for pid, seconds in self._tree.cpu_seconds().items())
         others = max(0.0, _busy_seconds() - self._busy - cpu)
         return {"wall_seconds": wall, "cpu_seconds": cpu, "others_share": others / max(wall * _CPUS, 1e-9)}
+
+
+class Peak:
+    """The most memory that a tree has at once, while this is entered: looked at once a second.
+
+    Attributes:
+        pss_bytes: of all its processes together.
+        by_name: of each by name, at its own worst moment.
+    """
+
+    def __init__(self, tree: ProcessTree) -> None:
+        self._tree = tree
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="peak", daemon=True)
+        self.pss_bytes = 0
+        self.by_name: dict[str, int] = {}
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+        self._look()
+
+    def _watch(self) -> None:
+        while not self._over.wait(_LOOK_SECONDS):
+            self._look()
+
+    def _look(self) -> None:
+        now: dict[str, int] = defaultdict(int)
+        for usage in self._tree.memory():
+            now[usage.name] += usage.pss_bytes
+        self.pss_bytes = max(self.pss_bytes, sum(now.values()))
+        for name, size in now.items():
+            self.by_name[name] = max(size, self.by_name.get(name, 0))
 
 
 def _stat(pid: int) -> list[str]:

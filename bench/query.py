@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, Self
 
@@ -12,6 +12,7 @@ from streaming import session
 from streaming.config import Config
 from streaming.job import Monitor
 from streaming.processor import CoordinatorShards
+from streaming.sink import Sink
 
 _SECONDS: Final = 150.0
 _POLL_SECONDS: Final = 0.005
@@ -35,10 +36,14 @@ class Query(Monitor):
     """
 
     def __init__(
-        self, config: Config, spark: SparkSession, shards: type[CoordinatorShards] = CoordinatorShards
+        self,
+        config: Config,
+        spark: SparkSession,
+        shards: type[CoordinatorShards] = CoordinatorShards,
+        sinks: Sequence[Sink] = (),
     ) -> None:
-        """Of this configuration, on this session, with such a processor."""
-        super().__init__(config)
+        """Of this configuration, on this session, with such a processor and sinks beside the board."""
+        super().__init__(config, sinks)
         self.shards = shards  # type: ignore[misc]  # the class says which one a monitor has
         self._spark = spark
         self.seconds = 0.0

@@ -4,32 +4,34 @@ A log of given groups is written once and used by every part that asks for it; a
 until a part needs another, so that several parts of the same size cost one start.
 """
 
+import gzip
 import json
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, Final
 from urllib.error import HTTPError
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import yaml
 
 from bench import log, truth, writer
 from bench.log import Commits, Expected, LogRecord, Plan
 from bench.process_tree import ProcessTree
-from streaming import kafka_client, session
+from streaming import interpreter, kafka_client, session
 from streaming.config import Config
 from streaming.embedded_broker import EmbeddedBroker
 from streaming.kafka_tools import create_topics
 from tests.integration.monitor_process import CommandProcess, MonitorProcess, until
 
 READY_SECONDS: Final = 300.0
-ANSWER_SECONDS: Final = 120.0
-"""How long a page of some hundred megabytes may take before the part fails."""
+ANSWER_SECONDS: Final = 300.0
+"""How long the first page of a million groups may take before the part fails."""
 
 _RIGHT_SECONDS: Final = 60.0
 """How long after the last record the page may take to show it before it counts as wrong."""
@@ -93,6 +95,15 @@ class Monitored(MonitorProcess):
         except HTTPError as error:
             return error.code, error.read().decode("utf-8")
 
+    def lines(self) -> Iterator[str]:
+        """Lines of /metrics as they come: of a million groups there is no memory for all of it. Raises OSError."""
+        request = Request(self.url + "/metrics", headers={"Accept-Encoding": "gzip"})  # noqa: S310 - our own address
+        with (
+            urlopen(request, timeout=ANSWER_SECONDS) as response,  # noqa: S310 - likewise
+            gzip.open(response) as page,
+        ):
+            yield from TextIOWrapper(page, encoding="utf-8", newline="\n")
+
     def await_ready(self, seconds: float = READY_SECONDS) -> None:
         """Wait until /ready says yes."""
         super().await_ready(seconds)
@@ -131,7 +142,7 @@ class Monitored(MonitorProcess):
         deadline = time.monotonic() + _RIGHT_SECONDS
         while True:
             try:
-                shown = truth.of_metrics(self.get("/metrics")[1])
+                shown = truth.of_metrics(self.lines())
                 truth.require(read.expected.with_lag(read.ends, offsets=offsets), shown, "/metrics")
             except truth.WrongResult:
                 if time.monotonic() > deadline:
@@ -173,7 +184,8 @@ class Stage:
         """The log of a plan, written when it is asked for first; another for each purpose that writes on to it."""
         held = self._logs.get((plan, purpose))
         if held is None:
-            held = self._logs[plan, purpose] = self._written(plan)
+            (held,) = self._written(plan, [f"coordinator-log-{len(self._logs)}"])
+            self._logs[plan, purpose] = held
         return held
 
     def config(self, log_: Log, **sections: dict[str, Any]) -> dict[str, Any]:
@@ -207,12 +219,20 @@ class Stage:
 
     def running(self, log_: Log) -> Monitored:
         """A monitor of this log that is ready: the one that runs, if it is of this log, all else by default."""
-        if self._running is not None and self._running[0] == log_.topic:
-            return self._running[1]
-        monitor = self.start(self.config(log_))
-        monitor.await_ready()
+        held = self.held(log_)
+        if held is None:
+            held = self.start(self.config(log_))
+            held.await_ready()
+            self.hold(log_, held)
+        return held
+
+    def held(self, log_: Log) -> Monitored | None:
+        """The monitor that runs, if it is of this log and ready."""
+        return self._running[1] if self._running is not None and self._running[0] == log_.topic else None
+
+    def hold(self, log_: Log, monitor: Monitored) -> None:
+        """Let others that ask for one of this log have this one, which is ready."""
         self._running = (log_.topic, monitor)
-        return monitor
 
     def stop(self) -> None:
         """End the monitor that runs, if any, as a service manager would."""
@@ -225,20 +245,36 @@ class Stage:
         if self._broker is not None:
             self._broker.stop()
 
-    def _written(self, plan: Plan) -> Log:
-        topic = f"coordinator-log-{len(self._logs)}"
+    def shares(self, plan: Plan, count: int) -> list[Log]:
+        """The log of a plan dealt out to so many topics of its layout: in each what one of so many executors reads."""
+        return self._written(plan, [f"coordinator-share-{number}" for number in range(count)])
+
+    def _written(self, plan: Plan, topics: Sequence[str]) -> list[Log]:
+        """Write a log to topics: of each the same number of partitions has records, and no partition's go to two."""
         servers = self.broker.bootstrap_servers
         consumed = dict.fromkeys(plan.topic_names, plan.partitions)
-        create_topics(servers, {topic: log.OFFSETS_PARTITIONS, **consumed})
+        create_topics(servers, {**dict.fromkeys(topics, log.OFFSETS_PARTITIONS), **consumed})
         ids = self._topic_ids(plan)
         writer.write(servers, self._consumed(plan))
-        expected = Expected()
+        expected, shares = Expected(), [Expected() for _ in topics]
+
+        def share(partition: int) -> int:
+            return partition * len(topics) // log.OFFSETS_PARTITIONS
+
+        def placed() -> Iterator[tuple[str, LogRecord]]:
+            for record in log.records(plan, expected, int(time.time() * 1000), ids):
+                number = share(record.partition)
+                shares[number].records += 1
+                yield topics[number], record
+
         begun = time.monotonic()
-        made = log.records(plan, expected, int(time.time() * 1000), ids)
-        writer.write(servers, ((topic, record) for record in made))
+        writer.write(servers, placed())
         seconds = time.monotonic() - begun
+        interpreter.give_back()
         note(f"{expected.records} records of {len(expected.groups)} groups written in {seconds:.1f} s")
-        return Log(plan, topic, expected, ids, self._filled)
+        for name, group in expected.groups.items():
+            shares[share(log.shard(name))].groups[name] = group
+        return [Log(plan, topic, of, ids, self._filled) for topic, of in zip(topics, shares, strict=True)]
 
     def _topic_ids(self, plan: Plan) -> dict[str, str]:
         kafka = Config.model_validate({"kafka": {"bootstrap_servers": self.broker.bootstrap_servers}}).kafka

@@ -5,7 +5,7 @@ A figure of a monitor that shows something else is worth nothing, so every part 
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any, Final
 
@@ -61,10 +61,14 @@ def _fields(wanted: GroupTruth, has: GroupTruth) -> Iterator[str]:
             yield f"{field.name} expected {one} found {other}"
 
 
-def of_board(board: Board) -> dict[str, GroupTruth]:
-    """What a board holds."""
+def of_board(board: Board, names: Iterable[str] | None = None) -> dict[str, GroupTruth]:
+    """What a board holds, of all groups or of these."""
     found = {}
-    for name, held in board.shown.groups.items():
+    groups = board.shown.groups
+    for name in groups if names is None else names:
+        if name not in groups:
+            continue
+        held = groups[name]
         classic, modern = held.state.membership.classic, held.state.membership.modern_group
         members = modern.members if modern is not None else classic.members if classic is not None else ()
         found[name] = GroupTruth(
@@ -76,8 +80,8 @@ def of_board(board: Board) -> dict[str, GroupTruth]:
     return found
 
 
-def of_metrics(page: str) -> dict[str, GroupTruth]:
-    """What a page of /metrics says; without series per partition there are no offsets in it."""
+def of_metrics(page: str | Iterable[str]) -> dict[str, GroupTruth]:
+    """What a page of /metrics says, or its lines; without series per partition there are no offsets in it."""
     found: dict[str, GroupTruth] = defaultdict(lambda: GroupTruth(epoch=0, members=0))
     for name, labels, value in samples(page, (OFFSET, EPOCH, MEMBERS, COMMITS, SUM_LAG)):
         group = found[labels["group"]]
@@ -107,10 +111,10 @@ def of_replay(answer: Mapping[str, Any]) -> dict[str, GroupTruth]:
     }
 
 
-def samples(page: str, names: tuple[str, ...]) -> Iterator[tuple[str, dict[str, str], float]]:
+def samples(page: str | Iterable[str], names: tuple[str, ...]) -> Iterator[tuple[str, dict[str, str], float]]:
     """(name, labels, value) of the samples of these names: quicker than a parser that reads every line."""
     starts = tuple(f"{name}{{" for name in names)
-    for line in page.splitlines():
+    for line in page.splitlines() if isinstance(page, str) else page:
         if line.startswith(starts):
             name, _, rest = line.partition("{")
             labels, _, value = rest.rpartition("} ")
