@@ -87,8 +87,7 @@ GOALS: Final = (
         at_most=1.5,
         unit="times",
         references=(("catch-up/bare_spark_seconds", "bare Spark read"),),
-        limits="the commits that stand are decoded and replayed in Python, and state is written group by group; "
-        "both cores are busy with it",
+        limits="the commits that stand are decoded and replayed in Python; both cores are busy with it",
     ),
     Goal(
         what="catch-up in a warm session, full replica, right at the end",
@@ -144,7 +143,7 @@ GOALS: Final = (
         at_most=10,
         unit="s",
         references=(("storm/write_seconds", "the records written and acknowledged"),),
-        limits="membership is replayed and written group by group in Python",
+        limits="membership is replayed group by group in Python",
     ),
     Goal(
         what="memory of all processes, 100,000 groups and 300,000 offsets",
@@ -182,7 +181,7 @@ GOALS: Final = (
         value=figure("restart/ready_seconds"),
         at_most=30,
         unit="s",
-        limits="the start of Spark and of its query; then the state store, read back group by group",
+        limits="the start of Spark and of its query; then the driver, which takes in and sums up every group",
     ),
     Goal(
         what="idle cluster: share of one core",

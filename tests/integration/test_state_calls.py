@@ -79,7 +79,7 @@ def spark(spark_log: Path) -> Iterator[SparkSession]:
 def test_many_keys_at_once_are_what_one_at_a_time_is(spark: SparkSession, spark_log: Path, tmp_path: Path) -> None:
     """Every value that was put is found under its key and no other, whichever way it is asked for.
 
-    Spark once wrote a line into its log for each key that is new: half a million at a first catch-up.
+    Spark once wrote a line into its log for each key that was new.
     """
     told: list[str] = []
     source = tmp_path / "in"
