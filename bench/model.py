@@ -82,7 +82,9 @@ LAWS: Final = (
         what="micro-batch under the same commits",
         grows_with="groups in state",
         slope=_of(_batch_seconds_a_group),
-        told=lambda slope: f"{slope * 10_000 * 1000:+.2g} ms for 10,000 groups",
+        told=lambda slope: (
+            f"{slope * 10_000 * 1000:+.2g} ms for 10,000 groups" if slope > 0 else "less than the machine changes by"
+        ),
         ends="when a micro-batch takes longer than the lag of a second that is wanted",
     ),
     Law(
