@@ -15,21 +15,22 @@ checksum = $(shell cat $(1) | cksum | tr ' ' -)
 PACKAGES := $(VENV)/.packages-$(call checksum,requirements.lock)
 JARS_SUM := $(call checksum,conf/ivy.xml conf/ivysettings.xml)
 JARS := $(CACHE)/jars/.kafka-$(JARS_SUM)
-# What else an archive of classes answers to, the JVM sees by itself.
+# The JVM checks whatever else an archive of classes depends on.
 CLASSES := $(CACHE)/classes/.made-$(call checksum,requirements.lock)
+JUDGE_JARS := $(CACHE)/jars/.judge-$(JARS_SUM)
 BENCH_JARS := $(CACHE)/jars/.bench-$(JARS_SUM)
 CONSOLE := $(BIN)/group-monitor
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(PACKAGES) $(CONSOLE) $(JARS) ## virtual environment, pinned packages, jars
+setup: $(PACKAGES) $(CONSOLE) $(JARS) $(JUDGE_JARS) ## virtual environment, pinned packages, jars
 	@:
 
 classes: setup $(CLASSES) ## the classes of Spark's JVM ready-made, for shorter starts and less memory (a minute, 170 MB)
 	@:
 
-demo: setup ## embedded Kafka, real members, a rolling upgrade, watched (DEMO_SECONDS=n ends it by itself)
+demo: setup ## embedded Kafka, real members, a rolling upgrade, watched (DEMO_SECONDS=n ends it after n seconds)
 	@exec $(CONSOLE) demo
 
 test: classes ## every test, the slow ones included
@@ -49,8 +50,10 @@ check: setup ## lint, types, layering, generated files up to date
 	@$(BIN)/python -m pytest -q tests/test_layering.py tests/dashboards/test_names.py
 	@$(BIN)/python -m dashboards.build --check
 	@$(BIN)/python -m dashboards.pages --check
-	@$(BIN)/python -m streaming.config_reference --check
+	@$(BIN)/python -m streaming.config.reference --check
+	@$(BIN)/python -m streaming.web.openapi --check
 	@$(BIN)/python docs/build_tables.py --check
+	@$(BIN)/python -m release.helm_schema --check
 	@$(BIN)/python -m bench.pages --check
 
 bench: classes $(BENCH_JARS) ## how fast it is on this machine, into bench/results.json (PARTS="catch-up latency" runs these only, PARTS=limits what takes long)
@@ -66,7 +69,7 @@ fuzz: setup ## damaged input for every decoder (FUZZ="--minutes 30"; more in tes
 soak: classes ## a steady load of commits on the real job (MINUTES=30 RATE=10000; WRITE=1 keeps the figures for the docs)
 	@exec $(BIN)/python -m tests.soak --minutes $(or $(MINUTES),30) --rate $(or $(RATE),10000) $(if $(WRITE),--write)
 
-package: setup ## the wheel with page, dashboards and configuration, in dist/
+package: setup ## the wheel with page, dashboards and configuration, and the source archive, in dist/
 	@exec $(BIN)/python release/build.py
 
 package-test: setup ## the wheel installed by pip with all it asks for, away from the checkout, and run against a broker
@@ -79,12 +82,13 @@ sbom: setup ## the bill of materials (CycloneDX) of packages and jars, into .cac
 audit: sbom ## ask osv.dev whether anything of it is known to be vulnerable ("Error 3": it is out of reach)
 	@$(BIN)/python -m supply.audit
 
-lock: ## pin the packages of pyproject.toml anew; needs uv
+lock: ## pin the packages of pyproject.toml again; needs uv
 	uv pip compile --universal --extra test --extra audit --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements.lock
+	uv pip compile --universal --generate-hashes --no-emit-index-url --no-header -c requirements.lock pyproject.toml -o requirements.run.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header tests/fuzz/requirements.in -o tests/fuzz/requirements.lock
 
 clean: ## remove what set-up and tests have left
-	rm -rf $(VENV) $(CACHE) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse
+	rm -rf $(VENV) $(CACHE) dist build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- set-up -------------------------------------------------------------------------------------------------------------
@@ -107,7 +111,7 @@ endef
 
 $(PACKAGES):
 	@$(check_python)
-	@"$(PYTHON)" -m streaming.java >/dev/null
+	@"$(PYTHON)" -m streaming.spark.java >/dev/null
 	@[ -x $(BIN)/python ] && $(BIN)/python -m pip --version >/dev/null 2>&1 || "$(PYTHON)" -m venv --clear $(VENV)
 	@echo "Installing packages into $(VENV) (minutes, once)"
 	@# The cache lets an interrupted set-up go on where it was; once all is installed it is of no use.
@@ -123,10 +127,11 @@ $(CONSOLE): $(PACKAGES)
 		"$(CURDIR)/$(BIN)/python" > $@
 	@chmod +x $@
 
-# A stamp for each configuration of conf/ivy.xml: the broker's jars, which demo and tests need, and those of `make bench` alone.
+# A stamp for each configuration of conf/ivy.xml: the broker's jars, which demo and tests need, the compiler that only tests
+# need, and what only `make bench` needs.
 $(CACHE)/jars/.%-$(JARS_SUM): | $(PACKAGES)
 	@rm -f $(CACHE)/jars/.$*-*
-	@java=$$($(BIN)/python -m streaming.java) && mkdir -p $(CACHE) && \
+	@java=$$($(BIN)/python -m streaming.spark.java) && mkdir -p $(CACHE) && \
 	echo "Fetching jars into $(CACHE)/jars/$* (once)" && \
 	if ! "$$java" -jar $(VENV)/lib/python3.*/site-packages/pyspark/jars/ivy-*.jar -warn \
 			-settings conf/ivysettings.xml -ivy conf/ivy.xml -confs $* \
@@ -141,4 +146,4 @@ $(CACHE)/jars/.%-$(JARS_SUM): | $(PACKAGES)
 $(CLASSES): | $(PACKAGES) $(CONSOLE)
 	@echo "Starting Spark once for its classes, into $(CACHE)/classes (a minute, once)"
 	@rm -f $(CACHE)/classes/.made-*
-	@$(BIN)/python -m streaming.rehearsal >/dev/null && touch $@ || echo "warning: no archive of classes: starts take longer" >&2
+	@$(BIN)/python -m streaming.monitor.cds_training >/dev/null && touch $@ || echo "warning: no archive of classes: starts take longer" >&2

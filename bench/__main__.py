@@ -12,7 +12,7 @@ from bench import results
 from bench.figures import Outcome
 from bench.parts import BY_DEFAULT, PARTS, named, sized
 from bench.stage import note, open_stage
-from streaming.embedded_broker import DEFAULT_JARS_DIR
+from streaming.demo.embedded_broker import DEFAULT_JARS_DIR
 
 MEASURES: Final = sorted({name for part in PARTS.values() for name in part.full})
 """What the size of a part may consist of; each is an option."""

@@ -18,10 +18,11 @@ from typing import Final
 
 from bench import log
 from bench.log import Expected, Plan
-from coordinator_model import snapshot
-from coordinator_model.replica import Position, Replica
-from streaming.board import Board, Row
-from streaming.log_ends import LogEnds
+from coordinator_model.replica import Replica
+from coordinator_model.state import snapshot
+from coordinator_model.state.findings import Position
+from streaming.board.board import Board, Row
+from streaming.end_offsets.store import EndOffsets
 
 _ROWS_A_BATCH: Final = 5_000
 _TIME_MS: Final = 1_795_236_417_050
@@ -35,7 +36,7 @@ def main(groups: int) -> None:
         made = get_context("spawn").Process(target=_make, args=(groups, file))
         made.start()
         made.join()
-        board = Board(LogEnds(2, 1_000))
+        board = Board(EndOffsets(2, 1_000))
         sizes = [resident()]
         groups_or_buckets = []
         for kind in ("group", "offsets"):

@@ -21,9 +21,9 @@ from bench.figures import Outcome
 from bench.process_tree import Meter, ProcessTree
 from bench.query import Query, open_session
 from bench.stage import Log, Stage, note
-from streaming import session
-from streaming.config import Config
-from streaming.errors import UsageError
+from streaming.base.errors import UsageError
+from streaming.config.loading import Config
+from streaming.spark import session
 
 _QUICK: Final = {"kafka.max.poll.records": "10000", "kafka.max.partition.fetch.bytes": str(8 * 1024 * 1024)}
 """With Kafka's defaults, the bare read takes longer."""

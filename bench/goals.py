@@ -166,7 +166,7 @@ GOALS: Final = (
         unit="s",
         references=(("metrics/page_mib", "its size, unpacked"),),
         limits="a group has some 35 series of its own, five million samples in all: text is kept, compressed, and only "
-        "what may have changed is written anew, the age of each commit with every page",
+        "what may have changed is written again, the age of each commit with every page",
     ),
     Goal(
         what="micro-batches while that page is asked for without a pause, as a multiple of those without",

@@ -33,7 +33,7 @@ _LOAD_HEADS: Final = {
     "batch_p50_seconds": "median, s",
     "batch_p99_seconds": "99th hundredth, s",
     "cpu_seconds_a_batch": "processor time a batch, s",
-    "accesses_a_batch": "keys asked for or told",
+    "accesses_a_batch": "keys read or written",
     "written_kib_a_batch": "written a batch, KiB",
     "checkpoint_mib": "checkpoint after that, MiB",
 }

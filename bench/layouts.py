@@ -1,7 +1,7 @@
 """Other ways to lay out the state of a bundle, to be measured beside the one that stands (`state_layout.py`).
 
     layout       variable    key                      one value holds
-    standing     -           -                        what `streaming/entries.py` says: entries by themselves, and packs
+    standing     -           -                        as `streaming/query/state_cache.py`: single entries, and packs
     single       groups      group                    one group
                  offsets     group, topic, bucket     up to 64 offsets
     topic        groups      group                    one group
@@ -26,12 +26,12 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessorHandle, ValueState
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
-from streaming.processor import CoordinatorShards
-from streaming.schemas import BOOK_STATE, BUCKET_KEY, GROUP_KEY, GROUPS_STATE, OFFSETS_STATE, SNAPSHOT
-from streaming.state_calls import get_many, put_many
+from streaming.query.processor import CoordinatorShards
+from streaming.query.schemas import BOOK_STATE, BUCKET_KEY, GROUP_KEY, GROUPS_STATE, OFFSETS_STATE, SNAPSHOT
+from streaming.query.state_pipelining import get_many, put_many
 
 if TYPE_CHECKING:
-    from streaming.bundle import Bundle
+    from streaming.query.shard_task import ShardTask
 
 Key = tuple[Any, ...]
 Place = Callable[[int, Key], Key]
@@ -103,7 +103,7 @@ class Values:
 
 
 class OtherEntries:
-    """What a bundle takes for `entries.EntryState`, and for the entries it opens: the same in every part of a call.
+    """What a bundle takes for `entries.StateStore`, and for the entries it opens: the same in every part of a call.
 
     All is written with the book, which is last: what is in one value of many partitions is written once.
     """
@@ -174,12 +174,12 @@ class _OtherLayout(CoordinatorShards):
         """Entries for one call."""
         raise NotImplementedError
 
-    def _bundle(self) -> "Bundle":
-        from streaming.bundle import Bundle, Limits, Variables
+    def _bundle(self) -> "ShardTask":
+        from streaming.query.shard_task import Limits, ShardTask, Variables
 
         entries: Any = self._entries()
         book: Any = _Book(self._book, entries)
-        return Bundle(Variables(self._handle, entries, book), Limits(self._live_from, self._log_end, self._told))
+        return ShardTask(Variables(self._handle, entries, book), Limits(self._live_from, self._log_end, self._told))
 
 
 class EntriesByThemselves(_OtherLayout):

@@ -31,14 +31,14 @@ from bench.query import Query, open_session
 from bench.stage import Log, Monitored, Stage, note
 from bench.steady import add_batches
 from bench.writer import Trickle
-from streaming.config import Config
-from streaming.output import packed_output
-from streaming.schemas import OutputRow
+from streaming.config.loading import Config
+from streaming.query.row_codec import packed_output
+from streaming.query.schemas import OutputRow
 
 SETTINGS: Final[Mapping[str, dict[str, Any]]] = {
     "spark": {"driver_memory": "4g", "shuffle_partitions": 4, "trigger_interval_ms": 1_000},
     "source": {"tasks": 2, "max_offsets_per_trigger": 1_000_000},
-    "metrics": {"partition_series": False, "rebalance_histogram": False},
+    "metrics": {"partition_series": False},
     "end_offsets": {"interval_ms": 5_000, "history_points": 120},
     "events": {"window": 50_000},
 }

@@ -19,20 +19,21 @@ from typing import Final
 from bench import log, truth
 from bench.board_memory import resident
 from bench.log import Commits, Expected, Plan
-from coordinator_model import snapshot
-from coordinator_model.replica import Position, Replica
-from streaming import interpreter
-from streaming.board import Board, Row
-from streaming.held_group import HeldGroup
-from streaming.log_ends import LogEnds
-from streaming.output import unpacked_output
-from streaming.schemas import OutputRow
+from coordinator_model.replica import Replica
+from coordinator_model.state import snapshot
+from coordinator_model.state.findings import Position
+from streaming.base import gc_tuning
+from streaming.board.board import Board, Row
+from streaming.board.board_group import BoardGroup
+from streaming.end_offsets.store import EndOffsets
+from streaming.query.row_codec import unpacked_output
+from streaming.query.schemas import OutputRow
 
 _MIB: Final = 2**20
 _TIME_MS: Final = 1_795_236_417_050
 _WHERE: Final = "the board of all shares"
 
-Groups = Mapping[str, HeldGroup]
+Groups = Mapping[str, BoardGroup]
 Figures = dict[str, tuple[str, list[float]]]
 """Name → unit and values."""
 
@@ -49,7 +50,7 @@ def main(directory: Path, plan: Plan, active: int, batches: int) -> Figures:
     Raises:
         WrongResult: a board shows something else.
     """
-    interpreter.share_fairly()
+    gc_tuning.share_fairly()
     found: Figures = defaultdict(lambda: ("s", []))
 
     @contextmanager
@@ -59,20 +60,20 @@ def main(directory: Path, plan: Plan, active: int, batches: int) -> Figures:
         found[name][1].append(time.thread_time() - begun)
 
     before = resident()
-    board = Board(LogEnds(2, 1_000))
+    board = Board(EndOffsets(2, 1_000))
     number = 0
     for file in sorted(directory.glob("rows-*")):
         with timed("driver_share_seconds"):
             for pack in _packs(file):
                 board.apply(number, unpacked_output([pack]), _TIME_MS)
                 number += 1
-    interpreter.give_back()
+    gc_tuning.give_back()
     found["board_mib"] = ("MiB", [(resident() - before) / _MIB])
     with timed("driver_sums_seconds"):
         board.sums()
     found["board_and_sums_mib"] = ("MiB", [(resident() - before) / _MIB])
     caught_up = board.shown.groups
-    again = Board(LogEnds(2, 1_000))
+    again = Board(EndOffsets(2, 1_000))
     with timed("driver_load_seconds"):
         again.load(_stored(directory))
     for rows in _trickle(plan, active, batches):
@@ -134,7 +135,7 @@ def _require_same(right: Groups, groups: Groups) -> None:
         raise truth.WrongResult(f"{_WHERE}: {len(wrong)} groups differ, {sorted(wrong)[:3]} among them")
 
 
-def _held(held: HeldGroup | None) -> tuple[object, ...] | None:
+def _held(held: BoardGroup | None) -> tuple[object, ...] | None:
     if held is None:
         return None
     return held.kept.text, [(of.key, of.columns, of.commits) for of in held.buckets]

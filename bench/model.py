@@ -122,7 +122,7 @@ LAWS: Final = (
         grows_with="groups",
         slope=_of(_restart_seconds_a_group),
         told=lambda slope: f"{slope * 100_000:.2g} s at 100,000 groups, start of Spark included",
-        ends="how long nobody may look",
+        ends="how long the page may be away",
     ),
     Law(
         what="first catch-up",

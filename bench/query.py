@@ -8,11 +8,16 @@ from typing import Final, Self
 
 from pyspark.sql import SparkSession
 
-from streaming import session
-from streaming.config import Config
-from streaming.job import Monitor
-from streaming.processor import CoordinatorShards
-from streaming.sink import Sink
+from streaming.base.times import now_ms
+from streaming.board.board import Board
+from streaming.checkpoint.state_directory import StateDirectory
+from streaming.config.loading import Config
+from streaming.end_offsets.store import EndOffsets
+from streaming.monitor.offsets_topic import OffsetsTopic
+from streaming.monitor.query_supervisor import QuerySupervisor
+from streaming.query.foreach_batch import BatchSink
+from streaming.query.processor import CoordinatorShards
+from streaming.spark import jvm_lifecycle, session
 
 _SECONDS: Final = 150.0
 _POLL_SECONDS: Final = 0.005
@@ -25,10 +30,10 @@ def open_session(config: Config) -> Iterator[SparkSession]:
     try:
         yield spark
     finally:
-        session.stop(spark)
+        jvm_lifecycle.stop(spark)
 
 
-class Query(Monitor):
+class Query:
     """The query and its board: all that a monitor does besides, its samplers and its server, is left out.
 
     Attributes:
@@ -40,21 +45,35 @@ class Query(Monitor):
         config: Config,
         spark: SparkSession,
         shards: type[CoordinatorShards] = CoordinatorShards,
-        sinks: Sequence[Sink] = (),
+        sinks: Sequence[BatchSink] = (),
     ) -> None:
         """Of this configuration, on this session, with such a processor and sinks beside the board."""
-        super().__init__(config, sinks)
-        self.shards = shards  # type: ignore[misc]  # the class says which one a monitor has
-        self._spark = spark
+        self.board = Board(
+            EndOffsets(config.end_offsets.history_points, config.end_offsets.history_seconds * 1_000),
+            offsets_topic=config.kafka.offsets_topic,
+            event_window=config.events.window,
+        )
         self.seconds = 0.0
+        self._spark = spark
+        self._spark_log = config.state.dir / "spark.log"
+        self._log = OffsetsTopic(config)
+        self._state = StateDirectory(
+            config.state.dir,
+            config.state.checkpoint_location,
+            reads_uncommitted=config.source.isolation == "exact",
+            clock_ms=now_ms,
+        )
+        self._supervisor = QuerySupervisor(
+            config, self.board, self._state, self._log, sinks=lambda: sinks, processor=shards
+        )
 
     def __enter__(self) -> Self:
-        self._identify()
+        self._state.claim(self._log.identify(), rebuild=False)
         self.board.load([])
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.server.stop()
+        pass
 
     @contextmanager
     def caught_up(self) -> Iterator[None]:
@@ -68,7 +87,7 @@ class Query(Monitor):
 
         def run() -> None:
             try:
-                self.run_until(stopped)
+                self._supervisor.run_until(stopped, self._spark, self._spark_log)
             except BaseException as error:  # noqa: BLE001 - raised again below, in the thread that waits
                 failed.append(error)
 

@@ -13,7 +13,7 @@ from bench import log, truth
 from bench.figures import Outcome
 from bench.log import Expected, Plan
 from bench.stage import Stage, note
-from streaming.recording import Header, RecordedRecord, RecordedTopic, open_new_recording
+from streaming.recording.file_format import Header, RecordedRecord, RecordedTopic, open_new_recording
 from tests import builders
 from tests.integration.monitor_process import CommandProcess
 

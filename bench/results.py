@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.figures import Outcome
-from streaming import java
+from streaming.spark import java
 
 RESULTS: Final = Path(__file__).resolve().parent / "results.json"
 

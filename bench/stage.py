@@ -23,10 +23,12 @@ import yaml
 from bench import log, truth, writer
 from bench.log import Commits, Expected, LogRecord, Plan
 from bench.process_tree import ProcessTree
-from streaming import interpreter, kafka_client, session
-from streaming.config import Config
-from streaming.embedded_broker import EmbeddedBroker
-from streaming.kafka_tools import create_topics
+from streaming.base import gc_tuning
+from streaming.config.loading import Config
+from streaming.demo.embedded_broker import EmbeddedBroker
+from streaming.demo.verifiable_consumer import create_topics
+from streaming.kafka import broker_queries, client_settings
+from streaming.spark import session
 from tests.integration.monitor_process import CommandProcess, MonitorProcess, until
 
 READY_SECONDS: Final = 300.0
@@ -270,7 +272,7 @@ class Stage:
         begun = time.monotonic()
         writer.write(servers, placed())
         seconds = time.monotonic() - begun
-        interpreter.give_back()
+        gc_tuning.give_back()
         note(f"{expected.records} records of {len(expected.groups)} groups written in {seconds:.1f} s")
         for name, group in expected.groups.items():
             shares[share(log.shard(name))].groups[name] = group
@@ -278,11 +280,11 @@ class Stage:
 
     def _topic_ids(self, plan: Plan) -> dict[str, str]:
         kafka = Config.model_validate({"kafka": {"bootstrap_servers": self.broker.bootstrap_servers}}).kafka
-        described: list[kafka_client.TopicDescription] = []
+        described: list[broker_queries.TopicDescription] = []
 
         def all_there() -> bool:
-            with kafka_client.admin_client(kafka, "bench") as admin:
-                described[:] = kafka_client.describe_topics(admin, plan.topic_names)
+            with client_settings.admin_client(kafka, "bench") as admin:
+                described[:] = broker_queries.describe_topics(admin, plan.topic_names)
             return len(described) == plan.topics
 
         until(all_there, 60, "topics that were created are not described")

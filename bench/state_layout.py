@@ -32,8 +32,8 @@ from bench.process_tree import Meter, ProcessTree
 from bench.query import Query, open_session
 from bench.stage import Log, Stage, note
 from bench.writer import Trickle
-from streaming.config import Config
-from streaming.state_directory import CHECKPOINT
+from streaming.checkpoint.state_directory import CHECKPOINT
+from streaming.config.loading import Config
 
 KIB: Final = 2**10
 MIB: Final = 2**20

@@ -10,7 +10,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 from bench.log import NONE_OR_0, Expected, GroupTruth
-from streaming.board import Board
+from streaming.board.board import Board
 
 OFFSET: Final = "kafka_consumergroup_group_offset"
 EPOCH: Final = "kafka_group_epoch"

@@ -5,19 +5,19 @@ Kafka keeps its groups the way a database keeps its rows: every change is a reco
 is pure: the standard library only, no clock, no I/O, no Spark; the same log gives the same state and the same
 events, in a REPL, a test, a replayed recording and a Spark executor.
 
-Reading order:
+Reading order, each room using only those above it:
 
-    wire, schema, records, record_types, serde    bytes ⇄ records
-    group_state, offsets                          what is remembered of a group
-    groups                                        what a record does to it, a module per group family
-    steps                                         when to draw conclusions …
-    roster, migration, classic_members,
-    rebalances, invariants, coherence             … and which
-    overdue, unassigned                           what the clock tells where no record does
-    commits                                       what a commit of an offset does, and shows
-    replica, looks                                the whole: records in, events out; a recording's clock
-    lag, view, events                             what is shown of it
-    snapshot                                      state ⇄ text for a checkpoint
+    wire         bytes to structs and back, by schema
+    records      every record type as data
+    state        what is remembered of a group
+    groups       what a record does to it, one module a group type
+    migration    classic to consumer protocol and back
+    rules        what a step of the log shows (`steps.py` says when)
+    clocked      what only time shows
+    gates        may it be rolled?
+    views        what is shown of a group
+    replica      the whole: records in, events out
+    lag, recording_clock    the arithmetic of lag; the clock of a recording
 
     >>> from coordinator_model import Position, Replica
     >>> replica = Replica()
@@ -25,8 +25,9 @@ Reading order:
     'unknown_record'
 """
 
-from coordinator_model.events import Event, event_view
-from coordinator_model.replica import Position, Replica
-from coordinator_model.view import group_view
+from coordinator_model.replica import Replica
+from coordinator_model.state.events import Event, event_view
+from coordinator_model.state.findings import Position
+from coordinator_model.views.group_view import group_view
 
 __all__ = ["Event", "Position", "Replica", "event_view", "group_view"]

@@ -1,8 +1,10 @@
 """Lag: how far a committed offset is behind the end of its partition, in records and in seconds.
 
-In records it is a subtraction. In seconds it is the age of the record at the committed offset, and no log of the
-coordinator holds that: it is read off the sampled history of the partition's end, at the moment when the end stood
-where the commit stands now.
+In records it is a subtraction, and there are two ends: the high watermark, which lag is to, and the last stable offset,
+beyond which readers of committed records cannot get while a transaction is open. In seconds it is the age of the record
+at the committed offset, and no log of the coordinator holds that: it is read off the sampled history of the partition's
+end, at the moment when the end stood where the commit stands now. Where no samples bracket it the brokers are asked for
+the time (`ListOffsets`), and until they have answered the first sample is a lower bound: by then the record was there.
 
     end offset                        the commit                                 records   seconds   method
     unknown                           any                                        -         -         no_end_offset
@@ -12,11 +14,14 @@ where the commit stands now.
     known                             beyond it: fresher than the sample         0         0         ahead_of_end
     known, and half a minute younger  beyond it                                  -         -         beyond_end
     known                             between two samples                        n         t         interpolated
-    known                             before the first sample                    n         -         outside_history
+    known                             elsewhere, and brokers said when           n         t         list_offsets
+    known                             elsewhere                                  n         at least  at_least
+    known, cut off since the commit   beyond where it was cut off                n         t         truncated
 
-Where nothing brackets the commit there is no figure: not 0, not NaN, not the continuation of a line. An idle topic
-makes no exception, because the *last* sample at or below the commit counts: a record written after an hour of silence
-is as old as the sample that first showed it, not an hour.
+There is always a figure while there is lag: one that went away would end an alert by itself. An idle topic makes no
+exception, because the *last* sample at or below the commit counts: a record written after an hour of silence is as old
+as the sample that first showed it, not an hour. What is behind a cut counts from there: that is where a consumer of
+the former log goes on.
 """
 
 from __future__ import annotations
@@ -24,7 +29,7 @@ from __future__ import annotations
 import struct
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -35,7 +40,12 @@ CAUGHT_UP: Final = "caught_up"
 AHEAD_OF_END: Final = "ahead_of_end"
 BEYOND_END: Final = "beyond_end"
 INTERPOLATED: Final = "interpolated"
-OUTSIDE_HISTORY: Final = "outside_history"
+LIST_OFFSETS: Final = "list_offsets"
+AT_LEAST: Final = "at_least"
+TRUNCATED: Final = "truncated"
+
+NEVER_COMMITTED: Final = "never_committed"
+"""Of a partition that a member holds and nothing was committed of; there is nothing to measure."""
 
 METHODS: Final = (
     NO_END_OFFSET,
@@ -45,7 +55,9 @@ METHODS: Final = (
     AHEAD_OF_END,
     BEYOND_END,
     INTERPOLATED,
-    OUTSIDE_HISTORY,
+    LIST_OFFSETS,
+    AT_LEAST,
+    TRUNCATED,
 )
 
 FRESH_MS: Final = 30_000
@@ -54,14 +66,23 @@ FRESH_MS: Final = 30_000
 DEFAULT_POINTS: Final = 600
 DEFAULT_SPAN_MS: Final = 3_600_000
 
+_NOTHING_HELD: Final = (1 << 63) - 1
+_NONE_FOUND: Final[Mapping[int, int]] = {}
+
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """One partition's lag. Figures that are not known are None; `method` says how they came about."""
+    """One partition's lag. Figures that are not known are None; `method` says how they came about.
+
+    `records` is to the high watermark, `stable_records` to the last stable offset, None where that is not known either.
+    `at_least` says that `seconds` is a lower bound.
+    """
 
     records: int | None
     seconds: float | None
     method: str
+    stable_records: int | None = None
+    at_least: bool = False
 
 
 BEYOND: Final = Lag(None, None, BEYOND_END)
@@ -72,13 +93,34 @@ BEYOND: Final = Lag(None, None, BEYOND_END)
 class TotalLag:
     """Lag of several partitions together.
 
-    `records` and `max_records` are over the partitions whose lag is known, None where it is of none. `max_seconds` is
-    None as soon as a lagging partition has no figure: a maximum that leaves out the worst would be a false calm.
+    `records` and `max_records` are over the partitions whose lag is known, None where it is of none. `at_least` says
+    that `max_seconds` is a lower bound, because that of some partition is one.
     """
 
     records: int | None
     max_records: int | None
     max_seconds: float | None
+    at_least: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A log that was cut off: where it ended then, when that was noticed, and the leader's epoch since, once known."""
+
+    offset: int
+    time_ms: int
+    leader_epoch: int | None = None
+
+    def is_behind(self, offset: int, leader_epoch: int, committed_ms: int) -> bool:
+        """Whether an offset was committed of the log as it was before, beyond where it was cut off.
+
+        The commit's leader epoch tells, -1 where the client gave none; then the time of commit does.
+        """
+        if offset <= self.offset:
+            return False
+        if leader_epoch >= 0 and self.leader_epoch is not None:
+            return leader_epoch < self.leader_epoch
+        return 0 <= committed_ms <= self.time_ms
 
 
 class EndOffsetHistory:
@@ -86,13 +128,14 @@ class EndOffsetHistory:
 
     A run of equal ends is kept as its first and last sample. When there are more than `points`, every second one of
     the older half goes, so the distance between neighbours grows with their age and so does the error of a time read
-    between them. What is older than `span_ms` goes, but for the last sample that brackets it.
+    between them. What is older than `span_ms` goes, but for the last sample that brackets it, and for what is needed to
+    bracket the offset that is held (`hold`).
 
     Times are milliseconds and only grow; a clock set back takes the samples of the repeated time with it. An end
     that moves backwards is another log (a topic made anew, or a truncated one): history begins again.
     """
 
-    __slots__ = ("_ends", "_points", "_span_ms", "_times")
+    __slots__ = ("_ends", "_held", "_points", "_span_ms", "_times")
 
     def __init__(self, points: int = DEFAULT_POINTS, span_ms: int = DEFAULT_SPAN_MS) -> None:
         self._points = max(2, points)
@@ -100,6 +143,7 @@ class EndOffsetHistory:
         # Arrays, not tuples: 15,000 partitions of 600 samples are 144 MB this way and five times as much the other.
         self._times = array("q")
         self._ends = array("q")
+        self._held = _NOTHING_HELD
 
     def __len__(self) -> int:
         return len(self._times)
@@ -120,6 +164,14 @@ class EndOffsetHistory:
         self._forget(time_ms - self._span_ms)
         if len(times) > self._points:
             self._thin()
+
+    def hold(self, offset: int | None) -> None:
+        """Forget nothing that brackets this offset or a later one; None for no offset."""
+        self._held = _NOTHING_HELD if offset is None else offset
+
+    def since(self, offset: int) -> int | None:
+        """A time in milliseconds by which the end was beyond this offset, if the samples begin beyond it."""
+        return self._times[0] if self._ends and offset < self._ends[0] else None
 
     def time_of(self, offset: int) -> float | None:
         """When the end stood at this offset, in milliseconds; None where no two samples bracket it."""
@@ -151,8 +203,8 @@ class EndOffsetHistory:
         history = cls(points, span_ms)
         history._times.extend(times)
         history._ends.extend(ends)
-        if times:
-            history._forget(times[-1] - span_ms)
+        # Which offsets are to be bracketed is not known yet.
+        history._held = 0
         while len(history) > history._points:
             history._thin()
         return history
@@ -163,22 +215,31 @@ class EndOffsetHistory:
         del self._times[1:half:2], self._ends[1:half:2]
 
     def _forget(self, horizon_ms: int) -> None:
-        gone = bisect_right(self._times, horizon_ms) - 1
+        gone = min(bisect_right(self._times, horizon_ms), bisect_right(self._ends, self._held)) - 1
         if gone > 0:
             del self._times[:gone], self._ends[:gone]
 
 
-def measure(
-    committed: int | None, end: int | None, history: EndOffsetHistory | None, now_ms: int, *, same_topic: bool = True
+def measure(  # noqa: PLR0913 - a commit, both ends, and what is known of the time
+    committed: int | None,
+    end: int | None,
+    history: EndOffsetHistory | None,
+    now_ms: int,
+    *,
+    same_topic: bool = True,
+    stable: int | None = None,
+    found: Mapping[int, int] = _NONE_FOUND,
 ) -> Lag:
     """Lag of one committed offset at `now_ms`.
 
     Args:
         committed: the committed offset, the next to be read; None or negative for none.
-        end: the end a consumer can read to, the last stable offset; None where it was never sampled.
-        history: sampled ends of the same kind; None for none.
+        end: the high watermark; None where it was never sampled.
+        history: sampled high watermarks; None for none.
         now_ms: the time of reading, by the clock that timed the samples.
         same_topic: False where the commit names another topic id than the topic has now.
+        stable: the last stable offset; None for the end.
+        found: offset → when the record there was written, in milliseconds, as brokers said.
     """
     if committed is None or committed < 0:
         return Lag(None, None, NO_COMMITTED_OFFSET)
@@ -186,10 +247,8 @@ def measure(
         return Lag(None, None, TOPIC_RECREATED)
     if end is None:
         return Lag(None, None, NO_END_OFFSET)
-    records, seconds = behind(committed, end, history, now_ms)
-    if not records:
-        return Lag(records, seconds, CAUGHT_UP if committed == end else AHEAD_OF_END)
-    return Lag(records, seconds, OUTSIDE_HISTORY if seconds is None else INTERPOLATED)
+    records, seconds, method = behind(committed, end, history, now_ms, found)
+    return Lag(records, seconds, method, max(0, (end if stable is None else stable) - committed), method == AT_LEAST)
 
 
 def is_beyond(committed: int, high_watermark: int | None, committed_ms: int, sampled_ms: int) -> bool:
@@ -208,26 +267,45 @@ def is_beyond(committed: int, high_watermark: int | None, committed_ms: int, sam
     return 0 <= committed_ms <= sampled_ms - FRESH_MS
 
 
-def behind(committed: int, end: int, history: EndOffsetHistory | None, now_ms: int) -> tuple[int, float | None]:
-    """(records, seconds) of the same, where there is a committed offset and an end of the same topic."""
+def behind(
+    committed: int,
+    end: int,
+    history: EndOffsetHistory | None,
+    now_ms: int,
+    found: Mapping[int, int] = _NONE_FOUND,
+) -> tuple[int, float, str]:
+    """(records, seconds, method) of the same, where there is a committed offset and an end of the same topic."""
     if committed >= end:
-        return 0, 0.0
+        return 0, 0.0, CAUGHT_UP if committed == end else AHEAD_OF_END
+    records = end - committed
     written_ms = history.time_of(committed) if history is not None else None
-    return end - committed, None if written_ms is None else max(0.0, (now_ms - written_ms) / 1000)
+    if written_ms is not None:
+        return records, max(0.0, (now_ms - written_ms) / 1000), INTERPOLATED
+    by_ms = history.since(committed) if history is not None else None
+    at_least = 0.0 if by_ms is None else max(0.0, (now_ms - by_ms) / 1000)
+    asked_ms = found.get(committed)
+    # Producers' clocks may be ahead: what was there when it was sampled is no younger than that.
+    if asked_ms is not None and (now_ms - asked_ms) / 1000 >= at_least:
+        return records, (now_ms - asked_ms) / 1000, LIST_OFFSETS
+    return records, at_least, AT_LEAST
 
 
-def total(lags: Iterable[Lag]) -> TotalLag:
-    """Sum and maxima of several partitions' lag."""
-    figures = list(lags)
-    return total_of([lag.records for lag in figures], [lag.seconds for lag in figures])
+def cut_of(cuts: Iterable[Cut], committed: int, leader_epoch: int, committed_ms: int) -> int | None:
+    """Where a consumer of a log that was cut off since its commit goes on; None where it was not."""
+    found = [cut.offset for cut in cuts if cut.is_behind(committed, leader_epoch, committed_ms)]
+    return min(found, default=None)
 
 
-def total_of(records: Iterable[int | None], seconds: Iterable[float | None]) -> TotalLag:
-    """The same of figures in two columns, None for what is not known; there are no seconds without records."""
+def total_of(records: Iterable[int | None], seconds: Iterable[float | None], *, at_least: bool = False) -> TotalLag:
+    """Sum and maxima of several partitions' lag, in two columns; None for what is not known.
+
+    `at_least` is whether any of the seconds is a lower bound.
+    """
     known = [figure for figure in records if figure is not None]
     ages = [figure for figure in seconds if figure is not None]
     return TotalLag(
         records=sum(known) if known else None,
         max_records=max(known, default=None),
-        max_seconds=max(ages) if ages and len(ages) == len(known) else None,
+        max_seconds=max(ages, default=None),
+        at_least=at_least,
     )

@@ -5,7 +5,7 @@ there. Neither ever throws on what a log can hold, reads a clock, or asks anyone
 and the same events, in one go or in pieces.
 
     record type                         goes to
-    0, 1      offset commit             the group's offset bucket (`commits.py`)
+    0, 1      offset commit             the group's offset bucket (`offset_commits.py`)
     2 … 23    membership                the handler of its family, within a step (`steps.py`)
     others    unknown to this release   counted by type (KIP-915); the first of a type is an event
 
@@ -15,21 +15,19 @@ seen yet is its store's business, a checkpoint's in the streaming job, nobody's 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
-from coordinator_model import commits as offset_commits
-from coordinator_model import invariants, steps
-from coordinator_model.conclusions import Finding, Place, events_of
-from coordinator_model.events import Event
-from coordinator_model.group_state import GroupState, Membership
 from coordinator_model.groups import classic, consumer, share, streams
-from coordinator_model.offsets import CommittedOffset, OffsetBucket, bucket_number
-from coordinator_model.record_types import RecordType
-from coordinator_model.serde import Record, UndecodableRecord, UnknownRecord, decode_record
-
-Position = Place
+from coordinator_model.records.record_types import RecordType
+from coordinator_model.records.serde import Record, UndecodableRecord, UnknownRecord, decode_record
+from coordinator_model.rules import epochs, offset_commits, rewinds, steps
+from coordinator_model.state.events import INFO, Event
+from coordinator_model.state.findings import Finding, Position, events_of
+from coordinator_model.state.group_state import GroupState
+from coordinator_model.state.membership import Membership
+from coordinator_model.state.offsets import CommittedOffset, OffsetBucket, bucket_number
 
 HANDLERS: Final[dict[RecordType, Callable[[Membership, Any, Any], None]]] = {
     RecordType.GROUP_METADATA: classic.replay_group_metadata,
@@ -89,6 +87,8 @@ class Counters:
     records: int = 0
     unknown_records: dict[str, int] = field(default_factory=dict)
     undecodable_records: dict[str, int] = field(default_factory=dict)
+    newer_value_versions: dict[str, int] = field(default_factory=dict)
+    """Known type → its records whose value is of a version above the highest known, read or not."""
 
 
 @dataclass(slots=True)
@@ -105,18 +105,23 @@ class Changes:
 class Replica:
     """Groups by name, their offset buckets by (group, topic, number).
 
-    `live_from` is the end of the log as it was when reading began: alarms are drawn only from steps that reach it.
+    `live_from` is the end of the log as it was when reading began, for all partitions or by partition: below it nothing
+    is an alarm. What is first met there of a type or version unknown is information.
     """
 
     def __init__(
-        self, store: GroupStore | None = None, counters: Counters | None = None, *, live_from: int = 0
+        self,
+        store: GroupStore | None = None,
+        counters: Counters | None = None,
+        *,
+        live_from: int | Mapping[int, int] = 0,
     ) -> None:
         self.groups: dict[str, GroupState] = {}
         self.buckets: dict[tuple[str, str, int], OffsetBucket] = {}
         self.counters = counters if counters is not None else Counters()
         self.undecodable: list[tuple[Position, UndecodableRecord]] = []
         """Records passed over since the caller last emptied the list, for its log."""
-        self._live_from = live_from
+        self._live_from = live_from if isinstance(live_from, int) else dict(live_from)
         self._store: GroupStore = store if store is not None else NoStore()
         self._changes = Changes()
         self._open: dict[str, None] = {}
@@ -128,12 +133,18 @@ class Replica:
 
         An offset commit may stand for several of its key that went forward before it: `commits` says how many.
         """
+        events = self._replay(position, key, value, commits)
+        return self._of_live_tail(events) if events else events
+
+    def _replay(self, position: Position, key: bytes | None, value: bytes | None, commits: int) -> list[Event]:
         self.counters.records += commits
         match decode_record(key, value):
-            case Record(type=type_) as record if type_ in OFFSET_TYPES:
-                return self._replay_offset(position, record, commits)
+            case Record(newer=True) as record:
+                events = self._replay_known(position, record, commits)
+                version = record.value_version or 0
+                return [*events, *self._newer(position, int(record.type), version, record.group_name, commits)]
             case Record() as record:
-                return self._replay_membership(position, record)
+                return self._replay_known(position, record, commits)
             case UnknownRecord() as unknown:
                 return self._replay_unknown(position, unknown)
             case UndecodableRecord() as undecodable:
@@ -141,12 +152,38 @@ class Replica:
                 count = self.counters.undecodable_records
                 count[name] = count.get(name, 0) + 1
                 self.undecodable.append((position, undecodable))
-                return []
+                newer, group = undecodable.newer_version, undecodable.group_name
+                return [] if newer is None else self._newer(position, int(name), newer, group, commits)
 
-    def settle(self) -> list[Event]:
-        """Close every open step: the caller knows that a record batch ended here (or the log)."""
-        events = [event for name in self.open_steps() for event in self._close(self.groups[name])]
+    def settle_rewinds(self) -> list[Event]:
+        """Say which offsets went back at moments that are still open.
+
+        For callers whose input comes in pieces that are read again as they were, after a kill say: what is told of a
+        piece must not depend on what is known to follow it.
+        """
+        names = [name for name in self._open if self.groups[name].rewinds is not None]
+        events = self._of_live_tail(event for name in names for event in self._tell_rewinds(self.groups[name]))
+        return sorted(events, key=lambda event: event.offset)
+
+    def settle(self, partition: int | None = None) -> list[Event]:
+        """Close every open step, of one partition or all: a record batch ended here, or the log, as callers know."""
+        names = [name for name in self.open_steps() if partition in (None, self.groups[name].partition)]
+        events = self._of_live_tail(event for name in names for event in self._settle(name))
         return sorted(events, key=lambda event: (event.partition, event.offset))
+
+    def _live(self, partition: int) -> int:
+        """Offset from which on a partition is live."""
+        return self._live_from if isinstance(self._live_from, int) else self._live_from.get(partition, 0)
+
+    def _of_live_tail(self, events: Iterable[Event]) -> list[Event]:
+        """Without alarms of what was there before: a cleaned log shows what never was, and it is all long past."""
+        found = list[Event]()
+        for event in events:
+            if event.severity == INFO or event.offset >= self._live(event.partition):
+                found.append(event)
+            elif event.kind == "unknown_record":
+                found.append(replace(event, severity=INFO))
+        return found
 
     def judge(self, name: str) -> list[Event]:
         """Report of a group what was withheld while catching up, if it still holds."""
@@ -163,7 +200,7 @@ class Replica:
             state = self._store.load_group(name)
             if state is not None:
                 self.groups[name] = state
-                if state.step is not None:
+                if state.step is not None or state.rewinds is not None:
                     self._open[name] = None
         return state
 
@@ -185,7 +222,7 @@ class Replica:
                     yield topic, partition, committed
 
     def open_steps(self) -> list[str]:
-        """Groups whose last step is still open."""
+        """Groups whose last step is still open, or the moment in which offsets of theirs went back."""
         return list(self._open)
 
     def take_changes(self) -> Changes:
@@ -193,12 +230,33 @@ class Replica:
         changes, self._changes = self._changes, Changes()
         return changes
 
+    def _replay_known(self, position: Position, record: Record, commits: int) -> list[Event]:
+        if record.type in OFFSET_TYPES:
+            return self._replay_offset(position, record, commits)
+        return self._replay_membership(position, record)
+
+    def _newer(
+        self, position: Position, record_type: int, version: int, group: str | None, records: int
+    ) -> list[Event]:
+        """Count a value of a version above the highest known, and note it in its group; the first of a type is told."""
+        name, count = str(record_type), self.counters.newer_value_versions
+        first = name not in count
+        count[name] = count.get(name, 0) + records
+        state = None if group is None else self.known(group)
+        if state is not None and state.newer_versions.get(name) != version:
+            state.newer_versions[name] = version
+            self._changes.groups.add(state.name)
+        if not first:
+            return []
+        finding = Finding("unknown_record", {"record_type": record_type, "value_version": version})
+        return list(events_of(group or "", position, [finding]))
+
     def _replay_membership(self, position: Position, record: Record) -> list[Event]:
         name = record.group_name
         state = self.group(name, position.partition)
-        events: list[Event] = []
+        events = self._tell_rewinds(state, position)
         if state.step is not None and state.step.timestamp_ms != position.timestamp_ms:
-            events = self._close(state)
+            events += self._close(state)
             state = self.group(name, position.partition)
         if state.step is None:
             steps.open_step(state, position)
@@ -206,22 +264,43 @@ class Replica:
         else:
             state.step.last_offset = position.offset
         member_id = getattr(record.key, "member_id", None)
-        was = invariants.epochs_of(state.membership, member_id)
+        was = epochs.epochs_of(state.membership, member_id)
         HANDLERS[record.type](state.membership, record.key, record.value)
-        steps.note(state, was, member_id)
+        steps.note_record(state, was, member_id)
         self._changes.groups.add(name)
         return events
 
-    def _close(self, state: GroupState) -> list[Event]:
-        self._open.pop(state.name, None)
+    def _settle(self, name: str) -> list[Event]:
+        state = self.groups[name]
+        events = self._tell_rewinds(state)
+        return events if state.step is None else [*events, *self._close(state)]
+
+    def _tell_rewinds(self, state: GroupState, position: Position | None = None) -> list[Event]:
+        """Say which offsets went back at one moment, if it is over: at this position, or by a caller who knows."""
+        of = state.rewinds
+        if of is None or (position is not None and of.time_ms == position.timestamp_ms):
+            return []
+        state.rewinds = None
+        if state.step is None:
+            self._open.pop(state.name, None)
         self._changes.groups.add(state.name)
-        events = steps.close_step(state, live_from=self._live_from)
+        return list(events_of(state.name, Position(state.partition, of.offset, of.time_ms), [rewinds.told(of)]))
+
+    def _close(self, state: GroupState) -> list[Event]:
+        if state.rewinds is None:
+            self._open.pop(state.name, None)
+        self._changes.groups.add(state.name)
+        events = steps.close_step(state, live_from=self._live(state.partition))
         if not state.exists:
+            events = [*self._tell_rewinds(state), *events]
             self._forget(state)
         return events
 
     def _forget(self, state: GroupState) -> None:
-        """A group of the same name that comes later is another one: it inherits neither counters nor offsets."""
+        """A group of the same name that comes later is another one: it inherits neither counters nor offsets.
+
+        Records of a new protocol that have no tombstone stay in the log for it to meet: they are all that is kept.
+        """
         name = state.name
         places = {(topic, number) for topic, numbers in state.buckets.items() for number in numbers}
         self._changes.deleted[name] = self._changes.deleted.get(name, set()) | places
@@ -231,21 +310,24 @@ class Replica:
             self.buckets.pop((name, topic, number), None)
         del self.groups[name]
         self._begun_anew.add(name)
+        if state.membership.leftovers():
+            self.groups[name] = GroupState(name=name, partition=state.partition, membership=state.membership)
+            self._changes.groups.add(name)
 
     def _replay_offset(self, position: Position, record: Record, commits: int) -> list[Event]:
         name, topic, partition = record.key.group, record.key.topic, record.key.partition
         number = bucket_number(partition)
         state = self.groups.get(name) or self.group(name, position.partition)
         bucket = self.buckets.get((name, topic, number)) or self._bucket(name, topic, number)
-        if offset_commits.plainly(state, bucket, record):
+        events = [] if state.rewinds is None else self._tell_rewinds(state, position)
+        if offset_commits.commit_forward(state, bucket, record):
             bucket.commits += commits
             self._changes.buckets.add((name, topic, number))
-            return []
+            return events
         if record.value is None and partition not in bucket.offsets:
-            return []
-        events: list[Event] = []
+            return events
         if state.step is not None and offset_commits.ends_step(state, position, bucket, record):
-            events = self._close(state)
+            events += self._close(state)
             state, bucket = self.group(name, position.partition), self._bucket(name, topic, bucket.number)
         self._changes.buckets.add((name, topic, bucket.number))
         findings: list[Finding] | None
@@ -256,10 +338,14 @@ class Replica:
             findings = offset_commits.commit(state, bucket, position, record)
         if findings is None:
             return events
+        if state.rewinds is not None:
+            self._open[name] = None
         self._changes.groups.add(name)
+        events += events_of(name, position, findings)
         if state.step is None and not state.exists:
+            events += self._tell_rewinds(state)
             self._forget(state)
-        return [*events, *events_of(name, position, findings)]
+        return events
 
     def _replay_unknown(self, position: Position, unknown: UnknownRecord) -> list[Event]:
         name, count = str(unknown.record_type), self.counters.unknown_records

@@ -20,7 +20,7 @@ INFO: Final = "info"
 SEVERITIES: Final[Mapping[str, str]] = {
     CRITICAL: "wakes somebody",
     WARNING: "is looked at the same day",
-    INFO: "is looked at if nobody meant it",
+    INFO: "is looked at if it was not intended",
 }
 
 PREFIX: Final = "KafkaGroup"

@@ -12,10 +12,16 @@ from dashboards.alert import CRITICAL, GROUP, INFO, MONITOR, WARNING, Alert, gat
 RUNBOOK: Final = "dashboards/runbook.md"
 """The runbook, from the root of the repository; `dashboards build --runbook-url` says where it is published."""
 
+
+def _unless_expected(signal: str, condition: str) -> str:
+    """The condition, but for groups of which the configuration expects it (`alarms.expectations`)."""
+    return f"({condition}) unless on (cluster, group) ${signal}"
+
+
 _OWNERSHIP: Final = (
     Alert(
         name="KafkaGroupDuplicateOwner",
-        condition=gated(f"$duplicate_partitions > {at.NONE.value}"),
+        condition=gated(_unless_expected("sharing_expected", f"$duplicate_partitions > {at.NONE.value}")),
         limits=(at.NONE,),
         wait=at.AT_ONCE,
         severity=CRITICAL,
@@ -30,14 +36,17 @@ _OWNERSHIP: Final = (
         limits=(at.NONE,),
         wait=at.HANDED_OUT_SECONDS,
         severity=WARNING,
-        summary=f"{GROUP}: {{{{ $value }}}} partitions of its topics have no owner, so nobody reads them.",
+        summary=f"{GROUP}: {{{{ $value }}}} partitions of its topics have no owner, so they are not read.",
         first_look="Group: Ownership",
         event="partition_unassigned",
     ),
     Alert(
         name="KafkaGroupStaleClaims",
         condition=gated(
-            f"$stale_claims{within(at.STALE_CLAIM_WINDOW_SECONDS)} > on (cluster, group) $member_count",
+            _unless_expected(
+                "sharing_expected",
+                f"$stale_claims{within(at.STALE_CLAIM_WINDOW_SECONDS)} > on (cluster, group) $member_count",
+            ),
             at.STALE_CLAIM_WINDOW_SECONDS.value,
         ),
         limits=(at.STALE_CLAIM_WINDOW_SECONDS,),
@@ -50,30 +59,38 @@ _OWNERSHIP: Final = (
     ),
     Alert(
         name="KafkaGroupStaticMemberAbsent",
-        condition=gated(f"$static_members_absent > {at.NONE.value}"),
+        condition=gated(_unless_expected("restarts_expected", f"$static_members_absent > {at.NONE.value}")),
         limits=(at.NONE,),
         wait=at.ABSENT_SECONDS,
         severity=WARNING,
-        summary=f"{GROUP}: {{{{ $value }}}} static members are away; nobody reads their partitions meanwhile.",
+        summary=f"{GROUP}: {{{{ $value }}}} static members are away; their partitions are not read meanwhile.",
         first_look="Group: Static members",
         event="static_member_absent",
         names="static_member_absent",
     ),
     Alert(
         name="KafkaGroupStaticMemberContended",
-        condition=gated(
-            f"$static_member_replacements{within(at.REPLACEMENT_WINDOW_SECONDS)} > on (cluster, group) "
-            f"({at.REPLACEMENTS.value} + {at.REPLACEMENTS_A_MEMBER.value} * $static_members)",
-            at.REPLACEMENT_WINDOW_SECONDS.value,
-        ),
-        limits=(at.REPLACEMENTS, at.REPLACEMENTS_A_MEMBER, at.REPLACEMENT_WINDOW_SECONDS),
+        condition=gated(f"$contended_members > {at.NONE.value}"),
+        limits=(at.NONE,),
         wait=at.AT_ONCE,
         severity=CRITICAL,
-        summary=f"{GROUP}: static members were replaced {{{{ $value | humanize }}}} times in ten minutes; "
-        "two processes may share one group.instance.id.",
+        summary=f"{GROUP}: two processes take {{{{ $value }}}} group.instance.id from each other, each fencing the "
+        "other.",
         first_look="Group: Static members",
         event="static_member_contended",
         names="static_member_contended",
+    ),
+    Alert(
+        name="KafkaGroupStaticMemberRestarting",
+        condition=gated(_unless_expected("restarts_expected", f"$restarting_members > {at.NONE.value}")),
+        limits=(at.NONE,),
+        wait=at.AT_ONCE,
+        severity=WARNING,
+        summary=f"{GROUP}: {{{{ $value }}}} static members restart again and again, or two processes of one host share "
+        "a group.instance.id.",
+        first_look="Group: Static members",
+        event="static_member_restarting",
+        names="static_member_restarting",
     ),
 )
 
@@ -92,8 +109,11 @@ _REBALANCES: Final = (
     Alert(
         name="KafkaGroupRebalanceStorm",
         condition=gated(
-            "$storm_rebalances > on (cluster, group) "
-            f"({at.STORM_REBALANCES.value} + {at.STORM_REBALANCES_A_MEMBER.value} * $member_count)",
+            _unless_expected(
+                "restarts_expected",
+                "$storm_rebalances > on (cluster, group) "
+                f"({at.STORM_REBALANCES.value} + {at.STORM_REBALANCES_A_MEMBER.value} * $member_count)",
+            ),
             at.STORM_WINDOW_SECONDS.value,
         ),
         limits=(at.STORM_REBALANCES, at.STORM_REBALANCES_A_MEMBER, at.STORM_WINDOW_SECONDS),
@@ -104,9 +124,29 @@ _REBALANCES: Final = (
         event="rebalance_storm",
     ),
     Alert(
+        name="KafkaGroupUnsettled",
+        condition=gated(
+            _unless_expected(
+                "restarts_expected",
+                f"$unsettled_seconds > {at.UNSETTLED_SECONDS.value} and on (cluster, group) "
+                "$unsettled_epochs > on (cluster, group) "
+                f"({at.STORM_REBALANCES.value} + {at.STORM_REBALANCES_A_MEMBER.value} * $member_count)",
+            )
+        ),
+        limits=(at.UNSETTLED_SECONDS, at.STORM_REBALANCES, at.STORM_REBALANCES_A_MEMBER),
+        wait=at.AT_ONCE,
+        severity=WARNING,
+        summary=f"{GROUP} has not settled for {{{{ $value | humanizeDuration }}}}: members come and go, epoch after "
+        "epoch.",
+        first_look="Group: Not settled",
+        event="group_unsettled",
+    ),
+    Alert(
         name="KafkaGroupRebalanceRoundsLost",
         condition=gated(
-            f"$rounds_lost{within(at.ROUNDS_LOST_WINDOW_SECONDS)} > {at.ROUNDS_LOST.value}",
+            _unless_expected(
+                "restarts_expected", f"$rounds_lost{within(at.ROUNDS_LOST_WINDOW_SECONDS)} > {at.ROUNDS_LOST.value}"
+            ),
             at.ROUNDS_LOST_WINDOW_SECONDS.value,
         ),
         limits=(at.ROUNDS_LOST, at.ROUNDS_LOST_WINDOW_SECONDS),
@@ -170,6 +210,19 @@ _MIGRATION: Final = (
         event="upgrade_started",
     ),
     Alert(
+        name="KafkaGroupUpgradeUnclean",
+        condition=gated(
+            f"$unclean_upgrades{within(at.UNCLEAN_UPGRADE_WINDOW_SECONDS)} > {at.NONE.value}",
+            at.CONVERSION_WINDOW_SECONDS.value,
+        ),
+        limits=(at.NONE, at.UNCLEAN_UPGRADE_WINDOW_SECONDS),
+        wait=at.AT_ONCE,
+        severity=WARNING,
+        summary=f"{GROUP} was converted to the consumer protocol without all that it had as a classic group.",
+        first_look="Rolling upgrade: Conversions",
+        event="upgrade_unclean",
+    ),
+    Alert(
         name="KafkaGroupDowngradeUnclean",
         condition=gated(f"$unclean_leftovers > {at.NONE.value}"),
         limits=(at.NONE,),
@@ -184,6 +237,8 @@ _MIGRATION: Final = (
 
 _COMMITS: Final = f"$commits{within(at.COMMIT_WINDOW_SECONDS)}"
 _GROWTH: Final = f"$lag_growth{within(at.COMMIT_WINDOW_SECONDS)}"
+
+_REWIND_WINDOW: Final = within(at.REWIND_WINDOW_SECONDS)
 
 _OFFSETS: Final = (
     Alert(
@@ -215,7 +270,14 @@ _OFFSETS: Final = (
     ),
     Alert(
         name="KafkaGroupOffsetRewound",
-        condition=gated(f"$rewinds{within(at.REWIND_WINDOW_SECONDS)} > 0", at.REWIND_WINDOW_SECONDS.value),
+        condition=gated(
+            _unless_expected(
+                "rewinds_expected",
+                f"$rewinds{_REWIND_WINDOW} > 0 unless on (cluster, group) "
+                f"$resets{_REWIND_WINDOW} > on (cluster, group) 0.99 * $group_rewinds{_REWIND_WINDOW}",
+            ),
+            at.REWIND_WINDOW_SECONDS.value,
+        ),
         limits=(at.REWIND_WINDOW_SECONDS,),
         wait=at.AT_ONCE,
         severity=WARNING,
@@ -254,7 +316,8 @@ _MONITOR_ITSELF: Final = (
         limits=(),
         wait=at.NOT_READY_SECONDS,
         severity=WARNING,
-        summary=f"{MONITOR} has not reached the end of the log for a quarter of an hour, so alerts about groups wait.",
+        summary=f"{MONITOR} has not reached the end of the log, or stood still, for a quarter of an hour, so alerts "
+        "about groups wait.",
         first_look="Monitor health: Readiness",
     ),
     Alert(
@@ -312,6 +375,16 @@ _MONITOR_ITSELF: Final = (
         wait=at.AT_ONCE,
         severity=WARNING,
         summary=f"{MONITOR} met records of type {{{{ $labels.record_type }}}}, which it does not know.",
+        first_look="Monitor health: Records not understood",
+        event="unknown_record",
+    ),
+    Alert(
+        name="KafkaGroupNewerValueVersions",
+        condition=f"$new_newer_value_versions{within(at.NEW_RECORDS_WINDOW_SECONDS)} > 0",
+        limits=(at.NEW_RECORDS_WINDOW_SECONDS,),
+        wait=at.AT_ONCE,
+        severity=WARNING,
+        summary=f"{MONITOR} met values of records of type {{{{ $labels.record_type }}}} that are newer than it knows.",
         first_look="Monitor health: Records not understood",
         event="unknown_record",
     ),

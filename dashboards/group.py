@@ -8,6 +8,7 @@ from dashboards.panels import (
     PHASE_COLOURS,
     STATE_COLOURS,
     Query,
+    monitor_panel,
     stat_panel,
     table_panel,
     timeline_panel,
@@ -21,16 +22,18 @@ _PHASES: Final = words(PHASE_CODES, PHASE_COLOURS)
 _PARTITION: Final = "{{topic}}/{{partition}}"
 
 _NOW: Final = (
+    monitor_panel(span=2),
     stat_panel(ONE_GROUP, "State", Query(signal="state_code"), span=3, texts=_STATES),
     stat_panel(
         ONE_GROUP,
         "Type and assignor",
         Query(signal="group_info", legend="{{type}} {{protocol}}"),
+        span=3,
         show_name=True,
     ),
     stat_panel(ONE_GROUP, "Protocol", Query(signal="phase_code"), span=3, texts=_PHASES),
     stat_panel(ONE_GROUP, "Members", Query(signal="member_count"), span=2),
-    stat_panel(ONE_GROUP, "Lag", Query(signal="sum_lag"), span=3),
+    stat_panel(ONE_GROUP, "Lag", Query(signal="sum_lag"), span=2),
     stat_panel(
         ONE_GROUP,
         "Lag in time",
@@ -80,7 +83,14 @@ _MEMBERSHIP: Final = (
 )
 
 _LAG: Final = (
-    timeseries_panel(TOPICS, "Lag by partition", [Query(signal="lag", legend=_PARTITION)]),
+    timeseries_panel(
+        TOPICS,
+        "Lag by partition",
+        [
+            Query(signal="lag", legend=_PARTITION),
+            Query(signal="stable_lag", legend=f"{_PARTITION}, to the last stable offset"),
+        ],
+    ),
     timeseries_panel(
         TOPICS,
         "Lag by partition in time",
@@ -91,7 +101,7 @@ _LAG: Final = (
     timeseries_panel(TOPICS, "Lag by topic", [Query(signal="topic_lag", legend="{{topic}}")], span=8, stacked=True),
     timeseries_panel(
         ONE_GROUP,
-        "Lag of topics nobody reads",
+        "Lag of topics without a reader",
         [Query(signal="unsubscribed_lag", legend="of topics that no member reads any more")],
         span=8,
     ),
@@ -111,10 +121,17 @@ _LAG: Final = (
         TOPICS,
         "Commit age",
         [Query(signal="commit_age", legend=_PARTITION)],
+        span=8,
         limit=at.COMMIT_AGE_SECONDS,
         colour="orange",
     ),
-    timeseries_panel(TOPICS, "Rewinds", [Query(signal="rewinds", legend="{{topic}}")], bars=True),
+    timeseries_panel(
+        TOPICS,
+        "Rewinds",
+        [Query(signal="rewinds", legend="{{topic}}"), Query(signal="resets", legend="without members")],
+        span=8,
+        bars=True,
+    ),
     table_panel(
         TOPICS,
         "Partitions",
@@ -167,7 +184,10 @@ _REBALANCES: Final = (
     timeseries_panel(
         ONE_GROUP,
         "Events",
-        [Query(signal="events", legend="{{kind}}", over="%s > 0")],
+        [
+            Query(signal="events", legend="{{kind}}", over="%s > 0"),
+            Query(signal="silenced", legend="{{kind}}, expected", over="%s > 0"),
+        ],
         bars=True,
     ),
     timeseries_panel(
@@ -194,10 +214,22 @@ _REBALANCES: Final = (
     ),
     timeseries_panel(
         ONE_GROUP,
+        "Not settled",
+        [Query(signal="unsettled_seconds", legend="not at rest for")],
+    ),
+    timeseries_panel(
+        ONE_GROUP,
+        "Epochs since at rest",
+        [Query(signal="unsettled_epochs", legend="epochs")],
+    ),
+    timeseries_panel(
+        ONE_GROUP,
         "Static members",
         [
             Query(signal="static_members", legend="static members"),
             Query(signal="static_members_absent", legend="of them away"),
+            Query(signal="restarting_members", legend="in a loop of restarts"),
+            Query(signal="contended_members", legend="contended"),
         ],
     ),
     timeseries_panel(

@@ -1,16 +1,13 @@
 """The monitor itself: may the other boards be believed."""
 
-from collections.abc import Mapping
 from typing import Final
 
 from dashboards import thresholds as at
 from dashboards.board import CLUSTERS, Board, Row, cluster_variable
-from dashboards.panels import Colour, Query, stat_panel, table_panel, timeline_panel, timeseries_panel
-
-_READY: Final[Mapping[int, tuple[str, Colour]]] = {0: ("catching up", "orange"), 1: ("ready", "green")}
+from dashboards.panels import READY_TEXTS, Query, stat_panel, table_panel, timeline_panel, timeseries_panel
 
 _NOW: Final = (
-    stat_panel(CLUSTERS, "Ready", Query(signal="ready", legend="{{cluster}}"), texts=_READY),
+    stat_panel(CLUSTERS, "Ready", Query(signal="ready", legend="{{cluster}}"), texts=READY_TEXTS),
     stat_panel(
         CLUSTERS,
         "Records behind",
@@ -35,21 +32,21 @@ _NOW: Final = (
     stat_panel(
         CLUSTERS,
         "Unknown records",
-        Query(signal="unknown_records", legend="{{cluster}}", over="sum by (cluster) (%s) or on () vector(0)"),
+        Query(signal="unknown_records", legend="{{cluster}}", over="sum by (cluster) (%s)", zero_when_ready=True),
         limit=at.NONE,
         colour="orange",
     ),
     stat_panel(
         CLUSTERS,
         "Damaged records",
-        Query(signal="undecodable_records", legend="{{cluster}}", over="sum by (cluster) (%s) or on () vector(0)"),
+        Query(signal="undecodable_records", legend="{{cluster}}", over="sum by (cluster) (%s)", zero_when_ready=True),
         limit=at.NONE,
         colour="orange",
     ),
 )
 
 _KEEPING_UP: Final = (
-    timeline_panel(CLUSTERS, "Readiness", Query(signal="ready", legend="{{cluster}}"), _READY, height=4),
+    timeline_panel(CLUSTERS, "Readiness", Query(signal="ready", legend="{{cluster}}"), READY_TEXTS, height=4),
     timeseries_panel(
         CLUSTERS,
         "Distance to the end of the log",
@@ -120,7 +117,7 @@ _INPUT: Final = (
     ),
     timeseries_panel(
         CLUSTERS,
-        "Log read anew",
+        "Log read from the start",
         [Query(signal="rebuilds", legend="{{cluster}}")],
         bars=True,
     ),
@@ -128,7 +125,11 @@ _INPUT: Final = (
         CLUSTERS,
         "Groups",
         [Query(signal="groups", legend="{{cluster}}")],
-        span=24,
+    ),
+    timeseries_panel(
+        CLUSTERS,
+        "Left out by patterns",
+        [Query(signal="left_out", legend="{{cluster}} {{what}}, from {{from}}")],
     ),
     table_panel(
         CLUSTERS,
@@ -136,6 +137,7 @@ _INPUT: Final = (
         [
             Query(signal="unknown_records", legend="of unknown type"),
             Query(signal="undecodable_records", legend="damaged"),
+            Query(signal="newer_value_versions", legend="of a newer value version"),
         ],
         height=7,
     ),

@@ -4,20 +4,22 @@ from typing import Final
 
 from dashboards import thresholds as at
 from dashboards.board import CLUSTERS, GROUPS, Board, Episodes, Row, cluster_variable, groups_variable
-from dashboards.panels import Query, stat_panel, table_panel, timeseries_panel
+from dashboards.panels import Query, monitor_panel, stat_panel, table_panel, timeseries_panel
 
 _TOP: Final = "topk(15, %s)"
 _SUM: Final = "sum by (cluster) (%s)"
 _GROUP: Final = "{{group}}"
 
 _NOW: Final = (
-    stat_panel(CLUSTERS, "Groups", Query(signal="groups", legend="{{cluster}}")),
-    stat_panel(CLUSTERS, "Between two assignments", Query(signal="groups_unsettled", legend="{{cluster}}")),
-    stat_panel(GROUPS, "Members", Query(signal="member_count", over=_SUM, legend="{{cluster}}")),
+    monitor_panel(),
+    stat_panel(CLUSTERS, "Groups", Query(signal="groups", legend="{{cluster}}"), span=3),
+    stat_panel(CLUSTERS, "Between two assignments", Query(signal="groups_unsettled", legend="{{cluster}}"), span=3),
+    stat_panel(GROUPS, "Members", Query(signal="member_count", over=_SUM, legend="{{cluster}}"), span=3),
     stat_panel(
         GROUPS,
         "Worst lag in time",
         Query(signal="max_lag_seconds", over="max by (cluster) (%s)", legend="{{cluster}}"),
+        span=4,
         limit=at.LAG_SECONDS,
         colour="orange",
     ),
@@ -30,7 +32,7 @@ _NOW: Final = (
     stat_panel(
         CLUSTERS,
         "Alerts firing",
-        Query(signal="firing_alerts", over="count(%s) or on () vector(0)"),
+        Query(signal="firing_alerts", over="count by (cluster) (%s)", legend="{{cluster}}", zero_when_ready=True),
         limit=at.NONE,
         colour="orange",
     ),
@@ -43,6 +45,7 @@ _LOOK: Final = (
         [Query(signal="firing_alerts", legend="firing")],
         span=14,
         sort_by="severity",
+        ascending=True,  # critical comes first in the alphabet
     ),
     timeseries_panel(
         CLUSTERS,

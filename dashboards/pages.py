@@ -14,7 +14,7 @@ from dashboards.alerts import ALERTS, GROUPS
 from dashboards.build import boards
 from dashboards.signals import SIGNALS
 from dashboards.thresholds import duration
-from streaming.metrics import CATALOGUE, CLUSTER_NAME, Metric
+from streaming.metrics.catalogue import CATALOGUE, CLUSTER_NAME, Metric
 
 DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
 COMMAND: Final = "python -m dashboards.pages"
@@ -22,17 +22,17 @@ COMMAND: Final = "python -m dashboards.pages"
 _METRICS_HEAD: Final = f"""\
 # Metrics
 
-<!-- Made by `{COMMAND}` from streaming/metrics.py and dashboards/signals.py; change those instead. -->
+<!-- Made by `{COMMAND}` from streaming/metrics/catalogue.py and dashboards/signals.py; change those instead. -->
 
-Every metric at `/metrics`, in the order of the page. All carry `cluster`, the name given by `cluster.name`; it is not
-repeated below. What is not known has no series: no -1, no NaN, no 0 in its place. The series of a group go when the
-group goes, those of a topic when no group has to do with it any more.
+Every metric at `/metrics`, in the order of the page. All carry the label `cluster` (`cluster.name`), which is not
+repeated below. What is not known has no series: no -1, no NaN, no 0. A group's series end with the group, a topic's
+when no group uses it any more. A counter of a group begins with its first count: where `kafka_group_info` is and the
+counter is not, it is 0.
 
-*Shown on* names the boards that draw the metric, *alerts* the rules that judge by it. How a metric is asked, as PromQL,
-stands in `dashboards/signals.py`. Two options of `conf/reference.yaml` decide about the number of series
-([how many that is](scale.md#how-many-series)): `metrics.partition_series` switches on the metrics marked ¹, which are
-off by default, `metrics.rebalance_histogram` switches off the one marked ².
-Metrics that begin with `kafka_consumergroup_` and `kafka_partition_` have names and labels of kafka-lag-exporter
+*Shown on* names the dashboards that draw the metric, *alerts* the rules that read it; the PromQL is in
+`dashboards/signals.py`. Two options decide on the number of series ([how many that is](scale.md#how-many-series)):
+`metrics.partition_series` switches on the metrics marked ¹, `metrics.rebalance_histogram` the one marked ²; both are
+off by default. Names and labels of `kafka_consumergroup_…` and `kafka_partition_…` are kafka-lag-exporter's
 ([Moving from other monitors](migrating-from.md)).
 """
 
@@ -41,13 +41,13 @@ _ALERTS_HEAD: Final = f"""\
 
 <!-- Made by `{COMMAND}` from dashboards/alerts.py and dashboards/thresholds.py; change those instead. -->
 
-The rules of `dashboards/generated/rules.yaml`, for Prometheus. What each means, where to look first and what helps is
-in the [runbook](../dashboards/runbook.md), which is a board in Grafana too. Every rule about groups waits until the
-monitor has caught up with the log, and holds for at least a minute before it fires. Each has a test in
-`tests/dashboards/alerts/`: it fires, stays quiet one minute too early, and at something that only looks like it.
+The Prometheus rules in `dashboards/generated/rules.yaml`. Meaning, first look and remedy are in the
+[runbook](../dashboards/runbook.md), which is a Grafana dashboard too. Every rule about groups waits until the monitor
+has caught up with the log, and fires after a minute at the earliest. Each is tested in `tests/dashboards/alerts/`: it
+fires, not a minute too early, and not for look-alikes.
 
-Sentences name cluster and group; where the monitor knows which members are involved, they are named too. Each alert has
-the annotations `summary`, `reason` (why its figures are those), `first_look`, `dashboard_url` and `runbook_url`.
+Summaries name cluster and group, and the members involved where the monitor knows them. Annotations: `summary`,
+`reason` (why its limits are those), `first_look`, `dashboard_url` and `runbook_url`.
 """
 
 _BOARDS: Final = tuple(boards().values())
@@ -95,7 +95,7 @@ def _metrics() -> Iterator[str]:
 
 def _alerts() -> Iterator[str]:
     yield _ALERTS_HEAD
-    yield "| severity | what becomes of it |"
+    yield "| severity | response |"
     yield "|---|---|"
     yield from (f"| {severity} | {meaning} |" for severity, meaning in SEVERITIES.items())
     for name, group in GROUPS.items():

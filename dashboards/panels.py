@@ -6,7 +6,7 @@ A limit colours from where an alert would begin: what is red on the wall is what
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from dashboards.sdk import (
@@ -33,6 +33,11 @@ DATASOURCE: Final = common_model.DataSourceRef(type_val="prometheus", uid="${dat
 GROUP_BOARD: Final = "group-monitor-group"
 RUNBOOK_BOARD: Final = "group-monitor-runbook"
 
+NOT_KNOWN: Final = "not known"
+"""What a panel says when there is no series: never a colour that means well."""
+
+SCRAPE_INTERVAL: Final = "15s"
+
 BAR_INTERVAL: Final = "1m"
 """A bar is at least a minute wide: four scrapes at the usual 15 seconds, so that `increase` has what it needs."""
 
@@ -51,6 +56,7 @@ PHASE_COLOURS: Final[Mapping[str, Colour]] = {
     "downgrading": "orange",
     "downgraded": "purple",
 }
+READY_TEXTS: Final[Mapping[int, tuple[str, Colour]]] = {0: ("catching up", "orange"), 1: ("ready", "green")}
 VERDICT_COLOURS: Final[Mapping[str, Colour]] = {"open": "green", "cannot_tell": "yellow", "closed": "red"}
 
 
@@ -71,18 +77,23 @@ class Query:
         legend: Grafana's format of a series' name; in a table the name of the column.
         window: the time a signal looks back over, if it does; None for the usual one of the panel.
         over: what is taken of it, `%s` standing for the signal, e.g. `sum by (cluster) (%s)`.
+        zero_when_ready: no answer counts as 0 of a cluster whose monitor is ready; of any other it is not known.
     """
 
     signal: str
     legend: str = ""
     window: str | None = None
     over: str = "%s"
+    zero_when_ready: bool = False
 
     def promql(self, scope: Scope, window: str) -> str:
         """The whole expression in a scope; the window is for signals that look back and say nothing themselves."""
         signal = SIGNALS[self.signal]
         looked_back = (self.window or window) if signal.windowed else None
-        return self.over % signal.promql(cluster=scope.cluster, group=scope.group, window=looked_back)
+        asked = self.over % signal.promql(cluster=scope.cluster, group=scope.group, window=looked_back)
+        if not self.zero_when_ready:
+            return asked
+        return f"({asked}) or on (cluster) ({SIGNALS['ready'].promql(cluster=scope.cluster)} == 1) * 0"
 
 
 def stat_panel(  # noqa: PLR0913 - what a panel may be told is its vocabulary
@@ -110,14 +121,22 @@ def stat_panel(  # noqa: PLR0913 - what a panel may be told is its vocabulary
         .text_mode(common_model.BigValueTextMode.NAME if show_name else common_model.BigValueTextMode.AUTO)
         .graph_mode(common_model.BigValueGraphMode.NONE)
         .color_mode(common_model.BigValueColorMode.NONE)
-        .no_value("-")
+        .no_value(NOT_KNOWN)
+        .mappings([_NOTHING_KNOWN, *([] if texts is None else [_mapping(texts)])])
     )
+    _whole_numbers(panel, [query])
     if limit is not None:
         panel.color_mode(common_model.BigValueColorMode.BACKGROUND_SOLID)
         panel.thresholds(_thresholds(limit, "green", colour))
     if texts is not None:
-        panel.color_mode(common_model.BigValueColorMode.BACKGROUND_SOLID).mappings([_mapping(texts)])
+        panel.color_mode(common_model.BigValueColorMode.BACKGROUND_SOLID).thresholds(_NO_THRESHOLDS)
     return panel
+
+
+def monitor_panel(span: int = 3) -> stat.Panel:
+    """May the board be believed: whether the monitor is alive and has caught up with the log."""
+    ready = Query(signal="ready", legend="{{cluster}}")
+    return stat_panel(Scope('cluster=~"$cluster"'), "Monitor", ready, span=span, texts=READY_TEXTS)
 
 
 def timeseries_panel(  # noqa: PLR0913 - as above
@@ -158,8 +177,9 @@ def timeseries_panel(  # noqa: PLR0913 - as above
         .line_width(2)
         .fill_opacity(8)
         .show_points(common_model.VisibilityMode.NEVER)
-        .color_scheme(dashboard.FieldColor().mode(dashboard_model.FieldColorModeId.PALETTE_CLASSIC_BY_NAME))
+        .color_scheme(dashboard.FieldColor().mode(dashboard_model.FieldColorModeId.PALETTE_CLASSIC))
     )
+    _whole_numbers(panel, queries)
     for query, letter in zip(queries, _LETTERS, strict=False):
         panel.with_target(_target(scope, query, letter, "$__interval" if bars else "$__rate_interval"))
     if bars:
@@ -186,7 +206,11 @@ def timeline_panel(  # noqa: PLR0913 - as above
     height: int = 5,
     links: bool = False,
 ) -> statetimeline.Panel:
-    """What state something was in when: a row a series, a colour and a word a state."""
+    """What state something was in when: a row a series, a colour and a word a state.
+
+    Each step shows the largest code of its time: a state that lasted less than a step is not skipped.
+    """
+    query = replace(query, over=f"max_over_time(({query.over})[$__interval:{SCRAPE_INTERVAL}])")
     panel = (
         statetimeline.Panel()
         .title(title)
@@ -221,6 +245,7 @@ def table_panel(  # noqa: PLR0913 - as above
     span: int = 24,
     height: int = 9,
     sort_by: str | None = None,
+    ascending: bool = False,
     limits: Mapping[str, tuple[Limit, Colour]] | None = None,
     hidden: Sequence[str] = (),
     texts: Mapping[str, Mapping[int, tuple[str, Colour]]] | None = None,
@@ -251,7 +276,7 @@ def table_panel(  # noqa: PLR0913 - as above
     panel.override_by_name("group", [_value("links", [_plain_link("Open ${__value.text}", _group_url())])])
     panel.override_by_name("alertname", [_value("links", [_plain_link("Open the runbook", f"/d/{RUNBOOK_BOARD}")])])
     if sort_by is not None:
-        panel.sort_by([common.TableSortByFieldState().display_name(sort_by).desc(True)])
+        panel.sort_by([common.TableSortByFieldState().display_name(sort_by).desc(not ascending)])
     return panel
 
 
@@ -263,6 +288,26 @@ def text_panel(title: str, content: str, *, span: int = 24, height: int = 6) -> 
 def words(codes: Mapping[str, int], colours: Mapping[str, Colour]) -> dict[int, tuple[str, Colour]]:
     """Number → (word, colour), for the panels that draw codes."""
     return {code: (word, colours[word]) for word, code in codes.items()}
+
+
+_NOTHING_KNOWN: Final = dashboard_model.SpecialValueMap(
+    options=dashboard_model.DashboardSpecialValueMapOptions(
+        match=dashboard_model.SpecialValueMatch.NULL_AND_NAN,
+        result=dashboard_model.ValueMappingResult(text=NOT_KNOWN, color="text", index=0),
+    )
+)
+_NO_THRESHOLDS: Final = (
+    dashboard.ThresholdsConfig()
+    .mode(dashboard_model.ThresholdsMode.ABSOLUTE)
+    .steps([dashboard_model.Threshold(value=None, color="text")])
+)
+_COUNTED: Final = "short"
+
+
+def _whole_numbers(panel: stat.Panel | timeseries.Panel, queries: Sequence[Query]) -> None:
+    """What is counted has no decimals: half a group is a trick of the axis."""
+    if _unit(queries) == _COUNTED and not any(SIGNALS[query.signal].windowed for query in queries):
+        panel.decimals(0)
 
 
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -71,10 +71,13 @@ def _matched(expr: str, word: str, matchers: str) -> str:
 def expanded(text: str, signals: Mapping[str, Signal]) -> str:
     """PromQL in which signals stand by name, as `$rebalances[5m]`, with their expressions in place, for all groups.
 
+    Each expression is put in brackets: `$signal > 0` compares the whole of a signal, also of one that ends in
+    `unless …`, to whose right side the comparison would bind otherwise.
+
     Raises:
         KeyError: there is no such signal.
     """
-    return _USE.sub(lambda use: signals[use[1]].promql(window=use[2]), text)
+    return _USE.sub(lambda use: f"({signals[use[1]].promql(window=use[2])})", text)
 
 
 def used(text: str) -> list[str]:

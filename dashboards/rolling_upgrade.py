@@ -12,6 +12,7 @@ from dashboards.panels import (
     PHASE_COLOURS,
     VERDICT_COLOURS,
     Query,
+    monitor_panel,
     stat_panel,
     table_panel,
     timeline_panel,
@@ -27,13 +28,14 @@ _SUM: Final = "sum by (cluster) (%s)"
 _VERDICTS: Final = words(VERDICT_CODES, VERDICT_COLOURS)
 
 _GATES: Final = (
-    stat_panel(CLUSTERS, "Gates", Query(signal="gate_code", legend="{{cluster}} {{gate}}"), span=8, texts=_VERDICTS),
+    monitor_panel(),
+    stat_panel(CLUSTERS, "Gates", Query(signal="gate_code", legend="{{cluster}} {{gate}}"), span=6, texts=_VERDICTS),
     timeline_panel(
         CLUSTERS,
         "Gates until now",
         Query(signal="gate_code", legend="{{cluster}} {{gate}}"),
         _VERDICTS,
-        span=16,
+        span=15,
         height=4,
     ),
     table_panel(
@@ -46,7 +48,7 @@ _PROGRESS: Final = (
     stat_panel(
         GROUPS,
         "Groups still mixed",
-        Query(signal="mixed_seconds", legend="{{cluster}}", over="count by (cluster) (%s > 0) or on () vector(0)"),
+        Query(signal="mixed_seconds", legend="{{cluster}}", over="count by (cluster) (%s > 0)", zero_when_ready=True),
         limit=at.NONE,
         colour="yellow",
     ),
@@ -63,7 +65,8 @@ _PROGRESS: Final = (
         Query(
             signal="upgrade_blockers",
             legend="{{cluster}}",
-            over="count by (cluster) (max by (cluster, group) (%s)) or on () vector(0)",
+            over="count by (cluster) (max by (cluster, group) (%s))",
+            zero_when_ready=True,
         ),
         limit=at.NONE,
         colour="orange",
@@ -77,7 +80,7 @@ _PROGRESS: Final = (
     stat_panel(
         CLUSTERS,
         "Records left over",
-        Query(signal="unclean_leftovers", legend="{{type}}", over="sum by (cluster) (%s) or on () vector(0)"),
+        Query(signal="unclean_leftovers", legend="{{type}}", over="sum by (cluster) (%s)", zero_when_ready=True),
         limit=at.NONE,
         colour="orange",
     ),
@@ -124,6 +127,7 @@ _OVER_TIME: Final = (
         [
             Query(signal="upgrades", legend="{{group}} up", over="topk(15, %s > 0)"),
             Query(signal="downgrades", legend="{{group}} down", over="topk(15, %s > 0)"),
+            Query(signal="unclean_upgrades", legend="{{group}} up, unclean", over="topk(15, %s > 0)"),
         ],
         span=8,
         bars=True,

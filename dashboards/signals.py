@@ -51,10 +51,10 @@ def _leftovers(type_: str, record_types: str) -> str:
     return f'label_replace({found}, "type", "{type_}", "", "")'
 
 
-def _new(metric: str) -> str:
-    """What a counter by record type gained, also where its series is new: `increase` sees no birth."""
-    total = f"max by (cluster, record_type) ({metric}{{CLUSTER}}"
-    grown = f"max by (cluster, record_type) (increase({metric}{{CLUSTER}}[WINDOW])) > 0"
+def _new(metric: str, of: str = "{CLUSTER}", labels: str = "cluster, record_type") -> str:
+    """What a counter gained, also where its series is new: `increase` sees no birth."""
+    total = f"max by ({labels}) ({metric}{of}"
+    grown = f"max by ({labels}) (increase({metric}{of}[WINDOW])) > 0"
     return f"({grown} or ({total}) unless {total} offset WINDOW)))"
 
 
@@ -77,10 +77,25 @@ def _gauge(name: str, metric: str, meaning: str, unit: str = "short", labels: tu
     return _signal(name, f"max by ({', '.join(labels)}) ({metric}{{GROUP}})", unit, meaning, labels)
 
 
-def _increase(name: str, metric: str, meaning: str, labels: tuple[str, ...] = _G) -> Signal:
+def _expects(name: str, kind: str, meaning: str) -> Signal:
     return _signal(
-        name, f"max by ({', '.join(labels)}) (increase({metric}{{GROUP}}[WINDOW]))", "short", meaning, labels
+        name, f'max by (cluster, group) (kafka_group_silenced_total{{GROUP, kind="{kind}"}}) >= 0', "short", meaning
     )
+
+
+def _increase(name: str, metric: str, meaning: str, labels: tuple[str, ...] = _G, of: str = "{GROUP}") -> Signal:
+    return _signal(name, f"({_gained(metric, labels, of)})", "short", meaning, labels)
+
+
+def _gained(metric: str, labels: tuple[str, ...], of: str = "{GROUP}") -> str:
+    """What a counter of a group gained. Its series begins with its first count, which `increase` does not see.
+
+    The group has to be known since before: what comes back with the monitor, after an outage, was not gained then.
+    """
+    by = f"max by ({', '.join(labels)})"
+    known = "max by (cluster, group) (kafka_group_info{GROUP} offset WINDOW)"
+    born = f"{by} ({metric}{of}) unless {by} ({metric}{of} offset WINDOW) and on (cluster, group) {known}"
+    return f"{born} or {by} (increase({metric}{of}[WINDOW]))"
 
 
 def _quantile(name: str, quantile: float, metric: str, meaning: str, labels: tuple[str, ...] = _G) -> Signal:
@@ -179,22 +194,44 @@ _REBALANCES: Final = (
         "groups as their coordinator answers.",
     ),
     _gauge(
+        "unsettled_seconds",
+        "kafka_group_unsettled_seconds",
+        "How long the group has not come to rest: rebalancing, or an epoch moved within a minute; nothing when it has.",
+        "s",
+    ),
+    _gauge(
+        "unsettled_epochs",
+        "kafka_group_unsettled_epochs",
+        "Epochs that went by since the group was last at rest, without follow-up rounds of cooperative rebalances.",
+    ),
+    _gauge(
         "storm_rebalances",
         "kafka_group_storm_rebalances",
-        "Rebalances of the last five minutes, without follow-up rounds and those of a roll between the protocols.",
+        "Rebalances of the last five minutes, without follow-up rounds and conversions.",
     ),
-    _increase("events", "kafka_group_events_total", "Events told of the group, by kind.", (*_G, "kind")),
+    _increase(
+        "silenced",
+        "kafka_group_silenced_total",
+        "Alarms held back because they are expected of the group, by kind.",
+        (*_G, "kind"),
+    ),
+    _expects("sharing_expected", "duplicate_assignment", "There for groups that share partitions by design."),
+    _expects("rewinds_expected", "offset_rewound", "There for groups whose members seek back."),
+    _expects("restarts_expected", "rebalance_storm", "There for groups that are restarted all the time."),
+    _increase("events", "kafka_group_events_total", "Events of the group, by kind.", (*_G, "kind")),
     _quantile(
         "rebalance_duration_p50",
         0.5,
         "kafka_group_rebalance_duration_seconds",
-        "Duration that half of the rebalances keep under; of classic groups from the end of the join phase.",
+        "Duration that half of the rebalances keep under; of classic groups from the end of the join phase. "
+        "Empty unless `metrics.rebalance_histogram` is on; it is off by default.",
     ),
     _quantile(
         "rebalance_duration_p95",
         0.95,
         "kafka_group_rebalance_duration_seconds",
-        "Duration that 95 of 100 rebalances keep under; of classic groups from the end of the join phase.",
+        "Duration that 95 of 100 rebalances keep under; of classic groups from the end of the join phase. "
+        "Empty unless `metrics.rebalance_histogram` is on; it is off by default.",
     ),
     _gauge(
         "rebalancing_seconds",
@@ -215,7 +252,7 @@ _OWNERSHIP: Final = (
     _gauge(
         "unassigned_partitions",
         "kafka_group_unassigned_partitions",
-        "Partitions of subscribed topics that no member holds, so nobody reads them.",
+        "Partitions of subscribed topics that no member owns, so they are not read.",
     ),
     _increase(
         "stale_claims",
@@ -250,8 +287,22 @@ _INVOLVED: Final = (
         "involved_members",
         "kafka_group_involved_members",
         "Members that a finding is about, as long as it holds: two owners of a partition, a static member away or "
-        "contended, whoever holds up a rebalance.",
+        "contended, one that holds up a rebalance.",
         labels=(*_G, "finding", "member_id", "instance_id", "client_id", "client_host"),
+    ),
+    _signal(
+        "contended_members",
+        "count by (cluster, group) (max by (cluster, group, member_id) (kafka_group_involved_members{GROUP, "
+        'finding="static_member_contended"}))',
+        "short",
+        "Instance ids that two processes take from each other.",
+    ),
+    _signal(
+        "restarting_members",
+        "count by (cluster, group) (max by (cluster, group, member_id) (kafka_group_involved_members{GROUP, "
+        'finding="static_member_restarting"}))',
+        "short",
+        "Instance ids that one process takes again and again.",
     ),
 )
 
@@ -302,17 +353,23 @@ _MIGRATION: Final = (
         "How long members of both protocols are in the group, 0 if they are not.",
         "s",
     ),
-    _signal(
+    _increase(
         "upgrades",
-        'max by (cluster, group) (increase(kafka_group_conversions_total{GROUP, direction="upgrade"}[WINDOW]))',
-        "short",
+        "kafka_group_conversions_total",
         "Conversions of the group to the consumer protocol.",
+        of='{GROUP, direction="upgrade"}',
     ),
     _signal(
-        "downgrades",
-        'max by (cluster, group) (increase(kafka_group_conversions_total{GROUP, direction="downgrade"}[WINDOW]))',
+        "unclean_upgrades",
+        _new("kafka_group_events_total", of='{GROUP, kind="upgrade_unclean"}', labels="cluster, group"),
         "short",
+        "Online upgrades that did not carry over epoch, members, assignments or offsets as they were.",
+    ),
+    _increase(
+        "downgrades",
+        "kafka_group_conversions_total",
         "Conversions of the group back to the classic protocol.",
+        of='{GROUP, direction="downgrade"}',
     ),
     _gauge(
         "upgrade_blockers",
@@ -377,21 +434,38 @@ _OFFSETS: Final = (
         _T,
     ),
     _increase("rewinds", "kafka_group_offset_rewinds_total", "Commits of a smaller offset than the one before.", _T),
+    _signal(
+        "group_rewinds",
+        f"sum by (cluster, group) ({_gained('kafka_group_offset_rewinds_total', _T)})",
+        "short",
+        "The same of all topics of the group.",
+    ),
+    _increase(
+        "resets",
+        "kafka_group_offset_resets_total",
+        "Rewinds while the group had no members: an admin's resets, and syncs of MirrorMaker.",
+    ),
     _gauge("commit_age", "kafka_group_commit_age_seconds", "Time since the last commit.", "s", _P),
     _gauge("committed_offset", f"{_LAG}_offset", "Committed offset: the next record to be read.", "none", _P),
     _gauge("lag", f"{_LAG}_lag", "Records between the committed offset and the end of the partition.", labels=_P),
     _gauge(
         "lag_seconds",
         f"{_LAG}_lag_seconds",
-        "Age of the record at the committed offset; no figure where no two samples of the log's end bracket it.",
+        "Age of the record at the committed offset; a lower bound where neither samples nor brokers tell more.",
         "s",
         _P,
+    ),
+    _gauge(
+        "stable_lag",
+        f"{_LAG}_stable_lag",
+        "Lag of readers of committed records, where an open transaction keeps it from being the lag.",
+        labels=_P,
     ),
     _gauge("max_lag", f"{_LAG}_max_lag", "Largest lag of a partition of the group, in records."),
     _gauge(
         "max_lag_seconds",
         f"{_LAG}_max_lag_seconds",
-        "Largest lag of a partition of the group, in seconds; no figure while a lagging partition has none.",
+        "Largest lag of a partition of the group, in seconds; a lower bound while that of some partition is one.",
         "s",
     ),
     _gauge("sum_lag", f"{_LAG}_sum_lag", "Lag of all partitions of the group, in records."),
@@ -399,7 +473,7 @@ _OFFSETS: Final = (
     _gauge(
         "unsubscribed_lag",
         "kafka_group_unsubscribed_lag",
-        "Part of the group's lag that is of topics no member reads any more: it grows, and nobody has to do anything.",
+        "Part of the group's lag in topics that no member reads any more: it grows, and needs no action.",
     ),
     _signal(
         "lag_growth",
@@ -431,7 +505,7 @@ _MONITOR: Final = (
         "ready",
         "min by (cluster) (group_monitor_ready{CLUSTER})",
         "short",
-        "1 once the monitor has read the log up to its end as it was at start.",
+        "1 once the monitor has read the log up to its end as it was at start, 0 again while its stream stands still.",
         _C,
     ),
     _signal(
@@ -499,14 +573,14 @@ _MONITOR: Final = (
         "max by (cluster, partition) (increase(group_monitor_coordinator_moves_total{CLUSTER}[WINDOW]))",
         "short",
         "Elections of a leader of a partition of __consumer_offsets: its groups' coordinator moved, and their timers "
-        "began anew.",
+        "started again.",
         ("cluster", "partition"),
     ),
     _signal(
         "rebuilds",
         "max by (cluster) (increase(group_monitor_rebuilds_total{CLUSTER}[WINDOW]))",
         "short",
-        "Times the monitor read the log anew, because it had not for longer than the log keeps tombstones.",
+        "Times the monitor read the log from its beginning, because it was away longer than tombstones are kept.",
         _C,
     ),
     _signal(
@@ -521,6 +595,20 @@ _MONITOR: Final = (
         "max by (cluster, record_type) (group_monitor_undecodable_records_total{CLUSTER})",
         "short",
         "Records that were passed over as damaged, since the log's beginning.",
+        ("cluster", "record_type"),
+    ),
+    _signal(
+        "newer_value_versions",
+        "max by (cluster, record_type) (group_monitor_newer_value_versions_total{CLUSTER})",
+        "short",
+        "Records of known types with a value newer than this release knows, since the log's beginning.",
+        ("cluster", "record_type"),
+    ),
+    _signal(
+        "new_newer_value_versions",
+        _new("group_monitor_newer_value_versions_total"),
+        "short",
+        "Records of known types with a value newer than this release knows.",
         ("cluster", "record_type"),
     ),
     _signal(
@@ -548,7 +636,7 @@ _MONITOR: Final = (
         "sink_waiting",
         "max by (cluster, sink) (group_monitor_sink_waiting{CLUSTER})",
         "short",
-        "Events, or groups, that are told and that a sink has yet to take.",
+        "Events, or groups, that a sink has yet to take.",
         ("cluster", "sink"),
     ),
     _signal(
@@ -571,6 +659,13 @@ _MONITOR: Final = (
         "short",
         "Events, or groups, that a sink refused, or that went untaken because too much waited.",
         ("cluster", "sink"),
+    ),
+    _signal(
+        "left_out",
+        "max by (cluster, from, what) (group_monitor_left_out{CLUSTER})",
+        "short",
+        "Groups and topics that patterns of the configuration leave out of page and metrics, or of metrics.",
+        ("cluster", "from", "what"),
     ),
     _signal(
         "history_bytes",

@@ -28,7 +28,7 @@ def duration(seconds: int) -> str:
 
 NONE: Final = Limit(0, "none is the rule, one is a finding")
 
-AT_ONCE: Final = Limit(60, "one scrape is no finding, and nobody acts within the minute that makes sure of it")
+AT_ONCE: Final = Limit(60, "one scrape is no finding; a minute to make sure costs little")
 
 HANDED_OUT_SECONDS: Final = Limit(
     600,
@@ -38,9 +38,10 @@ HANDED_OUT_SECONDS: Final = Limit(
 
 REBALANCING_SECONDS: Final = Limit(
     600,
-    "twice the default rebalance timeout: whoever has not let go of a partition by then should have been removed",
+    "twice the default rebalance timeout: a member that has not released a partition by then should have been removed",
 )
 
+UNSETTLED_SECONDS: Final = Limit(600, "twice the default rebalance timeout: what comes together at all has by then")
 STORM_WINDOW_SECONDS: Final = Limit(300, "the window of the monitor's event rebalance_storm")
 STORM_REBALANCES: Final = Limit(20, "what a small group may do while it is set up")
 STORM_REBALANCES_A_MEMBER: Final = Limit(4, "a restart is a leave and a join, and may be done twice")
@@ -51,7 +52,7 @@ ROUNDS_LOST: Final = Limit(
 ROUNDS_LOST_WINDOW_SECONDS: Final = Limit(900, "three times the default rebalance timeout")
 
 MIGRATION_STALLED_SECONDS: Final = Limit(
-    1_800, "a roll takes minutes a member; half an hour without one coming or going is a roll nobody is at"
+    1_800, "a roll takes minutes a member; half an hour without one coming or going is a roll that stands still"
 )
 MIXED_SECONDS: Final = Limit(
     14_400,
@@ -59,6 +60,9 @@ MIXED_SECONDS: Final = Limit(
     "until then the broker translates between the protocols with every heartbeat",
 )
 CONVERSION_WINDOW_SECONDS: Final = Limit(600, "long enough to be read, short enough to be over when the roll is")
+UNCLEAN_UPGRADE_WINDOW_SECONDS: Final = Limit(
+    3_600, "long enough to be seen while the roll can still be stopped; the event stays in the history"
+)
 LEFTOVERS_SECONDS: Final = Limit(
     300,
     "a clean downgrade writes its tombstones with the conversion itself: five minutes later they are not on the way",
@@ -69,10 +73,6 @@ ABSENT_SECONDS: Final = Limit(
     "a restart takes a minute or two, and brokers by default end a consumer's session within one; "
     "five are a session timeout raised beyond what anybody waits for",
 )
-REPLACEMENTS: Final = Limit(3, "so many take-overs of one instance id in minutes are no restarts")
-REPLACEMENTS_A_MEMBER: Final = Limit(2, "every static member restarted, twice")
-REPLACEMENT_WINDOW_SECONDS: Final = Limit(600, "time for a supervisor to restart what was fenced, ten times and more")
-
 STALE_CLAIM_WINDOW_SECONDS: Final = Limit(
     1_800, "each member may come back with an old claim once, after a pause; more claims than members are a habit"
 )
@@ -86,7 +86,7 @@ NO_COMMIT_SECONDS: Final = Limit(
 )
 STOPPED_SECONDS: Final = Limit(600, "a deployment that stops everything before it starts anything is over by then")
 STOPPED_RECENTLY_SECONDS: Final = Limit(
-    21_600, "whom nobody missed for six hours was given up; its offsets stay in the log for a week"
+    21_600, "a group not missed for six hours was given up; its offsets stay in the log for a week"
 )
 REWIND_WINDOW_SECONDS: Final = Limit(600, "long enough to be read")
 

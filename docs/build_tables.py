@@ -18,12 +18,12 @@ from typing import Final
 
 import yaml
 
-from coordinator_model.events import INFO, MEANINGS, SEVERITIES
-from coordinator_model.record_types import RECORD_SCHEMAS, SCHEMA_OF_KEY, RecordType
+from coordinator_model.records.record_types import RECORD_SCHEMAS, SCHEMA_OF_KEY, RecordType
 from coordinator_model.replica import HANDLERS
+from coordinator_model.state.events import INFO, MEANINGS, SEVERITIES
 from dashboards.alert import Alert
 from dashboards.alerts import ALERTS
-from streaming.permissions import PERMISSIONS, SINK_PERMISSIONS, Permission, acl_commands
+from streaming.kafka.permissions import PERMISSIONS, SINK_PERMISSIONS, Permission, acl_commands
 from tests.alarm_cases import ANY_ALARM, CASES
 from tests.faults import page as faults
 from tests.layouts import NOT_WRITTEN, known_layouts, recorded_layouts
@@ -37,7 +37,7 @@ TESTS: Final = DOCS.parent / "tests"
 COMMAND: Final = "python docs/build_tables.py"
 
 _HEADER: Final = f"<!-- Made by `{COMMAND}`; change what it reads instead. -->\n"
-_PERMISSIONS_BEGIN: Final = f"<!-- From here on made by `{COMMAND}` from streaming/permissions.py. -->"
+_PERMISSIONS_BEGIN: Final = f"<!-- From here on made by `{COMMAND}` from streaming/kafka/permissions.py. -->"
 _PERMISSIONS_END: Final = "<!-- End of what is made. -->"
 _YES: Final = "●"
 _OF_AN_OFFSET: Final = "The committed offset of one partition: the latest counts, a tombstone deletes it."
@@ -62,20 +62,22 @@ def records() -> str:
         (
             _HEADER,
             "# Records of the group coordinator\n",
-            "What the replica does with each type of record in `__consumer_offsets`, and where in",
-            "`tests/coordinator_model` that is tested first. Beside that, the recordings of real brokers below are",
-            "replayed and compared with what Kafka's own tools said (`tests/test_recordings.py`).\n",
-            *_table(("type", "name", "value versions", "what it tells the replica", "tested in"), rows),
+            "What the replica does with each record type of `__consumer_offsets`, and where in",
+            "`tests/coordinator_model` that is tested. The recordings of real brokers below are replayed as well, and",
+            "compared with what Kafka's own tools printed (`tests/test_recordings.py`). What the coordinator writes:",
+            "[The coordinator's log](coordinator-log.md).\n",
+            *_table(("type", "name", "value versions", "effect on the replica", "tested in"), rows),
             "",
-            "A type that is not in the table is counted and told once (`unknown_record`), a record that does not",
-            "decode is counted and passed over; neither disturbs any other record. Early access alone has such:",
+            "An unknown type is counted and reported once (`unknown_record`), a record that does not decode is counted",
+            "and skipped; neither affects other records. Only early access has such:",
             f"{_unread()}.\n",
             "## Layouts, and the releases whose brokers wrote them\n",
-            "A layout is a value version, with or without a tagged field. ● was met in a recording of that release.\n",
+            "A layout is a value version, with or without a tagged field. ● is in a recording of that release.\n",
             *_table(("layout", *(version.name for version in VERSIONS), "otherwise"), _layout_rows()),
             "",
-            "Layouts without ● are read and written in tests beside Kafka's own decoder, as all others are",
-            "(`tests/integration/test_kafka_oracle.py`).\n",
+            "Layouts without ● are compared with Kafka's own decoder, like all others",
+            "(`tests/integration/test_kafka_oracle.py`), and what a replica holds with what Kafka's coordinator holds",
+            "(`tests/coordinator_model/test_kafka_replay.py`; your recordings: `python -m tests.kafka_replay FILE`).\n",
             "## Recorded scenarios\n",
             "Each was played by Kafka's own clients of the release (`python -m tests.recorder`).\n",
             *_table(("group", *(version.name for version in VERSIONS), "what happens", "alarms"), _scenario_rows()),
@@ -95,7 +97,7 @@ def _done_with(type_: RecordType) -> str:
 def _tested_in(type_: RecordType) -> str:
     """The tests of the module whose business it is; they have to write such records."""
     handler = HANDLERS.get(type_)
-    module = "offsets" if handler is None else f"{_family(type_)}_groups"
+    module = "offset_commits" if handler is None else f"{_family(type_)}_groups"
     if module not in _tests_by_type()[type_]:
         raise SystemExit(f"error: test_{module}.py: found no record of type {int(type_)}, accepted: one at least")
     return f"`test_{module}.py`"
@@ -152,7 +154,7 @@ def _tests_by_type() -> dict[RecordType, set[str]]:
         for used in words & types_of_key.keys()
     }
     found: dict[RecordType, set[str]] = defaultdict(set)
-    for path in (TESTS / "coordinator_model").glob("test_*.py"):
+    for path in (TESTS / "coordinator_model").rglob("test_*.py"):
         for name in _words(ast.parse(path.read_text("utf-8"))) & builders.keys():
             found[builders[name]].add(path.stem.removeprefix("test_"))
     return found
@@ -168,16 +170,16 @@ def events() -> str:
         (
             _HEADER,
             "# Events\n",
-            "What is concluded from the log. Beyond `info`, a group is judged only at the end of a coordinator event",
-            "on the live tail, and what lasts is told once.\n",
+            "What the monitor concludes from the log. Verdicts (warning and critical) are drawn at the end of a",
+            "coordinator event, on the live tail only, and reported once while they last.\n",
             *_table(
                 ("event", "severity", "what has happened", "alert rule"),
                 ((f"`{kind}`", SEVERITIES[kind], MEANINGS[kind], _rules(kind)) for kind in SEVERITIES),
             ),
             "",
             "## What each alarm is held to\n",
-            "Tests in `tests/coordinator_model` in which it is told, and those of what looks like it and must stay",
-            "silent. In these no alarm may be told but those of what did happen:\n",
+            "Tests in `tests/coordinator_model` in which it must speak, and those of look-alikes in which it must stay",
+            "silent. In these, only what really happened may raise an alarm:\n",
             *_cases(ANY_ALARM),
             "",
             *(line for kind in alarms if kind in CASES for line in _alarm(kind)),
@@ -190,13 +192,13 @@ def events() -> str:
 
 def _alarm(kind: str) -> Iterator[str]:
     yield f"### `{kind}`\n"
-    yield "Told:\n"
+    yield "Speaks:\n"
     yield from _cases(CASES[kind].told)
     yield "\nSilent:\n"
     yield from _cases(CASES[kind].silent)
     recorded = [group for group, scenario in BY_GROUP.items() if kind in scenario.alarms]
     others = len(BY_GROUP) - len(recorded)
-    told = f"told in {', '.join(recorded)}, " if recorded else ""
+    told = f"speaks in {', '.join(recorded)}, " if recorded else ""
     yield f"\nRecorded groups of real brokers: {told}silent in the {'other ' if recorded else ''}{others}.\n"
 
 
@@ -207,8 +209,8 @@ def _cases(names: Iterable[str]) -> Iterator[str]:
 
 
 def _docstring(module: str, test: str) -> str:
-    path = TESTS / "coordinator_model" / f"test_{module}.py"
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))) if path.is_file() else ():
+    paths = (TESTS / "coordinator_model").rglob(f"test_{module}.py")
+    for node in (node for path in paths for node in ast.walk(ast.parse(path.read_text("utf-8")))):
         if isinstance(node, ast.FunctionDef) and node.name == f"test_{test}":
             return _sentence(ast.get_docstring(node) or "")
     raise SystemExit(f"error: tests/alarm_cases.py: found {module}.{test}, accepted: tests that there are")
@@ -241,7 +243,7 @@ def unheld() -> list[str]:
 
 
 def permissions(page: str) -> str:
-    """The page of permissions with the list between its marks made anew."""
+    """The page of permissions with the list between its marks rewritten."""
     before, _, rest = page.partition(_PERMISSIONS_BEGIN)
     _, end, after = rest.partition(_PERMISSIONS_END)
     if not end:
@@ -336,7 +338,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     page, tried = DOCS / "permissions.md", DOCS / "faults.md"
     made = {DOCS / "records.md": records(), DOCS / "events.md": events(), page: permissions(page.read_text("utf-8"))}
     made[tried] = faults.page(tried.read_text("utf-8"))
-    soaked = DOCS / "operate.md"
+    soaked = DOCS / "performance.md"
     made[soaked] = soak.page(soaked.read_text("utf-8"))
     stale = [path for path, text in made.items() if not path.is_file() or path.read_text("utf-8") != text]
     if not check:

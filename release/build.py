@@ -1,13 +1,12 @@
-"""`make package`: the wheel with everything the monitor needs beside its Python packages.
+"""`make package`: the source archive, and the wheel that is built from it.
 
-    dist/group_monitor-VERSION-py3-none-any.whl   packages, page, dashboards, rules; in streaming/ also conf/
-    dist/submit.py                                what spark-submit runs
+    dist/group_monitor-VERSION.tar.gz             the checkout, tests included, without git's own files
+    dist/group_monitor-VERSION-py3-none-any.whl   packages, page, dashboards, rules and conf/, inside group_monitor/
 
-The wheel is made of a copy of the checkout into which the configuration is laid, so the checkout stays as it is.
+Both come from setuptools; what stands where is in setup.py and MANIFEST.in. The checkout stays as it is.
 """
 
 import argparse
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -15,40 +14,44 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-PACKAGES: Final = ("coordinator_model", "streaming", "dashboards")
-FILES: Final = ("pyproject.toml", "README.md")
-_BUILD: Final = "import sys; from setuptools.build_meta import build_wheel; print(build_wheel(sys.argv[1]))"
+_BUILD: Final = """
+import sys; from setuptools.build_meta import build_sdist
+print(build_sdist(sys.argv[1], {"--global-option": ["--quiet", "egg_info", "--egg-base", sys.argv[2]]}))
+"""
 
 
 def build(out: Path) -> Path:
-    """Make the wheel in `out`, and lay `submit.py` beside it; returns the wheel.
+    """Make source archive and wheel in `out`; returns the wheel.
 
     Raises:
-        SystemExit: the wheel cannot be built.
+        SystemExit: one of them cannot be built.
     """
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="package-") as scratch:
-        copy = Path(scratch)
-        for package in PACKAGES:
-            shutil.copytree(ROOT / package, copy / package, ignore=shutil.ignore_patterns("__pycache__"))
-        for name in FILES:
-            shutil.copy(ROOT / name, copy)
-        shutil.copytree(ROOT / "conf", copy / "streaming" / "conf")
-        done = subprocess.run(  # noqa: S603 - our own words
-            [sys.executable, "-c", _BUILD, str(out.resolve())], cwd=copy, capture_output=True, text=True, check=False
-        )
+        archive = out / _ran(sys.executable, "-c", _BUILD, str(out.resolve()), scratch).split()[-1]
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-deps", "--no-index"]
+        _ran(*pip, "--no-build-isolation", "--wheel-dir", scratch, str(archive))
+        (made,) = Path(scratch).glob("*.whl")
+        wheel = out / made.name
+        wheel.write_bytes(made.read_bytes())
+    return wheel
+
+
+def _ran(*command: str) -> str:
+    """What a command prints that ends well."""
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603 - our own words
     if done.returncode != 0:
-        raise SystemExit(f"error: the wheel: {done.stderr.strip().splitlines()[-1]}")
-    shutil.copy(ROOT / "release" / "submit.py", out)
-    return out / done.stdout.split()[-1]
+        raise SystemExit(f"error: the package: {done.stderr.strip().splitlines()[-1]}")
+    return done.stdout
 
 
 def main() -> None:
     """Build, and say what is there."""
     parser = argparse.ArgumentParser(prog="make package", description=__doc__)
     parser.add_argument("--out", type=Path, default=ROOT / "dist")
-    wheel = build(parser.parse_args().out)
-    sys.stdout.write(f"{wheel}\n{wheel.parent / 'submit.py'}\n")
+    out = parser.parse_args().out
+    build(out)
+    sys.stdout.write("".join(f"{path}\n" for path in sorted(out.iterdir())))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ Whatever goes wrong is one line on standard error; `--debug` adds the traceback.
 `streaming/cli/`, and imports what is heavy only when it runs.
 """
 
-import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -13,8 +12,13 @@ from typing import Annotated, Final
 
 import typer
 
+from streaming.base.errors import CannotTellError, MonitorError, UsageError
+from streaming.base.secret_masking import masked
+from streaming.base.signals import interrupt_on_end_signals
+from streaming.base.text import printable, printable_lines
 from streaming.cli import (
     check,
+    config,
     dashboards,
     decode,
     demo,
@@ -22,15 +26,16 @@ from streaming.cli import (
     gate,
     groups,
     history,
+    plan,
     record,
+    rehearse,
     replay,
+    report,
     run,
     serve,
     watch,
 )
-from streaming.cli.common import CommonOptions, guarded, print_line, printable, printable_lines
-from streaming.errors import CannotTellError, MonitorError, UsageError
-from streaming.secrecy import masked
+from streaming.cli.render.output import CommonOptions, guarded, print_line
 
 COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "demo": demo.demo,
@@ -45,6 +50,9 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "watch": watch.watch,
     "history": history.history,
     "gate": gate.gate,
+    "plan": plan.plan,
+    "rehearse": rehearse.rehearse,
+    "report": report.report,
 }
 
 _LOG_LEVELS: Final = ("debug", "info", "warning", "error")
@@ -61,11 +69,12 @@ app = typer.Typer(
 for _name, _command in COMMANDS.items():
     app.command(_name)(guarded(_command))
 app.add_typer(dashboards.app, name="dashboards")
+app.add_typer(config.app, name="config")
 
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from streaming.release import NAME, release  # imported late: no command but this needs it
+        from streaming.base.version import NAME, release  # imported late: no command but this needs it
 
         print_line(f"{NAME} {release()}")
         raise typer.Exit
@@ -100,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = common_options_first(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
     try:
-        signal.signal(signal.SIGTERM, _interrupt)
+        interrupt_on_end_signals()
         # Without standalone mode, an exit is returned and an error raised, both for us to handle.
         status = app(args=given or ["--help"], prog_name="group-monitor", standalone_mode=False)
         return (status if isinstance(status, int) else 0) if given else UsageError.exit_status
@@ -133,11 +142,6 @@ def common_options_first(arguments: Sequence[str]) -> list[str]:
         else:
             rest.append(argument)
     return [*first, *rest]
-
-
-def _interrupt(_signal: int, _frame: object) -> None:
-    """Let the end a service manager sends be the same as Ctrl-C: what is open is closed."""
-    raise KeyboardInterrupt
 
 
 def _failed(message: str, status: int, *, debug: bool) -> int:

@@ -12,7 +12,8 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 LOCK: Final = ROOT / "requirements.lock"
 IVY_CACHE: Final = ROOT / ".cache" / "ivy"
-JAR_DIRECTORIES: Final = (ROOT / ".cache" / "jars" / "kafka",)
+JAR_DIRECTORIES: Final = tuple(ROOT / ".cache" / "jars" / name for name in ("kafka", "judge"))
+"""Those that `make setup` fills: one for each configuration of conf/ivy.xml that it fetches."""
 
 _PINNED: Final = re.compile(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)")
 _SHA256: Final = re.compile(r"--hash=sha256:([0-9a-f]{64})")

@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 
 from coordinator_model.records import classic_group, consumer_group, consumer_protocol, share_group, streams_group
 from coordinator_model.records import offset_commit as offsets
-from coordinator_model.serde import encode_record
-from coordinator_model.wire import uuid_text, write_int32
+from coordinator_model.records.serde import encode_record
+from coordinator_model.wire.primitives import uuid_text, write_int32
 
 RecordBytes: TypeAlias = tuple[bytes, bytes | None]
 Partitions: TypeAlias = Mapping[str, Sequence[int]]

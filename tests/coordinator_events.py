@@ -1,4 +1,4 @@
-"""What a Kafka 4.3 coordinator writes for one thing that happens: record sequences of coordinator-records, section 4.
+"""What a Kafka 4.3 coordinator writes for one thing that happens: record sequences of docs/coordinator-log.md.
 
 Each function returns the records of one event in the order of the log; `histories.at` gives them a time.
 """
@@ -16,9 +16,9 @@ Targets = Mapping[str, Partitions]
 # -- consumer groups --------------------------------------------------------------------------------------------------
 
 
-def speaks_classic(topics: Iterable[str] = ("t",)) -> ClassicMemberMetadata:
+def speaks_classic(topics: Iterable[str] = ("t",), *, generation_id: int = -1) -> ClassicMemberMetadata:
     """Marks a member of a consumer group that uses the classic protocol with the range assignor."""
-    return builders.classic_member_metadata(range=builders.subscription(topics))
+    return builders.classic_member_metadata(range=builders.subscription(topics, generation_id=generation_id))
 
 
 def consumer_join(
@@ -31,12 +31,15 @@ def consumer_join(
     state: int | None = None,
     instance_id: str | None = None,
     classic: ClassicMemberMetadata | None = None,
+    server_assignor: str | None = None,
 ) -> list[RecordBytes]:
     """A member joins and the target is computed at once; it owns `assigned`, its whole target unless told."""
     target = targets[member_id]
     owned = target if assigned is None else assigned
     return [
-        builders.consumer_group_member_subscription(group, member_id, instance_id=instance_id, classic=classic),
+        builders.consumer_group_member_subscription(
+            group, member_id, instance_id=instance_id, classic=classic, server_assignor=server_assignor
+        ),
         builders.consumer_group_epoch(group, epoch),
         *retarget(group, epoch, targets),
         builders.consumer_group_current_assignment(
@@ -157,7 +160,12 @@ def consumer_group_deleted(
 
 
 def converted_to_consumer(
-    group: str, *, generation: int, members: Targets, instance_ids: Mapping[str, str] | None = None
+    group: str,
+    *,
+    generation: int,
+    members: Targets,
+    instance_ids: Mapping[str, str] | None = None,
+    classic: ClassicMemberMetadata | None = None,
 ) -> list[RecordBytes]:
     """First half of an online upgrade: the classic group as a consumer group of the same epoch."""
     named = instance_ids or {}
@@ -165,7 +173,7 @@ def converted_to_consumer(
         builders.group_metadata_tombstone(group),
         *(
             builders.consumer_group_member_subscription(
-                group, member, instance_id=named.get(member), classic=speaks_classic()
+                group, member, instance_id=named.get(member), classic=classic or speaks_classic()
             )
             for member in members
         ),

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from coordinator_model.record_types import RecordType
 from coordinator_model.records.classic_group import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from coordinator_model.records.consumer_group import (
     AssignedTopicPartitions,
@@ -28,13 +27,14 @@ from coordinator_model.records.consumer_group import (
     ConsumerGroupTargetAssignmentMetadataValue,
 )
 from coordinator_model.records.offset_commit import OffsetCommitKey, OffsetCommitValue
+from coordinator_model.records.record_types import RecordType
+from coordinator_model.records.serde import Record
 from coordinator_model.records.share_group import (
     ShareGroupStatePartitionMetadataKey,
     ShareGroupStatePartitionMetadataValue,
     TopicPartitionsInfo,
 )
 from coordinator_model.records.streams_group import KeyValue, StreamsGroupMetadataKey, StreamsGroupMetadataValue
-from coordinator_model.serde import Record
 
 RECORDING: Final = Path(__file__).parent / "recordings" / "scenarios.ndjson"
 T1 = "qfldg-hETbqqm-sPvkJUZQ"

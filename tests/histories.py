@@ -20,13 +20,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
-from coordinator_model.events import INFO, Event, event_view
-from coordinator_model.group_state import GroupState
-from coordinator_model.offsets import OffsetBucket
-from coordinator_model.replica import Changes, Counters, Position, Replica
-from coordinator_model.snapshot import dump_group, dump_offsets, load_group, load_offsets
-from coordinator_model.view import group_view
-from streaming.recording import open_recording
+from coordinator_model.replica import Changes, Counters, Replica
+from coordinator_model.state.events import INFO, Event, event_view
+from coordinator_model.state.findings import Position
+from coordinator_model.state.group_state import GroupState
+from coordinator_model.state.offsets import OffsetBucket
+from coordinator_model.state.snapshot import dump_group, dump_offsets, load_group, load_offsets
+from coordinator_model.views.group_view import group_view
+from streaming.recording.file_format import open_recording
 from tests.builders import RecordBytes, topic_id
 
 PARTITION: Final = 7
@@ -151,11 +152,11 @@ class Told:
     states: dict[str, GroupState]
 
     def view(self, group: str) -> dict[str, Any]:
-        """The contract's GROUP."""
+        """The GROUP."""
         return self.views[group]
 
     def member(self, group: str, member_id: str) -> dict[str, Any]:
-        """The contract's Member."""
+        """The Member."""
         (found,) = (member for member in self.view(group)["members"] if member["member_id"] == member_id)
         return dict(found)
 
@@ -215,7 +216,12 @@ class TextStore:
 
     def counters(self) -> Counters:
         held = self._counters
-        return Counters(held.records, dict(held.unknown_records), dict(held.undecodable_records))
+        return Counters(
+            held.records,
+            dict(held.unknown_records),
+            dict(held.undecodable_records),
+            dict(held.newer_value_versions),
+        )
 
     def keep(self, replica: Replica) -> None:
         """Write what a replica changed, and only that."""

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from coordinator_model.serde import Record, encode_record
+from coordinator_model.records.serde import Record, encode_record
 from tests.histories import History, at, history
 from tests.record_strategies import records, types_and_versions
 from tests.side_by_side import lawful

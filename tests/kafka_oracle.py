@@ -17,7 +17,7 @@ import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JJavaError
 
-from streaming.java import find_java
+from streaming.spark.java import find_java
 
 KAFKA_JARS: Final = Path(__file__).parents[1] / ".cache" / "jars" / "kafka"
 _EXIT_SECONDS: Final = 10

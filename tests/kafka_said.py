@@ -7,7 +7,7 @@ nothing is compared then.
 import re
 from typing import Any, Final
 
-from streaming.group_tables import Row, member_rows, offset_rows, rows, state_rows
+from tests.group_tables import Row, member_rows, offset_rows, rows, state_rows
 
 Truth = dict[str, str]
 """`tool` (`kafka-consumer-groups` where missing), and what it printed with --state, --members and --offsets."""

@@ -8,10 +8,10 @@ from dataclasses import MISSING, is_dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from coordinator_model.record_types import RECORD_SCHEMAS
-from coordinator_model.schema import ArrayOf, FieldType, field_specs
-from coordinator_model.serde import Record, decode_record
-from streaming.recording import open_recording
+from coordinator_model.records.record_types import RECORD_SCHEMAS
+from coordinator_model.records.serde import Record, decode_record
+from coordinator_model.wire.schema import ArrayOf, FieldType, field_specs
+from streaming.recording.file_format import open_recording
 
 NOT_WRITTEN: Final = {
     "Nothing since the first release with this topic writes it; read only.": {

@@ -4,10 +4,10 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from coordinator_model.record_types import RECORD_SCHEMAS, RecordSchema, RecordType
-from coordinator_model.schema import ArrayOf, FieldSpec, FieldType, WireType, field_specs
-from coordinator_model.serde import Record
-from coordinator_model.wire import uuid_text
+from coordinator_model.records.record_types import RECORD_SCHEMAS, RecordSchema, RecordType
+from coordinator_model.records.serde import Record
+from coordinator_model.wire.primitives import uuid_text
+from coordinator_model.wire.schema import ArrayOf, FieldSpec, FieldType, WireType, field_specs
 
 _INTEGERS: Final = {
     WireType.INT8: (-(2**7), 2**7 - 1),

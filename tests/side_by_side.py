@@ -9,8 +9,8 @@ from dataclasses import replace
 from random import Random
 from typing import Any, Final
 
-from coordinator_model.events import INFO, Event
-from coordinator_model.replica import Position
+from coordinator_model.state.events import INFO, Event
+from coordinator_model.state.findings import Position
 from tests.histories import PARTITION, History, LogRecord
 from tests.simulator import readers
 from tests.simulator.cluster import RELEASES, Cluster
@@ -63,7 +63,7 @@ def _as_known(view: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
     for part in ("members", "offsets"):
         keys = known[part][0].keys() if known[part] else ()
         shown[part] = [{key: item.get(key) for key in keys} for item in view[part]]
-    if shown["migration"]["phase"] in ("upgrading", "downgrading"):
+    if shown["migration"]["phase"] in ("upgrading", "downgrading", None):
         shown["migration"]["phase"] = "mixed"
     return shown
 
@@ -75,7 +75,7 @@ def without_past(views: Views) -> Views:
     instance id; who came or went when; when a member on the classic protocol rejoined; and whether the memory of a
     broker that has computed no target yet started at 0 or 1.
     """
-    lost = ("phase", "mixed_since", "conversions", "members_before", "downgrade")
+    lost = ("phase", "mixed_since", "conversions", "members_before", "downgrade", "upgrade")
     return {
         name: {
             **{key: item for key, item in view.items() if key not in ("static_members", "scaling")},

@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -13,20 +14,23 @@ from zipfile import ZipFile
 
 import pytest
 import yaml
+from confluent_kafka.admin import AdminClient
 
 from dashboards.alert import SEVERITIES
 from dashboards.alerts import ALERTS
 from dashboards.build import GENERATED, RULES
-from streaming import config
-from streaming.embedded_broker import DEFAULT_JARS_DIR
-from streaming.pages import Pages
+from streaming.config import loading
+from streaming.demo.embedded_broker import DEFAULT_JARS_DIR, EmbeddedBroker
+from streaming.web.routes import Pages
 from tests.command_lines import refused
 from tests.dashboards.prometheus_tools import needs_promtool, promtool
+from tests.integration.monitor_process import until
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 COMPOSE: Final[dict[str, Any]] = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))
 SERVICES: Final[dict[str, dict[str, Any]]] = COMPOSE["services"]
 MONITOR: Final = SERVICES["monitor"]
+PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 DOCKERFILE: Final = (ROOT / "Dockerfile").read_text("utf-8").replace("\\\n", "").splitlines()
 CONF: Final = ROOT / "conf"
 PROMETHEUS: Final[dict[str, Any]] = yaml.safe_load((CONF / "prometheus.yml").read_text("utf-8"))
@@ -74,6 +78,11 @@ def address(service: str) -> str:
     """Where other services find one, by its own port."""
     (port,) = SERVICES[service]["ports"]
     return f"{service}:{port.rpartition(':')[2]}"
+
+
+def locked_in(name: str) -> dict[str, str]:
+    """Package → version, of a lock file."""
+    return dict(re.findall(r"^([\w.-]+)==([^ ;]+)", (ROOT / name).read_text("utf-8"), re.MULTILINE))
 
 
 def copied() -> list[list[str]]:
@@ -165,6 +174,26 @@ class TestBroker:
         assert SERVICES["members"]["command"][-1] in advertised
         assert SERVICES["kafka"]["ports"][0].rpartition(":")[0] in advertised
 
+    @pytest.mark.broker
+    @pytest.mark.skipif(not (ROOT / DEFAULT_JARS_DIR).exists(), reason="no jars of Kafka: run `make setup`")
+    def test_its_health_is_asked_without_a_jvm(self, tmp_path: Path) -> None:
+        """By the same command a broker is well once the coordinator's log exists, and a port without one is not."""
+        kind, *words = SERVICES["kafka"]["healthcheck"]["test"]
+        host, port = environment(MONITOR)["GROUP_MONITOR__KAFKA__BOOTSTRAP_SERVERS"].split(":")
+        assert "CMD" == kind
+        # Compose takes two dollars for one.
+        script = words[-1].replace("$$", "$")
+        assert f"/dev/tcp/{host}/{port}" in script
+        with EmbeddedBroker(tmp_path) as broker:
+            here = broker.bootstrap_servers.replace(":", "/")
+            asked = [*words[:-1], script.replace(f"{host}/{port}", here)]
+            until(lambda: ran(*asked).returncode == 0, 30, lambda: ran(*asked).stderr)
+            topics = AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics(timeout=10).topics
+        gone = ran(*asked)
+
+        assert "__consumer_offsets" in topics
+        assert 0 != gone.returncode
+
     def test_its_log_is_on_its_volume(self) -> None:
         """What the broker writes survives its container."""
         assert ("kafka", "kafka", environment(SERVICES["kafka"])["KAFKA_LOG_DIRS"]) in mounts()
@@ -187,9 +216,47 @@ class TestMonitor:
 
     def test_its_base_has_a_version(self) -> None:
         """As the other images."""
-        (base,) = [line.split()[1] for line in DOCKERFILE if line.startswith("FROM ")]
+        stages = [line.split()[1:] for line in DOCKERFILE if line.startswith("FROM ")]
 
-        assert re.fullmatch(PINNED, base)
+        assert re.fullmatch(PINNED, stages[0][0])
+        assert ["base", "base"] == [of[0] for of in stages[1:]]
+        assert ["AS", "base"] == stages[0][1:]
+
+    def test_what_runs_has_no_tools_of_tests_in_it(self) -> None:
+        """The last stage takes what runs, installed from a lock of its own: what the program asks for, no more."""
+        last = DOCKERFILE[max(at for at, line in enumerate(DOCKERFILE) if line.startswith("FROM ")) :]
+        locked, run = (locked_in(name) for name in ("requirements.lock", "requirements.run.lock"))
+        dependencies = PROJECT["project"]["dependencies"]
+
+        assert run.items() <= locked.items()
+        assert {of.lower() for each in dependencies for of in re.findall(r"^[\w-]+", each)} <= run.keys()
+        assert {"pytest", "ruff", "mypy", "playwright", "setuptools", "hypothesis"} <= locked.keys() - run.keys()
+        assert [
+            "COPY --from=build /opt/group-monitor /opt/group-monitor",
+            "COPY conf/local.yaml /etc/group-monitor/",
+        ] == [line for line in last if line.startswith(("COPY", "ADD"))]
+        assert not [line for line in last if "pip" in line or "make" in line]
+
+    def test_its_labels_are_the_projects(self) -> None:
+        """Title, version and licence, under the names of the OCI image specification."""
+        (line,) = [line for line in DOCKERFILE if line.startswith("LABEL ")]
+        labels = dict(word.split("=", 1) for word in shlex.split(line)[1:])
+        of = {name.removeprefix("org.opencontainers.image."): value for name, value in labels.items()}
+
+        assert {name: PROJECT["project"][name] for name in ("version",)} == {"version": of["version"]}
+        assert (PROJECT["project"]["name"], PROJECT["project"]["license"]) == (of["title"], of["licenses"])
+        assert {"title", "description", "version", "licenses"} == of.keys()
+
+    def test_it_says_whether_it_is_well(self) -> None:
+        """Without compose too: the same question, as often, with as much patience."""
+        (line,) = [line for line in DOCKERFILE if line.startswith("HEALTHCHECK ")]
+        options, _, command = line.removeprefix("HEALTHCHECK ").partition("CMD ")
+        asked = MONITOR["healthcheck"]
+
+        assert ["CMD", *json.loads(command)] == asked["test"]
+        assert {f"--{name.replace('_', '-')}={value}" for name, value in asked.items() if name != "test"} == {
+            *options.split()
+        }
 
     @pytest.mark.parametrize("words", copied(), ids=" ".join)
     def test_what_is_copied_exists(self, words: list[str]) -> None:
@@ -198,6 +265,8 @@ class TestMonitor:
             line for line in (ROOT / ".dockerignore").read_text("utf-8").splitlines() if line[:1] not in ("", "#")
         ]
 
+        if words[0] == "/opt/group-monitor":
+            return  # of an earlier stage
         assert all((ROOT / source).exists() for source in words[:-1])
         assert not set(words[:-1]) & set(ignored)
 
@@ -211,7 +280,7 @@ class TestMonitor:
                 for source in words[:-1]:
                     shutil.copy(ROOT / source, target)
         plan = ran("make", "-n", "setup", cwd=tmp_path)
-        java = ran(sys.executable, "-m", "streaming.java", cwd=tmp_path)
+        java = ran(sys.executable, "-m", "streaming.spark.java", cwd=tmp_path)
 
         assert (0, "") == (plan.returncode, plan.stderr)
         assert "requirements.lock" in plan.stdout
@@ -220,12 +289,14 @@ class TestMonitor:
     def test_it_is_not_root(self) -> None:
         """The last user named has an id of its own, and owns what it writes to."""
         assert ["USER monitor"] == [line for line in DOCKERFILE if line.startswith("USER ")]
-        assert DOCKERFILE.index("USER monitor") < DOCKERFILE.index("RUN make setup")
+        assert DOCKERFILE.index("USER monitor") > DOCKERFILE.index("FROM base")
+        (made,) = [line for line in DOCKERFILE if "useradd" in line]
+        assert "install -d -m 0700 -o monitor -g monitor /var/lib/group-monitor" in made
 
     @pytest.mark.parametrize("name", [name for name, service in SERVICES.items() if "build" in service])
     def test_its_command_is_accepted(self, name: str) -> None:
         """What is run is a command of `group-monitor`, with options it has."""
-        assert 'ENTRYPOINT [".venv/bin/group-monitor"]' in DOCKERFILE
+        assert 'ENTRYPOINT ["/opt/group-monitor/bin/group-monitor"]' in DOCKERFILE
         assert "" == refused(SERVICES[name]["command"])
 
     def test_the_image_does_the_same_by_itself(self) -> None:
@@ -236,13 +307,16 @@ class TestMonitor:
 
     def test_it_accepts_its_configuration(self) -> None:
         """File and environment variables are read as the monitor reads them; it listens where the port is opened."""
-        file = ROOT / MONITOR["command"][MONITOR["command"].index("--config") + 1]
-        loaded = config.load(file, environment(MONITOR))
+        file = Path(MONITOR["command"][MONITOR["command"].index("--config") + 1])
+        assert f"COPY conf/{file.name} {file.parent}/" in DOCKERFILE
+        loaded = loading.load(CONF / file.name, environment(MONITOR))
 
         assert "kafka:19092" == loaded.kafka.bootstrap_servers
         assert [f"127.0.0.1:{loaded.http.port}:{loaded.http.port}"] == MONITOR["ports"]
         assert f"EXPOSE {loaded.http.port}" in DOCKERFILE
-        assert ("monitor", "state", f"/app/{loaded.state.dir}") in mounts()
+        (variables,) = [line for line in DOCKERFILE[DOCKERFILE.index("FROM base") :] if line.startswith("ENV ")]
+        home = dict(word.split("=") for word in variables.split()[1:])["XDG_STATE_HOME"]
+        assert ("monitor", "state", f"{home}/group-monitor") in mounts()
 
     def test_its_health_is_asked_where_it_tells(self) -> None:
         """The address of the check is one the monitor answers, on the port it listens on."""

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from coordinator_model.events import INFO, SEVERITIES
+from coordinator_model.state.events import INFO, SEVERITIES
 from tests import alarm_cases
 
 SCRIPT: Final = Path(__file__).parents[1] / "docs" / "build_tables.py"

@@ -8,19 +8,27 @@ from typing import Final
 import pytest
 import yaml
 
-from coordinator_model.events import SEVERITIES as EVENT_KINDS
-from coordinator_model.migration import PHASES
+from coordinator_model.migration.phases import PHASES
+from coordinator_model.state.events import SEVERITIES as EVENT_KINDS
 from dashboards import pages
 from dashboards.alerts import ALERTS
 from dashboards.build import boards
-from streaming import config
-from streaming.embedded_broker import PROPERTIES
-from streaming.metrics import CATALOGUE
-from streaming.pages import Pages
+from streaming.config import loading
+from streaming.demo.embedded_broker import PROPERTIES
+from streaming.metrics.catalogue import CATALOGUE
+from streaming.web.routes import Pages
 from tests.command_lines import refused
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-DOCS: Final = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md"), ROOT / "dashboards" / "runbook.md"])
+DOCS: Final = sorted(
+    [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "docs" / "decisions").glob("*.md"),
+        ROOT / "dashboards" / "runbook.md",
+    ]
+)
 TEXTS: Final = {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in DOCS}
 MAKE_TARGETS: Final = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
 PROFILES: Final = {
@@ -73,6 +81,21 @@ def test_command_is_accepted(file: str, command: str) -> None:
             assert "commands" in (ROOT / RUN_ELSEWHERE[program]).read_text("utf-8"), file
 
 
+def test_configuration_of_the_readme_is_accepted(tmp_path: Path) -> None:
+    """As it stands, and it is short."""
+    (text,) = re.findall(r"```yaml\n(.*?)```", TEXTS["README.md"], re.DOTALL)
+    file = tmp_path / "monitor.yaml"
+    file.write_text(text)
+
+    assert "orders" == loading.load(file, {}).cluster.name
+    assert len(text.splitlines()) <= 5
+
+
+def test_front_page_is_short() -> None:
+    """A screen or two; everything else has a page of its own."""
+    assert len(TEXTS["README.md"].splitlines()) < 120
+
+
 @pytest.mark.parametrize(("file", "command"), inline())
 def test_command_in_a_sentence_is_accepted(file: str, command: str) -> None:
     """With something in the place of its words in capitals it parses; named without its arguments it exists."""
@@ -106,6 +129,33 @@ def test_every_page_is_in_the_index() -> None:
     assert "docs/README.md" in TEXTS["README.md"]
 
 
+def test_every_decision_is_in_its_index() -> None:
+    """In the order of their numbers, and none that is not there."""
+    listed = re.findall(r"^\| \[(\d+)\]\((\1-[\w-]+\.md)\)", TEXTS["docs/decisions/README.md"], re.MULTILINE)
+
+    assert sorted(path.name for path in (ROOT / "docs" / "decisions").glob("0*.md")) == [file for _, file in listed]
+
+
+@pytest.mark.parametrize("folder", ["coordinator_model", "streaming", "dashboards", "tests", "bench", "docs"])
+def test_citations_lead_somewhere(folder: str) -> None:
+    """Code that cites the log's page names a section of it, and a decision by the number of one there is."""
+    headings = set(re.findall(r"^#+ (.+)$", TEXTS["docs/coordinator-log.md"], re.MULTILINE))
+    decisions = {path.name[:4] for path in (ROOT / "docs" / "decisions").glob("0*.md")}
+    text = " ".join(re.sub(r"\s+#?\s*", " ", path.read_text("utf-8")) for path in (ROOT / folder).rglob("*.py"))
+    cited = re.findall(r'coordinator-log\.md`?, ((?:"[^"]+"(?:, | and )?)+)', text)
+
+    assert {name for names in cited for name in re.findall(r'"([^"]+)"', names)} <= headings
+    assert set(re.findall(r"docs/decisions/(\d{4})", text)) <= decisions
+
+
+def test_contributing_names_files_there_are() -> None:
+    """Each file it sends one to exists; words in capitals stand for what one adds."""
+    named = set(re.findall(r"`((?:\w+/)+[\w-]+\.\w+)`", TEXTS["CONTRIBUTING.md"]))
+
+    assert len(named) > 20
+    assert [] == sorted(path for path in named if not re.search("[A-Z]{3}", path) and not (ROOT / path).exists())
+
+
 def test_generated_pages_are_current(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The committed pages on metrics and alerts are what the catalogues make; a stale one is named with the command."""
     assert 0 == pages.main(["--check"]), capsys.readouterr().err
@@ -121,7 +171,7 @@ def test_names_exist(file: str) -> None:
     """Metrics, alerts, options and addresses that a page names are there under that name."""
     text = TEXTS[file]
     ours = set(re.findall(r"`(kafka_(?:group|cluster|partition|consumergroup_group)_\w+|group_monitor_\w+)`", text))
-    sections = "|".join(config.Config.model_fields)
+    sections = "|".join(loading.Config.model_fields)
     options = set(re.findall(rf"`((?:{sections})\.[a-z_]+)`", text))
     addresses = {route.path for route in Pages._routes(object.__new__(Pages))}
 
@@ -129,7 +179,7 @@ def test_names_exist(file: str) -> None:
     assert set(re.findall(r"\bKafkaGroup[A-Z]\w+", text)) <= {alert.name for alert in ALERTS}
     for option in options:
         section, name = option.split(".")
-        assert name in type(getattr(config.Config(), section)).model_fields, option
+        assert name in type(getattr(loading.Config(), section)).model_fields, option
     for path in re.findall(r"`(/api/v1/\w+|/metrics|/ready|/healthz)", text):
         assert any(address.startswith(path) for address in addresses), path
 

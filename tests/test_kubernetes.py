@@ -8,8 +8,8 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from streaming.config import load
-from streaming.http_guard import OPEN_PATHS
+from streaming.config.loading import load
+from streaming.web.access import OPEN_PATHS
 from tests.command_lines import refused
 
 ROOT: Final = Path(__file__).resolve().parent.parent

@@ -14,18 +14,18 @@ from typing import Any, Final
 import pytest
 from typer.testing import CliRunner
 
-from coordinator_model import overdue
-from coordinator_model.events import INFO
+from coordinator_model.state.events import INFO
 from streaming.__main__ import app
 from tests import kafka_said
 from tests.histories import History, Told, recording
+from tests.moments import overdue
 from tests.recorder.recordings import PATHS, UNREAD, name_of, release_of
 from tests.recorder.scenarios import BY_GROUP, FAMILIES
 from tests.recorder.versions import BY_NAME, VERSIONS
 from tests.side_by_side import without_past
 
 # Of the first recording, which was made before there was a table of scenarios.
-FIRST_ALARMS: Final = {"rec-full": {"downgrade_started"}, "rec-simple": {"offset_rewound"}}
+FIRST_ALARMS: Final = {"rec-full": {"downgrade_started"}}
 
 CUTS: Final = 12
 """At how many places each recording is cleaned."""
@@ -127,7 +127,7 @@ class TestWhole:
         """Everybody did what was to be done in time, or has time left."""
         end_ms = max(record.place.timestamp_ms for record in log(path).records)
 
-        assert [] == [event for state in told(path).states.values() for event in overdue.events(state, end_ms)]
+        assert [] == [event for state in told(path).states.values() for event in overdue(state, end_ms)]
 
     def test_replay_command_tells_the_same(self, path: Path) -> None:
         """`group-monitor replay` looks as time passes, too: nothing more comes of it, and groups are the same."""

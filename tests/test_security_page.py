@@ -7,9 +7,9 @@ from typing import Final
 
 import pytest
 
-from streaming import http_guard, http_protocol, pages, rate_limit
-from streaming.config import Config, load
-from streaming.config_sections import KafkaSecuritySection
+from streaming.config.kafka_sections import KafkaSecuritySection
+from streaming.config.loading import Config, load
+from streaming.web import access, connection_limits, rate_limit, routes
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 TEXT: Final = (ROOT / "docs" / "security.md").read_text("utf-8")
@@ -53,14 +53,16 @@ def test_limits_are_those_of_the_code() -> None:
     rows = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \| [^|]+ \|$", TEXT, re.MULTILINE))
 
     assert (
-        f"{http_protocol.MOST_CONNECTIONS}, of them {http_protocol.MOST_OF_ONE_ADDRESS} from one address"
+        f"{connection_limits.MOST_CONNECTIONS}, of them {connection_limits.MOST_OF_ONE_ADDRESS} from one address"
         == rows["connections"]
     )
-    assert str(pages.MOST_STREAMS) == rows["event streams"]
-    assert f"{http_protocol.HEAD_SECONDS:g} s" == rows["from connecting, or the last answer, to a whole request"]
-    assert f"{http_protocol.HANDSHAKE_SECONDS:g} s" == rows["a TLS handshake"]
-    assert f"{http_protocol.READ_SECONDS:g} s" == rows["an answer of which nothing is taken"]
-    assert f"each counts as {http_guard.COST_OF_WRONG_CREDENTIALS:g} requests" == rows["wrong credentials"]
+    assert (
+        f"{routes.MOST_STREAMS}, of them {routes.MOST_STREAMS_OF_ONE_ADDRESS} from one address" == rows["event streams"]
+    )
+    assert f"{connection_limits.HEAD_SECONDS:g} s" == rows["from connecting, or the last answer, to a whole request"]
+    assert f"{connection_limits.HANDSHAKE_SECONDS:g} s" == rows["a TLS handshake"]
+    assert f"{connection_limits.READ_SECONDS:g} s" == rows["an answer of which nothing is taken"]
+    assert f"each counts as {access.COST_OF_WRONG_CREDENTIALS:g} requests" == rows["wrong credentials"]
     assert 5.0 == rate_limit.BURST_SECONDS
     assert "five seconds' worth at once" in rows["requests of one address"]
-    assert f"128 KB, {http_guard.LONGEST_QUERY // 1000} KB" == rows["a request's head, a query"]
+    assert f"128 KB, {access.LONGEST_QUERY // 1000} KB" == rows["a request's head, a query"]

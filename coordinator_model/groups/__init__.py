@@ -1,1 +1,4 @@
-"""One module per group family: what its records do to a membership, and how its state is told from them."""
+"""One state machine a group type: what its records do to a membership.
+
+Reading order: common, consumer; then classic, share, streams.
+"""

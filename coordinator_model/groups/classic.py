@@ -11,18 +11,18 @@ A classic group is a state machine in the coordinator's memory, of which only re
 
 So from the records alone a group with members is Stable and one without is Empty; the record's
 `currentStateTimestamp` is the moment the join phase ended, and generations that never completed are gaps in the
-sequence (coordinator-records, 4.1 and 8).
+sequence (`docs/coordinator-log.md`, "Classic groups", "Group states").
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from coordinator_model.group_state import CLASSIC, ClassicGroup, ClassicMember, Membership
-from coordinator_model.groups.claims import STREAMS, by_subtopology, by_topic, claim_of
+from coordinator_model.groups.embedded_subscription import STREAMS, by_subtopology, by_topic, claim_of
 from coordinator_model.records.classic_group import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from coordinator_model.records.consumer_protocol import decode_assignment
 from coordinator_model.records.kafka_streams import decode_assignment_info
+from coordinator_model.state.membership import CLASSIC, ClassicGroup, ClassicMember, Membership
 
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 
@@ -36,7 +36,9 @@ def state(group: ClassicGroup) -> str:
 
 
 def replay_group_metadata(membership: Membership, _key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
-    """Type 2: the whole group, or its end."""
+    """Type 2: the whole group, or its end. Either ends a group of another type, as in a coordinator's memory."""
+    if membership.modern is not None:
+        membership.modern.closed = True
     if value is None:
         membership.classic = None
         return

@@ -17,8 +17,8 @@ and so the group's state, first match:
     Reconciling   some member is not Stable or not at the assignment epoch
     Stable        all others
 
-(coordinator-records, 1.4, 4.4 and 8.) A static member that closed with "remain" stands at epoch -2 and keeps the
-group Reconciling until it returns or expires.
+(`docs/coordinator-log.md`, "Consumer groups"; ConsumerGroup, CurrentAssignmentBuilder.) A static member that closed
+with "remain" stands at epoch -2 and keeps the group Reconciling until it returns or expires.
 """
 
 from __future__ import annotations
@@ -27,9 +27,8 @@ from collections import Counter
 from dataclasses import replace
 from typing import Final
 
-from coordinator_model.group_state import CONSUMER, Membership, ModernGroup
-from coordinator_model.groups import modern
-from coordinator_model.groups.claims import claims_of
+from coordinator_model.groups import common
+from coordinator_model.groups.embedded_subscription import claims_of
 from coordinator_model.records.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -40,6 +39,7 @@ from coordinator_model.records.consumer_group import (
     ConsumerGroupRegularExpressionKey,
     ConsumerGroupRegularExpressionValue,
 )
+from coordinator_model.state.membership import CONSUMER, Membership, ModernGroup
 
 MEMBER_STABLE: Final = 0
 MEMBER_UNREVOKED: Final = 1
@@ -58,7 +58,7 @@ def state(group: ModernGroup) -> str:
         return EMPTY
     if group.epoch > group.assignment_epoch:
         return ASSIGNING
-    return RECONCILING if modern.unsettled_members(group, MEMBER_STABLE) else STABLE
+    return RECONCILING if common.unsettled_members(group, MEMBER_STABLE) else STABLE
 
 
 def preferred_assignor(group: ModernGroup) -> str | None:
@@ -67,11 +67,11 @@ def preferred_assignor(group: ModernGroup) -> str | None:
     return max(asked, key=lambda name: (asked[name], name)) if asked else None
 
 
-replay_epoch = modern.replays_epoch(CONSUMER)
+replay_epoch = common.replays_epoch(CONSUMER)
 """Type 3: the group epoch."""
-replay_assignment_epoch = modern.replays_assignment_epoch(CONSUMER)
+replay_assignment_epoch = common.replays_assignment_epoch(CONSUMER)
 """Type 6: the epoch the target was computed for."""
-replay_target = modern.replays_target(CONSUMER)
+replay_target = common.replays_target(CONSUMER)
 """Type 7: what a member is to own."""
 
 
@@ -81,11 +81,12 @@ def replay_partition_metadata(
     value: ConsumerGroupPartitionMetadataValue | None,
 ) -> None:
     """Type 4: partition counts as brokers up to 4.0 kept them; since then only its tombstone is written."""
-    group = modern.known(membership, CONSUMER) if value is None else modern.of_family(membership, CONSUMER)
+    group = common.known(membership, CONSUMER) if value is None else common.of_family(membership, CONSUMER)
     if group is not None:
         group.partition_metadata_live = value is not None
         group.partition_counts = {} if value is None else {of.topic_name: of.num_partitions for of in value.topics}
-        modern.forget_if_gone(membership, group)
+        group.topic_ids = {} if value is None else {of.topic_name: of.topic_id for of in value.topics}
+        common.forget_if_gone(membership, group)
 
 
 def replay_member_metadata(
@@ -93,14 +94,14 @@ def replay_member_metadata(
 ) -> None:
     """Type 5: who the member is and what it subscribes to. Classic metadata means it uses the classic protocol."""
     if value is None:
-        modern.drop_metadata(membership, CONSUMER, key.member_id)
+        common.drop_metadata(membership, CONSUMER, key.member_id)
         return
-    group = modern.of_family(membership, CONSUMER)
+    group = common.of_family(membership, CONSUMER)
     classic = value.classic_member_metadata
-    modern.put_member(
+    common.put_member(
         group,
         replace(
-            modern.member_of(group, key.member_id),
+            common.member_of(group, key.member_id),
             metadata_live=True,
             instance_id=value.instance_id,
             rack_id=value.rack_id,
@@ -124,20 +125,21 @@ def replay_current(
 ) -> None:
     """Type 8: what a member owns, and what of it it has yet to revoke."""
     if value is None:
-        modern.drop_current(membership, CONSUMER, key.member_id)
+        common.drop_current(membership, CONSUMER, key.member_id)
         return
-    group = modern.of_family(membership, CONSUMER)
-    modern.put_member(
+    group = common.of_family(membership, CONSUMER)
+    common.put_member(
         group,
         replace(
-            modern.member_of(group, key.member_id),
+            common.member_of(group, key.member_id),
             current_live=True,
             epoch=value.member_epoch,
             previous_epoch=value.previous_member_epoch,
             state=value.state,
-            assigned=modern.by_topic_id(value.assigned_partitions),
-            pending_revocation=modern.by_topic_id(value.partitions_pending_revocation),
-            newest_partition_epoch=modern.newest_epoch(
+            assigned=common.by_topic_id(value.assigned_partitions),
+            pending_revocation=common.by_topic_id(value.partitions_pending_revocation),
+            partition_epochs=common.epochs_by_topic_id(value.assigned_partitions),
+            newest_partition_epoch=common.newest_epoch(
                 (*value.assigned_partitions, *value.partitions_pending_revocation)
             ),
         ),
@@ -151,9 +153,9 @@ def replay_regex(
 ) -> None:
     """Type 16: the topics a subscribed expression matched."""
     if value is None:
-        group = modern.known(membership, CONSUMER)
+        group = common.known(membership, CONSUMER)
         if group is not None:
             group.regexes.pop(key.regular_expression, None)
-            modern.forget_if_gone(membership, group)
+            common.forget_if_gone(membership, group)
         return
-    modern.of_family(membership, CONSUMER).regexes[key.regular_expression] = tuple(value.topics)
+    common.of_family(membership, CONSUMER).regexes[key.regular_expression] = tuple(value.topics)

@@ -3,7 +3,7 @@
     Empty    no members
     Stable   all others
 
-(coordinator-records, 1.5, 4.7 and 8.) Where a share group's offsets stand is in another topic, not here.
+(`docs/coordinator-log.md`, "Share groups".) Where a share group's offsets stand is in another topic, not here.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from coordinator_model.group_state import SHARE, DeliveryState, Membership, ModernGroup, Partitions
-from coordinator_model.groups import modern
+from coordinator_model.groups import common
 from coordinator_model.records.share_group import (
     ShareGroupCurrentMemberAssignmentKey,
     ShareGroupCurrentMemberAssignmentValue,
@@ -23,6 +22,8 @@ from coordinator_model.records.share_group import (
     ShareGroupStatePartitionMetadataValue,
     TopicPartitionsInfo,
 )
+from coordinator_model.state.membership import SHARE, DeliveryState, Membership, ModernGroup, Partitions
+from coordinator_model.state.partitions import merged
 
 MEMBER_STABLE: Final = 0
 MEMBER_STATES: Final = {0: "Stable"}
@@ -36,11 +37,11 @@ def state(group: ModernGroup) -> str:
     return STABLE if group.members else EMPTY
 
 
-replay_epoch = modern.replays_epoch(SHARE)
+replay_epoch = common.replays_epoch(SHARE)
 """Type 11: the group epoch."""
-replay_assignment_epoch = modern.replays_assignment_epoch(SHARE)
+replay_assignment_epoch = common.replays_assignment_epoch(SHARE)
 """Type 12: the epoch the target was computed for."""
-replay_target = modern.replays_target(SHARE)
+replay_target = common.replays_target(SHARE)
 """Type 13: what a member is to own."""
 
 
@@ -49,13 +50,13 @@ def replay_member_metadata(
 ) -> None:
     """Type 10: who the member is."""
     if value is None:
-        modern.drop_metadata(membership, SHARE, key.member_id)
+        common.drop_metadata(membership, SHARE, key.member_id)
         return
-    group = modern.of_family(membership, SHARE)
-    modern.put_member(
+    group = common.of_family(membership, SHARE)
+    common.put_member(
         group,
         replace(
-            modern.member_of(group, key.member_id),
+            common.member_of(group, key.member_id),
             metadata_live=True,
             rack_id=value.rack_id,
             client_id=value.client_id,
@@ -72,18 +73,18 @@ def replay_current(
 ) -> None:
     """Type 14: the partitions a member reads."""
     if value is None:
-        modern.drop_current(membership, SHARE, key.member_id)
+        common.drop_current(membership, SHARE, key.member_id)
         return
-    group = modern.of_family(membership, SHARE)
-    modern.put_member(
+    group = common.of_family(membership, SHARE)
+    common.put_member(
         group,
         replace(
-            modern.member_of(group, key.member_id),
+            common.member_of(group, key.member_id),
             current_live=True,
             epoch=value.member_epoch,
             previous_epoch=value.previous_member_epoch,
             state=value.state,
-            assigned=modern.by_topic_id(value.assigned_partitions),
+            assigned=common.by_topic_id(value.assigned_partitions),
         ),
     )
 
@@ -95,7 +96,7 @@ def replay_state_partition_metadata(
 ) -> None:
     """Type 15: partitions whose share state is (being) set up, and topics whose state is being taken down."""
     if value is not None:
-        live = modern.of_family(membership, SHARE)
+        live = common.of_family(membership, SHARE)
         live.partition_metadata_live = True
         live.delivery_state = DeliveryState(
             initializing=_by_name(value.initializing_topics),
@@ -103,16 +104,13 @@ def replay_state_partition_metadata(
             deleting=tuple(sorted(topic.topic_name for topic in value.deleting_topics)),
         )
         return
-    group = modern.known(membership, SHARE)
+    group = common.known(membership, SHARE)
     if group is not None:
         group.partition_metadata_live = False
         group.delivery_state = DeliveryState()
-        modern.forget_if_gone(membership, group)
+        common.forget_if_gone(membership, group)
 
 
 def _by_name(topics: Iterable[TopicPartitionsInfo]) -> Partitions:
     """Topic name → partitions ascending; a topic made anew may stand beside its former self."""
-    merged: dict[str, tuple[int, ...]] = {}
-    for topic in topics:
-        merged[topic.topic_name] = tuple(sorted({*merged.get(topic.topic_name, ()), *topic.partitions}))
-    return merged
+    return merged((topic.topic_name, topic.partitions) for topic in topics)

@@ -7,8 +7,8 @@
     Stable        all others
 
 A member's codes are not those of consumer groups: 1 Stable, 2 UnrevokedTasks, 3 UnreleasedTasks.
-(coordinator-records, 1.6, 4.8 and 8.) A task is a subtopology and a partition number; the partitions it reads are
-those of the subtopology's source topics.
+(`docs/coordinator-log.md`, "Streams groups"; StreamsGroup.) A task is a subtopology and a partition number; the
+partitions it reads are those of the subtopology's source topics.
 """
 
 from __future__ import annotations
@@ -17,16 +17,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final, Protocol
 
-from coordinator_model.group_state import (
-    STREAMS,
-    InternalTopics,
-    Membership,
-    ModernGroup,
-    Partitions,
-    TaskTarget,
-    UserEndpoint,
-)
-from coordinator_model.groups import modern
+from coordinator_model.groups import common
 from coordinator_model.records.streams_group import (
     StreamsGroupCurrentMemberAssignmentKey,
     StreamsGroupCurrentMemberAssignmentValue,
@@ -39,6 +30,16 @@ from coordinator_model.records.streams_group import (
     StreamsGroupTopologyKey,
     StreamsGroupTopologyValue,
 )
+from coordinator_model.state.membership import (
+    STREAMS,
+    InternalTopics,
+    Membership,
+    ModernGroup,
+    Partitions,
+    TaskTarget,
+    UserEndpoint,
+)
+from coordinator_model.state.partitions import merged
 
 MEMBER_STABLE: Final = 1
 MEMBER_UNREVOKED: Final = 2
@@ -67,7 +68,7 @@ def state(group: ModernGroup) -> str:
         return NOT_READY
     if group.epoch > group.assignment_epoch:
         return ASSIGNING
-    return RECONCILING if modern.unsettled_members(group, MEMBER_STABLE) else STABLE
+    return RECONCILING if common.unsettled_members(group, MEMBER_STABLE) else STABLE
 
 
 def topology_ready(group: ModernGroup) -> bool:
@@ -84,22 +85,19 @@ def topology_ready(group: ModernGroup) -> bool:
 
 def partitions_of_tasks(group: ModernGroup, tasks: Partitions) -> Partitions:
     """Source topic → partitions that tasks (subtopology → partitions) read; nothing of an unknown subtopology."""
-    read: dict[str, set[int]] = {}
-    for subtopology, partitions in tasks.items():
-        for topic in group.subtopologies.get(subtopology, ()):
-            read.setdefault(topic, set()).update(partitions)
-    return {topic: tuple(sorted(partitions)) for topic, partitions in read.items()}
+    return merged(
+        (topic, partitions)
+        for subtopology, partitions in tasks.items()
+        for topic in group.subtopologies.get(subtopology, ())
+    )
 
 
 def by_subtopology(tasks: Iterable[_Tasks]) -> Partitions:
     """Subtopology → partitions ascending."""
-    merged: dict[str, tuple[int, ...]] = {}
-    for part in tasks:
-        merged[part.subtopology_id] = tuple(sorted({*merged.get(part.subtopology_id, ()), *part.partitions}))
-    return {subtopology: partitions for subtopology, partitions in merged.items() if partitions}
+    return merged((part.subtopology_id, part.partitions) for part in tasks)
 
 
-replay_assignment_epoch = modern.replays_assignment_epoch(STREAMS)
+replay_assignment_epoch = common.replays_assignment_epoch(STREAMS)
 """Type 20: the epoch the target was computed for."""
 
 
@@ -107,9 +105,9 @@ def replay_epoch(
     membership: Membership, _key: StreamsGroupMetadataKey, value: StreamsGroupMetadataValue | None
 ) -> None:
     """Type 17: the group epoch and the topology epoch found valid."""
-    modern.replay_epoch(membership, STREAMS, value)
+    common.replay_epoch(membership, STREAMS, value)
     if value is not None:
-        group, validated = modern.of_family(membership, STREAMS), value.validated_topology_epoch
+        group, validated = common.of_family(membership, STREAMS), value.validated_topology_epoch
         group.validated_topology_epoch = validated
         # What targets were computed with came in the same release.
         group.validation_told = validated >= 0 or bool(value.last_assignment_configs)
@@ -120,13 +118,13 @@ def replay_member_metadata(
 ) -> None:
     """Type 19: who the member is and which topology it runs."""
     if value is None:
-        modern.drop_metadata(membership, STREAMS, key.member_id)
+        common.drop_metadata(membership, STREAMS, key.member_id)
         return
-    group, endpoint = modern.of_family(membership, STREAMS), value.user_endpoint
-    modern.put_member(
+    group, endpoint = common.of_family(membership, STREAMS), value.user_endpoint
+    common.put_member(
         group,
         replace(
-            modern.member_of(group, key.member_id),
+            common.member_of(group, key.member_id),
             metadata_live=True,
             instance_id=value.instance_id,
             rack_id=value.rack_id,
@@ -148,9 +146,9 @@ def replay_target(
 ) -> None:
     """Type 21: the tasks a member is to run."""
     if value is None:
-        modern.drop_target(membership, STREAMS, key.member_id)
+        common.drop_target(membership, STREAMS, key.member_id)
         return
-    modern.of_family(membership, STREAMS).task_targets[key.member_id] = TaskTarget(
+    common.of_family(membership, STREAMS).task_targets[key.member_id] = TaskTarget(
         active=by_subtopology(value.active_tasks),
         standby=by_subtopology(value.standby_tasks),
         warmup=by_subtopology(value.warmup_tasks),
@@ -164,20 +162,20 @@ def replay_current(
 ) -> None:
     """Type 22: the tasks a member runs, and those it has yet to give up."""
     if value is None:
-        modern.drop_current(membership, STREAMS, key.member_id)
+        common.drop_current(membership, STREAMS, key.member_id)
         return
-    group = modern.of_family(membership, STREAMS)
-    modern.put_member(
+    group = common.of_family(membership, STREAMS)
+    common.put_member(
         group,
         replace(
-            modern.member_of(group, key.member_id),
+            common.member_of(group, key.member_id),
             current_live=True,
             epoch=value.member_epoch,
             previous_epoch=value.previous_member_epoch,
             state=value.state,
             assigned=by_subtopology(value.active_tasks),
             pending_revocation=by_subtopology(value.active_tasks_pending_revocation),
-            newest_partition_epoch=modern.newest_epoch((*value.active_tasks, *value.active_tasks_pending_revocation)),
+            newest_partition_epoch=common.newest_epoch((*value.active_tasks, *value.active_tasks_pending_revocation)),
             standby_tasks=by_subtopology(value.standby_tasks),
             warmup_tasks=by_subtopology(value.warmup_tasks),
             standby_pending_revocation=by_subtopology(value.standby_tasks_pending_revocation),
@@ -191,13 +189,13 @@ def replay_topology(
 ) -> None:
     """Type 23: the topology; when a group is deleted its tombstone comes last, after the epoch's."""
     if value is None:
-        group = modern.known(membership, STREAMS)
+        group = common.known(membership, STREAMS)
         if group is not None:
             group.topology_epoch = None
             group.subtopologies, group.internal_topics = {}, {}
-            modern.forget_if_gone(membership, group)
+            common.forget_if_gone(membership, group)
         return
-    group = modern.of_family(membership, STREAMS)
+    group = common.of_family(membership, STREAMS)
     group.topology_epoch = value.epoch
     group.subtopologies = {
         part.subtopology_id: (*part.source_topics, *(topic.name for topic in part.repartition_source_topics))

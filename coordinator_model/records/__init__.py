@@ -1,5 +1,8 @@
-"""Layouts of the records in ``__consumer_offsets``, one dataclass per key, value and nested struct: data, no code.
+"""Every record type of ``__consumer_offsets`` as data, and bytes to records and back.
 
-Names, order and defaults are those of the JSON schemas in Apache Kafka 4.3.1's group-coordinator jar, in snake_case;
-`coordinator_model.schema` explains the notation. Keys are never flexible; values are from type 3 on.
+Reading order: record_types (the registry), serde, then a module for each family.
+
+A layout has one dataclass for each key, value and nested struct. Names, order and defaults are those of the JSON
+schemas in Apache Kafka 4.3.1's group-coordinator jar, in snake_case; `coordinator_model.wire.schema` explains the
+notation. Keys are never flexible; values are from type 3 on.
 """

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from coordinator_model.records.keys import RecordKey
-from coordinator_model.schema import Bytes, Int32, Int64, Schema, Since, String
+from coordinator_model.wire.schema import Bytes, Int32, Int64, Schema, Since, String
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from coordinator_model.records.keys import GroupIdKey, MemberKey
-from coordinator_model.schema import Bytes, Int8, Int32, Int64, OmittedAs, Schema, String, Tag, Uuid
+from coordinator_model.wire.schema import Bytes, Int8, Int32, Int64, OmittedAs, Schema, String, Tag, Uuid
 
 FLEXIBLE = Schema(flexible_since=0)
 """New-protocol values have stayed at version 0: they grow by tagged fields alone."""

@@ -8,9 +8,9 @@ as Kafka then goes on with opaque bytes. An int16 version leads; later ones only
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, TypeVar
 
-from coordinator_model import wire
-from coordinator_model.schema import OFF_WIRE, Bytes, Int32, Schema, Since, String, TopLevel
-from coordinator_model.structs import decode_struct, encode_struct
+from coordinator_model.wire import primitives
+from coordinator_model.wire.codec import decode_struct, encode_struct
+from coordinator_model.wire.schema import OFF_WIRE, Bytes, Int32, Schema, Since, String, TopLevel
 
 NO_GENERATION = -1
 
@@ -91,7 +91,7 @@ def decode_sticky_user_data(user_data: bytes) -> StickyUserData | None:
     for version in (1, 0):
         try:
             return decode_struct(StickyUserData, version, user_data, 0)
-        except wire.WireError:
+        except primitives.WireError:
             continue
     return None
 
@@ -107,8 +107,8 @@ def cooperative_sticky_generation(user_data: bytes) -> int | None:
     Where the subscription has a generation of its own (version 2 on), that one counts.
     """
     try:
-        return int(wire.read_int32(user_data, 0)[0])
-    except wire.WireError:
+        return int(primitives.read_int32(user_data, 0)[0])
+    except primitives.WireError:
         return None
 
 
@@ -117,10 +117,10 @@ _T = TypeVar("_T", ConsumerProtocolSubscription, ConsumerProtocolAssignment)
 
 def _decode_versioned(cls: type[_T], blob: bytes) -> _T | None:
     try:
-        version, position = wire.read_int16(blob, 0)
+        version, position = primitives.read_int16(blob, 0)
         layout = min(version, cls.SCHEMA.highest)
         struct: _T = decode_struct(cls, layout, blob, position)
-    except wire.WireError:
+    except primitives.WireError:
         return None
     object.__setattr__(struct, "version", version)  # still ours alone: nobody has seen it yet
     return struct
@@ -128,5 +128,5 @@ def _decode_versioned(cls: type[_T], blob: bytes) -> _T | None:
 
 def _encode_versioned(struct: TopLevel, version: int) -> bytes:
     out = bytearray()
-    wire.write_int16(out, version)
+    primitives.write_int16(out, version)
     return bytes(out) + encode_struct(struct, version)

@@ -11,9 +11,9 @@ not known: later ones need not be like these.
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final
 
-from coordinator_model import wire
-from coordinator_model.schema import Bytes, Int8, Int32, Int64, Schema, Since, String, Until, Uuid
-from coordinator_model.structs import decode_struct, encode_struct
+from coordinator_model.wire import primitives
+from coordinator_model.wire.codec import decode_struct, encode_struct
+from coordinator_model.wire.schema import Bytes, Int8, Int32, Int64, Schema, Since, String, Until, Uuid
 
 RUNNING: Final = -2
 """Offset sum of a task that the member ran as the active one: it is at the changelog's end (`Task.LATEST_OFFSET`)."""
@@ -106,9 +106,9 @@ class TasksAssigned:
 def decode_subscription_info(user_data: bytes) -> TasksClaimed | None:
     """What a member claims; None for what is no SubscriptionInfo of a version from 1 to 11."""
     try:
-        version, position = wire.read_int32(user_data, 0)
+        version, position = primitives.read_int32(user_data, 0)
         info = decode_struct(SubscriptionInfo, version, user_data, position)
-    except wire.WireError:
+    except primitives.WireError:
         return None
     sums = [
         (StreamsTask(subtopology=_subtopology(part), partition=partition), offset_sum)
@@ -129,21 +129,21 @@ def decode_subscription_info(user_data: bytes) -> TasksClaimed | None:
 def encode_subscription_info(info: SubscriptionInfo, version: int = _LATEST) -> bytes:
     """The bytes of `decode_subscription_info`. Raises WireError."""
     out = bytearray()
-    wire.write_int32(out, version)
+    primitives.write_int32(out, version)
     return bytes(out) + encode_struct(info, version)
 
 
 def decode_assignment_info(user_data: bytes) -> TasksAssigned | None:
     """The tasks in an assignment's user data (`AssignmentInfo.encode`), or None as above. What follows is not read."""
     try:
-        version, position = wire.read_int32(user_data, 0)
+        version, position = primitives.read_int32(user_data, 0)
         if not 1 <= version <= _LATEST:
             return None
         if version >= _COMMON_VERSION:
-            _, position = wire.read_int32(user_data, position)
+            _, position = primitives.read_int32(user_data, position)
         active, position = _read_tasks(user_data, position, version, with_partitions=False)
         standby, _ = _read_tasks(user_data, position, version, with_partitions=True)
-    except (wire.WireError, UnicodeDecodeError):
+    except (primitives.WireError, UnicodeDecodeError):
         return None
     return TasksAssigned(active=active, standby=standby)
 
@@ -152,15 +152,15 @@ def _read_tasks(
     buffer: bytes, position: int, version: int, *, with_partitions: bool
 ) -> tuple[tuple[StreamsTask, ...], int]:
     """Tasks, each followed by the partitions it reads where it is a standby."""
-    count, position = wire.read_legacy_count(buffer, position)
+    count, position = primitives.read_legacy_count(buffer, position)
     tasks = []
     for _ in range(max(count, 0)):
-        subtopology, position = wire.read_int32(buffer, position)
-        partition, position = wire.read_int32(buffer, position)
+        subtopology, position = primitives.read_int32(buffer, position)
+        partition, position = primitives.read_int32(buffer, position)
         name = ""
         if version >= _NAMED_TOPOLOGIES:
-            characters, position = wire.read_int32(buffer, position)
-            end = wire.skip(buffer, position, 2 * max(characters, 0))
+            characters, position = primitives.read_int32(buffer, position)
+            end = primitives.skip(buffer, position, 2 * max(characters, 0))
             name, position = buffer[position:end].decode("utf-16-be"), end
         tasks.append(StreamsTask(subtopology=_named(name, subtopology), partition=partition))
         if with_partitions:
@@ -169,11 +169,11 @@ def _read_tasks(
 
 
 def _skip_partitions(buffer: bytes, position: int) -> int:
-    count, position = wire.read_legacy_count(buffer, position)
+    count, position = primitives.read_legacy_count(buffer, position)
     for _ in range(max(count, 0)):
-        length, position = wire.read_int16(buffer, position)  # of Java's modified UTF-8
-        position = wire.skip(buffer, position, max(length, 0))
-        _, position = wire.read_int32(buffer, position)
+        length, position = primitives.read_int16(buffer, position)  # of Java's modified UTF-8
+        position = primitives.skip(buffer, position, max(length, 0))
+        _, position = primitives.read_int32(buffer, position)
     return position
 
 

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-from coordinator_model.schema import Schema, String
+from coordinator_model.wire.schema import Schema, String
 
 
 class RecordKey:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from coordinator_model.records.keys import RecordKey
-from coordinator_model.schema import Int32, Int64, Schema, Since, String, Tag, Until, Uuid
-from coordinator_model.wire import ZERO_UUID
+from coordinator_model.wire.primitives import ZERO_UUID
+from coordinator_model.wire.schema import Int32, Int64, Schema, Since, String, Tag, Until, Uuid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from coordinator_model.records.consumer_group import FLEXIBLE, TopicPartitions
 from coordinator_model.records.keys import GroupIdKey, MemberKey
-from coordinator_model.schema import Int8, Int32, Int64, Schema, String, Tag, Uuid
+from coordinator_model.wire.schema import Int8, Int32, Int64, Schema, String, Tag, Uuid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

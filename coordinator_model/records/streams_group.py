@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from coordinator_model.records.consumer_group import FLEXIBLE
 from coordinator_model.records.keys import GroupIdKey, MemberKey
-from coordinator_model.schema import Int8, Int16, Int32, Int64, Schema, String, Tag, UInt16
+from coordinator_model.wire.schema import Int8, Int16, Int32, Int64, Schema, String, Tag, UInt16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

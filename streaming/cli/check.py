@@ -1,21 +1,28 @@
 """`check`: everything `run` needs, looked at one by one, in one list."""
 
+import errno
 import os
 import socket
+import ssl
 import tempfile
 from collections.abc import Iterator
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from streaming.cli import common
+from streaming.base.errors import MonitorError, UsageError
+from streaming.cli.render import output
 from streaming.cli.run import ConfigFile, Settings, load_config
-from streaming.errors import MonitorError, UsageError
 
 if TYPE_CHECKING:
-    from streaming.config import Config
-    from streaming.kafka_client import Finding
+    from streaming.config.loading import Config
+    from streaming.config.sections import HttpSection
+    from streaming.kafka.preflight import Finding
+
+_ANSWER_SECONDS: Final = 5.0
 
 
 def check(
@@ -25,12 +32,12 @@ def check(
     create_topics: Annotated[
         bool, typer.Option("--create-topics", help="Make the topics of kafka_sink that are not there.")
     ] = False,
-    json: common.Json = False,
+    json: output.Json = False,
 ) -> None:
     """Check configuration, Java, brokers, permissions, topics, port and directories; start nothing."""
-    common.set_up_logging(context, clients_silent=True)
-    from streaming.kafka_client import Finding, broker_findings  # imported late, with all it needs
-    from streaming.sink_topics import sink_findings
+    output.set_up_logging(context, clients_silent=True)
+    from streaming.kafka.preflight import Finding, broker_findings  # imported late, with all it needs
+    from streaming.sinks.topic_setup import sink_findings
 
     try:
         loaded = load_config(config, settings)
@@ -38,7 +45,7 @@ def check(
         _print([Finding("configuration", "fail", str(error))], as_json=json)
         raise typer.Exit(UsageError.exit_status) from None
     findings = [Finding("configuration", "ok", str(config) if config is not None else "defaults")]
-    with common.progress("checking") as advance:
+    with output.progress("checking") as advance:
         findings += [_java(), _port(loaded), _state_dir(loaded)]
         advance(0.5)
         findings += broker_findings(loaded.kafka)
@@ -56,14 +63,14 @@ def exit_status(findings: "list[Finding]") -> int:
 def _print(findings: "list[Finding]", *, as_json: bool) -> None:
     if as_json:
         checks = [{"check": found.name, "status": found.status, "detail": found.detail} for found in findings]
-        common.print_json({"checks": checks, "exit_status": exit_status(findings)})
+        output.print_json({"checks": checks, "exit_status": exit_status(findings)})
         return
-    common.print_line(common.table(["CHECK", "STATUS", "DETAIL"], [[f.name, f.status, f.detail] for f in findings]))
+    output.print_line(output.table(["CHECK", "STATUS", "DETAIL"], [[f.name, f.status, f.detail] for f in findings]))
 
 
 def _java() -> "Finding":
-    from streaming.java import find_java
-    from streaming.kafka_client import Finding
+    from streaming.kafka.preflight import Finding
+    from streaming.spark.java import find_java
 
     try:
         return Finding("java", "ok", str(find_java()))
@@ -72,7 +79,7 @@ def _java() -> "Finding":
 
 
 def _port(config: "Config") -> "Finding":
-    from streaming.kafka_client import Finding
+    from streaming.kafka.preflight import Finding
 
     host, port = config.http.host, config.http.port
     try:
@@ -84,6 +91,8 @@ def _port(config: "Config") -> "Finding":
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(address)
     except OSError as error:
+        if error.errno == errno.EADDRINUSE and (own := _own_monitor(config)) is not None:
+            return own
         detail = f"http.port: found {host}:{port} ({error.strerror}), accepted: a free port, 0 for any"
         return Finding("http port", "fail", detail)
     free = f"{host}:{port or 'any'} is free"
@@ -93,8 +102,47 @@ def _port(config: "Config") -> "Finding":
     return Finding("http port", "ok", free)
 
 
+def _own_monitor(config: "Config") -> "Finding | None":
+    """What the monitor of this very configuration says of itself; None where it does not run."""
+    from streaming.checkpoint.lock import StateLock
+    from streaming.kafka.preflight import Finding
+
+    lock = StateLock(config.state.dir)
+    if not lock.is_held():
+        return None
+    where = f"{config.http.host}:{config.http.port} is this configuration's own, {lock.holder()}"
+    try:
+        status = _asked(config.http, "/ready")
+    except (OSError, HTTPException) as error:
+        return Finding("http port", "cannot tell", f"{where}, which does not answer ({type(error).__name__})")
+    if status != HTTPStatus.OK:
+        return Finding("http port", "cannot tell", f"{where}, which is not ready: /ready says what is missing")
+    return Finding("http port", "ok", f"{where}, which is ready")
+
+
+def _asked(http: "HttpSection", path: str) -> int:
+    """Status of an answer of the monitor that listens there. Raises OSError and HTTPException."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(http.host, http.host).strip("[]")  # noqa: S104 - looked for, not bound
+    asking: HTTPConnection
+    if http.tls_certificate_file is None:
+        asking = HTTPConnection(host, http.port, timeout=_ANSWER_SECONDS)
+    else:
+        # Its certificate is for its own name; here it is only asked how it is.
+        asking = HTTPSConnection(
+            host,
+            http.port,
+            timeout=_ANSWER_SECONDS,
+            context=ssl._create_unverified_context(),  # noqa: S323, SLF001 - as said
+        )
+    try:
+        asking.request("GET", path)
+        return asking.getresponse().status
+    finally:
+        asking.close()
+
+
 def _state_dir(config: "Config") -> "Finding":
-    from streaming.kafka_client import Finding
+    from streaming.kafka.preflight import Finding
 
     directory = config.state.dir
     existing = next(_existing(directory))

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from streaming.cli import common
+from streaming.base.errors import CheckFailed, UsageError
 from streaming.cli.groups import CaFile
-from streaming.errors import CheckFailed, UsageError
+from streaming.cli.render import output
 
 if TYPE_CHECKING:
-    from streaming.grafana import Step
+    from streaming.cli.grafana_push import Step
 
 DEFAULT_FOLDER: Final = "Kafka groups"
 
@@ -60,7 +60,7 @@ def build(
         written = builder.write(made, directory)
     except OSError as error:
         raise UsageError(f"--out: found {str(directory)!r} ({error.strerror}), accepted: a directory") from None
-    common.note(f"{len(written)} of {len(made)} files written in {directory}")
+    output.note(f"{len(written)} of {len(made)} files written in {directory}")
 
 
 def push(  # noqa: PLR0913 - a command's options are its arguments
@@ -84,15 +84,15 @@ def push(  # noqa: PLR0913 - a command's options are its arguments
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what would be done, and do nothing.")] = False,
     ca_file: CaFile = None,
-    json: common.Json = False,
+    json: output.Json = False,
 ) -> None:
     """Put the dashboards into a Grafana; what is there already and equal is left alone."""
     from dashboards.build import boards  # imported late, with the SDK
-    from streaming.grafana import Grafana
+    from streaming.cli.grafana_push import Grafana
 
     grafana = Grafana(url, ca_file, dry_run=dry_run)
     try:
-        with common.progress(f"pushing to {url}") as advance:
+        with output.progress(f"pushing to {url}") as advance:
             made = boards()
             steps: list[Step] = []
             for step in grafana.push(made, folder, prometheus_url):
@@ -106,11 +106,11 @@ def push(  # noqa: PLR0913 - a command's options are its arguments
 def _print(steps: "Sequence[Step]", *, dry_run: bool, as_json: bool) -> None:
     if as_json:
         told = [{"kind": step.kind, "name": step.name, "action": step.action} for step in steps]
-        common.print_json({"dry_run": dry_run, "steps": told})
+        output.print_json({"dry_run": dry_run, "steps": told})
         return
     title = "WOULD BE" if dry_run else "ACTION"
-    common.print_line(common.table(["WHAT", "NAME", title], [[step.kind, step.name, step.action] for step in steps]))
+    output.print_line(output.table(["WHAT", "NAME", title], [[step.kind, step.name, step.action] for step in steps]))
 
 
-app.command("build")(common.guarded(build))
-app.command("push")(common.guarded(push))
+app.command("build")(output.guarded(build))
+app.command("push")(output.guarded(push))

@@ -5,7 +5,6 @@ from typing import Annotated, Any
 
 import typer
 
-from coordinator_model.json_form import record_json, struct_json
 from coordinator_model.records.classic_group import GroupMetadataValue
 from coordinator_model.records.consumer_group import ConsumerGroupMemberMetadataValue
 from coordinator_model.records.consumer_protocol import (
@@ -14,11 +13,12 @@ from coordinator_model.records.consumer_protocol import (
     decode_assignment,
     decode_subscription,
 )
-from coordinator_model.serde import DecodedRecord, Record, UndecodableRecord, UnknownRecord, decode_record
-from streaming.cli import common
-from streaming.errors import UsageError
-from streaming.recording import RecordedRecord, open_recording
-from streaming.times import time_text
+from coordinator_model.records.serde import DecodedRecord, Record, UndecodableRecord, UnknownRecord, decode_record
+from coordinator_model.records.upstream_json import record_json, struct_json
+from streaming.base.errors import UsageError
+from streaming.base.times import time_text
+from streaming.cli.render import output
+from streaming.recording.file_format import RecordedRecord, open_recording
 
 _NO_VALUE = ("", "-", "null")
 _CONSUMER = "consumer"
@@ -29,7 +29,7 @@ def decode(
     value: Annotated[
         str | None, typer.Argument(metavar="[VALUE_HEX]", help="The record's value; null or - for a tombstone.")
     ] = None,
-    json: common.Json = False,
+    json: output.Json = False,
 ) -> None:
     """Decode records of the group coordinator: a whole recording, or one key and value."""
     if value is not None:
@@ -40,21 +40,21 @@ def decode(
                 f"KEY_HEX VALUE_HEX: found a record that does not decode ({decoded.reason}), accepted: key and value "
                 "of a __consumer_offsets record"
             )
-        common.print_line(common.json_text(_json(decoded, key, content)) if json else _text(decoded, key, content))
+        output.print_line(output.json_text(_json(decoded, key, content)) if json else _text(decoded, key, content))
         return
     if not Path(file).exists() and _is_hex(file):
         raise UsageError("VALUE_HEX: found nothing, accepted: the value in hexadecimal, or null for a tombstone")
-    with open_recording(Path(file)) as recording, common.progress(f"decoding {file}") as advance:
+    with open_recording(Path(file)) as recording, output.progress(f"decoding {file}") as advance:
         for count, record in enumerate(recording):
             if count % 1000 == 0:
                 advance(recording.fraction_read)
-            common.print_line(_recorded_json(record) if json else _recorded_text(record))
+            output.print_line(_recorded_json(record) if json else _recorded_text(record))
 
 
 def _recorded_json(record: RecordedRecord) -> str:
     place = {"partition": record.partition, "offset": record.offset, "timestamp": record.timestamp_ms}
     decoded = decode_record(record.key, record.value)
-    return common.json_text({**place, **_json(decoded, record.key, record.value)})
+    return output.json_text({**place, **_json(decoded, record.key, record.value)})
 
 
 def _recorded_text(record: RecordedRecord) -> str:
@@ -116,7 +116,7 @@ def _fields(data: dict[str, Any]) -> str:
 def _field(value: object) -> str:
     if isinstance(value, str) and value and value.isprintable() and not set(value) & set(' "='):
         return value
-    return common.json_text(value)
+    return output.json_text(value)
 
 
 def _is_hex(text: str) -> bool:

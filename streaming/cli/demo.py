@@ -1,12 +1,13 @@
 """`demo`: an embedded broker, real members, and the job."""
 
+import sys
 from typing import Annotated
 
 import typer
 
-from streaming.cli import common
+from streaming.base.errors import UsageError
+from streaming.cli.render import output
 from streaming.cli.run import ConfigFile, Settings, load_config
-from streaming.errors import UsageError
 
 Seconds = Annotated[
     float | None,
@@ -23,22 +24,55 @@ BootstrapServer = Annotated[
 ]
 
 
-def demo(
+def demo(  # noqa: PLR0913 - a command's options are its arguments
     context: typer.Context,
     config: ConfigFile = None,
     settings: Settings = None,
     seconds: Seconds = None,
     bootstrap_server: BootstrapServer = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Fetch the jars of Kafka that an installed wheel lacks, without asking.")
+    ] = False,
 ) -> None:
     """Show it all at once: embedded Kafka, real members and a rolling upgrade, watched by the monitor."""
-    common.set_up_logging(context, clients_silent=True)
+    output.set_up_logging(context, clients_silent=True)
     if bootstrap_server is not None and (config is not None or settings):
         raise UsageError("--bootstrap-server: found with --config or --set, accepted: alone, as no monitor is started")
     loaded = load_config(config, settings)
-    from streaming.demo_run import demo as run_demo  # imported last: Spark takes seconds, a mistake above none
-    from streaming.demo_run import members
+    provide_jars(yes=yes)
+    output.note("demo: starting" if bootstrap_server is None else "demo: starting members")
+    try:
+        from streaming.demo.run import demo as run_demo  # imported last: Spark takes seconds, a mistake above none
+        from streaming.demo.run import members
 
-    if bootstrap_server is None:
-        run_demo(loaded, seconds)
-    else:
-        members(bootstrap_server, seconds)
+        if bootstrap_server is None:
+            run_demo(loaded, seconds)
+        else:
+            members(bootstrap_server, seconds)
+    except KeyboardInterrupt:
+        # Ctrl-C is the demo's proper end, however early; but not where it had a time in which to show something.
+        if seconds is not None:
+            raise
+
+
+def provide_jars(*, yes: bool) -> None:
+    """See that the jars of Kafka are there; a wheel comes without, and fetches them once it may.
+
+    Raises:
+        UsageError: it may not, as nobody can be asked, or no was the answer.
+        CannotTellError: they cannot be fetched.
+    """
+    from streaming.spark import java, kafka_jars  # imported late, as above
+
+    if not kafka_jars.must_be_fetched():
+        java.command(kafka_jars.DIRECTORY, "kafka.Kafka")  # refuses where there is no Java, or no jars
+        return
+    what = f"jars of Kafka ({kafka_jars.MEGABYTES} MB, from Maven's central registry)"
+    if not yes:
+        may_ask = sys.stdin.isatty() and sys.stderr.isatty()
+        if not may_ask or not typer.confirm(f"Fetch {what} into {kafka_jars.DIRECTORY}?", default=True, err=True):
+            raise UsageError(
+                f"jars: found none in {str(kafka_jars.DIRECTORY)!r}, accepted: --yes, which fetches the {what}"
+            )
+    output.note(f"Fetching {what} into {kafka_jars.DIRECTORY} (once)")
+    kafka_jars.fetch()

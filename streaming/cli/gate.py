@@ -1,15 +1,27 @@
 """`gate`: may it be rolled now, by the judgement of a running monitor."""
 
+import time
+from collections import Counter
+from collections.abc import Collection, Mapping
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
-from coordinator_model import broker_releases
-from streaming.cli import common
+from coordinator_model.gates import broker_releases
+from coordinator_model.gates.downgrade import downgrade_gate
+from coordinator_model.gates.upgrade import upgrade_gate
+from coordinator_model.gates.verdict import BrokerSettings, Cluster
+from coordinator_model.replica import Replica
+from coordinator_model.state.findings import Position
+from streaming.base.errors import CannotTellError, CheckFailed, UsageError
+from streaming.cli.client import DEFAULT_URL, MonitorClient
 from streaming.cli.groups import CaFile, Url, complete_group
-from streaming.errors import CannotTellError, CheckFailed, UsageError
-from streaming.http_client import DEFAULT_URL, MonitorClient
+from streaming.cli.render import gate_view, output
+from streaming.recording.file_format import open_recording
+
+Answer = Mapping[str, Any]
 
 
 class Gate(StrEnum):
@@ -22,15 +34,10 @@ class Gate(StrEnum):
 EXIT_STATUSES: Final = {"open": 0, "closed": CheckFailed.exit_status, "cannot_tell": CannotTellError.exit_status}
 """Verdict → exit status."""
 
-_FACTS: Final = {
-    "groups": "groups",
-    "leftover_records": "records left over from downgrades, by type",
-    "unknown_records": "unknown records read, by type",
-    "offset_versions": "committed offsets by value version",
-}
-"""What an answer counts → its heading."""
+SCAN_PATIENCE_SECONDS: Final = 150.0
+"""How long the command waits for a scan of the log, which the monitor ends before."""
 
-_MEMBERS: Final = 5
+_ASK_AGAIN_SECONDS: Final = 1.0
 
 
 def gate(  # noqa: PLR0913 - a command's options are its arguments
@@ -54,9 +61,13 @@ def gate(  # noqa: PLR0913 - a command's options are its arguments
             "--max-size", min=1, metavar="N", help="Of an upgrade: members a group may have, if not as brokers say."
         ),
     ] = None,
+    recording: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="FILE", help="Judge a recording in place of a running monitor; opens no gate."),
+    ] = None,
     url: Url = DEFAULT_URL,
     ca_file: CaFile = None,
-    json: common.Json = False,
+    json: output.Json = False,
 ) -> None:
     """Tell whether consumers (upgrade) or brokers (downgrade) may be rolled now, with every reason."""
     if target_version is not None and gate is not Gate.DOWNGRADE:
@@ -65,41 +76,59 @@ def gate(  # noqa: PLR0913 - a command's options are its arguments
         raise UsageError("--max-size: found with gate downgrade, accepted: with gate upgrade")
     if target_version is not None and broker_releases.release(target_version) is None:
         raise UsageError(f"--target-version: found {target_version!r}, accepted: {broker_releases.ACCEPTED}")
-    size = None if max_size is None else str(max_size)
-    told = MonitorClient(url, ca_file).gate(gate.value, group or (), target_version=target_version, max_size=size)
-    if json:
-        common.print_json(told)
+    if recording is not None:
+        answer: Answer = _of_recording(recording, gate, group or (), target_version, max_size)
     else:
-        common.print_line(_text(told))
-    raise typer.Exit(EXIT_STATUSES.get(told["verdict"], CannotTellError.exit_status))
+        size = None if max_size is None else str(max_size)
+        asked = {"target_version": target_version, "max_size": size}
+        answer = _asked(MonitorClient(url, ca_file), gate, group or (), asked)
+    if json:
+        output.print_json(answer)
+    else:
+        gate_view.show(answer)
+    raise typer.Exit(EXIT_STATUSES.get(answer["verdict"], CannotTellError.exit_status))
 
 
-def _text(told: dict[str, Any]) -> str:
-    """The verdict, what there is by type, and a table of reasons."""
-    verdict = f"{told['gate']}: {told['verdict'].replace('_', ' ')}"
-    facts = [line for line in (_fact(told, name, what) for name, what in _FACTS.items()) if line]
-    head = "\n".join([verdict, *facts])
-    if not told["reasons"]:
-        return head
-    rows = [[reason["effect"], reason["group"], reason["code"], _meaning(reason)] for reason in told["reasons"]]
-    return f"{head}\n\n{common.table(['EFFECT', 'GROUP', 'REASON', 'MEANING'], rows)}"
+def _asked(client: MonitorClient, gate: Gate, groups: Collection[str], asked: Mapping[str, str | None]) -> Answer:
+    """The monitor's answer, once it is through with the log where it has to scan that."""
+    deadline = time.monotonic() + SCAN_PATIENCE_SECONDS
+    answer = client.gate(gate.value, groups, **asked)
+    if not _scans(answer):
+        return answer
+    with output.progress("scanning the log") as advance:
+        while _scans(answer) and time.monotonic() < deadline:
+            advance(answer["log_scan"]["share"])
+            time.sleep(_ASK_AGAIN_SECONDS)
+            answer = client.gate(gate.value, groups, **asked)
+    return answer
 
 
-def _fact(told: dict[str, Any], name: str, what: str) -> str:
-    counts = ", ".join(f"{count} {key}" for key, count in told.get(name, {}).items())
-    return counts and f"{what}: {counts}"
+def _scans(answer: Answer) -> bool:
+    return bool((answer.get("log_scan") or {}).get("under_way"))
 
 
-def _meaning(reason: dict[str, Any]) -> str:
-    """The text, and the first few of the members it is about."""
-    members = reason.get("members", ())
-    if not members:
-        return str(reason["text"])
-    named = [_member(member) for member in members[:_MEMBERS]]
-    more = len(members) - len(named)
-    return f"{reason['text']}: {', '.join(named)}" + (f" and {more} more" if more else "")
-
-
-def _member(member: dict[str, Any]) -> str:
-    version = f" version {member['embedded_version']}" if "embedded_version" in member else ""
-    return f"{member['member_id']} ({member['client_id']} {member['client_host']}){version}"
+def _of_recording(
+    file: Path, gate: Gate, named: Collection[str], target: str | None, max_size: int | None
+) -> dict[str, Any]:
+    """The judgement on what a recording holds: it may close a gate, and never opens one."""
+    replica = Replica()
+    with open_recording(file) as recording:
+        for record in recording:
+            replica.replay(Position(record.partition, record.offset, record.timestamp_ms), record.key, record.value)
+    replica.settle()
+    states = {name: state for name, state in sorted(replica.groups.items()) if state.exists}
+    for name in named:
+        if name not in states:
+            raise CheckFailed(f"--group: found {name!r}, accepted: a group of {file.name}")
+    chosen = {name: states[name] for name in named or states}
+    cluster = Cluster(
+        not_caught_up=("a recording is what was read then, not what the log holds now",),
+        unknown_records=replica.counters.unknown_records,
+        settings=BrokerSettings(consumer_max_size=max_size),
+        offset_versions={
+            name: Counter(committed.value_version for _, _, committed in replica.offsets(name)) for name in chosen
+        },
+    )
+    if gate is Gate.UPGRADE:
+        return upgrade_gate(chosen.values(), cluster, named)
+    return downgrade_gate(chosen.values(), cluster, target)

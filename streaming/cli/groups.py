@@ -7,9 +7,9 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from streaming.cli import common, group_text
-from streaming.errors import MonitorError
-from streaming.http_client import DEFAULT_URL, MonitorClient
+from streaming.base.errors import CannotTellError, MonitorError
+from streaming.cli.client import DEFAULT_URL, MonitorClient
+from streaming.cli.render import output, plain
 
 Url = Annotated[
     str,
@@ -37,24 +37,47 @@ def complete_group(incomplete: str) -> list[str]:
     return sorted(name for name in names if name.startswith(incomplete) and name.isprintable())
 
 
-def groups(url: Url = DEFAULT_URL, ca_file: CaFile = None, json: common.Json = False) -> None:
-    """List the groups a running monitor sees, one line each; on a terminal, what needs a look first."""
-    found = sorted(MonitorClient(url, ca_file).groups(), key=lambda group: str(group["group"]))
+def _asked(option: str, metavar: str, text: str) -> Any:  # noqa: ANN401 - as typer.Option
+    return typer.Option(f"--{option}", metavar=metavar, help=f"Only groups {text}; a name or a pattern.")
+
+
+def groups(  # noqa: PLR0913 - options of a command
+    topic: Annotated[str | None, _asked("topic", "T", "that have to do with this topic")] = None,
+    owner: Annotated[str | None, _asked("owner", "O", "of this owner in the monitor's configuration")] = None,
+    client_id: Annotated[str | None, _asked("client-id", "C", "with a member of this client id")] = None,
+    host: Annotated[str | None, _asked("host", "H", "with a member on this host")] = None,
+    instance_id: Annotated[str | None, _asked("instance-id", "I", "with a static member of this id")] = None,
+    url: Url = DEFAULT_URL,
+    ca_file: CaFile = None,
+    json: output.Json = False,
+) -> None:
+    """List the groups a running monitor sees, one line each; on a terminal, what needs a look first.
+
+    Exit 3 where it cannot be told of some groups whether they read the topic: their topics are not known.
+    """
+    client = MonitorClient(url, ca_file)
+    answer = client.found(topic=topic, owner=owner, client_id=client_id, host=host, instance_id=instance_id)
+    found = sorted(answer["groups"], key=lambda group: str(group["group"]))
+    left_out, untold = answer.get("left_out", 0), answer.get("cannot_tell", 0)
     if json:
-        common.print_json({"groups": found})
+        output.print_json({"groups": found, "left_out": left_out, "cannot_tell": untold})
     elif found and sys.stdout.isatty():
         _show(found)
     elif found:
-        common.print_line(group_text.groups_table(found))
+        output.print_line(plain.groups_table(found))
     else:
-        common.note("no groups")
+        output.note("no groups")
+    if left_out and not json:
+        output.note(f"{left_out} groups are left out by the monitor's configuration")
+    if untold:
+        raise CannotTellError(f"--topic: found {untold} group(s) whose topics are not all known, accepted: none such")
 
 
 def _show(found: list[dict[str, Any]]) -> None:
     from rich.console import Console  # imported late: only a terminal needs it
 
-    from streaming.cli import group_pictures
+    from streaming.cli.render import rich_view
 
     console = Console()
-    console.print(group_pictures.groups_picture(found, console.width))
-    console.print(group_pictures.summary_line(found))
+    console.print(rich_view.groups_picture(found, console.width))
+    console.print(rich_view.summary_line(found))

@@ -1,7 +1,6 @@
 """`history`: what happened to a group, and how it was at a time."""
 
 import sys
-import time
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
@@ -9,11 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from streaming.cli import common, group_text
+from streaming.base.errors import CheckFailed, UsageError
+from streaming.base.times import ACCEPTED_AGO, now_ms, time_ms, time_text
+from streaming.cli.client import DEFAULT_URL, MonitorClient
 from streaming.cli.groups import CaFile, Url, complete_group
-from streaming.errors import CheckFailed, UsageError
-from streaming.http_client import DEFAULT_URL, MonitorClient
-from streaming.times import ACCEPTED_AGO, time_ms, time_text
+from streaming.cli.render import output, plain
 
 DEFAULT_LIMIT = 1_000
 MOST_EVENTS = 10_000
@@ -45,18 +44,17 @@ def history(  # noqa: PLR0913 - a command's options are its arguments
     ] = None,
     url: Url = DEFAULT_URL,
     ca_file: CaFile = None,
-    json: common.Json = False,
+    json: output.Json = False,
 ) -> None:
     """What happened to a group, the oldest first; or, with --at, how it was. From a running monitor, or its files."""
-    now_ms = time.time_ns() // 1_000_000
-    at_ms, since_ms, until_ms = _times(at, since, until, now_ms)
+    at_ms, since_ms, until_ms = _times(at, since, until, now_ms())
     files = _directory(config, directory)
     if record is not None:
         if files is None or at_ms is not None or since_ms is not None:
             accepted = "--dir or --config, and --until if not all"
             raise UsageError(f"--record: found with other options than it takes, accepted: {accepted}")
         count = _Files(files).cut(group, until_ms, record)
-        common.note(f"{count} records in {record}")
+        output.note(f"{count} records in {record}")
         return
     source = _Monitor(MonitorClient(url, ca_file)) if files is None else _Files(files)
     if at_ms is not None:
@@ -99,8 +97,8 @@ class _Files:
 
     def cut(self, group: str, until_ms: int | None, out: Path) -> int:
         """Write a recording of a group's records; returns how many."""
-        from streaming.history.records import header, until  # imported late, as above
-        from streaming.recording import open_new_recording
+        from streaming.history.log_archive import header, until  # imported late, as above
+        from streaming.recording.file_format import open_new_recording
 
         head = header(self._directory)
         records = self._history.records(group)
@@ -118,68 +116,68 @@ def _directory(config: Path | None, directory: Path | None) -> Path | None:
         raise UsageError("--dir: found with --config, accepted: one of them")
     if config is None:
         return directory
-    from streaming.config import load  # imported late, with all it needs
+    from streaming.config.loading import load  # imported late, with all it needs
 
     return load(config).history_dir
 
 
-def _times(at: str | None, since: str | None, until: str | None, now_ms: int) -> tuple[int | None, ...]:
-    found = tuple(_time(name, text, now_ms) for name, text in (("at", at), ("since", since), ("until", until)))
+def _times(at: str | None, since: str | None, until: str | None, asked_ms: int) -> tuple[int | None, ...]:
+    found = tuple(_time(name, text, asked_ms) for name, text in (("at", at), ("since", since), ("until", until)))
     at_ms, *span = found
     if at_ms is not None and span != [None, None]:
         raise UsageError("--at: found with --since or --until, accepted: either a moment or a span of time")
-    if at_ms is not None and at_ms > now_ms:
+    if at_ms is not None and at_ms > asked_ms:
         raise UsageError(f"--at: found {at!r}, which is yet to come, accepted: a time of the past")
     return found
 
 
-def _time(name: str, text: str | None, now_ms: int) -> int | None:
+def _time(name: str, text: str | None, asked_ms: int) -> int | None:
     if text is None:
         return None
     try:
-        return time_ms(text, now_ms)
+        return time_ms(text, asked_ms)
     except ValueError:
         raise UsageError(f"--{name}: found {text!r}, accepted: {ACCEPTED_AGO}") from None
 
 
 def _show_group(found: dict[str, Any], at_ms: int, *, as_json: bool) -> None:
-    common.note(f"as told at {time_text(found['as_of'])}, asked for {time_text(at_ms)}")
+    output.note(f"as told at {time_text(found['as_of'])}, asked for {time_text(at_ms)}")
     if as_json:
-        common.print_json(found)
+        output.print_json(found)
     elif sys.stdout.isatty():
         from rich.console import Console  # imported late: only a terminal needs it
 
-        from streaming.cli import group_pictures
+        from streaming.cli.render import rich_view
 
         console = Console()
-        console.print(group_pictures.group_picture(found, [], console.width, at_ms))
+        console.print(rich_view.group_picture(found, [], console.width, at_ms))
     else:
-        common.print_line("\n\n".join(group_text.group_text(found)))
+        output.print_line("\n\n".join(plain.group_text(found)))
 
 
 def _show_events(group: str, events: Sequence[dict[str, Any]], limit: int, *, as_json: bool) -> None:
     if as_json:
-        common.print_json({"group": group, "events": events})
+        output.print_json({"group": group, "events": events})
     elif sys.stdout.isatty():
         _draw_events(events)
     else:
         for event in events:
-            common.print_line(group_text.event_text(event))
+            output.print_line(plain.event_text(event))
     if not events:
-        common.note("no events in that time")
+        output.note("no events in that time")
     elif len(events) == limit:
-        common.note(f"the latest {limit} events; --limit and --until lead to earlier ones")
+        output.note(f"the latest {limit} events; --limit and --until lead to earlier ones")
 
 
 def _draw_events(events: Sequence[dict[str, Any]]) -> None:
     from rich.console import Console  # imported late: only a terminal needs it
     from rich.text import Text
 
-    from streaming.cli import group_pictures
+    from streaming.cli.render import rich_view
 
     console = Console()
     for day, of_day in groupby(events, key=lambda event: time_text(event["time"]).partition("T")[0]):
         console.print(Text(day, style="bold"))
         # Read from above to below, as it happened.
-        for line in group_pictures.event_lines(list(of_day)[::-1], with_group=False):
+        for line in rich_view.event_lines(list(of_day)[::-1], with_group=False):
             console.print(line)

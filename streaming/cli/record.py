@@ -1,16 +1,17 @@
 """`record`: what the offsets topic holds, into a file that `replay` and `decode` read."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coordinator_model.serde import Record, UnknownRecord, decode_record
-from streaming.cli import common
-from streaming.recording import RecordedRecord, offsets_partition, open_new_recording
+from coordinator_model.records.serde import Record, UnknownRecord, decode_record
+from streaming.cli.render import output
+from streaming.recording.file_format import RecordedRecord, offsets_partition, open_new_recording
 
 if TYPE_CHECKING:
-    from streaming.config import Config
+    from streaming.config.loading import Config
 
 
 def record(  # noqa: PLR0913 - a command's options are its arguments
@@ -29,18 +30,18 @@ def record(  # noqa: PLR0913 - a command's options are its arguments
     follow: Annotated[bool, typer.Option("--follow", help="Go on after the log's end, until Ctrl-C.")] = False,
 ) -> None:
     """Make a recording: the group coordinator's log from its beginning to its end as it is now."""
-    common.set_up_logging(context, clients_silent=True)
-    from streaming.config import load  # imported late, with all it needs
-    from streaming.kafka_client import preflight
+    output.set_up_logging(context, clients_silent=True)
+    from streaming.config.loading import load  # imported late, with all it needs
+    from streaming.kafka.preflight import preflight
 
     settings = load(config, overrides={"kafka.bootstrap_servers": bootstrap_server})
     preflight(settings)
     written = _record(settings, out, sorted(set(group or ())), follow=follow)
-    common.note(f"{written} records in {out}")
+    output.note(f"{written} records in {out}")
 
 
 def _record(config: "Config", out: Path, groups: list[str], *, follow: bool) -> int:
-    from streaming.log_recorder import LogRecorder, header_of
+    from streaming.recording.recorder import LogRecorder, header_of
 
     header = header_of(config.kafka)
     partitions = list(range(header.offsets_topic_partitions))
@@ -49,10 +50,11 @@ def _record(config: "Config", out: Path, groups: list[str], *, follow: bool) -> 
     recorder = LogRecorder(config.kafka, partitions, follow=follow)
     try:
         for partition, count in recorder.open_transactions.items():
-            common.warn(
+            output.warn(
                 f"partition {partition}: an open transaction holds back offset commits in its last {count} offsets"
             )
-        with open_new_recording(out, header) as recording, common.progress(f"recording to {out}") as advance:
+        header = replace(header, live_from=dict(recorder.ends))
+        with open_new_recording(out, header) as recording, output.progress(f"recording to {out}") as advance:
             for item in recorder.records(advance):
                 if not groups or _group_of(item) in groups:
                     recording.write(item)

@@ -8,21 +8,23 @@ from typing import Annotated, Any
 
 import typer
 
-from coordinator_model.events import Event, event_view
-from coordinator_model.looks import Looks
-from coordinator_model.replica import Position, Replica
-from coordinator_model.view import group_view, named
-from streaming.cli import common, group_text
-from streaming.errors import UsageError
-from streaming.recording import RecordingReader, open_recording
-from streaming.times import ACCEPTED, time_ms
+from coordinator_model.recording_clock import Looks
+from coordinator_model.replica import Replica
+from coordinator_model.state.events import Event, event_view
+from coordinator_model.state.findings import Position
+from coordinator_model.views.group_view import group_view, named
+from streaming.base.errors import UsageError
+from streaming.base.text import printable
+from streaming.base.times import ACCEPTED, time_ms
+from streaming.cli.render import output, plain
+from streaming.recording.file_format import RecordingReader, open_recording
 
 # Undecodable records told one by one; a damaged recording may hold millions.
 _REPORTED = 20
 _PROGRESS_EVERY = 2_000
 
 
-def replay(
+def replay(  # noqa: PLR0913 - a command's options are its arguments
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Recording: .ndjson or .ndjson.gz.")],
     group: Annotated[str | None, typer.Option(metavar="G", help="Show this group only.")] = None,
     until: Annotated[
@@ -30,15 +32,23 @@ def replay(
         typer.Option(metavar="TIME", help="Stop each partition at the first later record: ISO-8601 or epoch ms."),
     ] = None,
     events: Annotated[bool, typer.Option("--events", help="Print events instead of groups.")] = False,
-    json: common.Json = False,
+    past: Annotated[
+        bool,
+        typer.Option(
+            "--past", help="Alarm of what was there before the recording began, too: of a log that is not cleaned."
+        ),
+    ] = False,
+    json: output.Json = False,
 ) -> None:
     """Replay a recording: groups as they are at its end, and what happened."""
     until_ms = None if until is None else until_time_ms(until)
     # Looking for cycles again and again in a state that grows, and has none, took a third of the time.
     gc.disable()
-    replica = Replica()
     with open_recording(file) as recording:
-        looks = Looks(replica, {topic.name: topic for topic in recording.header.topics})
+        header = recording.header
+        live_from = {} if past else header.live_from
+        replica = Replica(live_from=live_from)
+        looks = Looks(replica, {topic.name: topic for topic in header.topics}, live_from)
         happened = _replayed(recording, replica, looks, until_ms)
         names = recording.header.topic_names
     groups = {
@@ -50,10 +60,10 @@ def replay(
     if group is not None and not groups and not shown:
         raise _unknown_group(group, sorted(replica.groups))
     if json:
-        common.print_json({"groups": groups, "events": shown, "counters": _counters(replica)})
+        output.print_json({"groups": groups, "events": shown, "counters": _counters(replica)})
     elif events:
         for event in shown:
-            common.print_line(group_text.event_text(event))
+            output.print_line(plain.event_text(event))
     else:
         _print_groups(groups, in_detail=group is not None)
 
@@ -70,7 +80,7 @@ def _replayed(recording: RecordingReader, replica: Replica, looks: Looks, until_
     happened: list[Event] = []
     ended: set[int] = set()
     reported = 0
-    with common.progress(f"replaying {recording.path.name}") as advance:
+    with output.progress(f"replaying {recording.path.name}") as advance:
         for count, record in enumerate(recording):
             if count % _PROGRESS_EVERY == 0:
                 advance(recording.fraction_read)
@@ -86,7 +96,7 @@ def _replayed(recording: RecordingReader, replica: Replica, looks: Looks, until_
     happened.extend(replica.settle())
     happened.extend(looks.at_end(until_ms if ended else None))
     if reported > _REPORTED:
-        common.warn(f"{reported - _REPORTED} more records do not decode")
+        output.warn(f"{reported - _REPORTED} more records do not decode")
     # A step is closed by what follows it, so an event may come late; readers want them in the order of the log's time.
     return sorted(happened, key=lambda event: (event.time_ms, event.partition, event.offset))
 
@@ -95,7 +105,7 @@ def _report_undecodable(replica: Replica, reported: int) -> int:
     """Tell what was passed over; returns how many."""
     count = len(replica.undecodable)
     for place, undecodable in replica.undecodable[: max(_REPORTED - reported, 0)]:
-        common.warn(
+        output.warn(
             f"partition {place.partition} offset {place.offset}: record of type "
             f"{'unknown' if undecodable.record_type is None else undecodable.record_type} "
             f"does not decode ({undecodable.reason})"
@@ -105,10 +115,12 @@ def _report_undecodable(replica: Replica, reported: int) -> int:
 
 
 def _counters(replica: Replica) -> dict[str, Any]:
+    newer = replica.counters.newer_value_versions
     return {
         "records": replica.counters.records,
         "unknown_records": {str(key): count for key, count in replica.counters.unknown_records.items()},
         "undecodable_records": {str(key): count for key, count in replica.counters.undecodable_records.items()},
+        **({"newer_value_versions": dict(newer)} if newer else {}),
     }
 
 
@@ -121,13 +133,13 @@ def _print_groups(groups: dict[str, dict[str, Any]], *, in_detail: bool) -> None
         sys.stderr.write("no groups\n")
     elif in_detail:
         for group in groups.values():
-            common.print_line("\n\n".join(group_text.group_text(group)))
+            output.print_line("\n\n".join(plain.group_text(group)))
     else:
-        common.print_line(group_text.groups_table(list(groups.values())))
+        output.print_line(plain.groups_table(list(groups.values())))
         for group in groups.values():
-            paragraphs = list(group_text.group_text(group))[1:]
+            paragraphs = list(plain.group_text(group))[1:]
             if paragraphs:
-                common.print_line(f"\n{common.printable(group['group'])}\n" + "\n\n".join(paragraphs))
+                output.print_line(f"\n{printable(group['group'])}\n" + "\n\n".join(paragraphs))
 
 
 def _unknown_group(group: str, known: list[str]) -> UsageError:

@@ -1,15 +1,16 @@
 """`run`: the streaming job."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streaming.cli import common
-from streaming.errors import UsageError
+from streaming.base.errors import UsageError
+from streaming.cli.render import output
 
 if TYPE_CHECKING:
-    from streaming.config import Config
+    from streaming.config.loading import Config
 
 ConfigFile = Annotated[
     Path | None,
@@ -43,13 +44,21 @@ def run(
     ] = False,
 ) -> None:
     """Run the monitor: read the coordinator's log, serve page, metrics and API until Ctrl-C."""
-    common.set_up_logging(context, clients_silent=True)
+    output.set_up_logging(context, clients_silent=True)
+    os.umask(0o077)  # state, spool, history and logs hold names, hosts and metadata: they are this account's alone
     loaded = [load_config(path, settings) for path in config or ()] or [load_config(None, settings)]
-    from streaming.kafka_client import preflight  # imported late, with all it needs
+    from streaming.base.logging_setup import get_logger  # imported late, with all they need
+    from streaming.base.version import release
+    from streaming.kafka.preflight import preflight
 
     if len(loaded) == 1:
         preflight(loaded[0], by_spark=True)
-    from streaming.application import run as run_monitors  # imported last: Spark takes seconds, a mistake above none
+    # A start that is refused is one line, and no more.
+    brokers = ", ".join(config.kafka.bootstrap_servers for config in loaded)
+    get_logger("start").info("starting", version=release(), brokers=brokers)
+    from streaming.monitor.several import (
+        run as run_monitors,  # imported last: Spark takes seconds, a mistake above none
+    )
 
     run_monitors(loaded, standby=standby, rebuild=rebuild)
 
@@ -60,7 +69,7 @@ def load_config(path: Path | None, settings: list[str] | None) -> "Config":
     Raises:
         UsageError: a setting is not OPTION=VALUE, or the configuration does not hold.
     """
-    from streaming.config import load  # imported late, with all it needs
+    from streaming.config.loading import load  # imported late, with all it needs
 
     overrides: dict[str, object] = {}
     for setting in settings or ():

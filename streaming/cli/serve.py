@@ -2,14 +2,14 @@
 
 import typer
 
-from streaming.cli import common
+from streaming.cli.render import output
 from streaming.cli.run import ConfigFile, Settings, load_config
 
 
 def serve(context: typer.Context, config: ConfigFile = None, settings: Settings = None) -> None:
     """Serve page, metrics and API from the Kafka topics a monitor writes, without Spark, until Ctrl-C."""
-    common.set_up_logging(context, clients_silent=True)
+    output.set_up_logging(context, clients_silent=True)
     loaded = load_config(config, settings)
-    from streaming.serving import run  # imported late, with all it needs
+    from streaming.monitor.topic_follower import run  # imported late, with all it needs
 
     run(loaded)

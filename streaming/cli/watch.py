@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streaming.cli import common, group_text
+from streaming.base.errors import CannotTellError
+from streaming.base.times import now_ms
+from streaming.cli.client import DEFAULT_URL, MonitorClient
 from streaming.cli.groups import CaFile, Url, complete_group
-from streaming.errors import CannotTellError
-from streaming.http_client import DEFAULT_URL, MonitorClient
+from streaming.cli.render import output, plain
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -25,7 +26,7 @@ def watch(
     interval: Annotated[
         float, typer.Option("--interval", metavar="SECONDS", min=0.1, help="Time between two looks.")
     ] = 1.0,
-    json: common.Json = False,
+    json: output.Json = False,
 ) -> None:
     """Watch groups live in the terminal until Ctrl-C; piped, print what changed."""
     client = MonitorClient(url, ca_file)
@@ -61,21 +62,20 @@ def _picture(client: MonitorClient, group: str | None, width: int) -> "Renderabl
     from rich.console import Group as Stacked
     from rich.text import Text
 
-    from streaming.cli import group_pictures
+    from streaming.cli.render import rich_view
 
     if group is not None:
-        now_ms = time.time_ns() // 1_000_000
-        return group_pictures.group_picture(client.group(group), client.events(group), width, now_ms)
+        return rich_view.group_picture(client.group(group), client.events(group), width, now_ms())
     groups = client.groups()
-    events = group_pictures.event_lines(client.events(), with_group=True)
-    summary = group_pictures.summary_line(groups)
-    return Stacked(summary, Text(), *events, Text(), group_pictures.groups_picture(groups, width))
+    events = rich_view.event_lines(client.events(), with_group=True)
+    summary = rich_view.summary_line(groups)
+    return Stacked(summary, Text(), *events, Text(), rich_view.groups_picture(groups, width))
 
 
 def _text(client: MonitorClient, group: str | None) -> str:
     if group is not None:
-        return "\n\n".join(group_text.group_text(client.group(group)))
-    return group_text.groups_table(sorted(client.groups(), key=lambda found: str(found["group"])))
+        return "\n\n".join(plain.group_text(client.group(group)))
+    return plain.groups_table(sorted(client.groups(), key=lambda found: str(found["group"])))
 
 
 def _print_changes(client: MonitorClient, group: str | None, interval: float, *, as_json: bool) -> None:
@@ -87,9 +87,9 @@ def _print_changes(client: MonitorClient, group: str | None, interval: float, *,
             found = _text(client, group)
         if found != last:
             if as_json:
-                common.print_json(found)
+                output.print_json(found)
             else:
-                common.print_line(str(found) + "\n")
+                output.print_line(str(found) + "\n")
             sys.stdout.flush()
             last = found
         time.sleep(interval)

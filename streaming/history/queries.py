@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from streaming.errors import CannotTellError, CheckFailed
+from streaming.base.errors import CannotTellError, CheckFailed
+from streaming.base.times import time_text
 from streaming.history.store import HistoryStore
 from streaming.history.tables import DAY_MS, EVENTS, GROUPS, RECORDS, Table, day_text, event_of
-from streaming.recording import RecordedRecord
-from streaming.times import time_text
+from streaming.recording.file_format import RecordedRecord
 
 T = TypeVar("T")
 

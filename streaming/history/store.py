@@ -9,7 +9,6 @@ readers take them once, and the next merge writes them once. One process writes;
 
 import re
 import secrets
-import time
 from collections import Counter
 from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
@@ -21,7 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from streaming.files import sync, sync_directory
+from streaming.base.atomic_files import sync, sync_directory
+from streaming.base.logging_setup import get_logger
+from streaming.base.times import now_ms
 from streaming.history.tables import (
     BASE_DAY,
     DAY_MS,
@@ -34,7 +35,6 @@ from streaming.history.tables import (
     day_text,
     in_order,
 )
-from streaming.logs import get_logger
 
 FAN_IN: Final = 8
 """So many files of a level become one of the next."""
@@ -80,7 +80,7 @@ class HistoryStore:
         clock_ms: the wall clock.
     """
 
-    def __init__(self, directory: Path, clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> None:
+    def __init__(self, directory: Path, clock_ms: Callable[[], int] = now_ms) -> None:
         self.directory = directory
         self._clock_ms = clock_ms
 

@@ -135,7 +135,7 @@ def by_day(ordered: pa.Table) -> dict[str, pa.Table]:
 
 
 def event_of(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of events as the contract's EVENT with its id; its time in milliseconds."""
+    """A row of events as EVENT with its id; its time in milliseconds."""
     return {**row, "detail": json.loads(row["detail"])}
 
 

@@ -11,15 +11,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from streaming.board import Board
-from streaming.config_sections import HistorySection, KafkaSection
-from streaming.history.records import RecordKeeper
+from streaming.base.logging_setup import get_logger
+from streaming.base.threads import Repeating
+from streaming.board.board import Board
+from streaming.config.kafka_sections import KafkaSection
+from streaming.config.output_sections import HistorySection
+from streaming.history.log_archive import RecordKeeper
 from streaming.history.store import HistoryStore, Retention
 from streaming.history.tables import day_text, rows
-from streaming.logs import get_logger
-from streaming.outlets import Reader
-from streaming.repeating import Repeating
-from streaming.spool import Spooled
+from streaming.sinks.outputs import SpoolReader
+from streaming.sinks.queue import Spooled
 
 READER: Final = "history"
 LOOK_EVERY_SECONDS: Final = 5.0
@@ -64,9 +65,9 @@ class HistoryWriter:
         self._records = None if kafka is None else RecordKeeper(kafka, self._store)
         self._thread = Repeating("history", LOOK_EVERY_SECONDS, self.keep_in_order)
 
-    def reader(self) -> Reader:
+    def reader(self) -> SpoolReader:
         """Who takes the spool's entries."""
-        return Reader(
+        return SpoolReader(
             name=READER,
             deliver=self.deliver,
             wants_states=True,

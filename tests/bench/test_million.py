@@ -8,10 +8,11 @@ import pytest
 
 from bench import log, million_board, truth
 from bench.log import Expected, Plan
-from coordinator_model import snapshot
-from coordinator_model.replica import Position, Replica
-from streaming.output import packed_output
-from streaming.schemas import OutputRow
+from coordinator_model.replica import Replica
+from coordinator_model.state import snapshot
+from coordinator_model.state.findings import Position
+from streaming.query.row_codec import packed_output
+from streaming.query.schemas import OutputRow
 from tests import builders
 
 PLAN: Final = Plan.of(40, rounds=2)

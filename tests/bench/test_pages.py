@@ -12,7 +12,7 @@ import yaml
 from bench import million, pages, results
 from bench.figures import Outcome
 from bench.goals import GOALS, all_figures
-from streaming import config
+from streaming.config import loading
 
 MEASURED: Final[dict[str, dict[str, float]]] = {
     "catch-up": {"times_bare_spark": 1.25, "bare_spark_seconds": 2, "records_per_second": 250_000, "seconds": 4},
@@ -161,7 +161,7 @@ def test_advised_settings_are_settings(tmp_path: Path) -> None:
     for number, block in enumerate(blocks):
         file = tmp_path / f"{number}.yaml"
         file.write_text(block, "utf-8")
-        config.load(file, env={})
+        loading.load(file, env={})
 
 
 def test_a_million_groups_were_measured_with_what_is_advised() -> None:

@@ -9,9 +9,10 @@ from bench.figures import Outcome, percentile
 from bench.log import Expected, GroupTruth, Plan
 from bench.membership import Guests
 from bench.stage import Log
-from coordinator_model import view
-from coordinator_model.events import Event
-from coordinator_model.replica import Position, Replica
+from coordinator_model.replica import Replica
+from coordinator_model.state.events import Event
+from coordinator_model.state.findings import Position
+from coordinator_model.views import group_view
 from tests import builders
 
 PLAN = Plan(
@@ -30,7 +31,7 @@ def replayed(*logs: list[log.LogRecord]) -> Replica:
 
 
 def shown_by(replica: Replica) -> dict[str, GroupTruth]:
-    groups = {name: view.group_view(state, replica.offsets(name), {}) for name, state in replica.groups.items()}
+    groups = {name: group_view.group_view(state, replica.offsets(name), {}) for name, state in replica.groups.items()}
     counted = {name: sum(of.commits for (group, *_), of in replica.buckets.items() if group == name) for name in groups}
     return {name: replace(group, commits=counted[name]) for name, group in truth.of_replay({"groups": groups}).items()}
 
@@ -46,7 +47,7 @@ def test_log_leads_to_what_the_generator_says() -> None:
     more = list(log.rebalances(PLAN, expected, NOW_MS + 1_000, IDS))
     replica = replayed(written, more)
     truth.require(expected, shown_by(replica), "the replica")
-    assert {"Stable", "Empty"} == {view.group_state(state) for state in replica.groups.values()}
+    assert {"Stable", "Empty"} == {group_view.group_state(state) for state in replica.groups.values()}
     assert 0 == len(replica.undecodable)
 
 

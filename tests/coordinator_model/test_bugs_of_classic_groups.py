@@ -5,8 +5,8 @@ What a bug does to a group is from its issue; the histories are drawn up after i
 
 from typing import Any
 
-from coordinator_model.gate import Cluster
-from coordinator_model.upgrade_gate import upgrade_gate
+from coordinator_model.gates.upgrade import upgrade_gate
+from coordinator_model.gates.verdict import Cluster
 from tests.builders import (
     RecordBytes,
     group_metadata,

@@ -3,7 +3,8 @@
 What a bug does to a group is from its issue; the histories are drawn up after it.
 """
 
-from coordinator_model import overdue, rebalances
+from coordinator_model.clocked import stuck
+from coordinator_model.rules import rebalances
 from tests.builders import (
     group_metadata,
     group_metadata_tombstone,
@@ -21,6 +22,7 @@ from tests.coordinator_events import (
     throttled_consumer_join,
 )
 from tests.histories import History, at, history
+from tests.moments import overdue
 
 T0 = f"{topic_id('t')}/0"
 
@@ -56,14 +58,14 @@ def test_kafka_20442_empty_group_keeps_its_epoch_ahead_of_its_target() -> None:
 
     assert "Empty 3/2" == told.status("g")
     assert [] == told.timed_alarms()
-    assert [] == overdue.events(told.states["g"], 9_000 + 7 * 86_400_000)
+    assert [] == overdue(told.states["g"], 9_000 + 7 * 86_400_000)
 
 
 def test_kafka_20442_group_with_a_member_that_waits_for_its_target_is_told() -> None:
     """The look-alike: somebody is there, and no target comes."""
     told = history(TWO_MEMBERS[0], at(500, *throttled_consumer_join("g", "b", epoch=3, assignment_epoch=2))).replayed()
 
-    (event,) = overdue.events(told.states["g"], 500 + overdue.ASSIGNING_MS + 1)
+    (event,) = overdue(told.states["g"], 500 + stuck.ASSIGNING_MS + 1)
     assert ("rebalance_stuck", "assignor") == (event.kind, event.detail["waiting_for"])
 
 
@@ -77,9 +79,9 @@ def test_kafka_16224_commit_that_is_retried_for_ever_holds_a_partition() -> None
         *TWO_MEMBERS,
         at(6_000, *consumer_moves("g", "a", epoch=2, assigned={"t": [1]}, pending={"t": [0]}, state=1)),
     )
-    late_ms = 6_000 + rebalances.DEFAULT_REBALANCE_TIMEOUT_MS + overdue.GRACE_MS + 1
+    late_ms = 6_000 + rebalances.DEFAULT_REBALANCE_TIMEOUT_MS + stuck.GRACE_MS + 1
 
-    (event,) = overdue.events(history(*log).replayed().states["g"], late_ms)
+    (event,) = overdue(history(*log).replayed().states["g"], late_ms)
     assert ("rebalance_stuck", "members") == (event.kind, event.detail["waiting_for"])
     assert [("a", {topic_id("t"): [0]})] == [
         (member["member_id"], member["will_not_release"]) for member in event.detail["members"]
@@ -114,7 +116,7 @@ def test_kafka_20273_consumer_group_of_classic_members_only() -> None:
     shown = told.view("g")["migration"]
     assert ("upgrading", 1, 0) == (shown["phase"], shown["members"], shown["upgraded_members"])
     assert [] == told.timed_alarms()
-    (event,) = overdue.events(told.states["g"], 10_000 + overdue.STALLED_MS + 1)
+    (event,) = overdue(told.states["g"], 10_000 + stuck.STALLED_MS + 1)
     assert ("migration_stalled", 0) == (event.kind, event.detail["upgraded_members"])
 
 

@@ -1,12 +1,24 @@
 """Lag: every odd case users of such figures have met is a row here."""
 
+import random
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_model.lag import FRESH_MS, METHODS, EndOffsetHistory, Lag, TotalLag, is_beyond, measure, total
+from coordinator_model.lag import (
+    FRESH_MS,
+    METHODS,
+    Cut,
+    EndOffsetHistory,
+    Lag,
+    TotalLag,
+    cut_of,
+    is_beyond,
+    measure,
+    total_of,
+)
 
 NOW_MS = 100_000
 
@@ -27,27 +39,32 @@ IDLE_THEN_BUSY = ((0, 500), (50_000, 500), (99_000, 500), (100_000, 510))
 
 CASES = {
     # what it shows: (committed, end, samples, expected)
-    "at the end": (2_000, 2_000, STEADY, Lag(0, 0.0, "caught_up")),
-    "at the end, nothing sampled before": (2_000, 2_000, (), Lag(0, 0.0, "caught_up")),
-    "fresher than the sample: never negative": (2_040, 2_000, STEADY, Lag(0, 0.0, "ahead_of_end")),
-    "between two samples": (1_600, 2_000, STEADY, Lag(400, 4.0, "interpolated")),
-    "exactly at a sample": (1_500, 2_000, STEADY, Lag(500, 5.0, "interpolated")),
-    "exactly at the first sample": (1_000, 2_000, STEADY, Lag(1_000, 10.0, "interpolated")),
-    "older than the first sample: no line is continued": (999, 2_000, STEADY, Lag(1_001, None, "outside_history")),
-    "one sample brackets nothing": (1_999, 2_000, ((100_000, 2_000),), Lag(1, None, "outside_history")),
-    "no sample at all": (1_999, 2_000, (), Lag(1, None, "outside_history")),
-    "idle topic: the silence is not lag": (500, 510, IDLE_THEN_BUSY, Lag(10, 1.0, "interpolated")),
-    "idle topic, part of the burst read": (505, 510, IDLE_THEN_BUSY, Lag(5, 0.5, "interpolated")),
-    "end newer than the history": (2_100, 2_200, STEADY, Lag(100, None, "outside_history")),
+    "at the end": (2_000, 2_000, STEADY, Lag(0, 0.0, "caught_up", 0)),
+    "at the end, nothing sampled before": (2_000, 2_000, (), Lag(0, 0.0, "caught_up", 0)),
+    "fresher than the sample: never negative": (2_040, 2_000, STEADY, Lag(0, 0.0, "ahead_of_end", 0)),
+    "between two samples": (1_600, 2_000, STEADY, Lag(400, 4.0, "interpolated", 400)),
+    "exactly at a sample": (1_500, 2_000, STEADY, Lag(500, 5.0, "interpolated", 500)),
+    "exactly at the first sample": (1_000, 2_000, STEADY, Lag(1_000, 10.0, "interpolated", 1_000)),
+    "older than the first sample: it was there by then": (
+        999,
+        2_000,
+        STEADY,
+        Lag(1_001, 10.0, "at_least", 1_001, at_least=True),
+    ),
+    "one sample is a lower bound": (1_999, 2_000, ((90_000, 2_000),), Lag(1, 10.0, "at_least", 1, at_least=True)),
+    "no sample at all": (1_999, 2_000, (), Lag(1, 0.0, "at_least", 1, at_least=True)),
+    "idle topic: the silence is not lag": (500, 510, IDLE_THEN_BUSY, Lag(10, 1.0, "interpolated", 10)),
+    "idle topic, part of the burst read": (505, 510, IDLE_THEN_BUSY, Lag(5, 0.5, "interpolated", 5)),
+    "end newer than the history": (2_100, 2_200, STEADY, Lag(100, 0.0, "at_least", 100, at_least=True)),
     "never committed is not committed at 0": (None, 2_000, STEADY, Lag(None, None, "no_committed_offset")),
     "a commit of -1 says there is none": (-1, 2_000, STEADY, Lag(None, None, "no_committed_offset")),
     "end unknown": (1_500, None, (), Lag(None, None, "no_end_offset")),
-    "committed at 0 is a commit": (0, 0, ((100_000, 0),), Lag(0, 0.0, "caught_up")),
+    "committed at 0 is a commit": (0, 0, ((100_000, 0),), Lag(0, 0.0, "caught_up", 0)),
     "fresher than the sample of a topic made anew": (
         1_500,
         10,
         ((99_000, 5), (100_000, 10)),
-        Lag(0, 0.0, "ahead_of_end"),
+        Lag(0, 0.0, "ahead_of_end", 0),
     ),
 }
 
@@ -76,7 +93,7 @@ def test_every_method_of_the_table_is_declared() -> None:
     """What `measure` may answer is what `METHODS` lists."""
     found = {measure(row[0], row[1], history_of(*row[2]), NOW_MS).method for row in CASES.values()}
 
-    assert set(METHODS) == found | {"topic_recreated", "beyond_end"}
+    assert set(METHODS) == found | {"topic_recreated", "beyond_end", "list_offsets", "truncated"}
 
 
 @pytest.mark.parametrize(
@@ -105,9 +122,9 @@ TOTALS = {
         [Lag(5, 1.0, "interpolated"), Lag(None, None, "no_end_offset")],
         TotalLag(5, 5, 1.0),
     ),
-    "a maximum without the worst is no maximum": (
-        [Lag(0, 0.0, "caught_up"), Lag(900, None, "outside_history")],
-        TotalLag(900, 900, None),
+    "a maximum with a lower bound is one": (
+        [Lag(5, 60.0, "interpolated"), Lag(900, 12.0, "at_least", at_least=True)],
+        TotalLag(905, 900, 60.0, at_least=True),
     ),
 }
 
@@ -115,7 +132,9 @@ TOTALS = {
 @pytest.mark.parametrize(("lags", "expected"), TOTALS.values(), ids=TOTALS.keys())
 def test_lag_of_several_partitions(lags: list[Lag], expected: TotalLag) -> None:
     """Each row of the table gives the total it says."""
-    assert expected == total(lags)
+    at_least = any(lag.at_least for lag in lags)
+
+    assert expected == total_of([lag.records for lag in lags], [lag.seconds for lag in lags], at_least=at_least)
 
 
 def test_history_keeps_first_and_last_of_equal_ends() -> None:
@@ -180,12 +199,15 @@ def test_history_survives_a_restart(samples: tuple[tuple[int, int], ...]) -> Non
 
 
 def test_history_is_loaded_under_limits_that_have_changed() -> None:
-    """A configuration with fewer points or a shorter span applies to what was kept under the former one."""
+    """Fewer points at once, a shorter span once it is known which commits are to be bracketed."""
     dumped = history_of(*((second * 1_000, second) for second in range(500))).dump()
     history = EndOffsetHistory.load(dumped, points=50, span_ms=100_000)
 
     assert 25 < len(history) <= 50
-    assert (399_000, 499_000) == (history.samples()[0][0], history.samples()[-1][0])
+    assert (0, 499_000) == (history.samples()[0][0], history.samples()[-1][0])
+    history.hold(None)
+    history.add(500_000, 500)
+    assert 0 < history.samples()[0][0] <= 400_000
 
 
 def packed(*values: int) -> bytes:
@@ -222,3 +244,130 @@ def test_lag_is_a_figure_or_none(steps: list[tuple[int, int]], committed: int, p
     samples = history.samples()
     assert list(samples) == sorted(samples)
     assert lag.seconds is None or 0 <= lag.seconds <= (now_ms - samples[0][0]) / 1000
+
+
+# -- lag in seconds is there while there is lag -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_lag_of_a_dead_group_is_told_for_days(seed: int) -> None:
+    """However long it has been dead: its bracket is kept, to within what is thinned out, and its age grows."""
+    chance = random.Random(seed)
+    history = EndOffsetHistory(points=chance.choice([30, 600]), span_ms=60_000)
+    ends, now_ms, committed, died_ms = 0, 0, None, 0
+    for step in range(3_000):
+        now_ms += chance.randint(500, 60_000)
+        ends += chance.randint(1, 50)
+        history.hold(committed)
+        history.add(now_ms, ends)
+        if step == 100:
+            committed, died_ms = ends, now_ms
+
+    lag = measure(committed, ends, history, now_ms)
+
+    assert "interpolated" == lag.method
+    assert lag.seconds == pytest.approx((now_ms - died_ms) / 1000, rel=0.2)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_lag_from_before_the_first_sample_is_a_lower_bound_that_grows(seed: int) -> None:
+    """A group that had stopped before the monitor began: never absent, never more than it is, marked as what it is."""
+    chance = random.Random(seed)
+    history, now_ms, ends = EndOffsetHistory(), 1_000_000, 10_000
+    committed = chance.randint(0, ends - 1)
+    before = -1.0
+    for _ in range(50):
+        history.hold(committed)
+        history.add(now_ms, ends)
+        lag = measure(committed, ends, history, now_ms)
+
+        assert ("at_least", True) == (lag.method, lag.at_least)
+        assert lag.seconds is not None
+        assert before < lag.seconds == (now_ms - 1_000_000) / 1000
+        before = lag.seconds
+        now_ms += chance.randint(1, 600_000)
+        ends += chance.randint(0, 9)
+
+
+@pytest.mark.parametrize("behind_seconds", [10, 60, 86_400])
+def test_time_that_brokers_said_takes_the_place_of_a_lower_bound(behind_seconds: int) -> None:
+    """It is no less than what was sampled: a producer's clock that is ahead makes no young record."""
+    written_ms = NOW_MS - behind_seconds * 1_000
+
+    asked = measure(999, 2_000, history_of(*STEADY), NOW_MS, found={999: written_ms})
+    ahead = measure(999, 2_000, history_of(*STEADY), NOW_MS, found={999: NOW_MS + 5_000})
+    other = measure(998, 2_000, history_of(*STEADY), NOW_MS, found={999: written_ms})
+
+    assert Lag(1_001, float(behind_seconds), "list_offsets", 1_001) == asked
+    assert Lag(1_001, 10.0, "at_least", 1_001, at_least=True) == ahead
+    assert "at_least" == other.method
+
+
+def test_what_nobody_is_behind_on_is_forgotten() -> None:
+    """A partition that everybody reads keeps its span, and no more."""
+    history = EndOffsetHistory(span_ms=10_000)
+    for second in range(101):
+        history.hold(second)
+        history.add(second * 1_000, second)
+
+    assert 90_000 == history.samples()[0][0]
+
+
+# -- both ends --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("committed", "stable", "expected"),
+    [(2_000, 2_000, (0, 0)), (1_600, 1_600, (400, 0)), (1_500, 1_600, (500, 100)), (1_700, 1_600, (300, 0))],
+)
+def test_lag_is_to_the_high_watermark_and_stable_lag_to_the_last_stable_offset(
+    committed: int, stable: int, expected: tuple[int, int]
+) -> None:
+    """A reader of committed records that got as far as it can is not caught up while a transaction is open."""
+    lag = measure(committed, 2_000, history_of(*STEADY), NOW_MS, stable=stable)
+
+    assert expected == (lag.records, lag.stable_records)
+    assert (lag.method == "caught_up") == (lag.records == 0)
+
+
+# -- logs that were cut off -------------------------------------------------------------------------------------------
+
+CUT = Cut(offset=50, time_ms=10_000, leader_epoch=7)
+
+
+@pytest.mark.parametrize(
+    ("offset", "leader_epoch", "committed_ms", "expected"),
+    [
+        (80, 6, 9_000, 50),
+        (80, 6, 12_000, 50),  # by a consumer that had not noticed yet
+        (80, 7, 12_000, None),
+        (80, 8, 12_000, None),
+        (50, 6, 9_000, None),
+        (20, 6, 9_000, None),
+        (80, -1, 9_000, 50),
+        (80, -1, 12_000, None),
+        (80, -1, -1, None),
+    ],
+)
+def test_commit_of_a_log_that_was_cut_off_below_it_counts_from_the_cut(
+    offset: int, leader_epoch: int, committed_ms: int, expected: int | None
+) -> None:
+    """Told by the leader epoch of the commit, or by its time where the client gave none."""
+    assert expected == cut_of([CUT], offset, leader_epoch, committed_ms)
+
+
+def test_lowest_of_several_cuts_counts() -> None:
+    """Each cut is of the commits before it alone."""
+    cuts = [Cut(50, 10_000, 7), Cut(70, 20_000, 9)]
+
+    assert 50 == cut_of(cuts, 80, 6, 9_000)
+    assert 70 == cut_of(cuts, 80, 7, 15_000)
+    assert None is cut_of(cuts, 80, 9, 25_000)
+    assert None is cut_of(cuts, 60, 7, 15_000)
+    assert None is cut_of([], 80, 6, 9_000)
+
+
+def test_cut_whose_leader_is_not_known_yet_goes_by_time() -> None:
+    """Until the topic is described again."""
+    assert 50 == cut_of([Cut(50, 10_000)], 80, 6, 9_000)
+    assert None is cut_of([Cut(50, 10_000)], 80, 6, 11_000)

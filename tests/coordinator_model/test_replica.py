@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_model.record_types import RecordType
-from coordinator_model.replica import HANDLERS, OFFSET_TYPES, Counters, Position, Replica
-from coordinator_model.snapshot import dump_group, load_group
-from coordinator_model.view import group_view
+from coordinator_model.records.record_types import RecordType
+from coordinator_model.replica import HANDLERS, OFFSET_TYPES, Counters, Replica
+from coordinator_model.state.findings import Position
+from coordinator_model.state.snapshot import dump_group, load_group
+from coordinator_model.views.group_view import group_view
 from tests.builders import (
     consumer_group_member_subscription,
     group_metadata,

@@ -4,6 +4,7 @@ Quick and always the same; ``HYPOTHESIS_PROFILE=exhaustive`` looks a hundred tim
 """
 
 from collections import Counter
+from collections.abc import Iterator
 from random import Random
 from typing import Final
 
@@ -11,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from coordinator_model.events import CRITICAL, INFO, Event
-from coordinator_model.replica import Position, Replica
-from coordinator_model.view import group_view
+from coordinator_model.replica import Replica
+from coordinator_model.state.events import CRITICAL, INFO, Event
+from coordinator_model.state.findings import Position
+from coordinator_model.views.group_view import group_view
 from tests.histories import PARTITION, TextStore
 from tests.side_by_side import (
     GROUPS,
@@ -137,13 +139,17 @@ def test_offsets_that_go_back_and_topics_made_anew_are_told_one_by_one(seed: int
     expected = readers.oddities(coordinator.log)
 
     told = log_of(coordinator).replayed()
-    rewound = [(of.group, *(of.detail[key] for key in REWIND)) for of in told.events if of.kind == "offset_rewound"]
+    rewound = [(of.group, *went) for of in told.events if of.kind == "offset_rewound" for went in _partitions(of)]
     recreated = [(of.group, of.detail["topic"]) for of in told.events if of.kind == "topic_recreated"]
 
     assert (expected.rewinds, expected.recreated) == (sorted(rewound), sorted(recreated))
 
 
-REWIND: Final = ("topic", "partition", "from", "to")
+def _partitions(event: Event) -> Iterator[tuple[str, int, int, int]]:
+    """(topic, partition, from, to) of each partition that went back at that moment."""
+    for name, offsets in event.detail["offsets"].items():
+        topic, _, partition = name.rpartition("/")
+        yield topic, int(partition), offsets["from"], offsets["to"]
 
 
 @LONGER

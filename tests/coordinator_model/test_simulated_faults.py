@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator_model.events import CRITICAL, Event
 from coordinator_model.replica import Replica
+from coordinator_model.state.events import CRITICAL, Event
 from tests.side_by_side import VICTIM, Scene, cleaned, kinds, log_of
 from tests.simulator import faults
 
@@ -89,6 +89,13 @@ def newer_broker_writes(scene: Scene) -> None:
     scene.classic_members(1)
     for _ in range(3):
         faults.write_unknown(scene.coordinator, scene.group)
+        scene.traffic()
+
+
+def newer_broker_writes_newer_values(scene: Scene) -> None:
+    scene.consumer_members(2)
+    for _ in range(3):
+        faults.write_newer(scene.coordinator, scene.group, record_type=3, version=1)
         scene.traffic()
 
 
@@ -190,10 +197,11 @@ FAULTS: Final[list[tuple[Script, str, dict[str, int]]]] = [
     ),
     (leader_hands_over, "cooperative-sticky", {"handover_without_revocation": 1}),
     (member_claims_the_past, "sticky", {"stale_claim": 1}),
-    (two_processes_flap, "range", {"static_member_contended": 1}),
+    (two_processes_flap, "range", {"static_member_restarting": 1}),
     (downgrade_forgets, "range", {"downgrade_unclean": 1}),
     (coordinator_skips_epochs, "range", {"epoch_anomaly": 1}),
     (newer_broker_writes, "range", {"unknown_record": 1}),
+    (newer_broker_writes_newer_values, "range", {"unknown_record": 1}),
     (zombie_commits, "range", {"offset_rewound": 1}),
     (leader_does_not_sync, "range", {"rebalance_rounds_lost": 1}),
     (leader_rejoins_all_the_time, "range", {"rebalance_storm": 1}),

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from coordinator_model.serde import Record
+from coordinator_model.records.serde import Record
 from tests.simulator.cluster import RELEASES, Release
 from tests.simulator.recorded import Player, Recording, recording_of
 

@@ -15,7 +15,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from streaming import processes
+from streaming.demo import child_processes
 
 _HOW: Final = (
     "not installed; the package `prometheus` brings it (Debian: apt install prometheus; brew install prometheus)"
@@ -93,7 +93,7 @@ def _free_address() -> str:
 
 @contextmanager
 def _running(name: str, command: Sequence[str], address: str, log: Path) -> Iterator[str]:
-    process = processes.start(command, log=log)
+    process = child_processes.start(command, log=log)
     url = f"http://{address}"
     try:
         until = time.monotonic() + _PATIENCE_SECONDS
@@ -103,7 +103,7 @@ def _running(name: str, command: Sequence[str], address: str, log: Path) -> Iter
             time.sleep(0.05)
         yield url
     finally:
-        processes.stop(process)
+        child_processes.stop(process)
 
 
 def _is_ready(url: str) -> bool:

@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from streaming.board import Board
-from streaming.config_sections import HttpSection
-from streaming.exporter import Exporter
-from streaming.log_ends import LogEnds, Topic
-from streaming.recording import open_recording
-from streaming.server import Server
-from streaming.sink_state import SinkState
+from streaming.base.output_status import SinkState
+from streaming.board.board import Board
+from streaming.config.sections import HttpSection
+from streaming.end_offsets.store import EndOffsets, Topic
+from streaming.metrics.exporter import Exporter
+from streaming.recording.file_format import open_recording
+from streaming.web.server import Server
 from tests import builders
 from tests.dashboards.prometheus_tools import answer, running_prometheus
 from tests.streaming.board_rows import Shard
@@ -30,7 +30,7 @@ SINK: Final = SinkState(name="kafka-events", waiting=2, oldest_ms=0, dropped=0, 
 
 def recorded_board() -> Board:
     """The board after the recording, with log ends a little beyond the last commits and one record of each odd kind."""
-    ends = LogEnds()
+    ends = EndOffsets()
     now_ms = time.time_ns() // 1_000_000
     shards: dict[int, Shard] = {}
     rows = []
@@ -46,6 +46,7 @@ def recorded_board() -> Board:
     owners = [builders.member(name, {"orders": [0]}) for name in ("one", "two")]
     first.pending.append((now_ms, *builders.group_metadata(TWICE, generation=1, members=owners)))
     first.pending += [(now_ms, *blocked), (now_ms, bytes.fromhex("0012000178"), None), (now_ms, b"\x00\x03", None)]
+    first.pending.append((now_ms, builders.legacy_offset_commit("x", "t", 0, 1)[0], b"\x00\x01"))
     for shard in shards.values():
         rows += shard.flush()
     ends.set_topics([*topics, Topic(builders.topic_id(OFFSETS_TOPIC), OFFSETS_TOPIC, 50)], [])
@@ -62,7 +63,7 @@ def recorded_board() -> Board:
     board.set_positions(at_end, at_end, now_ms - 1)
     board.apply(0, rows, now_ms)
     board.observe_batch(0.3)
-    board.history_bytes = lambda: 4_096
+    board.show_history_size(lambda: 4_096)
     return board
 
 
@@ -70,8 +71,8 @@ def recorded_board() -> Board:
 def scraped_recording(directory: Path, labels: Mapping[str, str] | None = None) -> Iterator[str]:
     """The address of a Prometheus that has scraped the monitor a few times; `labels` are those of the target."""
     board = recorded_board()
-    board.sinks = lambda: [SINK]
-    board.source_age_seconds = lambda: 0.0
+    board.show_sinks(lambda: [SINK])
+    board.show_source_age(lambda: 0.0)
     server = Server.of(HttpSection(port=0), board, Exporter(board, CLUSTER))
     server.start()
     try:

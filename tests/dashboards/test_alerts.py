@@ -6,7 +6,9 @@ from typing import Final
 import pytest
 import yaml
 
-from coordinator_model import events, overdue, rebalances, unassigned
+from coordinator_model.clocked import stuck, unassigned_partitions
+from coordinator_model.rules import rebalance_storm
+from coordinator_model.state import events
 from dashboards import thresholds as at
 from dashboards.alert import PREFIX, Alert
 from dashboards.alerts import ALERTS, rules
@@ -75,13 +77,14 @@ def test_severity_is_that_of_the_event(alert: Alert) -> None:
 
 def test_limits_are_those_of_the_events() -> None:
     """What the model calls a storm or a stalled migration is what the alerts call so."""
-    assert rebalances.STORM_REBALANCES == at.STORM_REBALANCES.value
-    assert rebalances.STORM_REBALANCES_A_MEMBER == at.STORM_REBALANCES_A_MEMBER.value
-    assert rebalances.STORM_WINDOW_MS == at.STORM_WINDOW_SECONDS.value * 1000
+    assert rebalance_storm.STORM_REBALANCES == at.STORM_REBALANCES.value
+    assert rebalance_storm.STORM_REBALANCES_A_MEMBER == at.STORM_REBALANCES_A_MEMBER.value
+    assert rebalance_storm.STORM_WINDOW_MS == at.STORM_WINDOW_SECONDS.value * 1000
     assert (
-        unassigned.METADATA_MAX_AGE_MS + unassigned.DEFAULT_REBALANCE_TIMEOUT_MS == at.HANDED_OUT_SECONDS.value * 1000
+        unassigned_partitions.METADATA_MAX_AGE_MS + unassigned_partitions.DEFAULT_REBALANCE_TIMEOUT_MS
+        == at.HANDED_OUT_SECONDS.value * 1000
     )
-    assert overdue.STALLED_MS == at.MIGRATION_STALLED_SECONDS.value * 1000
+    assert stuck.STALLED_MS == at.MIGRATION_STALLED_SECONDS.value * 1000
 
 
 def test_links_lead_where_one_says() -> None:

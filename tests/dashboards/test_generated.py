@@ -141,11 +141,45 @@ def test_legends_are_shown(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BOARDS)
+def test_series_of_a_panel_differ_in_colour(name: str) -> None:
+    """Colours go by a series' place: Grafana 10 hashes the field's name, which is the same for all, to one colour."""
+    modes = {
+        panel["fieldConfig"]["defaults"]["color"]["mode"] for panel in panels(name) if panel["type"] == "timeseries"
+    }
+
+    assert modes <= {"palette-classic"}
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_no_series_is_never_green(name: str) -> None:
+    """A figure without a series says that it is not known, in no colour; nothing makes a zero of an absent monitor."""
+    for panel in panels(name):
+        if panel["type"] == "stat":
+            (unknown,) = (each for each in panel["fieldConfig"]["defaults"]["mappings"] if each["type"] == "special")
+            assert ("null+nan", "not known", "text") == (
+                unknown["options"]["match"],
+                unknown["options"]["result"]["text"],
+                unknown["options"]["result"]["color"],
+            )
+            assert "not known" == panel["fieldConfig"]["defaults"]["noValue"]
+        assert not any("vector(0)" in target["expr"] for target in panel.get("targets", ()))
+
+
+@pytest.mark.parametrize("name", [name for name in BOARDS if name != "runbook"])
+def test_every_board_says_whether_it_may_be_believed(name: str) -> None:
+    """Among the first tiles is whether the monitor is alive and has caught up."""
+    titles = [panel["title"] for panel in panels(name)[:6]]
+
+    assert {"Monitor", "Ready"} & {*titles}
+
+
+@pytest.mark.parametrize("name", BOARDS)
 def test_panels_fill_their_rows_and_do_not_overlap(name: str) -> None:
     """Nothing lies on top of anything, and a row of panels is as wide as the screen."""
     taken: dict[tuple[int, int], str] = {}
     for panel in BOARDS[name]["panels"]:
         place = panel["gridPos"]
+        assert place["x"] + place["w"] <= 24, f"{panel['title']} ends outside the screen"
         for x in range(place["x"], place["x"] + place["w"]):
             for y in range(place["y"], place["y"] + place["h"]):
                 assert (x, y) not in taken, f"{panel['title']} lies on {taken[x, y]}"

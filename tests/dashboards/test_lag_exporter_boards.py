@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from streaming.metrics import CATALOGUE
+from streaming.metrics.catalogue import CATALOGUE
 from tests.dashboards.prometheus_tools import answer, needs_prometheus
 from tests.dashboards.recorded import CLUSTER, scraped_recording
 

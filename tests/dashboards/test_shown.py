@@ -17,6 +17,20 @@ SILENT: Final[dict[str, str]] = {
     "downgrading": "no group is on its way back at the end of the recording",
     "firing_alerts": "no rules are loaded",
     "monitor_gone": "the monitor is there",
+    "rounds_lost": "a counter begins with its first count, and no round was lost",
+    "stable_lag": "no transaction is open in the topics of the recording",
+    "stale_claims": "a counter begins with its first count, and nobody made one",
+    "static_member_returns": "a counter begins with its first count, and a classic group does not show who was away",
+    "upgrade_blockers": "no group of the recording is one that a broker refuses",
+    "contended_members": "no two processes take an instance id from each other there",
+    "restarting_members": "none restarts in a loop there",
+    "unsettled_seconds": "all groups came to rest long ago",
+    "unsettled_epochs": "likewise",
+    "silenced": "nothing is expected of the recorded groups",
+    "sharing_expected": "nothing is expected of the recorded groups",
+    "rewinds_expected": "nothing is expected of the recorded groups",
+    "restarts_expected": "nothing is expected of the recorded groups",
+    "unclean_upgrades": "what real brokers recorded is clean",
 }
 
 

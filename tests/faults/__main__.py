@@ -13,7 +13,7 @@ import time
 import traceback
 from pathlib import Path
 
-from streaming.embedded_broker import EmbeddedBroker
+from streaming.demo.embedded_broker import EmbeddedBroker
 from tests.faults import results
 from tests.faults.compaction import EAGER_CLEANER
 from tests.faults.matrix import FAULTS, LOG_SETTINGS, OF_THREE, OPTIONS

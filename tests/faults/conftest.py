@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from streaming.embedded_broker import EmbeddedBroker
+from streaming.demo.embedded_broker import EmbeddedBroker
 from tests.faults.compaction import EAGER_CLEANER
 
 

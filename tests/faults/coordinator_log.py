@@ -17,13 +17,14 @@ from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
-from coordinator_model import snapshot
-from coordinator_model.events import event_view
-from coordinator_model.replica import Position, Replica
-from coordinator_model.view import group_view
-from streaming.config_sections import KafkaSection
-from streaming.log_recorder import LogRecorder
-from streaming.recording import RecordedRecord, open_recording
+from coordinator_model.replica import Replica
+from coordinator_model.state import snapshot
+from coordinator_model.state.events import event_view
+from coordinator_model.state.findings import Position
+from coordinator_model.views.group_view import group_view
+from streaming.config.kafka_sections import KafkaSection
+from streaming.recording.file_format import RecordedRecord, open_recording
+from streaming.recording.recorder import LogRecorder
 from tests import builders
 
 TOPIC: Final = "coordinator-log"

@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from streaming.restart import IDENTITY_FILE
-from streaming.resume import RESUME_FILE
-from streaming.state_directory import CHECKPOINT
-from streaming.state_lock import JVM_LOCK, LOCK
+from streaming.checkpoint.identity import IDENTITY_FILE
+from streaming.checkpoint.lock import JVM_LOCK, LOCK
+from streaming.checkpoint.resume_file import RESUME_FILE
+from streaming.checkpoint.state_directory import CHECKPOINT
 
 Damage = Callable[[Path], None]
 

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
-from streaming import resume
+from streaming.checkpoint import resume_file
 from tests.faults import victim
 from tests.faults.coordinator_log import Log
 from tests.faults.told import Difference, Told, as_it_is, difference, difference_with_gaps, shown, told_in
@@ -115,7 +115,7 @@ class Disturbed:
         ends = self._log.ends()
 
         def is_noted() -> bool:
-            left = resume.load(self.state)
+            left = resume_file.load(self.state)
             return left is not None and all(left.all_told().get(of, 0) >= end for of, end in ends.items())
 
         until(is_noted, PATIENCE_SECONDS, "what was told is not noted")

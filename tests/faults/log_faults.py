@@ -3,7 +3,7 @@
 import time
 from typing import Final
 
-from coordinator_model.events import INFO
+from coordinator_model.state.events import INFO
 from tests import builders
 from tests.coordinator_events import consumer_join, consumer_moves
 from tests.faults.compaction import write_on_until
@@ -66,7 +66,7 @@ def compacted_while_away(trial: Trial) -> None:
 
 
 def later_release(trial: Trial) -> None:
-    """The brokers are upgraded: from one record to the next there are types and versions that nobody knows."""
+    """The brokers are upgraded: from one record to the next there are unknown types and versions."""
     for number in range(trial.rounds):
         with trial.writing(0.9 / trial.rounds):
             for type_ in LATER_TYPES:

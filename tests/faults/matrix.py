@@ -14,8 +14,8 @@ from contextlib import ExitStack
 from typing import Final
 from urllib.parse import urlsplit
 
-from streaming.embedded_broker import EmbeddedBroker
-from streaming.restart import IDENTITY_FILE, REBUILD, STATE_LAYOUT
+from streaming.checkpoint.identity import IDENTITY_FILE, REBUILD, STATE_LAYOUT
+from streaming.demo.embedded_broker import EmbeddedBroker
 from tests.faults import damage, victim
 from tests.faults.coordinator_log import story
 from tests.faults.disk import SmallDisk
@@ -103,7 +103,7 @@ def jvm_killed(trial: Trial) -> None:
 
 
 def disk_filled(trial: Trial) -> None:
-    """The disk of the checkpoint is full to the last byte, records arriving; once that is told, there is room again."""
+    """The disk of the checkpoint is full to the last byte, records arriving; once logged, there is room again."""
     trial.disturbed.end(trial.monitor)
     disk = trial.stack.enter_context(SmallDisk(trial.directory / "small-disk"))
     assert disk.is_mounted, "no file system could be mounted"
@@ -153,7 +153,7 @@ def older_release(trial: Trial) -> None:
 
 
 def former_release(trial: Trial) -> None:
-    """The state directory that the release before packs left: gone on from, in the middle of the story."""
+    """The state directory that the release before packs left: resumed from, in the middle of the story."""
     trial.events = story()
     trial.log.write(*trial.events[: damage.LEFT_BEHIND])
     trial.events = trial.events[damage.LEFT_BEHIND :]
@@ -205,7 +205,7 @@ def leaders_killed(trial: Trial) -> None:
 
 
 def topic_made_anew_while_running(trial: Trial) -> None:
-    """The topic is deleted and made anew under a running monitor, and filled beyond what was read; then `--rebuild`."""
+    """The topic is deleted and recreated under a running monitor, and filled beyond what was read; then `--rebuild`."""
     for _ in range(trial.rounds):
         with trial.writing(0.2 / trial.rounds):
             pass
@@ -222,7 +222,7 @@ def topic_made_anew_while_running(trial: Trial) -> None:
 
 
 def topic_made_anew_while_away(trial: Trial) -> None:
-    """The topic is deleted and made anew while no monitor runs; the next one refuses in one line; then `--rebuild`."""
+    """The topic is deleted and recreated while no monitor runs; the next one refuses in one line; then `--rebuild`."""
     for _ in range(trial.rounds):
         with trial.writing(0.2 / trial.rounds):
             pass

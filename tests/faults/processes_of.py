@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.integration.monitor_process import MonitorProcess, marked_processes, until
 
-DAEMON = "streaming.worker_daemon"
+DAEMON = "streaming.spark.worker_daemon"
 
 
 def _parent(pid: int) -> int:

@@ -11,14 +11,14 @@ from typing import Any, Final
 
 import pyarrow.parquet as pq
 
-from streaming.config_sections import KafkaSection
-from streaming.embedded_broker import EmbeddedBroker
+from streaming.config.kafka_sections import KafkaSection
+from streaming.demo.embedded_broker import EmbeddedBroker
+from streaming.demo.verifiable_consumer import create_topics
 from streaming.history.store import HistoryStore
 from streaming.history.tables import EVENTS
-from streaming.kafka_client import python_settings
-from streaming.kafka_sink import EVENTS_SINK
-from streaming.kafka_tools import create_topics
-from streaming.topic_reader import TopicReader
+from streaming.kafka.client_settings import python_settings
+from streaming.kafka.topic_reader import TopicReader
+from streaming.sinks.kafka_sinks import EVENTS_SINK
 from tests.faults.disk import SmallDisk
 from tests.faults.told import told_in
 from tests.faults.trial import Trial

@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from streaming.restart import REBUILD
+from streaming.checkpoint.identity import REBUILD
 from tests.faults import damage, results
 from tests.faults.coordinator_log import Log, Writing, story
 from tests.faults.disk import SmallDisk

@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from coordinator_model.lag import BEYOND_END
-from streaming.kafka_tools import create_topics
+from streaming.demo.verifiable_consumer import create_topics
 from tests.faults import results
 from tests.faults.results import Result
 from tests.integration.monitor_process import MonitorProcess, until

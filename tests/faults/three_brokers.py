@@ -4,8 +4,9 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final, Self
 
-from streaming import embedded_broker, java, processes
-from streaming.embedded_broker import HOST, EmbeddedBroker
+from streaming.demo import child_processes, embedded_broker
+from streaming.demo.embedded_broker import HOST, EmbeddedBroker
+from streaming.spark import java
 from tests.integration.monitor_process import until
 
 REPLICATED: Final = {
@@ -39,7 +40,7 @@ class _Node(EmbeddedBroker):
     def kill(self) -> None:
         """End it as a machine does that fails."""
         assert self._process is not None
-        processes.kill(self._process)
+        child_processes.kill(self._process)
         self._process = None
 
     def coordinates(self) -> bool:
@@ -54,7 +55,7 @@ class _Node(EmbeddedBroker):
             return
         arguments = ["format", "-t", embedded_broker._CLUSTER_ID, "-c", str(settings)]
         command = java.command(self._jars_dir, "kafka.tools.StorageTool", arguments)
-        assert 0 == processes.reap(processes.start(command, log=self.log_file)), self._last_words()
+        assert 0 == child_processes.reap(child_processes.start(command, log=self.log_file)), self._last_words()
 
     def _await_coordinator(self) -> None:
         """Not yet: the offsets topic needs all three."""

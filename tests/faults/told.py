@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from coordinator_model.events import INFO
+from coordinator_model.state.events import INFO
 from tests.faults.coordinator_log import Answer
 from tests.integration.monitor_process import MonitorProcess
 
@@ -148,9 +148,14 @@ def _committed(of: Told | Answer) -> dict[Any, Any]:
 def shown(monitor: MonitorProcess, answer: Answer) -> dict[str, dict[str, Any]]:
     """Groups as the API answers them, with what the log alone tells."""
     return {
-        name: _as_known(view, answer.views[name]) if name in answer.views else view
+        name: _as_known(_committed_alone(view), answer.views[name]) if name in answer.views else view
         for name, view in monitor.groups().items()
     }
+
+
+def _committed_alone(view: dict[str, Any]) -> dict[str, Any]:
+    """A group without the rows of partitions that were never committed: they are the board's, not the log's."""
+    return {**view, "offsets": [offset for offset in view["offsets"] if offset["offset"] is not None]}
 
 
 def _as_known(shown: Any, known: Any) -> Any:

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from streaming.embedded_broker import EmbeddedBroker
+from streaming.demo.embedded_broker import EmbeddedBroker
 from tests.faults.coordinator_log import Events, Log, Writing, story
 from tests.faults.disturbed import Disturbed
 from tests.faults.results import Result

@@ -21,11 +21,12 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from streaming import job, restart
 from streaming.__main__ import main
-from streaming.progress import Progress
-from streaming.schemas import OutputRow
-from streaming.sink import BatchWriter, Sink
+from streaming.checkpoint import contents
+from streaming.monitor import query_supervisor
+from streaming.query.foreach_batch import BatchSink, BatchWriter
+from streaming.query.progress import Progress
+from streaming.query.schemas import OutputRow
 
 AT: Final = "FAULT_AT"
 TOLD: Final = "FAULT_TOLD"
@@ -79,7 +80,7 @@ class Teller:
 class FaultyWriter(BatchWriter):
     """The job's, with a place to end between any two of its steps."""
 
-    def __init__(self, sinks: Sequence[Sink], *arguments: Any, **further: Any) -> None:
+    def __init__(self, sinks: Sequence[BatchSink], *arguments: Any, **further: Any) -> None:
         board, *others = sinks
         teller = [Teller(Path(os.environ[TOLD]))] if TOLD in os.environ else []
         faulty = [Strike("replayed"), board, Strike("shown"), *others, *teller, Strike("told")]
@@ -92,20 +93,20 @@ class FaultyWriter(BatchWriter):
 
 def arm() -> None:
     """Put the places to end into the job."""
-    vars(job)["BatchWriter"] = FaultyWriter
-    stored_rows, on_progress = restart.stored_rows, job.Monitor._on_progress
+    vars(query_supervisor)["BatchWriter"] = FaultyWriter
+    stored_rows, on_progress = contents.stored_rows, query_supervisor.QuerySupervisor._on_progress
 
     def resuming(spark: SparkSession, checkpoint: str) -> Iterator[OutputRow]:
         for row in stored_rows(spark, checkpoint):
             strike("resuming")
             yield row
 
-    def finished(monitor: job.Monitor, progress: Progress) -> None:
+    def finished(of_run: query_supervisor.QuerySupervisor, progress: Progress) -> None:
         strike("finished")
-        on_progress(monitor, progress)
+        on_progress(of_run, progress)
 
-    restart.stored_rows = resuming
-    job.Monitor._on_progress = finished  # type: ignore[method-assign, assignment]  # a place to end before it
+    contents.stored_rows = resuming
+    query_supervisor.QuerySupervisor._on_progress = finished  # type: ignore[method-assign, assignment]  # a place to end before it
 
 
 if __name__ == "__main__":

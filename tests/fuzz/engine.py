@@ -10,7 +10,12 @@ from types import FunctionType
 import atheris
 
 with atheris.instrument_imports(
-    include=["coordinator_model", "streaming.recording", "streaming.reduction", "streaming.packing"]
+    include=[
+        "coordinator_model",
+        "streaming.recording.file_format",
+        "streaming.query.commit_compaction",
+        "streaming.query.row_codec",
+    ]
 ):
     from tests.fuzz import corpus, mutations, targets
 

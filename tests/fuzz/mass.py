@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from coordinator_model.records.consumer_protocol import decode_assignment, decode_sticky_user_data, decode_subscription
 from coordinator_model.records.kafka_streams import decode_assignment_info, decode_subscription_info
-from coordinator_model.serde import decode_record
+from coordinator_model.records.serde import decode_record
 from tests.fuzz import corpus
 from tests.fuzz.targets import FuzzedRecord, embedded, read_records, record, write_records
 

@@ -19,15 +19,16 @@ from unittest import mock
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from streaming import embedded_broker, processes, topic_records
-from streaming.config import load
-from streaming.config_sections import KafkaSection
-from streaming.embedded_broker import EmbeddedBroker
-from streaming.kafka_tools import Protocol, create_topics
-from streaming.log_recorder import LogRecorder
-from streaming.recording import RecordedRecord
-from streaming.sink_topics import sink_findings
-from streaming.topic_reader import TopicReader
+from streaming.config.kafka_sections import KafkaSection
+from streaming.config.loading import load
+from streaming.demo import child_processes, embedded_broker
+from streaming.demo.embedded_broker import EmbeddedBroker
+from streaming.demo.verifiable_consumer import Protocol, create_topics
+from streaming.kafka.topic_reader import TopicReader
+from streaming.recording.file_format import RecordedRecord
+from streaming.recording.recorder import LogRecorder
+from streaming.sinks import topic_format
+from streaming.sinks.topic_setup import sink_findings
 from tests.faults.coordinator_log import PARTITIONS, Answer, replayed
 from tests.faults.told import shown
 from tests.integration.in_process_member import InProcessMember
@@ -219,7 +220,7 @@ class Story:
         """Its broker is killed; when that is known, commits come to the other cluster; then it is back."""
         process = self._west._process
         assert process is not None
-        processes.kill(process)
+        child_processes.kill(process)
         self._west._process = None
         until(lambda: _happened(west, "end_offsets_unavailable"), PATIENCE_SECONDS, "nobody misses west")
         for each, offset in ((east, 4), (again, 5)):
@@ -285,7 +286,7 @@ class Story:
             while not at_end:
                 at_end = reader.at_first_end
                 for topic, key, value in reader.poll():
-                    name = topic_records.read_key(key) if topic == GROUPS else ((key or b"").decode(),)
+                    name = topic_format.read_key(key) if topic == GROUPS else ((key or b"").decode(),)
                     self.told.records.append((topic, name, None if value is None else json.loads(value)))
 
 

@@ -6,7 +6,7 @@ from typing import Final, Self
 
 from confluent_kafka import Consumer
 
-from streaming.kafka_tools import Protocol
+from streaming.demo.verifiable_consumer import Protocol
 
 _POLL_SECONDS: Final = 0.2
 

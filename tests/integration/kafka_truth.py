@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from streaming.kafka_tools import GroupTool
+from tests.group_tool import GroupTool
 from tests.integration.monitor_process import MonitorProcess
 
 AGREE_SECONDS: Final = 30.0

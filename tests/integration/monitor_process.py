@@ -22,7 +22,7 @@ from urllib.request import urlopen
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from streaming import processes
+from streaming.demo import child_processes
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 MARK: Final = "TEST_RUN"
@@ -66,7 +66,7 @@ class CommandProcess:
             )
         self.pid = self._process.pid
         # Should the tests be killed, what they run must not go on without them.
-        processes._tell_keeper(f"+{self.pid}")
+        child_processes._tell_keeper(f"+{self.pid}")
 
     @property
     def exit_status(self) -> int | None:
@@ -74,8 +74,14 @@ class CommandProcess:
         return self._process.poll()
 
     def error_lines(self) -> list[str]:
-        """What it wrote to standard error."""
-        return self.errors.read_text(encoding="utf-8", errors="replace").splitlines()
+        """What it wrote to standard error, but for the stages of its start."""
+        lines = self.errors.read_text(encoding="utf-8", errors="replace").splitlines()
+        return [line for line in lines if " logger=streaming.start " not in line]
+
+    def start_lines(self) -> list[str]:
+        """What it logged of its start."""
+        lines = self.errors.read_text(encoding="utf-8", errors="replace").splitlines()
+        return [line for line in lines if " logger=streaming.start " in line]
 
     def output_lines(self) -> list[str]:
         """What it wrote to standard output."""
@@ -120,7 +126,7 @@ class CommandProcess:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self._process.wait()
-        processes._tell_keeper(f"-{self.pid}")
+        child_processes._tell_keeper(f"-{self.pid}")
 
 
 class MonitorProcess(CommandProcess):
@@ -255,7 +261,7 @@ def configuration(bootstrap_servers: str, state: Path, cluster: str = "tested") 
         f"state: {{dir: '{state}'}}\n"
         "http: {port: 0}\n"
         "spark: {driver_memory: 1g}\n"
-        "metrics: {partition_series: true}\n"
+        "metrics: {partition_series: true, rebalance_histogram: true}\n"
     )
 
 

@@ -21,9 +21,9 @@ from confluent_kafka.admin._scram import (
     UserScramCredentialUpsertion,
 )
 
-from streaming.config import Config, load
-from streaming.embedded_broker import HOST, EmbeddedBroker, _free_ports
-from streaming.permissions import Permission
+from streaming.config.loading import Config, load
+from streaming.demo.embedded_broker import HOST, EmbeddedBroker, _free_ports
+from streaming.kafka.permissions import Permission
 from tests.certificates import Authority
 from tests.integration.token_endpoint import AUDIENCE, ISSUER, TokenEndpoint
 

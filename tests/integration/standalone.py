@@ -13,8 +13,8 @@ from urllib.request import urlopen
 
 import pyspark
 
-from streaming import processes
-from streaming.embedded_broker import HOST
+from streaming.demo import child_processes
+from streaming.demo.embedded_broker import HOST
 from tests.integration.monitor_process import MARK, marked_processes, until
 
 SPARK_HOME: Final = Path(pyspark.__file__).parent
@@ -57,7 +57,7 @@ class StandaloneCluster:
     ) -> None:
         """End both."""
         for process in reversed(self._processes):
-            processes.stop(process)
+            child_processes.stop(process)
 
     def executors(self) -> list[int]:
         """Process ids of the executors there are, first come first."""
@@ -73,7 +73,7 @@ class StandaloneCluster:
             "PYTHONPATH": "",
             MARK: self._mark,
         }
-        return processes.start(command, log=self._directory / f"{class_}.log", environment=environment)
+        return child_processes.start(command, log=self._directory / f"{class_}.log", environment=environment)
 
     def _page_says(self, wanted: bytes) -> bool:
         with suppress(OSError), urlopen(f"http://{HOST}:{self._page}/json/", timeout=5) as answer:

@@ -15,8 +15,8 @@ from typing import Any, Final
 import pytest
 
 from dashboards.build import GENERATED, RULES
-from streaming.embedded_broker import EmbeddedBroker
-from streaming.kafka_tools import create_topics
+from streaming.demo.embedded_broker import EmbeddedBroker
+from streaming.demo.verifiable_consumer import create_topics
 from tests.dashboards.prometheus_tools import (
     answer,
     needs_alertmanager,

@@ -18,9 +18,10 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from coordinator_model.replica import Position, Replica
-from coordinator_model.view import group_view
-from streaming.embedded_broker import EmbeddedBroker
+from coordinator_model.replica import Replica
+from coordinator_model.state.findings import Position
+from coordinator_model.views.group_view import group_view
+from streaming.demo.embedded_broker import EmbeddedBroker
 from tests.builders import NOW_MS, RecordBytes, offset_commit
 from tests.histories import recorded
 from tests.integration.monitor_process import END_SECONDS, READY_SECONDS, MonitorProcess, until
@@ -52,7 +53,7 @@ class Submitted(MonitorProcess):
         ours = {
             "spark-submit": SPARK_HOME / "bin" / "spark-submit",
             "spark://spark:7077": master,
-            "dist/submit.py": ROOT / "release" / "submit.py",
+            "streaming/submit.py": ROOT / "streaming" / "submit.py",
         }
         words = [str(ours.pop(word, word)) for word in shlex.split(command)]
         assert not ours

@@ -9,7 +9,9 @@ from typing import Final
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from streaming.demo import (
+from streaming.base.errors import CannotTellError
+from streaming.demo.embedded_broker import EmbeddedBroker
+from streaming.demo.scenario import (
     ROLLED_GROUP,
     ROLLED_MEMBERS,
     SIMPLE_GROUP,
@@ -18,9 +20,8 @@ from streaming.demo import (
     STATIC_MEMBERS,
     DemoScenario,
 )
-from streaming.embedded_broker import EmbeddedBroker
-from streaming.errors import CannotTellError
-from streaming.kafka_tools import GroupTool, Protocol, VerifiableConsumer, create_topics
+from streaming.demo.verifiable_consumer import Protocol, VerifiableConsumer, create_topics
+from tests.group_tool import GroupTool
 
 pytestmark = pytest.mark.broker
 

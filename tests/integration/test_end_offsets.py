@@ -12,12 +12,13 @@ from confluent_kafka.admin import AdminClient
 from kafka.errors import KafkaError
 from structlog.testing import capture_logs
 
-from streaming.config_sections import KafkaSection
-from streaming.embedded_broker import EmbeddedBroker
-from streaming.end_offsets import EndOffsetSampler, KafkaOffsetsClient, Wanted
-from streaming.kafka_client import python_settings
-from streaming.kafka_tools import create_topics
-from streaming.log_ends import LogEnds
+from streaming.config.kafka_sections import KafkaSection
+from streaming.demo.embedded_broker import EmbeddedBroker
+from streaming.demo.verifiable_consumer import create_topics
+from streaming.end_offsets.client import KafkaOffsetsClient
+from streaming.end_offsets.sampler import EndOffsetSampler
+from streaming.end_offsets.store import EndOffsets, Wanted
+from streaming.kafka.client_settings import python_settings
 from tests.kafka_oracle import KAFKA_JARS
 
 pytestmark = [
@@ -40,7 +41,7 @@ class Rig:
     """A running sampler; leaving it stops it."""
 
     def __init__(self, bootstrap_servers: str, *names: str) -> None:
-        self.ends = LogEnds()
+        self.ends = EndOffsets()
         self.wanted = Wanted(frozenset(names))
         settings = python_settings(KafkaSection(bootstrap_servers=bootstrap_servers), "test")
         self.sampler = EndOffsetSampler(

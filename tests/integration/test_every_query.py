@@ -23,7 +23,7 @@ from dashboards.alerts import ALERTS
 from dashboards.build import GENERATED, RULES, boards
 from dashboards.promql import Signal
 from dashboards.signals import SIGNALS
-from streaming.demo import GROUPS
+from streaming.demo.scenario import GROUPS
 from tests.dashboards.prometheus_tools import answer, needs_prometheus, running_prometheus
 from tests.integration.monitor_process import CommandProcess, until
 
@@ -51,6 +51,10 @@ ONE_OWNER: Final = "every partition has one owner"
 NO_TRANSACTION: Final = "nobody commits in transactions"
 NO_SINK: Final = "the demo passes nothing on"
 UNDERSTOOD: Final = "every record of the demo's broker is understood"
+NOT_EXPECTED: Final = "nothing is expected of the demo's groups"
+HISTOGRAM_OFF: Final = "metrics.rebalance_histogram is off by default"
+NOT_COUNTED: Final = "a counter has no series before its first count"
+CLEAN: Final = "what is upgraded in the demo is carried over as it was"
 
 # Where it stands → why the demo has no answer. One that is answered has to go from here.
 UNANSWERED: Final[dict[str, str]] = {
@@ -58,7 +62,8 @@ UNANSWERED: Final[dict[str, str]] = {
     "Overview: (Alerts) A": NO_ALERT,
     "Overview: Partitions with two owners or with none A": ONE_OWNER,
     "Group: (Alerts) A": NO_ALERT,
-    "Group: Members to look at A": "no finding involves a member",
+    "Group: Duration of rebalances A": HISTOGRAM_OFF,
+    "Group: Duration of rebalances B": HISTOGRAM_OFF,
     "Rolling upgrade: (Alerts) A": NO_ALERT,
     "Rolling upgrade: In the way A": "no member blocks an upgrade",
     "Rolling upgrade: Partitions with two owners or with none A": ONE_OWNER,
@@ -69,6 +74,7 @@ UNANSWERED: Final[dict[str, str]] = {
     "Monitor health: Coordinators moved A": "one broker coordinates all groups",
     "Monitor health: Records not understood A": UNDERSTOOD,
     "Monitor health: Records not understood B": UNDERSTOOD,
+    "Monitor health: Records not understood C": UNDERSTOOD,
     "Monitor health: Silence of the monitor A": NO_SINK,
     "Rules: KafkaGroupMonitorAway source_age": NO_SINK,
     "Monitor health: Waits for a sink A": NO_SINK,
@@ -78,7 +84,19 @@ UNANSWERED: Final[dict[str, str]] = {
     "Rules: KafkaGroupSinkBehind sink_waiting_seconds": NO_SINK,
     "Rules: KafkaGroupSinkDropped sink_dropped": NO_SINK,
     "Rules: KafkaGroupUnknownRecords new_unknown_records": UNDERSTOOD,
+    "Rolling upgrade: Conversions C": CLEAN,
+    "Rules: KafkaGroupDuplicateOwner sharing_expected": NOT_EXPECTED,
+    "Rules: KafkaGroupStaleClaims sharing_expected": NOT_EXPECTED,
+    "Rules: KafkaGroupStaticMemberAbsent restarts_expected": NOT_EXPECTED,
+    "Rules: KafkaGroupStaticMemberRestarting restarts_expected": NOT_EXPECTED,
+    "Rules: KafkaGroupRebalanceStorm restarts_expected": NOT_EXPECTED,
+    "Rules: KafkaGroupUnsettled restarts_expected": NOT_EXPECTED,
+    "Rules: KafkaGroupRebalanceRoundsLost restarts_expected": NOT_EXPECTED,
+    "Rules: KafkaGroupOffsetRewound rewinds_expected": NOT_EXPECTED,
+    "Group: Events B": NOT_EXPECTED,
+    "Rules: KafkaGroupUpgradeUnclean unclean_upgrades": CLEAN,
     "Rules: KafkaGroupUndecodableRecords new_undecodable_records": UNDERSTOOD,
+    "Rules: KafkaGroupNewerValueVersions new_newer_value_versions": UNDERSTOOD,
 }
 
 # Where it stands → why it depends on the moment at which Prometheus looks whether there is an answer.
@@ -86,6 +104,16 @@ MOMENTARY: Final[dict[str, str]] = {
     "Overview: Partitions with two owners or with none B": "a partition on its way is without an owner for a moment",
     "Rolling upgrade: Partitions with two owners or with none B": "as on the overview",
     "Rules: KafkaGroupMonitorDown monitor_gone": "there is a monitor from the first scrape on",
+    "Group: Members to look at A": "a static member that restarts is looked at for a while",
+    "Group: Lag by partition B": "the last stable offset differs while a transaction is open",
+    **{f"Group: Rebalances {letter}": NOT_COUNTED for letter in "BCD"},
+    "Group: Stale claims A": NOT_COUNTED,
+    "Rules: KafkaGroupStaleClaims stale_claims": NOT_COUNTED,
+    "Rules: KafkaGroupRebalanceRoundsLost rounds_lost": NOT_COUNTED,
+    "Rules: KafkaGroupStaticMemberRestarting restarting_members": "as for the members to look at",
+    "Rules: KafkaGroupStaticMemberContended contended_members": "no two processes share an instance id",
+    **{f"Group: Static members {letter}": "as for the members to look at" for letter in "BCD"},
+    **{f"Group: Static members replaced {letter}": NOT_COUNTED for letter in "ABC"},
 }
 
 

@@ -4,14 +4,18 @@ import time
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # exported, though not by name
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from coordinator_model.gate import BrokerSettings
-from streaming.config import Config
-from streaming.embedded_broker import EmbeddedBroker
-from streaming.kafka_client import broker_settings, group_configs, python_settings
-from streaming.session_timeouts import KafkaConfigsClient
+from coordinator_model.gates.verdict import BrokerSettings
+from streaming.config.loading import Config
+from streaming.demo.embedded_broker import EmbeddedBroker
+from streaming.kafka.broker_queries import broker_settings, group_configs
+from streaming.kafka.client_settings import python_settings
+from streaming.kafka.log_scan import scanned
+from streaming.watchers.session_timeouts import KafkaConfigsClient
 
 pytestmark = pytest.mark.broker
 
@@ -68,7 +72,7 @@ def test_brokers_say_how_long_members_of_a_group_may_be_silent(tmp_path: Path) -
 
 
 def test_brokers_say_what_they_allow_of_conversions(tmp_path: Path) -> None:
-    """Policy and sizes as a broker has them, its defaults included; one that is gone says nothing."""
+    """Policy and sizes, its defaults included, features, what is in its file; one that is gone says nothing."""
     with EmbeddedBroker(tmp_path / "broker") as broker:
         kafka = config_of(broker.bootstrap_servers).kafka
         unbounded = (1 << 31) - 1
@@ -78,6 +82,45 @@ def test_brokers_say_what_they_allow_of_conversions(tmp_path: Path) -> None:
             migration_policy="bidirectional",
             consumer_max_size=unbounded,
             classic_max_size=unbounded,
+            features={
+                "eligible.leader.replicas.version": 1,
+                "group.version": 1,
+                "kraft.version": 1,
+                "metadata.version": 30,
+                "share.version": 1,
+                "streams.version": 1,
+                "transaction.version": 2,
+            },
+            static_protocols=("classic", "consumer", "share", "streams"),
         ) == broker_settings(kafka)
 
     assert BrokerSettings() == broker_settings(kafka)
+
+
+def test_scan_finds_what_a_consumer_of_the_new_protocol_left(tmp_path: Path) -> None:
+    """A log that only has classic groups is clean; a member that came and went leaves records and tombstones."""
+    with EmbeddedBroker(tmp_path / "broker") as broker:
+        kafka = config_of(broker.bootstrap_servers).kafka
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        admin.create_topics([NewTopic("t", 1)])["t"].result(PROPAGATION_SECONDS)
+        joins_and_leaves(broker.bootstrap_servers, "classic")
+        *_, before = scanned(kafka)
+        joins_and_leaves(broker.bootstrap_servers, "consumer")
+        *_, after = scanned(kafka)
+
+    assert (True, {}, {}) == (before.complete, before.records, before.tombstones)
+    assert after.complete
+    assert {3, 5, 6, 7, 8} <= after.records.keys()
+    assert {5, 7, 8} <= after.tombstones.keys()
+
+
+def joins_and_leaves(servers: str, protocol: str) -> None:
+    """A member of a group named as its protocol, until it has its partitions."""
+    settings = {"bootstrap.servers": servers, "group.id": protocol, "group.protocol": protocol}
+    consumer = Consumer(settings)
+    consumer.subscribe(["t"])
+    deadline = time.monotonic() + PROPAGATION_SECONDS + 30
+    while not consumer.assignment():
+        assert time.monotonic() < deadline
+        consumer.poll(0.1)
+    consumer.close()

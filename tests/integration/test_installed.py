@@ -6,13 +6,14 @@ import runpy
 import shlex
 import subprocess
 import venv
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from streaming.embedded_broker import EmbeddedBroker
-from streaming.kafka_tools import create_topics
+from streaming.demo.embedded_broker import EmbeddedBroker
+from streaming.demo.verifiable_consumer import create_topics
 from tests.integration.monitor_process import END_SECONDS, READY_SECONDS, ROOT, MonitorProcess, until
 from tests.soak.commits import GROUPS, PARTITIONS, TOPIC, Load
 from tests.test_docs import commands
@@ -54,10 +55,19 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory / "venv" / "bin" / "group-monitor"
 
 
-def ran(program: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+def ran(
+    program: Path, *arguments: str, cwd: Path, seconds: float = 120, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return subprocess.run(  # noqa: S603 - our own words
-        [str(program), *arguments], cwd=cwd, env=environment, capture_output=True, text=True, timeout=120, check=False
+        [str(program), *arguments],
+        cwd=cwd,
+        env={**inherited, **(environment or {})},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
     )
 
 
@@ -83,6 +93,17 @@ def test_a_fresh_installation_monitors(program: Path, tmp_path: Path) -> None:
     assert load.committed.keys() == groups.keys()
     assert GROUPS == len(groups)
     assert str(ROOT) not in "".join(monitor.error_lines()) + checked.stdout
+
+
+def test_a_fresh_installation_shows_the_demo(program: Path, tmp_path: Path) -> None:
+    """Not a jar of Kafka is there: with --yes it fetches them, and shows what it is to show."""
+    environment = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "XDG_STATE_HOME": str(tmp_path / "state")}
+    shown = ran(program, "demo", "--yes", "--seconds", "240", cwd=tmp_path, seconds=600, environment=environment)
+
+    assert 0 == shown.returncode, shown.stderr
+    assert "Fetching jars of Kafka" in shown.stderr
+    assert "upgrade_completed" in shown.stdout
+    assert ["cache"] == sorted(path.name for path in tmp_path.iterdir())
 
 
 def counted(monitor: MonitorProcess) -> float:

@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 from py4j.java_collections import JavaList
 from py4j.java_gateway import JavaObject
 
-from coordinator_model.json_form import camel_case, record_json, struct_json
-from coordinator_model.record_types import RECORD_SCHEMAS, RecordType
 from coordinator_model.records.classic_group import MemberMetadata
 from coordinator_model.records.consumer_group import (
     AssignedTopicPartitions,
@@ -27,9 +25,11 @@ from coordinator_model.records.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
+from coordinator_model.records.record_types import RECORD_SCHEMAS, RecordType
+from coordinator_model.records.serde import Record, UndecodableRecord, UnknownRecord, decode_record, encode_record
 from coordinator_model.records.streams_group import AssignedTaskIds
-from coordinator_model.schema import field_specs
-from coordinator_model.serde import Record, UndecodableRecord, UnknownRecord, decode_record, encode_record
+from coordinator_model.records.upstream_json import camel_case, record_json, struct_json
+from coordinator_model.wire.schema import field_specs
 from tests import builders
 from tests.golden_records import GOLDEN_RECORDS, GoldenRecord, recorded
 from tests.kafka_oracle import KAFKA_JARS, KafkaOracle, Refused, kafka_oracle

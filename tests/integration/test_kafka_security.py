@@ -1,6 +1,6 @@
 """Every way into a cluster, for each of the two clients, and what is said when one is closed: against a real broker.
 
-What must be allowed behind the door is `streaming.permissions`; each is taken away in turn.
+What must be allowed behind the door is `streaming.kafka.permissions`; each is taken away in turn.
 """
 
 from collections.abc import Iterator
@@ -9,11 +9,12 @@ from typing import Final
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from streaming.config import Config, load
-from streaming.kafka_client import Finding, broker_findings, confluent_settings
-from streaming.log_recorder import LogRecorder
-from streaming.permissions import EVENTS_TOPIC, GROUPS_TOPIC, PERMISSIONS, SINK_PERMISSIONS, Permission
-from streaming.sink_topics import sink_findings
+from streaming.config.loading import Config, load
+from streaming.kafka.client_settings import confluent_settings
+from streaming.kafka.permissions import EVENTS_TOPIC, GROUPS_TOPIC, PERMISSIONS, SINK_PERMISSIONS, Permission
+from streaming.kafka.preflight import Finding, broker_findings
+from streaming.recording.recorder import LogRecorder
+from streaming.sinks.topic_setup import sink_findings
 from tests.integration.monitor_process import until
 from tests.integration.secured_broker import CLIENT_SECRET, PASSWORD, WAYS, SecuredBroker
 from tests.integration.test_permissions import somebody_s_group

@@ -12,11 +12,12 @@ from kafka.admin import KafkaAdminClient
 from kafka.structs import TopicPartition as KafkaTopicPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from streaming.embedded_broker import EmbeddedBroker
-from streaming.kafka_tools import create_topics
-from streaming.log_reader import LogEnd, LogLostError, LogReader, Ranges
-from streaming.packing import unpacked
-from streaming.source import CoordinatorLogReader
+from streaming.demo.embedded_broker import EmbeddedBroker
+from streaming.demo.verifiable_consumer import create_topics
+from streaming.query import source
+from streaming.query.range_reader import LogBounds, LogLostError, RangeReader, Ranges
+from streaming.query.row_codec import unpacked
+from streaming.query.source import CoordinatorLogReader
 from tests.kafka_oracle import KAFKA_JARS
 
 pytestmark = [
@@ -69,10 +70,10 @@ class Log:
         return producer
 
     def ends(self) -> tuple[dict[int, int], dict[int, int]]:
-        return LogEnd(self.client, TOPIC, PARTITIONS, _SECONDS).ends()
+        return LogBounds(self.client, TOPIC, PARTITIONS, _SECONDS).ends()
 
 
-def read(reader: LogReader, ranges: Ranges) -> dict[int, dict[int, bytes | None]]:
+def read(reader: RangeReader, ranges: Ranges) -> dict[int, dict[int, bytes | None]]:
     """Partition → {offset: value}."""
     found: dict[int, dict[int, bytes | None]] = {}
     for columns in reader.read(ranges):
@@ -100,15 +101,15 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Log]:
 
 
 @pytest.fixture(scope="module")
-def committed(log: Log) -> Iterator[LogReader]:
-    reader = LogReader(log.client, TOPIC, committed=True, timeout_seconds=_SECONDS)
+def committed(log: Log) -> Iterator[RangeReader]:
+    reader = RangeReader(log.client, TOPIC, committed=True, timeout_seconds=_SECONDS)
     yield reader
     reader.close()
 
 
 @pytest.fixture(scope="module")
-def uncommitted(log: Log) -> Iterator[LogReader]:
-    reader = LogReader(log.client, TOPIC, committed=False, timeout_seconds=_SECONDS)
+def uncommitted(log: Log) -> Iterator[RangeReader]:
+    reader = RangeReader(log.client, TOPIC, committed=False, timeout_seconds=_SECONDS)
     yield reader
     reader.close()
 
@@ -122,7 +123,7 @@ def test_ends_tell_what_is_stable(log: Log) -> None:
     assert 5 == high[MIXED]
 
 
-def test_all_partitions_are_read_whole(log: Log, committed: LogReader) -> None:
+def test_all_partitions_are_read_whole(log: Log, committed: RangeReader) -> None:
     """Every record once; those of the aborted transaction, and of the open one, are not there."""
     stable, _ = log.ends()
 
@@ -133,13 +134,13 @@ def test_all_partitions_are_read_whole(log: Log, committed: LogReader) -> None:
     assert {0: b"before", 3: b"counts"} == found[MIXED]
 
 
-def test_the_other_reader_sees_what_is_open(log: Log, uncommitted: LogReader) -> None:
+def test_the_other_reader_sees_what_is_open(log: Log, uncommitted: RangeReader) -> None:
     """From the last stable offset on."""
     assert {OPEN: {1: b"held", 2: b"after"}} == read(uncommitted, {OPEN: (1, 3)})
 
 
 @pytest.mark.parametrize("again", range(3))
-def test_stretches_are_read_again_and_again(log: Log, committed: LogReader, again: int) -> None:
+def test_stretches_are_read_again_and_again(log: Log, committed: RangeReader, again: int) -> None:
     """A reader goes where it is sent, back as well as on, and takes nothing beyond the stretch."""
     ranges = {p: (again, p - 1) for p in PLAIN}
 
@@ -148,14 +149,14 @@ def test_stretches_are_read_again_and_again(log: Log, committed: LogReader, agai
     )
 
 
-def test_a_stretch_without_records_ends(committed: LogReader) -> None:
+def test_a_stretch_without_records_ends(committed: RangeReader) -> None:
     """Markers of transactions are all there is in it: nothing comes, and nobody waits for it."""
     assert {} == read(committed, {MIXED: (4, 5)})
     assert {} == read(committed, {MIXED: (1, 3)})
     assert {} == read(committed, {})
 
 
-def test_records_that_are_gone_are_an_error(log: Log, committed: LogReader) -> None:
+def test_records_that_are_gone_are_an_error(log: Log, committed: RangeReader) -> None:
     """A log that was cut off before what is to be read is told as such, with the partition."""
     admin = KafkaAdminClient(bootstrap_servers=log.servers)
     admin.delete_records({KafkaTopicPartition(TOPIC, CUT): 5})
@@ -169,7 +170,7 @@ def test_records_that_are_gone_are_an_error(log: Log, committed: LogReader) -> N
 
 def test_a_broker_that_does_not_answer_is_an_error_in_time(log: Log) -> None:
     """Whoever waits for records that do not come is told after the time they were given."""
-    reader = LogReader(log.client, TOPIC, committed=True, timeout_seconds=0.5)
+    reader = RangeReader(log.client, TOPIC, committed=True, timeout_seconds=0.5)
 
     with pytest.raises(KafkaException, match=r"no record for 0\.5 s"):
         read(reader, {PLAIN[0]: (0, 1_000)})
@@ -177,7 +178,7 @@ def test_a_broker_that_does_not_answer_is_an_error_in_time(log: Log) -> None:
     reader.close()
 
 
-def test_no_group_is_joined(log: Log, committed: LogReader) -> None:
+def test_no_group_is_joined(log: Log, committed: RangeReader) -> None:
     """The name of a group that a consumer must have leaves no trace."""
     read(committed, {PLAIN[0]: (0, 1)})
     admin = KafkaAdminClient(bootstrap_servers=log.servers)
@@ -196,6 +197,17 @@ def test_brokers_that_are_away_have_nothing_new(log: Log) -> None:
     assert start == reader.latestOffset(start, ReadAllAvailable())
 
 
+@pytest.fixture
+def _closed_readers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The readers that a worker process keeps are closed while the broker is there."""
+    readers: dict[tuple[str, bool], RangeReader] = {}
+    monkeypatch.setattr(source, "_readers", readers)
+    yield
+    for reader in readers.values():
+        reader.close()
+
+
+@pytest.mark.usefixtures("_closed_readers")
 def test_each_kind_is_read_once_around_an_open_transaction(log: Log) -> None:
     """Membership is not held back by it and does not come again; commits wait for its end, and then all are there."""
     kinds = Log(log.servers, KINDS)

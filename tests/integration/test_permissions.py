@@ -16,11 +16,11 @@ from typing import Any, Final
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from streaming import java
-from streaming.embedded_broker import DEFAULT_JARS_DIR, EmbeddedBroker, _free_ports
-from streaming.kafka_sink import EVENTS_SINK, GROUPS_SINK
-from streaming.kafka_tools import create_topics
-from streaming.permissions import EVENTS_TOPIC, GROUPS_TOPIC
+from streaming.demo.embedded_broker import DEFAULT_JARS_DIR, EmbeddedBroker, _free_ports
+from streaming.demo.verifiable_consumer import create_topics
+from streaming.kafka.permissions import EVENTS_TOPIC, GROUPS_TOPIC
+from streaming.sinks.kafka_sinks import EVENTS_SINK, GROUPS_SINK
+from streaming.spark import java
 from tests.integration.monitor_process import CommandProcess, MonitorProcess, until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(400)]

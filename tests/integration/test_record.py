@@ -18,28 +18,24 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
-from coordinator_model.replica import Position, Replica
-from coordinator_model.serde import decode_record
-from coordinator_model.view import group_view
-from streaming.config import Config, load
-from streaming.config_sections import KafkaSection
-from streaming.embedded_broker import HOST, EmbeddedBroker
-from streaming.errors import CannotTellError
+from coordinator_model.records.serde import decode_record
+from coordinator_model.replica import Replica
+from coordinator_model.state.findings import Position
+from coordinator_model.views.group_view import group_view
+from streaming.base.errors import CannotTellError
+from streaming.config.kafka_sections import KafkaSection
+from streaming.config.loading import Config, load
+from streaming.demo.embedded_broker import HOST, EmbeddedBroker
+from streaming.demo.verifiable_consumer import create_topics
+from streaming.history.log_archive import RecordKeeper
 from streaming.history.queries import History
-from streaming.history.records import RecordKeeper
 from streaming.history.store import HistoryStore
-from streaming.kafka_client import (
-    DESCRIBE_GROUPS,
-    FIND_GROUPS,
-    broker_findings,
-    confluent_settings,
-    preflight,
-    python_settings,
-)
-from streaming.kafka_tools import GroupTool, create_topics
-from streaming.permissions import PERMISSIONS, READ_LOG
-from streaming.recording import RecordedRecord, RecordingReader, offsets_partition, open_recording
-from streaming.suspect_sampler import Answer, KafkaGroupsClient
+from streaming.kafka.client_settings import confluent_settings, python_settings
+from streaming.kafka.permissions import PERMISSIONS, READ_LOG
+from streaming.kafka.preflight import DESCRIBE_GROUPS, FIND_GROUPS, broker_findings, preflight
+from streaming.recording.file_format import RecordedRecord, RecordingReader, offsets_partition, open_recording
+from streaming.watchers.hang_sampler import Answer, KafkaGroupsClient
+from tests.group_tool import GroupTool
 from tests.kafka_oracle import KAFKA_JARS
 
 pytestmark = [

@@ -17,14 +17,18 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from bench import log
 from bench.layouts import LAYOUTS
-from streaming import class_archive, session
-from streaming.config import Config
-from streaming.output import unpacked_output
-from streaming.packing import bundle_keys, packed
-from streaming.processor import CoordinatorShards
-from streaming.schemas import BUCKET_KEY, BUNDLE, OUTPUT, PACK, PACKED, SLOT_KEY, SNAPSHOT, OutputRow
-from streaming.state_calls import get_many, put_many
-from streaming.worker_daemon import SeldomCollector
+from coordinator_model.state.snapshot import load_group, load_offsets
+from streaming.checkpoint.identity import IDENTITY_FILE, STATE_LAYOUT, Identity
+from streaming.checkpoint.state_directory import StateDirectory
+from streaming.config.loading import Config
+from streaming.query.processor import CoordinatorShards
+from streaming.query.row_codec import packed, unpacked_output
+from streaming.query.schemas import BUCKET_KEY, BUNDLE, OUTPUT, PACK, PACKED, SLOT_KEY, SNAPSHOT, OutputRow
+from streaming.query.state_pipelining import get_many, put_many
+from streaming.query.task_keys import bundle_keys
+from streaming.spark import cds_archive, jvm_lifecycle, session
+from streaming.spark.worker_daemon import SeldomCollector
+from tests.faults.damage import left_by_former_release
 from tests.streaming.shard import log_rows
 
 MIB = 1024 * 1024
@@ -73,7 +77,7 @@ def spark(spark_log: Path) -> Iterator[SparkSession]:
     """A session as the monitor starts it."""
     started = session.start(Config(), spark_log)
     yield started
-    session.stop(started)
+    jvm_lifecycle.stop(started)
 
 
 def test_many_keys_at_once_are_what_one_at_a_time_is(spark: SparkSession, spark_log: Path, tmp_path: Path) -> None:
@@ -146,7 +150,25 @@ def _put_out(
     return batches
 
 
-@pytest.mark.parametrize("tasks", [1, 4, 7, 50])
+def test_state_of_release_0_1_is_read_back(spark: SparkSession, tmp_path: Path) -> None:
+    """From what a real monitor left: every group with its offsets, in snapshots that this release reads."""
+    (tmp_path / IDENTITY_FILE).write_text("{}", "utf-8")
+    left_by_former_release(tmp_path)
+    identity = Identity(**{**json.loads((tmp_path / IDENTITY_FILE).read_text("utf-8")), "state_layout": STATE_LAYOUT})
+    state = StateDirectory(tmp_path, None, reads_uncommitted=True, clock_ms=lambda: 0)
+    state.claim(identity, rebuild=False)
+    rows = list(state.rows(spark))
+    groups = {row.group: load_group(row.payload) for row in rows if row.kind == "group"}
+    buckets = [(row.group, load_offsets(row.payload)) for row in rows if row.kind == "offsets"]
+    records = sum(json.loads(row.payload)["records"] for row in rows if row.kind == "shard")
+
+    assert sum(sum(of.values()) for of in state.positions()[1:]) == records
+    assert all(name == of.name for name, of in groups.items())
+    assert {f"commits-{number}" for number in range(24)} == {name for name in groups if name.startswith("commits-")}
+    assert sum(of.offset_count for of in groups.values()) == sum(len(bucket.offsets) for _, bucket in buckets)
+
+
+@pytest.mark.parametrize("tasks", [1, 4, 7, 50, 336])
 def test_every_stateful_task_has_a_bundle(spark: SparkSession, tasks: int) -> None:
     """Spark's own hash sends the keys to different tasks, each to the one it is for."""
     keys = bundle_keys(spark, tasks)
@@ -187,12 +209,12 @@ def test_the_jvm_gives_back_what_it_no_longer_needs(spark: SparkSession) -> None
     full = jvm.java.lang.Runtime.getRuntime().totalMemory()
     text.trimToSize()
 
-    session.give_back(spark)
+    jvm_lifecycle.give_back(spark)
 
     assert jvm.java.lang.Runtime.getRuntime().totalMemory() < full - 400 * MIB
 
 
-@pytest.mark.skipif(not class_archive.is_whole(class_archive.place()), reason="`make classes` was not run")
+@pytest.mark.skipif(not cds_archive.is_whole(cds_archive.place()), reason="`make classes` was not run")
 def test_classes_are_those_of_the_archive(spark: SparkSession) -> None:
     """What a rehearsal has written down, the JVM of a monitor maps: of the same jars, though below another home."""
     jvm: Any = spark.sparkContext._gateway.proc  # type: ignore[union-attr]
@@ -200,4 +222,4 @@ def test_classes_are_those_of_the_archive(spark: SparkSession) -> None:
     if not maps.exists():
         pytest.skip("only Linux tells what a process maps")
 
-    assert str(class_archive.place()) in maps.read_text("utf-8")
+    assert str(cds_archive.place().resolve()) in maps.read_text("utf-8")

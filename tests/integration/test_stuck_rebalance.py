@@ -8,16 +8,17 @@ from typing import Any, Final
 import pytest
 from confluent_kafka import Producer
 
-from streaming.board import Board
-from streaming.config_sections import KafkaSection
-from streaming.embedded_broker import EmbeddedBroker
-from streaming.end_offsets import EndOffsetSampler, KafkaOffsetsClient
-from streaming.kafka_client import python_settings
-from streaming.kafka_tools import create_topics
-from streaming.log_ends import LogEnds
-from streaming.log_recorder import LogRecorder
-from streaming.suspect_sampler import KafkaGroupsClient, SuspectSampler
-from streaming.watch import Watch
+from streaming.board.board import Board
+from streaming.config.kafka_sections import KafkaSection
+from streaming.demo.embedded_broker import EmbeddedBroker
+from streaming.demo.verifiable_consumer import create_topics
+from streaming.end_offsets.client import KafkaOffsetsClient
+from streaming.end_offsets.sampler import EndOffsetSampler
+from streaming.end_offsets.store import EndOffsets
+from streaming.kafka.client_settings import python_settings
+from streaming.recording.recorder import LogRecorder
+from streaming.watchers.hang_sampler import HangSampler, KafkaGroupsClient
+from streaming.watchers.overdue_watch import OverdueWatch
 from tests.integration.in_process_member import InProcessMember
 from tests.integration.monitor_process import MonitorProcess, until
 from tests.integration.raw_member import RawMember
@@ -68,7 +69,7 @@ def board_of(kafka: KafkaSection, clock: Clock) -> Board:
         rows = shard.batch((record.timestamp_ms, record.key, record.value) for record in recorder.records())
     finally:
         recorder.close()
-    board = Board(LogEnds())
+    board = Board(EndOffsets())
     board.load([])
     board.set_log_end_at_start({0: 1}, {0: 1})
     board.apply(0, rows, clock())
@@ -106,19 +107,19 @@ def test_rebalance_that_hangs_is_told_once_and_healthy_groups_are_not(broker: Em
             board = board_of(kafka, clock)
         asked: list[str] = []
         client = KafkaGroupsClient(python_settings(kafka, "suspects"))
-        sampler = SuspectSampler(board, lambda: client, clock)
-        watch = Watch(board, board.tell, clock, lambda: sampler.answers)
+        sampler = HangSampler(board, lambda: client, clock)
+        watch = OverdueWatch(board, board.add_events, clock, lambda: sampler.answers)
         try:
             while not board.stuck and time.monotonic() < deadline:
                 time.sleep(0.1)
-                sampler.look()
+                sampler.check()
                 asked += sampler.answers
-                watch.look()
+                watch.check()
             answers = sampler.answers
             for _ in range(10):
                 time.sleep(0.1)
-                sampler.look()
-                watch.look()
+                sampler.check()
+                watch.check()
         finally:
             sampler.stop()
 

@@ -11,15 +11,17 @@ from confluent_kafka.admin import AdminClient
 from kafka import TopicPartition as KafkaTopicPartition
 from kafka.admin import KafkaAdminClient
 
-from coordinator_model.replica import Position, Replica
-from streaming.config_sections import KafkaSection
-from streaming.embedded_broker import EmbeddedBroker
-from streaming.end_offsets import EndOffsetSampler, KafkaOffsetsClient, Wanted
-from streaming.kafka_client import python_settings
-from streaming.kafka_tools import create_topics
-from streaming.log_ends import LogEnds
-from streaming.log_recorder import LogRecorder
-from streaming.open_transactions import STANDS_MS
+from coordinator_model.replica import Replica
+from coordinator_model.state.findings import Position
+from streaming.config.kafka_sections import KafkaSection
+from streaming.demo.embedded_broker import EmbeddedBroker
+from streaming.demo.verifiable_consumer import create_topics
+from streaming.end_offsets.client import KafkaOffsetsClient
+from streaming.end_offsets.open_transactions import STANDS_MS
+from streaming.end_offsets.sampler import EndOffsetSampler
+from streaming.end_offsets.store import EndOffsets, Wanted
+from streaming.kafka.client_settings import python_settings
+from streaming.recording.recorder import LogRecorder
 from tests.kafka_oracle import KAFKA_JARS
 
 pytestmark = [
@@ -158,7 +160,7 @@ def test_age_of_an_open_transaction_is_that_of_its_first_record(rig: Rig) -> Non
     """Also where the sampling began when it had long been open."""
     begun_ms = int(1000 * time.time())
     transaction = rig.begun("old", 0, 70)
-    ends, now_ms = LogEnds(), begun_ms + 60_000
+    ends, now_ms = EndOffsets(), begun_ms + 60_000
     client = KafkaOffsetsClient(python_settings(KafkaSection(bootstrap_servers=rig.servers), "age"))
     sampler = EndOffsetSampler(ends, lambda: client, Wanted, clock_ms=lambda: now_ms)
     try:
@@ -179,7 +181,7 @@ def test_age_of_an_open_transaction_is_that_of_its_first_record(rig: Rig) -> Non
         client.close()
 
 
-def open_since(ends: LogEnds) -> int | None:
+def open_since(ends: EndOffsets) -> int | None:
     known = ends.partition("__consumer_offsets", 0)
     assert known is not None
     return known.open_since_ms

@@ -8,18 +8,20 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final, Self
 
-from coordinator_model.gate import BrokerSettings
+from coordinator_model.gates.verdict import BrokerSettings
 from coordinator_model.groups import streams
 from coordinator_model.records.classic_group import MemberMetadata
-from streaming.api import BrokerAnswers
-from streaming.board import Board
-from streaming.config_sections import HttpSection
-from streaming.exporter import Exporter
+from streaming.base.expectations import Expectations
+from streaming.base.name_filter import Scope
+from streaming.board.board import Board
+from streaming.config.sections import HttpSection
+from streaming.end_offsets.store import EndOffsets, Topic
 from streaming.history.queries import History
-from streaming.lag_history import LagSampler
-from streaming.log_ends import LogEnds, Topic
-from streaming.recording import open_recording
-from streaming.server import Server
+from streaming.metrics.exporter import Exporter
+from streaming.recording.file_format import open_recording
+from streaming.watchers.lag_sampler import LagSampler
+from streaming.web.api_answers import BrokerAnswers
+from streaming.web.server import Server
 from tests import builders
 from tests import coordinator_events as happens
 from tests.builders import RecordBytes
@@ -63,10 +65,18 @@ def now_ms() -> int:
 class Stage:
     """A served board, at the end of the log or some records behind it, with a history if given; a context manager."""
 
-    def __init__(self, port: int = 0, *, behind: int = 0, history: History | None = None) -> None:
+    def __init__(
+        self,
+        port: int = 0,
+        *,
+        behind: int = 0,
+        history: History | None = None,
+        scope: Scope | None = None,
+        expectations: Expectations | None = None,
+    ) -> None:
         self._behind = behind
-        self.ends = LogEnds()
-        self.board = Board(self.ends)
+        self.ends = EndOffsets()
+        self.board = Board(self.ends, scope=scope, expectations=expectations)
         brokers = BrokerAnswers(
             tuple,
             lambda: BrokerSettings(migration_policy="bidirectional", consumer_max_size=1_000, classic_max_size=1_000),
@@ -123,7 +133,7 @@ class Stage:
     def sample_lag(self) -> None:
         """What the monitor's own thread does every few seconds; here the minute before is gone through at once."""
         self._sampled_ms = min(self._sampled_ms + 5 * SECOND_MS, now_ms())
-        self._sampler.look()
+        self._sampler.sample()
 
     def commit(self, group: str, behind: Mapping[int, int] | int, topic: str = "t") -> None:
         """The group commits, so far behind the log's end in each partition."""

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 from playwright.sync_api import Page, expect
 
-from streaming.demo import GROUPS, ROLLED_GROUP, TOPICS
+from streaming.demo.scenario import GROUPS, ROLLED_GROUP, TOPICS
 from tests.integration.monitor_process import CommandProcess, until
 from tests.page.browser import OpenPage
 

@@ -6,7 +6,7 @@ from coordinator_model.groups import streams
 from tests import builders
 from tests import coordinator_events as happens
 from tests.page.browser import OpenPage
-from tests.page.stage import PARTITIONS, ROLLED, SHARED, STABLE, STREAMS, TWICE, Stage, classic
+from tests.page.stage import CONNECT, PARTITIONS, ROLLED, SHARED, STABLE, STREAMS, TWICE, Stage, classic
 
 SIGNS = {"●": "owned", "◐": "revoking", "○": "waiting", "!": "twice", "s": "standby", "w": "warm-up", "": "-"}
 OLD = {f"orders-{n}": {"t": [2 * n, 2 * n + 1]} for n in range(3)}
@@ -45,6 +45,7 @@ def test_a_rebalance_is_followed_in_the_matrix(stage: Stage, open_page: OpenPage
     expect(page.locator("#badges")).to_contain_text("Reconciling")
     expect(page.locator(".tile", has_text="Migration")).to_contain_text("upgrading")
     expect(page.locator("#members")).to_contain_text("to be revoked: t 1")
+    expect(page.locator("#members")).to_contain_text("waits for t 1, which client · ders-0 has yet to release")
     expect(page.locator(".timeline .span.active")).to_have_count(1)
     assert "waiting" == matrix(page)["client · rs-new"][1]
 
@@ -56,6 +57,16 @@ def test_a_rebalance_is_followed_in_the_matrix(stage: Stage, open_page: OpenPage
     expect(page.locator("#events li").first).to_contain_text("rebalance completed")
     expect(page.locator(".timeline .span.active")).to_have_count(0)
     assert "owned" == matrix(page)["client · rs-new"][1]
+
+
+def test_a_group_without_consumers_is_out_of_scope(stage: Stage, open_page: OpenPage) -> None:
+    """It says what it is, and nothing is in its way."""
+    stage.play_kinds()
+    page = open_page(f"{stage.url}/group/{CONNECT}").page
+
+    expect(page.locator(".tile", has_text="Migration")).to_contain_text("out of scope")
+    expect(page.locator(".tile", has_text="Migration")).to_contain_text("protocol type connect")
+    expect(page.locator("#warnings li")).to_have_count(0)
 
 
 def test_a_partition_owned_twice_is_red_in_both_rows(stage: Stage, open_page: OpenPage) -> None:

@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from streaming.base.name_filter import NameFilter, Scope
 from tests import coordinator_events as happens
 from tests.page.browser import PHONE, OpenPage
 from tests.page.stage import CONNECT, PARTITIONS, ROLLED, SHARED, STABLE, STREAMS, TWICE, Stage, classic
@@ -32,7 +33,7 @@ def test_every_kind_of_group_is_shown(stage: Stage, open_page: OpenPage) -> None
     for group, *expected in [
         (SHARED, "Stable", "share"),
         (STREAMS, "Stable", "streams"),
-        (CONNECT, "Stable", "blocked"),
+        (CONNECT, "Stable", "out of scope"),
         ("rec-mixed", "1 + 1", "upgrading 1/2"),
         ("rec-full", "Empty", "downgraded"),
         ("rec-simple", "commits only"),
@@ -42,7 +43,7 @@ def test_every_kind_of_group_is_shown(stage: Stage, open_page: OpenPage) -> None
 
 
 def test_what_needs_a_look_comes_first(stage: Stage, open_page: OpenPage) -> None:
-    """A duplicate is red and on top while it lasts; a group of Kafka Connect, refused for ever, alarms nobody."""
+    """A duplicate is red and on top while it lasts; a group of Kafka Connect, which nobody upgrades, alarms nobody."""
     stage.play_kinds()
     page = open_page(stage.url).page
     expect(page.locator(".tile").first).to_contain_text("none")
@@ -90,7 +91,7 @@ def test_lag_has_a_trend_from_the_monitors_own_memory(stage: Stage, open_page: O
     page = open_page(stage.url).page
 
     expect(row_of(page, STABLE).locator("svg.spark")).to_have_attribute("aria-label", "rising")
-    expect(row_of(page, STREAMS).locator("svg.spark")).to_have_attribute("aria-label", "no lag")
+    expect(row_of(page, STREAMS).locator("svg.spark")).to_have_attribute("aria-label", "lag not known")
 
 
 def test_search_filter_and_order_are_in_the_address(stage: Stage, open_page: OpenPage) -> None:
@@ -167,3 +168,21 @@ def test_a_phone_shows_all_without_scrolling_sideways(
     assert PHONE["width"] == page.evaluate("document.documentElement.scrollWidth")
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (scheme == "dark") == (int(re.findall(r"\d+", ground)[0]) < 100)
+
+
+def test_what_patterns_leave_out_is_counted(open_page: OpenPage) -> None:
+    """Beside the number of groups that are shown, and with each that comes."""
+    with Stage(scope=Scope(groups=NameFilter(["*"], ["rec-*"]))) as stage:
+        stage.play_kinds()
+        stage.play_recording()
+        page = open_page(stage.url).page
+        expect(row_of(page, STABLE)).to_be_visible()
+        left_out = stage.board.left_out()["groups"]
+        expect(page.locator("#count")).to_contain_text(f", {left_out} left out by configuration")
+        assert not [name for name in names(page) if name.startswith("rec-")]
+
+        stage.write(*classic("rec-late", {"m-1": [0]}), *classic("late", {"m-1": [0]}))
+
+        expect(row_of(page, "late")).to_be_visible()
+        expect(page.locator("#count")).to_contain_text(f", {left_out + 1} left out by configuration")
+        expect(page.locator("#link")).to_have_text("live")

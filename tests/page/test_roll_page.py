@@ -1,5 +1,6 @@
 """The page of a rolling upgrade: go on, wait, stop, or cannot tell."""
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests import builders
@@ -11,12 +12,14 @@ OLD = {f"orders-{n}": {"t": [2 * n, 2 * n + 1]} for n in range(3)}
 
 
 def expect_verdict(page: Page, verdict: str, word: str) -> None:
-    expect(page.locator("#verdict")).to_have_attribute("data-verdict", verdict)
+    # A roll is open again only when it has been at rest for fifteen seconds.
+    expect(page.locator("#verdict")).to_have_attribute("data-verdict", verdict, timeout=30_000)
     expect(page.locator("#word")).to_have_text(word)
 
 
-def test_a_roll_up_and_back_is_followed(stage: Stage, open_page: OpenPage) -> None:
+def test_a_roll_up_and_back_is_followed(stage: Stage, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Go on, wait while a rebalance is under way, go on; members and groups are counted as they convert."""
+    monkeypatch.setattr("coordinator_model.gates.verdict.SETTLED_MS", 2_000)
     stage.write(*classic(ROLLED, {name: parts["t"] for name, parts in OLD.items()}))
     page = open_page(f"{stage.url}/roll").page
     expect_verdict(page, "open", "Go on")

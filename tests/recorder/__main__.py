@@ -19,8 +19,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from streaming.embedded_broker import EmbeddedBroker
-from streaming.kafka_tools import GroupTool
+from streaming.demo.embedded_broker import EmbeddedBroker
+from tests.group_tool import GroupTool
 from tests.recorder.clients import ClientJvm
 from tests.recorder.recordings import FOLDER
 from tests.recorder.scenarios import FAMILIES

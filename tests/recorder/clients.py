@@ -16,8 +16,9 @@ from typing import Any, Final
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
-from streaming import processes
-from streaming.kafka_tools import ASSIGNORS, Assignor, GroupTool, Protocol
+from streaming.demo import child_processes
+from streaming.demo.verifiable_consumer import ASSIGNORS, Assignor, Protocol
+from tests.group_tool import GroupTool
 
 PATIENCE_SECONDS: Final = 30.0
 
@@ -39,7 +40,7 @@ class ClientJvm(GroupTool):
 
     def kill(self) -> None:
         """End it, and every member in it, as a machine that fails."""
-        processes.kill(self._process)
+        child_processes.kill(self._process)
 
     def set_features(self, levels: Mapping[str, int]) -> None:
         """Raise the cluster's features to levels, unstable ones too where the broker allows it."""

@@ -12,10 +12,11 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 
-from streaming import java
-from streaming.errors import CannotTellError
-from streaming.group_tables import StateRow
-from streaming.kafka_tools import Assignor, GroupTool, Protocol, create_topics
+from streaming.base.errors import CannotTellError
+from streaming.demo.verifiable_consumer import Assignor, Protocol, create_topics
+from streaming.spark import java
+from tests.group_tables import StateRow
+from tests.group_tool import GroupTool
 from tests.integration.in_process_member import InProcessMember
 from tests.recorder.clients import PATIENCE_SECONDS, ClientJvm, Member, StreamsMember, consumer, share_consumer
 from tests.recorder.old_client import OldClient

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from streaming.java import find_java
+from streaming.spark.java import find_java
 
 ROOT: Final = Path(__file__).parents[2]
 _VERSIONS_DIR: Final = ROOT / ".cache" / "versions"

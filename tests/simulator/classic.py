@@ -1,4 +1,4 @@
-"""Classic groups (coordinator-records, 4.1): members join, a leader assigns, and one record tells how it ended.
+"""Classic groups (docs/coordinator-log.md): members join, a leader assigns, and one record tells how it ended.
 
 A process says what it owns when it joins. In the eager protocols that is nothing; `sticky` remembers in user data,
 `cooperative-sticky` keeps what it has and names the generation it got it in (KIP-341, KIP-429, KIP-792). A process
@@ -41,8 +41,13 @@ def round_completed(group: Group, *, joined_ms: int, assignor: Assignor | None =
 
 
 def round_lost(group: Group) -> None:
-    """The leader was gone before it synced: the generation is used up, and nothing is written."""
+    """The leader was gone before it synced: the generation is used up, and nothing is written.
+
+    The members have rejoined, and what they said then is known to the coordinator.
+    """
     group.generation += 1
+    for member in group.members.values():
+        member.embedded = subscription(group, member)
 
 
 def assigned(group: Group, claims: dict[str, set[Place]]) -> Assignment:

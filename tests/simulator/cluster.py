@@ -18,7 +18,7 @@ PARTITIONS: Final = {"t": 6, "u": 3, "v": 2}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """In what the log of one Kafka release differs from another's (coordinator-records, 1 and 4.4)."""
+    """In what the log of one Kafka release differs from another's (docs/coordinator-log.md, "Layouts by release")."""
 
     name: str
     first_epoch: int = 0

@@ -1,4 +1,4 @@
-"""Consumer groups (coordinator-records, 4.4 and 4.5): a target for the group, and each member on its way to it.
+"""Consumer groups (docs/coordinator-log.md): a target for the group, and each member on its way to it.
 
 The way of a member is that of upstream's CurrentAssignmentBuilder: give up what the target does not have, wait until
 the process has let go, move to the target's epoch, take what nobody holds any more.

@@ -1,4 +1,4 @@
-"""From classic to consumer and back (coordinator-records, 4.6; KIP-848, KIP-915)."""
+"""From classic to consumer and back (docs/coordinator-log.md, "Conversions"; KIP-848, KIP-915)."""
 
 from collections.abc import Iterable
 

@@ -213,7 +213,7 @@ class ReferenceCoordinator(OffsetCoordinator):
             return False
         return self.write(group, consumer.stepped_away(group, member))
 
-    def come_back(self, group: Group, member: Member, *, as_classic: bool = False) -> bool:
+    def come_back(self, group: Group, member: Member, *, as_classic: bool = False, host: str | None = None) -> bool:
         """A static member's next process comes: in place of one that is away, that was a classic one, or to be one.
 
         The first one of the consumer protocol converts a classic group; if it was the only one, and is classic now, so
@@ -225,6 +225,7 @@ class ReferenceCoordinator(OffsetCoordinator):
             return False
         converted = conversions.upgraded_online(group) if converts else []
         comer = self._member(classic_protocol=as_classic, static=False, topics=member.topics)
+        comer.client_host = host or comer.client_host
         others = group.others(member)
         alone = as_classic and not member.classic and all(other.classic for other in others)
         records = [*converted, *consumer.replaced(group, member, comer, self.now_ms + 1)]

@@ -13,8 +13,8 @@ TOPICS: Final = (("t",), ("t", "u"), ("u",))
 REGEXES: Final = ("rx-.*", "[tu]", "rx-a")
 LAGS_MS: Final = (0, 0, 5, 400, 1_500, 30_000)
 """Pauses between two things: within a batch, within the assignment interval, beyond it, and beyond a heartbeat's."""
-RESTART_MS: Final = 70_000
-"""A static member's process takes so long to restart; one that is back sooner again and again is two of them."""
+RESTART_MS: Final = 700_000
+"""So long a static member's process runs between two restarts; one that is back sooner again and again is in a loop."""
 MOST_MEMBERS: Final = 5
 PRODUCERS: Final = (1, 2)
 

@@ -5,6 +5,7 @@ Where the fault can be mended, a second function does so as the real one would b
 """
 
 from dataclasses import replace
+from typing import Any
 
 from tests import builders
 from tests.builders import RecordBytes
@@ -102,10 +103,34 @@ def contradict(coordinator: ReferenceCoordinator, group: Group) -> Place:
 
 
 def flap(coordinator: ReferenceCoordinator, group: Group, member: Member, *, times: int, every_ms: int) -> None:
-    """Two processes of one instance id throw each other out of a classic group."""
+    """A static member restarts in a loop, or two processes of one instance id throw each other out: it looks alike."""
     for _ in range(times):
         coordinator.lag(every_ms - JOIN_MS)
         coordinator.bounce(group, member)
+
+
+def fight(
+    coordinator: ReferenceCoordinator,
+    group: Group,
+    instance_id: str,
+    *,
+    times: int,
+    every_ms: int,
+    hosts: tuple[str, ...],
+) -> None:
+    """Two processes of one instance id on the classic protocol throw each other out, and the log names their hosts.
+
+    Of a classic group it does where the successor joins while the group is not Stable.
+    """
+    for turn in range(times):
+        coordinator.lag(every_ms - JOIN_MS)
+        member = group.of_instance(instance_id)
+        assert member is not None
+        if group.kind == "classic":
+            member.client_host = hosts[turn % len(hosts)]
+            coordinator.bounce(group, member)
+        else:
+            coordinator.come_back(group, member, as_classic=True, host=hosts[turn % len(hosts)])
 
 
 def commit_of_a_zombie(coordinator: ReferenceCoordinator, group: Group, place: Place) -> None:
@@ -249,6 +274,49 @@ def convert_and_forget(coordinator: ReferenceCoordinator, group: Group) -> list[
     group.leftovers = len(forgotten)
     coordinator.write(group, [record for record in records if record not in forgotten])
     return forgotten
+
+
+def write_newer(coordinator: ReferenceCoordinator, group: Group, record_type: int, version: int) -> None:
+    """What a newer broker writes of a known type: the record as it is, under a later version of its value."""
+    key, value = next(
+        (key, value)
+        for written in reversed(coordinator.log)
+        if written.group == group.name
+        for key, value in written.records
+        if int.from_bytes(key[:2], "big") == record_type and value is not None
+    )
+    assert value is not None
+    coordinator.write(group, [(key, version.to_bytes(2, "big") + value[2:])])
+
+
+def convert_uncleanly(coordinator: ReferenceCoordinator, group: Group, what: str) -> None:
+    """An online upgrade that goes on from something else than what the log has of the classic group.
+
+    `what` is lost or moved: `epoch_before`, `epoch_after`, `member`, `assignments`, `moved` or `offsets`.
+    """
+    giver, other = _two(group)
+    offsets: list[RecordBytes] = []
+    if what == "epoch_before":
+        group.generation -= 1
+    elif what == "epoch_after":
+        group.generation += 3
+    elif what == "member":
+        del group.members[giver.member_id]
+    elif what == "assignments":
+        group.assignment = {}
+    elif what == "moved":
+        place = min(_held(group, giver))
+        group.assignment = {**group.assignment, giver.member_id: _held(group, giver) - {place}}
+        group.assignment[other.member_id] = {*_held(group, other), place}
+    else:
+        topic, partition = next(iter(group.offsets))
+        del group.offsets[topic, partition]
+        offsets = [builders.offset_commit_tombstone(group.name, topic, partition)]
+    member = Member(member_id="first-upgraded")
+    converted = conversions.upgraded_online(group)
+    commits: dict[Place, dict[str, Any] | None] = {(topic, partition): None} if offsets else {}
+    joined = consumer.joined(group, member, coordinator.now_ms + 1)
+    coordinator.write(group, [*offsets, *converted, *joined], commits=commits)
 
 
 def write_unknown(coordinator: ReferenceCoordinator, group: Group, record_type: int = NEXT_RECORD_TYPE) -> None:

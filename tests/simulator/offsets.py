@@ -1,10 +1,10 @@
-"""Committed offsets, within transactions and without, and how groups end (coordinator-records, 4.2, 4.3 and 10)."""
+"""Committed offsets, within transactions and without, and how groups end (docs/coordinator-log.md)."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from coordinator_model.offsets import ZERO_TOPIC_ID
+from coordinator_model.state.offsets import ZERO_TOPIC_ID
 from tests import builders
 from tests.builders import RecordBytes
 from tests.simulator import consumer, share, streams

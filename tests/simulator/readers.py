@@ -1,4 +1,4 @@
-"""What readers are given of a log with transactions (coordinator-records, 10), by the rules of a fetch alone.
+"""What readers are given of a log with transactions (docs/coordinator-log.md), by the rules of a fetch alone.
 
 Consumers never see markers, and none says which transaction a record is of. One that reads committed records gets
 those that a commit marker follows, up to the first record of a transaction that is still open; one that reads

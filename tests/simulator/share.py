@@ -1,4 +1,4 @@
-"""Share groups (coordinator-records, 4.7; KIP-932): members share partitions, whose delivery state is set up first."""
+"""Share groups (docs/coordinator-log.md; KIP-932): members share partitions, whose delivery state is set up first."""
 
 from collections.abc import Iterable
 

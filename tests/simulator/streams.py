@@ -1,4 +1,4 @@
-"""Streams groups (coordinator-records, 4.8; KIP-1071): like consumer groups, but of tasks, and for a topology.
+"""Streams groups (docs/coordinator-log.md; KIP-1071): like consumer groups, but of tasks, and for a topology.
 
 A task is a subtopology and a number; there are as many as the largest source topic has partitions. An active task has
 one owner at a time, and comes to a process only when no member of it runs the same one in another role. A group that

@@ -1,4 +1,4 @@
-"""What a coordinator would answer about a group, in the words of the contract."""
+"""What a coordinator would answer about a group, in the words of the schemas."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ TASK_STATE_NAMES: Final = ("Stable", "UnrevokedTasks", "UnreleasedTasks")
 
 
 def view(group: Group, offsets: dict[Place, dict[str, Any]] | None = None) -> dict[str, Any]:
-    """The contract's GROUP, with the offsets that a reader knows. The phase of a mixed group is `mixed`.
+    """The GROUP, with the offsets that a reader knows. The phase of a mixed group is `mixed`.
 
     Which way it goes is an inference, not a fact.
     """
@@ -48,7 +48,7 @@ def view(group: Group, offsets: dict[Place, dict[str, Any]] | None = None) -> di
 def committed(
     place: Place, offset: int, *, leader_epoch: int, metadata: str, time_ms: int, topic_id: str | None
 ) -> dict[str, Any]:
-    """The contract's Offset."""
+    """The Offset."""
     return {
         "topic": place[0],
         "partition": place[1],

@@ -12,8 +12,8 @@ from typing import Final
 
 from kafka import KafkaConsumer, TopicPartition
 
-from streaming.embedded_broker import EmbeddedBroker
-from streaming.kafka_tools import create_topics
+from streaming.demo.embedded_broker import EmbeddedBroker
+from streaming.demo.verifiable_consumer import create_topics
 from tests.integration.monitor_process import MonitorProcess, until
 from tests.soak import report
 from tests.soak.commits import PARTITIONS, TOPIC, Load

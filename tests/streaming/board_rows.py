@@ -4,10 +4,11 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict
 
-from coordinator_model import snapshot
-from coordinator_model.events import Event, event_view
-from coordinator_model.replica import Position, Replica
-from streaming.board import Row
+from coordinator_model.replica import Replica
+from coordinator_model.state import snapshot
+from coordinator_model.state.events import Event, event_view
+from coordinator_model.state.findings import Position
+from streaming.board.board import Row
 
 KeyValue = tuple[bytes | None, bytes | None]
 

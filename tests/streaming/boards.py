@@ -2,8 +2,11 @@
 
 from collections.abc import Mapping
 
-from streaming.board import Board
-from streaming.log_ends import LogEnds, Topic
+from streaming.base.expectations import Expectations
+from streaming.board.board import Board
+from streaming.end_offsets.store import EndOffsets, Topic
+from streaming.query.foreach_batch import known_rows
+from streaming.query.schemas import OutputRow
 from tests import builders
 from tests.streaming.board_rows import Shard
 
@@ -17,14 +20,14 @@ def described(name: str, partitions: int) -> Topic:
     return Topic(builders.topic_id(name), name, partitions, dict.fromkeys(range(partitions), 1))
 
 
-def log_ends(**partitions: int) -> LogEnds:
+def log_ends(**partitions: int) -> EndOffsets:
     """Topics by name with so many partitions; nothing sampled."""
-    ends = LogEnds()
+    ends = EndOffsets()
     ends.set_topics([described(name, count) for name, count in partitions.items()], [])
     return ends
 
 
-def sample(ends: LogEnds, now_ms: int, topic: str, *offsets: int, stable: Mapping[int, int] | None = None) -> None:
+def sample(ends: EndOffsets, now_ms: int, topic: str, *offsets: int, stable: Mapping[int, int] | None = None) -> None:
     """One sample of a topic's partitions from 0 on; last stable offsets as the high watermarks but for `stable`."""
     high = {(topic, partition): offset for partition, offset in enumerate(offsets)}
     ends.record(now_ms, high, {**high, **{(topic, partition): offset for partition, offset in (stable or {}).items()}})
@@ -40,9 +43,12 @@ def classic_group(
     shard.pending.append((THEN_MS, *record))
 
 
-def board_of(shard: Shard, ends: LogEnds | None = None) -> Board:
-    """A board that took what the shard has pending in one batch."""
-    board = Board(ends or log_ends())
+def board_of(shard: Shard, ends: EndOffsets | None = None, expectations: Expectations | None = None) -> Board:
+    """A board that took what the shard has pending in one batch, with what is expected of its groups."""
+    board = Board(ends or log_ends(), expectations=expectations)
     board.load([])
-    board.apply(0, shard.flush(), NOW_MS)
+    rows = shard.flush()
+    board.apply(
+        0, known_rows([OutputRow(*row) for row in rows], board.expectations) if board.expectations else rows, NOW_MS
+    )
     return board

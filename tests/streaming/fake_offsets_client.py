@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from streaming.log_ends import Topic, TopicPartition
+from streaming.end_offsets.store import Topic, TopicPartition
 from tests.streaming.boards import described
 
 

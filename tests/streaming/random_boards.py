@@ -4,8 +4,8 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from streaming.board import Board
-from streaming.log_ends import LogEnds, Topic
+from streaming.board.board import Board
+from streaming.end_offsets.store import EndOffsets, Topic
 from tests import builders
 from tests.builders import RecordBytes
 from tests.coordinator_events import (
@@ -43,7 +43,7 @@ class RandomBoard:
         self._offsets: dict[tuple[str, int], int] = {}
         self._stable: dict[tuple[str, int], int] = {}
         self.now_ms = NOW_MS
-        self.board = Board(LogEnds())
+        self.board = Board(EndOffsets())
         self.board.load([])
         self._describe()
         for name in self._names[: groups // 2]:
@@ -200,13 +200,15 @@ class RandomBoard:
         """The threads that look say which groups are stuck, and of which the log's times are not to be believed."""
         chosen = [name for name in self._names if self._random.random() < 0.2]
         self.board.set_stuck(chosen)
-        self.board.read_ms = dict.fromkeys(chosen[::2], self.now_ms - 5_000)
+        self.board.set_read_times(dict.fromkeys(chosen[::2], self.now_ms - 5_000))
 
     def _tell(self) -> None:
         """An event that no record told."""
         self._told += 1
         kind, name = self._random.choice(_KINDS), self._some()
-        self.board.tell([{"id": f"told-{self._told}", "group": name, "kind": kind, "time": self.now_ms, "detail": {}}])
+        self.board.add_events(
+            [{"id": f"told-{self._told}", "group": name, "kind": kind, "time": self.now_ms, "detail": {}}]
+        )
 
     def _set_clock(self) -> None:
         """A clock is set, back as well."""

@@ -7,15 +7,14 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.tws_tester import TwsTester
 
-from coordinator_model.group_state import GroupState
-from coordinator_model.offsets import OffsetBucket
-from coordinator_model.snapshot import load_group, load_offsets
-from streaming.bundle import BundleBook, PartitionBook
-from streaming.entries import unpacked_entries
-from streaming.output import unpacked_output
-from streaming.packing import LOG_LAYOUT, packed
-from streaming.processor import CoordinatorShards
-from streaming.schemas import BOOK_STATE, GROUPS_STATE, OFFSETS_STATE, PACKS_STATE, OutputRow
+from coordinator_model.state.group_state import GroupState
+from coordinator_model.state.offsets import OffsetBucket
+from coordinator_model.state.snapshot import load_group, load_offsets
+from streaming.query.processor import CoordinatorShards
+from streaming.query.row_codec import LOG_LAYOUT, packed, unpacked_output
+from streaming.query.schemas import BOOK_STATE, GROUPS_STATE, OFFSETS_STATE, PACKS_STATE, OutputRow
+from streaming.query.shard_task import PartitionLedger, TaskLedger
+from streaming.query.state_cache import unpacked_entries
 from tests.histories import PARTITION, History, LogRecord
 
 KEY: Final = 7
@@ -99,14 +98,14 @@ class Shard:
         packed = {key: text for pack in self.packs() for key, text in pack.items()}
         return packed | self.single()
 
-    def book(self) -> PartitionBook:
+    def book(self) -> PartitionLedger:
         """The partition's bookkeeping in the state store."""
-        return self.bundle_book().partitions.get(self.partition, PartitionBook())
+        return self.bundle_book().partitions.get(self.partition, PartitionLedger())
 
-    def bundle_book(self) -> BundleBook:
+    def bundle_book(self) -> TaskLedger:
         """The bookkeeping of the whole bundle."""
         held = self._tester.peekValueState(BOOK_STATE, KEY)
-        return BundleBook() if held is None else BundleBook.load(held[0])
+        return TaskLedger() if held is None else TaskLedger.load(held[0])
 
     def _keep(self, frame: Any) -> list[OutputRow]:
         if frame is None or not len(frame):

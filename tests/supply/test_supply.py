@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -39,11 +40,25 @@ def test_all_of_the_lock_is_listed(bill: dict[str, Any]) -> None:
 
 
 def test_all_jars_are_listed(bill: dict[str, Any]) -> None:
-    """Those fetched for the broker, and those in Spark; with coordinates where they can be known."""
+    """Those fetched for the broker and for the tests, and those in Spark; with coordinates where they can be known."""
     listed = {(of["name"], of.get("version")) for of in bill["components"] if not of["purl"].startswith("pkg:pypi/")}
 
-    assert {("kafka-clients", "4.3.1"), ("spark-core_2.13", "4.2.0")} <= listed
+    assert {("kafka-clients", "4.3.1"), ("spark-core_2.13", "4.2.0"), ("ecj", "3.42.0")} <= listed
     assert "pkg:maven/org.apache.spark/spark-core_2.13@4.2.0" in {of["purl"] for of in bill["components"]}
+
+
+def test_setup_fetches_what_is_listed(tmp_path: Path) -> None:
+    """The broker's jars and the tests' compiler; not what only `make bench` needs."""
+    plan = subprocess.run(  # noqa: S603 - the words are ours
+        ["make", "-n", "setup", f"CACHE={tmp_path}"],  # noqa: S607 - the make of whoever runs the tests
+        cwd=components.ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+    assert {"kafka", "judge"} == {of.name for of in components.JAR_DIRECTORIES}
+    assert {"kafka", "judge"} == set(re.findall(r"-confs (\w+)", plan))
 
 
 def test_the_same_lock_makes_the_same_bytes(

@@ -106,10 +106,9 @@ def _transaction(scene: Scene, topic: str, number: int, offsets: dict[int, int],
 
 
 SCENARIOS: Final = (
-    Scenario(play=simple_commits, alarms=frozenset({"offset_rewound"})),
+    Scenario(play=simple_commits),
     Scenario(play=transactional_commits),
-    # In the order of the log the plain commit comes after the transaction's, and is behind it.
-    Scenario(play=transaction_overtaken, alarms=frozenset({"offset_rewound"})),
+    Scenario(play=transaction_overtaken),
     Scenario(play=offsets_that_are_deleted),
     # Since 4.3 a broker writes the topic's id whether or not the client names it.
     Scenario(play=offsets_of_a_deleted_topic, alarms=frozenset({"topic_recreated"}), told_since=(4, 3)),

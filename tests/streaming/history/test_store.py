@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from streaming.errors import CannotTellError
+from streaming.base.errors import CannotTellError
 from streaming.history import store as store_module
 from streaming.history.queries import History, Was
 from streaming.history.store import FAN_IN, FULL_LEVEL, HistoryStore, Retention
@@ -49,7 +49,7 @@ def kept(tmp_path: Path) -> Kept:
 
 
 def test_event_comes_back_as_it_was_told(kept: Kept) -> None:
-    """What a timeline tells is the contract's EVENT with its id, detail included."""
+    """What a timeline tells is the EVENT with its id, detail included."""
     told = event(5, group='quo"te\n☃', kind="epoch_anomaly")
     kept.write([told])
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from streaming.config_sections import HistorySection
-from streaming.delivery import Delivery
+from streaming.config.output_sections import HistorySection
 from streaming.history import writer as writer_module
 from streaming.history.queries import History
 from streaming.history.store import HistoryStore
 from streaming.history.tables import EVENTS, GROUPS
 from streaming.history.writer import HistoryWriter
-from streaming.spool import Spool, Spooled
+from streaming.sinks.delivery import Delivery
+from streaming.sinks.queue import Spool, Spooled
 from tests.integration.monitor_process import until
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, board_of, classic_group, described, log_ends
@@ -97,7 +97,7 @@ def test_nothing_is_lost_while_the_disk_is_full(
         write(self, *what)  # type: ignore[arg-type]  # as it was called
 
     monkeypatch.setattr(HistoryStore, "write", full)
-    monkeypatch.setattr("streaming.delivery.RETRY_SECONDS", (0.01,))
+    monkeypatch.setattr("streaming.sinks.delivery.RETRY_SECONDS", (0.01,))
     spool.append("stream", 0, [event(1)])
     with delivering(spool, writing):
         until(lambda: spool.waiting("history").entries == 0, PATIENCE_SECONDS, "it does not arrive")

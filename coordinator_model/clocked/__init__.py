@@ -1,0 +1,4 @@
+"""What only time shows: what should have happened by now.
+
+Reading order: moment (what a rule is asked), table (all rules), then the rules.
+"""

@@ -1,0 +1,70 @@
+"""Alarms that end because nothing is written any more: they are told again with `cleared`.
+
+    alarm                        is over when
+    static_member_contended      no process took the instance id for ten minutes
+    static_member_restarting     likewise
+    rebalance_storm              five minutes hold half the rebalances that restarting every member takes
+
+The event belongs to the last record of what is over, so it is the same for whoever looks, and after a restart; it is
+found as long as the group's state says that the alarm is open. Where another run began before anybody looked, the state
+keeps for an hour that the one before has ended.
+"""
+
+from __future__ import annotations
+
+from binascii import crc32
+from collections.abc import Iterator
+
+from coordinator_model.clocked.moment import Moment
+from coordinator_model.rules import rebalance_storm, static_members
+from coordinator_model.state.clocks import within
+from coordinator_model.state.events import INFO, Event
+from coordinator_model.state.findings import Finding, Position, events_of
+from coordinator_model.state.group_state import GroupState
+from coordinator_model.state.rule_memory import Ending, InstanceHistory
+
+
+def alarms_over(moment: Moment) -> Iterator[Event]:
+    """What was told, and is over by now."""
+    state = moment.state
+    for ending in state.endings.values():
+        yield from _cleared(state, ending)
+    for instance_id, history in (*state.instances.items(), *state.departed.items()):
+        if not is_going_on(history, moment.now_ms):
+            time_ms = static_members.last_take_over_ms(history)
+            for kind in static_members.open_alarms(history):
+                yield from _cleared(
+                    state,
+                    Ending(kind=kind, name=instance_id, offset=history.replaced_offset, time_ms=time_ms),
+                    member_ids=[history.member_id],
+                )
+    if state.storm and not is_storm(state, moment.now_ms):
+        yield from _cleared(state, rebalance_storm.ending(state))
+
+
+def is_contended(history: InstanceHistory, now_ms: int) -> bool:
+    """Whether processes take the instance id from each other."""
+    # The flag falls with the next take-over only, and there may be none.
+    return history.contended and is_going_on(history, now_ms)
+
+
+def is_restarting(history: InstanceHistory, now_ms: int) -> bool:
+    """Whether one process takes the instance id again and again."""
+    return history.restarting and is_going_on(history, now_ms)
+
+
+def is_going_on(history: InstanceHistory, now_ms: int) -> bool:
+    """Whether another take-over would belong to the same run."""
+    return within(static_members.RUN_GAP_MS, static_members.last_take_over_ms(history), now_ms)
+
+
+def is_storm(state: GroupState, now_ms: int) -> bool:
+    """Whether the last five minutes hold a storm."""
+    return state.storm and rebalance_storm.is_storm(state, now_ms)
+
+
+def _cleared(state: GroupState, ending: Ending, **detail: object) -> Iterator[Event]:
+    named = {"instance_id": ending.name} if ending.name else {}
+    finding = Finding(ending.kind, {**named, **detail, "cleared": True}, severity=INFO, inferred=True)
+    position = Position(state.partition, ending.offset, ending.time_ms)
+    yield from events_of(state.name, position, [finding], first_ordinal=1 + crc32(ending.name.encode()))

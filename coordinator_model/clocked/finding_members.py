@@ -1,0 +1,58 @@
+"""Which members a finding that still holds is about, so that whoever is woken knows whom to look at.
+
+    finding                   members
+    duplicate_assignment      those that own a partition another one owns too
+    static_member_absent      those that said they would be back
+    static_member_contended   those that stand for an instance id which processes take from each other
+    static_member_restarting  those that stand for one which a process takes again and again
+    rebalance_stuck           those that have not reached the target within their rebalance timeout
+
+The findings are the kinds of the events that tell of their beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from coordinator_model.clocked import stuck
+from coordinator_model.clocked.endings import is_contended, is_restarting
+from coordinator_model.clocked.moment import Moment
+from coordinator_model.rules.members import Member, is_absent, members_of
+from coordinator_model.state.group_state import GroupState
+
+FINDINGS: Final = (
+    "duplicate_assignment",
+    "static_member_absent",
+    "static_member_contended",
+    "static_member_restarting",
+    "rebalance_stuck",
+)
+
+
+def involved_members(
+    state: GroupState, now_ms: int, moved_ms: int | None = None, read_ms: int | None = None
+) -> Iterator[tuple[str, Member]]:
+    """(finding, member) of all that holds at this moment, each pair once, in the order of `FINDINGS` and member ids.
+
+    Args:
+        state: the group.
+        now_ms: the time, by the brokers' clocks.
+        moved_ms: when the group's coordinator was last seen to move; None for never.
+        read_ms: as a `Moment` has it.
+    """
+    members = members_of(state.membership)
+    found = (
+        {member_id for owners in state.duplicates.values() for member_id in owners},
+        {member_id for member_id, member in members.items() if is_absent(member)},
+        {history.member_id for history in state.instances.values() if is_contended(history, now_ms)},
+        {history.member_id for history in state.instances.values() if is_restarting(history, now_ms)},
+        {
+            late["member_id"]
+            for event in stuck.rebalance_stuck(Moment(state=state, now_ms=now_ms, moved_ms=moved_ms, read_ms=read_ms))
+            for late in event.detail["members"]
+        },
+    )
+    for finding, member_ids in zip(FINDINGS, found, strict=True):
+        for member_id in sorted(member_ids & members.keys()):
+            yield finding, members[member_id]

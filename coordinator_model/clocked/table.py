@@ -1,0 +1,65 @@
+"""All rules that only time shows, in the order in which a look asks them.
+
+A clocked verdict is one function of a `Moment` and one row here. Its kind of event stands in `state/events.py`.
+
+    groups       are those                                       asked by
+    unsettled    between two states, or suspected to hang        a running monitor, once a second, and the clock of a
+                                                                 recording, which has no answers of coordinators
+    unheld       in which no member holds some partition         both
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from coordinator_model.clocked import endings, hang_suspicion, stuck, unassigned_partitions, unsettled
+from coordinator_model.clocked.moment import ClockedRule, Moment
+from coordinator_model.rules import settling
+from coordinator_model.state.events import Event
+from coordinator_model.state.group_state import GroupState
+
+UNSETTLED: Final = "unsettled"
+UNHELD: Final = "unheld"
+
+
+class Row(NamedTuple):
+    """One rule, the kinds of the events it makes, and the groups it is asked of."""
+
+    rule: ClockedRule
+    kinds: tuple[str, ...]
+    groups: str
+
+
+CLOCKED_RULES: Final = (
+    Row(stuck.rebalance_stuck, ("rebalance_stuck",), UNSETTLED),
+    Row(hang_suspicion.rebalance_hangs, ("rebalance_stuck",), UNSETTLED),
+    Row(stuck.migration_stalled, ("migration_stalled",), UNSETTLED),
+    Row(unsettled.group_unsettled, ("group_unsettled",), UNSETTLED),
+    Row(
+        endings.alarms_over,
+        ("static_member_contended", "static_member_restarting", "rebalance_storm"),
+        UNSETTLED,
+    ),
+    Row(unassigned_partitions.partition_unassigned, ("partition_unassigned",), UNHELD),
+)
+
+
+def is_unsteady(state: GroupState) -> bool:
+    """Whether the rules for unsettled groups may find something, now or later, although nothing is written."""
+    return (
+        state.rebalance is not None
+        or state.migration.mixed_since_ms is not None
+        or state.storm
+        or bool(state.endings)
+        or (state.restless is not None and settling.too_many_epochs(state.restless))
+        or any(
+            history.contended or history.restarting
+            for histories in (state.instances, state.departed)
+            for history in histories.values()
+        )
+    )
+
+
+def events(moment: Moment, groups: str) -> list[Event]:
+    """What the rules for these groups find at a moment."""
+    return [event for row in CLOCKED_RULES if row.groups == groups for event in row.rule(moment)]

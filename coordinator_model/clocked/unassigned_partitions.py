@@ -1,0 +1,249 @@
+"""Partitions of subscribed topics that nobody holds, so that nobody reads them.
+
+How many partitions a topic has is not in the log (but in that of brokers up to 4.0), so it arrives as an argument: from
+whoever samples the brokers, or from a recording's header. A topic without a count, as one that does not exist, is left
+out. Where no count is known, or a member's subscription cannot be read, nothing can be said; streams groups hold tasks,
+not partitions, and are not asked.
+
+For a while it is legal (`docs/coordinator-log.md`, "Legal, though it looks wrong"):
+
+    a partition rests                                                             for at most
+    between the two rounds of a cooperative rebalance                             the rebalance timeout
+    while its old owner has revoked it and the new one has not called in          a heartbeat interval
+    while a rebalance is under way                                                the rebalance timeout
+    after the topic has grown                                                     metadata.max.age.ms, and a rebalance
+
+So it is a finding once it has lasted for all of these together, and each partition opens and clears for itself. A
+group without members holds nothing, and says so in another way.
+
+Nothing is written when the time is over, so somebody has to look, again and again (`Unassigned.look`). The event
+belongs to the record that last changed who holds what: that stays the same for whoever looks, and after a restart.
+"""
+
+from __future__ import annotations
+
+from binascii import crc32
+from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from coordinator_model.clocked.moment import Moment
+from coordinator_model.rules import partition_holders
+from coordinator_model.rules.members import Member, members_of
+from coordinator_model.rules.subscriptions import subscribed_topics
+from coordinator_model.state.events import INFO, Event
+from coordinator_model.state.findings import Finding, Position, events_of
+from coordinator_model.state.group_state import GroupState
+from coordinator_model.state.membership import STREAMS, ClassicMember, Membership
+
+METADATA_MAX_AGE_MS: Final = 300_000
+"""How long a client by default does not notice that a topic has grown: metadata.max.age.ms."""
+
+DEFAULT_REBALANCE_TIMEOUT_MS: Final = 300_000
+"""Where no member says its own: max.poll.interval.ms of Kafka's consumer."""
+
+LONGEST_REBALANCE_TIMEOUT_MS: Final = 1_800_000
+"""Some clients say "for ever", by the largest number there is; nobody means to wait so long for partitions."""
+
+_SHOWN_MEMBERS: Final = 10
+
+Unheld = Mapping[str, tuple[int, ...]]
+"""Topic name → partitions that nobody holds, ascending."""
+
+
+class SizedTopic(Protocol):
+    """A topic as far as it is needed here."""
+
+    @property
+    def id(self) -> str:
+        """22-character text form of its id."""
+        ...
+
+    @property
+    def partitions(self) -> int:
+        """How many it has."""
+        ...
+
+
+def unheld(
+    membership: Membership, topics: Mapping[str, SizedTopic], held: Mapping[str, Collection[int]] | None = None
+) -> Unheld | None:
+    """Partitions of subscribed topics that no member holds; None where that cannot be told.
+
+    Args:
+        membership: the group's.
+        topics: topics by name.
+        held: `partition_holders.held` of the membership, where it is known already.
+    """
+    if not can_be_told(membership):
+        return None
+    held = partition_holders.held(membership) if held is None else held
+    return unheld_of(subscribed_topics(membership), held, topics, by_id=membership.modern_group is not None)
+
+
+def can_be_told(membership: Membership) -> bool:
+    """Whether it can be told of such a membership at all which partitions its members should hold."""
+    modern = membership.modern_group
+    classic = membership.classic_group
+    if modern is not None and modern.family == STREAMS:
+        return False
+    return classic is None or all(member.claim is not None for member in classic.members.values())
+
+
+def unheld_of(
+    subscribed: Iterable[str], held: Mapping[str, Collection[int]], topics: Mapping[str, SizedTopic], *, by_id: bool
+) -> Unheld | None:
+    """The same from what is known of a membership: topics subscribed to, and partitions held by topic id or name."""
+    found: dict[str, tuple[int, ...]] = {}
+    asked = sorted(subscribed)
+    known = {name: topics[name] for name in asked if name in topics}
+    if asked and not known:
+        return None
+    for name, topic in known.items():
+        by_somebody = held.get(topic.id if by_id else name, ())
+        rest = set(range(topic.partitions)).difference(by_somebody)
+        if rest:
+            found[name] = tuple(sorted(rest))
+    return found
+
+
+@dataclass(slots=True)
+class _Followed:
+    """What is remembered of a group between two looks."""
+
+    since_ms: dict[tuple[str, int], int] = field(default_factory=dict)
+    """(topic, partition) → since when nobody holds it, as far as seen."""
+    told: set[tuple[str, int]] = field(default_factory=set)
+
+
+class Unassigned:
+    """Follows the partitions that nobody holds from look to look."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, _Followed] = {}
+
+    @property
+    def followed(self) -> AbstractSet[str]:
+        """Groups with such partitions: those that have to be looked at although nothing of them changes."""
+        return self._groups.keys()
+
+    @property
+    def overdue(self) -> AbstractSet[str]:
+        """Groups of which it was told that nobody holds some partitions, and still is so."""
+        return {name for name, followed in self._groups.items() if followed.told}
+
+    def resume(self, told: Iterable[Event]) -> None:
+        """Take up what was told before a restart: openings and endings, in their order."""
+        for event in told:
+            if event.kind != "partition_unassigned":
+                continue
+            places = {(topic, p) for topic, parts in event.detail["partitions"].items() for p in parts}
+            followed = self._groups.setdefault(event.group, _Followed())
+            if event.detail.get("cleared"):
+                followed.told -= places
+            else:
+                followed.told |= places
+                followed.since_ms.update(dict.fromkeys(places, event.time_ms))
+            if not followed.told:
+                del self._groups[event.group]
+
+    def forget(self, names: Iterable[str]) -> None:
+        """These groups are no more."""
+        for name in names:
+            self._groups.pop(name, None)
+
+    def look(
+        self, state: GroupState, unheld: Unheld | None, now_ms: int, *, first_seen_ms: int | None = None
+    ) -> list[Event]:
+        """What is to be told of a group at this moment; each partition is told once, and once that it is over.
+
+        Args:
+            state: the group.
+            unheld: what nobody holds; None where that cannot be told, which neither opens nor clears anything.
+            now_ms: the time.
+            first_seen_ms: since when a partition seen for the first time counts; by default since now.
+        """
+        followed = self._groups.get(state.name)
+        if unheld is None or (not unheld and followed is None):
+            return []
+        members = members_of(state.membership)
+        places = {(topic, p) for topic, parts in unheld.items() for p in parts} if members else set()
+        if followed is None:
+            followed = self._groups[state.name] = _Followed()
+        first_ms = now_ms if first_seen_ms is None else first_seen_ms
+        was = followed.since_ms
+        followed.since_ms = {place: was.get(place, first_ms) for place in places}
+        over = followed.told - places
+        allowed_ms = _allowed_ms(members.values())
+        lasting = {place for place, since_ms in followed.since_ms.items() if now_ms - since_ms > allowed_ms}
+        new = lasting - followed.told
+        followed.told = (followed.told & places) | new
+        if not followed.since_ms:
+            del self._groups[state.name]
+        return [
+            *_opened(state, new, now_ms - min((followed.since_ms[of] for of in new), default=0)),
+            *_cleared(state, over),
+        ]
+
+
+def partition_unassigned(moment: Moment) -> Iterable[Event]:
+    """What opens and clears of a group's unheld partitions, for whom somebody follows them."""
+    if moment.unassigned is None:
+        return ()
+    return moment.unassigned.look(moment.state, moment.unheld, moment.now_ms, first_seen_ms=moment.first_seen_ms)
+
+
+def _opened(state: GroupState, places: Collection[tuple[str, int]], for_ms: int) -> list[Event]:
+    if not places:
+        return []
+    topics = {topic for topic, _ in places}
+    asking = sorted(id_ for id_, of in members_of(state.membership).items() if topics & _asks_for(state, of))
+    detail = {
+        "partitions": _by_topic(places),
+        "unassigned_ms": for_ms,
+        "subscribed_members": len(asking),
+        "members": asking[:_SHOWN_MEMBERS],
+    }
+    return _event(state, _changed_at(state), Finding("partition_unassigned", detail, inferred=True))
+
+
+def _cleared(state: GroupState, places: Collection[tuple[str, int]]) -> list[Event]:
+    if not places:
+        return []
+    detail = {"partitions": _by_topic(places), "cleared": True}
+    return _event(state, _changed_at(state), Finding("partition_unassigned", detail, severity=INFO, inferred=True))
+
+
+def _event(state: GroupState, place: Position, finding: Finding) -> list[Event]:
+    """One record may show several of them, one after another: they are told apart by what they name."""
+    named = repr((finding.severity, finding.detail["partitions"]))
+    return list(events_of(state.name, place, [finding], first_ordinal=crc32(named.encode())))
+
+
+def _changed_at(state: GroupState) -> Position:
+    step = state.step
+    if step is not None and partition_holders.changed(step.before, state.membership):
+        return Position(state.partition, step.last_offset, step.timestamp_ms)
+    return Position(state.partition, state.held_offset, state.held_ms)
+
+
+def _allowed_ms(members: Iterable[Member]) -> int:
+    stated = (member.rebalance_timeout_ms for member in members)
+    longest = max((ms if ms > 0 else DEFAULT_REBALANCE_TIMEOUT_MS for ms in stated), default=0)
+    return METADATA_MAX_AGE_MS + min(longest, LONGEST_REBALANCE_TIMEOUT_MS)
+
+
+def _asks_for(state: GroupState, member: Member) -> set[str]:
+    if isinstance(member, ClassicMember):
+        return set() if member.claim is None else {*member.claim.topics}
+    modern = state.membership.modern_group
+    matched = () if modern is None else modern.regexes.get(member.subscribed_regex or "", ())
+    return {*member.subscribed_topics, *matched}
+
+
+def _by_topic(places: Iterable[tuple[str, int]]) -> dict[str, Any]:
+    found: dict[str, list[int]] = {}
+    for topic, partition in sorted(places):
+        found.setdefault(topic, []).append(partition)
+    return found

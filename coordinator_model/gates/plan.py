@@ -1,0 +1,314 @@
+"""Which groups can move to the consumer protocol, in what order, and what to do before (KIP-848, "Migration Plan").
+
+A group's readiness is the worst effect among its reasons:
+
+    readiness     means
+    done          all members use the consumer protocol
+    out_of_scope  it is no group of plain consumers, or nothing of it can be rolled
+    unknown       the log does not say enough: nobody is there to be rolled
+    blocked       a broker would refuse the roll, or it would hide a fault that is there
+    care          the roll works, and something is to be done or decided before
+    ready         it can be rolled
+
+    reason                       effect        holds when
+    converted                    done          every member uses the consumer protocol
+    share_group, streams_group   out_of_scope  the group has a protocol of its own
+    commits_only                 out_of_scope  there are committed offsets and no membership: assign(), or a tool
+    protocol_type                out_of_scope  the members are no consumers: Connect, schema registries
+    kafka_streams                out_of_scope  a Kafka Streams application on the classic protocol
+    no_members                   unknown       a classic group that is empty now
+    consumer_protocol            blocked       the brokers do not serve the consumer protocol
+    migration_policy             blocked       the brokers convert no group that has members
+    assignment_user_data         blocked       a custom assignor's data is in the assignment (`upgrade_blockers.py`)
+    malformed_embedded_protocol  blocked       likewise, a subscription or an assignment that does not decode
+    group_size                   blocked       more members than a consumer group may have
+    duplicate_assignment         blocked       a partition has two owners now
+    mixed                        care          a roll is under way
+    custom_assignor              care          the assignor is none of Kafka's own: the brokers have no such assignor
+    range_assignor               care          several topics by range: the broker's default parts their partitions
+    embedded_version             care          a client is older than KIP-792
+    rebalancing                  care          a rebalance is under way
+    static_members               note          members have a group.instance.id
+    client_library               note          what the log does not hold: libraries and their settings
+
+What brokers do not say blocks nothing here: the gate asks again before each roll.
+
+Waves: groups that are ready come before those that need care, small and quiet ones before large and busy ones. The
+weight of a group is its members, plus ten for each rebalance a day, plus one for each ten partitions. A wave holds
+groups of one owner, so that one team watches at a time, and at most twice as many groups as the wave before it, from
+one to `LARGEST_WAVE`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from coordinator_model.gates.upgrade import EMBEDDED_VERSION, UPGRADING_POLICIES
+from coordinator_model.gates.verdict import BrokerSettings
+from coordinator_model.groups import consumer
+from coordinator_model.groups.classic import CONSUMER_PROTOCOL_TYPE
+from coordinator_model.migration import phases, upgrade_blockers
+from coordinator_model.rules import partition_holders, rebalances, subscriptions
+from coordinator_model.rules.members import members_of
+from coordinator_model.state.group_state import GroupState
+from coordinator_model.state.membership import CONSUMER, ClassicGroup
+
+READY: Final = "ready"
+CARE: Final = "care"
+BLOCKED: Final = "blocked"
+DONE: Final = "done"
+OUT_OF_SCOPE: Final = "out_of_scope"
+UNKNOWN: Final = "unknown"
+_NOTE: Final = "note"
+
+READINESS: Final = (READY, CARE, BLOCKED, UNKNOWN, DONE, OUT_OF_SCOPE)
+"""In the order in which a plan lists groups."""
+
+_WORST_FIRST: Final = (DONE, OUT_OF_SCOPE, UNKNOWN, BLOCKED, CARE)
+
+LARGEST_WAVE: Final = 20
+"""Groups that one team can watch at a time."""
+
+DEFAULT_SERVER_ASSIGNOR: Final = "uniform"
+"""The first of `group.consumer.assignors` by default (KIP-848); `range` is the other."""
+
+KAFKAS_ASSIGNORS: Final = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky"})
+"""Names of the classic client assignors that Kafka ships."""
+
+_DAY_MS: Final = 86_400_000
+
+_BY_HAND: Final = (
+    "check by hand, as the log does not hold it: the client library speaks the consumer protocol, and its settings no "
+    "longer have partition.assignment.strategy, session.timeout.ms and heartbeat.interval.ms"
+)
+
+# Reason → (effect, remedy); a remedy is what the operator does next.
+REASONS: Final[Mapping[str, tuple[str, str]]] = {
+    "converted": (DONE, "nothing: every member uses the consumer protocol"),
+    "share_group": (OUT_OF_SCOPE, "nothing: share groups have a protocol of their own (KIP-932)"),
+    "streams_group": (OUT_OF_SCOPE, "nothing: streams groups have a protocol of their own (KIP-1071)"),
+    "commits_only": (
+        OUT_OF_SCOPE,
+        "nothing: its clients assign partitions themselves and take part in no group protocol",
+    ),
+    "protocol_type": (OUT_OF_SCOPE, "nothing: its members are no consumers"),
+    "kafka_streams": (OUT_OF_SCOPE, "stop the application, then start it with group.protocol=streams (KIP-1071)"),
+    "no_members": (
+        UNKNOWN,
+        "start its consumers and plan again; started with the new protocol, an empty group converts at once",
+    ),
+    "consumer_protocol": (
+        BLOCKED,
+        "enable it: feature group.version at 1, group.coordinator.rebalance.protocols with consumer",
+    ),
+    "migration_policy": (
+        BLOCKED,
+        f"set group.consumer.migration.policy to {' or '.join(UPGRADING_POLICIES)} on the brokers",
+    ),
+    "assignment_user_data": (BLOCKED, "roll to an assignor of Kafka's own first, e.g. cooperative-sticky"),
+    "malformed_embedded_protocol": (BLOCKED, "find the client whose subscription or assignment does not decode"),
+    "group_size": (BLOCKED, "raise group.consumer.max.size on the brokers, or run fewer members"),
+    "duplicate_assignment": (BLOCKED, "find out why a partition has two owners before anything else"),
+    "mixed": (CARE, "finish the roll that is under way"),
+    "custom_assignor": (CARE, "decide on uniform or range: the brokers do not have this assignor"),
+    "range_assignor": (CARE, "set group.remote.assignor=range where partitions of several topics must stay together"),
+    "embedded_version": (
+        CARE,
+        f"upgrade clients whose embedded protocol is below version {EMBEDDED_VERSION} (KIP-792)",
+    ),
+    "rebalancing": (CARE, "wait until the rebalance is over"),
+    "static_members": (_NOTE, "keep each group.instance.id, and restart a member within the session timeout"),
+    "client_library": (_NOTE, _BY_HAND),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedGroup:
+    """A group of the plan.
+
+    Attributes:
+        readiness: one of `READINESS`.
+        reasons: codes of `REASONS`, the decisive ones first.
+        members, partitions: how many there are; partitions are those that members hold.
+        protocol: type of the group now.
+        assignor: of the classic group, or the server assignor that members ask for; None for the broker's default.
+        assignor_after: the server assignor after the roll; None for a group that is not rolled.
+        rebalances_a_day: completed rebalances, None where the log is shorter than an hour.
+        lag: records of all partitions, None where it is not known.
+        wave: its number from 1, None for a group that is not to be rolled.
+        owner: as the configuration says, None where it does not.
+    """
+
+    group: str
+    readiness: str
+    reasons: tuple[str, ...]
+    members: int
+    partitions: int
+    protocol: str
+    assignor: str | None
+    assignor_after: str | None
+    rebalances_a_day: float | None = None
+    lag: int | None = None
+    wave: int | None = None
+    owner: str | None = None
+
+    @property
+    def weight(self) -> float:
+        """How much can go wrong at once: what orders the waves."""
+        return self.members + 10 * (self.rebalances_a_day or 0) + self.partitions / 10
+
+
+def planned(
+    state: GroupState,
+    settings: BrokerSettings,
+    *,
+    observed_ms: int | None = None,
+    lag: int | None = None,
+    owner: str | None = None,
+) -> PlannedGroup:
+    """Readiness of one group.
+
+    Args:
+        state: of the group.
+        settings: what brokers allow, as far as they say.
+        observed_ms: for how long the log of the group was read, for rebalances a day.
+        lag: records that it lags, if known.
+        owner: who owns it, if known.
+    """
+    membership = state.membership
+    modern, classic = membership.modern_group, membership.classic_group
+    codes = _reasons(state, settings)
+    effects = [REASONS[code][0] for code in codes]
+    readiness = next((effect for effect in _WORST_FIRST if effect in effects), READY)
+    order = {effect: number for number, effect in enumerate((readiness, *_WORST_FIRST, _NOTE))}
+    held = partition_holders.held(membership)
+    days = None if observed_ms is None or observed_ms < _DAY_MS / 24 else observed_ms / _DAY_MS
+    is_rolled = readiness in (READY, CARE, BLOCKED)
+    return PlannedGroup(
+        group=state.name,
+        readiness=readiness,
+        reasons=tuple(sorted(codes, key=lambda code: order[REASONS[code][0]])),
+        members=len(members_of(membership)),
+        partitions=sum(map(len, held.values())),
+        protocol=state.type,
+        assignor=(classic.protocol if classic is not None else None) if modern is None else _asked(state),
+        assignor_after=DEFAULT_SERVER_ASSIGNOR if is_rolled and modern is None else _asked(state) if modern else None,
+        rebalances_a_day=None if days is None else round(state.counters.rebalances / days, 2),
+        lag=lag,
+        owner=owner,
+    )
+
+
+def _asked(state: GroupState) -> str | None:
+    """The server assignor most members of a consumer group ask for."""
+    modern = state.membership.modern_group
+    return consumer.preferred_assignor(modern) if modern is not None and modern.family == CONSUMER else None
+
+
+def _reasons(state: GroupState, settings: BrokerSettings) -> list[str]:
+    ends = _not_to_be_rolled(state)
+    if ends is not None:
+        return [ends]
+    membership = state.membership
+    modern, classic = membership.modern_group, membership.classic_group
+    codes = []
+    if modern is not None:
+        codes += ["mixed", *(["rebalancing"] if rebalances.under_way(modern) else [])]
+    elif classic is not None:
+        several = len(subscriptions.subscribed_topics(membership) | partition_holders.held(membership).keys()) > 1
+        codes += [*upgrade_blockers.blockers(membership), *_of_classic(classic, settings, several_topics=several)]
+    if state.duplicates:
+        codes.append("duplicate_assignment")
+    if any(member.instance_id is not None for member in members_of(membership).values()):
+        codes.append("static_members")
+    return [*codes, *_of_brokers(settings), "client_library"]
+
+
+def _not_to_be_rolled(state: GroupState) -> str | None:
+    """The one reason that a group has which is done, out of scope, or empty."""
+    membership = state.membership
+    modern, classic = membership.modern_group, membership.classic_group
+    if modern is not None:
+        if modern.family != CONSUMER:
+            return f"{modern.family}_group"
+        old, new = phases.members_by_protocol(membership)
+        return None if old else "converted" if new else "no_members"
+    if classic is None or state.simple:
+        return "commits_only"
+    if classic.members and classic.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        return "protocol_type"
+    if upgrade_blockers.is_kafka_streams(classic):
+        return "kafka_streams"
+    return None if classic.members else "no_members"
+
+
+def _of_brokers(settings: BrokerSettings) -> Iterator[str]:
+    if settings.consumer_protocol is False:
+        yield "consumer_protocol"
+    policy = settings.migration_policy
+    if policy is not None and policy.lower() not in UPGRADING_POLICIES:
+        yield "migration_policy"
+
+
+def _of_classic(group: ClassicGroup, settings: BrokerSettings, *, several_topics: bool) -> Iterator[str]:
+    if settings.consumer_max_size is not None and len(group.members) > settings.consumer_max_size:
+        yield "group_size"
+    if group.protocol is not None and group.protocol not in KAFKAS_ASSIGNORS:
+        yield "custom_assignor"
+    elif group.protocol == "range" and several_topics:
+        yield "range_assignor"
+    versions = [member.claim.version for member in group.members.values() if member.claim is not None]
+    if versions and min(versions) < EMBEDDED_VERSION:
+        yield "embedded_version"
+
+
+def in_waves(groups: Iterable[PlannedGroup]) -> list[PlannedGroup]:
+    """The groups with their waves: those to be rolled first, by wave; then the others, by readiness and name."""
+    found = list(groups)
+    to_roll = [each for each in found if each.readiness in (READY, CARE)]
+    numbered: list[PlannedGroup] = []
+    wave, size = 0, 1
+    for part in (READY, CARE):
+        by_owner: dict[str | None, list[PlannedGroup]] = {}
+        for each in sorted(to_roll, key=lambda each: (each.weight, each.group)):
+            if each.readiness == part:
+                by_owner.setdefault(each.owner, []).append(each)
+        for owned in by_owner.values():
+            rest = owned
+            while rest:
+                wave += 1
+                now, rest = rest[:size], rest[size:]
+                numbered += [replace(each, wave=wave) for each in now]
+                size = min(2 * size, LARGEST_WAVE)
+    others = [each for each in found if each.readiness not in (READY, CARE)]
+    return numbered + sorted(others, key=lambda each: (READINESS.index(each.readiness), each.group))
+
+
+def plan_view(groups: Iterable[PlannedGroup]) -> dict[str, Any]:
+    """The plan as JSON: `{"groups": […], "waves": n, "counts": {readiness: n}}`, groups in the order of `in_waves`."""
+    ordered = in_waves(groups)
+    counts = {readiness: sum(each.readiness == readiness for each in ordered) for readiness in READINESS}
+    return {
+        "groups": [_view(each) for each in ordered],
+        "waves": max((each.wave or 0 for each in ordered), default=0),
+        "counts": counts,
+    }
+
+
+def _view(each: PlannedGroup) -> dict[str, Any]:
+    return {
+        "group": each.group,
+        "readiness": each.readiness,
+        "reasons": [{"code": code, "remedy": REASONS[code][1]} for code in each.reasons],
+        "members": each.members,
+        "partitions": each.partitions,
+        "protocol": each.protocol,
+        "assignor": each.assignor,
+        "assignor_after": each.assignor_after,
+        "rebalances_a_day": each.rebalances_a_day,
+        "lag": each.lag,
+        "wave": each.wave,
+        "owner": each.owner,
+    }

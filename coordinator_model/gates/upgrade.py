@@ -1,0 +1,181 @@
+"""`gate upgrade`: may consumers be rolled to the consumer protocol now (KIP-848, "Migration Plan")?
+
+    reason                       effect             holds when
+    not_caught_up                unknown            the replica is not at the end of the log
+    consumer_protocol            stop               the consumer protocol is not enabled on the brokers
+    migration_policy             stop               brokers convert no group that has members
+    assignment_user_data         stop, see below    a broker would refuse the group (`upgrade_blockers.py`)
+    malformed_embedded_protocol  stop               likewise
+    protocol_type                stop, see below    likewise
+    group_size                   stop               more members than a consumer group may have
+    duplicate_assignment         stop               a partition is assigned twice: find out why before anything else
+    rebalancing                  stop               a consumer group is between two targets, or was just now and is
+                                                    being rolled
+    mixed                        note               a roll of the group is under way
+    custom_assignor              note               the assignor is none of Kafka's: the broker's takes its place
+    embedded_version             note               a member joined with less than version 3 of the embedded protocol
+    broker_configuration         note               the brokers do not say what they allow
+    regex_subscription           note               there are classic consumers, which may subscribe by a pattern
+
+Kafka Streams applications, Connect workers and whoever else is no plain consumer cannot be rolled to the consumer
+protocol and need not be: asked about the whole cluster, the gate notes them and passes on; asked about such a group by
+name, it stops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, Final
+
+from coordinator_model.gates.verdict import (
+    NOTE,
+    STOP,
+    BrokerSettings,
+    Cluster,
+    Member,
+    Reason,
+    answer,
+    caught_up,
+    moving,
+)
+from coordinator_model.groups.classic import CONSUMER_PROTOCOL_TYPE
+from coordinator_model.migration import phases, upgrade_blockers
+from coordinator_model.state.group_state import GroupState
+from coordinator_model.state.membership import CONSUMER, ClassicGroup, ClassicMember
+
+EMBEDDED_VERSION: Final = 3
+"""Version of the embedded consumer protocol that KIP-848 asks for before an online upgrade (KIP-792)."""
+
+KAFKAS_ASSIGNORS: Final = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky"})
+"""Names of the assignors that come with Kafka's clients, librdkafka's among them."""
+
+UPGRADING_POLICIES: Final = ("bidirectional", "upgrade")
+"""Values of `group.consumer.migration.policy` with which a classic group that has members is converted."""
+
+
+def upgrade_gate(groups: Iterable[GroupState], cluster: Cluster, named: Collection[str] = ()) -> dict[str, Any]:
+    """Verdict on rolling the consumers of these groups; `named` are those that were asked about by name.
+
+    Beside the reasons: `groups`, how many there are by type.
+    """
+    states = list(groups)
+    reasons = [*caught_up(cluster)]
+    if any(map(to_convert, states)):
+        reasons += of_brokers(cluster.settings)
+    for state in states:
+        reasons += of_group(state, cluster.settings, asked=state.name in named, now_ms=cluster.now_ms)
+    return answer(phases.UPGRADE, reasons, groups=phases.groups_by_type(states))
+
+
+def to_convert(state: GroupState) -> bool:
+    """Whether the group has members that could be rolled: then `of_brokers` is asked as well."""
+    group = state.membership.classic_group
+    return group is not None and _plain_consumers(group)
+
+
+def of_brokers(settings: BrokerSettings) -> Iterator[Reason]:
+    """Reasons that are the brokers', where there are groups to convert."""
+    if settings.consumer_protocol is False:
+        text = (
+            "the brokers do not serve the consumer protocol: group.coordinator.rebalance.protocols lacks consumer, or "
+            "the feature group.version is at level 0"
+        )
+        yield Reason(STOP, "consumer_protocol", text)
+    policy = settings.migration_policy
+    if policy is not None and policy.lower() not in UPGRADING_POLICIES:
+        text = (
+            f"the brokers' group.consumer.migration.policy is {policy}: the first upgraded member of a group with "
+            f"classic members is refused; accepted: {' or '.join(UPGRADING_POLICIES)}"
+        )
+        yield Reason(STOP, "migration_policy", text)
+    unsaid = {
+        "group.consumer.migration.policy": policy,
+        "group.consumer.max.size": settings.consumer_max_size,
+    }
+    missing = [name for name, value in unsaid.items() if value is None]
+    if missing:
+        text = f"the brokers do not say their {' and '.join(missing)}, which may forbid an upgrade: check them"
+        yield Reason(NOTE, "broker_configuration", text)
+    text = (
+        "whether a classic consumer subscribes by a pattern is not in the log: it sends the topics that matched. "
+        "A java.util.regex pattern goes on being matched by the client; one given to the broker (SubscriptionPattern) "
+        "is RE2/J, whose syntax differs"
+    )
+    yield Reason(NOTE, "regex_subscription", text)
+
+
+def of_group(
+    state: GroupState, settings: BrokerSettings, *, asked: bool, now_ms: int | None = None
+) -> Iterator[Reason]:
+    """Reasons that are one group's, at a moment or at any; `asked` is whether it was asked about by name."""
+    name, membership = state.name, state.membership
+    group = membership.classic_group
+    if group is not None:
+        if upgrade_blockers.out_of_scope(group) is not None:
+            text = f"its members are no consumers (protocol type {group.protocol_type!r}): there is nothing to upgrade"
+            yield Reason(STOP if asked else NOTE, upgrade_blockers.PROTOCOL_TYPE, text, name)
+        yield from _refused(name, group, upgrade_blockers.blockers(membership), asked=asked)
+    if state.duplicates:
+        places = ", ".join(state.duplicates)
+        yield Reason(STOP, "duplicate_assignment", f"partitions are assigned twice: {places}", name)
+    if group is not None and _plain_consumers(group):
+        most = settings.consumer_max_size
+        if most is not None and len(group.members) > most:
+            text = f"{len(group.members)} members are more than the brokers' group.consumer.max.size allows, {most}"
+            yield Reason(STOP, "group_size", text, name)
+        yield from _assignor(name, group, upgrade_blockers.blockers(membership))
+        yield from _versions(name, group)
+    modern = membership.modern_group
+    if modern is not None and modern.family == CONSUMER:
+        yield from moving(state, now_ms)
+        classic, upgraded = phases.members_by_protocol(membership)
+        if classic and upgraded:
+            way = phases.phase(state) or "that is not known"
+            text = f"{upgraded} of {classic + upgraded} members are upgraded, on the way {way}"
+            yield Reason(NOTE, "mixed", text, name)
+
+
+def _refused(name: str, group: ClassicGroup, blockers: Iterable[str], *, asked: bool) -> Iterator[Reason]:
+    for code in blockers:
+        of_members = tuple(_named(member) for member in upgrade_blockers.members_with(group, code))
+        if code == upgrade_blockers.ASSIGNMENT_USER_DATA and upgrade_blockers.is_kafka_streams(group):
+            effect = STOP if asked else NOTE
+            text = "a Kafka Streams application does not move to the consumer protocol, but, while down, to streams"
+        else:
+            effect, text = STOP, f"a broker would refuse the group: {upgrade_blockers.BLOCKERS[code]}"
+        yield Reason(effect, code, text, name, of_members)
+
+
+def _assignor(name: str, group: ClassicGroup, blockers: Collection[str]) -> Iterator[Reason]:
+    """A broker converts a group whatever its assignor, unless that put user data into the assignment."""
+    of = group.protocol
+    if of is None or of in KAFKAS_ASSIGNORS or blockers:
+        return
+    text = (
+        f"its assignor is {of}, none of Kafka's own. The broker converts the group, since its assignments carry no "
+        "user data, and assigns from then on by its own (range or uniform): what this one does by design is lost"
+    )
+    yield Reason(NOTE, "custom_assignor", text, name)
+
+
+def _versions(name: str, group: ClassicGroup) -> Iterator[Reason]:
+    found = {member.member_id: member.claim.version for member in group.members.values() if member.claim is not None}
+    if not found or min(found.values()) >= EMBEDDED_VERSION:
+        return
+    text = (
+        f"members joined with embedded consumer protocol version {min(found.values())}; KIP-848 asks for "
+        f"{EMBEDDED_VERSION}. Brokers up to 4.3 do not check it: the group converts, but members below 2 do not tell "
+        "their generation, and below 1 not what they own"
+    )
+    members = tuple({**_named(group.members[of]), "embedded_version": version} for of, version in found.items())
+    yield Reason(NOTE, "embedded_version", text, name, members)
+
+
+def _plain_consumers(group: ClassicGroup) -> bool:
+    """Whether there are members, and they are consumers that could be rolled."""
+    is_consumer = group.protocol_type == CONSUMER_PROTOCOL_TYPE
+    return bool(group.members) and is_consumer and not upgrade_blockers.is_kafka_streams(group)
+
+
+def _named(member: ClassicMember) -> Member:
+    return {"member_id": member.member_id, "client_id": member.client_id, "client_host": member.client_host}

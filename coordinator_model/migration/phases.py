@@ -1,0 +1,322 @@
+"""How far a group is between the classic and the consumer protocol (KIP-848 "Upgrade", KIP-915).
+
+A group converts online when the first consumer-protocol member joins it, and back when the last one leaves;
+between the two it is *mixed*, and the broker translates for those who still speak the classic protocol:
+
+    phase         the group is                                           leaves it when
+    classic       classic, never converted                               a consumer-protocol member joins
+    blocked       classic, and a broker would refuse to convert it       what blocks it is gone
+    upgrading     of both kinds of members, on the way up                the last classic member leaves
+    upgraded      of consumer-protocol members only                      a classic member joins
+    downgrading   of both kinds of members, on the way down              the last consumer-protocol member leaves
+    downgraded    classic again                                          a consumer-protocol member joins
+
+The way is the one the group was on when it became mixed, until the roll turns round. Whether it does is shown by who
+comes in whose place. A member that leaves is awaited for ten minutes; one that comes takes a place:
+
+    comes      the free places are                        it is
+    classic    of a classic member                        that one, started again
+    consumer   of a consumer-protocol member              that one, started again
+    consumer   of a classic member alone                  a step up
+    classic    of a consumer-protocol member alone        a step down; but for one that has client id and host of a
+                                                          classic member that is still there: that one, which crashed
+    either     none                                       one more
+
+On the way up the group turns round with a step down, or with one more classic member, while fewer consumer-protocol
+members are left than there already were; and the mirror image. So an upgraded member that crashes while a classic one
+restarts turns nothing. A group that is mixed when it is first seen goes no known way (phase None) until a step or one
+more member shows it. A group without members converts too, offline: nothing is mixed then, and the conversion says so.
+
+In a roll an old member goes before the new one in its place comes, so when the last classic one has left, one is
+still awaited. `upgrade_completed` says how many: those that were there before the upgrade, less those that are there
+now. How many were there is the size of the classic group that was converted, or the one it had within ten minutes
+before. Should the awaited member come back as it was, that is the same upgrade going on, no downgrade.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from coordinator_model.migration import downgrade_check, leftover_records, upgrade_check
+from coordinator_model.migration.upgrade_blockers import blockers
+from coordinator_model.state.clocks import elapsed_ms, within
+from coordinator_model.state.findings import Finding
+from coordinator_model.state.group_state import GroupState
+from coordinator_model.state.membership import CLASSIC, CONSUMER, ClassicMember, Membership, ModernMember
+from coordinator_model.state.rule_memory import Downgrade, Migration, Step, Vacancy
+
+UPGRADE: Final = "upgrade"
+DOWNGRADE: Final = "downgrade"
+
+MOST_VACANCIES: Final = 100
+"""So many free places are remembered; a group that loses more at once is not being rolled."""
+
+REPLACEMENT_MS: Final = 600_000
+"""So long a member that restarts is awaited: its session may have to expire, and its process to come up."""
+
+WAYS: Final[Mapping[str, str]] = {UPGRADE: "upgrading", DOWNGRADE: "downgrading"}
+"""Direction → phase of a mixed group that goes there."""
+
+PHASES: Final = ("classic", "upgrading", "upgraded", "downgrading", "downgraded", "blocked")
+
+
+def members_by_protocol(membership: Membership) -> tuple[int, int]:
+    """(classic, consumer) members; all members of a share or streams group count as new-protocol ones.
+
+    A member known by its assignment alone, as in a compacted log, is of neither until its metadata tells.
+    """
+    modern = membership.modern_group
+    if modern is None:
+        return (0 if membership.classic is None else len(membership.classic.members), 0)
+    known = [member for member in modern.members.values() if member.metadata_live]
+    classic = sum(member.uses_classic_protocol for member in known)
+    return classic, len(known) - classic
+
+
+def phase(state: GroupState) -> str | None:
+    """One of `PHASES`; None for a mixed group of which the log does not show which way it goes."""
+    membership = state.membership
+    if membership.modern_group is not None:
+        if state.migration.mixed_since_ms is None:
+            return "upgraded"
+        return WAYS.get(state.migration.direction or "")
+    if blockers(membership):
+        return "blocked"
+    return "downgraded" if state.migration.was_downgraded else "classic"
+
+
+def groups_by_type(states: Iterable[GroupState]) -> dict[str, int]:
+    """Type → how many of these groups are of it."""
+    return dict(sorted(Counter(state.type for state in states if state.exists).items()))
+
+
+class Moves(NamedTuple):
+    """What the members that come in a step show of the way: a step, or one more, up or down."""
+
+    up: bool
+    down: bool
+
+
+Member = ClassicMember | ModernMember
+
+
+def advance(state: GroupState, step: Step) -> Iterator[Finding]:
+    """Advance the group's migration and its counters over one step; yields what the step did to them."""
+    migration, before, after = state.migration, step.before, state.membership
+    moves = _moves(migration, before, after, step.timestamp_ms)
+    if _is(before, CLASSIC) and _is(after, CONSUMER):
+        yield from _upgraded(state, step)
+    elif _is(before, CONSUMER) and _is(after, CLASSIC):
+        yield from _downgraded(state, step)
+    elif _is(after, CONSUMER):
+        yield from _rolled(migration, before, after, moves, step.timestamp_ms)
+    else:
+        _no_longer_mixed(migration)
+        _remember_size(migration, before, after, step.timestamp_ms)
+        if not after.exists:
+            migration.was_downgraded = False
+    downgrade_check.stop_watching(migration, after)
+
+
+def _is(membership: Membership, type_: str) -> bool:
+    return membership.exists and membership.type == type_
+
+
+def _upgraded(state: GroupState, step: Step) -> Iterator[Finding]:
+    migration, before, after, time_ms = state.migration, step.before, state.membership, step.timestamp_ms
+    state.counters.upgrades += 1
+    migration.was_downgraded, migration.downgrade, migration.upgrade = False, None, None
+    members, _ = members_by_protocol(before)
+    classic, consumer = members_by_protocol(after)
+    recent = within(REPLACEMENT_MS, migration.recent_members_ms, time_ms)
+    migration.members_before = max(members or classic, migration.recent_members if recent else 0)
+    if not members and not classic:
+        yield _completed(migration, consumer, time_ms, {"online": False})
+        return
+    detail = {"members": classic + consumer, "upgraded_members": consumer, "members_before": migration.members_before}
+    yield Finding("upgrade_started", {"online": True, **detail, **upgrade_check.compare(state, step)})
+    if classic:
+        _mixed(migration, UPGRADE, classic, consumer, time_ms)
+    else:
+        yield _completed(migration, consumer, time_ms, {"online": True, "mixed_ms": 0})
+
+
+def _completed(migration: Migration, consumer: int, time_ms: int, detail: Mapping[str, object]) -> Finding:
+    """No classic member is left. Whether all that were there have been replaced is another question."""
+    awaited = max(0, migration.members_before - consumer)
+    migration.completed_ms, migration.completed_members = (time_ms if awaited else None), consumer
+    sizes = {"members": consumer, "members_before": migration.members_before, "replacements_awaited": awaited}
+    return Finding("upgrade_completed", {**detail, **sizes}, inferred=awaited > 0)
+
+
+def _downgraded(state: GroupState, step: Step) -> Iterator[Finding]:
+    migration, before = state.migration, step.before
+    state.counters.downgrades += 1
+    migration.upgrade = None
+    was_classic, was_consumer = members_by_protocol(before)
+    members, _ = members_by_protocol(state.membership)
+    online = was_classic + was_consumer > 0
+    if online and migration.direction != DOWNGRADE:
+        yield Finding("downgrade_started", {"online": True, "members": was_classic + was_consumer})
+    detail: dict[str, object] = {"online": online, "members": members}
+    if migration.mixed_since_ms is not None:
+        detail["mixed_ms"] = elapsed_ms(migration.mixed_since_ms, step.timestamp_ms)
+    group = before.modern_group
+    upgraded = [] if group is None else [of for of in group.members.values() if not of.uses_classic_protocol]
+    detail["last_upgraded_members"] = sorted(member.member_id for member in upgraded)
+    detail["leftover_records"] = leftover_records.left_over(state.membership)
+    yield Finding("downgrade_completed", {**detail, **downgrade_check.complete(state, step)})
+    _no_longer_mixed(migration)
+    migration.was_downgraded = True
+
+
+def _rolled(
+    migration: Migration, before: Membership, after: Membership, moves: Moves, time_ms: int
+) -> Iterator[Finding]:
+    """A consumer group before and after, or one seen for the first time."""
+    was_classic, was_consumer = members_by_protocol(before)
+    classic, consumer = members_by_protocol(after)
+    rolling = {"members": classic + consumer, "upgraded_members": consumer}
+    if consumer >= migration.members_before or not classic + consumer:
+        migration.completed_ms = None
+    if migration.mixed_since_ms is None:
+        if classic and consumer:
+            yield from _mixes(migration, before, after, moves, time_ms)
+        return
+    if not classic:
+        if consumer:
+            mixed_ms = elapsed_ms(migration.mixed_since_ms, time_ms)
+            migration.downgrade = None
+            yield _completed(migration, consumer, time_ms, {"online": True, "mixed_ms": mixed_ms})
+        _no_longer_mixed(migration)
+        return
+    fewer_consumer, fewer_classic = consumer < migration.peak_consumer, classic < migration.peak_classic
+    turned_down = migration.direction == UPGRADE and moves.down and classic > was_classic and fewer_consumer
+    turned_up = migration.direction == DOWNGRADE and moves.up and consumer > was_consumer and fewer_classic
+    shown = migration.direction is None and moves.down != moves.up and _seen_to_change(before, after)
+    if turned_down or turned_up or shown:
+        down = moves.down if shown else turned_down
+        migration.direction = DOWNGRADE if down else UPGRADE
+        migration.peak_classic, migration.peak_consumer = classic, consumer
+        migration.downgrade = Downgrade(begun_ms=time_ms) if down else None
+        kind = "downgrade_started" if down else "upgrade_started"
+        how = {} if shown else {"turned_round": True}
+        yield Finding(kind, {"online": True, **how, **rolling}, inferred=True)
+    migration.peak_classic = max(migration.peak_classic, classic)
+    migration.peak_consumer = max(migration.peak_consumer, consumer)
+
+
+def _mixes(
+    migration: Migration, before: Membership, after: Membership, moves: Moves, time_ms: int
+) -> Iterator[Finding]:
+    """A consumer group has members of both kinds, and had not before."""
+    _, was_consumer = members_by_protocol(before)
+    classic, consumer = members_by_protocol(after)
+    rolling = {"members": classic + consumer, "upgraded_members": consumer}
+    seen = _seen_to_change(before, after) or consumer < was_consumer
+    if seen and _is_awaited(migration, classic, consumer, time_ms):
+        _mixed(migration, UPGRADE, classic, consumer, time_ms)
+        yield Finding("upgrade_started", {"online": True, "resumed": True, **rolling}, inferred=True)
+        return
+    seen = seen and not _may_have_restarted(migration, moves, time_ms)
+    down = seen and was_consumer > 0
+    _mixed(migration, (DOWNGRADE if down else UPGRADE) if seen else None, classic, consumer, time_ms)
+    migration.downgrade = Downgrade(begun_ms=time_ms) if down else None
+    migration.members_before = classic + consumer
+    if seen:
+        yield Finding("downgrade_started" if down else "upgrade_started", {"online": True, **rolling})
+
+
+def _is_awaited(migration: Migration, classic: int, consumer: int, time_ms: int) -> bool:
+    """Whether a classic member that comes may be one that an upgrade was completed without: it restarted as it was."""
+    completed_ms = migration.completed_ms
+    if completed_ms is None or not within(REPLACEMENT_MS, completed_ms, time_ms):
+        return False
+    return consumer >= migration.completed_members and classic + consumer <= migration.members_before
+
+
+def _may_have_restarted(migration: Migration, moves: Moves, time_ms: int) -> bool:
+    """Whether the classic members that come take places of such that left when the upgrade was all but complete.
+
+    An upgraded member left meanwhile, or they would be awaited: it crashed, or a downgrade begins. The next one shows.
+    """
+    completed_ms = migration.completed_ms
+    return not moves.down and completed_ms is not None and within(REPLACEMENT_MS, completed_ms, time_ms)
+
+
+def _moves(migration: Migration, before: Membership, after: Membership, time_ms: int) -> Moves:
+    """Advance the free places over one step, and say what those who came show."""
+    was, now = _by_name(before), _by_name(after)
+    free = [of for of in migration.vacancies if within(REPLACEMENT_MS, of.since_ms, time_ms)]
+    down = any(not _is_classic(was[name]) and _is_classic(of) for name, of in now.items() if name in was)
+    up = any(_is_classic(was[name]) and not _is_classic(of) for name, of in now.items() if name in was)
+    free += [
+        Vacancy(classic=_is_classic(of), since_ms=time_ms, client_id=of.client_id, client_host=of.client_host)
+        for name, of in was.items()
+        if name not in now
+    ]
+    for name, member in now.items():
+        if name in was:
+            continue
+        classic = _is_classic(member)
+        place = next((of for of in free if of.classic == classic), None)
+        if place is None:
+            place = next(iter(free), None)
+            up, down = up or not classic, down or (classic and not _is_double(member, was, free))
+        if place is not None:
+            free.remove(place)
+    migration.vacancies = tuple(free[-MOST_VACANCIES:])
+    return Moves(up, down)
+
+
+def _is_double(member: ClassicMember | ModernMember, there: Mapping[str, Member], free: Iterable[Vacancy]) -> bool:
+    """Whether one of those who are there is its former process, and none of those who left can be."""
+    process = (member.client_id, member.client_host)
+    same = any(_is_classic(of) and (of.client_id, of.client_host) == process for of in there.values())
+    others = {(of.client_id, of.client_host) for of in there.values() if not _is_classic(of)}
+    return same and process not in others and process not in {(of.client_id, of.client_host) for of in free}
+
+
+def _by_name(membership: Membership) -> dict[str, Member]:
+    """Members whose protocol is known, by instance id where they have one."""
+    modern = membership.modern_group
+    if modern is None:
+        classic = {} if membership.classic is None else membership.classic.members
+        return {of.instance_id or of.member_id: of for of in classic.values()}
+    return {of.instance_id or of.member_id: of for of in modern.members.values() if of.metadata_live}
+
+
+def _is_classic(member: Member) -> bool:
+    return isinstance(member, ClassicMember) or member.uses_classic_protocol
+
+
+def _remember_size(migration: Migration, before: Membership, after: Membership, time_ms: int) -> None:
+    """How many members a classic group had before they began to leave, as they do in a roll."""
+    was, _ = members_by_protocol(before)
+    now, _ = members_by_protocol(after)
+    outdated = not within(REPLACEMENT_MS, migration.recent_members_ms, time_ms)
+    if now < was and (was >= migration.recent_members or outdated):
+        migration.recent_members, migration.recent_members_ms = was, time_ms
+
+
+def _seen_to_change(before: Membership, after: Membership) -> bool:
+    """Whether the step brought members, rather than a compacted log the records of members there long since.
+
+    A join moves the group epoch on, and the cleaned part of a log holds one record of it.
+    """
+    was, now = before.modern_group, after.modern_group
+    return was is not None and now is not None and was.epoch_live and now.epoch > was.epoch
+
+
+def _mixed(migration: Migration, direction: str | None, classic: int, consumer: int, time_ms: int) -> None:
+    migration.direction = direction
+    migration.mixed_since_ms = time_ms
+    migration.peak_classic, migration.peak_consumer = classic, consumer
+
+
+def _no_longer_mixed(migration: Migration) -> None:
+    migration.direction = None
+    migration.mixed_since_ms = None
+    migration.peak_classic = migration.peak_consumer = 0

@@ -1,0 +1,181 @@
+"""A recording's clock: looks at the groups as time passes in the log, where a running monitor has a clock of its own.
+
+What nothing is written of is found by looking (`clocked/table.py`). In a recording the time is that of the records, of
+each offsets partition for itself, because partitions stand in a file in any order; at the end it is the latest of all.
+
+    looked at                              when
+    all groups worth asking                before a record, at most once a second, and every half minute of a longer
+                                           silence, so that what begins and ends within it is found
+    a group of which a cleaned log may     at the end of the recording only: no record of it followed another of its
+    lack records                           key yet, so members may stand further on
+    partitions below the live tail         never; they are history
+
+An event belongs to the record that began what it says, and is yielded once as long as that lasts, as by a monitor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Final
+
+from coordinator_model.clocked import table
+from coordinator_model.clocked.lasting import LastingAlarms
+from coordinator_model.clocked.moment import Moment
+from coordinator_model.clocked.unassigned_partitions import SizedTopic, Unassigned, Unheld, unheld
+from coordinator_model.replica import Replica
+from coordinator_model.state.events import Event
+from coordinator_model.state.findings import Position
+from coordinator_model.state.group_state import GroupState
+
+LOOK_EVERY_MS: Final = 1_000
+SILENT_LOOK_MS: Final = 30_000
+"""Between two looks at a partition of which nothing is written: shorter than any finding is given up again."""
+
+LONG_SILENCE_MS: Final = 7_200_000
+"""Beyond it a look an hour is enough: no time that a rule waits for is longer."""
+
+
+class Looks:
+    """Looks at the groups of a replica whose changes no other caller takes.
+
+    Args:
+        replica: what to look at.
+        topics: topics by name, with the partitions they have in the recording.
+        live_from: by partition, from which offset on it is the live tail; from the beginning where it is not said.
+    """
+
+    def __init__(
+        self, replica: Replica, topics: Mapping[str, SizedTopic], live_from: Mapping[int, int] | None = None
+    ) -> None:
+        self._replica = replica
+        self._topics = topics
+        self._behind = dict(live_from or {})
+        """Partitions of which no record of the live tail was read."""
+        self._unassigned = Unassigned()
+        self._unheld: dict[str, Unheld | None] = {}
+        """Of the groups that are followed, as long as they do not change."""
+        self._changed: dict[int, set[str]] = {}
+        self._unsteady: dict[int, set[str]] = {}
+        """Groups that are worth asking although they do not change, by partition."""
+        self._told: dict[str, set[str]] = {}
+        """Group → ids of the events that looks at it gave while it was worth asking."""
+        self._lasting = LastingAlarms()
+        self._next_ms: dict[int, int] = {}
+        self._last_ms: dict[int, int] = {}
+        self._latest_ms = 0
+
+    def before(self, place: Position) -> list[Event]:
+        """Look before the record of this place is replayed, if it is time to."""
+        partition, offset, now_ms = place
+        self._latest_ms = max(self._latest_ms, now_ms)
+        former_ms, self._last_ms[partition] = self._last_ms.get(partition, now_ms), now_ms
+        if partition in self._behind:
+            if offset < self._behind[partition]:
+                return []
+            del self._behind[partition]
+            return self._becomes_live(partition, now_ms)
+        if now_ms < self._next_ms.get(partition, 0):
+            return []
+        # The coordinator writes an event at one time, so what was open before a later one is over.
+        ended = self._replica.settle(partition) if former_ms < now_ms else []
+        return [*ended, *self._look_until(partition, now_ms)]
+
+    def at_end(self, until_ms: int | None = None) -> list[Event]:
+        """Look once more, at the time of the latest record or at a given one: no later record is to come."""
+        now_ms = self._latest_ms if until_ms is None else until_ms
+        self._take_changes()
+        events: list[Event] = []
+        for partition in sorted({*self._changed, *self._unsteady, *self._next_ms} - self._behind.keys()):
+            events += self._look_until(partition, now_ms, all_groups=True)
+        return events
+
+    def _becomes_live(self, partition: int, now_ms: int) -> list[Event]:
+        events = self._replica.settle(partition)
+        for name in [name for name, state in self._replica.groups.items() if state.partition == partition]:
+            events += self._replica.judge(name)
+        return [*events, *self._look_until(partition, now_ms, all_groups=True)]
+
+    def _look_until(self, partition: int, now_ms: int, *, all_groups: bool = False) -> list[Event]:
+        """Look at each moment of the silence before this one, and now."""
+        self._take_changes()
+        due_ms, self._next_ms[partition] = self._next_ms.get(partition), now_ms + LOOK_EVERY_MS
+        events: list[Event] = []
+        if due_ms is not None and self._asked(partition):
+            for moment_ms in _moments(due_ms, now_ms):
+                events += self._look(partition, moment_ms, all_groups=False)
+        return [*events, *self._look(partition, now_ms, all_groups=all_groups)]
+
+    def _look(self, partition: int, now_ms: int, *, all_groups: bool) -> list[Event]:
+        events: list[Event] = []
+        changed = self._changed.get(partition, set())
+        for name in changed:
+            self._unheld.pop(name, None)
+        asked = self._asked(partition)
+        self._changed[partition] = set()
+        for name in sorted(asked):
+            state = self._replica.known(name)
+            if state is None:
+                continue
+            if not (all_groups or state.whole or state.membership.classic_group is not None):
+                self._changed[partition].add(name)  # asked again when it is whole, or at the end
+                continue
+            events += self._look_at(state, now_ms)
+        return events
+
+    def _asked(self, partition: int) -> Collection[str]:
+        followed = {name for name in self._unassigned.followed if self._partition(name) == partition}
+        return self._changed.get(partition, set()) | self._unsteady.get(partition, set()) | followed
+
+    def _look_at(self, state: GroupState, now_ms: int) -> list[Event]:
+        name = state.name
+        if name not in self._unheld:
+            self._unheld[name] = unheld(state.membership, self._topics)
+        written_ms = state.last_step_ms if state.step is None else state.step.timestamp_ms
+        moment = Moment(
+            state=state,
+            now_ms=now_ms,
+            unheld=self._unheld[name],
+            unassigned=self._unassigned,
+            first_seen_ms=written_ms,
+        )
+        found = table.events(moment, table.UNSETTLED) if table.is_unsteady(state) and state.step is None else []
+        found += self._lasting.ended(found, now_ms, looked_at=(name,))
+        told = self._told.setdefault(name, set())
+        new = [event for event in found if event.id not in told]
+        told.update(event.id for event in new)
+        of_partition = self._unsteady.setdefault(state.partition, set())
+        if table.is_unsteady(state) or name in self._lasting.groups:
+            of_partition.add(name)
+        else:
+            of_partition.discard(name)
+            del self._told[name]
+        new += table.events(moment, table.UNHELD)
+        if name not in self._unassigned.followed:
+            del self._unheld[name]
+        return new
+
+    def _take_changes(self) -> None:
+        changes = self._replica.take_changes()
+        self._forget(changes.deleted)
+        for name in changes.groups:
+            self._changed.setdefault(self._partition(name), set()).add(name)
+
+    def _forget(self, names: Iterable[str]) -> None:
+        gone = set(names)
+        self._unassigned.forget(gone)
+        for name in gone:
+            self._told.pop(name, None)
+        for unsteady in self._unsteady.values():
+            unsteady.difference_update(gone)
+
+    def _partition(self, name: str) -> int:
+        state = self._replica.known(name)
+        return -1 if state is None else state.partition
+
+
+def _moments(from_ms: int, until_ms: int) -> Iterator[int]:
+    """When to look from one moment until another, which is left out."""
+    moment_ms = from_ms + SILENT_LOOK_MS
+    while moment_ms < until_ms:
+        yield moment_ms
+        moment_ms += SILENT_LOOK_MS if moment_ms - from_ms < LONG_SILENCE_MS else 3_600_000

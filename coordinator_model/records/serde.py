@@ -1,0 +1,160 @@
+"""Key and value bytes of one record, to a record and back.
+
+Three outcomes and no exception, because a replica must get past every record of the log: what is known, what another
+Kafka release wrote (`UnknownRecord`), and what is damaged (`UndecodableRecord`). Where it deviates from the broker's
+`GroupCoordinatorRecordSerde`: a value version above the highest known is read with the highest layout if that is a
+flexible one (KIP-915), while the broker gives up the whole partition.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+from coordinator_model.records.keys import RecordKey
+from coordinator_model.records.record_types import RECORD_SCHEMAS, SCHEMA_OF_KEY, RecordSchema, RecordType
+from coordinator_model.wire import primitives
+from coordinator_model.wire.codec import encode_struct, reader
+from coordinator_model.wire.primitives import Reader, WireError
+from coordinator_model.wire.schema import TopLevel
+
+
+@dataclass(slots=True)
+class Record:
+    """A record of a known type, never changed. `value` None is a tombstone, `value_version` then None too.
+
+    `key` and `value` are the classes that `record_types` lists for `type`; `value_version` is the one on the wire.
+    """
+
+    # Not frozen: one is made for every record of the log, and a frozen dataclass takes four times as long to make.
+    type: RecordType
+    key: Any
+    value: Any | None
+    value_version: int | None
+    newer: bool = False
+    """Whether `value_version` is above the highest known: read with that one's layout, which may miss what is new."""
+
+    @property
+    def group_name(self) -> str:
+        """The group whose state the record is part of."""
+        name: str = self.key.group_name
+        return name
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownRecord:
+    """A record of a type that Kafka 4.3.1 does not have. `group_name` is what its key seems to say, or None."""
+
+    record_type: int
+    group_name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class UndecodableRecord:
+    """A record whose bytes are not what its type says; `record_type` is None if not even the type can be read."""
+
+    record_type: int | None
+    reason: str
+    newer_version: int | None = None
+    """The value's version where it is above the highest known, which then is why."""
+    group_name: str | None = None
+    """The group, where the key says it and the version is newer."""
+
+
+DecodedRecord: TypeAlias = Record | UnknownRecord | UndecodableRecord
+
+
+def decode_record(key: bytes | None, value: bytes | None) -> DecodedRecord:
+    """The record in these bytes, whatever they are. Never raises; `value` None is a tombstone."""
+    if key is None:
+        return UndecodableRecord(None, "key is null")
+    type_id, part = None, "key"
+    try:
+        key = bytes(key)  # Spark may hand over a bytearray; for bytes this is no copy
+        type_id, position = primitives.read_int16(key, 0)
+        decoder = _DECODERS.get(type_id)
+        if decoder is None:
+            return UnknownRecord(type_id, _group_of_unknown(key, position))
+        decoded_key = _known_key(key) if len(key) <= _LONGEST_KEY_KEPT else decoder.read_key(key, position)[0]
+        if value is None:
+            return Record(decoder.record_type, decoded_key, None, None)
+        part, value = "value", bytes(value)
+        version, position = primitives.read_int16(value, 0)
+        read_value = decoder.value_readers.get(version)
+        if read_value is None:
+            return _other_version(decoder, decoded_key, value, version, position)
+        return Record(decoder.record_type, decoded_key, read_value(value, position)[0], version)
+    except WireError as error:
+        return UndecodableRecord(type_id, f"{part}: {error}")
+
+
+def encode_record(key: RecordKey, value: TopLevel | None, version: int | None = None) -> tuple[bytes, bytes | None]:
+    """Key and value bytes as Kafka would write them; `version` is the value's, by default the one Kafka 4.3.1 writes.
+
+    A field that `version` lacks is left out. Raises WireError for a value that does not fit, TypeError for a key or
+    value class that is not in the registry or does not belong together.
+    """
+    row = SCHEMA_OF_KEY.get(type(key))
+    if row is None:
+        raise TypeError(f"{type(key).__name__} is not the key of a record type")
+    key_bytes = row.record_type.to_bytes(2, "big") + encode_struct(key, 0)
+    if value is None:
+        return key_bytes, None
+    if type(value) is not row.value:
+        raise TypeError(f"{type(key).__name__} goes with {row.value.__name__}, not {type(value).__name__}")
+    if version is None:
+        version = row.value.SCHEMA.default_version
+    return key_bytes, version.to_bytes(2, "big", signed=True) + encode_struct(value, version)
+
+
+@dataclass(frozen=True, slots=True)
+class _Decoder:
+    """A registry row with its readers compiled."""
+
+    record_type: RecordType
+    read_key: Reader
+    value_readers: dict[int, Reader]
+    value_reader: Callable[[int], Reader]
+    """For versions not in `value_readers`; raises UnsupportedVersion."""
+
+
+def _decoder(row: RecordSchema) -> _Decoder:
+    readers = {version: reader(row.value, version) for version in row.value.SCHEMA.versions}
+    return _Decoder(row.record_type, reader(row.key, 0), readers, lambda version: reader(row.value, version))
+
+
+_LONGEST_KEY_KEPT: Final = 1_024
+"""Bytes of a key that is remembered: names of 32 KiB are lawful, and 65,536 of them would fill the memory."""
+
+_DECODERS: Final = {int(row.record_type): _decoder(row) for row in RECORD_SCHEMAS.values()}
+
+
+@lru_cache(maxsize=65_536)
+def _known_key(key: bytes) -> RecordKey:
+    """The key in these bytes, whose type is known. Raises WireError, which is not kept.
+
+    A log is mostly the same keys again: the commits of what consumers consume.
+    """
+    type_id, position = primitives.read_int16(key, 0)
+    decoded: RecordKey = _DECODERS[type_id].read_key(key, position)[0]
+    return decoded
+
+
+def _other_version(decoder: _Decoder, key: RecordKey, value: bytes, version: int, position: int) -> DecodedRecord:
+    """A value of a version without a layout of its own. Raises WireError for one that never was."""
+    newer = version > max(decoder.value_readers)
+    try:
+        return Record(decoder.record_type, key, decoder.value_reader(version)(value, position)[0], version, newer)
+    except WireError as error:
+        if not newer:
+            raise
+        return UndecodableRecord(int(decoder.record_type), f"value: {error}", version, key.group_name)
+
+
+def _group_of_unknown(key: bytes, position: int) -> str | None:
+    """Every type so far has the group first in its key, so a later one probably has too."""
+    try:
+        name: str | None = primitives.read_nullable_legacy_string(key, position)[0]
+    except WireError:
+        return None
+    return name

@@ -1,0 +1,69 @@
+"""A partition has one owner: the promise that all of a group's processing rests on.
+
+    group      a member owns                                                     source
+    classic    what one generation assigned it                                   KAFKA-7026
+    consumer   what it has *or has yet to revoke*; a static member that is       KAFKA-16147, KIP-848
+               away still owns its own
+    streams    its active tasks, in the same way                                 KIP-1071
+    share      is not asked: share groups share by design                        KIP-932
+
+Nor are targets asked, which are yet to be (`record_consistency.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from coordinator_model.groups.classic import CONSUMER_PROTOCOL_TYPE
+from coordinator_model.rules.lasting import Lasting, Memory
+from coordinator_model.rules.partition_holders import held_twice
+from coordinator_model.rules.transition import Transition
+from coordinator_model.state.findings import Finding
+from coordinator_model.state.group_state import GroupState
+from coordinator_model.state.membership import SHARE, Holders, Membership
+
+
+def duplicate_assignments(membership: Membership) -> dict[str, tuple[str, ...]]:
+    """Partitions that more than one member holds."""
+    modern = membership.modern_group
+    if modern is not None:
+        if modern.family == SHARE:
+            return {}
+        return held_twice(
+            (member.member_id, parts)
+            for member in modern.members.values()
+            for parts in (member.assigned, member.pending_revocation)
+        )
+    group = membership.classic
+    if group is None or group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        return {}
+    return held_twice((member.member_id, member.assigned) for member in group.members.values())
+
+
+def _hold(transition: Transition) -> dict[str, tuple[str, ...]]:
+    found = duplicate_assignments(transition.after)
+    transition.duplicates = found
+    transition.all_members |= found != transition.state.duplicates
+    return found
+
+
+def _opened(_: Transition, partitions: Mapping[str, tuple[str, ...]]) -> Iterator[Finding]:
+    yield Finding("duplicate_assignment", {"partitions": partitions})
+
+
+def _cleared(transition: Transition, partitions: list[str]) -> Iterator[Finding]:
+    former = transition.state.duplicates
+    yield Finding("duplicate_assignment_cleared", {"partitions": {name: former[name] for name in partitions}})
+
+
+def _remember(state: GroupState, duplicates: Holders) -> None:
+    state.duplicates = dict(duplicates)
+
+
+DUPLICATE_ASSIGNMENT: Final = Lasting(
+    holds=_hold,
+    opened=_opened,
+    cleared=_cleared,
+    memory=Memory(lambda state: state.duplicates, _remember, dict),
+)

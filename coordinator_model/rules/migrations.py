@@ -1,0 +1,102 @@
+"""What a step shows of a migration between the protocols (KIP-848, KIP-915). The machines are in the room of that name.
+
+rule                  the machine                          alarm lasts
+phase_changes         migration/phases.py
+upgrade_unclean       migration/upgrade_check.py           it happened: there is no end
+classic_members       migration/classic_protocol_members.py
+UPGRADE_BLOCKED       migration/upgrade_blockers.py        while a reason holds, and in an empty group
+DOWNGRADE_UNCLEAN     migration/leftover_records.py        while a record of the former protocol is live
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from coordinator_model.migration import classic_protocol_members, phases, upgrade_blockers, upgrade_check
+from coordinator_model.migration.leftover_records import left_over
+from coordinator_model.rules.lasting import Lasting, Memory
+from coordinator_model.rules.transition import Transition
+from coordinator_model.state.events import INFO
+from coordinator_model.state.findings import Finding
+from coordinator_model.state.group_state import GroupState
+
+
+def phase_changes(transition: Transition) -> Iterator[Finding]:
+    """Upgrades and downgrades that begin, turn round and complete."""
+    state, step = transition.state, transition.step
+    if step is None:
+        return
+    yield from phases.advance(state, step)
+    if phases.members_by_protocol(step.before) != phases.members_by_protocol(transition.after):
+        state.migration.changed_ms, state.migration.changed_offset = transition.time_ms, transition.position.offset
+
+
+def upgrade_unclean(transition: Transition) -> Iterable[Finding]:
+    """An online upgrade that did not carry over what there was; of the past nothing is said."""
+    if transition.step is None or not transition.live:
+        return ()
+    return upgrade_check.unclean(transition.state, transition.step)
+
+
+def classic_members(transition: Transition) -> Iterable[Finding]:
+    """Advance what is remembered of each classic member of a mixed group. It is shown in views, and finds nothing."""
+    progress = transition.state.migration.classic_members
+    classic_protocol_members.track(progress, transition.before, transition.after, transition.time_ms)
+    return ()
+
+
+def _leftovers(transition: Transition) -> dict[str, int]:
+    # The tombstones of a group that ends may span record batches: only a classic group in its place is a downgrade.
+    leftovers = transition.after.leftovers() if transition.after.classic is not None else 0
+    return {"leftovers": leftovers} if leftovers else {}
+
+
+def _unclean(transition: Transition, leftovers: Mapping[str, int]) -> Iterator[Finding]:
+    by_type = left_over(transition.after)
+    yield Finding("downgrade_unclean", {"leftover_records": leftovers["leftovers"], "record_types": by_type})
+
+
+def _cleaned(_: Transition, __: list[str]) -> Iterator[Finding]:
+    yield Finding("downgrade_unclean", {"cleared": True}, severity=INFO)
+
+
+def _remember_leftovers(state: GroupState, names: tuple[str, ...]) -> None:
+    state.migration.leftovers_reported = bool(names)
+
+
+def _leftovers_reported(state: GroupState) -> tuple[str, ...]:
+    return ("leftovers",) if state.migration.leftovers_reported else ()
+
+
+DOWNGRADE_UNCLEAN: Final = Lasting(
+    holds=_leftovers,
+    opened=_unclean,
+    cleared=_cleaned,
+    memory=Memory(_leftovers_reported, _remember_leftovers, tuple),
+)
+
+
+def _blockers(transition: Transition) -> dict[str, None]:
+    reported = transition.state.migration.blockers_reported
+    return dict.fromkeys(upgrade_blockers.worth_telling(transition.after, reported))
+
+
+def _blocked(transition: Transition, reasons: Mapping[str, None]) -> Iterable[Finding]:
+    return upgrade_blockers.tell(transition.after, tuple(reasons))
+
+
+def _unblocked(_: Transition, reasons: list[str]) -> Iterator[Finding]:
+    yield Finding("upgrade_blocked", {"reasons": reasons, "cleared": True}, severity=INFO)
+
+
+def _remember_blockers(state: GroupState, reasons: tuple[str, ...]) -> None:
+    state.migration.blockers_reported = reasons
+
+
+UPGRADE_BLOCKED: Final = Lasting(
+    holds=_blockers,
+    opened=_blocked,
+    cleared=_unblocked,
+    memory=Memory(lambda state: state.migration.blockers_reported, _remember_blockers, tuple),
+)

@@ -1,0 +1,166 @@
+"""What a commit, and the end of one, does to a group's offsets, and what it shows.
+
+    record                                              shows
+    first offset of a group that has none               that the group came to be
+    an offset below the one before                      `offset_rewound`, once its moment is over (`rewinds.py`)
+    a topic id that no commit of the group named yet    `topic_recreated`, where others named one before
+    a tombstone of an offset that is held               `offset_deleted`, and the group's end where it was the last
+
+The record names no author (OffsetCommitValue.json): who committed is inferred from the membership, or not at all. Nor
+does a tombstone say why. What the coordinator refuses leaves these, of which the event names all that may be:
+
+    topic_deleted   always
+    offset_delete   an admin's OffsetDelete: not of a topic that a member subscribes to
+    expiry          not of a topic that a member subscribes to, and not within a minute of the commit: the shortest
+                    retention there is (offsets.retention.minutes)
+    group_deleted   only in a group without members; its own tombstone follows
+
+A plain commit, the offset having gone forward, shows nothing and leaves everything but its bucket as it was: that is
+what a log is full of, and it takes the short way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from coordinator_model.migration import downgrade_check, upgrade_check
+from coordinator_model.records.serde import Record
+from coordinator_model.rules import existence, rewinds, subscriptions
+from coordinator_model.rules.members import members_of
+from coordinator_model.state.findings import Finding, Position
+from coordinator_model.state.group_state import GroupState
+from coordinator_model.state.membership import Membership
+from coordinator_model.state.offsets import ZERO_TOPIC_ID, CommittedOffset, OffsetBucket, other_version
+
+SHORTEST_RETENTION_MS: Final = 60_000
+
+TOPIC_IDS_KEPT: Final = 4
+"""Ids of a topic that are remembered: a commit to the former one may yet come, many topics ago none does."""
+
+
+def commit_forward(state: GroupState, bucket: OffsetBucket, record: Record) -> bool:
+    """Take the short way if the record is a plain commit: one that `commit` would find nothing in. False if it is not.
+
+    Forward from an offset there is, of the same topic as far as it says, and nothing is waited for since a downgrade.
+    """
+    value: Any = record.value
+    partition = record.key.partition
+    former = bucket.offsets.get(partition)
+    if former is None or value is None or value.offset < former.offset or state.migration.downgrade is not None:
+        return False
+    topic_id = getattr(value, "topic_id", ZERO_TOPIC_ID)
+    if topic_id == ZERO_TOPIC_ID:
+        topic_id = None
+    elif topic_id not in state.topic_ids.get(bucket.topic, ()):
+        return False
+    if topic_id != former.topic_id or other_version(record.value_version or 0, topic_id) is not None:
+        return False
+    bucket.offsets[partition] = CommittedOffset(
+        value.offset, value.leader_epoch, value.metadata, value.commit_timestamp, topic_id
+    )
+    return True
+
+
+def commit(state: GroupState, bucket: OffsetBucket, place: Position, record: Record) -> list[Finding] | None:
+    """Apply one offset commit, which has a value; None where nothing but the bucket changed."""
+    value: Any = record.value
+    partition: int = record.key.partition
+    former = bucket.offsets.get(partition)
+    named_id = getattr(value, "topic_id", ZERO_TOPIC_ID)
+    topic_id = None if named_id == ZERO_TOPIC_ID else named_id
+    committed = bucket.offsets[partition] = CommittedOffset(
+        value.offset,
+        getattr(value, "leader_epoch", -1),
+        value.metadata,
+        value.commit_timestamp,
+        topic_id,
+        other_version(record.value_version or 0, topic_id),
+    )
+    known_topic = committed.topic_id is None or committed.topic_id in state.topic_ids.get(bucket.topic, ())
+    downgraded = state.migration.downgrade is not None
+    back_again = downgraded and downgrade_check.offset_came(state, bucket.topic, partition, committed.offset)
+    if former is not None and committed.offset >= former.offset and known_topic:
+        return [] if back_again else None
+    detail = {"topic": bucket.topic, "partition": partition, "to": committed.offset}
+    if former is not None:
+        detail["from"] = former.offset
+    recreated = list(_recreated(state, committed.topic_id, detail))
+    if former is None:
+        return [*_first_offset(state, bucket), *recreated]
+    other_topic = None not in (former.topic_id, committed.topic_id) and former.topic_id != committed.topic_id
+    if committed.offset >= former.offset or recreated or other_topic:
+        # Offsets of two topics of one name: none of them was gone back on.
+        return recreated
+    bucket.rewinds += 1
+    downgrade_check.offset_went(state, bucket.topic, partition, former.offset)
+    upgrade_check.offset_went(state, place, bucket.topic, partition, former.offset)
+    rewinds.note(state, place, (bucket.topic, partition), before=former.offset, to=committed.offset)
+    return []
+
+
+def delete(state: GroupState, bucket: OffsetBucket, place: Position, partition: int) -> list[Finding]:
+    """Apply the tombstone of an offset that is held. A group that only committed may be gone with it."""
+    deleted = bucket.offsets.pop(partition)
+    downgrade_check.offset_went(state, bucket.topic, partition, deleted.offset)
+    upgrade_check.offset_went(state, place, bucket.topic, partition, deleted.offset)
+    state.offset_count -= 1
+    detail: dict[str, Any] = {"topic": bucket.topic, "partition": partition, "offset": deleted.offset}
+    if deleted.commit_timestamp_ms >= 0:
+        detail["age_ms"] = max(0, place.timestamp_ms - deleted.commit_timestamp_ms)
+    if not rewinds.membership_is_later(state, place):
+        detail["may_be"] = _may_be(state.membership, bucket.topic, detail.get("age_ms"))
+    ended = existence.announce(state) if state.step is None and not state.exists else ()
+    return [Finding("offset_deleted", detail), *ended]
+
+
+def ends_step(state: GroupState, place: Position, bucket: OffsetBucket, record: Record) -> bool:
+    """Whether the membership's open step has to be concluded before this offset, because it was over by then.
+
+    The group begins or ends with the offset, and what began anew is another group; or a conversion is to tell how many
+    offsets it found; or the offset goes back or goes, or comes back again, which is judged by what the group is since.
+    """
+    step, value, partition = state.step, record.value, record.key.partition
+    if step is None or step.timestamp_ms == place.timestamp_ms or step.last_offset >= place.offset:
+        return False
+    former = bucket.offsets.get(partition)
+    if former is not None and (value is None or value.offset < former.offset):
+        return True
+    converted = state.membership.type != step.before.type
+    begins = former is None and (converted or (not state.membership.exists and state.offset_count == 0))
+    return begins or downgrade_check.is_missed(state, bucket.topic, partition)
+
+
+def _recreated(state: GroupState, topic_id: str | None, detail: dict[str, Any]) -> Iterator[Finding]:
+    """A commit that names an id which none of the group did before: the topic was deleted and made anew.
+
+    Once per id, whichever partition commits first, and also where the former topic's offsets are gone already.
+    Commits without an id, as all in transactions are, say nothing.
+    """
+    topic = detail["topic"]
+    known = state.topic_ids.get(topic, ())
+    if topic_id is None or topic_id in known:
+        return
+    state.topic_ids[topic] = (*known, topic_id)[-TOPIC_IDS_KEPT:]
+    if known:
+        yield Finding("topic_recreated", {**detail, "former_topic_id": known[-1], "topic_id": topic_id})
+
+
+def _first_offset(state: GroupState, bucket: OffsetBucket) -> list[Finding]:
+    state.offset_count += 1
+    numbers = state.buckets.get(bucket.topic, ())
+    if bucket.number not in numbers:
+        state.buckets[bucket.topic] = tuple(sorted((*numbers, bucket.number)))
+    return list(existence.announce(state)) if state.step is None else []
+
+
+def _may_be(membership: Membership, topic: str, age_ms: int | None) -> list[str]:
+    """What may have deleted an offset, of the table above."""
+    found = ["topic_deleted"]
+    if topic not in subscriptions.subscribed_topics(membership):
+        found.append("offset_delete")
+        if age_ms is None or age_ms >= SHORTEST_RETENTION_MS:
+            found.append("expiry")
+    if not members_of(membership):
+        found.append("group_deleted")
+    return found

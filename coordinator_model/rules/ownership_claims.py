@@ -1,0 +1,117 @@
+"""What classic members claim to own, against what they were given (KIP-341, KIP-429, KIP-792).
+
+A member that joins says what it owns and in which generation it got it. The leader believes the claims of the
+highest generation and must ignore older ones: a member that was away may name partitions that others have long been
+given. From one GroupMetadataValue follows exactly
+
+    stale claim                   a claim of an older generation than the newest one made in the same join
+    contradicting claims          two claims of that newest generation on one partition
+    hand-over without revocation  a partition claimed in that generation and assigned to another member at once,
+                                  which a cooperative protocol forbids (KAFKA-14639)
+
+Eager members own nothing while they join; only the sticky assignor's user data remembers for them, and hand-over is
+then the rule. So the third question is not put to it.
+
+A downgrade writes a GroupMetadataValue, too, with what each member said when it last joined the consumer group. Members
+of that join one by one, so their claims are of different times and none of them is judged; neither are those of the
+first record seen of a group, which a downgrade may have written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from coordinator_model.groups.embedded_subscription import STICKY
+from coordinator_model.rules.lasting import opened_and_cleared
+from coordinator_model.rules.transition import Transition
+from coordinator_model.state.events import INFO
+from coordinator_model.state.findings import Finding
+from coordinator_model.state.group_state import GroupState
+from coordinator_model.state.membership import Claim, ClassicGroup, Partitions
+
+CONTRADICTING: Final = ""
+"""Whose the claims are that contradict each other: of no one member, so by no member's id."""
+
+
+def stale_claims(transition: Transition) -> Iterator[Finding]:
+    """Findings about the claims made in a new generation."""
+    state, before, after = transition.state, transition.before.classic_group, transition.after.classic_group
+    if after is None or not after.members:
+        yield from _still(state, {})  # nobody claims anything
+        return
+    if before is None or before.generation >= after.generation:
+        return
+    claims = {member.member_id: member.claim for member in after.members.values() if member.claim is not None}
+    # Who was in the newest generation and got nothing there makes the claims of older ones stale, too.
+    newest = max((claim.generation for claim in claims.values()), default=-1)
+    claims = {member_id: claim for member_id, claim in claims.items() if claim.owned and claim.generation >= 0}
+    current = {member_id: claim for member_id, claim in claims.items() if claim.generation == newest}
+    found: dict[str, tuple[str, Finding]] = {}
+    for member_id, claim in sorted(claims.items()):
+        if claim.generation < newest:
+            state.counters.stale_claims += 1
+            detail: dict[str, Any] = {
+                "member_id": member_id,
+                "claimed_generation": claim.generation,
+                "newest_generation": newest,
+                "partitions": _listed(claim.owned),
+            }
+            found[member_id] = (str(claim.generation), Finding("stale_claim", detail))
+    twice = _claimed_twice(current)
+    if twice:
+        detail = {"contradicting": True, "claimed_generation": newest, "partitions": twice}
+        found[CONTRADICTING] = (", ".join(twice), Finding("stale_claim", detail, inferred=True))
+    yield from _still(state, found)
+    if after.protocol != STICKY:
+        yield from _handovers(current, after)
+
+
+def _still(state: GroupState, found: Mapping[str, tuple[str, Finding]]) -> Iterator[Finding]:
+    """What was not told yet, and what is over: whoever makes the same old claim round after round is told once."""
+    # Another claim of the same member is another finding, and no end of the former one.
+    reported = [
+        whose
+        for whose, claimed in sorted(state.open_claims.items())
+        if whose not in found or found[whose][0] == claimed
+    ]
+    opened, cleared = opened_and_cleared(reported, found)
+    for _, finding in opened.values():
+        yield finding
+    for whose in cleared:
+        about = {"contradicting": True} if whose == CONTRADICTING else {"member_id": whose}
+        yield Finding("stale_claim", {**about, "cleared": True}, severity=INFO)
+    state.open_claims = {whose: claimed for whose, (claimed, _) in found.items()}
+
+
+def _claimed_twice(current: Mapping[str, Claim]) -> dict[str, tuple[str, ...]]:
+    claimants: dict[tuple[str, int], list[str]] = {}
+    for member_id, claim in sorted(current.items()):
+        for place in _places(claim.owned):
+            claimants.setdefault(place, []).append(member_id)
+    return {f"{topic}/{p}": tuple(ids) for (topic, p), ids in sorted(claimants.items()) if len(ids) > 1}
+
+
+def _handovers(current: Mapping[str, Claim], group: ClassicGroup) -> Iterator[Finding]:
+    owner = {place: member.member_id for member in group.members.values() for place in _places(member.assigned)}
+    handed: dict[tuple[str, str], dict[str, list[int]]] = {}
+    for member_id, claim in sorted(current.items()):
+        for topic, partition in _places(claim.owned):
+            to = owner.get((topic, partition), member_id)
+            if to != member_id:
+                handed.setdefault((member_id, to), {}).setdefault(topic, []).append(partition)
+    for (member_id, to), partitions in sorted(handed.items()):
+        yield Finding(
+            "handover_without_revocation",
+            {"from_member_id": member_id, "to_member_id": to, "partitions": partitions, "generation": group.generation},
+        )
+
+
+def _places(parts: Partitions) -> Iterator[tuple[str, int]]:
+    for topic, partitions in parts.items():
+        for partition in partitions:
+            yield topic, partition
+
+
+def _listed(parts: Partitions) -> dict[str, list[int]]:
+    return {topic: list(partitions) for topic, partitions in parts.items()}

@@ -1,0 +1,74 @@
+"""A storm: many completed rebalances in a few minutes, more than restarting every member would take.
+
+a completed rebalance                                           counts
+of a conversion                                                 no: somebody rolls the group
+that only gives out what the round before it took (follow_up)   no: it belongs to that round (KIP-429)
+any other                                                       for five minutes
+
+in five minutes                          the storm
+more than 20 + 4 a member were counted   opens: a rolling restart costs every member a leave and a join, and may be
+done twice
+half as many                             is over, by the clock (`clocked/endings.py`)
+
+A group of both protocols is judged like any other: a roll replaces its members one by one, which is no storm, and that
+it is rolled is when a storm is feared most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from coordinator_model.rules import endings
+from coordinator_model.rules.members import members_of
+from coordinator_model.rules.transition import Transition
+from coordinator_model.state.clocks import within
+from coordinator_model.state.findings import Finding
+from coordinator_model.state.group_state import GroupState
+from coordinator_model.state.rule_memory import Ending
+
+STORM: Final = "rebalance_storm"
+STORM_WINDOW_MS: Final = 300_000
+STORM_REBALANCES: Final = 20
+STORM_REBALANCES_A_MEMBER: Final = 4
+
+
+def storm(transition: Transition) -> Iterator[Finding]:
+    """Remember the rebalance that the step completed, if any; yields a storm once, when it begins."""
+    state, completed, time_ms = transition.state, transition.earlier("rebalance_completed"), transition.time_ms
+    if completed is None:
+        return
+    causes, members = completed.detail["causes"], completed.detail["members"]
+    if "conversion" in causes or causes == ["follow_up"]:
+        return
+    if state.storm and not is_storm(state, time_ms):
+        endings.remember(state, ending(state))
+        state.storm = False
+    recent = (*state.recent_rebalances_ms, time_ms)
+    state.recent_rebalances_ms = tuple(ms for ms in recent if within(STORM_WINDOW_MS, ms, time_ms))
+    state.last_rebalance_offset = transition.position.offset
+    if state.storm or not is_storm(state, time_ms):
+        return
+    state.storm = True
+    detail = {"rebalances": len(state.recent_rebalances_ms), "window_ms": STORM_WINDOW_MS, "members": members}
+    yield Finding(STORM, detail, inferred=True)
+
+
+def is_storm(state: GroupState, now_ms: int) -> bool:
+    """Whether so many rebalances were completed lately, of as many members as there are now.
+
+    One that was told lasts until there are half as many: an alarm shall not come and go with each of them.
+    """
+    allowed = STORM_REBALANCES + STORM_REBALANCES_A_MEMBER * len(members_of(state.membership))
+    return storm_rebalances(state.recent_rebalances_ms, now_ms) > (allowed // 2 if state.storm else allowed)
+
+
+def ending(state: GroupState) -> Ending:
+    """The end of a storm that was told: with the last rebalance of it."""
+    time_ms = state.recent_rebalances_ms[-1] if state.recent_rebalances_ms else state.last_step_ms
+    return Ending(kind=STORM, name="", offset=state.last_rebalance_offset, time_ms=time_ms)
+
+
+def storm_rebalances(recent_rebalances_ms: Iterable[int], now_ms: int) -> int:
+    """How many were completed within `STORM_WINDOW_MS`, of a state's `recent_rebalances_ms`."""
+    return sum(within(STORM_WINDOW_MS, ms, now_ms) for ms in recent_rebalances_ms)

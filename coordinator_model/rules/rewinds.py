@@ -1,0 +1,100 @@
+"""Offsets that went back: one event for all partitions of a group that did at one moment.
+
+A commit of many partitions is as many records of one time, and who is woken by it is woken by one thing that happened.
+So what goes back is kept until the group's next record has another time, or the record batch has ended.
+
+    the group              a rewind is                                              severity
+    has members            of a member: it sought back, or is not the owner         warning
+    is empty               an admin's reset, or a sync of MirrorMaker: the broker   info
+                           takes commits of others only then
+    only commits           whoever commits decides where to go on                   info
+
+The record names no author, but a broker takes commits of members only while there are any, and an admin's only while
+there are none (`docs/coordinator-log.md`). Where members handed a partition over lately, one may have committed what
+the other had not seen: records are processed twice, by a zombie or nearly one (`handovers.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from coordinator_model.rules import handovers
+from coordinator_model.rules.members import members_of
+from coordinator_model.state.events import INFO
+from coordinator_model.state.findings import Finding, Position
+from coordinator_model.state.group_state import GroupState
+from coordinator_model.state.rule_memory import Rewinds, Rewound
+
+MOST_SHOWN: Final = 100
+"""Of so many partitions the event says from where to where; all are named."""
+
+
+def note(state: GroupState, place: Position, at: tuple[str, int], *, before: int, to: int) -> None:
+    """Remember that the offset of a topic's partition went back, and what the group was just then."""
+    topic, partition = at
+    rewinds = state.rewinds
+    if rewinds is None:
+        rewinds = state.rewinds = Rewinds(time_ms=place.timestamp_ms, offset=place.offset)
+        if not membership_is_later(state, place):
+            rewinds.simple = not state.membership.exists
+            rewinds.group_empty = None if rewinds.simple else not members_of(state.membership)
+    rewinds.offset = place.offset
+    state.counters.offset_resets += rewinds.simple or rewinds.group_empty is True
+    handed = None
+    if rewinds.group_empty is False:
+        handed = handovers.of_partition(state, topic, partition, place.timestamp_ms)
+    known = rewinds.partitions.get(f"{topic}/{partition}")
+    rewinds.partitions[f"{topic}/{partition}"] = Rewound(
+        before=before if known is None else known.before,
+        to=to,
+        former_owner=None if handed is None else handed["former_owner"],
+        present_owner=None if handed is None else handed["present_owner"],
+        handover_ms=None if handed is None else handed["handover_time"],
+    )
+
+
+def told(rewinds: Rewinds) -> Finding:
+    """The moment is over: one finding for all of it. What went back furthest stands first, after a hand-over if any."""
+    handed = {name: of for name, of in rewinds.partitions.items() if of.former_owner is not None}
+    worst = max(handed or rewinds.partitions, key=lambda name: _back(rewinds.partitions[name]))
+    topic, _, partition = worst.rpartition("/")
+    first = rewinds.partitions[worst]
+    shown = sorted(rewinds.partitions.items(), key=lambda item: _back(item[1]), reverse=True)[:MOST_SHOWN]
+    detail: dict[str, Any] = {
+        "topic": topic,
+        "partition": int(partition),
+        "from": first.before,
+        "to": first.to,
+        "partitions": _by_topic(rewinds.partitions),
+        "offsets": {name: {"from": of.before, "to": of.to} for name, of in sorted(shown)},
+    }
+    if handed:
+        detail |= {
+            "after_handover": True,
+            "former_owner": first.former_owner,
+            "present_owner": first.present_owner,
+            "handover_time": first.handover_ms,
+            "handed_over": _by_topic(handed),
+        }
+    if rewinds.group_empty is not None:
+        detail["group_empty"] = rewinds.group_empty
+    meant = rewinds.simple or rewinds.group_empty
+    return Finding("offset_rewound", detail, severity=INFO if meant else None, inferred=bool(handed))
+
+
+def membership_is_later(state: GroupState, place: Position) -> bool:
+    """Commits may be read later than memberships: who was in the group then is not known any more."""
+    return (state.last_step_offset if state.step is None else state.step.last_offset) > place.offset
+
+
+def _back(rewound: Rewound) -> int:
+    return rewound.before - rewound.to
+
+
+def _by_topic(names: Iterable[str]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for name in names:
+        topic, _, partition = name.rpartition("/")
+        found.setdefault(topic, []).append(int(partition))
+    return {topic: sorted(partitions) for topic, partitions in sorted(found.items())}

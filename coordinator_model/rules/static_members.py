@@ -1,0 +1,209 @@
+"""Static members over time: who stands for an instance id, who is away, and two that fight over it (KIP-345).
+
+An instance id is one process's identity; the member id under it changes with every restart. What is written of it:
+
+    protocol   a process that                 writes
+    classic    stops                          nothing, until its session expires; then it is gone like any other
+               is started again in time       the same generation with another member id: no rebalance
+               ... while the group moves      the next generation with another member id
+    consumer   stops                          epoch -2: away, its partitions kept (nothing if it dies)
+               is started again in time       tombstones and the new id's records in one step, no new epoch
+               comes while the other lives    nothing: it is refused (UNRELEASED_INSTANCE_ID)
+
+So a member that goes in the step in which another of its instance id comes is told as one and the same:
+
+    the former one was away               static_member_returned
+    it was not                            static_member_replaced: a restart, or another process of the same id
+
+Take-overs less than ten minutes apart are a run, and a member that expired and joins again belongs to it. A process is
+known by client id and host. In a run
+
+    a process that the id was taken from has it again           static_member_contended: two of them, each fencing
+                                                                the other (A, B, A)
+    the id was taken over five times, and none of these         static_member_restarting: one process in a loop, or two
+                                                                that look alike
+    fewer                                                       nothing: a roll, done twice or three times
+
+A coordinator keeps the client id and host of a classic member whose successor joins while the group is Stable
+(docs/coordinator-log.md, "Classic groups"), so that two processes of different hosts may look alike there. The consumer
+protocol refuses the second process and writes nothing: it has neither but where members use the classic protocol. Who
+was away had released the id, so that it was taken from nobody. When ten minutes have passed without another take-over
+it is over, which the clock tells (`clocked/endings.py`).
+
+Coming back without a new epoch is a rebalance saved, and is counted. How long a member may be away is its session
+timeout. The log has that of a classic member only; of a consumer-protocol one it is configuration (of the group,
+`consumer.session.timeout.ms`, or of the broker, `group.consumer.session.timeout.ms`), and told as unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from coordinator_model.rules import endings
+from coordinator_model.rules.members import Member, is_absent, members_of, named, replacements, speaks
+from coordinator_model.rules.transition import Transition
+from coordinator_model.state.clocks import elapsed_ms, within
+from coordinator_model.state.events import INFO
+from coordinator_model.state.findings import Finding, Position
+from coordinator_model.state.group_state import GroupState
+from coordinator_model.state.membership import ClassicMember
+from coordinator_model.state.rule_memory import Ending, FormerMember, InstanceHistory
+
+RUN_GAP_MS: Final = 600_000
+"""A process that was fenced is started again by its supervisor, which waits for five minutes at most; twice that ends a
+run."""
+
+RESTARTS: Final = 5
+"""So many take-overs in a run are no roll: it restarts each process once, and may be done three times."""
+
+CONTENDED: Final = "static_member_contended"
+RESTARTING: Final = "static_member_restarting"
+
+FORMER_KEPT: Final = 8
+"""Former member ids that are remembered of an instance id."""
+
+
+def succession(transition: Transition) -> Iterator[Finding]:
+    """Advance `state.instances` over one step; yields who is away, is back or was replaced."""
+    state, before, after = transition.state, transition.before, transition.after
+    was, now = members_of(before), members_of(after)
+    saved = before.type == after.type and before.epoch == after.epoch
+    for former, member in replacements(was, now):
+        yield _back(state, former, member, transition.time_ms, saved=saved)
+    for member_id, member in now.items():
+        if is_absent(member) and not (member_id in was and is_absent(was[member_id])):
+            detail = {**named(member), "partitions": _held(member), "session_timeout_ms": session_timeout_ms(member)}
+            yield Finding("static_member_absent", detail)
+    standing = {member.instance_id: member for member in now.values() if member.instance_id is not None}
+    of_before = {member.instance_id: member for member in was.values() if member.instance_id is not None}
+    for instance_id in state.instances.keys() - standing.keys():
+        state.departed[instance_id] = state.instances.pop(instance_id)
+    for instance_id, member in standing.items():
+        history = state.instances.get(instance_id) or state.departed.pop(instance_id, None)
+        if history is None:
+            history = InstanceHistory(member_id=member.member_id, since_ms=transition.time_ms, process=_process(member))
+        state.instances[instance_id] = history
+        history.absent_since_ms = (history.absent_since_ms or transition.time_ms) if is_absent(member) else None
+        if history.member_id != member.member_id:
+            history.bounces += saved and instance_id in of_before
+            _end_of_run(state, instance_id, history, transition.time_ms)
+            _take_over(history, of_before.get(instance_id), member, transition.position)
+    _forget(state, transition.time_ms)
+
+
+def contention(transition: Transition) -> Iterator[Finding]:
+    """Instance ids that processes begin to take from each other, or one takes again and again.
+
+    That it is over is told by the clock.
+    """
+    state, members = transition.state, members_of(transition.after)
+    for instance_id, history in state.instances.items():
+        fought = history.process in history.displaced
+        restarted = history.takeovers >= RESTARTS and not fought and not history.contended
+        if not (fought and not history.contended) and not (restarted and not history.restarting):
+            continue
+        if fought:
+            history.contended = True
+            if history.restarting:
+                history.restarting = False
+                cleared = {"instance_id": instance_id, "member_ids": [history.member_id], "cleared": True}
+                yield Finding(RESTARTING, cleared, severity=INFO, inferred=True)
+        else:
+            history.restarting = True
+        member = members[history.member_id]
+        processes = sorted({*history.displaced, history.process})
+        detail = {
+            "instance_id": instance_id,
+            "member_ids": sorted((*(former.member_id for former in history.former[-1:]), member.member_id)),
+            "client_ids": sorted({process.rpartition(" ")[0] for process in processes}),
+            "client_hosts": sorted({process.rpartition(" ")[2] for process in processes}),
+            "partitions": _held(member),
+            "replacements": history.takeovers,
+            "since": history.replaced_ms[0],
+        }
+        if not fought:
+            alike = "two_processes" if speaks(member) == "classic" else "two_processes_on_one_host"
+            detail["may_be"] = ["one_process", *([alike] if len(processes) == 1 else [])]
+        yield Finding(CONTENDED if fought else RESTARTING, detail, inferred=True)
+
+
+def last_take_over_ms(history: InstanceHistory) -> int:
+    """When the instance id was last taken over in the run at hand."""
+    return history.replaced_ms[-1] if history.replaced_ms else history.since_ms
+
+
+def open_alarms(history: InstanceHistory) -> Iterator[str]:
+    """Kinds that were told of an instance id, and not that they are over."""
+    if history.contended:
+        yield CONTENDED
+    if history.restarting:
+        yield RESTARTING
+
+
+def session_timeout_ms(member: Member) -> int | None:
+    """How long the member may be silent; None where the log does not tell."""
+    stated = member.session_timeout_ms if isinstance(member, ClassicMember) else member.classic_session_timeout_ms
+    return stated if stated > 0 else None
+
+
+def _back(state: GroupState, former: Member, member: Member, time_ms: int, *, saved: bool) -> Finding:
+    counters = state.counters
+    counters.rebalances_saved += saved
+    detail = {
+        **named(member),
+        "former_member_id": former.member_id,
+        "partitions": _held(member),
+        "rebalance_saved": saved,
+    }
+    if not is_absent(former):
+        counters.static_replacements += 1
+        return Finding("static_member_replaced", detail)
+    counters.static_returns += 1
+    history = state.instances.get(member.instance_id or "")
+    if history is not None and history.absent_since_ms is not None:
+        detail["absent_ms"] = elapsed_ms(history.absent_since_ms, time_ms)
+    return Finding("static_member_returned", detail)
+
+
+def _take_over(history: InstanceHistory, former: Member | None, member: Member, position: Position) -> None:
+    """Another member id stands for the instance. `former` is the one before in the step before; None if it was gone."""
+    time_ms, process = position.timestamp_ms, _process(member)
+    predecessor = FormerMember(member_id=history.member_id, since_ms=history.since_ms)
+    history.former = (*history.former, predecessor)[-FORMER_KEPT:]
+    history.member_id, history.since_ms = member.member_id, time_ms
+    history.takeovers += 1
+    history.replaced_ms, history.replaced_offset = (*history.replaced_ms, time_ms)[-FORMER_KEPT:], position.offset
+    if former is None or is_absent(former):
+        history.displaced.clear()
+    elif history.process and history.process != process:
+        history.displaced[history.process] = time_ms
+    history.process = process
+
+
+def _end_of_run(state: GroupState, instance_id: str, history: InstanceHistory, time_ms: int) -> None:
+    """Begin another run if the last take-over is long ago."""
+    if within(RUN_GAP_MS, last_take_over_ms(history), time_ms):
+        return
+    for kind in open_alarms(history):
+        time_ms = last_take_over_ms(history)
+        endings.remember(state, Ending(kind=kind, name=instance_id, offset=history.replaced_offset, time_ms=time_ms))
+    history.takeovers, history.replaced_ms, history.displaced = 0, (), {}
+    history.contended = history.restarting = False
+
+
+def _forget(state: GroupState, time_ms: int) -> None:
+    """Those that left long ago: who comes under their name then begins afresh."""
+    for instance_id, history in list(state.departed.items()):
+        if not within(endings.TELLABLE_MS, last_take_over_ms(history), time_ms) or (
+            not any(open_alarms(history)) and not within(RUN_GAP_MS, last_take_over_ms(history), time_ms)
+        ):
+            del state.departed[instance_id]
+
+
+def _process(member: Member) -> str:
+    return f"{member.client_id} {member.client_host}"
+
+
+def _held(member: Member) -> dict[str, Any]:
+    return {topic: list(partitions) for topic, partitions in sorted(member.assigned.items())}

@@ -1,0 +1,50 @@
+"""What a group's members ask to read, as far as the log tells.
+
+    member                  asks for                                                  unknown where
+    classic                 the topics of its embedded subscription (a pattern is     the subscription does not decode
+                            resolved by the client: only its matches are sent)
+    consumer, share         topics by name, and what its expression matched           the expression is not resolved yet
+    streams                 the source topics of the group's topology                 there is no topology
+
+A group without members subscribes to nothing, and one that only commits never says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from coordinator_model.rules.members import members_of
+from coordinator_model.state.membership import STREAMS, Membership, ModernMember
+
+
+def subscribed_topics(membership: Membership) -> frozenset[str]:
+    """Names of all topics that members are known to subscribe to."""
+    modern = membership.modern_group
+    if modern is None:
+        members = () if membership.classic is None else membership.classic.members.values()
+        return frozenset(topic for member in members if member.claim is not None for topic in member.claim.topics)
+    if modern.family == STREAMS:
+        return frozenset(topic for topics in modern.subtopologies.values() for topic in topics)
+    named = (topic for member in modern.members.values() for topic in member.subscribed_topics)
+    return frozenset([*named, *(topic for topics in modern.regexes.values() for topic in topics)])
+
+
+def reader(membership: Membership) -> Callable[[str], bool | None]:
+    """Tells of a topic whether some member reads it; None where nobody can tell."""
+    subscribed, known = subscribed_topics(membership), all_known(membership)
+    return lambda topic: True if topic in subscribed else (False if known else None)
+
+
+def all_known(membership: Membership) -> bool:
+    """Whether a topic that is not among `subscribed_topics` is one that no member reads."""
+    members = members_of(membership).values()
+    modern = membership.modern_group
+    if modern is None:
+        classic = membership.classic
+        return classic is not None and bool(members) and all(of.claim is not None for of in classic.members.values())
+    if modern.family == STREAMS:
+        return bool(members) and bool(modern.subtopologies)
+    resolved = {None, *modern.regexes}
+    return bool(members) and all(
+        isinstance(of, ModernMember) and of.metadata_live and of.subscribed_regex in resolved for of in members
+    )

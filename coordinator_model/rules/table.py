@@ -1,0 +1,106 @@
+"""All rules, in the order in which a step runs them, which is the order of its events.
+
+A verdict is one function of a `Transition`, or one `Lasting` where it opens and clears, and one row here. Its kind of
+event stands in `state/events.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from coordinator_model.rules import (
+    anomalies,
+    endings,
+    existence,
+    fencing,
+    handovers,
+    members,
+    migrations,
+    ownership_claims,
+    partition_holders,
+    rebalance_storm,
+    rebalances,
+    scaling,
+    settling,
+    static_members,
+)
+from coordinator_model.rules.duplicate_owners import DUPLICATE_ASSIGNMENT
+from coordinator_model.rules.transition import Rule, Transition
+
+
+class Row(NamedTuple):
+    """One rule.
+
+    Attributes:
+        rule: the function, or the alarm.
+        kinds: kinds of the events it makes; none for a rule that only remembers.
+        remembers: fields of `GroupState` that it writes, beside the transition.
+        live_only: whether it speaks on the live tail alone; then it is asked again when a group becomes live.
+    """
+
+    rule: Rule
+    kinds: tuple[str, ...] = ()
+    remembers: tuple[str, ...] = ()
+    live_only: bool = False
+
+
+RULES: Final = (
+    Row(existence.created, ("group_created",), ("announced",)),
+    Row(endings.forget, (), ("endings",)),
+    Row(partition_holders.remember_change, (), ("held_ms", "held_offset")),
+    Row(fencing.fenced, ("member_fenced",)),
+    Row(members.joins_and_leaves, ("member_joined", "member_left")),
+    Row(
+        static_members.succession,
+        ("static_member_absent", "static_member_returned", "static_member_replaced"),
+        ("instances", "departed", "endings", "counters"),
+    ),
+    Row(static_members.contention, ("static_member_contended", "static_member_restarting"), ("instances",)),
+    Row(
+        ownership_claims.stale_claims,
+        ("stale_claim", "handover_without_revocation"),
+        ("open_claims", "counters"),
+    ),
+    Row(
+        migrations.phase_changes,
+        ("upgrade_started", "upgrade_completed", "downgrade_started", "downgrade_completed"),
+        ("migration", "counters"),
+    ),
+    Row(migrations.upgrade_unclean, ("upgrade_unclean",), ("migration",), live_only=True),
+    Row(migrations.classic_members, (), ("migration",)),
+    Row(scaling.episode, (), ("scaling",)),
+    Row(handovers.successions, (), ("handovers", "counters")),
+    Row(
+        rebalances.progress,
+        ("rebalance_started", "rebalance_completed", "rebalance_rounds_lost"),
+        ("rebalance", "rounds_lost_ms", "scaling", "counters"),
+    ),
+    Row(
+        rebalance_storm.storm,
+        ("rebalance_storm",),
+        ("recent_rebalances_ms", "last_rebalance_offset", "storm", "endings"),
+    ),
+    Row(settling.epochs_going_by, (), ("restless",)),
+    Row(
+        DUPLICATE_ASSIGNMENT,
+        ("duplicate_assignment", "duplicate_assignment_cleared"),
+        ("duplicates",),
+        live_only=True,
+    ),
+    Row(migrations.DOWNGRADE_UNCLEAN, ("downgrade_unclean",), ("migration",), live_only=True),
+    Row(migrations.UPGRADE_BLOCKED, ("upgrade_blocked",), ("migration",), live_only=True),
+    Row(anomalies.LASTING_ANOMALIES, ("epoch_anomaly",), ("anomalies",), live_only=True),
+    Row(members.emptied, ("group_emptied",)),
+    Row(existence.deleted, ("group_deleted",), ("announced",)),
+    Row(anomalies.record_by_record, ("epoch_anomaly",), live_only=True),
+)
+"""Hand-overs stand before the rebalances they are the cost of, duplicates before anomalies, which leave out what a
+duplicate assignment says; a storm after the rebalances it counts; `group_created` first and `group_deleted` after what
+the members' departure showed."""
+
+
+def run(transition: Transition) -> None:
+    """Run the rules in order; what they find is in `transition.found`. Without a step only live rules are asked."""
+    for row in RULES:
+        if row.live_only or transition.step is not None:
+            transition.found += row.rule(transition)

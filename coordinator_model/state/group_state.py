@@ -1,0 +1,104 @@
+"""Everything remembered of one group but its committed offsets: what Kafka holds, and what rules remember."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from coordinator_model.state.membership import Membership
+from coordinator_model.state.rule_memory import (
+    Ending,
+    GroupCounters,
+    Handover,
+    InstanceHistory,
+    Migration,
+    Rebalance,
+    Restless,
+    Rewinds,
+    Scaling,
+    Step,
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class GroupState:
+    """Everything remembered of one group but its committed offsets."""
+
+    name: str
+    partition: int
+    membership: Membership = field(default_factory=Membership)
+    offset_count: int = 0
+    """Committed offsets the group has; a group that only commits exists by them alone."""
+    buckets: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Topic → numbers of the offset buckets ever written (`offsets.py`), so that they can go with the group."""
+    announced: bool = False
+    """Whether `group_created` was said and `group_deleted` not yet."""
+    migration: Migration = field(default_factory=Migration)
+    rebalance: Rebalance | None = None
+    handovers: tuple[Handover, ...] = ()
+    """Who last owned partitions that others own now, or nobody, for minutes; earliest first, each partition once."""
+    rewinds: Rewinds | None = None
+    rounds_lost_ms: int | None = None
+    """When a generation was last found to be lost."""
+    recent_rebalances_ms: tuple[int, ...] = ()
+    """When rebalances of the storm window were completed (`rebalance_storm.py`)."""
+    last_rebalance_offset: int = -1
+    """Where the last of these was written."""
+    storm: bool = False
+    instances: dict[str, InstanceHistory] = field(default_factory=dict)
+    """Static members by instance id (`static_members.py`)."""
+    restless: Restless | None = None
+    departed: dict[str, InstanceHistory] = field(default_factory=dict)
+    """The same of those that left or expired not long ago."""
+    endings: dict[str, Ending] = field(default_factory=dict)
+    """Alarms that time has ended, under their kind and name; the clock tells them (`clocked/endings.py`)."""
+    counters: GroupCounters = field(default_factory=GroupCounters)
+    scaling: Scaling | None = None
+    """The last scale-up or scale-down, under way or over."""
+    open_claims: dict[str, str] = field(default_factory=dict)
+    """Stale or contradicting claims told and still made: whose → what was claimed (`ownership_claims.py`)."""
+    held_ms: int = -1
+    held_offset: int = -1
+    """When and where it was last written that a member holds other partitions than before (`partition_holders.py`)."""
+    duplicates: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Duplicate assignments reported and not cleared: `topic/partition` → member ids (`duplicate_owners.py`)."""
+    anomalies: tuple[str, ...] = ()
+    """Names of epoch anomalies reported that still last (`anomalies.py`)."""
+    open_alarms: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Kind → names of its alarms that were reported and still hold, of kinds without a field here (`lasting.py`)."""
+    topic_ids: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Topic → ids its commits named, the latest last: a topic made anew has another (`offset_commits.py`)."""
+    newer_versions: dict[str, int] = field(default_factory=dict)
+    """Record type → newest value version met of it that is above the highest known."""
+    whole: bool = False
+    """A record followed another of its key: the cleaner has not been there, so nothing is missing since."""
+    withheld: bool = False
+    """Something was seen while catching up that would be reported live: judged again at the end of the log."""
+    step: Step | None = None
+    last_step_ms: int = -1
+    last_step_offset: int = -1
+    """When and where the last concluded step was written: since then nothing about the group was."""
+
+    @property
+    def exists(self) -> bool:
+        """True while a broker would list this group."""
+        return self.offset_count > 0 or self.membership.exists
+
+    @property
+    def is_kept(self) -> bool:
+        """True while there is anything to remember: the group, or what one of its name left in the log."""
+        return self.exists or self.step is not None or self.membership.leftovers() > 0
+
+    @property
+    def simple(self) -> bool:
+        """True for a group that only commits: offsets, no membership record."""
+        return not self.membership.exists and self.offset_count > 0
+
+    @property
+    def type(self) -> str:
+        """Group type as `kafka-groups --list` prints it, in lower case."""
+        return self.membership.type
+
+    @property
+    def epoch(self) -> int:
+        """Generation or group epoch; 0 for a group that only commits."""
+        return self.membership.epoch

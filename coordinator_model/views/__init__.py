@@ -1,0 +1,4 @@
+"""The JSON object of a group, as the command line and the API show it.
+
+Reading order: group_view.
+"""

@@ -1,0 +1,4 @@
+"""Bytes to structs and back, by schema.
+
+Reading order: primitives, schema (the language of layouts), codec (reads and writes by it).
+"""

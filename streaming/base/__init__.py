@@ -1,0 +1,1 @@
+"""What any room may use: errors, text, files, threads, times, logging."""

@@ -1,0 +1,103 @@
+"""What is expected of groups, as the configuration says: alarms that are none, and one that is worse than usual.
+
+    expectation         of its group these kinds are held back
+    shares_partitions   duplicate_assignment, handover_without_revocation, stale_claim
+    seeks_back          offset_rewound
+    restarts            rebalance_storm, group_unsettled, static_member_restarting, static_member_absent,
+                        rebalance_rounds_lost
+    never_downgrades    downgrade_started, where that is inferred; where it is certain it is critical
+
+An alarm that is held back stays where it would have been, as information, and says so: its detail has `expected` with
+the expectation, its reason, owner and runbook. It is counted (`kafka_group_silenced_total`), and rules of Prometheus
+leave out what has that series. What ends is not held back: it is information anyway.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from typing import Any, Final
+
+from coordinator_model.state.events import CRITICAL, INFO
+
+SHARES_PARTITIONS: Final = "shares_partitions"
+SEEKS_BACK: Final = "seeks_back"
+RESTARTS: Final = "restarts"
+NEVER_DOWNGRADES: Final = "never_downgrades"
+
+HELD_BACK: Final[Mapping[str, tuple[str, ...]]] = {
+    SHARES_PARTITIONS: ("duplicate_assignment", "handover_without_revocation", "stale_claim"),
+    SEEKS_BACK: ("offset_rewound",),
+    RESTARTS: (
+        "rebalance_storm",
+        "group_unsettled",
+        "static_member_restarting",
+        "static_member_absent",
+        "rebalance_rounds_lost",
+    ),
+    NEVER_DOWNGRADES: ("downgrade_started",),
+}
+"""Expectation → kinds of events that it holds back."""
+
+EXPECTED: Final = "expected"
+"""Key of an event's detail."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What is expected of the groups whose names match a pattern."""
+
+    pattern: str
+    expectations: frozenset[str]
+    reason: str
+    owner: str | None = None
+    runbook: str | None = None
+
+    def as_json(self, expectation: str) -> dict[str, Any]:
+        """One of its expectations, as an event's detail has it."""
+        return {"expectation": expectation, "reason": self.reason, "owner": self.owner, "runbook": self.runbook}
+
+
+class Expectations:
+    """The expectations of a configuration; of a group all count whose pattern matches it."""
+
+    def __init__(self, expected: Iterable[Expected] = ()) -> None:
+        self._all = tuple(expected)
+        self._of = lru_cache(maxsize=65_536)(self._matching)
+
+    def __bool__(self) -> bool:
+        return bool(self._all)
+
+    def kinds(self, group: str) -> Mapping[str, dict[str, Any]]:
+        """Kind of event → why it is held back for this group."""
+        return self._of(group)
+
+    def owner(self, group: str) -> str | None:
+        """Whom to ask about a group: the first pattern that matches and names an owner says; None where none does."""
+        return next((of.owner for of in self._all if of.owner is not None and fnmatchcase(group, of.pattern)), None)
+
+    def applied(self, events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Events as they are reported: those that were expected as information."""
+        return [self._event(event) for event in events]
+
+    def _matching(self, group: str) -> Mapping[str, dict[str, Any]]:
+        return {
+            kind: of.as_json(expectation)
+            for of in reversed(self._all)
+            if fnmatchcase(group, of.pattern)
+            for expectation in of.expectations
+            for kind in HELD_BACK[expectation]
+        }
+
+    def _event(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        why = self.kinds(event["group"]).get(event["kind"])
+        if why is None or event["severity"] == INFO:
+            return dict(event)
+        broken = why["expectation"] == NEVER_DOWNGRADES and not event["inferred"]
+        detail = {**event["detail"], EXPECTED: {**why, "broken": True} if broken else why}
+        return {**event, "severity": CRITICAL if broken else INFO, "detail": detail}
+
+
+def is_held_back(event: Mapping[str, Any]) -> bool:
+    """Whether an alarm was expected, and is reported as information."""
+    return event.get("severity") == INFO and EXPECTED in event.get("detail", {})

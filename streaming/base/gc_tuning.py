@@ -1,0 +1,57 @@
+"""Garbage-collector and thread-scheduling settings of a process, and returning freed memory to the machine."""
+
+import ctypes
+import gc
+import sys
+from typing import Final
+
+SWITCH_SECONDS: Final = 0.001
+"""A computing thread lets another one run after so long. The stream waits for many answers of the JVM, and each wait
+ends with such a switch: at Python's default of 5 ms, a scrape of two seconds delayed each of them by as much."""
+
+COLLECT_AFTER: Final = 50_000
+"""Allocations minus deallocations before the youngest generation is collected; Python's default is 700."""
+
+
+def share_fairly() -> None:
+    """Set the switch interval and the collector's threshold of this process."""
+    sys.setswitchinterval(SWITCH_SECONDS)
+    collect_seldom()
+
+
+def collect_seldom() -> None:
+    """Collect garbage less often than by default."""
+    gc.set_threshold(COLLECT_AFTER, 10, 10)
+
+
+def freeze() -> None:
+    """Exempt all present objects from collections: each full one stops all threads for as long as they are many.
+
+    For objects that stay, as the groups of a board do. Garbage is collected first, and costs little: frozen objects are
+    not looked at, so only what is new since the last call is. Objects that are freed by their reference count go as
+    ever; a frozen cycle stays until `thaw`.
+    """
+    gc.collect()
+    gc.freeze()
+
+
+def thaw() -> None:
+    """Collect everything, frozen objects included, return free memory, and freeze what is left.
+
+    All threads stand still for it: for a calm moment.
+    """
+    gc.unfreeze()
+    give_back()
+    gc.freeze()
+
+
+def give_back() -> None:
+    """Collect garbage and return free memory to the machine, where the C library can: its allocator keeps it otherwise.
+
+    What a catch-up needed lies between what stays of it, so none of it is at the heap's end, which alone the allocator
+    returns without being asked.
+    """
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

@@ -1,0 +1,59 @@
+"""Names chosen by shell patterns, case counting: `*`, `?`, `[…]` as in fnmatch."""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from fnmatch import translate
+from functools import lru_cache
+from typing import Final
+
+REMEMBERED_NAMES: Final = 65_536
+
+_Match = Callable[[str], re.Match[str] | None]
+_Rule = tuple[_Match, _Match]
+
+
+class NameFilter:
+    """Names that an include pattern matches and no exclude pattern does.
+
+    Args:
+        include: patterns, one of which must match.
+        exclude: patterns, none of which may match.
+    """
+
+    def __init__(self, include: Iterable[str] = ("*",), exclude: Iterable[str] = ()) -> None:
+        included, excluded = tuple(include), tuple(exclude)
+        self.takes_all = "*" in included and not excluded
+        self._rules: tuple[_Rule, ...] = () if self.takes_all else ((_any_of(included), _any_of(excluded)),)
+        self._answer = lru_cache(maxsize=REMEMBERED_NAMES)(self._judge)
+
+    def __call__(self, name: str) -> bool:
+        """Whether the name is chosen."""
+        return self.takes_all or self._answer(name)
+
+    def within(self, outer: "NameFilter") -> "NameFilter":
+        """The filter of names that both choose."""
+        both = NameFilter()
+        both.takes_all = self.takes_all and outer.takes_all
+        both._rules = outer._rules + self._rules  # noqa: SLF001 - of another of us
+        return both
+
+    def _judge(self, name: str) -> bool:
+        return all(included(name) is not None and excluded(name) is None for included, excluded in self._rules)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """The groups and the topics that are chosen; all by default."""
+
+    groups: NameFilter = field(default_factory=NameFilter)
+    topics: NameFilter = field(default_factory=NameFilter)
+
+    def within(self, outer: "Scope") -> "Scope":
+        """What both choose."""
+        return Scope(groups=self.groups.within(outer.groups), topics=self.topics.within(outer.topics))
+
+
+def _any_of(patterns: Iterable[str]) -> _Match:
+    found = [translate(pattern) for pattern in patterns]
+    return re.compile("|".join(found) if found else r"(?!)").match

@@ -1,0 +1,108 @@
+"""The snapshot of all groups that the board shows, and the next one: made of it and the rows of a batch."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from streaming.base.batch_rows import Row
+from streaming.base.persistent_map import GroupMap
+from streaming.board.board_group import BoardGroup, StateText
+from streaming.board.offset_columns import OffsetColumns
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionTotals:
+    """Totals of one offsets partition."""
+
+    records: int = 0
+    unknown_records: Mapping[str, int] = field(default_factory=dict)
+    undecodable_records: Mapping[str, int] = field(default_factory=dict)
+    newer_value_versions: Mapping[str, int] = field(default_factory=dict)
+    last_offset: int = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoardSnapshot:
+    """All that one micro-batch left behind. Never changed; the next batch makes another."""
+
+    groups: GroupMap[BoardGroup] = field(default_factory=GroupMap)
+    shards: Mapping[int, PartitionTotals] = field(default_factory=dict)
+    version: int = 0
+
+
+class BatchUpdate:
+    """What is shown, with rows of a batch taken in."""
+
+    def __init__(self, shown: BoardSnapshot) -> None:
+        self._shown = shown
+        self._shards = dict(shown.shards)
+        self._states: dict[str, StateText] = {}
+        self._buckets: dict[str, dict[tuple[str, int], OffsetColumns]] = {}
+        self._anew: set[str] = set()
+        self.events: list[tuple[str, str]] = []
+        """(group, event as JSON)"""
+        self.deleted: set[str] = set()
+
+    def take(self, rows: Iterable[Row]) -> None:
+        """Take in rows, in the order they were put out in."""
+        for partition, kind, group, payload in rows:
+            match kind:
+                case "group":
+                    self._states[group] = StateText(payload)
+                    self.deleted.discard(group)
+                case "group_deleted":
+                    self._states.pop(group, None)
+                    self._buckets.pop(group, None)
+                    self.deleted.add(group)
+                    self._anew.add(group)
+                case "offsets":
+                    bucket = OffsetColumns(payload)
+                    self._buckets.setdefault(group, {})[bucket.key] = bucket
+                case "event":
+                    self.events.append((group, payload))
+                case "shard":
+                    self._shards[partition] = _shard(json.loads(payload))
+                case _:
+                    pass  # "undecodable" is the log's; a kind of a later release is not for this board
+
+    def shown(self) -> BoardSnapshot:
+        """All of it, in the place of what was shown."""
+        changes: dict[str, BoardGroup | None] = dict.fromkeys(self.deleted)
+        for name in self._states.keys() | self._buckets.keys():
+            former = None if name in self._anew else self._shown.groups.get(name)
+            kept = self._states.get(name) or (None if former is None else former.kept)
+            if kept is not None:
+                changes[name] = BoardGroup(name, kept, self._merged(name, former))
+        groups = self._shown.groups.with_changes(changes)
+        return replace(self._shown, groups=groups, shards=self._shards, version=self._shown.version + 1)
+
+    def commit_times_ms(self) -> Iterator[int]:
+        """When the newest commit of each bucket was made in which something was committed."""
+        for name, buckets in self._buckets.items():
+            held = self._shown.groups.get(name)
+            former = {} if held is None or name in self._anew else {bucket.key: bucket for bucket in held.buckets}
+            for key, bucket in buckets.items():
+                if key not in former or bucket.commits > former[key].commits:
+                    newest_ms = bucket.newest_commit_ms
+                    if newest_ms >= 0:
+                        yield newest_ms
+
+    def _merged(self, name: str, former: BoardGroup | None) -> tuple[OffsetColumns, ...]:
+        """Buckets by topic and number, the new ones in the place of the former."""
+        new = self._buckets.get(name)
+        if new is None:
+            return () if former is None else former.buckets
+        if former is not None:
+            new = {bucket.key: bucket for bucket in former.buckets} | new
+        return tuple(new[key] for key in sorted(new)) if len(new) > 1 else tuple(new.values())
+
+
+def _shard(totals: Mapping[str, Any]) -> PartitionTotals:
+    return PartitionTotals(
+        records=totals["records"],
+        unknown_records=totals["unknown_records"],
+        undecodable_records=totals["undecodable_records"],
+        newer_value_versions=totals.get("newer_value_versions", {}),
+        last_offset=totals.get("last_offset", -1),
+    )

@@ -1,0 +1,401 @@
+"""What the page, the metrics and the API read: every group as of the last micro-batch.
+
+One thread writes (a sink's), many read. A batch becomes visible as a whole: it is put together beside what is shown
+and takes its place in one assignment, so readers need no lock and never see half a batch. Rows are absolute and
+events carry ids, so a batch that Spark repeats changes nothing.
+
+The board holds everything in memory, as few objects as can be (`group_summary.py`, `offset_columns.py`), and what a
+batch costs grows with what it changed (`persistent_map.py`); docs/scale.md has the figures.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from coordinator_model.views import group_view
+from streaming.base import gc_tuning
+from streaming.base.batch_rows import Row, events_of
+from streaming.base.expectations import Expectations
+from streaming.base.name_filter import Scope
+from streaming.base.output_status import SinkState
+from streaming.base.persistent_map import GroupMap
+from streaming.base.times import now_ms
+from streaming.board import group_answer
+from streaming.board.attention import COMMIT_WINDOW_MS, Watched, as_expected, reasons
+from streaming.board.batch_update import BatchUpdate, BoardSnapshot
+from streaming.board.board_group import BoardGroup
+from streaming.board.event_window import Event, EventWindow
+from streaming.board.group_lag import TopicLag
+from streaming.board.group_summary import exists
+from streaming.board.histogram import BATCH_SECONDS_BUCKETS, RECORD_TO_METRIC_SECONDS_BUCKETS, Distribution
+from streaming.board.lag_history import LagHistory
+from streaming.board.left_out import LeftOut
+from streaming.board.readiness import Offsets, Positions, Readiness, Standstill
+from streaming.board.totals import Sums, Totals
+from streaming.end_offsets.store import EndOffsets, Wanted
+
+__all__ = ["Board", "Row"]
+
+DEFAULT_EVENT_WINDOW: Final = 10_000
+
+
+MANY_ROWS: Final = 10_000
+"""A batch of so many brings many groups that are there to stay: the log is being caught up with."""
+
+
+class Board:
+    """The state of all groups, for readers.
+
+    Args:
+        ends: where the logs end; lag is figured out against it whenever it is read.
+        offsets_topic: the coordinator's log.
+        event_window: how many events are kept.
+        expectations: alarms that are none, of which groups.
+        scope: what lists and series show. The board holds every group: gates and totals need them.
+    """
+
+    def __init__(
+        self,
+        ends: EndOffsets,
+        *,
+        offsets_topic: str = "__consumer_offsets",
+        event_window: int = DEFAULT_EVENT_WINDOW,
+        scope: Scope | None = None,
+        expectations: Expectations | None = None,
+    ) -> None:
+        self.ends = ends
+        self.scope = scope or Scope()
+        self.expectations = expectations or Expectations()
+        self._left_out = LeftOut(self.scope)
+        self.offsets_topic = offsets_topic
+        self._session_timeouts_ms: Mapping[str, int] = {}
+        self._sinks: Callable[[], Iterable[SinkState]] = tuple
+        self._source_age_seconds: Callable[[], float | None] = lambda: None
+        self._history_bytes: Callable[[], int | None] = lambda: None
+        self._rebuilds = 0
+        self._large_batches = 0
+        self._read_ms: Mapping[str, int] = {}
+        self.events = EventWindow(event_window)
+        self.lag_history = LagHistory()
+        self.record_to_metric = Distribution(RECORD_TO_METRIC_SECONDS_BUCKETS)
+        self.batch_seconds = Distribution(BATCH_SECONDS_BUCKETS)
+        self._lock = threading.Lock()
+        self._shown = BoardSnapshot()
+        self._positions = Positions({}, {})
+        self._readiness = Readiness()
+        self._standstill: Standstill | None = None
+        self._start: Callable[[], list[dict[str, Any]]] = list
+        self._one_reader = False
+        self._last_batch: int | None = None
+        self._wanted: tuple[tuple[object, ...] | None, Wanted] = (None, Wanted())
+        self._tally = Totals()
+        self._stuck: frozenset[str] = frozenset()
+        self._unsettled: frozenset[str] = frozenset()
+        self._unassigned: frozenset[str] = frozenset()
+
+    # --- writing ---
+
+    def load(self, rows: Iterable[Row]) -> None:
+        """Replace everything by what the state store holds, at start."""
+        with self._lock:
+            draft = BatchUpdate(BoardSnapshot(version=self._shown.version))
+            draft.take(row for row in rows if row[1] != "group" or exists(row[3]))
+            self._shown = draft.shown()
+            gc_tuning.freeze()
+            self._last_batch = None
+            self._readiness.set_loaded()
+            self._large_batches += 1
+
+    def start_over(self) -> None:
+        """Forget all groups, and be ready only when the log has been read to its end again."""
+        with self._lock:
+            self._shown = BoardSnapshot(version=self._shown.version + 1)
+            self._positions = Positions({}, {})
+            self._readiness = Readiness()
+            self._readiness.set_loaded()
+            self._last_batch = None
+
+    def apply(self, batch_id: int, rows: Sequence[Row], now_ms: int) -> None:
+        """Take the rows of one micro-batch; the same batch again changes nothing.
+
+        Args:
+            batch_id: Spark's number of the batch.
+            rows: its rows; within a partition in the order they were put out.
+            now_ms: the wall clock.
+        """
+        with self._lock:
+            draft = BatchUpdate(self._shown)
+            draft.take(rows)
+            self._shown = draft.shown()
+            if len(rows) >= MANY_ROWS:
+                gc_tuning.freeze()
+                self._large_batches += 1
+            new_events = self.events.add_batch(draft.events, batch_id, lambda: events_of(rows))
+            for name in draft.deleted:
+                self.events.forget(name)
+            if batch_id != self._last_batch and self._readiness.caught_up:
+                for written_ms in (*draft.commit_times_ms(), *(event["time"] for event in new_events)):
+                    self.record_to_metric.observe(max(0.0, (now_ms - written_ms) / 1000))
+            self._last_batch = batch_id
+
+    def add_events(self, events: Iterable[Event]) -> None:
+        """Take events that no micro-batch brought, each with its id; those told before change nothing."""
+        self.events.add(events)
+
+    def set_unsettled(self, names: Iterable[str]) -> None:
+        """Groups that do not come to rest."""
+        self._unsettled = frozenset(names)
+
+    def set_stuck(self, groups: Iterable[str]) -> None:
+        """Say which groups are in a rebalance that is overdue, all of them."""
+        self._stuck = frozenset(groups)
+
+    def observe_batch(self, seconds: float) -> None:
+        """Count the duration of a finished micro-batch."""
+        self.batch_seconds.observe(seconds)
+        if self._standstill is not None:
+            self._standstill.moved()
+
+    def expect_batches(self, *, one_reader: bool, standstill: Standstill | None = None) -> None:
+        """Say that a stream fills this board: one that stands still makes it not ready. Once, at start.
+
+        Args:
+            one_reader: whether membership as well waits behind open transactions.
+            standstill: judges it.
+        """
+        self._standstill = standstill or Standstill()
+        self._one_reader = one_reader
+
+    def show_start(self, missing: Callable[[], list[dict[str, Any]]]) -> None:
+        """Show which stage of the start is under way, as `Stages.missing`; once, at start."""
+        self._start = missing
+
+    def set_log_end_at_start(self, high_watermarks: Offsets, last_stable: Offsets) -> None:
+        """Say where the offsets partitions ended when this run began: how far it has to come to be ready."""
+        with self._lock:
+            self._readiness.set_targets(high_watermarks, last_stable)
+
+    def set_positions(self, membership: Offsets, commits: Offsets, now_ms: int) -> None:
+        """Say how far the two readers are: by offsets partition the next offset to read, once its rows are applied.
+
+        With one reader for both, it is given twice.
+        """
+        with self._lock:
+            self._positions = self._positions.merged(membership, commits)
+            self._readiness.follow(self._positions, now_ms)
+
+    def set_unassigned(self, groups: Iterable[str]) -> None:
+        """Say in which groups nobody has held some partitions for longer than is legal, all of them."""
+        self._unassigned = frozenset(groups)
+
+    def set_session_timeouts(self, timeouts_ms: Mapping[str, int]) -> None:
+        """Take the session timeouts of consumer-protocol members by group, as brokers said, all of them."""
+        self._session_timeouts_ms = timeouts_ms
+
+    def set_read_times(self, read_ms: Mapping[str, int]) -> None:
+        """Take when the last step of groups between two states was read, of those with a doubtful timestamp, all."""
+        self._read_ms = read_ms
+
+    def set_rebuilds(self, rebuilds: int) -> None:
+        """Take how often the log was read from its beginning since this monitor started."""
+        self._rebuilds = rebuilds
+
+    def show_sinks(self, states: Callable[[], Iterable[SinkState]]) -> None:
+        """Show the states of these sinks; once, at start."""
+        self._sinks = states
+
+    def show_source_age(self, seconds: Callable[[], float | None]) -> None:
+        """Show how long ago the monitor whose topics fill this board last wrote; once, at start."""
+        self._source_age_seconds = seconds
+
+    def show_history_size(self, size_bytes: Callable[[], int | None]) -> None:
+        """Show the size of the history on disk; once, at start."""
+        self._history_bytes = size_bytes
+
+    # --- reading ---
+
+    @property
+    def session_timeouts_ms(self) -> Mapping[str, int]:
+        """Group → session timeout of its consumer-protocol members, where brokers said it. Replaced, never changed."""
+        return self._session_timeouts_ms
+
+    @property
+    def read_ms(self) -> Mapping[str, int]:
+        """Group between two states → when its last step was read, where its timestamp is far from that.
+
+        Replaced, never changed.
+        """
+        return self._read_ms
+
+    @property
+    def rebuilds(self) -> int:
+        """How often the log was read from its beginning since this monitor started (`state_directory`)."""
+        return self._rebuilds
+
+    @property
+    def large_batches(self) -> int:
+        """How often so many groups came at once that memory can be returned afterwards."""
+        return self._large_batches
+
+    def sinks(self) -> Iterable[SinkState]:
+        """The states of the sinks."""
+        return self._sinks()
+
+    def source_age_seconds(self) -> float | None:
+        """How long ago the monitor whose topics fill this board last wrote; None for a board of our own."""
+        return self._source_age_seconds()
+
+    def history_bytes(self) -> int | None:
+        """Size of the history on disk; None where none is kept."""
+        return self._history_bytes()
+
+    @property
+    def shown(self) -> BoardSnapshot:
+        """All groups and shards as of one moment."""
+        return self._shown
+
+    @property
+    def positions(self) -> Positions:
+        """How far the two readers are."""
+        return self._positions
+
+    @property
+    def stuck(self) -> frozenset[str]:
+        """Groups in a rebalance that is overdue."""
+        return self._stuck
+
+    @property
+    def unassigned(self) -> frozenset[str]:
+        """Groups in which nobody has held some partitions for too long."""
+        return self._unassigned
+
+    def ready(self) -> tuple[bool, list[dict[str, Any]]]:
+        """Whether all that was in the log at start is shown, with lag, and the stream moves; and what is missing."""
+        missing = self._start() + self._readiness.missing(self._positions, self.ends.sampled_ms)
+        if self._standstill is not None:
+            missing += self._standstill.missing(self._waiting(), now_ms())
+        return not missing, missing
+
+    def wanted(self) -> Wanted:
+        """Topics the groups have to do with, for the sampler of log end offsets."""
+        sums, names = self.sums(), self.ends.topic_names
+        found = (sums.topic_names, sums.topic_ids, names)
+        of, wanted = self._wanted
+        if of is None or any(now is not was for now, was in zip(found, of, strict=True)):
+            named = frozenset(names[id_] for id_ in sums.topic_ids if id_ in names)
+            wanted = Wanted(sums.topic_names | named, sums.topic_ids - names.keys())
+            self._wanted = (found, wanted)
+        return wanted
+
+    def sums(self) -> Sums:
+        """Sums over all groups as they are shown."""
+        return self.sums_of(self._shown.groups)
+
+    def sums_of(self, groups: GroupMap[BoardGroup]) -> Sums:
+        """The same of groups as they were shown a moment ago."""
+        return self._tally.of(groups)
+
+    def left_out(self) -> dict[str, int]:
+        """How many groups and topics the scope leaves out, by what they are."""
+        return self._left_out.counts(self._shown.groups, self.sums().topic_names)
+
+    def group_view(self, name: str, now_ms: int) -> dict[str, Any] | None:
+        """GROUP with lag; None for a group there is not."""
+        held = self._shown.groups.get(name)
+        return None if held is None else group_answer.with_lag(self, held, now_ms)
+
+    def group_views(self, now_ms: int, *, type_: str | None = None, state: str | None = None) -> list[dict[str, Any]]:
+        """All GROUPs with lag, by name; of one type and state where given."""
+        return list(self.each_group_view(now_ms, type_=type_, state=state))
+
+    def each_group_view(
+        self,
+        now_ms: int,
+        *,
+        type_: str | None = None,
+        state: str | None = None,
+        chosen: Callable[[BoardGroup], bool] = lambda _: True,
+    ) -> Iterator[dict[str, Any]]:
+        """The same one by one, each made when it is asked for, of the groups there are at the beginning."""
+        for _, held in sorted(self._shown.groups.items()):
+            if (
+                self.scope.groups(held.name)
+                and type_ in (None, held.summary.type)
+                and state in (None, held.group_state)
+                and chosen(held)
+            ):
+                yield group_answer.with_lag(self, held, now_ms)
+
+    def latest_events(self, limit: int, *, group: str | None = None, since_ms: int | None = None) -> list[Event]:
+        """The latest events of a group, or of those in scope; oldest first, with topics by name where it is known."""
+        found = self.events.latest(limit, group=group, since_ms=since_ms, shown=self.scope.groups)
+        return [self.named(event) for event in found]
+
+    def named(self, event: Event) -> Event:
+        """The event with topics by name where it is known."""
+        return {**event, "detail": group_view.named(event["detail"], self.ends.topic_names)}
+
+    def attention(self, held: BoardGroup, lags: list[TopicLag], now_ms: int) -> list[dict[str, Any]]:
+        """Reasons to look at a group now, the worst first, as `Reason.as_json`."""
+        name = held.name
+        unassigned = held.unassigned_partitions(self.ends.sizes) if name in self._unassigned else None
+        watched = Watched(
+            name in self._stuck,
+            name in self._unsettled,
+            unassigned,
+            self.lag_history.grew(name, now_ms - COMMIT_WINDOW_MS),
+            self.read_ms.get(name),
+        )
+        found = reasons(held, lags, now_ms, watched)
+        expected = self.expectations.kinds(name)
+        return [{**look.as_json(), **as_expected(look, expected)} for look in found]
+
+    def replica_lag(self) -> dict[int, int]:
+        """Own distance to the end of each offsets partition, in records, of the reader that is further behind."""
+        positions = self._positions
+        with self.ends.lock:
+            return {
+                partition: max(
+                    0,
+                    ends.high_watermark - positions.membership[partition],
+                    (ends.last_stable or 0) - positions.commits.get(partition, 0),
+                )
+                for partition, ends in self.ends.of_topic(self.offsets_topic).items()
+                if ends.high_watermark is not None and partition in positions.membership
+            }
+
+    def _waiting(self) -> int:
+        """Records that the stream could have read and has not."""
+        if not self._one_reader:
+            return sum(self.replica_lag().values())
+        commits = self._positions.commits
+        with self.ends.lock:
+            return sum(
+                max(0, (ends.last_stable or 0) - commits[partition])
+                for partition, ends in self.ends.of_topic(self.offsets_topic).items()
+                if partition in commits
+            )
+
+    def open_transaction_records(self) -> dict[int, int]:
+        """High watermark minus last stable offset of each offsets partition."""
+        with self.ends.lock:
+            return {
+                partition: ends.high_watermark - ends.last_stable
+                for partition, ends in self.ends.of_topic(self.offsets_topic).items()
+                if ends.high_watermark is not None and ends.last_stable is not None
+            }
+
+    def open_transaction_seconds(self, now_ms: int) -> dict[int, float]:
+        """Age of the oldest open transaction of each offsets partition; 0 for none."""
+        with self.ends.lock:
+            return {
+                partition: 0.0 if ends.open_since_ms is None else max(0, now_ms - ends.open_since_ms) / 1000
+                for partition, ends in self.ends.of_topic(self.offsets_topic).items()
+                if ends.high_watermark is not None and ends.last_stable is not None
+            }
+
+    def coordinator_moves(self) -> dict[int, int]:
+        """How often the coordinator of each offsets partition changed since this run began."""
+        topic = self.ends.topic(self.offsets_topic)
+        partitions = range(0 if topic is None else topic.partitions)
+        return {partition: self.ends.leader_moves(self.offsets_topic, partition).count for partition in partitions}

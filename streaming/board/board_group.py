@@ -1,0 +1,170 @@
+"""One group as the board holds it: its state as a snapshot, its offsets, and what is figured out from both.
+
+Never changed once made: a batch that touches the group puts another one in its place, so a reader may keep what it
+got. What needs neither a clock nor a log end is worked out once, when it is first asked for (`group_summary.py`).
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from coordinator_model.clocked import unassigned_partitions
+from coordinator_model.clocked.unassigned_partitions import Unheld
+from coordinator_model.state.group_state import GroupState
+from coordinator_model.state.membership import CLASSIC, CONSUMER
+from coordinator_model.state.offsets import CommittedOffset
+from coordinator_model.views import group_view
+from streaming.board import group_lag
+from streaming.board.group_lag import OffsetLag, TopicLag
+from streaming.board.group_summary import GroupSummary, state_of, summary
+from streaming.board.offset_columns import OffsetColumns
+from streaming.end_offsets.store import EndOffsets, Topic
+
+TopicNames = Mapping[str, str]
+
+
+class StateText:
+    """A group's state but for its offsets, as long as it stays as it is."""
+
+    __slots__ = ("_summary", "_unheld", "text")
+
+    def __init__(self, text: str) -> None:
+        """From the text of `snapshot.dump_group`."""
+        self.text = text
+        self._summary: GroupSummary | None = None
+        self._unheld: tuple[Mapping[str, Topic] | None, Unheld | None] = (None, None)
+
+    @property
+    def summary(self) -> GroupSummary:
+        """What is asked of every group."""
+        found = self._summary
+        if found is None:
+            found = self._summary = summary(state_of(self.text))
+        return found
+
+    def unheld(self, topics: Mapping[str, Topic]) -> Unheld | None:
+        """See `BoardGroup.unheld`."""
+        of_topics, found = self._unheld
+        if of_topics is not topics:
+            of = self.summary
+            found = (
+                unassigned_partitions.unheld_of(of.subscribed_topics, of.assigned, topics, by_id=of.is_modern)
+                if of.assignment_can_be_told
+                else None
+            )
+            self._unheld = (topics, found)
+        return found
+
+
+class BoardGroup:
+    """A group's name, its state, and its offset buckets by topic and number."""
+
+    __slots__ = ("buckets", "kept", "name")
+
+    def __init__(self, name: str, kept: StateText, buckets: tuple[OffsetColumns, ...]) -> None:
+        self.name = name
+        self.kept = kept
+        self.buckets = buckets
+
+    @property
+    def state(self) -> GroupState:
+        """The whole state, made when it is asked for; not to be changed."""
+        return state_of(self.kept.text)
+
+    @property
+    def summary(self) -> GroupSummary:
+        """What is asked of every group."""
+        return self.kept.summary
+
+    @property
+    def offsets(self) -> tuple[tuple[str, int, CommittedOffset], ...]:
+        """(topic, partition, committed offset), by topic and partition; made when it is asked for."""
+        return tuple((bucket.topic, *each) for bucket in self.buckets for each in bucket.offsets())
+
+    @property
+    def group_state(self) -> str:
+        """The state as Kafka's tools print it."""
+        return self.summary.group_state
+
+    @property
+    def committed_topics(self) -> frozenset[str]:
+        """Names of the topics it has committed offsets in."""
+        return frozenset(bucket.topic for bucket in self.buckets if bucket.count)
+
+    @property
+    def topic_names(self) -> frozenset[str]:
+        """Names of the topics the group has to do with: commits, subscriptions, classic assignments."""
+        of = self.summary
+        names = self.committed_topics | of.subscribed_topics
+        return names if of.is_modern else names | of.assigned.keys()
+
+    @property
+    def commits(self) -> Mapping[str, tuple[int, int]]:
+        """Topic → (commits, rewinds), of topics the group still has to do with."""
+        totals: dict[str, tuple[int, int]] = {}
+        for bucket in self.buckets:
+            if bucket.count or bucket.topic in self.topic_names:
+                commits, rewinds = totals.get(bucket.topic, (0, 0))
+                totals[bucket.topic] = (commits + bucket.commits, rewinds + bucket.rewinds)
+        return totals
+
+    @property
+    def offset_versions(self) -> Mapping[int, int]:
+        """Value version → how many of the group's committed offsets were written in it."""
+        versions: Counter[int] = Counter()
+        for bucket in self.buckets:
+            versions.update(bucket.versions)
+        return dict(sorted(versions.items()))
+
+    def group_view(self, topic_names: TopicNames, now_ms: int | None = None) -> dict[str, Any]:
+        """GROUP at a moment; without one, at that of its last record."""
+        return group_view.group_view(self.state, self.offsets, topic_names, now_ms)
+
+    def unheld(self, topics: Mapping[str, Topic]) -> Unheld | None:
+        """Partitions of subscribed topics that no member holds; None where not known (`unassigned_partitions.py`).
+
+        Asked with every scrape and every second, of a group and topics that rarely change.
+        """
+        return self.kept.unheld(topics)
+
+    def unassigned_partitions(self, topics: Mapping[str, Topic]) -> int | None:
+        """How many partitions of subscribed topics no member holds; None where that cannot be told."""
+        found = self.unheld(topics)
+        return None if found is None else sum(map(len, found.values()))
+
+    @property
+    def newest_commit_ms(self) -> int | None:
+        """When any of its offsets was last committed; None where none was, or none says when."""
+        newest = max((bucket.newest_commit_ms for bucket in self.buckets), default=-1)
+        return newest if newest >= 0 else None
+
+    def is_unsubscribed(self, topic: str) -> bool:
+        """Whether no member reads this topic of committed offsets any more, as far as that can be told."""
+        of = self.summary
+        return of.all_topics_known and topic not in of.subscribed_topics
+
+    def lags_somewhere(self, ends: EndOffsets) -> bool:
+        """Whether records of a topic that members read wait for it; quicker to answer than how many."""
+        with ends.lock:
+            for bucket in self.buckets:
+                topic = bucket.topic
+                partitions, committed, _ = bucket.columns
+                for partition, offset in zip(partitions, committed, strict=True):
+                    known = ends.partition(topic, partition)
+                    end = None if known is None else known.last_stable
+                    if end is not None and end > offset and not self.is_unsubscribed(topic):
+                        return True
+        return False
+
+    def topic_lags(self, ends: EndOffsets, now_ms: int) -> list[TopicLag]:
+        """Lag of all committed offsets at this moment, by topic."""
+        return group_lag.topic_lags(self.buckets, ends, now_ms)
+
+    def offset_lags(self, by_topic: list[TopicLag], ends: EndOffsets) -> list[OffsetLag]:
+        """What there is to say of each offset, given `topic_lags` of this moment; hold the lock of `ends` over both."""
+        return group_lag.offset_lags(self.offsets, by_topic, ends)
+
+
+def is_migrating_kind(type_: str) -> bool:
+    """Whether the way from the classic to the consumer protocol concerns groups of this type at all."""
+    return type_ in (CLASSIC, CONSUMER)

@@ -1,0 +1,185 @@
+"""The latest events, each once, however often a batch is repeated and a monitor started again."""
+
+import json
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import takewhile
+from typing import Final
+
+from streaming.board.event_window_file import Event, EventWindowFile, Remembered
+
+__all__ = ["Event", "EventWindow"]
+
+_KIND: Final = re.compile(r'"kind":"(\w+)"')
+
+REMEMBERED_IDS: Final = 1_000
+"""Ids of the latest events that no batch brought are remembered longer than the events: after a restart, conditions
+that last are found again and must not be reported again."""
+
+
+class EventWindow:
+    """A bounded run of events in the order they came in; safe to use from several threads.
+
+    Args:
+        size: how many are kept.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._lock = threading.Lock()
+        self._size = size
+        self._held = Remembered()
+        self._numbers: dict[str, int] = {}
+        self._file: EventWindowFile | None = None
+
+    def keep(self, file: EventWindowFile) -> None:
+        """Begin with what a file holds, and write down there what comes in from now on; before anything is added."""
+        with self._lock:
+            self._file = file
+            self._held = file.load()
+            self._numbers = {event["id"]: number for number, event in self._held.events}
+            self._trim()
+            file.append([], self._held, self._size)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            if self._file is not None:
+                self._file.close()
+                self._file = None
+
+    @property
+    def last(self) -> int:
+        """Number of the newest event; they are counted from 1, and 0 is none."""
+        return self._held.last
+
+    @property
+    def size(self) -> int:
+        """How many events are kept at most."""
+        return self._size
+
+    def add(self, events: Iterable[Event]) -> list[Event]:
+        """Take events that no micro-batch brought, each with its id; returns those that were not told yet."""
+        with self._lock:
+            return self._add(events, None)
+
+    def add_batch(
+        self, told: Sequence[tuple[str, str]], batch_id: int, parsed: Callable[[], Sequence[Event]] | None = None
+    ) -> list[Event]:
+        """Take what a micro-batch tells; returns those that were not here yet, of as many as the window keeps.
+
+        Of more than that the first are counted, and not looked into: a catch-up tells several of every group.
+
+        Args:
+            told: (group, event as JSON) each.
+            batch_id: of the batch. One that was taken before, and has more events than the window, is known again by
+                it.
+            parsed: gives the same events parsed, asked where the window has room for all; None: parse them here.
+        """
+        most = max(0, len(told) - self._size)
+        unkept = told[:most]
+        with self._lock:
+            if unkept and batch_id == self._held.batch:
+                return []
+            self._held.count((group, _kind(text)) for group, text in unkept)
+            if parsed is not None and not unkept:
+                return self._add(parsed(), batch_id)
+            # Read as one text: one by one takes three times as long.
+            return self._add(json.loads(f"[{','.join([text for _, text in told[most:]])}]"), batch_id, len(unkept))
+
+    def latest(
+        self,
+        limit: int,
+        *,
+        group: str | None = None,
+        since_ms: int | None = None,
+        shown: Callable[[str], bool] = lambda _: True,
+    ) -> list[Event]:
+        """The latest `limit` events, of one group or of those `shown`, not before `since_ms`; oldest first, by time."""
+        with self._lock:
+            held = [event for _, event in self._held.events]
+        found = [
+            event
+            for event in held
+            if (shown(event["group"]) if group is None else event["group"] == group)
+            and (since_ms is None or event["time"] >= since_ms)
+        ]
+        found.sort(key=lambda event: int(event["time"]))
+        return found[-limit:]
+
+    def counts(self, group: str) -> dict[str, int]:
+        """Kind → how many of a group were taken since the file began or the group did; they outlive the window."""
+        with self._lock:
+            return dict(self._held.counts.get(group, ()))
+
+    def counts_by_group(self) -> dict[str, Counter[str]]:
+        """The same of all groups, as of one moment."""
+        with self._lock:
+            return dict(self._held.counts)
+
+    def silenced_by_group(self) -> dict[str, Counter[str]]:
+        """Kind → how many alarms were held back because they were expected, of all groups, as of one moment."""
+        with self._lock:
+            return dict(self._held.silenced)
+
+    def forget(self, group: str) -> None:
+        """Count a group from zero: the next one of this name is another."""
+        with self._lock:
+            if group in self._held.counts:
+                line = {"forget": group}
+                self._held.take(line)
+                self._write([line])
+
+    def after(self, number: int) -> list[tuple[int, Event]]:
+        """(number, event) of those that came in after the one of that number, in that order."""
+        if number >= self._held.last:
+            return []
+        with self._lock:
+            newer = list(takewhile(lambda item: item[0] > number, reversed(self._held.events)))
+        return newer[::-1]
+
+    def number_of(self, event_id: str) -> int | None:
+        """Number of an event that is still here."""
+        return self._numbers.get(event_id)
+
+    def _add(self, events: Iterable[Event], batch_id: int | None, unkept: int = 0) -> list[Event]:
+        """Take events; `unkept` more, before them, were counted."""
+        held = self._held
+        new: dict[str, Event] = {}
+        for event in events:
+            id_ = event["id"]
+            if not (id_ in self._numbers or id_ in new or (batch_id is None and id_ in held.told)):
+                new[id_] = event
+        first = held.last + 1
+        held.add(new.values())
+        self._numbers.update(zip(new, range(first, held.last + 1), strict=True))
+        lines: list[object] = [[number, event] for number, event in enumerate(new.values(), first)]
+        more: list[object] = []
+        if batch_id is None:
+            more += [{"told": id_} for id_ in new]
+        elif new or unkept:
+            more.append({"batch": batch_id})
+        for line in more:
+            held.take(line)
+        self._trim()
+        self._write(lines + more, unkept)
+        return list(new.values())
+
+    def _trim(self) -> None:
+        held = self._held
+        while len(held.events) > self._size:
+            _, oldest = held.events.popleft()
+            self._numbers.pop(oldest["id"], None)
+        while len(held.told) > REMEMBERED_IDS:
+            held.told.popitem(last=False)
+
+    def _write(self, lines: list[object], unkept: int = 0) -> None:
+        if self._file is not None and lines:
+            self._file.append(lines, self._held, self._size, unkept)
+
+
+def _kind(text: str) -> str:
+    """The kind of an event from its JSON: no value of a field holds a quote that is not escaped."""
+    match = _KIND.search(text)
+    return match[1] if match is not None else str(json.loads(text)["kind"])

@@ -1,0 +1,193 @@
+"""The event window on the disk, so that it is there again after a restart: a file that is appended to batch by batch.
+
+    {"format":"event-window/1","last":n,"batch":n|null,"counts":{GROUP:{KIND:n}},"told":[ID,…],"events":[[n,EVENT],…]}
+    [n,EVENT]               an event that came in after that, by its number
+    {"told":ID}             one of those, that no batch brought
+    {"batch":n}             the end of a batch
+    {"forget":GROUP}        a group that went
+
+A line that a crash cut off is the last one, and its batch is repeated. When as many events were appended as the window
+holds, the file is written anew, aside, and renamed. It is a view, not a record: where it cannot be written the window
+goes on in memory, and where it cannot be read the window begins empty; both are logged.
+"""
+
+import json
+import os
+import time
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, cast
+
+from coordinator_model.state.events import INFO
+from streaming.base.expectations import is_held_back
+from streaming.base.logging_setup import get_logger
+
+FORMAT: Final = "event-window/1"
+RETRY_SECONDS: Final = 30.0
+"""Time between two attempts to write a file that could not be written."""
+
+Event = Mapping[str, Any]
+"""EVENT with its `id`."""
+
+_log = get_logger("event_file")
+
+
+@dataclass(slots=True)
+class Remembered:
+    """What a window is.
+
+    Attributes:
+        events: (number, event), the oldest first.
+        last: number of the newest event there ever was; they are counted from 1.
+        batch: id of the last micro-batch that was taken.
+        counts: group → kind → how many events were taken.
+        told: ids of the latest events that no batch brought.
+    """
+
+    events: deque[tuple[int, Event]] = field(default_factory=deque)
+    last: int = 0
+    batch: int | None = None
+    counts: dict[str, Counter[str]] = field(default_factory=dict)
+    told: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    silenced: dict[str, Counter[str]] = field(default_factory=dict)
+    """Group → kind → alarms that were held back, because they were expected."""
+
+    @classmethod
+    def of(cls, head: Mapping[str, Any]) -> "Remembered":
+        """Inverse of `as_json`. Raises ValueError and the like where it is none."""
+        if head["format"] != FORMAT:
+            raise ValueError(f"found format {head['format']!r}, this release reads {FORMAT!r}")
+        counts = {group: Counter(of) for group, of in head["counts"].items()}
+        events = deque((int(number), event) for number, event in head["events"])
+        silenced = {group: Counter(of) for group, of in head.get("silenced", {}).items()}
+        return cls(events, int(head["last"]), head["batch"], counts, OrderedDict.fromkeys(head["told"]), silenced)
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it, as the first line of a file."""
+        rest = {"last": self.last, "batch": self.batch, "counts": self.counts, "told": list(self.told)}
+        rest["silenced"] = self.silenced
+        return {"format": FORMAT, **rest, "events": list(self.events)}
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Take events that are new, numbered in their order."""
+        new = list(events)
+        self.events.extend(enumerate(new, self.last + 1))
+        self.count((event["group"], None if _is_presumed(event) else event["kind"]) for event in new)
+        for (group, kind), number in Counter((of["group"], of["kind"]) for of in new if is_held_back(of)).items():
+            self.silenced[group] = self.silenced.get(group, Counter()) + Counter({kind: number})
+
+    def count(self, told: Iterable[tuple[str, str | None]]) -> None:
+        """Number and count events that are new, and keep no more of them: (group, kind) of each; no kind, no count."""
+        kinds: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        for (group, kind), number in Counter(told).items():
+            self.last += number
+            if kind is not None:
+                kinds[group][kind] = number
+        for group, counts in kinds.items():
+            # Replaced, never changed: a scrape goes on with the counts it found.
+            self.counts[group] = counts + self.counts[group] if group in self.counts else counts
+
+    def take(self, line: object) -> None:
+        """Do what a line of the file says. Raises ValueError where it is none."""
+        match line:
+            case [int(number), {"id": str(), "group": str(), "kind": str(), "time": int()}]:
+                self.last = number - 1
+                self.add([cast("list[Event]", line)[1]])
+            case {"told": str(id_)}:
+                self.told[id_] = None
+            case {"batch": int(batch)}:
+                self.batch = batch
+            case {"forget": str(group)}:
+                self.counts.pop(group, None)
+                self.silenced.pop(group, None)
+            case _:
+                raise ValueError(f"found a line {line!r:.80}")
+
+
+def _is_presumed(event: Event) -> bool:
+    """Whether an alarm's kind is only presumed, as information: the counter of it is what its alert asks."""
+    return event["kind"] == "upgrade_unclean" and event["severity"] == INFO and bool(event.get("inferred"))
+
+
+class EventWindowFile:
+    """The file.
+
+    Args:
+        path: where it is.
+        clock: seconds that never go back.
+    """
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._path = path
+        self._clock = clock
+        self._handle: int | None = None
+        self._failed_at = -RETRY_SECONDS
+        self._appended = 0
+
+    def load(self) -> Remembered:
+        """What the file holds; nothing where there is none, or none that can be read."""
+        try:
+            head, *lines = self._path.read_bytes().splitlines(keepends=True)
+            remembered = Remembered.of(json.loads(head))
+            for line in lines:
+                if line.endswith(b"\n"):
+                    remembered.take(json.loads(line))
+        except FileNotFoundError:
+            return Remembered()
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            _log.warning("event_window_lost", file=str(self._path), reason=str(error)[:200])
+            return Remembered()
+        return remembered
+
+    def append(self, lines: Sequence[object], remembered: Remembered, size: int, unkept: int = 0) -> None:
+        """Keep what was just taken.
+
+        Args:
+            lines: what was taken, as `Remembered.take` reads it.
+            remembered: everything, these lines included.
+            size: of the window; after as many lines the file is written anew.
+            unkept: how many more were taken that no line tells of, if the window is full of these.
+        """
+        self._appended += len(lines) + unkept
+        try:
+            if self._handle is not None and self._appended <= size:
+                _write(self._handle, b"".join(map(_line, lines)))
+            elif self._clock() - self._failed_at >= RETRY_SECONDS:
+                self._write_anew(remembered)
+        except OSError as error:
+            # What was cut off would be in the way of what follows: the file is written anew when it can be.
+            self.close()
+            self._failed_at = self._clock()
+            _log.warning("event_window_not_kept", file=str(self._path), reason=error.strerror or str(error))
+
+    def close(self) -> None:
+        """Let go of the file; what is appended later writes it anew."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            os.close(handle)
+
+    def _write_anew(self, remembered: Remembered) -> None:
+        self.close()
+        scratch = self._path.with_suffix(".new")
+        handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
+        try:
+            _write(handle, _line(remembered.as_json()))
+            os.fsync(handle)
+            scratch.rename(self._path)
+        except BaseException:
+            os.close(handle)
+            raise
+        # Open still under its new name: what follows is appended.
+        self._handle, self._appended = handle, 0
+
+
+def _line(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def _write(handle: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(handle, rest) :]

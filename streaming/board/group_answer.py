@@ -1,0 +1,73 @@
+"""A group as the API answers it: the GROUP object of the model with lag, attention, and what brokers said."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from coordinator_model.state.membership import SHARE
+from coordinator_model.views import group_view
+from streaming.board import never_committed
+from streaming.board.board_group import BoardGroup
+from streaming.board.group_lag import OffsetLag, total
+
+if TYPE_CHECKING:
+    from streaming.board.board import Board
+
+SHARE_LAG: Final = (
+    "share group: how far it got is in __share_group_state, and neither Kafka client here has the request for it "
+    "(DescribeShareGroupOffsets); kafka-share-groups.sh --describe shows it"
+)
+"""Why there is no lag of a share group."""
+
+
+def with_lag(board: "Board", held: BoardGroup, now_ms: int) -> dict[str, Any]:
+    """The GROUP of the API, with everything that the board knows beside its state."""
+    with board.ends.lock:
+        by_topic = held.topic_lags(board.ends, now_ms)
+        lags = held.offset_lags(by_topic, board.ends)
+    group = held.group_view(board.ends.topic_names, now_ms)
+    sums = total(by_topic)
+    duplicates = group_view.named(held.state.duplicates, board.ends.topic_names)
+    rebalance = held.state.rebalance
+    unheld = held.unheld(board.ends.sizes)
+    offsets = [{**shown, **_lag_view(figure)} for shown, figure in zip(group["offsets"], lags, strict=True)]
+    if held.summary.type != SHARE and (uncommitted := never_committed.rows(group, board.ends)):
+        offsets = never_committed.in_order([*offsets, *uncommitted])
+    if "static_members" in group:
+        group["static_members"] = [_with_age(board, of, held.state.name, now_ms) for of in group["static_members"]]
+    return {
+        **group,
+        "owner": board.expectations.owner(held.name),
+        "offsets": offsets,
+        "lag": sums.records,
+        "max_lag": sums.max_records,
+        "max_lag_seconds": sums.max_seconds,
+        "max_lag_seconds_at_least": sums.at_least,
+        **({"lag_left_out": SHARE_LAG} if held.summary.type == SHARE else {}),
+        "rebalances": held.state.counters.rebalances,
+        "rebalancing_since": None if rebalance is None else rebalance.since_ms,
+        "duplicates": {place: list(members) for place, members in duplicates.items()},
+        "unassigned": None if unheld is None else {topic: list(parts) for topic, parts in unheld.items() if parts},
+        "attention": board.attention(held, by_topic, now_ms),
+    }
+
+
+def _with_age(board: "Board", static_member: dict[str, Any], group: str, now_ms: int) -> dict[str, Any]:
+    """With how long it has been away, and how long it may be where only the brokers know."""
+    since_ms, timeout_ms = static_member["absent_since"], static_member["session_timeout_ms"]
+    return {
+        **static_member,
+        "absent_ms": None if since_ms is None else max(0, now_ms - since_ms),
+        "session_timeout_ms": board.session_timeouts_ms.get(group) if timeout_ms is None else timeout_ms,
+    }
+
+
+def _lag_view(figure: OffsetLag) -> dict[str, Any]:
+    return {
+        "log_end_offset": figure.log_end,
+        "log_start_offset": figure.log_start,
+        "last_stable_offset": figure.last_stable,
+        "lag": figure.lag.records,
+        "stable_lag": figure.lag.stable_records,
+        "lag_seconds": figure.lag.seconds,
+        "lag_seconds_at_least": figure.lag.at_least,
+        "lag_method": figure.lag.method,
+    }

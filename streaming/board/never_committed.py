@@ -1,0 +1,52 @@
+"""Partitions that members hold and of which nothing was ever committed, as rows beside the committed offsets.
+
+Where a consumer begins there is its own configuration (`auto.offset.reset`), so there is neither an offset nor a lag,
+and no series: but who looks at a group should see that it is so.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from coordinator_model.lag import NEVER_COMMITTED
+from streaming.end_offsets.store import EndOffsets
+
+
+def rows(group: Mapping[str, Any], ends: EndOffsets) -> list[dict[str, Any]]:
+    """Rows of a GROUP's members by topic and partition, like those of its offsets, whose fields are null."""
+    # A topic whose name is not known yet stands under its id in assignments, and under its name in commits.
+    committed = {(topic, each["partition"]) for each in group["offsets"] for topic in (each["topic"], each["topic_id"])}
+    held = {
+        (topic, partition)
+        for member in group["members"]
+        for parts in (member["assigned"], member["pending_revocation"])
+        for topic, partitions in parts.items()
+        for partition in partitions
+    }
+    return [_row(topic, partition, ends) for topic, partition in sorted(held - committed)]
+
+
+def in_order(offsets: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of both kinds, by topic and partition."""
+    return sorted(map(dict, offsets), key=lambda each: (each["topic"], each["partition"]))
+
+
+def _row(topic: str, partition: int, ends: EndOffsets) -> dict[str, Any]:
+    known = ends.partition(topic, partition)
+    return {
+        "topic": topic,
+        "partition": partition,
+        "offset": None,
+        "leader_epoch": None,
+        "metadata": None,
+        "commit_timestamp": None,
+        "topic_id": None,
+        "subscribed": True,
+        "log_end_offset": None if known is None else known.high_watermark,
+        "log_start_offset": None if known is None else known.earliest,
+        "last_stable_offset": None if known is None else known.last_stable,
+        "lag": None,
+        "stable_lag": None,
+        "lag_seconds": None,
+        "lag_seconds_at_least": False,
+        "lag_method": NEVER_COMMITTED,
+    }

@@ -1,0 +1,32 @@
+"""The migration plan of the groups in scope: their readiness, in waves."""
+
+from fnmatch import fnmatchcase
+from typing import Any
+
+from coordinator_model.gates.plan import plan_view, planned
+from coordinator_model.gates.verdict import BrokerSettings
+from streaming.board.board import Board
+from streaming.board.group_lag import total
+
+
+def plan(board: Board, settings: BrokerSettings, pattern: str, now_ms: int) -> dict[str, Any]:
+    """The plan as JSON (`coordinator_model.gates.plan`), and what is missing where the board has not caught up.
+
+    Args:
+        board: what is shown.
+        settings: what brokers allow, as far as they say.
+        pattern: shell pattern of the names of groups.
+        now_ms: the wall clock, for lag.
+    """
+    ready, missing = board.ready()
+    groups = (
+        planned(
+            held.state,
+            settings,
+            lag=total(held.topic_lags(board.ends, now_ms)).records,
+            owner=board.expectations.owner(name),
+        )
+        for name, held in board.shown.groups.items()
+        if board.scope.groups(name) and fnmatchcase(name, pattern)
+    )
+    return {"ready": ready, "missing": missing, "left_out": board.left_out()["groups"], **plan_view(groups)}

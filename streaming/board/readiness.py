@@ -1,0 +1,122 @@
+"""When the board may be believed: all that was in the log at start is on it, with lag, and its stream moves."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from streaming.base.times import time_text
+
+STANDSTILL_SECONDS: Final = 60.0
+"""So long records may wait without a finished micro-batch; one of a stream that moves takes a second or two."""
+
+Offsets = Mapping[int, int]
+"""Offsets partition → offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """Next offset to read of each offsets partition, of the reader of membership and of the reader of commits."""
+
+    membership: Offsets
+    commits: Offsets
+
+    def merged(self, membership: Offsets, commits: Offsets) -> "Positions":
+        """These positions moved on; partitions not named stay where they are."""
+        return Positions({**self.membership, **membership}, {**self.commits, **commits})
+
+
+class Readiness:
+    """What is still missing. Once ready stays ready: what comes later is lag, which has figures of its own."""
+
+    def __init__(self) -> None:
+        self._targets: Positions | None = None
+        self._loaded = False
+        self._caught_up_ms: int | None = None
+        self._farthest = 0
+
+    def set_loaded(self) -> None:
+        """The state of the former run is on the board, or there was none."""
+        self._loaded = True
+
+    def set_targets(self, high_watermarks: Offsets, last_stable: Offsets) -> None:
+        """Where the log ended when this run began."""
+        self._targets = Positions(high_watermarks, last_stable)
+
+    def follow(self, positions: Positions, now_ms: int) -> None:
+        """Take note of how far the readers are."""
+        if self._caught_up_ms is None and self._targets is not None and not self._behind(self._targets, positions):
+            self._caught_up_ms = now_ms
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether the readers have passed the end of the log as it was at start."""
+        return self._caught_up_ms is not None and self._loaded
+
+    def missing(self, positions: Positions, sampled_ms: int | None) -> list[dict[str, Any]]:
+        """What keeps this from being ready, each with a `reason`; empty when it is."""
+        found: list[dict[str, Any]] = []
+        if not self._loaded:
+            found.append({"reason": "the state of the former run is not loaded"})
+        if self._targets is None:
+            found.append({"reason": "the end of the log at start is not known"})
+        elif self._caught_up_ms is None:
+            behind = self._behind(self._targets, positions)
+            records = sum(behind.values())
+            self._farthest = max(self._farthest, records)
+            found.append(
+                {
+                    "reason": "not at the end of the log as it was at start",
+                    "records": records,
+                    "read_percent": 100 * (self._farthest - records) // self._farthest if records else 100,
+                    "partitions": {str(partition): records for partition, records in sorted(behind.items())},
+                }
+            )
+        elif sampled_ms is None or sampled_ms < self._caught_up_ms:
+            found.append({"reason": "log end offsets are not sampled, so there is no lag"})
+        return found
+
+    @staticmethod
+    def _behind(targets: Positions, positions: Positions) -> dict[int, int]:
+        """Partition → records still to read, of those that are not where they should be."""
+        distances = {
+            partition: max(
+                target - positions.membership.get(partition, 0),
+                targets.commits.get(partition, 0) - positions.commits.get(partition, 0),
+            )
+            for partition, target in targets.membership.items()
+        }
+        return {partition: distance for partition, distance in distances.items() if distance > 0}
+
+
+class Standstill:
+    """Whether a stream stands still: records wait, and no micro-batch has finished for a while.
+
+    Args:
+        clock: seconds that only grow.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._moved_at = clock()
+
+    def moved(self) -> None:
+        """A micro-batch is finished."""
+        self._moved_at = self._clock()
+
+    def missing(self, waiting: int, now_ms: int) -> list[dict[str, Any]]:
+        """What keeps the board from being ready, as `Readiness.missing`, with `since` in milliseconds.
+
+        Args:
+            waiting: records in the log that no micro-batch has brought yet, as of the last sample of its end.
+            now_ms: the wall clock.
+        """
+        if not waiting:
+            # What comes next waits from now on.
+            self.moved()
+        seconds = self._clock() - self._moved_at
+        if seconds < STANDSTILL_SECONDS:
+            return []
+        since_ms = round(now_ms - seconds * 1_000)
+        reason = f"records wait in the log, and no micro-batch has finished since {time_text(since_ms)}"
+        return [{"reason": reason, "records": waiting, "since": since_ms}]

@@ -1,0 +1,166 @@
+"""Groups by what they have to do with, and the topics they read.
+
+A value is a name or a shell pattern. All that is asked for must hold, what is asked of a member of one and the same.
+
+    asked for                       found in
+    topic                           committed offsets, subscriptions, assignments
+    owner                           the configuration's expectations
+    client_id, host, instance_id    a member, as it is or, if static and away, as it was
+
+Of a topic it cannot always be told: an id may have no name yet, and a subscription may be one that the log does not
+spell out. Such groups are counted, never taken for groups that do not read it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from coordinator_model.rules.members import Member, members_of
+from streaming.board import group_lag
+from streaming.board.board import Board
+from streaming.board.board_group import BoardGroup
+
+MEMBER_VALUES: Final[Mapping[str, Callable[[Member], str | None]]] = {
+    "client_id": lambda member: member.client_id,
+    "host": lambda member: member.client_host.removeprefix("/"),
+    "instance_id": lambda member: member.instance_id,
+}
+
+ASKED: Final = ("topic", "owner", *MEMBER_VALUES)
+"""What groups can be searched by."""
+
+
+@dataclass(slots=True)
+class Search:
+    """A search over the groups of a board, for one pass.
+
+    Attributes:
+        cannot_tell: groups passed over though they may read the topic; counted as they are looked at.
+    """
+
+    board: Board
+    asked: Mapping[str, str] = field(default_factory=dict)
+    cannot_tell: int = 0
+
+    def finds(self, held: BoardGroup) -> bool:
+        """Whether a group is one that is asked for."""
+        asked = self.asked
+        owner, of_members = asked.get("owner"), {name: asked[name] for name in MEMBER_VALUES if name in asked}
+        if owner is not None and not matches(self.board.expectations.owner(held.name), owner):
+            return False
+        if of_members and not any(
+            all(matches(MEMBER_VALUES[name](member), value) for name, value in of_members.items())
+            for member in members_of(held.state.membership).values()
+        ):
+            return False
+        if "topic" not in asked or any(matches(topic, asked["topic"]) for topic in topics_of(self.board, held)):
+            return True
+        self.cannot_tell += has_untold_topics(self.board, held)
+        return False
+
+
+def matches(value: str | None, pattern: str) -> bool:
+    """Whether it is that name, or one that the pattern matches; what is not known matches nothing."""
+    return value is not None and (value == pattern or fnmatchcase(value, pattern))
+
+
+def topics_of(board: Board, held: BoardGroup) -> frozenset[str]:
+    """Names of the topics a group has to do with, as far as they are known."""
+    names = board.ends.topic_names
+    return held.topic_names | {names[id_] for id_ in held.summary.topic_ids if id_ in names}
+
+
+def has_untold_topics(board: Board, held: BoardGroup) -> bool:
+    """Whether it may read topics besides `topics_of`; workers of Kafka Connect and their like read none."""
+    of, names = held.summary, board.ends.topic_names
+    return any(id_ not in names for id_ in of.topic_ids) or (
+        of.members > 0 and not of.all_topics_known and of.out_of_scope is None
+    )
+
+
+def topics_view(board: Board) -> dict[str, Any]:
+    """All topics that groups have to do with, by name, with how many groups that are shown.
+
+    `partitions` is None where brokers have not described the topic.
+    """
+    counts: dict[str, int] = {}
+    for held in _shown(board):
+        for topic in topics_of(board, held):
+            counts[topic] = counts.get(topic, 0) + 1
+    described = board.ends.topics
+    return {
+        "topics": [
+            {"topic": name, "partitions": described[name].partitions if name in described else None, "groups": count}
+            for name, count in sorted(counts.items())
+            if board.scope.topics(name)
+        ],
+        "left_out": sum(not board.scope.topics(name) for name in counts),
+    }
+
+
+def topic_view(board: Board, name: str, now_ms: int) -> dict[str, Any] | None:
+    """A topic, and every group that has to do with it, with its lag there; None for a topic nobody knows of.
+
+    `lag` and the maxima are of partitions whose lag is known; `unknown_lags` is how many are not. `subscribed` is None
+    where the log does not tell. `cannot_tell` counts groups that may read it besides, `left_out` those that do and are
+    not shown. While `ready` is False groups may be missing.
+    """
+    ready, missing = board.ready()
+    described = board.ends.topics.get(name)
+    search = Search(board, {})
+    groups, left_out = [], 0
+    for group, held in sorted(board.shown.groups.items()):
+        if name not in topics_of(board, held):
+            search.cannot_tell += has_untold_topics(board, held)
+        elif board.scope.groups(group):
+            groups.append(_reader(board, held, name, now_ms))
+        else:
+            left_out += 1
+    if described is None and not groups and not left_out and ready:
+        return None
+    return {
+        "topic": name,
+        "topic_id": None if described is None else described.id,
+        "partitions": None if described is None else described.partitions,
+        "groups": groups,
+        "left_out": left_out,
+        "cannot_tell": search.cannot_tell,
+        "ready": ready,
+        "missing": missing,
+        "end_offset_age_seconds": board.ends.age_seconds(now_ms),
+    }
+
+
+def _reader(board: Board, held: BoardGroup, topic: str, now_ms: int) -> dict[str, Any]:
+    of, names = held.summary, board.ends.topic_names
+    lags = group_lag.topic_lags([bucket for bucket in held.buckets if bucket.topic == topic], board.ends, now_ms)
+    sums = group_lag.total(lags)
+    records = [figure for each in lags for figure in each.records]
+    held_there: set[int] = set()
+    for key, partitions in of.assigned.items():
+        if (names.get(key) if of.is_modern else key) == topic:
+            held_there |= partitions
+    return {
+        "group": held.name,
+        "owner": board.expectations.owner(held.name),
+        "type": of.type,
+        "state": of.group_state,
+        "members": of.members,
+        "subscribed": True
+        if topic in of.subscribed_topics
+        else False
+        if of.all_topics_known or not of.members
+        else None,
+        "assigned_partitions": len(held_there),
+        "committed_partitions": len(records),
+        "lag": sums.records,
+        "max_lag": sums.max_records,
+        "max_lag_seconds": sums.max_seconds,
+        "max_lag_seconds_at_least": sums.at_least,
+        "unknown_lags": records.count(None),
+    }
+
+
+def _shown(board: Board) -> Iterator[BoardGroup]:
+    return (held for name, held in board.shown.groups.items() if board.scope.groups(name))

@@ -1,0 +1,144 @@
+"""What a state directory is made for: one cluster, one offsets topic, one number of stateful tasks.
+
+It says so in `monitor.json`, so that a wrong configuration is refused before anything is touched.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from coordinator_model.state import snapshot
+from streaming.base.atomic_files import replace
+from streaming.base.errors import UsageError
+
+if TYPE_CHECKING:
+    pass
+
+
+IDENTITY_FILE: Final = "monitor.json"
+
+
+STATE_LAYOUT: Final = 4
+"""Of the state's keys and variables (`processor.py`) and of the position in the log (`source.py`). 1 had a key for each
+partition, and no number in its identity; 2 the positions of Spark's Kafka source; 3 no packs."""
+
+
+RESUMABLE_LAYOUTS: Final = (3,)
+"""Beside our own: what such state lacks is made when it is first written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What the checkpoint is of. A difference in any field makes it another one's."""
+
+    cluster_id: str
+    offsets_topic: str
+    topic_id: str
+    partitions: int
+    shuffle_partitions: int
+    isolation: str
+    snapshot_format: int = snapshot.FORMAT
+    state_layout: int = STATE_LAYOUT
+
+
+REBUILD: Final = "run --rebuild, which reads the log from its beginning"
+
+
+REMEDY: Final = {
+    "cluster_id": "kafka.bootstrap_servers of the same cluster, or another state.dir",
+    "offsets_topic": "the same kafka.offsets_topic, or another state.dir",
+    "topic_id": f"the same offsets topic; made anew, it needs {REBUILD}",
+    "partitions": f"the offsets topic as it was, or {REBUILD}",
+    "shuffle_partitions": f"the same spark.shuffle_partitions, or {REBUILD}",
+    "isolation": f"the same source.isolation, or {REBUILD}",
+    "snapshot_format": f"the release that wrote it, or {REBUILD}",
+    "state_layout": f"the release that wrote it, or {REBUILD}",
+}
+
+
+ACCEPTED_NUMBERS: Final = {
+    "snapshot_format": str(snapshot.FORMAT),
+    "state_layout": " or ".join(map(str, (*RESUMABLE_LAYOUTS, STATE_LAYOUT))),
+}
+"""What a release counts up where it writes otherwise, and which of it this one reads."""
+
+
+ANOTHER_ONES: Final = ("cluster_id", "offsets_topic")
+"""What makes it another monitor's directory, which is not ours to rebuild."""
+
+
+Forget = Callable[[Mapping[str, Any] | None], object]
+
+
+def claim(directory: Path, identity: Identity, anew: Forget | None = None) -> None:
+    """Make the state directory this identity's, or see that it is.
+
+    Args:
+        directory: made where it is not.
+        identity: who wants it.
+        anew: forgets what is in it, given whose it is if that can be read; what it was made with then does not matter.
+
+    Raises:
+        UsageError: it belongs to another one, is damaged, or cannot be written.
+    """
+    path = directory / IDENTITY_FILE
+    with _writable(directory):
+        directory.mkdir(parents=True, exist_ok=True)
+        held = _identity_in(path) if path.exists() else None
+    wanted = asdict(identity)
+    former = held
+    if held is not None and held.get("state_layout") in RESUMABLE_LAYOUTS:
+        held = {**held, "state_layout": identity.state_layout}
+    if path.exists() and anew is None and held is None:
+        raise damaged(directory, f"{IDENTITY_FILE} is no JSON object")
+    if held is not None:
+        _same(directory, held, {name: wanted[name] for name in (wanted if anew is None else ANOTHER_ONES)})
+    with _writable(directory):
+        if anew is not None:
+            anew(former)
+        if former != wanted:
+            replace(path, json.dumps(wanted, indent=1) + "\n")
+
+
+def same(directory: Path, held: Identity, found: Identity) -> None:
+    """See that what the state directory is of is still what there is. Raises UsageError."""
+    _same(directory, asdict(held), asdict(found))
+
+
+def _same(directory: Path, held: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    for name, value in wanted.items():
+        if held.get(name) != value:
+            if name in ACCEPTED_NUMBERS:
+                raise UsageError(
+                    f"state.dir: found {str(directory / IDENTITY_FILE)!r} with {name} {held.get(name)!r}, accepted: "
+                    f"{ACCEPTED_NUMBERS[name]}; {REMEDY[name]}"
+                )
+            raise UsageError(
+                f"state.dir: found {str(directory)!r} of a monitor with {name} {held.get(name)!r}, this one has "
+                f"{value!r}, accepted: {REMEDY[name]}"
+            )
+
+
+@contextmanager
+def _writable(directory: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"state.dir: found {str(directory)!r}: {error}, accepted: a writable directory") from error
+
+
+def _identity_in(path: Path) -> dict[str, Any] | None:
+    """What the file says; None where it is damaged."""
+    try:
+        held = json.loads(path.read_bytes())
+    except ValueError:
+        return None
+    return held if isinstance(held, dict) else None
+
+
+def damaged(directory: Path, reason: str) -> UsageError:
+    """What to say of a state directory from which nobody can go on."""
+    return UsageError(f"state.dir: found {str(directory)!r}, damaged ({reason}), accepted: a whole one, or {REBUILD}")

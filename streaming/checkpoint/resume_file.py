@@ -1,0 +1,196 @@
+"""What a run leaves for the next one besides the checkpoint: how far the log was read, and when.
+
+Three things cannot be told from a checkpoint, or not from a damaged one.
+
+`read_ms`: all that was in the log at this time has been read. A compacted log keeps a tombstone for
+`delete.retention.ms` after it was first cleaned, and then it is gone: who comes later does not read that a group ended.
+So, with what the state holds of it,
+
+    unread since              within delete.retention.ms    beyond, or the clock ran backwards
+    nothing is unread         go on                         go on
+    some records are unread   go on                         start over from the log's beginning
+
+which shows no group that is no more. A reader that begins at the log's beginning is safe as long as it reaches the end
+within the same time; so before the first end is reached, `read_ms` is when reading began.
+
+`live_from`: by partition, the log's end as it was when reading began. Alarms are drawn beyond it only (`steps.py`), as
+what was cleaned shows states that never were. A run that goes on within `SAME_TAIL_MS` of the former one's last look
+reads the same live tail that one would have read, and keeps its marks, so that an alarm that came and went between the
+two is told; one that comes later cannot know what was cleaned meanwhile, and takes the log's end as it finds it.
+
+`told`: by partition, up to where all there is was concluded and told, at `read_ms`. Who reads the log from its
+beginning once more comes to the same conclusions, but of what the cleaner has left of it, and at its end: some events
+would have other ids. So a rebuilt reading tells nothing of records before what the former one had told (`told_before`).
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from streaming.base import atomic_files
+from streaming.board.readiness import Offsets, Positions
+from streaming.end_offsets.store import PartitionEnds
+
+RESUME_FILE: Final = "resume.json"
+FORMAT: Final = "resume/1"
+
+SAME_TAIL_MS: Final = 300_000
+"""The cleaner takes closed segments only, and the coordinator's are 100 MB: what was written within minutes of being
+read is as whole to who comes back as it was to who stayed."""
+
+SAVE_EVERY_MS: Final = 10_000
+"""While nothing new is read, after which it is saved at once."""
+
+_OFFSETS: Final = ("live_from", "told", "told_before")
+
+CLOCK_SLACK_MS: Final = 60_000
+"""A clock that was set back by more than this says nothing of how long a run was away."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resume:
+    """What the file holds, in milliseconds of this machine's clock.
+
+    Attributes:
+        read_ms: the log as it was then has been read, or its reading had begun then.
+        seen_ms: the last time that a micro-batch was finished, or the end of the log reached.
+        live_from: offsets partition to the end of the log as it was when reading began.
+        told: offsets partition to the first offset of which not all is known to be told.
+        told_before: the same of a former reading of the same log.
+        has_batches: whether a micro-batch was ever finished, so that there is a checkpoint.
+        is_to_go: whether the checkpoint is to be forgotten, if it is still there.
+    """
+
+    read_ms: int
+    seen_ms: int
+    live_from: Offsets = field(default_factory=dict)
+    told: Offsets = field(default_factory=dict)
+    told_before: Offsets = field(default_factory=dict)
+    has_batches: bool = False
+    is_to_go: bool = False
+
+    @classmethod
+    def begun(cls, now_ms: int, log_end: Offsets, told_before: Offsets) -> "Resume":
+        """Of a run that reads the log from its beginning."""
+        return cls(
+            read_ms=now_ms,
+            seen_ms=now_ms,
+            live_from=dict(log_end),
+            told_before=dict(told_before),
+        )
+
+    def all_told(self) -> Offsets:
+        """By partition, the first offset of which not all was told by this reading or a former one."""
+        partitions = self.told.keys() | self.told_before.keys()
+        return {of: max(self.told.get(of, 0), self.told_before.get(of, 0)) for of in partitions}
+
+    def going_on(self, now_ms: int, log_end: Offsets) -> "Resume":
+        """Of a run that goes on now."""
+        is_same_tail = abs(now_ms - self.seen_ms) <= SAME_TAIL_MS
+        return replace(self, live_from={**log_end, **self.live_from} if is_same_tail else dict(log_end))
+
+    def unread_too_long(self, now_ms: int, retention_ms: int) -> bool:
+        """Whether tombstones that were not read may be gone."""
+        away_ms = now_ms - self.read_ms
+        return away_ms >= retention_ms or away_ms < -CLOCK_SLACK_MS
+
+
+def load(directory: Path) -> Resume | None:
+    """What the former run left; None where there was none, or one of an earlier release, or the file is damaged.
+
+    That is no reason to stop: without it a checkpoint is as old as its files say.
+    """
+    try:
+        held = json.loads((directory / RESUME_FILE).read_text(encoding="utf-8"))
+        if held.pop("format") != FORMAT:
+            return None
+        for name in _OFFSETS:
+            held[name] = {int(partition): int(offset) for partition, offset in held[name].items()}
+        return Resume(**held)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def save(directory: Path, resume: Resume) -> None:
+    """Write it; raises OSError."""
+    atomic_files.replace(directory / RESUME_FILE, json.dumps({"format": FORMAT, **asdict(resume)}) + "\n")
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """The ends of all partitions at one time."""
+
+    sampled_ms: int
+    high_watermarks: Offsets
+    last_stable: Offsets
+
+
+class ResumeWriter:
+    """Keeps a run's `Resume` up to date; used by one thread.
+
+    Args:
+        directory: where it is saved.
+        resume: what it begins with.
+        reads_uncommitted: whether the reader of membership passes open transactions.
+    """
+
+    def __init__(self, directory: Path, resume: Resume, *, reads_uncommitted: bool) -> None:
+        self._directory = directory
+        self._reads_uncommitted = reads_uncommitted
+        self._target: _Target | None = None
+        self.resume = resume
+        self._saved: Resume | None = None
+
+    def finished_batch(self, now_ms: int) -> None:
+        """A micro-batch is finished."""
+        first = not self.resume.has_batches
+        self.resume = replace(self.resume, seen_ms=now_ms, has_batches=True)
+        if first:
+            self.save()
+
+    def follow(
+        self, now_ms: int, sampled_ms: int | None, ends: Mapping[int, PartitionEnds], positions: Positions
+    ) -> None:
+        """Look how far the readers are. `ends` are of all partitions as they were at `sampled_ms`."""
+        if self._target is None and sampled_ms is not None:
+            self._target = self._target_of(sampled_ms, ends)
+        target = self._target
+        if target is not None and _reached(target, positions):
+            self._target = None
+            told = {of: min(end, target.high_watermarks[of]) for of, end in target.last_stable.items()}
+            has_more = told != self.resume.told
+            seen_ms = max(self.resume.seen_ms, target.sampled_ms)
+            self.resume = replace(self.resume, read_ms=target.sampled_ms, seen_ms=seen_ms, told=told)
+            if has_more:
+                self.save()
+        saved = self._saved
+        if saved is None or (abs(now_ms - saved.seen_ms) >= SAVE_EVERY_MS and self.resume != saved):
+            self.save()
+
+    def _target_of(self, sampled_ms: int, ends: Mapping[int, PartitionEnds]) -> _Target | None:
+        high_watermarks, last_stable = {}, {}
+        for partition in self.resume.live_from:
+            of = ends.get(partition)
+            if of is None or of.high_watermark is None or of.last_stable is None or of.sampled_ms != sampled_ms:
+                return None  # a partition that does not answer may hold more
+            high_watermarks[partition] = of.high_watermark if self._reads_uncommitted else of.last_stable
+            last_stable[partition] = of.last_stable
+        return _Target(sampled_ms, high_watermarks, last_stable)
+
+    def save(self) -> None:
+        """Write it; raises OSError."""
+        save(self._directory, self.resume)
+        self._saved = self.resume
+
+
+def unread(log_end: Offsets, last_stable: Offsets, positions: Positions) -> bool:
+    """Whether there are records that the readers have yet to read."""
+    return not _reached(_Target(0, log_end, last_stable), positions)
+
+
+def _reached(target: _Target, positions: Positions) -> bool:
+    return all(positions.membership.get(of, 0) >= end for of, end in target.high_watermarks.items()) and all(
+        positions.commits.get(of, 0) >= end for of, end in target.last_stable.items()
+    )

@@ -1,0 +1,179 @@
+"""`plan`: which groups can move to the consumer protocol, in what order, and what to do before."""
+
+import csv as csv_format
+import io
+from collections.abc import Callable
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from coordinator_model.gates.plan import READINESS, plan_view, planned
+from coordinator_model.gates.verdict import BrokerSettings
+from coordinator_model.replica import Replica
+from coordinator_model.state.findings import Position
+from streaming.base.errors import CannotTellError, CheckFailed, UsageError
+from streaming.base.text import printable
+from streaming.cli.client import DEFAULT_URL, MonitorClient
+from streaming.cli.groups import CaFile, Url
+from streaming.cli.render import output
+from streaming.recording.file_format import open_recording
+
+COLUMNS: Final = (
+    "wave", "group", "readiness", "reasons", "remedies", "members", "partitions", "protocol", "assignor",
+    "assignor_after", "rebalances_a_day", "lag", "owner",
+)  # fmt: skip
+"""Of a table for other programs, in this order."""
+
+_BLOCKED: Final = "blocked"
+_PROGRESS_EVERY: Final = 2_000
+
+
+class _Form(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    MARKDOWN = "markdown"
+
+
+def plan(  # noqa: PLR0913 - a command's options are its arguments
+    group: Annotated[
+        str, typer.Option("--group", metavar="PATTERN", help="Groups whose names match, e.g. 'orders-*'.")
+    ] = "*",
+    recording: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="RECORDING", help="Plan from a recording instead of a running monitor."),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE", help="Owners (alarms.expectations), with --from.")
+    ] = None,
+    url: Url = DEFAULT_URL,
+    ca_file: CaFile = None,
+    json: output.Json = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print a table for spreadsheets.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print a table for a ticket.")] = False,
+) -> None:
+    """Say which groups can move to the consumer protocol, in waves, with reasons and remedies."""
+    forms = [form for form, asked in ((_Form.JSON, json), (_Form.CSV, csv), (_Form.MARKDOWN, markdown)) if asked]
+    if len(forms) > 1:
+        raise UsageError(f"--{forms[1]}: found with --{forms[0]}, accepted: one of --json, --csv, --markdown")
+    if config is not None and recording is None:
+        raise UsageError("--config: found without --from, accepted: with it; a running monitor has its own")
+    owner_of = _no_owner if config is None else _owners(config)
+    found = MonitorClient(url, ca_file).plan(group) if recording is None else of_recording(recording, group, owner_of)
+    match forms[0] if forms else _Form.TABLE:
+        case _Form.JSON:
+            output.print_json(found)
+        case _Form.CSV:
+            output.print_line(_csv(found["groups"]).rstrip("\n"))
+        case _Form.MARKDOWN:
+            output.print_line(_markdown(found))
+        case _:
+            output.print_line(_text(found))
+    if not found.get("ready", True):
+        raise CannotTellError(f"plan: found a monitor that is not caught up ({_missing(found)}), accepted: one that is")
+    if any(each["readiness"] == _BLOCKED for each in found["groups"]):
+        raise typer.Exit(CheckFailed.exit_status)
+
+
+def _no_owner(_: str) -> str | None:
+    return None
+
+
+def _owners(config: Path) -> Callable[[str], str | None]:
+    from streaming.config.loading import load  # imported late, with all that a configuration needs
+
+    return load(config).alarms.expected.owner
+
+
+def of_recording(file: Path, pattern: str = "*", owner_of: Callable[[str], str | None] = _no_owner) -> dict[str, Any]:
+    """The plan of a recording's groups as they are at its end: without lag, and without what brokers allow."""
+    replica = Replica()
+    span: dict[int, tuple[int, int]] = {}
+    with open_recording(file) as reader, output.progress(f"reading {file.name}") as advance:
+        for count, record in enumerate(reader):
+            if count % _PROGRESS_EVERY == 0:
+                advance(reader.fraction_read)
+            first, _ = span.get(record.partition, (record.timestamp_ms, 0))
+            span[record.partition] = first, record.timestamp_ms
+            replica.replay(Position(record.partition, record.offset, record.timestamp_ms), record.key, record.value)
+        replica.settle()
+    groups = (
+        planned(
+            state,
+            BrokerSettings(),
+            observed_ms=span[state.partition][1] - span[state.partition][0],
+            owner=owner_of(name),
+        )
+        for name, state in sorted(replica.groups.items())
+        if state.exists and fnmatchcase(name, pattern)
+    )
+    return plan_view(groups)
+
+
+def _row(each: dict[str, Any]) -> dict[str, Any]:
+    return {
+        **each,
+        "reasons": " ".join(reason["code"] for reason in each["reasons"]),
+        "remedies": "; ".join(reason["remedy"] for reason in each["reasons"]),
+    }
+
+
+def _csv(groups: list[dict[str, Any]]) -> str:
+    text = io.StringIO()
+    writer = csv_format.DictWriter(text, COLUMNS, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    for each in groups:
+        writer.writerow({name: _not_a_formula(value) for name, value in _row(each).items()})
+    return text.getvalue()
+
+
+def _not_a_formula(value: object) -> object:
+    """A spreadsheet runs text that begins like a formula: names of groups are anybody's."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+
+
+def _markdown(found: dict[str, Any]) -> str:
+    names = ("wave", "group", "readiness", "reasons", "members", "assignor", "assignor_after", "owner")
+    lines = [_counts(found), "", "| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
+    for each in found["groups"]:
+        row = _row(each)
+        lines.append("| " + " | ".join(_cell(row[name]) for name in names) + " |")
+    return "\n".join([*lines, "", *(f"- `{code}`: {remedy}" for code, remedy in _remedies(found))])
+
+
+def _cell(value: object) -> str:
+    text = "-" if value is None else printable(str(value))
+    return "".join(f"\\{each}" if each in "|\\`*_<>[]" else each for each in text)
+
+
+def _text(found: dict[str, Any]) -> str:
+    if not found["groups"]:
+        return "no groups"
+    rows = [
+        [
+            each["wave"], each["group"], each["readiness"], each["members"], each["assignor"], each["assignor_after"],
+            " ".join(reason["code"] for reason in each["reasons"]),
+        ]
+        for each in found["groups"]
+    ]  # fmt: skip
+    table = output.table(["WAVE", "GROUP", "READINESS", "MEMBERS", "ASSIGNOR", "AFTER", "REASONS"], rows)
+    remedies = output.table(["REASON", "WHAT TO DO"], [list(each) for each in _remedies(found)])
+    return f"{_counts(found)}\n\n{table}\n\n{remedies}"
+
+
+def _counts(found: dict[str, Any]) -> str:
+    counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name in READINESS if (count := found["counts"][name]))
+    waves = "1 wave" if found["waves"] == 1 else f"{found['waves']} waves"
+    return f"{len(found['groups'])} groups: {counts or 'none'}; {waves}"
+
+
+def _remedies(found: dict[str, Any]) -> list[tuple[str, str]]:
+    """Each reason of the plan once, with its remedy, in the order in which they first come."""
+    return list({reason["code"]: reason["remedy"] for each in found["groups"] for reason in each["reasons"]}.items())
+
+
+def _missing(found: dict[str, Any]) -> str:
+    return ", ".join(str(each) for each in found.get("missing", ())) or "starting"

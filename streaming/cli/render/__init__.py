@@ -1,0 +1,1 @@
+"""How commands show groups and events: plain text, rich tables, JSON."""

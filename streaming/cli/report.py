@@ -1,0 +1,119 @@
+"""`report`: what a roll cost a group, beside its rehearsal."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from streaming.base.errors import CannotTellError, CheckFailed, UsageError
+from streaming.base.times import ACCEPTED_AGO, now_ms, time_ms
+from streaming.cli.client import DEFAULT_URL, MonitorClient
+from streaming.cli.groups import CaFile, Url, complete_group
+from streaming.cli.rehearse import show
+from streaming.cli.render import output
+
+_MOST_EVENTS = 10_000
+
+
+def report(  # noqa: PLR0913 - a command's options are its arguments
+    group: Annotated[str, typer.Argument(metavar="G", help="Name of the group.", autocompletion=complete_group)],
+    since: Annotated[
+        str, typer.Option("--since", metavar="TIME", help="When the roll began: ISO-8601, epoch ms or '1 hour ago'.")
+    ],
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="TIME", help="When it was over; without it, up to the last record.")
+    ] = None,
+    recording: Annotated[
+        Path | None, typer.Option("--from", metavar="RECORDING", help="Measure a recording's records.")
+    ] = None,
+    directory: Annotated[
+        Path | None,
+        typer.Option("--dir", metavar="DIR", help="Measure the records of a history kept with history.records."),
+    ] = None,
+    rehearsal: Annotated[
+        Path | None, typer.Option("--rehearsal", metavar="FILE", help="Show this one, of `rehearse --keep`, beside it.")
+    ] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write one HTML file.")] = None,
+    url: Url = DEFAULT_URL,
+    ca_file: CaFile = None,
+    json: output.Json = False,
+) -> None:
+    """Tell what a roll cost: rebalances and why, moved partitions, seconds without an owner, alarms."""
+    if recording is not None and directory is not None:
+        raise UsageError("--dir: found with --from, accepted: one of them")
+    if json and markdown:
+        raise UsageError("--markdown: found with --json, accepted: one of them")
+    asked_ms = now_ms()
+    since_ms = _time("--since", since, asked_ms)
+    until_ms = None if until is None else _time("--until", until, asked_ms)
+    if until_ms is not None and until_ms <= since_ms:
+        raise UsageError(f"--until: found {until!r}, accepted: a time after --since")
+    from streaming.rehearsal.report import read_rehearsal  # imported late: a mistake above is told at once
+
+    beside = None if rehearsal is None else read_rehearsal(rehearsal)
+    if recording is not None:
+        found = _of_recording(recording, group, since_ms, until_ms)
+    elif directory is not None:
+        found = _of_history(directory, group, since_ms, until_ms)
+        _add_lag(found, MonitorClient(url, ca_file))
+    else:
+        client = MonitorClient(url, ca_file)
+        found = _of_monitor(client, group, since_ms, asked_ms if until_ms is None else until_ms)
+        _add_lag(found, client)
+    found["rehearsal"] = beside
+    show(found, json=json, markdown=markdown, html=html)
+    if found["ownerless_seconds"] is None:
+        raise CannotTellError(
+            "report: found events only, accepted: the log's records, by --from RECORDING or --dir of a history kept "
+            "with history.records"
+        )
+
+
+def _add_lag(report: dict[str, Any], client: MonitorClient) -> None:
+    """What the monitor knows of the group's lag; files of a history may be read without one."""
+    from streaming.rehearsal.rolled import NO_LAG, lag_added  # imported late, as above
+
+    with suppress(CannotTellError, CheckFailed):
+        chart = client.lag(report["group"])
+        report["lag_added"] = lag_added(chart["times"], chart["lag"], report["since"], report["until"])
+    if report["lag_added"] is not None:
+        report["unknown"].remove(NO_LAG)
+
+
+def _time(option: str, text: str, asked_ms: int) -> int:
+    try:
+        return time_ms(text, asked_ms)
+    except ValueError:
+        raise UsageError(f"{option}: found {text!r}, accepted: {ACCEPTED_AGO}") from None
+
+
+def _of_recording(file: Path, group: str, since_ms: int, until_ms: int | None) -> dict[str, Any]:
+    from streaming.recording.file_format import open_recording  # imported late, as above
+    from streaming.rehearsal.rolled import of_records
+
+    with open_recording(file) as reader:
+        return of_records(reader.header, reader, group, since_ms, until_ms)
+
+
+def _of_history(directory: Path, group: str, since_ms: int, until_ms: int | None) -> dict[str, Any]:
+    from streaming.history.log_archive import header  # imported late, as above
+    from streaming.history.queries import History
+    from streaming.rehearsal.rolled import of_records
+
+    if not directory.is_dir():
+        raise UsageError(f"--dir: found {str(directory)!r}, accepted: a directory that a monitor keeps a history in")
+    return of_records(header(directory), History(directory).records(group), group, since_ms, until_ms)
+
+
+def _of_monitor(client: MonitorClient, group: str, since_ms: int, until_ms: int) -> dict[str, Any]:
+    """Events from the history where one is kept, else those the monitor has in its window."""
+    from streaming.rehearsal.rolled import of_events  # imported late, as above
+
+    client.group(group)
+    try:
+        events = list(client.history(group, since=since_ms, until=until_ms, limit=_MOST_EVENTS)["events"])
+    except CannotTellError:
+        events = [event for event in client.events(group, limit=1_000) if since_ms <= event["time"] <= until_ms]
+    return of_events(events, group, since_ms, until_ms)

@@ -1,0 +1,95 @@
+"""Sections about what leaves the monitor: Kafka topics, the queue, history."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from streaming.config.kafka_sections import KafkaSection, KafkaSecuritySection, bootstrap_servers_text, host_port_list
+from streaming.config.section import MIB, Positive, Problem, Section, Text, Whole, option
+
+
+class KafkaSinkSection(Section):
+    """Kafka topics that events and states of groups are written to; docs/topics.md has what is in them."""
+
+    events_topic: Text | None = option(None, "Topic of events; none are written without it.", accepted="a topic's name")
+    groups_topic: Text | None = option(
+        None,
+        "Compacted topic of the groups as they are, from which `group-monitor serve` serves; none are written without.",
+        accepted="a topic's name",
+    )
+    bootstrap_servers: (
+        Annotated[
+            str,
+            BeforeValidator(bootstrap_servers_text, json_schema_input_type=str | list[str]),
+            AfterValidator(host_port_list),
+        ]
+        | None
+    ) = option(
+        None,
+        "Brokers of the topics, with security as below; without it they are in the cluster that is monitored, and "
+        "kafka.* says how it is reached.",
+        accepted="HOST:PORT[,HOST:PORT…] or a list of HOST:PORT",
+    )
+    groups_interval_ms: Positive = option(
+        2_000, "Shortest time between two states of a group that only commits; other changes are written at once."
+    )
+    security: KafkaSecuritySection = KafkaSecuritySection()
+
+    def connection(self, kafka: KafkaSection) -> KafkaSection:
+        """How the brokers of the topics are reached."""
+        if self.bootstrap_servers is None:
+            return kafka
+        return kafka.model_copy(update={"bootstrap_servers": self.bootstrap_servers, "security": self.security})
+
+    def rules(self) -> Iterator[Problem]:
+        """Two topics are two, and security comes with brokers."""
+        if self.events_topic is not None and self.events_topic == self.groups_topic:
+            yield Problem(
+                option="groups_topic",
+                found=f"{self.groups_topic!r}, which is events_topic too",
+                accepted="a topic of its own, because it is compacted",
+                involves=("events_topic",),
+            )
+        if self.bootstrap_servers is None and self.security != KafkaSecuritySection():
+            yield Problem(
+                option="security",
+                found="settings without kafka_sink.bootstrap_servers",
+                accepted="both, or neither: then kafka.security holds",
+                involves=("bootstrap_servers",),
+            )
+
+
+class SpoolSection(Section):
+    """What waits on disk, below state.dir, for sinks that are slow or gone; only with a sink."""
+
+    max_bytes: Annotated[Whole, Field(ge=MIB)] = option(
+        256 * MIB,
+        "How much may wait. From half of it on states of groups wait in memory for their turn; when it is full the "
+        "oldest goes undelivered, is counted and logged.",
+    )
+    state_interval_ms: Positive = option(
+        10_000,
+        "Shortest time between two states of a group that only commits offsets; a change of members, epoch or state "
+        "is passed on at once.",
+    )
+
+
+class HistorySection(Section):
+    """What is kept for weeks: events, and how groups were, in Parquet files that `group-monitor history` reads."""
+
+    enabled: bool = option(False, "Whether a history is kept. Its sink is called history in the metrics.")
+    dir: Path | None = option(None, "Directory of the files, if not history below state.dir.")
+    retain_days: Positive = option(30, "How many days are kept besides today.")
+    max_bytes: Annotated[Whole, Field(ge=16 * MIB)] = option(
+        10 * 1024 * MIB, "How much the files may take; beyond it the oldest days go, however many are to be kept."
+    )
+    records: bool = option(
+        False,
+        "Whether records of the log are kept as well, for recordings of what was (history G --record FILE). The log is "
+        "read once more for it, all commits included.",
+    )
+    interval_ms: Positive = option(
+        10_000, "Time between two writes while little happens; so far the history is behind, and no further."
+    )

@@ -1,0 +1,4 @@
+"""The demo: an embedded broker, real members, a rolling upgrade.
+
+Reading order: scenario, run; embedded_broker and verifiable_consumer are the parts.
+"""

@@ -1,0 +1,200 @@
+"""`demo`: an embedded broker, the scenario, and the job watching it, as one program that ends as one."""
+
+import json
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from streaming.base import scratch
+from streaming.base.errors import CheckFailed
+from streaming.base.signals import stop_signals
+from streaming.base.times import now_ms
+from streaming.config.loading import Config
+from streaming.demo.embedded_broker import EmbeddedBroker
+from streaming.demo.scenario import GROUPS, ROLLED_GROUP, DemoScenario
+from streaming.demo.terminal import Terminal
+from streaming.monitor.monitor import Monitor
+from streaming.query.schemas import OutputRow
+
+HEAPS: Final = "1g"
+"""Java heap of the broker: with the driver's it has to fit beside five members on a laptop."""
+
+_POLL_SECONDS: Final = 0.2
+
+
+class Witness:
+    """A sink that passes on each event once, and remembers which conversions of the rolled group were seen."""
+
+    def __init__(self, show: Callable[[Mapping[str, Any]], None]) -> None:
+        self._show = show
+        self._seen: set[str] = set()
+        self.upgrades = 0
+        self.downgrades = 0
+
+    def apply(self, batch_id: int, rows: Sequence[OutputRow], now_ms: int) -> None:  # noqa: ARG002 - a sink's signature
+        """Take the rows of one micro-batch."""
+        for row in rows:
+            if row.kind == "event":
+                self._take(json.loads(row.payload))
+
+    def _take(self, event: Mapping[str, Any]) -> None:
+        if event["id"] in self._seen:
+            return
+        self._seen.add(event["id"])
+        self._show(event)
+        if event["group"] == ROLLED_GROUP:
+            self.upgrades += event["kind"] == "upgrade_completed"
+            self.downgrades += event["kind"] == "downgrade_completed"
+
+
+def demo(config: Config, seconds: float | None = None) -> None:
+    """Run the demo until Ctrl-C, or for so many seconds.
+
+    Raises:
+        CheckFailed: after `seconds`, the monitor has not shown what happened.
+        MonitorError: a part of it could not be started, or broke down.
+    """
+    begun = time.monotonic()
+    with ExitStack() as stack:
+        directory = stack.enter_context(_scratch())
+        _say("starting a broker …")
+        broker = stack.enter_context(EmbeddedBroker(directory / "broker", heap=HEAPS))
+        _say(f"the broker is up: {time.monotonic() - begun:.1f} s")
+        told: list[str] = []
+        terminal: list[Terminal] = []
+
+        def tell(text: str) -> None:
+            """On the terminal once it draws, so that the drawing stays whole."""
+            (terminal[0].step if terminal else _say)(text)
+
+        scenario = DemoScenario(
+            broker.bootstrap_servers,
+            directory / "members",
+            on_step=lambda text: terminal[0].step(text) if terminal else told.append(text),
+        )
+        stack.callback(scenario.stop)
+        scenario.start(roll=False)
+        witness = Witness(lambda event: terminal[0].event(monitor.board.named(event)))
+        monitor = Monitor(_for_demo(config, broker, directory), [witness], say=tell)
+        stack.enter_context(monitor)
+        stopped = stack.enter_context(stop_signals())
+        terminal.append(Terminal(lambda: monitor.board.group_views(now_ms()), address=f"page {monitor.server.url}/"))
+        print(f"page {monitor.server.url}/  metrics {monitor.server.url}/metrics", flush=True)  # noqa: T201 - its address
+        for text in told:
+            terminal[0].step(text)
+        query = _Query(monitor, stopped)
+        stack.callback(query.join)
+        stack.callback(stopped.set)
+        watcher = threading.Thread(target=_roll_when_shown, args=(monitor, scenario, stopped), daemon=True)
+        watcher.start()
+        if seconds is not None:
+            timer = threading.Timer(max(0.0, seconds - (time.monotonic() - begun)), stopped.set)
+            timer.daemon = True
+            timer.start()
+            stack.callback(timer.cancel)
+        terminal[0].run(stopped)
+        if query.error is not None:
+            raise query.error
+        if seconds is not None:
+            _judge(monitor, scenario, witness)
+
+
+def members(bootstrap_servers: str, seconds: float | None = None) -> None:
+    """Run the demo's groups alone, on any cluster, until Ctrl-C, or for so many seconds.
+
+    Raises:
+        CheckFailed: the scenario could not go on.
+        CannotTellError: the cluster does not answer.
+    """
+    with _scratch() as directory, stop_signals() as stopped:
+        scenario = DemoScenario(bootstrap_servers, directory / "members", on_step=_say)
+        try:
+            scenario.start()
+            deadline = None if seconds is None else time.monotonic() + seconds
+            while not stopped.wait(_POLL_SECONDS) and scenario.failure is None:
+                if deadline is not None and time.monotonic() > deadline:
+                    break
+        finally:
+            scenario.stop()
+    if scenario.failure is not None:
+        raise CheckFailed(f"the members could not go on: {scenario.failure}")
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"demo: {text}\n")
+
+
+class _Query(threading.Thread):
+    """Runs the monitor's query beside the terminal; what broke it, if anything, is `error`."""
+
+    def __init__(self, monitor: Monitor, stopped: threading.Event) -> None:
+        super().__init__(name="query", daemon=True)
+        self._monitor = monitor
+        self._stopped = stopped
+        self.error: Exception | None = None
+        self.start()
+
+    def run(self) -> None:
+        """Until stopped, or until the query cannot go on."""
+        try:
+            self._monitor.run_until(self._stopped)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the main thread has to end the demo with it
+            self.error = error
+        self._stopped.set()
+
+
+def _roll_when_shown(monitor: Monitor, scenario: DemoScenario, stopped: threading.Event) -> None:
+    """Let the roll begin once the groups can be seen, so that nothing of it is missed."""
+    while not stopped.wait(_POLL_SECONDS):
+        if set(GROUPS) <= monitor.board.shown.groups.keys():
+            scenario.roll()
+            return
+
+
+def _judge(monitor: Monitor, scenario: DemoScenario, witness: Witness) -> None:
+    """Whether the monitor showed what was done.
+
+    Raises:
+        CheckFailed: it did not.
+    """
+    missing = [f"group {name}" for name in GROUPS if name not in monitor.board.shown.groups]
+    ready, reasons = monitor.board.ready()
+    if not ready:
+        missing.append(f"readiness ({', '.join(str(reason['reason']) for reason in reasons)})")
+    if scenario.failure is not None:
+        missing.append(f"the scenario itself ({scenario.failure})")
+    for what, done, seen in (
+        ("upgrade", scenario.upgrades, witness.upgrades),
+        ("downgrade", scenario.downgrades, witness.downgrades),
+    ):
+        if seen < max(1, done):
+            missing.append(f"{what} of {ROLLED_GROUP} (done {done}, seen {seen})")
+    if missing:
+        raise CheckFailed(f"the demo did not show: {'; '.join(missing)}")
+
+
+def _for_demo(config: Config, broker: EmbeddedBroker, directory: Path) -> Config:
+    """The configuration with the demo's broker and a state directory of its own."""
+    return config.model_copy(
+        update={
+            "kafka": config.kafka.model_copy(update={"bootstrap_servers": broker.bootstrap_servers}),
+            "state": config.state.model_copy(update={"dir": directory / "state", "checkpoint_location": None}),
+            "cluster": config.cluster.model_copy(update={"name": "demo"}),
+            "metrics": config.metrics.model_copy(update={"partition_series": True}),
+        }
+    )
+
+
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    """A directory that goes with the demo."""
+    directory = Path(scratch.directory("group-monitor-demo-"))
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)

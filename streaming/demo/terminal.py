@@ -1,0 +1,165 @@
+"""What the demo shows where it was started: a live table on a terminal, one line an event elsewhere."""
+
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, TextIO
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from streaming.base.text import printable
+from streaming.base.times import time_text
+
+GroupView = Mapping[str, Any]
+"""GROUP with `lag`, the sum over its partitions or None."""
+
+REFRESH_SECONDS: Final = 1.0
+LAST_EVENTS: Final = 12
+LAST_STEPS: Final = 4
+
+_SEVERITY_STYLES: Final = {"info": "", "warning": "yellow", "critical": "bold red"}
+_PHASE_STYLES: Final = {"upgrading": "yellow", "downgrading": "yellow", "blocked": "red", "upgraded": "green"}
+_STATE_STYLES: Final = {"Stable": "green", "Empty": "dim", "Dead": "dim"}
+
+
+class Terminal:
+    """Shows groups, events and what the demo does; events and steps may come from any thread.
+
+    Args:
+        groups: gives the groups as they are now.
+        address: the page's, shown above the groups.
+        output: where to show them; a terminal gets the live table.
+        remarks: where the steps go if the output is no terminal, so that it holds events only.
+    """
+
+    def __init__(
+        self,
+        groups: Callable[[], Sequence[GroupView]],
+        *,
+        address: str,
+        output: TextIO = sys.stdout,
+        remarks: TextIO = sys.stderr,
+    ) -> None:
+        self._groups = groups
+        self._address = address
+        self._output = output
+        self._remarks = remarks
+        self._console = Console(file=output)
+        self._events: deque[Mapping[str, Any]] = deque(maxlen=LAST_EVENTS)
+        self._steps: deque[str] = deque(maxlen=LAST_STEPS)
+        self._lock = threading.Lock()
+
+    @property
+    def is_live(self) -> bool:
+        """Whether there is a terminal to draw on."""
+        return self._console.is_terminal
+
+    def event(self, event: Mapping[str, Any]) -> None:
+        """Take an event."""
+        with self._lock:
+            self._events.append(event)
+            if not self.is_live:
+                print(event_line(event), file=self._output, flush=True)
+
+    def step(self, text: str) -> None:
+        """Take a sentence on what the demo does next."""
+        with self._lock:
+            self._steps.append(text)
+            if not self.is_live:
+                print(f"demo: {printable(text)}", file=self._remarks, flush=True)
+
+    def run(self, stopping: threading.Event) -> None:
+        """Draw every second until the event is set; without a terminal, only wait for it."""
+        if not self.is_live:
+            stopping.wait()
+            return
+        # The alternate screen is given back at the end, so what the terminal showed before is still there.
+        with Live(console=self._console, screen=True, auto_refresh=False) as live:
+            while not stopping.is_set():
+                live.update(self.picture(), refresh=True)
+                stopping.wait(REFRESH_SECONDS)
+
+    def picture(self) -> RenderableType:
+        """What a terminal shows now: groups, the last events, the last steps."""
+        with self._lock:
+            events, steps = list(self._events), list(self._steps)
+        return Group(
+            Text(f"{self._address}    Ctrl-C ends the demo", style="bold"),
+            Text(),
+            groups_table(self._groups()),
+            Text(),
+            *event_rows(events),
+            Text(),
+            *(Text(printable(step), style="cyan") for step in steps),
+        )
+
+
+def event_line(event: Mapping[str, Any]) -> str:
+    """`time kind group detail` on one line; the detail is empty or name=value pairs."""
+    return printable(
+        f"{time_text(event['time'])} {event['kind']} {event['group']} {detail_text(event['detail'])}"
+    ).rstrip()
+
+
+def detail_text(detail: Mapping[str, Any]) -> str:
+    """An event's detail as name=value pairs: what is absent is left out, what is nested is counted."""
+    return " ".join(f"{name}={_value_text(value)}" for name, value in detail.items() if value is not None)
+
+
+def _value_text(value: object) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case dict():
+            return str(len(value))
+        case list() if all(isinstance(each, str | int) for each in value):
+            return ",".join(map(str, value))
+        case list():
+            return str(len(value))
+        case _:
+            return str(value)
+
+
+def groups_table(groups: Sequence[GroupView]) -> Table:
+    """One row a group, by name."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("GROUP", "TYPE", "STATE"):
+        table.add_column(name, no_wrap=True)
+    for name in ("EPOCH", "CLASSIC", "CONSUMER"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("MIGRATION", no_wrap=True)
+    table.add_column("LAG", justify="right", no_wrap=True)
+    for group in sorted(groups, key=lambda each: str(each["group"])):
+        phase = group["migration"]["phase"] or "mixed"
+        speaking = [member["protocol"] for member in group["members"]]
+        table.add_row(
+            escape(printable(group["group"])),
+            group["type"],
+            _styled(group["state"], _STATE_STYLES.get(group["state"], "yellow")),
+            str(group["epoch"]),
+            str(speaking.count("classic")),
+            str(speaking.count("consumer")),
+            _styled(phase, _PHASE_STYLES.get(phase, "")),
+            "-" if group["lag"] is None else str(group["lag"]),
+        )
+    return table
+
+
+def event_rows(events: Sequence[Mapping[str, Any]]) -> Iterator[Text]:
+    """One row an event, the last one at the bottom; a detail that is too long is cut at the terminal's edge."""
+    kinds = max((len(event["kind"]) for event in events), default=0)
+    groups = max((len(printable(event["group"])) for event in events), default=0)
+    for event in events:
+        clock = time_text(event["time"]).partition("T")[2].removesuffix("Z")
+        row = f"{clock:<12}  {event['kind']:<{kinds}}  {printable(event['group']):<{groups}}  "
+        text = row + printable(detail_text(event["detail"]))
+        yield Text(text, style=_SEVERITY_STYLES[event["severity"]], no_wrap=True, overflow="ellipsis")
+
+
+def _styled(text: str, style: str) -> Text:
+    return Text(text, style=style)

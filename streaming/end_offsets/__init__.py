@@ -1,0 +1,4 @@
+"""Where partitions end, sampled: log end offsets, last stable offsets, topic ids.
+
+Reading order: store (what is known), sampler (when brokers are asked), client (how).
+"""

@@ -1,0 +1,5 @@
+"""How the monitor talks to brokers: settings, credentials, permissions, clients.
+
+Reading order: client_settings, security_settings, permissions, broker_queries, preflight; then handshake_probe,
+producer, topic_reader.
+"""

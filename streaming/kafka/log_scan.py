@@ -1,0 +1,218 @@
+"""What is physically in the coordinator's log, live or not: the keys of all of it, read on demand.
+
+Brokers before 3.4.1 fail on record types they do not know while they load a partition, on tombstones of such too, and
+on values of version 4 (KIP-915). The cleaner removes them in its own time, so what is live does not answer whether any
+are left: only the log does. A plain consumer reads it from the earliest offsets to where it ended at the beginning;
+of a value two bytes are looked at, its version. It joins no group, commits nothing, and has a limit in time.
+"""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from typing import Any, Final
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+
+from coordinator_model.gates.verdict import LogScan
+from streaming.base.logging_setup import get_logger
+from streaming.config.kafka_sections import KafkaSection
+from streaming.kafka.client_settings import confluent_settings
+
+SCAN_SECONDS: Final = 120.0
+"""Most time that one scan takes."""
+
+REMEMBERED_SECONDS: Final = 30.0
+"""How long a finished scan is the answer: an operator who waits for the cleaner asks again and again."""
+
+ANSWER_SECONDS: Final = 4.0
+"""How long whoever asks waits for a scan before it is said to be under way."""
+
+HIGHEST_TYPE_BEFORE: Final = 2
+"""Record types that brokers before 3.4.1 know are 0 to 2: offset commits and classic groups."""
+
+HIGHEST_VALUE_VERSION_BEFORE: Final = 3
+
+_AT_ONCE: Final = 10_000
+_POLL_SECONDS: Final = 0.1
+_ASK_SECONDS: Final = 10.0
+_PARTITION_EOF: Final = KafkaError._PARTITION_EOF  # noqa: SLF001 - its public name
+
+_log = get_logger("log_scan")
+
+
+class Found:
+    """Counts what matters of the records seen."""
+
+    def __init__(self) -> None:
+        self.records: Counter[int] = Counter()
+        self.tombstones: Counter[int] = Counter()
+        self.value_versions: Counter[int] = Counter()
+
+    def take(self, key: bytes | None, value: bytes | None) -> None:
+        """Look at one record; a key too short to have a type is passed over, as brokers do not get that far."""
+        if key is None or len(key) < 2:  # noqa: PLR2004 - the two bytes of the type
+            return
+        record_type = int.from_bytes(key[:2], signed=True)
+        if record_type > HIGHEST_TYPE_BEFORE:
+            (self.tombstones if value is None else self.records)[record_type] += 1
+        elif value is not None:
+            version = int.from_bytes(value[:2], signed=True)
+            if version > HIGHEST_VALUE_VERSION_BEFORE:
+                self.value_versions[version] += 1
+
+    def scan(self, share: float, seconds: float, *, under_way: bool = False) -> LogScan:
+        """What was found so far."""
+        return LogScan(
+            records=dict(self.records),
+            tombstones=dict(self.tombstones),
+            value_versions=dict(self.value_versions),
+            share=share,
+            seconds=seconds,
+            under_way=under_way,
+        )
+
+
+def scanned(
+    kafka: KafkaSection, stopping: threading.Event | None = None, limit_seconds: float = SCAN_SECONDS
+) -> Iterator[LogScan]:
+    """Scan the offsets topic; yields what was found so far again and again, last of all how it ended.
+
+    Where the brokers do not answer, or refuse, the last one is of the share that was read.
+    """
+    settings = {
+        **confluent_settings(kafka, "scan"),
+        # Must be there, and is used for nothing: no group is joined, no offset committed.
+        "group.id": f"{kafka.client_id}-scan",
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "auto.offset.reset": "earliest",
+        "enable.partition.eof": True,
+        "isolation.level": "read_uncommitted",
+        "allow.auto.create.topics": False,
+    }
+    with closing(Consumer(settings)) as consumer:
+        yield from scan_with(consumer, kafka.offsets_topic, stopping or threading.Event(), limit_seconds)
+
+
+def scan_with(consumer: Any, topic: str, stopping: threading.Event, limit_seconds: float) -> Iterator[LogScan]:  # noqa: ANN401 - a Consumer
+    """The same with a consumer that is there."""
+    begun, found, read = time.monotonic(), Found(), _Read()
+
+    def so_far(*, under_way: bool) -> LogScan:
+        return found.scan(read.share, time.monotonic() - begun, under_way=under_way)
+
+    try:
+        read.begin(_bounds(consumer, topic))
+        consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in read.missing])
+        while read.missing and not stopping.is_set() and time.monotonic() - begun < limit_seconds:
+            for message in consumer.consume(_AT_ONCE, _POLL_SECONDS):
+                partition, offset = message.partition(), message.offset()
+                if message.error() is None:
+                    if offset < read.end(partition):
+                        found.take(message.key(), message.value())
+                    read.reach(partition, offset + 1)
+                elif message.error().code() == _PARTITION_EOF:
+                    read.reach(partition, offset)
+            yield so_far(under_way=bool(read.missing))
+    except KafkaException as error:
+        _log.warning("log_not_scanned", reason=str(error))
+    yield so_far(under_way=False)
+
+
+class LogScanner:
+    """Scans when it is asked, one scan at a time, in a thread of its own.
+
+    Args:
+        scan: what a scan is, as `scanned`; yields what was found so far.
+        answer_seconds: how long a caller waits at most.
+        remembered_seconds: how long a finished scan is good.
+    """
+
+    def __init__(
+        self,
+        scan: Callable[[], Iterator[LogScan]],
+        *,
+        answer_seconds: float = ANSWER_SECONDS,
+        remembered_seconds: float = REMEMBERED_SECONDS,
+    ) -> None:
+        self._scan = scan
+        self._answer_seconds = answer_seconds
+        self._remembered_seconds = remembered_seconds
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._latest = LogScan(share=0.0, under_way=True)
+        self._finished: float | None = None
+
+    def __call__(self) -> LogScan:
+        """What a scan found that is under way, or was finished lately."""
+        with self._lock:
+            thread = self._thread
+            fresh = self._finished is not None and time.monotonic() - self._finished < self._remembered_seconds
+            if thread is None or not (thread.is_alive() or fresh):
+                self._latest, self._finished = LogScan(share=0.0, under_way=True), None
+                thread = self._thread = threading.Thread(target=self._run, name="log-scan", daemon=True)
+                thread.start()
+        thread.join(self._answer_seconds)
+        return self._latest
+
+    def _run(self) -> None:
+        latest = LogScan(share=0.0)
+        try:
+            for latest in self._scan():
+                self._latest = latest
+        except Exception:  # noqa: BLE001 - whatever a client throws, the answer is: not scanned
+            _log.exception("log_not_scanned")
+            self._latest = LogScan(share=min(latest.share, 0.99), seconds=latest.seconds)
+        self._finished = time.monotonic()
+
+
+class _Read:
+    """How far the partitions are read."""
+
+    def __init__(self) -> None:
+        self._ends: Mapping[int, int] = {}
+        self._left = 0
+        self._total = 0
+        self.missing: dict[int, int] = {}
+        """Partition → next offset, of those that are not read to their end."""
+        self._begun = False
+
+    def begin(self, bounds: Mapping[int, tuple[int, int]]) -> None:
+        self._ends = {partition: end for partition, (_, end) in bounds.items()}
+        self.missing = {partition: start for partition, (start, end) in bounds.items() if start < end}
+        self._total = self._left = sum(self._ends[partition] - start for partition, start in self.missing.items())
+        self._begun = True
+
+    def end(self, partition: int) -> int:
+        return self._ends.get(partition, 0)
+
+    def reach(self, partition: int, offset: int) -> None:
+        """Every record before this offset was seen, or is no longer there."""
+        was = self.missing.get(partition)
+        if was is None:
+            return
+        end = self._ends[partition]
+        self._left -= max(0, min(offset, end) - was)
+        if offset >= end:
+            del self.missing[partition]
+        else:
+            self.missing[partition] = max(was, offset)
+
+    @property
+    def share(self) -> float:
+        if not self._begun:
+            return 0.0
+        return 1.0 if not self.missing else min(0.999, 1.0 - self._left / self._total)
+
+
+def _bounds(consumer: Any, topic: str) -> dict[int, tuple[int, int]]:  # noqa: ANN401 - a Consumer
+    """Partition → (first offset, high watermark). Raises KafkaException."""
+    described = consumer.list_topics(topic, timeout=_ASK_SECONDS).topics[topic]
+    if described.error is not None:
+        raise KafkaException(described.error)
+    return {
+        partition: consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_ASK_SECONDS)
+        for partition in sorted(described.partitions)
+    }

@@ -1,0 +1,214 @@
+"""What a broker must allow the monitor: the one list that `check` asks by, the documentation shows and tests grant.
+
+The first ones are needed to run at all. The others may be left out one by one; what is lost then is said beside each,
+by `check` as a note, and by the monitor where it would have shown the rest. Those of the topics of `kafka_sink` are of
+the brokers that have them, and only where such topics are configured.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Resource = Literal["topic", "group", "cluster"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permission:
+    """One permission in Kafka's own words.
+
+    Attributes:
+        operation: as in Kafka's `AclOperation`, for example DESCRIBE_CONFIGS.
+        resource: what kind of thing it is on.
+        name: which one; `*` for all, empty for the cluster.
+        is_prefix: whether it is on everything whose name begins so.
+        purpose: what it is for; a part of a sentence.
+        without: what is lost without it; a part of a sentence.
+        check: name of the finding in which `check` tells about it.
+        needed: whether nothing runs without it.
+    """
+
+    operation: str
+    resource: Resource
+    name: str
+    is_prefix: bool = False
+    purpose: str
+    without: str
+    check: str
+    needed: bool = False
+
+    def covers(self, other: "Permission") -> bool:
+        """Whether who has this one has the other, too."""
+        return (self.operation, self.resource) == (other.operation, other.resource) and self.name in ("*", other.name)
+
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+CLIENT_ID: Final = "group-monitor"
+"""`kafka.client_id` where nothing else is said."""
+
+READ_LOG: Final = Permission(
+    operation="READ",
+    resource="topic",
+    name=OFFSETS_TOPIC,
+    purpose="the coordinator's log, also to scan it for `gate downgrade`; DESCRIBE comes along",
+    without="nothing works: `check`, `run` and `record` say so",
+    check="permission to read",
+    needed=True,
+)
+FIND_GROUPS: Final = Permission(
+    operation="DESCRIBE",
+    resource="group",
+    name=CLIENT_ID,
+    is_prefix=True,
+    purpose="Spark's consumers ask what a group of their name (`kafka.client_id` and what follows) has committed, "
+    "though they join none",
+    without="`run` does not start, and says so; `record` does not need it",
+    check="permission to find groups",
+    needed=True,
+)
+DESCRIBE_TOPICS: Final = Permission(
+    operation="DESCRIBE",
+    resource="topic",
+    name="*",
+    purpose="log end offsets, times of records, ends of leader epochs, partition counts, ids; on the topics whose "
+    "lag is wanted, if not on all",
+    without="no lag and no unassigned partitions for topics that may not be described; groups, members, rebalances and "
+    "migrations are whole",
+    check="topics",
+)
+DESCRIBE_GROUPS: Final = Permission(
+    operation="DESCRIBE",
+    resource="group",
+    name="*",
+    purpose="the state of classic groups that have been silent for long, asked of their coordinator",
+    without="a classic rebalance that hangs is not told from silence",
+    check="permission to describe groups",
+)
+READ_BROKER_CONFIGS: Final = Permission(
+    operation="DESCRIBE_CONFIGS",
+    resource="cluster",
+    name="",
+    purpose="dynamic GROUP configurations, the migration policy and what is in the brokers' files, asked by gates "
+    "alone; finalized features, which they ask too, need no permission",
+    without="gates say *cannot tell*, or which settings to look at",
+    check="permission to read broker configurations",
+)
+READ_TOPIC_CONFIGS: Final = Permission(
+    operation="DESCRIBE_CONFIGS",
+    resource="topic",
+    name=OFFSETS_TOPIC,
+    purpose="its `delete.retention.ms`: after how long unread the log must be read anew",
+    without="Kafka's default of a day is assumed",
+    check="permission to read the log's configuration",
+)
+READ_GROUP_CONFIGS: Final = Permission(
+    operation="DESCRIBE_CONFIGS",
+    resource="group",
+    name="*",
+    purpose="how long a static member of the consumer protocol may be away, asked while one is",
+    without="its session timeout is shown as unknown",
+    check="permission to read group configurations",
+)
+
+PERMISSIONS: Final = (
+    READ_LOG,
+    FIND_GROUPS,
+    DESCRIBE_TOPICS,
+    DESCRIBE_GROUPS,
+    READ_BROKER_CONFIGS,
+    READ_TOPIC_CONFIGS,
+    READ_GROUP_CONFIGS,
+)
+
+EVENTS_OPTION: Final = "kafka_sink.events_topic"
+GROUPS_OPTION: Final = "kafka_sink.groups_topic"
+EVENTS_TOPIC: Final = "group-monitor-events"
+GROUPS_TOPIC: Final = "group-monitor-groups"
+"""Names of the topics in the documentation; the options say what they are."""
+
+
+def _of_topics(operation: str, *, purpose: str, without: str, needed: bool = False) -> tuple[Permission, ...]:
+    """On both topics of `kafka_sink`."""
+    topics = ((EVENTS_TOPIC, EVENTS_OPTION), (GROUPS_TOPIC, GROUPS_OPTION))
+    return tuple(
+        Permission(
+            operation=operation,
+            resource="topic",
+            name=name,
+            purpose=purpose,
+            without=without,
+            check=option,
+            needed=needed,
+        )
+        for name, option in topics
+    )
+
+
+SINK_PERMISSIONS: Final = (
+    *_of_topics(
+        "WRITE",
+        purpose="what a monitor passes on; DESCRIBE comes along",
+        without="nothing is written; it waits, which is shown",
+        needed=True,
+    ),
+    Permission(
+        operation="READ",
+        resource="topic",
+        name=GROUPS_TOPIC,
+        purpose="after a restart a monitor compares the topic with what it holds; `serve` serves from it",
+        without="no groups are written; `serve` shows nothing",
+        check=GROUPS_OPTION,
+        needed=True,
+    ),
+    Permission(
+        operation="READ",
+        resource="topic",
+        name=EVENTS_TOPIC,
+        purpose="`serve` serves from it",
+        without="`serve` shows nothing",
+        check=EVENTS_OPTION,
+    ),
+    *_of_topics(
+        "DESCRIBE_CONFIGS",
+        purpose="its `cleanup.policy`, looked at before anything is written",
+        without="a wrong policy is not noticed",
+    ),
+    *_of_topics(
+        "CREATE",
+        purpose="`check --create-topics`",
+        without="somebody else makes the topic",
+    ),
+)
+"""On the topics of `kafka_sink`, by the brokers that have them."""
+
+
+def of_topic(option: str) -> list[Permission]:
+    """Those on the topic that an option of `kafka_sink` names."""
+    return [permission for permission in SINK_PERMISSIONS if permission.check == option]
+
+
+def acl_commands(permissions: Iterable[Permission], principal: str, servers: str) -> list[str]:
+    """The commands of Kafka's own tool that grant them: one for all that is allowed alike."""
+    operations_on: dict[tuple[Resource, bool, str], list[str]] = {}
+    for permission in permissions:
+        place = (permission.resource, permission.is_prefix, permission.name)
+        operation = "".join(word.capitalize() for word in permission.operation.split("_"))
+        operations_on.setdefault(place, []).append(f"--operation {operation}")
+    alike: dict[tuple[Resource, bool, str], list[str]] = {}
+    for (resource, is_prefix, name), operations in operations_on.items():
+        alike.setdefault((resource, is_prefix, " ".join(sorted(operations))), []).append(name)
+    begin = f"kafka-acls.sh --bootstrap-server {servers} --add --allow-principal {principal}"
+    return [
+        " ".join(
+            [
+                f"{begin} {operations}",
+                *(f"--{resource} {_quoted(name)}".rstrip() for name in names),
+                *(["--resource-pattern-type prefixed"] if is_prefix else []),
+            ]
+        )
+        for (resource, is_prefix, operations), names in alike.items()
+    ]
+
+
+def _quoted(name: str) -> str:
+    """For a shell, which would fill in what it finds."""
+    return f"'{name}'" if name == "*" else name

@@ -1,0 +1,172 @@
+"""Checks of the brokers before anything starts: they answer, the offsets topic is there, permissions suffice."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from streaming.base.errors import CannotTellError
+from streaming.config.kafka_sections import KafkaSection
+from streaming.config.sections import Config
+from streaming.kafka import permissions
+from streaming.kafka.broker_queries import _operations, describe_topics
+from streaming.kafka.client_settings import admin_client, reason_of
+
+Status = Literal["ok", "note", "fail", "cannot tell"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check found out.
+
+    Attributes:
+        name: what was checked.
+        status: "ok", "note" (it does not hold, and can be done without), "fail" (it does not hold) or "cannot tell" (no
+            access to the answer).
+        detail: one line; for what is not ok it names the option, what was found and what is accepted.
+    """
+
+    name: str
+    status: Status
+    detail: str
+
+
+DESCRIBE_GROUPS: Final = permissions.DESCRIBE_GROUPS.check
+"""What `check` calls the permission to ask coordinators about groups that are suspected to hang."""
+
+
+_NOBODYS_GROUP: Final = "some-group"
+
+
+_NOBODYS_TOPIC: Final = "some-topic"
+
+
+FIND_GROUPS: Final = permissions.FIND_GROUPS.check
+"""What `check` calls the permission that Spark's consumers need although they join no group."""
+
+
+def broker_findings(kafka: KafkaSection) -> list[Finding]:
+    """Look at everything the monitor needs of the brokers; what cannot be looked at is said to be so."""
+    from kafka.errors import KafkaError  # see admin_client
+
+    names = ("broker", "offsets topic", *(permission.check for permission in permissions.PERMISSIONS))
+    try:
+        with admin_client(kafka, "check") as admin:
+            findings = [Finding("broker", "ok", f"{kafka.bootstrap_servers} answers")]
+            findings.extend(_topic_findings(admin, kafka))
+            findings.append(_group_finding(admin, kafka))
+            findings.append(_lag_finding(admin))
+            findings.append(_suspects_finding(admin))
+            findings.extend(_configs_findings(admin, kafka))
+            return findings
+    except CannotTellError as error:
+        first = Finding("broker", "cannot tell", str(error))
+    except KafkaError as error:
+        first = Finding("broker", "cannot tell", f"kafka.bootstrap_servers: {reason_of(error)}")
+    return [first, *(Finding(name, "cannot tell", "no broker to ask") for name in names[1:])]
+
+
+def preflight(config: Config, *, by_spark: bool = False) -> None:
+    """Look before starting: brokers reachable, the offsets topic there, and we may read it.
+
+    Args:
+        config: where to look.
+        by_spark: whether Spark is to read it, whose consumers need a permission more.
+
+    Raises:
+        CannotTellError: the first thing that is not so.
+    """
+    for finding in broker_findings(config.kafka):
+        # Whether groups can be found depends on more than permissions, and may be so again in a moment.
+        needed = by_spark and finding.status == "fail" if finding.name == FIND_GROUPS else True
+        if needed and finding.status in ("fail", "cannot tell"):
+            raise CannotTellError(finding.detail)
+
+
+def _group_finding(admin: Any, kafka: KafkaSection) -> Finding:  # noqa: ANN401 - kafka-python has no types
+    from kafka.errors import GroupAuthorizationFailedError, KafkaError  # see admin_client
+
+    try:
+        admin.list_group_offsets([f"{kafka.client_id}-check"])
+    except GroupAuthorizationFailedError:
+        detail = (
+            f"kafka.security: found no permission on groups that begin with {kafka.client_id!r}, accepted: DESCRIBE"
+        )
+        return Finding(FIND_GROUPS, "fail", detail)
+    except KafkaError as error:
+        return Finding(FIND_GROUPS, "cannot tell", f"no coordinator answers: {reason_of(error)}")
+    return Finding(FIND_GROUPS, "ok", f"groups that begin with {kafka.client_id} may be looked up")
+
+
+def _topic_findings(admin: Any, kafka: KafkaSection) -> Iterator[Finding]:  # noqa: ANN401 - kafka-python has no types
+    from kafka.errors import for_code  # see admin_client
+
+    name = kafka.offsets_topic
+    described = admin.describe_topics([name])[0]
+    code = described["error_code"]
+    if code != 0:
+        problem = for_code(code).__name__.removesuffix("Error")
+        detail = f"kafka.offsets_topic: found {name!r}, {problem} on this cluster, accepted: "
+        missing = "an existing topic (Kafka makes __consumer_offsets when the first group joins or commits)"
+        denied = "a topic this user has the DESCRIBE and READ permission on"
+        yield Finding("offsets topic", "fail", detail + (denied if "Authorization" in problem else missing))
+        yield Finding(permissions.READ_LOG.check, "cannot tell", f"{name} is not there to be read")
+        return
+    yield Finding("offsets topic", "ok", f"{name} has {len(described['partitions'])} partitions")
+    operations = _operations(described.get("authorized_operations"))
+    if operations is not None and "READ" not in operations:
+        held = ", ".join(operations) or "nothing"
+        yield Finding(
+            permissions.READ_LOG.check, "fail", f"kafka.security: found the permission {held} on {name}, accepted: READ"
+        )
+        return
+    yield Finding(permissions.READ_LOG.check, "ok", f"{name} may be read")
+
+
+def _lag_finding(admin: Any) -> Finding:  # noqa: ANN401 - kafka-python has no types
+    """Whether topics in general may be described: brokers say that we may not know before that there is none."""
+    from kafka.errors import TopicAuthorizationFailedError  # see admin_client
+
+    count = len(describe_topics(admin))
+    (nobodys,) = admin.describe_topics([_NOBODYS_TOPIC])
+    if nobodys["error_code"] != TopicAuthorizationFailedError.errno:
+        return Finding(permissions.DESCRIBE_TOPICS.check, "ok", f"{count} topics can be described")
+    return _note(permissions.DESCRIBE_TOPICS, "lag is shown for no others", f"; {count} topics can be described")
+
+
+def _suspects_finding(admin: Any) -> Finding:  # noqa: ANN401 - kafka-python has no types
+    """Whether coordinators would answer about groups that are suspected to hang (`hang_sampler.py`).
+
+    Any broker may be asked about any name: it says that we may not know before it says that it does not know.
+    """
+    broker = admin.describe_cluster()["brokers"][0]["broker_id"]
+    told = admin.describe_groups([_NOBODYS_GROUP], broker).get(_NOBODYS_GROUP, {})
+    if "GroupAuthorizationFailed" not in (told.get("error") or ""):
+        return Finding(DESCRIBE_GROUPS, "ok", "groups may be described")
+    return _note(permissions.DESCRIBE_GROUPS, "stuck rebalances of classic groups are found with it only")
+
+
+def _configs_findings(admin: Any, kafka: KafkaSection) -> Iterator[Finding]:  # noqa: ANN401 - kafka-python has no types
+    """Whether gates learn the brokers' settings, how long tombstones stay, and how long static members may be away."""
+    from kafka.admin import ConfigResource, ConfigResourceType  # see admin_client
+
+    broker = str(admin.describe_cluster()["brokers"][0]["broker_id"])
+    # kafka-python passes over what a broker refuses to tell: there is no answer then.
+    asked = (
+        (permissions.READ_BROKER_CONFIGS, ConfigResourceType.BROKER, broker, "group.max.size"),
+        (permissions.READ_TOPIC_CONFIGS, ConfigResourceType.TOPIC, kafka.offsets_topic, "delete.retention.ms"),
+        (permissions.READ_GROUP_CONFIGS, ConfigResourceType.GROUP, _NOBODYS_GROUP, "consumer.session.timeout.ms"),
+    )
+    for permission, kind, name, config in asked:
+        told = admin.describe_configs([ConfigResource(kind, name, {config: None})], config_filter="all")
+        if told.get(kind.name.lower(), {}).get(name):
+            yield Finding(permission.check, "ok", "configurations may be read")
+        else:
+            yield _note(permission, f"without it, {permission.without.replace('*', '')}")
+
+
+def _note(permission: permissions.Permission, lost: str, more: str = "") -> Finding:
+    things = "the cluster" if permission.resource == "cluster" else f"{permission.resource}s in general"
+    if permission.name not in ("", "*"):
+        things = permission.name
+    lacks = f"kafka.security: found no permission {permission.operation} on {things}, accepted: with it, and without"
+    return Finding(permission.check, "note", f"{lacks}; {lost}{more}")

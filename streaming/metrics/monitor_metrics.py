@@ -1,0 +1,139 @@
+"""What /metrics says of topics, of all groups together and of the monitor itself: tables like those of the groups."""
+
+import platform
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from operator import attrgetter
+from typing import Final
+
+from coordinator_model.migration.leftover_records import NEW_PROTOCOL_TYPES
+from streaming.base.output_status import SinkState
+from streaming.base.version import release
+from streaming.board import gates
+from streaming.board.board import Board
+from streaming.board.histogram import Distribution
+from streaming.end_offsets.store import PartitionEnds
+from streaming.metrics.group_metrics import Moment, Samples
+from streaming.metrics.text_format import labelled
+
+TOPIC_FIGURES: Final[Mapping[str, Callable[[PartitionEnds], int | None]]] = {
+    "kafka_partition_latest_offset": attrgetter("high_watermark"),
+    "kafka_partition_earliest_offset": attrgetter("earliest"),
+}
+"""Metrics with a sample for each partition of a topic that groups have to do with."""
+
+HISTOGRAMS: Final[Mapping[str, Callable[[Board], Distribution]]] = {
+    "group_monitor_record_to_metric_seconds": lambda board: board.record_to_metric,
+    "group_monitor_batch_seconds": lambda board: board.batch_seconds,
+}
+
+
+def _kinds(moment: Moment) -> Samples:
+    return [(labelled(type=type_, state=state), of) for (type_, state), of in sorted(moment.sums.kinds.items())]
+
+
+def _leftovers(moment: Moment) -> Samples:
+    records = moment.sums.new_protocol_records
+    return [(labelled(record_type=str(int(type_))), records.get(type_, 0)) for type_ in NEW_PROTOCOL_TYPES]
+
+
+def _gates(moment: Moment) -> Samples:
+    answers = gates.offline(moment.board, moment.sums, moment.now_ms)
+    return [(labelled(gate=gate, verdict=verdict), 1) for gate, (verdict, _) in answers.items()]
+
+
+def _gate_reasons(moment: Moment) -> Samples:
+    return [
+        (labelled(gate=gate, effect=effect, code=code), count)
+        for gate, (_, reasons) in gates.offline(moment.board, moment.sums, moment.now_ms).items()
+        for (effect, code), count in sorted(reasons.items())
+    ]
+
+
+def _by_partition(figures: Mapping[int, float]) -> Samples:
+    return [(labelled(partition=str(partition)), of) for partition, of in figures.items()]
+
+
+def _by_record_type(counts: Iterable[Mapping[str, int]]) -> Samples:
+    summed: Counter[str] = Counter()
+    for each in counts:
+        summed.update(each)
+    return [(labelled(record_type=type_), count) for type_, count in sorted(summed.items())]
+
+
+def _end_offset_age(moment: Moment) -> Samples:
+    age_seconds = moment.board.ends.age_seconds(moment.now_ms)
+    return [] if age_seconds is None else [("", age_seconds)]
+
+
+def _source_age(moment: Moment) -> Samples:
+    age_seconds = moment.board.source_age_seconds()
+    return [] if age_seconds is None else [("", age_seconds)]
+
+
+def _of_sinks(value: Callable[[SinkState, int], float]) -> Callable[[Moment], Samples]:
+    return lambda moment: [(labelled(sink=sink.name), value(sink, moment.now_ms)) for sink in moment.board.sinks()]
+
+
+def _waiting_seconds(sink: SinkState, now_ms: int) -> float:
+    return 0 if sink.oldest_ms is None else max(0, now_ms - sink.oldest_ms) / 1000
+
+
+def _history_bytes(moment: Moment) -> Samples:
+    size = moment.board.history_bytes()
+    return [] if size is None else [("", size)]
+
+
+def _left_out(moment: Moment) -> Samples:
+    cuts = {
+        "page": moment.board.left_out(),
+        "metrics": moment.exported.counts(moment.shown.groups, moment.sums.topic_names),
+    }
+    return [(labelled(**{"from": cut, "what": what}), count) for cut, of in cuts.items() for what, count in of.items()]
+
+
+@cache
+def _build_info() -> Samples:
+    """Of this process, which stays what it is; the version of Spark as installed, without importing it."""
+    try:
+        spark = version("pyspark")
+    except PackageNotFoundError:
+        spark = ""
+    return [(labelled(version=release(), python=platform.python_version(), spark=spark), 1)]
+
+
+MONITOR_SAMPLES: Final[Mapping[str, Callable[[Moment], Samples]]] = {
+    "kafka_cluster_groups": _kinds,
+    "kafka_cluster_leftover_records": _leftovers,
+    "kafka_cluster_gate": _gates,
+    "kafka_cluster_gate_reasons": _gate_reasons,
+    "group_monitor_replica_lag_records": lambda moment: _by_partition(moment.board.replica_lag()),
+    "group_monitor_open_transaction_records": lambda moment: _by_partition(moment.board.open_transaction_records()),
+    "group_monitor_open_transaction_seconds": lambda moment: _by_partition(
+        moment.board.open_transaction_seconds(moment.now_ms)
+    ),
+    "group_monitor_coordinator_moves_total": lambda moment: _by_partition(moment.board.coordinator_moves()),
+    "group_monitor_unknown_records_total": lambda moment: _by_record_type(
+        shard.unknown_records for shard in moment.shown.shards.values()
+    ),
+    "group_monitor_undecodable_records_total": lambda moment: _by_record_type(
+        shard.undecodable_records for shard in moment.shown.shards.values()
+    ),
+    "group_monitor_newer_value_versions_total": lambda moment: _by_record_type(
+        shard.newer_value_versions for shard in moment.shown.shards.values()
+    ),
+    "group_monitor_sink_waiting": _of_sinks(lambda sink, _: sink.waiting),
+    "group_monitor_sink_waiting_seconds": _of_sinks(_waiting_seconds),
+    "group_monitor_sink_delivered_total": _of_sinks(lambda sink, _: sink.delivered),
+    "group_monitor_sink_dropped_total": _of_sinks(lambda sink, _: sink.dropped),
+    "group_monitor_source_age_seconds": _source_age,
+    "group_monitor_rebuilds_total": lambda moment: [("", moment.board.rebuilds)],
+    "group_monitor_build_info": lambda _: _build_info(),
+    "group_monitor_ready": lambda moment: [("", int(moment.board.ready()[0]))],
+    "group_monitor_left_out": _left_out,
+    "group_monitor_history_bytes": _history_bytes,
+    "group_monitor_end_offset_age_seconds": _end_offset_age,
+}
+"""Metrics that are not of a group."""

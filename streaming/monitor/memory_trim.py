@@ -1,0 +1,43 @@
+"""Returns the memory that a catch-up, or a start with much state, needed and nothing else does."""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from streaming.base import gc_tuning
+from streaming.board.board import Board
+from streaming.spark import jvm_lifecycle
+
+CALM_SECONDS: Final = 10.0
+"""After the last large batch: all threads stand still for it, so not between two of a storm of rebalances."""
+
+
+class MemoryTrim:
+    """Trims Python's heap and the JVM's once after large batches; used by one thread.
+
+    Args:
+        board: counts the large batches.
+        spark: the session whose JVM is trimmed.
+        elapsed_seconds: a clock that cannot be set.
+    """
+
+    def __init__(
+        self, board: Board, spark: SparkSession, elapsed_seconds: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._board = board
+        self._spark = spark
+        self._elapsed_seconds = elapsed_seconds
+        self._trimmed_batches = 0
+        self._seen_batches, self._seen_at = 0, 0.0
+
+    def check(self) -> None:
+        """Trim, if it is time."""
+        now, batches = self._elapsed_seconds(), self._board.large_batches
+        if batches != self._seen_batches:
+            self._seen_batches, self._seen_at = batches, now
+        elif batches != self._trimmed_batches and now - self._seen_at >= CALM_SECONDS and self._board.ready()[0]:
+            self._trimmed_batches = batches
+            gc_tuning.thaw()
+            jvm_lifecycle.give_back(self._spark)

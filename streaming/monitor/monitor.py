@@ -1,0 +1,232 @@
+"""Puts a monitor together: the query that fills the board, and what serves and feeds the board.
+
+A monitor owns everything it starts, and ends it in the opposite order. Only the query is ever started again
+(`query_supervisor`).
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final, Self
+
+from pyspark.sql import SparkSession
+
+from streaming.base import gc_tuning
+from streaming.base.logging_setup import get_logger
+from streaming.base.stages import Stages
+from streaming.base.times import now_ms
+from streaming.board.board import Board
+from streaming.board.event_window import Event
+from streaming.board.event_window_file import EventWindowFile
+from streaming.checkpoint import contents
+from streaming.checkpoint.lock import JVM_LOCK, StateLock
+from streaming.checkpoint.standby import await_turn
+from streaming.checkpoint.state_directory import StateDirectory
+from streaming.config.loading import Config
+from streaming.end_offsets.store import EndOffsets
+from streaming.history.queries import History
+from streaming.history.writer import HistoryWriter
+from streaming.kafka import broker_queries
+from streaming.kafka.log_scan import LogScanner, scanned
+from streaming.metrics.exporter import Exporter
+from streaming.monitor import state_formats
+from streaming.monitor.offsets_topic import OffsetsTopic
+from streaming.monitor.query_supervisor import QuerySupervisor
+from streaming.monitor.state_formats import END_OFFSETS_FILE, EVENTS_FILE
+from streaming.query.foreach_batch import BatchSink
+from streaming.sinks import kafka_sinks
+from streaming.sinks.outputs import Outputs, SpoolReader
+from streaming.spark import java, jvm_lifecycle, session
+from streaming.watchers.assembly import watchers
+from streaming.web.api_answers import BrokerAnswers
+from streaming.web.server import Server
+
+SPARK_LOG: Final = "spark.log"
+
+_log = get_logger("job")
+
+
+class Monitor:
+    """A running monitor of one cluster; a context manager.
+
+    Args:
+        config: of the cluster.
+        sinks: get every micro-batch after the board.
+        standby: whether to wait while another one has the state directory, and then to take over from it. Until then
+            it has a Spark that is warm, and no address.
+        rebuild: whether what the state directory holds of the log is forgotten, and the log read from its beginning.
+        while_waiting: called now and then while it stands by; may raise.
+        say: gets a sentence for each stage of the start; by default they are logged.
+
+    Raises on entry, with everything ended again:
+        UsageError: no usable Java, the address is taken, the state directory is another monitor's.
+        CannotTellError: the brokers do not answer, or not about the offsets topic.
+    """
+
+    def __init__(  # noqa: PLR0913 - what it is started with, all named
+        self,
+        config: Config,
+        sinks: Sequence[BatchSink] = (),
+        *,
+        standby: bool = False,
+        rebuild: bool = False,
+        while_waiting: Callable[[], object] = lambda: None,
+        say: Callable[[str], object] | None = None,
+    ) -> None:
+        """See that Java is there, and take the port, unless it may be another one's yet."""
+        java.find_java()
+        self._config = config
+        self._directory = Path(config.state.dir)
+        self._log = OffsetsTopic(config)
+        self._state = StateDirectory(
+            self._directory,
+            config.state.checkpoint_location,
+            reads_uncommitted=config.source.isolation == "exact",
+            clock_ms=now_ms,
+        )
+        self._rebuild = rebuild
+        ends = EndOffsets(config.end_offsets.history_points, config.end_offsets.history_seconds * 1_000)
+        self.board = Board(
+            ends,
+            offsets_topic=config.kafka.offsets_topic,
+            event_window=config.events.window,
+            scope=config.view.scope,
+            expectations=config.alarms.expected,
+        )
+        self._outputs = Outputs(
+            config,
+            self._readers(),
+            self.board,
+            others=kafka_sinks.group_topics(config, self.board, now_ms),
+            source=lambda: contents.query_id(self._state.checkpoint),
+            clock_ms=now_ms,
+        )
+        self.board.show_sinks(self._outputs.states)
+        self._exporter = Exporter(
+            self.board,
+            config.cluster.name,
+            partition_series=config.metrics.partition_series,
+            rebalance_histogram=config.metrics.rebalance_histogram,
+            scope=config.metrics.scope,
+        )
+        self._standby = standby
+        self._while_waiting = while_waiting
+        self._lock = StateLock(self._directory)
+        if not standby:
+            self.server = self._server()
+        self._stages = Stages(say)
+        self.board.show_start(self._stages.missing)
+        self._stack = ExitStack()
+        self._spark: SparkSession | None = None
+        self._spark_log = self._directory / SPARK_LOG
+        self._query = QuerySupervisor(
+            config,
+            self.board,
+            self._state,
+            self._log,
+            sinks=lambda: [*self._outputs.sinks, *sinks],
+            stages=self._stages,
+        )
+
+    def share(self, spark: SparkSession, log_file: Path) -> None:
+        """Take a session that others have too, and the file its JVM writes to; before it is entered."""
+        self._spark, self._spark_log = spark, log_file
+
+    def discard(self) -> None:
+        """Let go of the port of one that is not going to be entered."""
+        if not self._standby:
+            self.server.stop()
+
+    def __enter__(self) -> Self:
+        gc_tuning.share_fairly()
+        with ExitStack() as stack:
+            stack.callback(self._lock.release)
+            if self._standby:
+                spark = self._start_spark(stack)
+                await_turn(
+                    self._lock, self._state, lambda: deque(self._state.rows(spark), maxlen=0), self._while_waiting
+                )
+                self.server = self._server()
+            stack.callback(self.server.stop)
+            if not self._standby:
+                self._lock.take()
+            with self._stages.stage("asking the brokers for the offsets topic"):
+                self._identify()
+            self._lock.keep()
+            self.board.events.keep(EventWindowFile(self._directory / EVENTS_FILE))
+            stack.callback(self.board.events.close)
+            self.server.start()
+            spark = self._start_spark(stack)
+            stack.callback(self._release, jvm_lifecycle.hold(spark, self._directory / JVM_LOCK))
+            with self._stages.stage("loading the state"):
+                self._query.fill_board(spark)
+            stack.callback(self._outputs.stop)
+            self._outputs.start()
+            for watcher in watchers(
+                self._config, self.board, self._publish, now_ms, self._directory / END_OFFSETS_FILE
+            ):
+                stack.callback(watcher.stop)
+                watcher.start()
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def run_until(self, stopped: threading.Event) -> None:
+        """Keep the query running until told to stop.
+
+        Raises:
+            MonitorError: the query cannot go on.
+        """
+        assert self._spark is not None  # noqa: S101 - set on entry
+        self._query.run_until(stopped, self._spark, self._spark_log)
+
+    def _server(self) -> Server:
+        config = self._config
+        brokers = BrokerAnswers(
+            group_configs=lambda: broker_queries.group_configs(config.kafka),
+            settings=lambda: broker_queries.broker_settings(config.kafka),
+            log_scan=LogScanner(lambda: scanned(config.kafka)),
+        )
+        past = History(config.history_dir) if config.history.enabled else None
+        return Server.of(config.http, self.board, self._exporter, brokers, past)
+
+    def _start_spark(self, stack: ExitStack) -> SparkSession:
+        """The session, there already where it is shared, or where it stood by."""
+        if self._spark is None:
+            with self._stages.stage("starting Java and Spark"):
+                self._spark = session.start(self._config, self._spark_log)
+            stack.callback(jvm_lifecycle.stop, self._spark)
+        return self._spark
+
+    def _identify(self) -> None:
+        """Learn what is to be read, and see that the state directory is of it."""
+        identity = self._log.identify()
+        if self._log.tombstone_retention_ms is not None:
+            self._state.tombstone_retention_ms = self._log.tombstone_retention_ms
+        state_formats.refuse_others(self._directory, rebuild=self._rebuild)
+        self._state.claim(identity, rebuild=self._rebuild)
+
+    def _readers(self) -> list[SpoolReader]:
+        """Who takes what leaves the stream, as configured."""
+        settings = self._config.history
+        readers = list(kafka_sinks.readers(self._config, self.board))
+        if settings.enabled:
+            kafka = self._config.kafka if settings.records else None
+            history = HistoryWriter(self._config.history_dir, settings, self.board, now_ms, kafka=kafka)
+            self.board.show_history_size(history.size_bytes)
+            readers.insert(0, history.reader())
+        return readers
+
+    def _publish(self, events: Sequence[Event]) -> None:
+        known = self.board.expectations.applied(events) if self.board.expectations else events
+        self.board.add_events(known)
+        self._outputs.add_events(known)
+
+    def _release(self, held: Any) -> None:  # noqa: ANN401 - an object of Java
+        # The lock on what a query still writes to that would not stop goes with the JVM.
+        if not self._query.may_write:
+            jvm_lifecycle.release(held)

@@ -1,0 +1,244 @@
+"""Runs the query, and starts it again when it fails.
+
+The checkpoint says where to resume; meanwhile the board keeps showing what was.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from copy import copy
+from pathlib import Path
+from typing import Final
+
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from streaming.base.errors import MonitorError, UsageError
+from streaming.base.logging_setup import with_fields
+from streaming.base.stages import Stages
+from streaming.base.times import now_ms
+from streaming.board.board import Board
+from streaming.board.readiness import Positions
+from streaming.checkpoint.state_directory import StateDirectory
+from streaming.config.loading import Config
+from streaming.monitor.memory_trim import MemoryTrim
+from streaming.monitor.offsets_topic import OffsetsTopic
+from streaming.monitor.retry_policy import RetryPolicy
+from streaming.query.foreach_batch import BatchSink, BatchWriter
+from streaming.query.processor import CoordinatorShards
+from streaming.query.progress import PartitionOffsets, Progress, ProgressListener
+from streaming.query.schemas import BUNDLE, OUTPUT
+from streaming.query.source import coordinator_log
+from streaming.query.task_keys import bundle_keys
+
+_TELL_SECONDS: Final = 1.0
+
+_SAME_SIGNAL_SECONDS: Final = 0.5
+"""Within which a signal to the JVM and to us are taken as one."""
+
+
+class QuerySupervisor:
+    """The query of one monitor; used by one thread.
+
+    Args:
+        config: of the cluster.
+        board: takes every micro-batch first.
+        state: the state directory.
+        log: the offsets topic.
+        sinks: take every micro-batch after the board; asked at each start of the query.
+        processor: replays the log.
+        stages: says how far the start is.
+
+    Attributes:
+        may_write: whether a query that did not stop in time may still write to the checkpoint.
+    """
+
+    def __init__(  # noqa: PLR0913 - what it stands between, all named
+        self,
+        config: Config,
+        board: Board,
+        state: StateDirectory,
+        log: OffsetsTopic,
+        *,
+        sinks: Callable[[], Sequence[BatchSink]] = tuple,
+        processor: type[CoordinatorShards] = CoordinatorShards,
+        stages: Stages | None = None,
+    ) -> None:
+        self.may_write = False
+        self._config = config
+        self._board = board
+        self._state = state
+        self._log = log
+        self._sinks = sinks
+        self._processor = processor
+        self._name = f"group-monitor {config.cluster.name}"
+        self._failures = RetryPolicy(config)
+        board.expect_batches(one_reader=config.source.isolation != "exact")
+        self._listener: ProgressListener | None = None
+        self._has_targets = False
+        self._finished_batches = self._seen_batches = 0
+        self._sampled_ms: int | None = None
+        self._made_at = self._tell_at = time.monotonic()
+        self._was_ready = False
+        self._stages = stages or Stages()
+
+    def fill_board(self, spark: SparkSession) -> None:
+        """Fill the board from the checkpoint; with nothing if there is none, or if it is too old to resume from."""
+        if self._state.holds_state():
+            by_reader = self._state.positions()
+            if not self._state.rebuild_if_outlived(*self._log.ends(), _positions(by_reader)):
+                self._board.load(self._state.rows(spark))
+                self._set_positions(by_reader)
+                return
+        self._board.load([])
+
+    def run_until(self, stopped: threading.Event, spark: SparkSession, spark_log: Path) -> None:
+        """Keep the query running.
+
+        Args:
+            stopped: ends it.
+            spark: the session.
+            spark_log: where its JVM writes to, for messages.
+
+        Raises:
+            MonitorError: the query cannot be resumed.
+        """
+        trim = MemoryTrim(self._board, spark)
+        while not stopped.is_set():
+            before = self._finished_batches
+            error = self._run(stopped, spark, spark_log, trim)
+            if error is None:
+                return
+            stopped.wait(self._failures.pause_seconds(error, got_on=self._finished_batches > before))
+
+    def _run(
+        self, stopped: threading.Event, spark: SparkSession, spark_log: Path, trim: MemoryTrim
+    ) -> Exception | None:
+        """Start the query and wait for its end; returns the reason if it failed."""
+        query = None
+        try:
+            query = self._start(spark)
+            while query.isActive and not stopped.wait(0.2):
+                self._check()
+                trim.check()
+            return query.exception() if not stopped.is_set() else None
+        except UsageError:
+            raise
+        except (MonitorError, PySparkException, Py4JError, OSError) as error:
+            # A service manager may tell all processes at once, and the JVM may be the quicker one.
+            return None if stopped.wait(_SAME_SIGNAL_SECONDS) else failure(error, spark_log)
+        finally:
+            if self._listener is not None:
+                self._listener.ended()
+            if query is not None:
+                self.may_write = not _stopped(query)
+
+    def _start(self, spark: SparkSession) -> StreamingQuery:
+        config, board, state = self._config, self._board, self._state
+        high_watermarks, last_stable = self._log.ends()
+        if state.rebuild_if_outlived(high_watermarks, last_stable, board.positions):
+            board.start_over()
+            self._has_targets = False
+        board.set_rebuilds(state.rebuilds)
+        # Saved before the monitor can be ready: a next run has to know where this one began.
+        live_from = state.begin(high_watermarks)
+        if not self._has_targets:
+            # A single reader never gets past an open transaction: its target is the last stable offset throughout.
+            both = config.source.isolation == "exact"
+            board.set_log_end_at_start(high_watermarks if both else last_stable, last_stable)
+            self._set_positions(())
+            self._has_targets = True
+        if self._listener is None:
+            self._listener = ProgressListener(self._name, with_fields(self._on_progress))
+            self._listener.listen(spark)
+        keys = bundle_keys(spark, config.spark.shuffle_partitions)
+        bundles = coordinator_log(spark, config, self._log.identity.partitions, keys).groupBy(BUNDLE)
+        replayed = bundles.transformWithStateInPandas(
+            self._processor(dict(live_from), dict(high_watermarks), dict(state.told_before)),
+            outputStructType=OUTPUT,
+            outputMode="Update",
+            timeMode="ProcessingTime",
+        )
+        return (
+            replayed.writeStream.queryName(self._name)
+            .foreachBatch(BatchWriter([board, *self._sinks()], now_ms, board.expectations))
+            .outputMode("update")
+            .option("checkpointLocation", state.checkpoint)
+            .trigger(processingTime=f"{config.spark.trigger_interval_ms} milliseconds")
+            .start()
+        )
+
+    def _check(self) -> None:
+        """While the query runs: save how far it is, and see that the topic is still the one it reads.
+
+        Raises:
+            UsageError: the topic was deleted and created again, which the source notices only if it is shorter.
+        """
+        self._tell_progress()
+        ends, name = self._board.ends, self._config.kafka.offsets_topic
+        topic = ends.topic(name)
+        if topic is not None:
+            self._log.refuse_another(topic)
+        if self._seen_batches != self._finished_batches:
+            self._seen_batches = self._finished_batches
+            self._state.finished_batch()
+        if ends.sampled_ms != self._sampled_ms:
+            self._sampled_ms = ends.sampled_ms
+            with ends.lock:
+                of_topic = {partition: copy(known) for partition, known in ends.of_topic(name).items()}
+            self._state.follow(self._sampled_ms, of_topic, self._board.positions)
+
+    def _tell_progress(self) -> None:
+        """Log how much of the log is read, now and then until the monitor is ready for the first time."""
+        if self._was_ready or time.monotonic() < self._tell_at:
+            return
+        self._was_ready, missing = self._board.ready()
+        if self._was_ready:
+            seconds = round(time.monotonic() - self._made_at, 1)
+            self._stages.note("ready", f"ready: {seconds:g} s", seconds=seconds)
+            return
+        self._tell_at = time.monotonic() + _TELL_SECONDS
+        for each in missing:
+            if "read_percent" in each:
+                percent, left = each["read_percent"], each["records"]
+                self._stages.note("reading_log", f"log read: {percent} %", read_percent=percent, records_left=left)
+
+    def _on_progress(self, progress: Progress) -> None:
+        self._finished_batches += 1
+        if not progress.is_late:
+            self._failures.finished_batch()
+        self._board.observe_batch(progress.duration_ms / 1_000)
+        self._set_positions(progress.positions)
+
+    def _set_positions(self, by_reader: tuple[PartitionOffsets, ...]) -> None:
+        positions = _positions(by_reader)
+        self._board.set_positions(positions.membership, positions.commits, now_ms())
+
+
+def failure(error: Exception, spark_log: Path) -> Exception:
+    """The reason why the query ended, for the retry policy to judge.
+
+    A query may not even start, as on a disk that is full: that may pass as well as anything else.
+
+    Raises:
+        MonitorError: the JVM is gone, and cannot be started again in this process.
+    """
+    if isinstance(error, Py4JNetworkError | ConnectionError):
+        raise MonitorError(f"spark: its JVM ended by itself (see {spark_log})") from error
+    return error
+
+
+def _stopped(query: StreamingQuery) -> bool:
+    """Stop a query; tells whether it has: one that waits for brokers that are away does not in time."""
+    with suppress(PySparkException, Py4JError, OSError):
+        query.stop()
+        return not query.isActive
+    return False
+
+
+def _positions(by_reader: tuple[PartitionOffsets, ...]) -> Positions:
+    commits, membership = by_reader or ({}, {})
+    return Positions(membership=membership, commits=commits)

@@ -1,0 +1,106 @@
+"""Why a query ended, and what is done about it: most of it passes, and is waited for.
+
+    the query failed, and …                            what is done
+    the log was cut off or made anew                   the end, with `run --rebuild` as the way out
+    the checkpoint is damaged                          as above
+    the disk of the checkpoint is full                 tried again without end; told once, and when it is over
+    brokers cannot be reached                          as above
+    none of these (a slow machine: Spark waits 10 s     as above
+    for its Python, and has no option for it)
+
+The board keeps showing what was meanwhile, and how far behind it is.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from streaming.base.errors import MonitorError, first_line
+from streaming.base.logging_setup import get_logger
+from streaming.checkpoint import identity
+from streaming.config.loading import Config
+from streaming.kafka import preflight
+from streaming.query.range_reader import LOG_LOST
+
+RETRY_DELAYS_SECONDS: Final = (1, 2, 5, 10, 30, 60)
+"""Waits before the query is started again; the last one repeats. A finished micro-batch starts over with the first."""
+
+DISK_FULL: Final = ("No space left on device", "Disk quota exceeded")
+"""What the system says when nothing more can be written."""
+
+DAMAGED: Final = (
+    "Malformed log file",
+    "Incomplete log file",
+    "CANNOT_LOAD_STATE_STORE",
+    "CHECKPOINT_FILE_CHECKSUM_VERIFICATION_FAILED",
+)
+"""What Spark says when the checkpoint is not as it wrote it."""
+
+_log = get_logger("job")
+
+
+class RetryPolicy:
+    """The failures of one monitor's query, each told once as long as it lasts."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._directory = Path(config.state.dir)
+        self._brokers_away = self._disk_full = False
+        self._in_a_row = self._unknown = 0
+
+    def pause_seconds(self, error: Exception, *, got_on: bool) -> int:
+        """Take a failure; returns how long to wait before the query is started again.
+
+        Args:
+            error: why it ended.
+            got_on: whether a micro-batch was finished since the last failure.
+
+        Raises:
+            MonitorError: there is no use in that.
+        """
+        self._in_a_row = 0 if got_on else self._in_a_row + 1
+        self._tell(error)
+        return RETRY_DELAYS_SECONDS[min(self._in_a_row, len(RETRY_DELAYS_SECONDS) - 1)]
+
+    def finished_batch(self) -> None:
+        """All is well again."""
+        if self._unknown:
+            _log.info("query_runs_again", failures=self._unknown)
+            self._unknown = 0
+        if self._brokers_away:
+            self._brokers_away = False
+            _log.info("brokers_reachable_again")
+        if self._disk_full:
+            self._disk_full = False
+            _log.info("disk_has_room_again")
+
+    def _tell(self, error: Exception) -> None:
+        """Log it, unless it was."""
+        text = str(error)
+        if LOG_LOST in text:
+            raise MonitorError(
+                f"state.dir: found {str(self._directory)!r} of a log that was cut off or made anew "
+                f"({_lost(text)}), accepted: another state.dir, or {identity.REBUILD}"
+            ) from error
+        if any(sign in text for sign in DISK_FULL):
+            if not self._disk_full:
+                _log.warning("disk_full", directory=str(self._directory), reason=first_line(error))
+            self._disk_full = True
+            return
+        if any(sign in text for sign in DAMAGED):
+            raise identity.damaged(self._directory, first_line(error)) from error
+        try:
+            preflight.preflight(self._config)
+        except MonitorError as unreachable:
+            if not self._brokers_away:
+                _log.warning("brokers_unreachable", reason=str(unreachable))
+            self._brokers_away = True
+            return
+        if not self._unknown:
+            _log.warning("query_failed", reason=first_line(error))
+        self._unknown += 1
+
+
+def _lost(text: str) -> str:
+    """Of the traces of two languages, what is lost."""
+    line = next(line for line in text.splitlines() if LOG_LOST in line)
+    return line[line.index(LOG_LOST) :]

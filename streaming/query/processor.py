@@ -1,0 +1,101 @@
+"""The replica inside Spark: one stateful key for a bundle of partitions of the offsets topic.
+
+Keyed by partitions, not by group: a key costs a stateful task some milliseconds, so a batch in which 20,000 groups
+commit, spread over fifty partitions, is one key a task (docs/decisions/0001).
+
+    state variable   key                      holds
+    groups           group                    everything of a group but its offsets
+    offsets          group, topic, bucket     up to 64 committed offsets
+    packs            partition, slot          many of both that changed at once (`state_cache.py`)
+    book             -                        totals of each partition, and what waits for the next batch
+
+This is what Spark sees of it, and no more: before the first batch of a query it starts a process only to ask what
+state there is, and waits for it. What replays is taken along where rows are (`bundle.py`).
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.streaming.stateful_processor import (
+    ExpiredTimerInfo,
+    StatefulProcessor,
+    StatefulProcessorHandle,
+    TimerValues,
+)
+
+from streaming.query.schemas import (
+    BOOK_STATE,
+    BUCKET_KEY,
+    GROUP_KEY,
+    GROUPS_STATE,
+    OFFSETS_STATE,
+    PACK,
+    PACKS_STATE,
+    SLOT_KEY,
+    SNAPSHOT,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from streaming.query.shard_task import ShardTask
+
+
+class CoordinatorShards(StatefulProcessor):
+    """Replays the rows of one bundle.
+
+    Args:
+        live_from: by partition, from where on alarms are drawn: its end when reading began (`resume.py`).
+        log_end: its end as it was when this run began, if that is another: up to there batches are cut anywhere.
+        told: by partition, the first offset whose events were not told by a former reading of the same log.
+    """
+
+    def __init__(
+        self, live_from: dict[int, int], log_end: dict[int, int] | None = None, told: dict[int, int] | None = None
+    ) -> None:
+        self._live_from = live_from
+        self._told = told or {}
+        self._log_end = live_from if log_end is None else log_end
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Declare the state variables."""
+        self._handle = handle
+        self._groups = handle.getMapState(GROUPS_STATE, GROUP_KEY, SNAPSHOT)
+        self._offsets = handle.getMapState(OFFSETS_STATE, BUCKET_KEY, SNAPSHOT)
+        self._packs = handle.getMapState(PACKS_STATE, SLOT_KEY, PACK)
+        self._book = handle.getValueState(BOOK_STATE, SNAPSHOT)
+
+    def handleInputRows(  # type: ignore[override]  # noqa: N802 - Spark's name, and one signature for its two forms
+        self,
+        key: Any,  # noqa: ANN401, ARG002 - Spark's
+        rows: "Iterator[pd.DataFrame]",
+        timerValues: TimerValues,  # noqa: N803 - Spark's
+    ) -> "Iterator[pd.DataFrame]":
+        """Replay what a micro-batch brings to the bundle: rows of `schemas.PACKED` to such of `schemas.OUTPUT`."""
+        blobs = (blob for frame in rows for blob in frame["rows"])
+        yield from _frames(self._bundle().replay(blobs, timerValues.getCurrentProcessingTimeInMs()))
+
+    def handleExpiredTimer(  # noqa: N802 - Spark's name
+        self,
+        key: Any,  # noqa: ANN401, ARG002 - Spark's
+        timerValues: TimerValues,  # noqa: N803 - Spark's
+        expiredTimerInfo: ExpiredTimerInfo,  # noqa: ARG002, N803 - Spark's
+    ) -> "Iterator[pd.DataFrame]":
+        """Nothing came to finish an open step, or to give a withheld alarm its occasion: do so now."""
+        yield from _frames(self._bundle().conclude(timerValues.getCurrentProcessingTimeInMs()))
+
+    def _bundle(self) -> "ShardTask":
+        from streaming.query.shard_task import Limits, ShardTask, Variables
+        from streaming.query.state_cache import StateStore
+
+        return ShardTask(
+            Variables(self._handle, StateStore(self._groups, self._offsets, self._packs), self._book),
+            Limits(self._live_from, self._log_end, self._told),
+        )
+
+
+def _frames(blobs: Iterator[bytes]) -> "Iterator[pd.DataFrame]":
+    import pandas as pd
+
+    for blob in blobs:
+        yield pd.DataFrame({"rows": [blob]})

@@ -1,0 +1,129 @@
+"""Rows between Spark's tasks and the driver, many in one: Arrow record batches inside one binary cell.
+
+Spark hands a stateful processor its rows one by one as Python objects, which costs more than replaying them, and turns
+every row from Arrow's form into its own and back. So rows travel as a stream of Arrow record batches that neither the
+shuffle nor Python has to look into: what a source task read, with superseded commits dropped (`commit_compaction`), in
+one cell for each bundle of partitions; and what a stateful task puts out.
+
+    partition % bundles     which bundle a partition of the offsets topic is in
+    a bundle's key          a number that Spark's hash leads to the stateful task of the bundle's own (`task_keys`)
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from streaming.query.commit_compaction import WORTH_REDUCING, commits_told
+from streaming.query.schemas import BUNDLE, OutputRow
+
+LOG_LAYOUT: Final = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp_ms", pa.int64()),
+        ("key", pa.large_binary()),
+        ("value", pa.large_binary()),
+    ]
+)
+"""One record of the log, of either reader. Large: a batch of a million records has more than two gigabytes."""
+
+
+_COMMITS: Final = pa.field("commits", pa.int64())
+
+
+REDUCE_AFTER: Final = 200_000
+"""A first catch-up reads millions of records in a task, most of them commits: records are buffered up to this number,
+then superseded commits are dropped."""
+
+
+class LogRow(NamedTuple):
+    """A record with its place, and how many commits of its key it stands for."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    commits: int
+
+
+def packed(tables: Iterable[pa.Table], keys: Sequence[int]) -> pa.RecordBatch:
+    """Records of `LOG_LAYOUT`, in any order, as one row of `schemas.PACKED` for each bundle that has some."""
+    rows, waiting = _no_rows(), []
+    for table in tables:
+        waiting.append(table.append_column(_COMMITS, pa.array(np.ones(table.num_rows, dtype=np.int64))))
+        if sum(map(len, waiting)) >= REDUCE_AFTER:
+            rows, waiting = _reduced([rows, *waiting]), []
+    rows = _reduced([rows, *waiting])
+    bundles = _whole(rows, "partition").to_numpy() % len(keys)
+    present = [bundle for bundle in range(len(keys)) if (bundles == bundle).any()]
+    return pa.RecordBatch.from_pydict(
+        {
+            BUNDLE: pa.array([keys[bundle] for bundle in present], pa.int32()),
+            "rows": pa.array([dumped(rows.filter(pa.array(bundles == bundle))) for bundle in present], pa.binary()),
+        }
+    )
+
+
+def unpacked(blobs: Iterable[bytes]) -> list[LogRow]:
+    """Records of packed rows, by partition and offset."""
+    rows = pa.concat_tables([pa.ipc.open_stream(blob).read_all() for blob in blobs])
+    order = np.lexsort((rows["offset"].to_numpy(), rows["partition"].to_numpy()))
+    columns = rows.take(pa.array(order)).select(LogRow._fields).columns
+    return list(map(LogRow._make, zip(*(column.to_pylist() for column in columns), strict=True)))
+
+
+@cache
+def _no_rows() -> pa.Table:
+    """Made when it is asked for: it takes pandas along, which a process that only plans does without."""
+    return LOG_LAYOUT.append(_COMMITS).empty_table()
+
+
+def _reduced(tables: Sequence[pa.Table]) -> pa.Table:
+    """Less those that other records tell of."""
+    rows = pa.concat_tables(tables).combine_chunks()
+    if rows.num_rows < WORTH_REDUCING:
+        return rows
+    offsets, names, values, told = (_whole(rows, name) for name in ("offset", "key", "value", _COMMITS.name))
+    commits = commits_told(offsets.to_numpy(), names, values, told.to_numpy())
+    at = rows.schema.get_field_index(_COMMITS.name)
+    return rows.set_column(at, _COMMITS, pa.array(commits)).filter(pa.array(commits > 0))
+
+
+def _whole(rows: pa.Table, name: str) -> pa.Array:
+    """A column in one piece."""
+    return rows[name].combine_chunks()
+
+
+def dumped(rows: pa.Table, options: pa.ipc.IpcWriteOptions | None = None) -> bytes:
+    """A stream of Arrow record batches."""
+    written = pa.BufferOutputStream()
+    with pa.ipc.new_stream(written, rows.schema, options=options) as stream:
+        stream.write_table(rows)
+    return bytes(written.getvalue())
+
+
+OUTPUT_LAYOUT: Final = pa.schema(
+    [("partition", pa.int32()), ("kind", pa.string()), ("group", pa.string()), ("payload", pa.large_string())]
+)
+
+
+_COMPRESSED: Final = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+def packed_output(rows: Sequence[OutputRow]) -> bytes:
+    """Rows as what `unpacked_output` reads."""
+    columns = [pa.array(column, of.type) for column, of in zip(zip(*rows, strict=True), OUTPUT_LAYOUT, strict=True)]
+    return dumped(pa.Table.from_arrays(columns, schema=OUTPUT_LAYOUT), _COMPRESSED)
+
+
+def unpacked_output(packs: Iterable[bytes]) -> list[OutputRow]:
+    """Rows of some packs, in their order."""
+    rows: list[OutputRow] = []
+    for pack in packs:
+        columns = pa.ipc.open_stream(pack).read_all().columns
+        rows += map(OutputRow._make, zip(*(column.to_pylist() for column in columns), strict=True))
+    return rows

@@ -1,0 +1,286 @@
+"""A bundle of partitions of the offsets topic: what a micro-batch brings to it, replayed on its state.
+
+What some partitions touch is read at once, replayed partition by partition in the order of the log, and written at
+once. The state variables are `processor.py`'s; nothing here is a rule about groups: those are the model's.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from itertools import groupby
+from operator import attrgetter
+from typing import Final
+
+from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, ValueState
+
+from coordinator_model.records.serde import Record, decode_record
+from coordinator_model.replica import Changes, Counters, Replica
+from coordinator_model.state import snapshot
+from coordinator_model.state.events import Event, event_view
+from coordinator_model.state.findings import Position
+from coordinator_model.state.group_state import GroupState
+from coordinator_model.state.offsets import OffsetBucket, bucket_number
+from streaming.query.row_codec import LogRow, packed_output, unpacked
+from streaming.query.schemas import OutputRow
+from streaming.query.state_cache import Key, StateCache, StateStore
+
+SETTLE_AFTER_MS: Final = 2_000
+"""How long a step cut off by the end of a rate-limited batch waits for its rest. The rest is in the next batch."""
+
+GIVE_UP_WAITING_MS: Final = 60_000
+"""After so long without a record a partition counts as live, wherever its last record stands: a transaction marker at
+the end of the log is never delivered."""
+
+ROWS_AT_ONCE: Final = 5_000
+"""When partitions have brought so many rows, their groups are written and let go before the next are replayed: what a
+worker holds of a catch-up is the groups of a few partitions."""
+
+_ROWS_A_PACK: Final = 10_000
+"""Rows that leave in one: what Spark moves at once stays small."""
+
+
+@dataclass(slots=True)
+class PartitionLedger:
+    """What is remembered of a partition of the log besides its groups."""
+
+    counters: Counters = field(default_factory=Counters)
+    last_offset: int = -1
+    waiting: list[str] = field(default_factory=list)
+    """Groups with an open step, rewinds that are not told yet or a withheld alarm."""
+    last_rows_ms: int = 0
+    has_single: bool = False
+    """Whether entries of the state may be there by themselves, and not in packs (`state_cache.py`)."""
+
+
+_BEFORE_PACKS: Final = {"has_single": True}
+
+
+@dataclass(slots=True)
+class TaskLedger:
+    """The books of a bundle's partitions, and the one timer kept while any of them waits."""
+
+    partitions: dict[int, PartitionLedger] = field(default_factory=dict)
+    timer_ms: int | None = None
+
+    def dump(self) -> str:
+        """As text for the state."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def load(cls, text: str) -> "TaskLedger":
+        """Inverse of `dump`."""
+        held = json.loads(text)
+        ledgers = {
+            int(partition): PartitionLedger(**{**_BEFORE_PACKS, **book, "counters": Counters(**book["counters"])})
+            for partition, book in held["partitions"].items()
+        }
+        return cls(ledgers, held["timer_ms"])
+
+
+class _StateStore:
+    """The replica's store: entries of one partition."""
+
+    def __init__(self, entries: StateCache, partition: int) -> None:
+        self._entries = entries
+        self._partition = partition
+
+    def load_group(self, name: str) -> GroupState | None:
+        held = self._entries.get(self._partition, (name,))
+        return None if held is None else snapshot.load_group(held)
+
+    def load_bucket(self, group: str, topic: str, number: int) -> OffsetBucket | None:
+        held = self._entries.get(self._partition, (group, topic, number))
+        return None if held is None else snapshot.load_offsets(held)
+
+
+@dataclass(frozen=True, slots=True)
+class Variables:
+    """The state of the bundle at hand, and what keeps its timers."""
+
+    handle: StatefulProcessorHandle
+    entries: StateStore
+    book: ValueState
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Offsets of the log, by partition, as `processor.CoordinatorShards` is given them."""
+
+    live_from: Mapping[int, int]
+    log_end: Mapping[int, int]
+    told: Mapping[int, int]
+
+
+class ShardTask:
+    """One bundle in one call of its stateful task."""
+
+    def __init__(self, state: Variables, limits: Limits) -> None:
+        self._state = state
+        self._limits = limits
+
+    def replay(self, blobs: Iterable[bytes], now_ms: int) -> Iterator[bytes]:
+        """Replay packed rows (`row_codec.py`), each partition in the order of the log; yields packed output."""
+        book = self._load_ledger()
+        for part in _parts(unpacked(blobs)):
+            entries, runs = self._replay(book, part)
+            for run in runs:
+                run.book.last_rows_ms = now_ms
+                if self._reached_live(run):
+                    run.conclude()
+            yield from self._write(entries, runs)
+        self._finish(book, now_ms)
+
+    def conclude(self, now_ms: int) -> Iterator[bytes]:
+        """Close what waits, where the end of the log is reached or nothing has come for long; yields packed output."""
+        book = self._load_ledger()
+        book.timer_ms = None
+        entries, runs = self._replay(book, {partition: [] for partition, of in book.partitions.items() if of.waiting})
+        for run in runs:
+            if self._reached_live(run) or now_ms - run.book.last_rows_ms >= GIVE_UP_WAITING_MS:
+                run.conclude()
+        yield from self._write(entries, runs)
+        self._finish(book, now_ms)
+
+    def _load_ledger(self) -> TaskLedger:
+        held = self._state.book.get()
+        return TaskLedger() if held is None else TaskLedger.load(held[0])
+
+    def _replay(
+        self, bundle: TaskLedger, part: Mapping[int, list[LogRow]]
+    ) -> tuple[StateCache, list["PartitionReplay"]]:
+        """Partition → its rows, in the order of the log."""
+        known = {partition: book for partition, book in bundle.partitions.items() if partition in part}
+        entries = self._state.entries.open(
+            {of: _touched(part[of]) | {(name,) for name in book.waiting} for of, book in known.items()},
+            with_single={of for of, book in known.items() if book.has_single},
+            unknown=part.keys() - known.keys(),
+        )
+        runs = []
+        for partition, rows in part.items():
+            book = bundle.partitions.setdefault(partition, PartitionLedger())
+            store = _StateStore(entries, partition)
+            replica = Replica(store, book.counters, live_from=self._limits.live_from.get(partition, 0))
+            run = PartitionReplay(partition, book, replica)
+            runs.append(run)
+            for row in rows:
+                place = Position(partition, row.offset, row.timestamp_ms)
+                run.events += replica.replay(place, row.key, row.value, commits=row.commits)
+            run.events += replica.settle_rewinds()
+            if rows:
+                book.last_offset = max(book.last_offset, rows[-1].offset)
+        return entries, runs
+
+    def _reached_live(self, run: "PartitionReplay") -> bool:
+        return run.book.last_offset >= self._limits.log_end.get(run.partition, 0) - 1
+
+    def _write(self, entries: StateCache, runs: list["PartitionReplay"]) -> Iterator[bytes]:
+        """Write what changed, and pass it on."""
+        rows: list[OutputRow] = []
+        for run in runs:
+            changes = run.replica.take_changes()
+            groups, offsets = list(run.changed_groups(changes)), dict(run.changed_offsets(changes))
+            # Groups that ended come before anything else: one of the same name may have begun.
+            rows += [OutputRow(run.partition, "group_deleted", name, "") for name in changes.deleted]
+            changed = {(state.name,): text for state, text in groups} | offsets
+            ended = [(name, *place) for name, places in changes.deleted.items() for place in ((), *places)]
+            run.book.has_single |= entries.change(run.partition, changed, ended)
+            rows += [OutputRow(run.partition, "group", at.name, text) for at, text in groups if at.exists]
+            rows += [OutputRow(run.partition, "offsets", name, text) for (name, _, _), text in offsets.items()]
+            rows += [*_undecodable(run.replica)]
+            new = (event for event in run.events if event.offset >= self._limits.told.get(run.partition, 0))
+            rows += [OutputRow(run.partition, "event", event.group, _json(event_view(event))) for event in new]
+            totals = {**asdict(run.book.counters), "last_offset": run.book.last_offset}
+            rows.append(OutputRow(run.partition, "shard", "", _json(totals)))
+            run.wait(changes)
+        entries.write()
+        for start in range(0, len(rows), _ROWS_A_PACK):
+            yield packed_output(rows[start : start + _ROWS_A_PACK])
+
+    def _finish(self, book: TaskLedger, now_ms: int) -> None:
+        self._set_timer(book, now_ms)
+        self._state.book.update((book.dump(),))
+
+    def _set_timer(self, book: TaskLedger, now_ms: int) -> None:
+        """Keep one timer while something waits, and none else."""
+        if book.timer_ms is not None:
+            self._state.handle.deleteTimer(book.timer_ms)
+        waits = any(of.waiting for of in book.partitions.values())
+        book.timer_ms = now_ms + SETTLE_AFTER_MS if waits else None
+        if book.timer_ms is not None:
+            self._state.handle.registerTimer(book.timer_ms)
+
+
+@dataclass(slots=True)
+class PartitionReplay:
+    """One partition in one call: its book and replica while they are open."""
+
+    partition: int
+    book: PartitionLedger
+    replica: Replica
+    events: list[Event] = field(default_factory=list)
+
+    def conclude(self) -> None:
+        """Close what is open and report what was withheld: the partition is at the end of the log."""
+        for name in self.book.waiting:
+            self.replica.known(name)
+        self.events += self.replica.settle()
+        for name in [state.name for state in self.replica.groups.values() if state.withheld]:
+            self.events += self.replica.judge(name)
+
+    def changed_groups(self, changes: Changes) -> Iterator[tuple[GroupState, str]]:
+        """(group, its snapshot) of those to be kept."""
+        for name in sorted(changes.groups):
+            state = self.replica.groups.get(name)
+            if state is not None and state.is_kept:
+                yield state, snapshot.dump_group(state)
+
+    def changed_offsets(self, changes: Changes) -> Iterator[tuple[tuple[str, str, int], str]]:
+        """(group, topic, bucket number) and the snapshot of the bucket."""
+        for place in sorted(changes.buckets):
+            yield place, snapshot.dump_offsets(self.replica.buckets[place])
+
+    def wait(self, changes: Changes) -> None:
+        """Remember the groups that something has yet to be said of."""
+        groups = self.replica.groups
+        unseen = {name for name in self.book.waiting if name not in groups and name not in changes.deleted}
+        held = {of.name for of in groups.values() if of.step is not None or of.rewinds is not None or of.withheld}
+        self.book.waiting = sorted(unseen | held)
+
+
+def _parts(log: list[LogRow]) -> Iterator[dict[int, list[LogRow]]]:
+    """Rows by partition: as many partitions at once as have `ROWS_AT_ONCE`, or the last of them has more."""
+    part: dict[int, list[LogRow]] = {}
+    count = 0
+    for partition, rows in groupby(log, attrgetter("partition")):
+        part[partition] = list(rows)
+        count += len(part[partition])
+        if count >= ROWS_AT_ONCE:
+            yield part
+            part, count = {}, 0
+    if part:
+        yield part
+
+
+def _touched(rows: Iterable[LogRow]) -> set[Key]:
+    """Keys of the entries, groups and offset buckets, that rows are about."""
+    touched: set[Key] = set()
+    for key in {row.key for row in rows}:
+        match decode_record(key, None):
+            case Record(key=of) as record:
+                touched.add((record.group_name,))
+                topic = getattr(of, "topic", None)
+                if topic is not None:
+                    touched.add((record.group_name, topic, bucket_number(of.partition)))
+            case _:
+                pass  # counted when it is replayed
+    return touched
+
+
+_json: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+
+
+def _undecodable(replica: Replica) -> Iterator[OutputRow]:
+    for position, record in replica.undecodable:
+        told = {"offset": position.offset, "record_type": record.record_type, "reason": record.reason}
+        yield OutputRow(position.partition, "undecodable", "", _json(told))
+    replica.undecodable.clear()

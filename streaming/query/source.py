@@ -1,0 +1,267 @@
+"""The coordinator's log as a streaming source of Spark: packed rows for the shards.
+
+Two views of one log (docs/decisions/0005). Offset commits may be transactional, and an aborted one must never count:
+they are read committed. Membership records never are, and must not wait behind another group's open transaction: they
+are read uncommitted. So the position in a partition is two offsets; while no transaction is open they are the same,
+and one consumer reads both kinds in one pass.
+
+    commits      next offset of the committed reader
+    membership   next offset up to which membership records were read, never below `commits`
+"""
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from confluent_kafka import KafkaException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
+from pyspark.sql.types import StructType
+
+from streaming.query.progress import COMMITS, MEMBERSHIP
+from streaming.query.range_reader import AWAY, LOG_LOST, Columns, LogBounds, LogLostError, RangeReader, Ranges
+from streaming.query.row_codec import LOG_LAYOUT, packed
+from streaming.query.schemas import PACKED
+
+if TYPE_CHECKING:
+    from streaming.config.loading import Config
+
+FORMAT: Final = "coordinator_log"
+SETTINGS_OPTION: Final = "secret_settings"
+"""Its name makes Spark hide the value, which holds credentials, wherever plans are shown."""
+
+_ASK_SECONDS: Final = 5.0
+"""How long the brokers may take to say where the log ends, before they are asked again."""
+_QUEUE_KIBIBYTES: Final = 64 * 1024
+"""What a consumer fetches ahead at most."""
+
+LOST_AFTER_SECONDS: Final = 30.0
+"""A log that ends before what was read for so long is another one."""
+
+RECORDS_A_TASK: Final = 20_000
+"""Below twice as many, reading a batch with a second task costs more than it saves."""
+
+Position = Mapping[str, Mapping[str, int]]
+"""{"commits": {"0": 17, …}, "membership": {"0": 21, …}}: partition, as JSON has it, → next offset."""
+
+_COMMIT_KEYS: Final = (b"\x00\x00", b"\x00\x01")
+"""Record types 0 and 1, with which the keys of offset commits begin."""
+
+_readers: dict[tuple[str, bool], RangeReader] = {}
+"""Of this worker process, by settings and whether committed; they outlive a task."""
+
+
+def coordinator_log(spark: SparkSession, config: "Config", partitions: int, keys: Sequence[int]) -> DataFrame:
+    """Every record of the offsets topic, packed as `schemas.PACKED` under these keys of bundles."""
+    # Spark imports this module in four processes one after the other, and all but this one need less.
+    from streaming.kafka.client_settings import portable_settings
+
+    kafka, source = config.kafka, config.source
+    settings = {
+        "client": portable_settings(kafka, "log") | {"socket.timeout.ms": kafka.request_timeout_ms},
+        "fetch": {
+            "fetch.wait.max.ms": source.fetch_max_wait_ms,
+            "max.partition.fetch.bytes": source.max_partition_fetch_bytes,
+            "queued.max.messages.kbytes": _QUEUE_KIBIBYTES,
+        },
+        "topic": kafka.offsets_topic,
+        "partitions": partitions,
+        "timeout_seconds": kafka.request_timeout_ms / 1_000,
+        "committed_only": source.isolation == "committed_only",
+        "max_records": source.max_offsets_per_trigger,
+        "tasks": source.tasks,
+        "keys": list(keys),
+    }
+    spark.dataSource.register(CoordinatorLog)
+    return spark.readStream.format(FORMAT).option(SETTINGS_OPTION, json.dumps(settings)).load()
+
+
+class CoordinatorLog(DataSource):
+    """Spark's name for the log; its one option holds all settings."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What `format` is called with."""
+        return FORMAT
+
+    def schema(self) -> StructType:
+        """One row a bundle and task."""
+        return PACKED
+
+    def streamReader(self, schema: StructType) -> "CoordinatorLogReader":  # noqa: ARG002, N802 - Spark's
+        """Made in the process that plans, and sent to those that read."""
+        return CoordinatorLogReader(self.options[SETTINGS_OPTION])
+
+
+class CoordinatorLogReader(DataSourceStreamReader):
+    """Plans micro-batches, and reads them. Sent between processes, so a client is made where it is first asked."""
+
+    def __init__(self, settings: str) -> None:
+        self._text = settings
+        self._settings: dict[str, Any] = json.loads(settings)
+        self._ends: LogBounds | None = None
+        self._short_since: float | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_ends": None, "_short_since": None}
+
+    def _log_end(self) -> LogBounds:
+        if self._ends is None:
+            of = self._settings
+            self._ends = LogBounds(of["client"], of["topic"], of["partitions"], _ASK_SECONDS)
+        return self._ends
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's
+        """Where the log begins."""
+        first = {str(partition): offset for partition, offset in self._log_end().first().items()}
+        return {COMMITS: first, MEMBERSHIP: first}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's
+        """How much of the log a micro-batch may have."""
+        return ReadMaxRows(self._settings["max_records"])
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's
+        """Where the next micro-batch ends; where it begins while the brokers are away, which `end_offsets` tells of.
+
+        It begins there, too, while the log is said to end before what was read: a leader that has just been made one
+        may not know yet how far its log reaches. What lasts for `LOST_AFTER_SECONDS` is an error.
+        """
+        try:
+            stable, high = self._log_end().ends()
+        except KafkaException as error:
+            if error.args[0].code() not in AWAY:
+                raise
+            return start
+        if self._settings["committed_only"]:
+            high = stable
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        try:
+            end = next_position(start, stable, high, most)
+        except LogLostError:
+            now = time.monotonic()
+            self._short_since = now if self._short_since is None else self._short_since
+            if now - self._short_since < LOST_AFTER_SECONDS:
+                return start
+            raise
+        self._short_since = None
+        return end
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The tasks of a micro-batch."""
+        return [InputPartition(pieces) for pieces in shared_out(pieces_between(start, end), self._settings["tasks"])]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """What a task reads, packed."""
+        pieces: list[Piece] = partition.value
+        batch = packed(chain(self._stable(pieces), self._unstable(pieces)), self._settings["keys"])
+        if batch.num_rows:
+            yield batch.cast(to_arrow_schema(PACKED))
+
+    def _stable(self, pieces: list["Piece"]) -> Iterator[pa.Table]:
+        """Up to the last stable offset: all commits, and membership not yet read."""
+        ranges = {of.partition: (of.commits, of.commits_end) for of in pieces if of.commits < of.commits_end}
+        begins = {of.partition: of.membership for of in pieces}
+        partly_read = any(of.commits < of.membership for of in pieces)
+        for columns in self._read(ranges, committed=True):
+            table = columns.table(LOG_LAYOUT)
+            if partly_read:
+                unread = columns.offsets >= np.array([begins[of] for of in columns.partitions.tolist()])
+                table = table.filter(pa.array(unread | _is_commit(columns.keys)))
+            yield table
+
+    def _unstable(self, pieces: list["Piece"]) -> Iterator[pa.Table]:
+        """From the last stable offset to the end: membership alone."""
+        begins = {of: max(of.commits_end, of.membership) for of in pieces}
+        ranges = {of.partition: (begin, of.membership_end) for of, begin in begins.items() if begin < of.membership_end}
+        for columns in self._read(ranges, committed=False):
+            yield columns.table(LOG_LAYOUT).filter(pa.array(~_is_commit(columns.keys)))
+
+    def _read(self, ranges: Ranges, *, committed: bool) -> Iterator[Columns]:
+        """Where there is something to read, with a reader that outlives the task."""
+        if not ranges:
+            return
+        known, settings = (self._text, committed), self._settings
+        if known not in _readers:
+            _readers[known] = RangeReader(
+                settings["client"] | settings["fetch"],
+                settings["topic"],
+                committed=committed,
+                timeout_seconds=settings["timeout_seconds"],
+            )
+        yield from _readers[known].read(ranges)
+
+
+class Piece(NamedTuple):
+    """What a micro-batch has of a partition: commits and membership from an offset to one that is not part of it."""
+
+    partition: int
+    commits: int
+    commits_end: int
+    membership: int
+    membership_end: int
+
+    @property
+    def records(self) -> int:
+        """How many there may be; compaction has left fewer."""
+        return max(self.commits_end, self.membership_end) - min(self.commits, self.membership)
+
+
+def next_position(
+    start: Position, stable: Mapping[int, int], high: Mapping[int, int], most: int | None
+) -> dict[str, Any]:
+    """Where a micro-batch ends that begins at `start`.
+
+    Args:
+        start: where the one before has ended.
+        stable: last stable offset of every partition.
+        high: its high watermark.
+        most: largest number of records, or None; partitions share it by what each has.
+
+    Raises:
+        LogLostError: the log ends before what was read of it.
+    """
+    commits, membership = start[COMMITS], start[MEMBERSHIP]
+    waiting = {p: high[p] - membership.get(str(p), 0) for p in high}
+    for p, left in waiting.items():
+        if left < 0:
+            raise LogLostError(f"{LOG_LOST}: partition {p} ends at {high[p]}, and was read to {membership[str(p)]}")
+    total = sum(waiting.values())
+    end: dict[str, Any] = {COMMITS: {}, MEMBERSHIP: {}}
+    for p, left in waiting.items():
+        share = left if most is None or total <= most else -(-left * most // total)
+        to = membership.get(str(p), 0) + share
+        end[MEMBERSHIP][str(p)] = to
+        # A new leader may know less of what is stable than the one before; what was read stays read.
+        end[COMMITS][str(p)] = max(commits.get(str(p), 0), min(stable[p], to))
+    return end
+
+
+def pieces_between(start: Position, end: Position) -> list[Piece]:
+    """What there is to read between two positions, by partition."""
+    pieces = [
+        Piece(int(p), start[COMMITS].get(p, 0), end[COMMITS][p], start[MEMBERSHIP].get(p, 0), to)
+        for p, to in end[MEMBERSHIP].items()
+    ]
+    return [of for of in pieces if of.commits < of.commits_end or of.membership < of.membership_end]
+
+
+def shared_out(pieces: list[Piece], tasks: int) -> list[list[Piece]]:
+    """Pieces by task: as many tasks as the records are worth, each with about as many."""
+    count = max(1, min(tasks, sum(of.records for of in pieces) // RECORDS_A_TASK))
+    shares: list[list[Piece]] = [[] for _ in range(count)]
+    loads = [0] * count
+    for piece in sorted(pieces, key=lambda of: of.records, reverse=True):
+        least = loads.index(min(loads))
+        shares[least].append(piece)
+        loads[least] += piece.records
+    return [share for share in shares if share]
+
+
+def _is_commit(keys: Sequence[bytes | None]) -> Any:  # noqa: ANN401 - an array of truth values
+    return np.array([key is not None and key[:2] in _COMMIT_KEYS for key in keys], dtype=bool)

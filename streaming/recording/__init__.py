@@ -1,0 +1,4 @@
+"""The recording format, and making a recording.
+
+Reading order: file_format, recorder.
+"""

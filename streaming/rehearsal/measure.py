@@ -1,0 +1,79 @@
+"""A group's log replayed and measured as it is read: the one way for a rehearsal and for the real roll."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from coordinator_model.recording_clock import Looks
+from coordinator_model.replica import Replica
+from coordinator_model.state.events import Event
+from coordinator_model.state.findings import Position
+from coordinator_model.state.group_state import GroupState
+from coordinator_model.views.roll_cost import Cost, RollCost
+from streaming.recording.file_format import RecordedRecord, RecordedTopic
+
+REHEARSAL_FORMAT: Final = "group-rehearsal/1"
+ROLL_FORMAT: Final = "group-roll/1"
+
+NOT_IN_THE_LOG: Final = (
+    "the join phase of a classic group is not in the log: ownerless seconds there are a lower bound",
+)
+"""Said in every report."""
+
+
+class MeasuredGroup:
+    """One group of a log.
+
+    Args:
+        group: its name; records of others are passed over by who feeds this.
+        topics: the topics that ids in the records stand for.
+        since_ms: nothing before is counted.
+    """
+
+    def __init__(self, group: str, topics: Iterable[RecordedTopic], since_ms: int = 0) -> None:
+        topics = list(topics)
+        self.group = group
+        self.latest_ms = since_ms
+        self.offsets_partition = -1
+        self._replica = Replica()
+        self._looks = Looks(self._replica, {topic.name: topic for topic in topics})
+        self._cost = RollCost({topic.id: topic.name for topic in topics}, since_ms)
+
+    @property
+    def state(self) -> GroupState | None:
+        """The group as it is now."""
+        return self._replica.known(self.group)
+
+    def take(self, record: RecordedRecord) -> list[Event]:
+        """Replay a record of the log; returns what it showed of the group."""
+        position = Position(record.partition, record.offset, record.timestamp_ms)
+        events = self._looks.before(position)
+        events += self._replica.replay(position, record.key, record.value)
+        state = self.state
+        if state is not None:
+            self.offsets_partition = state.partition
+            if record.partition == state.partition:
+                self.latest_ms = max(self.latest_ms, record.timestamp_ms)
+        return self._followed(events)
+
+    def settle(self) -> list[Event]:
+        """A record batch ended here."""
+        return self._followed(self._replica.settle())
+
+    def look(self, now_ms: int) -> list[Event]:
+        """Look what only time shows, though nothing was written."""
+        return self._followed(self._looks.before(Position(self.offsets_partition, -1, now_ms)))
+
+    def begin(self, since_ms: int) -> None:
+        """Start to count."""
+        self._cost.begin(since_ms)
+
+    def cost(self, until_ms: int | None = None) -> Cost:
+        """The figures up to a moment, or to the group's last record."""
+        return self._cost.cost(self.latest_ms if until_ms is None else until_ms)
+
+    def _followed(self, events: list[Event]) -> list[Event]:
+        ours = [event for event in events if event.group == self.group]
+        self._cost.follow(self.state, ours)
+        return ours

@@ -1,0 +1,247 @@
+"""Reports of rehearsals and rolls: text, Markdown, and one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from streaming.base.errors import UsageError
+from streaming.base.text import printable
+from streaming.base.times import time_text
+from streaming.rehearsal.measure import REHEARSAL_FORMAT
+
+Report = Mapping[str, Any]
+Row = tuple[str, ...]
+
+UNKNOWN: Final = "not known"
+_WIDTH: Final = 80
+_MOST_PARTITIONS: Final = 20
+_STYLE: Final = (
+    "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem;color:#1b1b1b}"
+    "table{border-collapse:collapse;margin:.5rem 0 1.5rem}td,th{padding:.2rem .8rem .2rem 0;text-align:left;"
+    "border-bottom:1px solid #ddd;vertical-align:top}td.n{text-align:right;font-variant-numeric:tabular-nums}"
+    ".bar{background:#c4572b;height:.7rem;display:inline-block}.warning,.critical{color:#a3260b}"
+    "@media(prefers-color-scheme:dark){body{background:#161616;color:#e8e8e8}td,th{border-color:#444}"
+    ".warning,.critical{color:#ff9d7d}}"
+)
+
+
+def read_rehearsal(file: Path) -> dict[str, Any]:
+    """A report that `rehearse --keep` wrote.
+
+    Raises:
+        UsageError: it is none.
+    """
+    try:
+        found = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError):
+        found = None
+    if not isinstance(found, dict) or found.get("format") != REHEARSAL_FORMAT:
+        raise UsageError(f"--rehearsal: found {str(file)!r}, accepted: a file that rehearse --keep wrote") from None
+    return found
+
+
+def text(report: Report) -> str:
+    """For a terminal of eighty columns."""
+    parts = [_title(report), _aligned(_figures(report))]
+    for title, rows in _sections(report):
+        parts.append(title + "\n" + _aligned(rows, indent="  "))
+    parts += [f"note: {note}" for note in _notes(report)]
+    return "\n\n".join("\n".join(_wrapped(part)) for part in parts)
+
+
+def markdown(report: Report) -> str:
+    """For a ticket."""
+    lines = [f"# {_escaped(_title(report))}", "", *_table(_figures(report))]
+    for title, rows in _sections(report):
+        lines += ["", f"## {title}", "", *_table(rows)]
+    lines += ["", *(f"- {_escaped(note)}" for note in _notes(report))]
+    return "\n".join(lines)
+
+
+def html_page(report: Report) -> str:
+    """One file without a link or script; a bar beside each partition shows how long it had no owner."""
+    out = [
+        "<!doctype html><html lang=en><meta charset=utf-8>",
+        f"<title>{_html(_title(report))}</title><style>{_STYLE}</style><h1>{_html(_title(report))}</h1>",
+        _html_table(_figures(report)),
+    ]
+    longest = (report["ownerless_seconds"] or {}).get("max") or 1
+    for title, rows in _sections(report, most=None):
+        out.append(f"<h2>{_html(title)}</h2>")
+        if title != _OWNERLESS:
+            out.append(_html_table(rows))
+            continue
+        bars = [f"<span class=bar style='width:{20 * float(row[1]) / longest:.1f}rem'></span>" for row in rows[1:]]
+        out.append(_html_table(rows, ["", *bars]))
+    out.append("<ul>" + "".join(f"<li>{_html(note)}</li>" for note in _notes(report)) + "</ul></html>")
+    return "\n".join(out) + "\n"
+
+
+_OWNERLESS: Final = "Seconds without an owner"
+
+
+def _title(report: Report) -> str:
+    if report["format"] == REHEARSAL_FORMAT:
+        what = "upgrade" if report["to"] == "consumer" else "downgrade"
+        return f"Rehearsal: {what} of {report['group']}"
+    return f"Roll of {report['group']} since {time_text(report['since'])}"
+
+
+def _figures(report: Report) -> list[Row]:
+    """The figures; beside a rehearsal's, where there is one."""
+    rehearsal = report.get("rehearsal")
+    if report["format"] == REHEARSAL_FORMAT:
+        head: list[Row] = [
+            ("outcome", "the coordinator refused it" if report["refused"] else "went through"),
+            *(("reason", reason) for reason in report["reasons"]),
+            ("broker", f"Kafka {report['broker']}, embedded"),
+            ("members", f"{report['members']}, from {report['from']} to {report['to']}"),
+            ("took", f"{report['took_seconds']:.1f} s"),
+        ]
+        return [*head, *((name, _shown(value)) for name, value in _measured(report))]
+    rows: list[Row] = [("figure", "roll", "rehearsal")] if rehearsal else [("figure", "roll")]
+    others = dict(_measured(rehearsal)) if rehearsal else {}
+    for name, value in _measured(report):
+        rows.append((name, _shown(value), _shown(others.get(name))) if rehearsal else (name, _shown(value)))
+    return rows
+
+
+def _measured(report: Report) -> Iterator[tuple[str, Any]]:
+    ownerless = report["ownerless_seconds"] or {}
+    yield "rebalances", report["rebalances"]
+    yield "partitions moved", report["partitions_moved"]
+    yield "longest without an owner (s)", ownerless.get("max")
+    yield "all without an owner (s)", ownerless.get("total")
+    yield "alarms", ", ".join(report["verdicts"]) or "none"
+    if report["format"] != REHEARSAL_FORMAT:
+        lag = report["lag_added"] or {}
+        yield "lag added (records)", lag.get("records")
+        if lag:
+            gone = lag["gone_after_seconds"]
+            yield "lag gone after (s)", gone if gone is not None else "not yet" if lag["records"] else 0.0
+
+
+def _shown(value: Any) -> str:  # noqa: ANN401 - a figure or its absence
+    return UNKNOWN if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def _sections(report: Report, most: int | None = _MOST_PARTITIONS) -> Iterator[tuple[str, list[Row]]]:
+    beside = (report.get("rehearsal") or {}).get("causes")
+    causes = sorted({*report["causes"], *(beside or ())})
+    if causes:
+        head = ("cause", "rebalances") if beside is None else ("cause", "roll", "rehearsal")
+        counted = (report["causes"],) if beside is None else (report["causes"], beside)
+        yield "Causes", [head, *((cause, *(str(of.get(cause, 0)) for of in counted)) for cause in causes)]
+    if report.get("beside"):
+        rows: list[Row] = [("members", "rebalances", "moved", "longest (s)", "all (s)", "took (s)")]
+        for each in report["beside"]:
+            ownerless = each["ownerless_seconds"]
+            figures = (each["rebalances"], each["partitions_moved"], ownerless["max"], ownerless["total"])
+            rows.append((each["members"], *map(_shown, (*figures, each["took_seconds"]))))
+        yield "The same restart without a change of protocol", rows
+    steps = report.get("steps")
+    if steps:
+        rows = [("time", "members", "settled after (s)")]
+        rows += [
+            (
+                _clock(step["time"]),
+                ", ".join(step["members"]),
+                _shown(step["settled_seconds"]) if step["settled_seconds"] is not None else "refused",
+            )
+            for step in steps
+        ]
+        yield "Members", rows
+    partitions = (report["ownerless_seconds"] or {}).get("partitions", {})
+    if partitions:
+        worst = sorted(partitions.items(), key=lambda item: (-item[1], item[0]))
+        shown = worst[:most]
+        rows = [("partition", "seconds"), *((name, f"{value:.3f}") for name, value in shown)]
+        yield _OWNERLESS, rows
+    if report["events"]:
+        rows = [("time", "event", "what")]
+        rows += [(_clock(event["time"]), event["kind"], _what(event)) for event in report["events"]]
+        yield "Timeline", rows
+
+
+def _what(event: Mapping[str, Any]) -> str:
+    """What is worth a line of an event's detail."""
+    detail = event["detail"]
+    parts = []
+    if detail.get("client_id"):
+        parts.append(str(detail["client_id"]))
+    if detail.get("causes"):
+        parts.append(" ".join(detail["causes"]))
+    for name in ("partitions_moved", "duration_ms", "sync_ms", "upgraded_members", "wrong"):
+        if detail.get(name):
+            value = detail[name]
+            parts.append(f"{name}={' '.join(value) if isinstance(value, list) else value}")
+    return ", ".join(parts)
+
+
+def _notes(report: Report) -> Iterator[str]:
+    yield from report.get("unknown", ())
+    yield from report["notes"]
+    rehearsal = report.get("rehearsal")
+    if rehearsal:
+        end = "the coordinator refused it" if rehearsal["refused"] else "it went through"
+        yield f"rehearsal: {rehearsal['members']} members on an embedded Kafka {rehearsal['broker']}; {end}"
+        yield from (f"rehearsal: {note}" for note in rehearsal["notes"] if note not in report["notes"])
+
+
+def _clock(ms: int) -> str:
+    return time_text(ms).partition("T")[2]
+
+
+def _aligned(rows: Sequence[Row], indent: str = "") -> str:
+    columns = max(len(row) for row in rows)
+    widths = [max(len(row[at]) for row in rows if at < len(row)) for at in range(columns)]
+    return "\n".join(
+        indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip() for row in rows
+    )
+
+
+def _wrapped(part: str) -> Iterator[str]:
+    """Lines of eighty columns; what goes on is indented under the line's last column."""
+    for line in part.split("\n"):
+        left = printable(line)
+        indent = " " * min(len(left) - len(left.lstrip()) + 6, 40)
+        while len(left) > _WIDTH:
+            at = left.rfind(" ", len(indent) + 1, _WIDTH + 1)
+            at = _WIDTH if at <= 0 else at
+            yield left[:at].rstrip()
+            left = indent + left[at:].strip()
+        yield left
+
+
+def _table(rows: Sequence[Row]) -> Iterator[str]:
+    head = rows[0] if rows and rows[0][0] in _HEADS else ("figure", "")
+    body = rows[1:] if head is rows[0] else rows
+    yield "| " + " | ".join(head) + " |"
+    yield "|" + "---|" * len(head)
+    for row in body:
+        yield "| " + " | ".join(map(_escaped, row)) + " |"
+
+
+_HEADS: Final = ("time", "figure", "partition", "cause", "members")
+
+
+def _html_table(rows: Sequence[Row], more: Sequence[str] = ()) -> str:
+    out = ["<table>"]
+    for number, row in enumerate(rows):
+        tag = "th" if number == 0 and row[0] in _HEADS else "td"
+        cells = "".join(f"<{tag}>{_html(cell)}</{tag}>" for cell in row)
+        extra = f"<td>{more[number]}</td>" if more else ""
+        out.append(f"<tr>{cells}{extra}</tr>")
+    return "".join([*out, "</table>"])
+
+
+def _html(value: str) -> str:
+    return html.escape(printable(value))
+
+
+def _escaped(value: str) -> str:
+    return "".join(f"\\{each}" if each in "|\\`*_<>[]#" else each for each in printable(value))

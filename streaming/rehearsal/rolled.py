@@ -1,0 +1,111 @@
+"""The report of a real roll: measured from the log where there is one, else what events tell, and what is not known."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from coordinator_model.records.serde import Record, UnknownRecord, decode_record
+from coordinator_model.state.events import INFO, event_view
+from coordinator_model.views.group_view import named
+from coordinator_model.views.roll_cost import EXPECTED, cost_view, seconds
+from streaming.base.errors import CheckFailed
+from streaming.base.times import time_text
+from streaming.recording.file_format import Header, RecordedRecord
+from streaming.rehearsal.measure import NOT_IN_THE_LOG, ROLL_FORMAT, MeasuredGroup
+
+EVENTS_ONLY: Final = (
+    "a running monitor tells events: ownerless seconds need the log's records, from --from RECORDING or from the "
+    "files of a history kept with history.records (--dir)"
+)
+NO_LAG: Final = (
+    "lag added is not known: end offsets are not in the coordinator's log, and no running monitor tells the lag from "
+    "before the roll on; it remembers an hour"
+)
+
+_ENDS: Final = ("rebalance_completed",)
+_CONVERSIONS: Final = {"upgrade_completed": "upgrade", "downgrade_completed": "downgrade"}
+
+
+def of_records(
+    header: Header, records: Iterable[RecordedRecord], group: str, since_ms: int, until_ms: int | None = None
+) -> dict[str, Any]:
+    """Measured from the log's own records, up to a time or to the last one.
+
+    Raises:
+        CheckFailed: the group is not in them, or nothing of it is as late as `since_ms`.
+    """
+    measured = MeasuredGroup(group, header.topics, since_ms)
+    known = 0
+    for record in records:
+        decoded = decode_record(record.key, None)
+        if isinstance(decoded, Record | UnknownRecord) and decoded.group_name == group:
+            known += 1
+            if until_ms is None or record.timestamp_ms <= until_ms:
+                measured.take(record)
+    measured.settle()
+    if not known:
+        raise CheckFailed(f"G: found {group!r}, accepted: a group of the recording")
+    if measured.latest_ms <= since_ms:
+        raise CheckFailed(f"--since: found {time_text(since_ms)}, accepted: a time before the last record of {group}")
+    cost = measured.cost(until_ms)
+    names = header.topic_names
+    return {
+        "format": ROLL_FORMAT,
+        "group": group,
+        **cost_view(cost),
+        "lag_added": None,
+        "events": [{**event_view(event), "detail": named(event.detail, names)} for event in cost.events],
+        "unknown": [NO_LAG],
+        "notes": list(NOT_IN_THE_LOG),
+    }
+
+
+def lag_added(times: Sequence[int], lag: Sequence[int | None], since_ms: int, until_ms: int) -> dict[str, Any] | None:
+    """How much a roll added to a group's lag, and how long after its beginning that was gone.
+
+    Returns:
+        `records` over the last figure before the roll, and `gone_after_seconds`, None if it is not; None where there
+        is no figure from before.
+    """
+    known = [(time_ms, records) for time_ms, records in zip(times, lag, strict=True) if records is not None]
+    before = [records for time_ms, records in known if time_ms <= since_ms]
+    during = [(time_ms, records) for time_ms, records in known if since_ms < time_ms <= until_ms]
+    if not before or not during:
+        return None
+    peak_ms, peak = max(during, key=lambda each: each[1])
+    added = max(0, peak - before[-1])
+    gone = [time_ms for time_ms, records in known if time_ms >= peak_ms and records <= before[-1]]
+    return {"records": added, "gone_after_seconds": seconds(gone[0] - since_ms) if added and gone else None}
+
+
+def of_events(events: Sequence[Mapping[str, Any]], group: str, since_ms: int, until_ms: int) -> dict[str, Any]:
+    """What events alone tell; ownerless seconds are not among it."""
+    done = [event for event in events if event["kind"] in _ENDS]
+    alarms = [
+        event["kind"]
+        for event in events
+        if event["severity"] != INFO
+        and event["kind"] not in EXPECTED
+        and not event["detail"].get("cleared")
+        and not (event["kind"] == "upgrade_unclean" and event["inferred"])
+    ]
+    return {
+        "format": ROLL_FORMAT,
+        "group": group,
+        "since": since_ms,
+        "until": until_ms,
+        "rebalances": len(done),
+        "partitions_moved": sum(event["detail"].get("partitions_moved", 0) for event in done),
+        "ownerless_seconds": None,
+        "causes": dict(sorted(Counter(cause for each in done for cause in each["detail"].get("causes", ())).items())),
+        "conversions": dict(
+            sorted(Counter(_CONVERSIONS[e["kind"]] for e in events if e["kind"] in _CONVERSIONS).items())
+        ),
+        "verdicts": list(dict.fromkeys(alarms)),
+        "lag_added": None,
+        "events": [dict(event) for event in events],
+        "unknown": [EVENTS_ONLY, NO_LAG],
+        "notes": [],
+    }

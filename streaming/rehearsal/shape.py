@@ -1,0 +1,286 @@
+"""What a rehearsal has to set up: a group's topics and members, as the replica or a running monitor knows them.
+
+Names are replaced unless they are to be kept: a report then shows nothing of whose group it was. What was not to be
+known is said in `notes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from coordinator_model.groups.classic import CONSUMER_PROTOCOL_TYPE
+from coordinator_model.records import consumer_protocol
+from coordinator_model.records.classic_group import GroupMetadataValue
+from coordinator_model.records.record_types import RecordType
+from coordinator_model.records.serde import Record, decode_record
+from coordinator_model.replica import OFFSET_TYPES, Replica
+from coordinator_model.state.findings import Position
+from coordinator_model.state.membership import CLASSIC, CONSUMER, Membership, ModernGroup
+from streaming.base.errors import CannotTellError, CheckFailed
+from streaming.base.times import time_text
+from streaming.recording.file_format import open_recording
+
+MOST_MEMBERS: Final = 50
+DEFAULT_SESSION_TIMEOUT_MS: Final = 45_000
+DEFAULT_REBALANCE_TIMEOUT_MS: Final = 300_000
+FROM_A_MONITOR: Final = (
+    "a running monitor does not tell how many partitions a topic has: as many as are assigned, wanted or committed"
+)
+LIBRDKAFKA_ASSIGNORS: Final = ("range", "roundrobin")
+"""What the rehearsal's own clients do as Java's; the rest is sent request by request (`wire_member.py`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberShape:
+    """One member. `subscription` and `assignment` are the bytes that were logged of a classic one, where they were."""
+
+    name: str
+    topics: tuple[str, ...] = ()
+    instance_id: str | None = None
+    session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS
+    rebalance_timeout_ms: int = DEFAULT_REBALANCE_TIMEOUT_MS
+    subscription: bytes | None = None
+    assignment: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """A group to be rehearsed; `type` is that of its members, `topics` are partition counts by name."""
+
+    group: str
+    type: str
+    protocol_type: str = CONSUMER_PROTOCOL_TYPE
+    assignor: str | None = None
+    topics: Mapping[str, int] = field(default_factory=dict)
+    members: tuple[MemberShape, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def sent_as_logged(self) -> bool:
+        """Whether classic members are such as librdkafka cannot be: of another assignor or protocol type."""
+        foreign = self.protocol_type != CONSUMER_PROTOCOL_TYPE or self.assignor not in LIBRDKAFKA_ASSIGNORS
+        return self.type == CLASSIC and foreign
+
+
+def of_recording(file: Path, group: str, before: str) -> Shape:
+    """The shape of a group of a recording, with members of the protocol `before`.
+
+    It is that at the end; where the group has no such members there, that of the last moment with the most of them.
+
+    Raises:
+        UsageError: the file is no recording.
+        CheckFailed: there is no such group in it, or it never had such members.
+    """
+    replica, best, best_ms = Replica(), None, -1
+    logged: GroupMetadataValue | None = None
+    known = False
+    with open_recording(file) as recording:
+        counts = {topic.name: topic.partitions for topic in recording.header.topics}
+        for record in recording:
+            decoded = decode_record(record.key, record.value)
+            if not isinstance(decoded, Record) or decoded.group_name != group:
+                continue
+            known = True
+            replica.replay(Position(record.partition, record.offset, record.timestamp_ms), record.key, record.value)
+            replica.settle()
+            if decoded.type in OFFSET_TYPES:
+                continue
+            if decoded.type is RecordType.GROUP_METADATA:
+                logged = decoded.value
+            state = replica.known(group)
+            found = None if state is None else _of_membership(group, state.membership, counts, logged, before)
+            if found is None:
+                continue
+            if best is None or len(found.members) >= len(best.members):
+                best, best_ms = found, record.timestamp_ms
+        state = replica.known(group)
+        at_end = None if state is None else _of_membership(group, state.membership, counts, None, before)
+    if not known:
+        raise CheckFailed(f"--group: found {group!r}, accepted: a group of {file.name}")
+    if best is None:
+        raise CheckFailed(f"--group: found {group!r} without members of the {before} protocol in {file.name}")
+    if at_end is not None and len(at_end.members) == len(best.members):
+        return best
+    note = f"as the group was at {time_text(best_ms)}, with the most {before} members: it is another at the end"
+    return replace(best, notes=(*best.notes, note))
+
+
+def of_view(view: Mapping[str, Any], before: str) -> Shape:
+    """The shape of a GROUP that a running monitor answers.
+
+    Raises:
+        CheckFailed: it has no members of the protocol to be rolled.
+    """
+    members = [each for each in view["members"] if each["protocol"] == before]
+    if not members:
+        raise CheckFailed(f"--group: found {view['group']!r} without members of the {before} protocol")
+    if len(members) < len(view["members"]):
+        rolled = f"{len(view['members']) - len(members)} of {len(view['members'])} members rolled"
+        raise CheckFailed(f"--group: found {view['group']!r} with {rolled}, accepted: a group before its roll")
+    unsaid = list(view["migration"]["blockers"])
+    protocol_type = view.get("protocol_type") or CONSUMER_PROTOCOL_TYPE
+    if protocol_type != CONSUMER_PROTOCOL_TYPE:
+        unsaid.append(f"protocol type {protocol_type}")
+    if unsaid:
+        raise CannotTellError(
+            f"--group: found {view['group']!r} with {', '.join(unsaid)}, whose bytes a running monitor does not tell, "
+            "accepted: --from RECORDING"
+        )
+    found = tuple(
+        MemberShape(
+            name=each["client_id"] or each["member_id"],
+            instance_id=each["instance_id"],
+            topics=_subscribed(each),
+            session_timeout_ms=each.get("session_timeout_ms") or DEFAULT_SESSION_TIMEOUT_MS,
+            rebalance_timeout_ms=each.get("rebalance_timeout_ms") or DEFAULT_REBALANCE_TIMEOUT_MS,
+        )
+        for each in members
+    )
+    held = [each[part] for each in view["members"] for part in ("assigned", "target")]
+    held += [{offset["topic"]: [offset["partition"]]} for offset in view["offsets"]]
+    topics = _sized({topic for member in found for topic in member.topics}, {}, held)
+    return Shape(
+        group=view["group"],
+        type=before,
+        assignor=view["protocol"],
+        topics=topics,
+        members=found,
+        notes=(FROM_A_MONITOR,),
+    )
+
+
+def _subscribed(member: Mapping[str, Any]) -> tuple[str, ...]:
+    """Topics of a member as a monitor shows it; of an expression those that it matched."""
+    said = member.get("subscription") or {}
+    return tuple(sorted({*said.get("topics", ()), *(said.get("regex_topics") or ()), *member["assigned"]}))
+
+
+def scaled(shape: Shape, most: int = MOST_MEMBERS) -> Shape:
+    """With no more members than can be run here; a note says so."""
+    count = len(shape.members)
+    if count <= most:
+        return shape
+    note = f"{most} of {count} members: more are not run on one machine; each has more partitions than in reality"
+    return replace(shape, members=shape.members[:most], notes=(*shape.notes, note))
+
+
+def renamed(shape: Shape) -> Shape:
+    """With names that say nothing: group, topics, client and instance ids are numbered."""
+    topics = {name: f"topic-{number}" for number, name in enumerate(shape.topics, 1)}
+    members = tuple(
+        replace(
+            member,
+            name=f"member-{number}",
+            instance_id=None if member.instance_id is None else f"instance-{number}",
+            topics=tuple(topics[topic] for topic in member.topics),
+            subscription=_resubscribed(member.subscription, topics, shape.protocol_type),
+            assignment=_reassigned(member.assignment, topics, shape.protocol_type),
+        )
+        for number, member in enumerate(shape.members, 1)
+    )
+    counts = {topics[name]: count for name, count in shape.topics.items()}
+    return replace(shape, group="group-1", topics=counts, members=members)
+
+
+def _of_membership(
+    group: str, membership: Membership, counts: Mapping[str, int], logged: GroupMetadataValue | None, before: str
+) -> Shape | None:
+    classic, modern = membership.classic_group, membership.modern_group
+    if before == CLASSIC and classic is not None and classic.members:
+        return _of_classic(group, membership, counts, logged)
+    if before == CONSUMER and modern is not None and modern.family == CONSUMER:
+        return _of_consumer(group, modern, counts)
+    return None
+
+
+def _of_classic(
+    group: str, membership: Membership, counts: Mapping[str, int], logged: GroupMetadataValue | None
+) -> Shape:
+    classic = membership.classic_group
+    assert classic is not None  # noqa: S101 - the caller has looked
+    raw = {} if logged is None else {member.member_id: member for member in logged.members}
+    members = []
+    for member in classic.members.values():
+        bytes_of = raw.get(member.member_id)
+        topics = member.claim.topics if member.claim is not None else tuple(member.assigned)
+        members.append(
+            MemberShape(
+                name=member.client_id or member.member_id,
+                topics=topics,
+                instance_id=member.instance_id,
+                session_timeout_ms=member.session_timeout_ms,
+                rebalance_timeout_ms=member.rebalance_timeout_ms,
+                subscription=None if bytes_of is None else bytes_of.subscription,
+                assignment=None if bytes_of is None else bytes_of.assignment,
+            )
+        )
+    held = [member.assigned for member in classic.members.values()]
+    return Shape(
+        group=group,
+        type=CLASSIC,
+        protocol_type=classic.protocol_type,
+        assignor=classic.protocol,
+        topics=_sized({topic for member in members for topic in member.topics}, counts, held),
+        members=tuple(members),
+        notes=("of a classic member's assignors the log has only the one the group chose",),
+    )
+
+
+def _of_consumer(group: str, modern: ModernGroup, counts: Mapping[str, int]) -> Shape | None:
+    found = [
+        member
+        for member in modern.members.values()
+        if member.metadata_live and not member.uses_classic_protocol and not member.is_absent_static
+    ]
+    if not found:
+        return None
+    matched = modern.regexes
+    notes: tuple[str, ...] = ()
+    members = []
+    for member in found:
+        topics = {*member.subscribed_topics, *matched.get(member.subscribed_regex or "", ())}
+        if member.subscribed_regex:
+            notes = ("an expression is replaced by the topics that it matched",)
+        members.append(
+            MemberShape(
+                name=member.client_id or member.member_id,
+                topics=tuple(sorted(topics)),
+                instance_id=member.instance_id,
+                rebalance_timeout_ms=member.rebalance_timeout_ms,
+            )
+        )
+    assignors = {member.server_assignor for member in found}
+    return Shape(
+        group=group,
+        type=CONSUMER,
+        assignor=assignors.pop() if len(assignors) == 1 else None,
+        topics=_sized({topic for member in members for topic in member.topics}, counts, []),
+        members=tuple(members),
+        notes=notes,
+    )
+
+
+def _sized(topics: set[str], counts: Mapping[str, int], held: Sequence[Mapping[str, Sequence[int]]]) -> dict[str, int]:
+    def least(topic: str) -> int:
+        return 1 + max((number for parts in held for number in parts.get(topic, ())), default=0)
+
+    return {topic: counts.get(topic) or least(topic) for topic in sorted(topics)}
+
+
+def _resubscribed(blob: bytes | None, topics: Mapping[str, str], protocol_type: str) -> bytes | None:
+    found = None if blob is None else consumer_protocol.decode_subscription(blob)
+    if blob is None or found is None or protocol_type != CONSUMER_PROTOCOL_TYPE:
+        return blob
+    renamed_topics = tuple(topics.get(topic, topic) for topic in found.topics)
+    return consumer_protocol.encode_subscription(replace(found, topics=renamed_topics))
+
+
+def _reassigned(blob: bytes | None, topics: Mapping[str, str], protocol_type: str) -> bytes | None:
+    found = consumer_protocol.decode_assignment(blob) if blob else None
+    if found is None or protocol_type != CONSUMER_PROTOCOL_TYPE:
+        return blob
+    parts = tuple(replace(part, topic=topics.get(part.topic, part.topic)) for part in found.assigned_partitions)
+    return consumer_protocol.encode_assignment(replace(found, assigned_partitions=parts))

@@ -1,0 +1,154 @@
+"""Records of the two topics that others read (docs/topics.md): how they are spelt, and read again.
+
+    topic     key                        value
+    events    group, as UTF-8            docs/schemas/event.schema.json
+    groups    ["cluster","group"]        the group: as people read it (`state`), and as the board holds it (`snapshot`)
+              ["cluster"]                the monitor: how far it is, what it counted
+
+The group is there twice, because the two have different readers. `state` is GROUP, whose fields stay;
+programs of other people read it. `snapshot` is what the checkpoint holds, from which `serve` shows the same figures as
+the monitor itself: it knows of counters, conversions and open rebalances that GROUP does not name. A release that does
+not read a snapshot's format says so. Both are absolute, so that only the newest record of a key counts.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from coordinator_model.state import snapshot
+from coordinator_model.state.offsets import OffsetBucket
+from streaming.board.batch_update import PartitionTotals
+from streaming.board.board import Board
+from streaming.board.board_group import BoardGroup
+from streaming.board.event_window import Event
+from streaming.board.offset_columns import OffsetColumns
+
+GROUP_FORMAT: Final = "group-state/1"
+MONITOR_FORMAT: Final = "monitor-state/1"
+
+Snapshot = Mapping[str, Any]
+"""`group`: text of the group without its offsets; `offsets`: texts of its offset buckets."""
+
+
+def event_record(cluster: str, event: Event) -> tuple[bytes, bytes]:
+    """Key and value of an event."""
+    return _utf8(str(event["group"])), _json({**event, "cluster": cluster})
+
+
+def group_key(cluster: str, group: str) -> bytes:
+    """Key of a group."""
+    return _json([cluster, group])
+
+
+def group_snapshot(held: BoardGroup) -> Snapshot:
+    """All that makes the group what it is."""
+    return {"group": held.kept.text, "offsets": [bucket_text(bucket) for bucket in held.buckets]}
+
+
+def bucket_text(held: OffsetColumns) -> str:
+    """A bucket as the text it came as."""
+    offsets = dict(held.offsets())
+    return snapshot.dump_offsets(
+        OffsetBucket(topic=held.topic, number=held.number, commits=held.commits, rewinds=held.rewinds, offsets=offsets)
+    )
+
+
+def group_value(cluster: str, held: BoardGroup, shot: Snapshot, topic_names: Mapping[str, str], now_ms: int) -> bytes:
+    """Value of a group."""
+    return _json(
+        {
+            "format": GROUP_FORMAT,
+            "cluster": cluster,
+            "time": now_ms,
+            "state": held.group_view(topic_names, now_ms),
+            "snapshot": shot,
+        }
+    )
+
+
+def digest(shot: Snapshot) -> bytes:
+    """What two equal snapshots have in common, and no others."""
+    return hashlib.sha256(_json([shot["group"], shot["offsets"]])).digest()
+
+
+def monitor_key(cluster: str) -> bytes:
+    """Key of the monitor."""
+    return _json([cluster])
+
+
+def monitor_value(cluster: str, board: Board, now_ms: int, *, ready: bool) -> bytes:
+    """Value of the monitor; `ready` once all groups are written that it had caught up with."""
+    return _json(
+        {
+            "format": MONITOR_FORMAT,
+            "cluster": cluster,
+            "time": now_ms,
+            "ready": ready,
+            "positions": {"membership": board.positions.membership, "commits": board.positions.commits},
+            "shards": {str(partition): _totals(shard) for partition, shard in board.shown.shards.items()},
+        }
+    )
+
+
+def read_key(key: bytes | None) -> tuple[str, ...]:
+    """Cluster, and group if it is a group's; empty for what is not ours."""
+    try:
+        held = json.loads(key or b"")
+    except ValueError:
+        return ()
+    is_ours = isinstance(held, list) and len(held) in (1, 2) and all(isinstance(part, str) for part in held)
+    return tuple(held) if is_ours else ()
+
+
+def read_value(value: bytes, accepted: str) -> dict[str, Any]:
+    """A value of a format; raises ValueError for what is none."""
+    held = json.loads(value)
+    found = held.get("format") if isinstance(held, dict) else None
+    if found != accepted:
+        raise ValueError(f"format: found {found!r}, this release reads {accepted!r}")
+    return dict(held)
+
+
+def read_event(value: bytes | None) -> dict[str, Any]:
+    """An event; raises ValueError for what is none."""
+    held = json.loads(value or b"null")
+    if not isinstance(held, dict) or not {"id", "time", "group", "kind"} <= held.keys():
+        raise ValueError("no event")
+    return held
+
+
+def rows(group: str, shot: Snapshot, known: BoardGroup | None) -> Iterator[tuple[int, str, str, str]]:
+    """A group's snapshot as rows for a board that knows it already as `known`, or does not."""
+    buckets: Sequence[str] = shot["offsets"]
+    former = set() if known is None else {bucket.key for bucket in known.buckets}
+    if former - {OffsetColumns(text).key for text in buckets}:
+        # It ended and began again while nobody looked.
+        yield -1, "group_deleted", group, ""
+    yield -1, "group", group, shot["group"]
+    for text in buckets:
+        yield -1, "offsets", group, text
+
+
+def shard_rows(held: Mapping[str, Any]) -> Iterator[tuple[int, str, str, str]]:
+    """The monitor's counts as rows for a board."""
+    for partition, totals in held["shards"].items():
+        yield int(partition), "shard", "", json.dumps(totals)
+
+
+def _totals(shard: PartitionTotals) -> dict[str, Any]:
+    return {
+        "records": shard.records,
+        "unknown_records": shard.unknown_records,
+        "undecodable_records": shard.undecodable_records,
+        "newer_value_versions": shard.newer_value_versions,
+        "last_offset": shard.last_offset,
+    }
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode("ascii")
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

@@ -1,0 +1,4 @@
+"""The Spark session, its JVM and its Python workers.
+
+Reading order: session first; java, cds_archive and worker_daemon are what it starts with.
+"""

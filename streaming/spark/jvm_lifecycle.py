@@ -1,0 +1,87 @@
+"""The JVM's end, the lock that it holds until then, and its free memory."""
+
+import subprocess
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from streaming.base.logging_setup import get_logger
+from streaming.spark.launch_environment import remove_sockets
+
+_STOP_SECONDS: Final = 4.0
+"""How long Spark, and then its JVM, may take to stop before the JVM is killed."""
+
+_log = get_logger("session")
+
+
+def hold(spark: SparkSession, file: Path) -> Any:  # noqa: ANN401 - an object of Java
+    """Have the JVM lock a file, as soon as no other JVM does; it is given back by `release`, or with the JVM's end.
+
+    A wait is told, as the start stands still meanwhile.
+    """
+    assert spark._jvm is not None  # noqa: S101, SLF001 - there is one
+    opened = spark._jvm.java.io.RandomAccessFile(str(file.resolve()), "rw")  # noqa: SLF001 - Java's own classes
+    channel = opened.getChannel()
+    if channel.tryLock() is None:
+        _log.warning("waits_for_former_jvm", file=str(file), reason="it may still write to the checkpoint")
+        channel.lock()
+    return opened
+
+
+def release(held: Any) -> None:  # noqa: ANN401 - as above
+    """Give back what `hold` took; nothing if the JVM is gone."""
+    with suppress(Py4JError, OSError):
+        held.close()
+
+
+def give_back(spark: SparkSession) -> None:
+    """Have the JVM collect its garbage, and return to the machine what is free then; some 0.3 s, for all its threads.
+
+    A catch-up fills the heap with what is garbage soon after, and then nothing is in a hurry to look at it again.
+    """
+    assert spark._jvm is not None  # noqa: S101, SLF001 - there is one
+    spark._jvm.System.gc()  # noqa: SLF001 - Java's own class
+
+
+def stop(spark: SparkSession) -> None:
+    """Stop Spark and the JVM started for it, and wait for its end: who ended must have left nothing behind.
+
+    Spark itself leaves the JVM to notice, seconds later, that its parent is gone.
+    """
+    try:
+        _stop_spark(spark)
+    finally:
+        remove_sockets()
+
+
+def _stop_spark(spark: SparkSession) -> None:
+    gateway = SparkContext._gateway  # noqa: SLF001 - the only way to the process
+    # A query that waits for brokers that are away cannot be stopped, and the session waits for the query.
+    stopping = threading.Thread(target=_stop_session, args=(spark,), name="stop-spark", daemon=True)
+    stopping.start()
+    stopping.join(_STOP_SECONDS)
+    jvm: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
+    # Under spark-submit the JVM is the parent, and ends when we do.
+    if gateway is None or jvm is None or jvm.stdin is None:
+        return
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - so that a session may be started again
+    if not stopping.is_alive():
+        gateway.shutdown()
+        jvm.stdin.close()
+    try:
+        jvm.wait(_STOP_SECONDS if not stopping.is_alive() else 0)
+    except subprocess.TimeoutExpired:
+        # Whatever it was at, the checkpoint is made for it.
+        jvm.kill()
+        jvm.wait()
+
+
+def _stop_session(spark: SparkSession) -> None:
+    # A JVM that was killed cannot be asked to stop.
+    with suppress(Py4JError, OSError):
+        spark.stop()

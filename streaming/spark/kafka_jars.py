@@ -1,0 +1,103 @@
+"""The jars of Kafka that the demo runs: where they are, and how an installed wheel fetches them, once.
+
+A checkout has them from `make setup`, with the same list (`conf/ivy.xml`) and the same Ivy, which Spark brings.
+"""
+
+import argparse
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zlib
+from pathlib import Path
+from typing import Final
+
+from streaming.base.errors import CannotTellError, MonitorError, UsageError
+from streaming.base.places import CACHE, IS_CHECKOUT, ROOT
+from streaming.spark import java
+
+MEGABYTES: Final = 55
+"""What is fetched, about."""
+
+_LIST: Final = ROOT / "conf" / "ivy.xml"
+_SETTINGS: Final = ROOT / "conf" / "ivysettings.xml"
+_REASON: Final = re.compile(r"(?i)unresolved dependency|download failed|not found|unknownhost|refused|timed out")
+
+DIRECTORY: Final = CACHE / "jars" / ("kafka" if IS_CHECKOUT else f"kafka-{zlib.crc32(_LIST.read_bytes()):08x}")
+"""Of a wheel, another one for another list: a release with another Kafka fetches its own."""
+
+
+def must_be_fetched() -> bool:
+    """Whether they are missing and are ours to fetch; in a checkout that is `make setup`'s business."""
+    return not IS_CHECKOUT and not DIRECTORY.is_dir()
+
+
+def fetch() -> None:
+    """Fetch them; interrupted, none are there.
+
+    Raises:
+        UsageError: no usable Java, or the directory cannot be written.
+        CannotTellError: the registry is out of reach, or does not have all.
+    """
+    try:
+        DIRECTORY.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=DIRECTORY.parent, prefix=".fetched-") as scratch:
+            made = Path(scratch) / "jars"
+            log = DIRECTORY.with_suffix(".log")
+            with log.open("wb") as said:
+                done = subprocess.run(_command(made, Path(scratch) / "cache"), stdout=said, stderr=said, check=False)  # noqa: S603 - no shell takes part
+            if done.returncode != 0:
+                lines = [line.strip() for line in log.read_text("utf-8", "replace").splitlines()]
+                reason = next((line for line in lines if _REASON.search(line)), f"Ivy ended with {done.returncode}")
+                raise CannotTellError(
+                    f"jars: not all of {_LIST.name} could be fetched ({reason[:200]}; see {log}); is Maven's central "
+                    "registry within reach?"
+                )
+            # Another demo may have been quicker.
+            shutil.rmtree(DIRECTORY, ignore_errors=True)
+            made.rename(DIRECTORY)
+    except OSError as error:
+        raise UsageError(
+            f"jars: found {str(DIRECTORY.parent)!r}: {error.strerror}, accepted: a writable XDG_CACHE_HOME"
+        ) from error
+
+
+def _command(into: Path, cache: Path) -> list[str]:
+    found = importlib.util.find_spec("pyspark")
+    (home,) = [] if found is None else found.submodule_search_locations or []
+    (ivy,) = (Path(home) / "jars").glob("ivy-*.jar")
+    settings = ["-settings", str(_SETTINGS), "-cache", str(cache), "-ivy", str(_LIST), "-confs", "kafka"]
+    return [
+        str(java.find_java()),
+        "-jar",
+        str(ivy),
+        "-warn",
+        *settings,
+        "-retrieve",
+        f"{into}/[artifact]-[revision].[ext]",
+    ]
+
+
+def main() -> int:
+    """Have them, before the demo asks; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m group_monitor.jars")
+    parser.add_argument(
+        "--from", dest="source", metavar="DIR", type=Path, help="copy them from here; fetched otherwise"
+    )
+    source: Path | None = parser.parse_args().source
+    try:
+        if must_be_fetched() and source is not None:
+            shutil.copytree(source, DIRECTORY)
+        elif must_be_fetched():
+            fetch()
+    except (MonitorError, OSError) as error:
+        sys.stderr.write(f"error: {error}\n")
+        return error.exit_status if isinstance(error, MonitorError) else UsageError.exit_status
+    sys.stdout.write(f"{DIRECTORY}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,155 @@
+"""What the JVM finds when it is launched: directories, environment, files that stand in for its command line.
+
+All of it lasts for the launch, but for the directory of sockets, which goes when the session stops.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import pyspark
+from pyspark import java_gateway
+from pyspark.core import context
+
+from streaming.base import scratch
+from streaming.base.places import ROOT
+
+_context: Any = context
+"""PySpark launches the JVM by a name in this module."""
+
+_java_gateway: Any = java_gateway
+"""And starts its process by a name in this one."""
+
+_LONGEST_SOCKET_DIRECTORY: Final = 60
+"""Bytes: the path of a Unix socket has at most 107, of which Spark takes 43 for names of its own."""
+
+_socket_directories: list[str] = []
+"""Of sessions that were started here and are to be stopped."""
+
+_SUBMIT_ARGUMENTS: Final = "PYSPARK_SUBMIT_ARGS"
+SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+"""In the environment of what spark-submit runs: the way to the JVM that it has started."""
+_SHIPPED: Final = ("coordinator_model", "streaming")
+"""Packages that executors run code of."""
+
+
+@contextmanager
+def output_to(log_file: Path) -> Iterator[None]:
+    """Let a JVM launched meanwhile, and through it the workers, write to a file instead of our terminal.
+
+    Only the JVM gets the file: what our own threads log in these seconds stays where it belongs. It is in a session of
+    its own: signals of the terminal, SIGHUP above all, are for us, and we end it. A launch that is broken off ends it
+    too: a JVM that cannot say any more where it listens would stay for ever.
+    """
+    log_file.parent.mkdir(parents=True, exist_ok=True)
+    launch, popen = _context.launch_gateway, _java_gateway.Popen
+    launched: list[subprocess.Popen[bytes]] = []
+
+    def remembered(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:  # noqa: ANN401 - of Popen
+        launched.append(popen(*arguments, **options))
+        return launched[-1]
+
+    with log_file.open("ab") as log:
+        options = {"stdout": log, "stderr": log, "start_new_session": True}
+        _context.launch_gateway = partial(launch, popen_kwargs=options)
+        _java_gateway.Popen = remembered
+        try:
+            yield
+        except BaseException:
+            for process in launched:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            raise
+        finally:
+            _context.launch_gateway, _java_gateway.Popen = launch, popen
+
+
+def unix_sockets() -> dict[str, str]:
+    """Settings by which the JVM and its Python processes talk over Unix sockets, in a directory of nobody else's.
+
+    Over TCP each of them now and then waits 40 ms for the other's acknowledgement of what it has: Spark's JVM sends
+    answers about state in small pieces and does without TCP_NODELAY. None where the path is too long for sockets. Not
+    in the state directory, which a monitor that stands by has in common with the one that runs.
+    """
+    directory = scratch.directory("group-monitor-")
+    _socket_directories.append(directory)
+    if len(os.fsencode(directory)) > _LONGEST_SOCKET_DIRECTORY:
+        return {}
+    return {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": directory}
+
+
+def remove_sockets() -> None:
+    """Remove the directories of `unix_sockets`."""
+    while _socket_directories:
+        shutil.rmtree(_socket_directories.pop(), ignore_errors=True)
+
+
+@contextmanager
+def home_without_archives(directory: Path) -> Iterator[None]:
+    """Let the JVM started meanwhile find Spark's programs and jars, and no archives of its Python code.
+
+    Each of the processes in which Spark runs Python, half a dozen a start, would compile that code out of the archive:
+    four fifths of the processor time it takes to start one. So it takes what is installed beside us.
+    """
+    if "SPARK_HOME" in os.environ or SUBMITTED in os.environ:
+        yield
+        return
+    home = directory.resolve() / "spark-home"
+    home.mkdir(parents=True, exist_ok=True)
+    for part in ("bin", "jars"):
+        link = home / part
+        if link.is_dir() and not link.is_symlink():
+            shutil.rmtree(link)  # a copy of the directory, a restored one say, may hold what a link led to
+        link.unlink(missing_ok=True)
+        link.symlink_to(Path(pyspark.__file__).parent / part)
+    os.environ["SPARK_HOME"] = str(home)
+    try:
+        yield
+    finally:
+        del os.environ["SPARK_HOME"]
+
+
+def code_archive(directory: Path) -> Path:
+    """Our own code as executors get it: they need not have this release installed, or any."""
+    archive = directory / "code.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as written:
+        for package in _SHIPPED:
+            for path in sorted((ROOT / package).rglob("*.py")):
+                written.write(path, path.relative_to(ROOT))
+    return archive
+
+
+@contextmanager
+def not_on_the_command_line(settings: Mapping[str, str]) -> Iterator[None]:
+    """Have a JVM that is started meanwhile read settings from a file: everybody sees what is in a process list."""
+    if not settings:
+        yield
+        return
+    before = os.environ.get(_SUBMIT_ARGUMENTS)
+    with tempfile.NamedTemporaryFile("w", suffix=".properties", encoding="utf-8") as file:
+        file.writelines(f"{name}={_property(value)}\n" for name, value in settings.items())
+        file.flush()
+        # Without the second word the file would stand in for the machine's own spark-defaults.conf.
+        words = ["--properties-file", file.name, "--load-spark-defaults", before or "pyspark-shell"]
+        os.environ[_SUBMIT_ARGUMENTS] = " ".join(words)
+        try:
+            yield
+        finally:
+            del os.environ[_SUBMIT_ARGUMENTS]
+            if before is not None:
+                os.environ[_SUBMIT_ARGUMENTS] = before
+
+
+def _property(value: str) -> str:
+    """A value in a file of Java's properties."""
+    text = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+    return f"\\{text}" if text.startswith(" ") else text

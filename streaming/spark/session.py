@@ -1,0 +1,187 @@
+"""The Spark session, and every spark.* setting with its reason.
+
+The driver is our process, wherever the tasks run: in its own JVM (`local[8]`), in executors on this machine
+(`local-cluster`), or on a cluster. Executors get our own code from the driver; what they must have is a Python of the
+same minor version with the packages of the lock, and a checkpoint that they all reach. Under `spark-submit` master and
+memory are those that it was told.
+"""
+
+import logging
+import os
+import secrets
+import sys
+from collections.abc import Collection
+from pathlib import Path
+from typing import Final
+
+from pyspark import SparkConf, SparkContext
+from pyspark.sql import SparkSession
+
+from streaming.base.places import ROOT
+from streaming.base.secret_masking import masked
+from streaming.base.signals import handlers_kept
+from streaming.config.loading import Config
+from streaming.spark import callbacks, cds_archive
+from streaming.spark.launch_environment import (
+    SUBMITTED,
+    code_archive,
+    home_without_archives,
+    not_on_the_command_line,
+    output_to,
+    remove_sockets,
+    unix_sockets,
+)
+
+WITHOUT_CODE: Final = {
+    # A micro-batch has a few packed rows, and each time they are planned for anew: to make code for them took longer
+    # than to do without, a seventh of a batch.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+SETTINGS: Final = {
+    # State costs what changed, not what exists; the only provider that transformWithState accepts.
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # Timers are looked at with every batch; without this, empty batches would follow each other without end.
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    **WITHOUT_CODE,
+    # The number of stateful tasks is ours to set; coalescing it would move shards between them.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.python.worker.reuse": "true",
+    # The monitor supervises the query itself, and a task that failed is a batch that is repeated.
+    "spark.task.maxFailures": "2",
+    # By default a query that waits for brokers that are away is waited for without end.
+    "spark.sql.streaming.stopTimeout": "3000",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.showConsoleProgress": "false",
+    # At a restart the state of all groups is read back at once (1 KB a group): no more than is held of it anyway.
+    "spark.driver.maxResultSize": "0",
+    # The option of the source holds credentials and keys; plans and the UI must not show them.
+    "spark.sql.redaction.options.regex": "(?i)url|password|secret|token",
+}
+
+ON_THIS_MACHINE: Final = {
+    # Nobody elsewhere talks to the driver of a local master.
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # Other accounts of this machine do: without a secret Spark's RPC and block manager answer anybody.
+    "spark.authenticate": "true",
+    # A machine that is slow for a while is no error: nothing here is lost without the JVM being lost, too.
+    "spark.network.timeout": "600s",
+    "spark.python.authenticate.socketTimeout": "600s",
+    # Our code is on the path of every Python here; elsewhere it comes with the first task, which is too late.
+    "spark.python.daemon.module": "streaming.spark.worker_daemon",
+}
+
+LOCAL_CHECKPOINT: Final = {
+    # On a local disk the default asks for links by a child process for every file it writes, several a batch: on a busy
+    # machine a batch's state took 800 ms to commit so and 27 ms without, its two log files 170 and 50 ms.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    # Hadoop sets the mode of each file itself: 0644 by default, whatever the process's mask is.
+    "spark.hadoop.fs.permissions.umask-mode": "077",
+}
+
+JAVA_OPTIONS: Final = (
+    # Most code of a micro-batch runs a few times a second: the optimising compiler took a third of all processor time
+    # in the first minutes.
+    "-XX:TieredStopAtLevel=1",
+    # A query that is stopped in the middle of a batch has its error searched with an expression that recurses for every
+    # character of it.
+    "-Xss16m",
+    # What lives is a tenth of the heap that a catch-up fills, so a small heap does, and most of it can be given back:
+    # of the collectors this one alone does so whenever it collects in full. It was not slower than the parallel one.
+    "-XX:+UseSerialGC",
+    "-XX:MaxNewSize=256m",
+    "-XX:MinHeapFreeRatio=15",
+    "-XX:MaxHeapFreeRatio=40",
+    "-XX:-ShrinkHeapInSteps",
+)
+
+_CALLED_SECRET: Final = "(?i)secret|password|token|access[.]?key|account[.]?key|credential"  # noqa: S105 - a pattern
+
+
+def start(config: Config, log_file: Path) -> SparkSession:
+    """Start Spark; what its JVM and workers print goes to `log_file`."""
+    master = submitted_master() or config.spark.master
+    if runs_here(master):
+        # Without this the workers run whatever `python3` is on the path.
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.appName("group-monitor").master(master)
+    settings = {
+        **SETTINGS,
+        **({**ON_THIS_MACHINE, **unix_sockets()} if runs_here(master) else {}),
+        # Local masters make a secret of their own; the executors of this one are processes that have to be given it.
+        **({"spark.authenticate.secret": secrets.token_hex(16)} if master.startswith("local-cluster") else {}),
+        **(LOCAL_CHECKPOINT if is_local(config.state.checkpoint_location) else {}),
+        "spark.executor.extraJavaOptions": " ".join(JAVA_OPTIONS),
+        "spark.driver.memory": config.spark.driver_memory,
+        "spark.sql.shuffle.partitions": str(config.spark.shuffle_partitions),
+        "spark.ui.enabled": str(config.spark.ui).lower(),
+        "spark.ui.port": str(config.spark.ui_port),
+        "spark.driver.extraJavaOptions": " ".join(java_options()),
+        **config.spark.conf,
+    }
+    with_secrets = {name: value for name, value in settings.items() if masked(value) != value}
+    settings["spark.redaction.regex"] = config.spark.conf.get("spark.redaction.regex", redaction(with_secrets))
+    under_submit = SUBMITTED in os.environ
+    for name, value in settings.items():
+        if under_submit or name not in with_secrets:
+            builder = builder.config(name, value)
+    # A sink that fails fails the query, whose error we tell; py4j would print its stack as well, even on a stop.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
+    with (
+        output_to(log_file),
+        home_without_archives(log_file.parent),
+        not_on_the_command_line({} if under_submit else with_secrets),
+        handlers_kept(),
+    ):
+        try:
+            if not under_submit:
+                callbacks.choose_mode()
+                callbacks.close_when_interrupted()
+            spark = builder.getOrCreate()
+        except BaseException:
+            remove_sockets()
+            raise
+    callbacks.ask_for_secret(spark.sparkContext._gateway)  # noqa: SLF001 - the only way to it
+    if not master.startswith("local") or master.startswith("local-cluster"):
+        spark.sparkContext.addPyFile(str(code_archive(log_file.parent)))
+    return spark
+
+
+def runs_here(master: str) -> bool:
+    """Whether all tasks of a master run on this machine."""
+    return master.startswith("local")
+
+
+def submitted_master() -> str | None:
+    """The master that spark-submit was told, where it runs us."""
+    if SUBMITTED not in os.environ:
+        return None
+    SparkContext._ensure_initialized()  # noqa: SLF001 - the JVM knows, and we have to ask before there is a session
+    return SparkConf().get("spark.master")
+
+
+def is_local(checkpoint: str | None) -> bool:
+    """Whether a checkpoint, by default in the state directory, is on a disk of this machine."""
+    return checkpoint is None or checkpoint.startswith("file:")
+
+
+def redaction(with_secrets: Collection[str]) -> str:
+    """What Spark must not show the values of, as a regular expression: what is called so, and these settings."""
+    # Hadoop's are handed on, and shown a second time, without the beginning that makes them Spark's.
+    names = (name.removeprefix("spark.hadoop.") for name in with_secrets)
+    return "|".join([_CALLED_SECRET, *(f"^(spark[.]hadoop[.])?\\Q{name}\\E$" for name in names)])
+
+
+def java_options(*, with_archive: bool = True) -> list[str]:
+    """Options of the driver's JVM: what it compiles and collects with, our log configuration, ready-made classes."""
+    log4j = f"-Dlog4j2.configurationFile={(ROOT / 'conf' / 'log4j2.properties').as_uri()}"
+    archive = cds_archive.options(cds_archive.place()) if with_archive else []
+    return [*JAVA_OPTIONS, log4j, *archive]

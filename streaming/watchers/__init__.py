@@ -1,0 +1,4 @@
+"""Threads that check the board against the clock, or ask brokers about it.
+
+Reading order: assembly (which threads there are), overdue_watch, hang_sampler, session_timeouts, lag_sampler.
+"""

@@ -1,0 +1,77 @@
+"""The threads beside a board that ask brokers and look at the clock: the same for whoever fills the board."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from streaming.board.board import Board
+from streaming.config.sections import Config
+from streaming.end_offsets.client import KafkaOffsetsClient
+from streaming.end_offsets.sampler import EndOffsetSampler
+from streaming.kafka import client_settings
+from streaming.watchers.clock_doubt import ClockJumps
+from streaming.watchers.cut_logs import CutLogs, KafkaEpochsClient
+from streaming.watchers.hang_sampler import HangSampler, KafkaGroupsClient
+from streaming.watchers.lag_sampler import LagSampler
+from streaming.watchers.lag_times import KafkaTimesClient, LagTimes
+from streaming.watchers.overdue_watch import OverdueWatch
+from streaming.watchers.session_timeouts import KafkaConfigsClient, SessionTimeoutSampler
+
+
+class Watcher(Protocol):
+    """A thread."""
+
+    def start(self) -> None:
+        """Begin."""
+        ...
+
+    def stop(self) -> None:
+        """End."""
+        ...
+
+
+def watchers(
+    config: Config,
+    board: Board,
+    publish: Callable[[Sequence[Mapping[str, Any]]], object],
+    clock_ms: Callable[[], int],
+    ends_file: Path | None,
+) -> list[Watcher]:
+    """All of them, in the order to be started.
+
+    Args:
+        config: where the brokers are.
+        board: what they feed and look at.
+        publish: takes events that no record told, each with its id.
+        clock_ms: the wall clock.
+        ends_file: where the histories of log ends survive a restart; None for nowhere.
+    """
+    kafka, ends = config.kafka, board.ends
+
+    def settings(purpose: str) -> dict[str, Any]:
+        return client_settings.python_settings(kafka, purpose)
+
+    sampler = EndOffsetSampler(
+        ends,
+        lambda: KafkaOffsetsClient(settings("end-offsets")),
+        board.wanted,
+        offsets_topic=kafka.offsets_topic,
+        interval_ms=config.end_offsets.interval_ms,
+        file=ends_file,
+    )
+    suspects = HangSampler(board, lambda: KafkaGroupsClient(settings("suspects")), clock_ms)
+    timeouts = SessionTimeoutSampler(board, lambda: KafkaConfigsClient(settings("session-timeouts")), clock_ms)
+    watch = OverdueWatch(
+        board,
+        publish,
+        clock_ms,
+        lambda: suspects.answers,
+        ClockJumps().settling,
+        unsettled_after_ms=config.alarms.unsettled_after_ms,
+    )
+    lag = LagSampler(board.lag_history, lambda: board.shown.groups, ends, lambda: board.ready()[0], clock_ms)
+    times = LagTimes(ends, lambda: KafkaTimesClient(settings("lag-times")), board.lag_history.without_time, clock_ms)
+    cut_logs = CutLogs(
+        ends, lambda: KafkaEpochsClient(settings("cut-logs")), lambda: board.shown.groups, lambda: board.ready()[0]
+    )
+    return [sampler, suspects, timeouts, watch, lag, times, cut_logs]

@@ -1,0 +1,199 @@
+"""Asks brokers where epochs of leaders ended: a commit beyond the end of its own epoch is of a log that was cut off.
+
+A leader that is elected uncleanly ends the log where it was itself. What groups had read beyond that is gone, and once
+the log has grown again their offsets look as any others, with a lag that is too small. A commit names the epoch of the
+last record before it, so one that is older than the partition's leader now is asked about once (`OffsetForLeaderEpoch`,
+KIP-320, which consumers ask for the same reason): DESCRIBE on the topic is all it takes.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Protocol
+
+from kafka.errors import KafkaError
+from kafka.protocol.consumer import OffsetForLeaderEpochRequest
+
+from streaming.base.logging_setup import get_logger
+from streaming.base.persistent_map import GroupMap
+from streaming.base.threads import Connection, Repeating
+from streaming.base.throttle import Pauses, in_lots
+from streaming.board.board_group import BoardGroup
+from streaming.end_offsets.store import EndOffsets, Topic, TopicPartition
+from streaming.kafka.lazy_admin import LazyAdmin
+
+AT_ONCE: Final = 500
+"""Epochs that one round asks about: a broker answers from memory."""
+
+EVERY_SECONDS: Final = 5.0
+
+_AS_A_CONSUMER: Final = -1
+
+_log = get_logger("cut_logs")
+
+Epoch = tuple[str, int, int]
+"""Topic, partition, leader epoch."""
+
+
+class EpochsClient(Protocol):
+    """What is asked of a cluster. Every method may raise KafkaError, OSError or RuntimeError."""
+
+    def epoch_ends(self, epochs: Iterable[Epoch], leaders: Mapping[TopicPartition, int]) -> dict[Epoch, int]:
+        """The offset after the last record of each epoch or an earlier one, of those that are answered.
+
+        `leaders` maps each partition to the broker that leads it.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of all connections; a call under way in another thread ends with an error."""
+        ...
+
+
+class KafkaEpochsClient:
+    """kafka-python behind the protocol; it connects with the first question.
+
+    Args:
+        settings: of `KafkaAdminClient`, whose connections are used: it has no method for this request.
+    """
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._admin = LazyAdmin(settings)
+
+    def epoch_ends(self, epochs: Iterable[Epoch], leaders: Mapping[TopicPartition, int]) -> dict[Epoch, int]:
+        """See `EpochsClient`."""
+        # A request holds a partition once: further epochs of it are for further requests.
+        requests: dict[tuple[int, int], dict[str, dict[int, int]]] = {}
+        for topic, partition, epoch in sorted(epochs):
+            leader, number = leaders[topic, partition], 0
+            while partition in requests.get((leader, number), {}).get(topic, {}):
+                number += 1
+            requests.setdefault((leader, number), {}).setdefault(topic, {})[partition] = epoch
+        found: dict[Epoch, int] = {}
+        for (leader, _), topics in requests.items():
+            for answer in self._sent(leader, topics).topics:
+                for of in answer.partitions:
+                    if of.error_code == 0 and of.end_offset >= 0:
+                        found[answer.topic, of.partition, topics[answer.topic][of.partition]] = of.end_offset
+        return found
+
+    def close(self) -> None:
+        """See `EpochsClient`."""
+        self._admin.close()
+
+    def _sent(self, leader: int, topics: Mapping[str, Mapping[int, int]]) -> Any:  # noqa: ANN401 - kafka-python has no types
+        named = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+        request = OffsetForLeaderEpochRequest(
+            replica_id=_AS_A_CONSUMER,
+            topics=[
+                named(
+                    topic=topic,
+                    partitions=[
+                        named.OffsetForLeaderPartition(partition=partition, current_leader_epoch=-1, leader_epoch=epoch)
+                        for partition, epoch in epochs.items()
+                    ],
+                )
+                for topic, epochs in topics.items()
+            ],
+        )
+        manager = self._admin.client._manager  # noqa: SLF001 - as its own methods send theirs
+
+        async def send() -> Any:  # noqa: ANN401 - as above
+            return await manager.send(request, node_id=leader)
+
+        return manager.run(send)
+
+
+class CutLogs:
+    """The thread that asks.
+
+    Args:
+        ends: where answers go, and which leaders there are.
+        connect: makes a client; called again after a failure.
+        groups: the groups as they are now.
+        ready: whether they are what they are at the end of the log; before, nothing is asked.
+    """
+
+    def __init__(
+        self,
+        ends: EndOffsets,
+        connect: Callable[[], EpochsClient],
+        groups: Callable[[], GroupMap[BoardGroup]],
+        ready: Callable[[], bool],
+    ) -> None:
+        self._ends = ends
+        self._connection = Connection(connect)
+        self._groups = groups
+        self._ready = ready
+        self._seen: GroupMap[BoardGroup] = GroupMap()
+        self._epochs: dict[str, tuple[str, tuple[tuple[int, int], ...]]] = {}
+        # Epoch → the furthest offset committed in it, of those that a later leader may have cut off.
+        self._furthest: dict[Epoch, int] = {}
+        self._answers: dict[Epoch, int] = {}
+        self._fails = False
+        self._thread = Repeating("cut-logs", EVERY_SECONDS, self.check, interrupt=self._connection.drop)
+
+    def start(self) -> None:
+        """Begin to ask."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread, even out of a question that nobody answers."""
+        self._thread.stop()
+
+    def check(self) -> None:
+        """One round. Never raises for the brokers' sake."""
+        if not self._ready():
+            return
+        topics = self._ends.topics
+        self._gather(topics)
+        leaders = {
+            (name, partition): leader for name, topic in topics.items() for partition, leader in topic.leaders.items()
+        }
+        asked = [epoch for epoch in sorted(self._furthest.keys() - self._answers.keys()) if epoch[:2] in leaders]
+        if asked:
+            self._ask(asked[:AT_ONCE], leaders)
+        cuts: dict[TopicPartition, dict[int, int]] = {}
+        for epoch, offset in self._furthest.items():
+            end = self._answers.get(epoch)
+            if end is not None and end < offset:
+                cuts.setdefault(epoch[:2], {})[epoch[2]] = end
+        if cuts:
+            self._ends.record_cuts(cuts)
+
+    def _ask(self, epochs: list[Epoch], leaders: Mapping[TopicPartition, int]) -> None:
+        try:
+            self._answers.update(self._connection.client.epoch_ends(epochs, leaders))
+        except (KafkaError, OSError, RuntimeError) as error:
+            self._connection.drop()
+            if not self._fails:
+                _log.warning("ends_of_epochs_not_available", reason=str(error) or type(error).__name__)
+            self._fails = True
+            return
+        self._fails = False
+        # Who does not answer is asked again when the leader changes.
+        unanswered = dict.fromkeys(epochs, _NOT_SAID)
+        self._answers = {**unanswered, **self._answers}
+
+    def _gather(self, topics: Mapping[str, Topic]) -> None:
+        """Take the commits of groups that changed; of all groups where a topic has other leaders than it had."""
+        epochs = {name: (topic.id, tuple(sorted(topic.leader_epochs.items()))) for name, topic in topics.items()}
+        groups = self._groups()
+        if epochs != self._epochs:
+            changed = {name for name, of in epochs.items() if self._epochs.get(name) != of}
+            self._answers = {of: end for of, end in self._answers.items() if of[0] in epochs and of[0] not in changed}
+            self._furthest.clear()
+            self._epochs, self._seen = epochs, GroupMap()
+        for _, _, held in in_lots(groups.since(self._seen), Pauses(self._thread.stopping.wait)):
+            for bucket in () if held is None else held.buckets:
+                topic = topics.get(bucket.topic)
+                if topic is not None:
+                    self._take(topic, *bucket.columns[:2], bucket.leader_epochs)
+        self._seen = groups
+
+    def _take(self, topic: Topic, partitions: Iterable[int], offsets: Iterable[int], epochs: Iterable[int]) -> None:
+        for partition, offset, epoch in zip(partitions, offsets, epochs, strict=True):
+            if 0 <= epoch < topic.leader_epochs.get(partition, -1):
+                place = (topic.name, partition, epoch)
+                self._furthest[place] = max(offset, self._furthest.get(place, -1))
+
+
+_NOT_SAID: Final = (1 << 63) - 1

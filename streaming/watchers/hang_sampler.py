@@ -1,0 +1,209 @@
+"""Asks coordinators about classic groups that may hang (`coordinator_model.clocked.hang_suspicion`), and no others.
+
+One thread checks the board every few seconds. The suspects of a coordinator are asked about in one DescribeGroups; one
+that turns out to be between two generations is asked about again with the next check, any other after a minute. So the
+number of questions grows with the silent groups, not with all groups, up to `MOST_ASKED` a check.
+
+It needs the permission DESCRIBE on the groups, and does without: a group that is refused is not asked about for an
+hour, and logged once. Of failures in a row the first is logged, and their end.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from coordinator_model.clocked import hang_suspicion
+from coordinator_model.clocked.hang_suspicion import Described
+from streaming.base.logging_setup import get_logger
+from streaming.base.outage import Outage
+from streaming.base.persistent_map import GroupMap
+from streaming.base.threads import Connection, Repeating
+from streaming.board.board import Board
+from streaming.board.board_group import BoardGroup
+from streaming.kafka.lazy_admin import LazyAdmin
+
+CHECK_EVERY_SECONDS: Final = 5.0
+MOST_ASKED: Final = 50
+
+CALM_MS: Final = 60_000
+"""How long a suspect that is not rebalancing is left alone."""
+
+REFUSED_MS: Final = 3_600_000
+
+_REFUSED: Final = "GroupAuthorizationFailed"
+
+_log = get_logger("suspects")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a coordinator said of one group: its state in Kafka's word and its members, or that we may not know."""
+
+    state: str = ""
+    members: int = 0
+    refused: bool = False
+
+
+class _Classic:
+    """A classic group, and whether anything waits for it: asked again when it or the ends of its topics change."""
+
+    __slots__ = ("held", "lags", "last_step_ms", "members", "newest_commit_ms", "rounds_lost_ms", "topics")
+
+    def __init__(self, held: BoardGroup) -> None:
+        self.held = held
+        self.members = held.summary.members
+        self.last_step_ms = held.summary.last_step_ms
+        self.rounds_lost_ms = held.summary.rounds_lost_ms
+        self.newest_commit_ms = held.newest_commit_ms
+        self.topics = held.committed_topics
+        self.lags: bool | None = None
+
+
+class GroupsClient(Protocol):
+    """What the sampler asks of a cluster. Both methods may raise KafkaError, OSError or RuntimeError."""
+
+    def describe(self, groups: Collection[str], broker: int) -> Mapping[str, Answer]:
+        """Groups that this broker coordinates; those it knows nothing of are left out."""
+        ...
+
+    def close(self) -> None:
+        """Let go of all connections; a call under way in another thread ends with an error."""
+        ...
+
+
+class KafkaGroupsClient:
+    """kafka-python behind the protocol."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        """With settings of `KafkaAdminClient`."""
+        self._admin = LazyAdmin(settings)
+
+    def describe(self, groups: Collection[str], broker: int) -> Mapping[str, Answer]:
+        """See `GroupsClient`."""
+        told = self._admin.client.describe_groups(list(groups), broker)
+        found = ((name, _answer(said)) for name, said in told.items())
+        return {name: answer for name, answer in found if answer is not None}
+
+    def close(self) -> None:
+        """See `GroupsClient`."""
+        self._admin.close()
+
+
+class HangSampler:
+    """The thread that asks.
+
+    Args:
+        board: where the groups are; nobody is suspected before it is ready.
+        connect: makes a client; called again after a failure.
+        clock_ms: the wall clock, in milliseconds.
+    """
+
+    def __init__(self, board: Board, connect: Callable[[], GroupsClient], clock_ms: Callable[[], int]) -> None:
+        self._board = board
+        self._clock_ms = clock_ms
+        self._connection = Connection(connect)
+        self._outage = Outage(_log, "group_descriptions", clock_ms)
+        self._answers: dict[str, Described] = {}
+        self._not_before_ms: dict[str, int] = {}
+        self._logged_refusal = False
+        self._seen: GroupMap[BoardGroup] = GroupMap()
+        self._classic: dict[str, _Classic] = {}
+        self._looked_at = 0
+        thread = Repeating("suspects", CHECK_EVERY_SECONDS, self.check, self._connection.drop)
+        self.start, self.stop, self._stopping = thread.start, thread.stop, thread.stopping
+
+    @property
+    def answers(self) -> Mapping[str, Described]:
+        """Group → the last answer about it, of present suspects. Replaced, never changed."""
+        return self._answers
+
+    def check(self) -> None:
+        """Ask about those whose turn it is. Never raises."""
+        if not self._board.ready()[0]:
+            return
+        now_ms = self._clock_ms()
+        suspected = {held.name: held for held in self._suspects(now_ms)}
+        self._answers = {name: answer for name, answer in self._answers.items() if name in suspected}
+        self._not_before_ms = {name: ms for name, ms in self._not_before_ms.items() if name in suspected}
+        due = [name for name in suspected if self._not_before_ms.get(name, now_ms) <= now_ms]
+        # Who has waited longest is asked first: otherwise a few would keep all others from their turn.
+        due.sort(key=lambda name: self._not_before_ms.get(name, 0))
+        if not due:
+            return
+        try:
+            self._ask([suspected[name] for name in due[:MOST_ASKED]])
+            self._outage.succeeded()
+        except Exception as error:  # noqa: BLE001 - whatever a client throws must not end the looking
+            if not self._stopping.is_set():
+                self._outage.failed(error)
+            self._connection.drop()
+
+    def _suspects(self, now_ms: int) -> Iterator[BoardGroup]:
+        ends = self._board.ends
+        self._follow(self._board.shown.groups)
+        version = ends.version
+        moved = ends.moved_since(self._looked_at)
+        self._looked_at = version
+        for of in self._classic.values():
+            if of.lags is not None and not moved.isdisjoint(of.topics):
+                of.lags = None
+            if (
+                of.members
+                and of.newest_commit_ms is not None
+                and now_ms - of.newest_commit_ms > hang_suspicion.SILENT_MS
+            ):
+                if of.lags is None:
+                    of.lags = of.held.lags_somewhere(ends)
+                lags = of.lags
+            else:
+                lags = False
+            if hang_suspicion.why(
+                members=of.members,
+                last_step_ms=of.last_step_ms,
+                rounds_lost_ms=of.rounds_lost_ms,
+                newest_commit_ms=of.newest_commit_ms,
+                lags=lags,
+                now_ms=now_ms,
+            ):
+                yield of.held
+
+    def _follow(self, groups: GroupMap[BoardGroup]) -> None:
+        """Take in which classic groups changed since the last look."""
+        for name, _, held in groups.since(self._seen):
+            if held is None or held.summary.is_modern or held.summary.simple or held.summary.in_step:
+                self._classic.pop(name, None)
+            else:
+                self._classic[name] = _Classic(held)
+        self._seen = groups
+
+    def _ask(self, due: Collection[BoardGroup]) -> None:
+        topic = self._board.ends.topic(self._board.offsets_topic)
+        leaders = {} if topic is None else topic.leaders
+        by_broker: dict[int, list[BoardGroup]] = {}
+        for held in due:
+            if held.summary.partition in leaders:
+                by_broker.setdefault(leaders[held.summary.partition], []).append(held)
+        for broker, groups in by_broker.items():
+            answers = self._connection.client.describe([held.name for held in groups], broker)
+            for held in groups:
+                self._take(held, answers.get(held.name, Answer()), self._clock_ms())
+
+    def _take(self, held: BoardGroup, answer: Answer, now_ms: int) -> None:
+        name = held.name
+        if answer.refused:
+            self._not_before_ms[name] = now_ms + REFUSED_MS
+            if not self._logged_refusal:
+                self._logged_refusal = True
+                _log.info("group_not_described", group=name, needs="the permission DESCRIBE on groups")
+            return
+        step_offset = held.state.last_step_offset
+        told = hang_suspicion.described(self._answers.get(name), answer.state, answer.members, step_offset, now_ms)
+        self._answers = {**self._answers, name: told}
+        self._not_before_ms[name] = now_ms if told.rebalancing else now_ms + CALM_MS
+
+
+def _answer(said: Mapping[str, Any]) -> Answer | None:
+    error = said.get("error")
+    if error:
+        return Answer(refused=True) if _REFUSED in error else None
+    return Answer(state=str(said.get("group_state") or ""), members=len(said.get("members") or ()))

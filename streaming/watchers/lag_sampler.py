@@ -1,0 +1,75 @@
+"""Samples the lag of all groups for charts, every few seconds."""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from streaming.base.logging_setup import get_logger
+from streaming.base.persistent_map import GroupMap
+from streaming.base.threads import Background
+from streaming.base.throttle import Pauses
+from streaming.board.board_group import BoardGroup
+from streaming.board.lag_history import LagHistory
+from streaming.end_offsets.store import EndOffsets
+
+SAMPLE_EVERY_SECONDS: Final = 5.0
+
+
+SHARE_OF_TIME: Final = 0.02
+"""Sampling a million offsets takes seconds of a processor: then it is done more seldom, so that it never takes more of
+one than this."""
+
+
+_log = get_logger("lag_history")
+
+
+class LagSampler:
+    """The thread that samples.
+
+    Args:
+        history: what is written.
+        groups: the groups as they are now.
+        ends: where the logs end.
+        ready: whether lag may be believed; before, nothing is sampled.
+        clock_ms: the wall clock.
+    """
+
+    def __init__(
+        self,
+        history: LagHistory,
+        groups: Callable[[], GroupMap[BoardGroup]],
+        ends: EndOffsets,
+        ready: Callable[[], bool],
+        clock_ms: Callable[[], int],
+    ) -> None:
+        self._history = history
+        self._groups = groups
+        self._ends = ends
+        self._ready = ready
+        self._clock_ms = clock_ms
+        self._thread = Background("lag-history", self._run, stop_seconds=None)
+
+    def start(self) -> None:
+        """Begin to sample."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._thread.stop()
+
+    def sample(self) -> float:
+        """Take one sample; returns how many seconds to wait for the next."""
+        begun = time.thread_time()
+        if self._ready():
+            pauses = Pauses(self._thread.stopping.wait)
+            self._history.sample(self._groups(), self._ends, self._clock_ms(), pauses)
+        return max(SAMPLE_EVERY_SECONDS, (time.thread_time() - begun) / SHARE_OF_TIME)
+
+    def _run(self) -> None:
+        wait = 0.0
+        while not self._thread.stopping.wait(wait):
+            try:
+                wait = self.sample()
+            except Exception:  # noqa: BLE001 - one sample that fails must not be the last
+                _log.exception("sample_failed")
+                wait = SAMPLE_EVERY_SECONDS

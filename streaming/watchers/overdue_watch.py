@@ -1,0 +1,145 @@
+"""Checks the board against the clock for what left no record (`coordinator_model.clocked`).
+
+Not a timer in the stream: Spark checks timers with every batch, and an empty batch a second costs a processor core.
+This costs a check of the groups that are between two states, or have partitions without an owner. Each event carries
+the id of a record of the group, so that a second monitor, or this one after a restart, finds the very same event.
+Suspected classic groups are judged by what their coordinators answer (`hang_sampler.py`).
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from coordinator_model.clocked import table
+from coordinator_model.clocked.hang_suspicion import Described
+from coordinator_model.clocked.lasting import LastingAlarms
+from coordinator_model.clocked.moment import UNSETTLED_AFTER_MS, Moment
+from coordinator_model.clocked.unassigned_partitions import Unassigned
+from coordinator_model.state.events import Event, event_view
+from coordinator_model.state.group_state import GroupState
+from streaming.base.persistent_map import GroupMap
+from streaming.base.threads import Repeating
+from streaming.board.board import Board
+from streaming.board.board_group import BoardGroup
+from streaming.end_offsets.store import Topic
+from streaming.watchers.clock_doubt import RecordClocks
+
+CHECK_EVERY_SECONDS: Final = 1.0
+
+Publish = Callable[[Sequence[Mapping[str, Any]]], object]
+
+
+class OverdueWatch:
+    """The thread that looks.
+
+    Args:
+        board: what to look at; nothing is found before it is ready.
+        publish: takes events, each with its id and once as long as what it tells lasts.
+        clock_ms: the wall clock.
+        answers: what coordinators last said of groups that were suspected to hang.
+        settling: given the time, whether the clock has jumped a short while ago; nothing is told then.
+        unsettled_after_ms: how long a group may not come to rest before it is told.
+    """
+
+    def __init__(  # noqa: PLR0913 - whom it asks, whom it tells, and the clock
+        self,
+        board: Board,
+        publish: Publish,
+        clock_ms: Callable[[], int],
+        answers: Callable[[], Mapping[str, Described]] = dict,
+        settling: Callable[[int], bool] = lambda _: False,
+        *,
+        unsettled_after_ms: int = UNSETTLED_AFTER_MS,
+    ) -> None:
+        self._unsettled_after_ms = unsettled_after_ms
+        self._lasting = LastingAlarms()
+        self._resumed = False
+        self._settling = settling
+        self._board = board
+        self._publish = publish
+        self._clock_ms = clock_ms
+        self._answers = answers
+        self._told: frozenset[str] = frozenset()
+        self._unassigned = Unassigned()
+        self._record_clocks = RecordClocks()
+        self._seen: GroupMap[BoardGroup] = GroupMap()
+        self._topics: Mapping[str, Topic] = {}
+        thread = Repeating("watch", CHECK_EVERY_SECONDS, self.check)
+        self.start, self.stop = thread.start, thread.stop
+
+    def check(self) -> None:
+        """Publish what is overdue now, and what nobody holds for too long."""
+        now_ms = self._clock_ms()
+        if self._settling(now_ms) or not self._board.ready()[0]:
+            return
+        if not self._resumed:
+            told = [*map(_event, self._board.events.latest(self._board.events.size))]
+            self._lasting.resume(told, now_ms)
+            self._unassigned.resume(told)
+            self._resumed = True
+        groups, topics = self._board.shown.groups, self._board.ends.sizes
+        found: list[Event] = []
+        unsteady, answers = self._board.sums_of(groups).unsteady, self._answers()
+        # Made once for both questions: a storm leaves more of them than are remembered (`group_summary.RECENT_STATES`).
+        states = [groups[name].state for name in unsteady | answers.keys() if name in groups]
+        unsteady_states = (state for state in states if state.name in unsteady)
+        self._board.set_read_times(self._record_clocks.doubtful(unsteady_states, now_ms))
+        for state in states:
+            found += self._unsettled(state, answers.get(state.name), now_ms)
+        for held in self._to_be_asked(groups, topics):
+            moment = Moment(state=held.state, now_ms=now_ms, unheld=held.unheld(topics), unassigned=self._unassigned)
+            found += table.events(moment, table.UNHELD)
+        self._unassigned.forget([name for name in self._unassigned.followed if name not in groups])
+        found += self._lasting.ended(found, now_ms)
+        open_ = [event for event in found if not event.detail.get("cleared")]
+        self._board.set_stuck(event.group for event in open_ if event.kind == "rebalance_stuck")
+        self._board.set_unsettled(event.group for event in open_ if event.kind == "group_unsettled")
+        self._board.set_unassigned(self._unassigned.overdue)
+        new = [event_view(event) for event in found if event.id not in self._told]
+        if new:
+            self._publish(new)
+        # Afterwards: what could not be published is published with the next look.
+        self._told = frozenset(event.id for event in found)
+
+    def _to_be_asked(self, groups: GroupMap[BoardGroup], topics: Mapping[str, Topic]) -> Iterator[BoardGroup]:
+        """Groups in which nobody holds some partition, or that were followed for it: of the others nothing is new."""
+        changed = {name for name, _, now in groups.since(self._seen) if now is not None}
+        if topics is not self._topics:
+            names = {name for name in topics.keys() | self._topics.keys() if topics.get(name) != self._topics.get(name)}
+            changed.update(
+                name for name, held in groups.items() if not names.isdisjoint(held.summary.subscribed_topics)
+            )
+        self._seen, self._topics = groups, topics
+        for name in changed | self._unassigned.followed:
+            held = groups.get(name)
+            if held is not None and (name in self._unassigned.followed or held.unheld(topics)):
+                yield held
+
+    def _unsettled(self, state: GroupState, answer: Described | None, now_ms: int) -> list[Event]:
+        read_ms, moved_ms = self._board.read_ms.get(state.name), self._coordinator_moved_ms(state)
+        moment = Moment(
+            state=state,
+            now_ms=now_ms,
+            read_ms=read_ms,
+            moved_ms=moved_ms,
+            described=answer,
+            unsettled_after_ms=self._unsettled_after_ms,
+        )
+        return table.events(moment, table.UNSETTLED)
+
+    def _coordinator_moved_ms(self, state: GroupState) -> int | None:
+        return self._board.ends.leader_moves(self._board.offsets_topic, state.partition).last_ms
+
+
+def _event(told: Mapping[str, Any]) -> Event:
+    """An event as it was before it was told; its id ends with its ordinal."""
+    return Event(
+        time_ms=told["time"],
+        group=told["group"],
+        kind=told["kind"],
+        severity=told["severity"],
+        partition=told["partition"],
+        offset=told["offset"],
+        detail=told["detail"],
+        inferred=told["inferred"],
+        ordinal=int(told["id"].rpartition("-")[2]),
+    )

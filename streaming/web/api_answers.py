@@ -1,0 +1,291 @@
+"""Answers of the API as plain objects; `routes.py` sends them."""
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from coordinator_model.gates import broker_releases
+from coordinator_model.gates.verdict import BrokerSettings, LogScan
+from coordinator_model.migration import phases
+from streaming.base.times import now_ms
+from streaming.board import gates
+from streaming.board.board import Board
+from streaming.board.plan import plan
+from streaming.board.search import ASKED, Search, topic_view, topics_view
+from streaming.web.history_api import DEFAULT_EVENTS, HistoryApi
+from streaming.web.overview import Overview
+from streaming.web.query_parameters import BadRequestError, NotFoundError, limit_of, max_size, target_version, time_of
+
+if TYPE_CHECKING:
+    from streaming.history.queries import History
+
+T = TypeVar("T")
+
+OVERVIEW_EVENTS: Final = 40
+TREND_POINTS: Final = 60
+"""Five minutes at the pace of `lag_history`."""
+
+ITEMS_A_PIECE: Final = 100
+
+_PLACE: Final = re.compile(r"(?<![\w-])(?P<id>[\w-]{22})(?=/\d)", re.ASCII)
+"""A topic's id in front of a partition, as the model names what it knows by id."""
+
+_TOKEN: Final = re.compile(r"(?P<run>[0-9a-f]+)-(?P<version>[0-9]{1,15})-(?P<number>[0-9]{1,15})", re.ASCII)
+
+BROKER_ANSWER_SECONDS: Final = 5.0
+"""How long the brokers' word is taken: a page that is left open asks a gate every few seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerAnswers:
+    """What only brokers know and gates ask; by default they say nothing.
+
+    Attributes:
+        group_configs: names of groups with dynamic GROUP configurations; None while brokers have not said.
+        settings: configurations that decide about conversions, and finalized features.
+        log_scan: what is physically in the log that brokers before 3.4.1 fail on; None where it cannot be looked at.
+    """
+
+    group_configs: Callable[[], Collection[str] | None] = lambda: None
+    settings: Callable[[], BrokerSettings] = BrokerSettings
+    log_scan: Callable[[], LogScan | None] = lambda: None
+
+
+class Api:
+    """Answers from a board.
+
+    Args:
+        board: what is shown.
+        cluster: name of the cluster.
+        brokers: what gates ask the brokers.
+        history: what is kept of the past, if anything is.
+        clock_ms: the wall clock, in milliseconds.
+    """
+
+    def __init__(
+        self,
+        board: Board,
+        cluster: str,
+        *,
+        brokers: BrokerAnswers | None = None,
+        history: "History | None" = None,
+        clock_ms: Callable[[], int] = now_ms,
+    ) -> None:
+        self.board = board
+        self.cluster = cluster
+        self._brokers = brokers or BrokerAnswers()
+        self._past = HistoryApi(board, history)
+        self._clock_ms = clock_ms
+        self._lock = threading.Lock()
+        self._overview = Overview(board, clock_ms)
+        self._overview_json: tuple[int, bytes] = (-1, b"")
+        self._group_configs = _Remembered(self._brokers.group_configs)
+        self._settings = _Remembered(self._brokers.settings)
+
+    def tidy(self) -> None:
+        """To be called every few seconds: let go of the overview where nobody looks at it."""
+        if self._overview.let_go():
+            with self._lock:
+                self._overview_json = (-1, b"")
+
+    def ready(self) -> dict[str, Any]:
+        """Whether the board may be believed, and what is missing if not; and how sinks are doing, if there are any."""
+        ready, missing = self.board.ready()
+        sinks = [asdict(sink) for sink in self.board.sinks()]
+        return {"ready": ready, "missing": missing, **({"sinks": sinks} if sinks else {})}
+
+    def groups_json(self, query: Mapping[str, str]) -> Iterator[bytes]:
+        """All GROUPs with lag as JSON, in pieces: of one `type` and `state` where the query names them, and `ASKED`.
+
+        Of a hundred thousand groups the text is too large to be held as a whole.
+        """
+        type_, state = query.get("type") or None, query.get("state") or None
+        search = self._search(query)
+        views = self.board.each_group_view(self._clock_ms(), type_=type_, state=state, chosen=search.finds)
+        yield b'{"left_out":' + to_json(self.board.left_out()["groups"]) + b',"groups":['
+        yield from _listed(views)
+        yield b'],"cannot_tell":' + to_json(search.cannot_tell) + b"}"
+
+    def search(self, query: Mapping[str, str]) -> dict[str, Any]:
+        """Names of the groups that `groups_json` would list by `ASKED`; raises BadRequestError."""
+        search = self._search(query)
+        if not search.asked:
+            raise BadRequestError(f"search: found nothing to search by, accepted: {', '.join(ASKED)}")
+        chosen = self.board.scope.groups
+        found = [name for name, held in self.board.shown.groups.items() if chosen(name) and search.finds(held)]
+        return {"groups": sorted(found), "cannot_tell": search.cannot_tell, "left_out": self.board.left_out()["groups"]}
+
+    def _search(self, query: Mapping[str, str]) -> Search:
+        return Search(self.board, {name: query[name] for name in ASKED if query.get(name)})
+
+    def topics(self) -> dict[str, Any]:
+        """All topics that groups have to do with."""
+        return topics_view(self.board)
+
+    def topic(self, name: str) -> dict[str, Any]:
+        """One topic with the groups that read it; raises NotFoundError."""
+        found = topic_view(self.board, name, self._clock_ms())
+        if found is None:
+            raise NotFoundError(f"topic: found {name!r}, accepted: a topic that a group has to do with")
+        return found
+
+    def group(self, name: str) -> dict[str, Any]:
+        """One GROUP with lag; raises NotFoundError."""
+        found = self.board.group_view(name, self._clock_ms())
+        if found is None:
+            raise NotFoundError(f"group: found {name!r}, accepted: a group of this cluster")
+        return found
+
+    def events(self, query: Mapping[str, str]) -> dict[str, Any]:
+        """The latest EVENTs, oldest first, by `group`, `since` and `limit`; raises BadRequestError."""
+        size = self.board.events.size
+        limit = limit_of(query.get("limit") or str(min(DEFAULT_EVENTS, size)), size)
+        since_ms = time_of("since", query["since"]) if query.get("since") else None
+        return {"events": self.board.latest_events(limit, group=query.get("group") or None, since_ms=since_ms)}
+
+    @property
+    def keeps_history(self) -> bool:
+        """Whether anything is kept of the past."""
+        return self._past.is_kept
+
+    def history(self, name: str, query: Mapping[str, str]) -> dict[str, Any]:
+        """What was of a group: see `HistoryApi.of`."""
+        return self._past.of(name, query)
+
+    def gate(self, name: str, groups: Collection[str], query: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Verdict of a gate, on the groups named or on all; raises NotFoundError and BadRequestError.
+
+        The upgrade gate takes `max_size`, in place of the brokers' group.consumer.max.size; the downgrade gate
+        `target_version`, the release that the brokers are rolled to.
+        """
+        if name not in (phases.UPGRADE, phases.DOWNGRADE):
+            raise NotFoundError(f"gate: found {name!r}, accepted: {phases.UPGRADE} or {phases.DOWNGRADE}")
+        shown = self.board.shown
+        for group in groups:
+            if group not in shown.groups:
+                raise NotFoundError(f"group: found {group!r}, accepted: a group of this cluster")
+        if name == phases.UPGRADE:
+            size = max_size((query or {}).get("max_size"))
+            settings = self._settings()
+            if size is not None:
+                settings = replace(settings, consumer_max_size=size)
+            return self._named(gates.upgrade(self.board, groups, settings, self._clock_ms()))
+        target = target_version((query or {}).get("target_version"))
+        to = None if target is None else broker_releases.release(target)
+        asked = gates.Asked(
+            group_configs=self._group_configs(),
+            settings=self._settings(),
+            log_scan=None if to is None or to.passes_over_unknown_types else self._brokers.log_scan(),
+        )
+        return self._named(gates.downgrade(self.board, groups, asked, target, self._clock_ms()))
+
+    def plan(self, query: Mapping[str, str]) -> dict[str, Any]:
+        """The migration plan of all groups, or of those whose names the shell pattern `group` matches."""
+        return plan(self.board, self._settings(), query.get("group") or "*", self._clock_ms())
+
+    def lag(self, query: Mapping[str, str]) -> dict[str, Any]:
+        """What lag was: of the `group` that the query names, or of all that lagged lately; raises NotFoundError."""
+        if "group" not in query:
+            return self.board.lag_history.trends(TREND_POINTS)
+        name = query["group"]
+        if name not in self.board.shown.groups:
+            raise NotFoundError(f"group: found {name!r}, accepted: a group of this cluster")
+        return {"group": name, **self.board.lag_history.group(name)}
+
+    def overview(self) -> bytes:
+        """A line on every group, as JSON; made once for all who ask at about the same time."""
+        version, rows = self._overview.rows()
+        with self._lock:
+            if self._overview_json[0] != version:
+                shown = {
+                    "cluster": self.cluster,
+                    **self._freshness(),
+                    "events": self.board.latest_events(OVERVIEW_EVENTS),
+                    "trends": self.board.lag_history.trends(TREND_POINTS),
+                }
+                self._overview_json = (version, to_json(shown)[:-1] + b',"groups":[' + b"".join(_listed(rows)) + b"]}")
+            return self._overview_json[1]
+
+    def news(self, since: str | None, group: str | None) -> tuple[str, dict[str, Any]]:
+        """(version, what is newer than version `since`): `groups` that changed, names that are `gone`, `events`.
+
+        `reset` instead of groups where `since` is too long ago, of another run, or not given: then everything is to
+        be read anew.
+
+        Args:
+            since: a version this gave before, or None.
+            group: the one group that is asked about, or None for all.
+        """
+        match = _TOKEN.fullmatch(since or "")
+        known = match is not None and match["run"] == self._overview.run
+        after = int(match["number"]) if match and known else self.board.events.last
+        newer = self.board.events.after(after)
+        events = [self.board.named(event) for _, event in newer if self._concerns(event["group"], group)]
+        after = newer[-1][0] if newer else after
+        changed = self._overview.changes(int(match["version"]), group) if match and known else None
+        if changed is None:
+            now, _ = self._overview.rows()
+            return self._token(now, after), {**self._freshness(), "reset": True, "events": events}
+        now, rows, gone = changed
+        return self._token(now, after), {**self._freshness(), "groups": rows, "gone": gone, "events": events}
+
+    def _concerns(self, name: str, group: str | None) -> bool:
+        """Whether who asks for a group, or for all, is to hear of this one."""
+        return self.board.scope.groups(name) if group is None else name == group
+
+    def _token(self, version: int, number: int) -> str:
+        return f"{self._overview.run}-{version}-{number}"
+
+    def _freshness(self) -> dict[str, Any]:
+        """What keeps the figures from being believed, if anything."""
+        board, now_ms = self.board, self._clock_ms()
+        return {
+            "time": now_ms,
+            **self.ready(),
+            "left_out": board.left_out(),
+            "end_offset_age_seconds": board.ends.age_seconds(now_ms),
+            "replica_lag_records": sum(board.replica_lag().values()),
+            "open_transaction_records": sum(board.open_transaction_records().values()),
+        }
+
+    def _named(self, verdict: dict[str, Any]) -> dict[str, Any]:
+        """The verdict with topics by name where it is known."""
+        names = self.board.ends.topic_names
+        for reason in verdict["reasons"]:
+            reason["text"] = _PLACE.sub(lambda place: names.get(place["id"], place["id"]), reason["text"])
+        return verdict
+
+
+class _Remembered(Generic[T]):
+    """Asks once for all who ask at about the same time."""
+
+    def __init__(self, ask: Callable[[], T]) -> None:
+        self._ask = ask
+        self._lock = threading.Lock()
+        self._answer: tuple[float, T] | None = None
+
+    def __call__(self) -> T:
+        with self._lock:
+            now = time.monotonic()
+            if self._answer is None or now - self._answer[0] >= BROKER_ANSWER_SECONDS:
+                self._answer = (now, self._ask())
+            return self._answer[1]
+
+
+def _listed(items: Iterable[object]) -> Iterator[bytes]:
+    """The inside of a list as JSON, piece by piece: while a piece is written, no other thread has its turn."""
+    rest = iter(items)
+    comma = b""
+    while piece := list(islice(rest, ITEMS_A_PIECE)):
+        yield comma + to_json(piece)[1:-1]
+        comma = b","
+
+
+def to_json(answer: object) -> bytes:
+    """JSON in ASCII: any name there can be in a log is safe in it."""
+    return json.dumps(answer, separators=(",", ":"), allow_nan=False).encode("ascii")

@@ -1,0 +1,179 @@
+"""All groups in a line each, and what of it changed: what the page keeps up with.
+
+Rows are made once for all who look, at most every second and less often where making them takes long. A row that
+differs from the one before gets the number of this making, its *version*; whoever has seen version n is sent what is
+newer than n. Five thousand groups of which ten move cost ten rows a second.
+"""
+
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from streaming.base.persistent_map import GroupMap
+from streaming.board.board import Board
+from streaming.board.board_group import BoardGroup
+from streaming.board.group_lag import TopicLag, total
+from streaming.board.lag_changes import Unrest
+from streaming.end_offsets.store import Topic
+
+MAKE_EVERY_SECONDS: Final = 1.0
+SHARE_OF_TIME: Final = 0.2
+"""Making takes no more than this share of the time, however many groups there are."""
+
+REMEMBERED: Final = 120
+"""Versions that a reader may be behind, and still be sent changes."""
+
+UNASKED_SECONDS: Final = 600.0
+"""After so long without a reader nothing is kept: it holds on to groups as they were for the last one."""
+
+_TENTHS_BELOW_SECONDS: Final = 60
+
+Row = Mapping[str, Any]
+
+
+class Overview:
+    """Rows of all groups, with versions.
+
+    Args:
+        board: what is summed up.
+        clock_ms: the wall clock, in milliseconds.
+    """
+
+    def __init__(self, board: Board, clock_ms: Callable[[], int]) -> None:
+        self._board = board
+        self._clock_ms = clock_ms
+        self._lock = threading.Lock()
+        self._asked = time.monotonic()
+        # Versions of two runs of the monitor are not comparable.
+        self.run: Final = uuid.uuid4().hex[:8]
+        self._version = 0
+        self._forget()
+
+    def _forget(self) -> None:
+        self._made_until = 0.0
+        self._rows: dict[str, Row] = {}
+        self._names: list[str] | None = None
+        self._held: dict[str, BoardGroup] = {}
+        self._unrest = Unrest()
+        self._found: tuple[frozenset[str], frozenset[str], Mapping[str, Topic]] = (frozenset(), frozenset(), {})
+        self._changes: deque[tuple[int, frozenset[str], frozenset[str]]] = deque(maxlen=REMEMBERED)
+
+    def rows(self) -> tuple[int, list[Row]]:
+        """Version, and the rows of the groups in scope by name."""
+        with self._lock:
+            self._make()
+            if self._names is None:
+                self._names = sorted(filter(self._board.scope.groups, self._rows))
+            return self._version, [self._rows[name] for name in self._names]
+
+    def changes(self, since: int, group: str | None = None) -> tuple[int, list[Row], list[str]] | None:
+        """What is newer than a version, of all groups or of one.
+
+        Returns:
+            (version, changed rows, names of groups that are gone), or None where that is too long ago to tell.
+        """
+        with self._lock:
+            self._make()
+            oldest = self._changes[0][0] if self._changes else self._version + 1
+            if since > self._version or since < oldest - 1:
+                return None
+            changed: set[str] = set()
+            gone: set[str] = set()
+            for version, rows, names in reversed(self._changes):
+                if version <= since:
+                    break
+                changed |= rows
+                gone |= names
+            of_all = changed | gone
+            wanted = set(filter(self._board.scope.groups, of_all)) if group is None else {group} & of_all
+            rows_now = [self._rows[name] for name in sorted(wanted) if name in self._rows]
+            return self._version, rows_now, sorted(name for name in wanted if name not in self._rows)
+
+    def let_go(self) -> bool:
+        """Keep nothing where nobody has looked lately; tells whether that is so."""
+        with self._lock:
+            unasked = time.monotonic() - self._asked > UNASKED_SECONDS
+            if unasked and self._rows:
+                self._forget()
+                # Whoever has seen the last version is to be sent everything: what has gone since is not known any more.
+                self._version += 1
+            return unasked
+
+    def _make(self) -> None:
+        begun = self._asked = time.monotonic()
+        if begun < self._made_until:
+            return
+        now_ms = self._clock_ms()
+        groups = self._board.shown.groups
+        self._rouse(groups)
+        names, gone = self._unrest.look(groups, self._board.ends)
+        changed = set()
+        resting = []
+        for name in names:
+            held = groups[name]
+            lags = held.topic_lags(self._board.ends, now_ms)
+            row = self._row(held, lags, now_ms)
+            # A group that was touched counts as changed: its members' assignments are no part of the row.
+            if self._held.get(name) is not held or self._rows.get(name) != row:
+                if name not in self._rows:
+                    self._names = None
+                changed.add(name)
+                self._rows[name] = row
+                self._held[name] = held
+            if not row["lag"] and held.summary.steady and not any(each.ahead for each in lags):
+                resting.append(name)
+        self._unrest.rest(resting)
+        for name in gone:
+            self._names = None
+            self._rows.pop(name, None)
+            self._held.pop(name, None)
+        self._version += 1
+        self._changes.append((self._version, frozenset(changed), frozenset(gone)))
+        done = time.monotonic()
+        self._made_until = begun + max(MAKE_EVERY_SECONDS, (done - begun) / SHARE_OF_TIME)
+
+    def _rouse(self, groups: GroupMap[BoardGroup]) -> None:
+        """What a row depends on besides the group and its lag: what the threads found, and the topics' sizes."""
+        found = (self._board.stuck, self._board.unassigned, self._board.ends.sizes)
+        if found[2] is not self._found[2]:
+            self._unrest.rouse(groups.keys())
+        self._unrest.rouse((found[0] ^ self._found[0]) | (found[1] ^ self._found[1]))
+        self._found = found
+
+    def _row(self, held: BoardGroup, lags: list[TopicLag], now_ms: int) -> Row:
+        of = held.summary
+        sums = total(lags)
+        return {
+            "group": held.name,
+            "type": of.type,
+            "state": of.group_state,
+            "simple": of.simple,
+            "epoch": of.epoch,
+            "classic_members": of.classic_members,
+            "consumer_members": of.consumer_members,
+            "absent_members": of.absent_members,
+            "phase": of.phase,
+            "blockers": list(of.blockers),
+            "out_of_scope": of.out_of_scope,
+            "mixed_since": of.mixed_since_ms,
+            "leftovers": of.leftovers,
+            "upgrades": of.counters.upgrades,
+            "downgrades": of.counters.downgrades,
+            "lag": sums.records,
+            "max_lag": sums.max_records,
+            "max_lag_seconds": _rounded(sums.max_seconds),
+            "max_lag_seconds_at_least": sums.at_least,
+            "rebalances": of.counters.rebalances,
+            "rebalancing_since": of.rebalancing_since_ms,
+            "duplicate_partitions": of.duplicates,
+            "unassigned_partitions": held.unassigned_partitions(self._board.ends.sizes),
+            "attention": self._board.attention(held, lags, now_ms),
+        }
+
+
+def _rounded(seconds: float | None) -> float | None:
+    """Tenths of a second below a minute, whole ones above: a row that differs by less is the same."""
+    return None if seconds is None else round(seconds, 1 if seconds < _TENTHS_BELOW_SECONDS else None)

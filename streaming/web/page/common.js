@@ -1,0 +1,165 @@
+// What all pages share. Names of groups, members and topics are anybody's text: they reach the page through
+// textContent and attributes only, never as markup.
+
+export const $ = (id) => document.getElementById(id);
+
+/** An element with properties and children; children are elements or text. */
+export function h(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name in element) element[name] = value;
+    else element.setAttribute(name, value);
+  }
+  element.append(...children);
+  return element;
+}
+
+export function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+export function setClass(element, name) {
+  if (element.className !== name) element.className = name;
+}
+
+export function setTitle(element, text) {
+  if (element.title !== text) element.title = text;
+}
+
+// Control characters, and those that are invisible or turn the direction of what follows: shown by their number.
+const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+
+/** A name as it can be read: nothing in it is invisible or moves its neighbours. */
+export function visible(name) {
+  const shown = name.replace(UNSEEN, (sign) => `\\u${sign.codePointAt(0).toString(16).padStart(4, "0")}`);
+  return shown.trim() ? shown : `“${shown}”`;
+}
+
+const whole = new Intl.NumberFormat("en");
+const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+const unknown = (value) => value === null || value === undefined;
+export const number = (value) => (unknown(value) ? "–" : whole.format(value));
+export const short = (value) => (unknown(value) ? "–" : value < 100000 ? whole.format(value) : compact.format(value));
+export const tiny = (value) => (unknown(value) ? "" : value < 1000 ? `${value}` : compact.format(value));
+export const plural = (count, one, many = `${one}s`) => `${number(count)} ${count === 1 ? one : many}`;
+
+/** Seconds as people say them: 0.4 s, 12 s, 3 m 20 s, 2 h 5 m, 4 d 3 h. */
+export function duration(seconds) {
+  if (unknown(seconds)) return "–";
+  if (seconds === 0) return "0 s";
+  if (seconds < 0.095) return `${Math.max(1, Math.round(seconds * 1000))} ms`;
+  if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
+  if (seconds < 59.5) return `${Math.round(seconds)} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} m ${Math.floor(seconds % 60)} s`;
+  if (seconds < 86400) return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} m`;
+  return `${Math.floor(seconds / 86400)} d ${Math.floor((seconds % 86400) / 3600)} h`;
+}
+
+/** Lag in time; a lower bound as "> 12 m 0 s". */
+export const lagTime = (seconds, atLeast) => `${atLeast && !unknown(seconds) ? "> " : ""}${duration(seconds)}`;
+
+export function clock(milliseconds) {
+  const moment = new Date(milliseconds);
+  if (Number.isNaN(moment.valueOf())) return `${milliseconds}`;
+  const time = moment.toLocaleTimeString("en-GB");
+  return moment.toDateString() === new Date().toDateString() ? time : `${moment.toLocaleDateString("en-CA")} ${time}`;
+}
+
+/** 0–3, 7, 9–11 */
+export function ranges(numbers) {
+  const runs = [];
+  for (const value of numbers) {
+    if (runs.length && value === runs.at(-1)[1] + 1) runs.at(-1)[1] = value;
+    else runs.push([value, value]);
+  }
+  return runs.map(([from, to]) => (from === to ? `${from}` : to === from + 1 ? `${from}, ${to}` : `${from}–${to}`)).join(", ");
+}
+
+export const partitions = (held) => Object.entries(held).map(([topic, numbers]) => `${visible(topic)} ${ranges(numbers)}`).join("; ");
+export const size = (held) => Object.values(held).reduce((total, numbers) => total + numbers.length, 0);
+
+const GOOD = new Set(["Stable"]);
+const CALM = new Set(["Empty", "Dead"]);
+export const isMoving = (state) => !GOOD.has(state) && !CALM.has(state);
+export const stateClass = (state) => `pill ${GOOD.has(state) ? "good" : CALM.has(state) ? "" : "moving"}`.trim();
+
+/** Address of a group's page. "." and ".." are not possible in a path. */
+export function groupPage(name) {
+  try {
+    return /^\.{0,2}$/.test(name) ? `/group?name=${encodeURIComponent(name)}` : `/group/${encodeURIComponent(name)}`;
+  } catch {
+    return "#"; // half of a surrogate pair has no address
+  }
+}
+
+/** Address of a topic's page. */
+export const topicPage = (name) => groupPage(name).replace(/^\/group/, "/topic");
+
+export async function get(address) {
+  const answer = await fetch(address, { cache: "no-store", signal: AbortSignal.timeout(15000) });
+  if (!answer.ok && ![404, 410, 503].includes(answer.status)) throw new Error(`${address}: ${answer.status}`);
+  return [answer.status, await answer.json()];
+}
+
+/** Make the children of a parent those of the items, in order, by key: what is there stays, and only it changes. */
+export function patch(parent, items, key, make, update = () => {}) {
+  const held = (parent.held ??= new Map());
+  const keep = new Set(items.map(key));
+  for (const [id, element] of held) {
+    if (!keep.has(id)) {
+      element.remove();
+      held.delete(id);
+    }
+  }
+  let place = parent.firstElementChild;
+  for (const item of items) {
+    const id = key(item);
+    if (!keep.delete(id)) continue;
+    let element = held.get(id);
+    if (!element) held.set(id, (element = make(item)));
+    update(element, item);
+    if (element === place) place = place.nextElementSibling;
+    else parent.insertBefore(element, place);
+  }
+}
+
+/** Figures: {name, value, note?, look?, progress? ([done, all]), href?}. */
+export function tiles(parent, items) {
+  patch(parent, items, (item) => item.name, (item) => {
+    const bar = h("progress", { hidden: true });
+    return h("dl", { className: "tile" }, h("dt", {}, item.name), h("dd", {}), h("div", { className: "note" }), bar);
+  }, (tile, item) => {
+    const [, value, note, bar] = tile.children;
+    setClass(tile, `tile ${item.look ?? ""}`.trim());
+    setText(value, item.value);
+    setText(note, item.note ?? "");
+    setTitle(note, item.note ?? "");
+    bar.hidden = !item.progress;
+    if (item.progress) {
+      [bar.value, bar.max] = item.progress;
+      bar.setAttribute("aria-label", item.name);
+    }
+  });
+}
+
+/** Reasons to look, as tags; `now` (ms) is what their age is counted to. */
+export function looks(parent, found, now) {
+  patch(parent, found, (look) => look.code, (look) => h("li", { className: `look ${look.severity}` }), (item, look) => {
+    setText(item, look.since === null ? look.text : `${look.text} · ${duration(Math.max(0, now - look.since) / 1000)}`);
+  });
+}
+
+/** Table head from columns: {name, label, title?, number?, roomy?, look?, sort?}; sortable where `sort` is given. */
+export function head(table, columns, sort) {
+  table.tHead.rows[0].append(...columns.map((column) => {
+    const cell = h("th", { scope: "col", className: cellLook(column) });
+    if (sort && column.sort) {
+      cell.dataset.name = column.name;
+      cell.append(h("button", { type: "button", title: column.title ?? "", onclick: () => sort(column.name) }, column.label));
+    } else cell.append(h("span", { title: column.title ?? "" }, column.label));
+    return cell;
+  }));
+}
+
+export const cellLook = (column) => [column.number && "number", column.roomy && "roomy", column.look].filter(Boolean).join(" ");
+export const row = (columns) => h("tr", {}, ...columns.map((column) => h("td", { className: cellLook(column) })));

@@ -1,0 +1,324 @@
+// One group: who owns what, how far they are, what happened.
+import { $, clock, duration, get, h, head, lagTime, looks, number, partitions, patch, plural, ranges, row, setClass, setText, setTitle, short, size, stateClass, tiles, topicPage, visible } from "./common.js";
+import { Timeline, since } from "./chart.js";
+import { episodes, list, merged } from "./events.js";
+import { believed, follow, now } from "./live.js";
+import { Past } from "./past.js";
+import { PARTITIONS, TASKS, drawMatrix, legend, makeMatrix, matrices, shortName } from "./matrix.js";
+
+const STEP = 300;
+const MOST_MEMBERS = 500;
+const MOST_EVENTS = 300;
+const HISTORY_MS = 5000;
+const BREATH = 4; // a group that takes a second to fetch is fetched every fifth
+
+const name = location.pathname.startsWith("/group/") ? decodeURIComponent(location.pathname.slice(7)) : new URLSearchParams(location.search).get("name") ?? "";
+const inQuery = /^\.{0,2}$/.test(name);
+const address = inQuery ? `/api/v1/groups/?name=${encodeURIComponent(name)}` : `/api/v1/groups/${encodeURIComponent(name)}`;
+const timeline = new Timeline($("timeline"), "Lag, rebalances and events over time");
+
+let live = null;
+let group = null; // what is shown: the live one, or the one of a moment of the past
+let history = null;
+let happened = [];
+let most = MOST_EVENTS; // and those that were asked of the past
+let shownOffsets = STEP;
+let readAt = 0;
+let readTook = 0;
+
+const MEMBERS = [
+  { label: "Member", look: "who" },
+  { label: "Static id", roomy: true, title: "group.instance.id" },
+  { label: "Host", roomy: true },
+  { label: "Protocol" },
+  { label: "Epoch", number: true },
+  { label: "State" },
+  { label: "Owns", look: "wide" },
+];
+
+const OFFSETS = [
+  { label: "Topic" },
+  { label: "Partition", number: true },
+  { label: "Committed", number: true },
+  { label: "Log end", number: true, roomy: true },
+  { label: "Lag", number: true },
+  { label: "Lag time", number: true },
+  { label: "Last commit", number: true, roomy: true },
+  { label: "Metadata", roomy: true, look: "wide" },
+];
+
+const METHODS = {
+  interpolated: "interpolated between two samples of the log end",
+  caught_up: "at the end of the log",
+  ahead_of_end: "committed since the log end was sampled",
+  beyond_end: "the log ends before it: cut off, or made anew",
+  list_offsets: "brokers said when the record was written",
+  at_least: "a lower bound: the record was there when sampling began",
+  truncated: "the log was cut off below the commit: counted from there",
+  no_end_offset: "the log end is not known",
+  never_committed: "a member holds the partition, and nothing was ever committed of it",
+  no_committed_offset: "nothing is committed",
+  topic_recreated: "the commit is of a former topic of this name",
+  not_kept: "the history keeps no lag",
+};
+
+const SHOWN_ELSEWHERE = new Set(["rebalancing", "upgrading", "downgrading"]);
+const BLOCKERS = {
+  assignment_user_data: "a custom assignor's user data is in its assignment",
+  malformed_embedded_protocol: "a member's subscription or assignment is not in the consumer protocol's format",
+};
+
+function member(line, each) {
+  const [who, instance, host, protocol, epoch, state, owns] = line.cells;
+  if (!who.firstChild) who.append(h("bdi"));
+  setText(who.firstChild, shortName(each));
+  setTitle(who, details(each));
+  setText(instance, each.instance_id === null ? "–" : visible(each.instance_id));
+  setText(host, visible(each.client_host || "–"));
+  setText(protocol, each.protocol);
+  setText(epoch, each.epoch < 0 ? "–" : number(each.epoch));
+  if (!state.firstChild) state.append(h("span"));
+  const away = each.epoch === -2;
+  const word = away ? "away" : each.classic_protocol?.state ?? each.state;
+  setText(state.firstChild, word);
+  setClass(state.firstChild, away ? "pill moving" : stateClass(word));
+  setTitle(state, each.classic_protocol?.inferred ? "Concluded: the log does not state it." : "");
+  setText(owns, owned(each));
+}
+
+/** Why a member waits, and for whom: in the log's words, others by the names that the page gives them. */
+function waits(each) {
+  const others = Object.entries(each.waiting.for);
+  if (!others.length) return each.waiting.text;
+  return others.map(([other, held]) => `waits for ${partitions(held)}, which ${shortName(group.members.find(({ member_id: id }) => id === other) ?? { member_id: other })} has yet to release`).join("; ");
+}
+
+/** What the log says of a member besides: a line each, of what there is. */
+function details(each) {
+  const seconds = (milliseconds) => duration(milliseconds / 1000);
+  const { topics = [], regex = null, regex_topics: matched = null } = each.subscription ?? {};
+  return [
+    each.member_id,
+    `client id ${each.client_id || "none"}`,
+    topics.length && `subscribes to ${topics.join(", ")}`,
+    regex !== null && `subscribes to the pattern ${regex}: ${matched === null ? "not matched yet" : matched.join(", ") || "no topic"}`,
+    each.assignor && `assignor ${each.assignor}`,
+    each.rack_id && `rack ${each.rack_id}`,
+    each.rebalance_timeout_ms && `rebalance timeout ${seconds(each.rebalance_timeout_ms)}`,
+    each.session_timeout_ms && `session timeout ${seconds(each.session_timeout_ms)}`,
+    ...(each.claims ?? []).map((claim) => `joined by ${claim.assignor} owning ${partitions(claim.owned) || "nothing"}${claim.generation === null ? "" : ` of generation ${claim.generation}`}`),
+  ].filter(Boolean).map(visible).join("\n");
+}
+
+/** Kafka's own names of tasks: 0_0–2, 1_0. */
+const taskIds = (held) => Object.entries(held).flatMap(([subtopology, numbers]) => ranges(numbers).split(", ").map((run) => `${subtopology}_${run}`)).join(", ");
+
+function owned(each) {
+  if (each.tasks) {
+    const kinds = [["active", each.tasks.active], ["standby", each.tasks.standby], ["warm-up", each.tasks.warmup]];
+    const told = kinds.filter(([, held]) => size(held)).map(([kind, held]) => `${kind} ${taskIds(held)}`).join("; ");
+    return [told || "no tasks", each.process_id && `process ${visible(each.process_id)}`].filter(Boolean).join(" · ");
+  }
+  return [
+    partitions(each.assigned) || "nothing",
+    size(each.pending_revocation) && `to be revoked: ${partitions(each.pending_revocation)}`,
+    each.waiting && each.waiting.situation !== "revoking" && visible(waits(each)),
+  ].filter(Boolean).join("; ");
+}
+
+function offset(line, each) {
+  const [topic, partition, committed, end, lag, seconds, commit, metadata] = line.cells;
+  if (topic.textContent !== visible(each.topic)) topic.replaceChildren(h("a", { href: topicPage(each.topic) }, h("bdi", {}, visible(each.topic))));
+  setText(partition, number(each.partition));
+  setText(committed, number(each.offset));
+  setText(end, number(each.log_end_offset));
+  const isStable = (each.stable_lag ?? each.lag) === each.lag;
+  setText(lag, isStable ? number(each.lag) : `${number(each.lag)} (${number(each.stable_lag)} stable)`);
+  setTitle(lag, isStable ? "" : "A transaction is open: so many records can be read by consumers of committed ones");
+  setClass(lag, each.lag ? "number" : "number zero");
+  setText(seconds, lagTime(each.lag_seconds, each.lag_seconds_at_least));
+  setClass(seconds, each.lag_seconds ? "number" : "number zero");
+  setTitle(seconds, METHODS[each.lag_method] ?? each.lag_method);
+  setText(commit, each.commit_timestamp === null || each.commit_timestamp < 0 ? "–" : clock(each.commit_timestamp));
+  setText(metadata, each.metadata ? visible(each.metadata) : "–");
+  const unread = each.subscribed === false;
+  setTitle(topic, unread ? "no member reads this topic any more" : "");
+  setClass(topic, unread ? "zero" : "");
+  const lost = each.offset !== null && each.log_start_offset !== null && each.offset < each.log_start_offset;
+  setClass(line, lost && !unread ? "warning" : "");
+  setTitle(committed, lost ? `${number(each.log_start_offset - each.offset)} records after it are deleted already` : "");
+}
+
+function badges() {
+  const found = [
+    [group.state, stateClass(group.state)],
+    [group.simple ? "commits only" : `${group.type} group`, "tag"],
+    ...(group.protocol ? [[`assignor ${group.protocol}`, "tag"]] : []),
+  ];
+  patch($("badges"), found, ([text, look]) => text + look, ([text, look]) => h("span", { className: look }, visible(text)));
+}
+
+function warnings() {
+  const twice = Object.entries(group.duplicates).map(([place, ids]) => `${visible(place)} by ${ids.map((id) => shortName(group.members.find((each) => each.member_id === id) ?? { member_id: id })).join(" and ")}`);
+  const free = Object.entries(group.unassigned ?? {});
+  const texts = {
+    duplicate_assignment: twice.length ? `Owned twice: ${twice.slice(0, 8).join("; ")}${twice.length > 8 ? " …" : ""}` : null,
+    unassigned_partitions: free.length ? `Nobody reads ${partitions(Object.fromEntries(free.slice(0, 8)))}` : null,
+    rebalance_stuck: "The rebalance is stuck",
+    rebalance_storm: "Rebalance storm: more rebalances in five minutes than a rolling restart takes",
+    migration_stalled: "The roll has stalled: members of both protocols, and none came or went for half an hour",
+  };
+  const found = group.attention.filter(({ code }) => !SHOWN_ELSEWHERE.has(code)).map((look) => ({ ...look, text: look.expected ? look.text : texts[look.code] ?? look.text }));
+  for (const blocker of group.migration.blockers) found.push({ code: blocker, severity: "info", since: null, text: `A broker would refuse to upgrade this group: ${BLOCKERS[blocker] ?? blocker}` });
+  looks($("warnings"), found, moment());
+}
+
+function summary() {
+  const { upgraded_members: upgraded, members, mixed_since: since, phase } = group.migration;
+  const out = group.migration.out_of_scope;
+  const concerned = !out && !group.simple && (group.type === "classic" || group.type === "consumer");
+  const patterns = Object.entries(group.regexes ?? {});
+  const static_ = group.members.filter((each) => each.instance_id !== null).length;
+  const classic = group.assignment_epoch === null;
+  const behind = !classic && group.assignment_epoch !== group.epoch;
+  return [
+    { name: classic ? "Generation" : "Group epoch", value: number(group.epoch), note: classic ? "" : `assignment epoch ${number(group.assignment_epoch)}`, look: behind ? "active" : "" },
+    { name: "Members", value: number(group.members.length), note: [concerned && `${number(group.members.length - upgraded)} classic, ${number(upgraded)} consumer`, static_ && `${static_} static`].filter(Boolean).join(", ") },
+    ...(out ? [{ name: "Migration", value: "out of scope", note: `protocol type ${visible(group.protocol_type ?? "")}` }] : []),
+    ...(concerned ? [{ name: "Migration", value: phase ?? "mixed", note: since === null ? "" : `both protocols for ${duration(Math.max(0, moment() - since) / 1000)}`, progress: since === null ? null : [upgraded, members], look: since === null ? "" : "active" }] : []),
+    ...(group.rebalances === null ? [] : [{ name: "Rebalances", value: number(group.rebalances), note: group.rebalancing_since === null ? "none under way" : `under way for ${duration(Math.max(0, now() - group.rebalancing_since) / 1000)}`, look: group.rebalancing_since === null ? "" : "active" }]),
+    ...(patterns.length ? [{ name: "Patterns", value: number(patterns.length), note: patterns.map(([regex, topics]) => `${visible(regex)}: ${topics.map(visible).join(", ") || "no topic"}`).join("; ") }] : []),
+    ...(group.lag_left_out ? [{ name: "Lag", value: "–", note: "not asked of share groups" }] : []),
+    ...(group.offsets.length && !past?.at ? [
+      { name: "Lag", value: short(group.lag), note: group.max_lag === null ? "" : `largest partition ${short(group.max_lag)}`, ofLag: true },
+      { name: "Lag time", value: lagTime(group.max_lag_seconds, group.max_lag_seconds_at_least), note: group.max_lag_seconds_at_least ? "at least: older than what was sampled" : "oldest uncommitted", ofLag: true },
+    ] : []),
+  ];
+}
+
+function drawTimeline() {
+  const offsets = live?.offsets ?? [];
+  const to = now();
+  const { times, lag, max_lag_seconds: seconds, partitions: largest, partition_count: count } = history ?? { times: [], lag: [], max_lag_seconds: [], partitions: [], partition_count: 0 };
+  const parts = largest.toSorted((one, other) => (one.topic < other.topic ? -1 : one.topic > other.topic ? 1 : one.partition - other.partition));
+  const from = since(to - 1000 * Number($("span").value), [times[0], happened.find(({ time }) => time > to - 1000 * Number($("span").value))?.time], to);
+  const line = (values, last) => [...times.map((time, at) => [time, values[at]]), ...(last === undefined ? [] : [[to, last]])];
+  const several = new Set(parts.map(({ topic }) => topic)).size > 1;
+  const now_ = new Map(offsets.map((each) => [`${each.topic}/${each.partition}`, each.lag]));
+  const lines = parts.length > 1 ? parts.map(({ topic, partition, lag: values }, at) => ({ name: several ? `${visible(topic)} ${partition}` : `partition ${partition}`, look: `line-${at % 12}`, points: line(values, now_.get(`${topic}/${partition}`)) })) : [];
+  const lags = [
+    { name: lines.length ? "Lag by partition, records" : "Lag, records", lines: lines.length ? lines : [{ name: "lag", look: "line-0", fill: true, points: line(lag, live?.lag) }] },
+    { name: "Lag time, oldest record not committed", unit: "seconds", lines: [{ name: "lag time", look: "line-1", fill: true, points: line(seconds, live?.max_lag_seconds) }] },
+  ];
+  const panels = [
+    ...(offsets.length ? lags : []),
+    { name: "Rebalances", spans: episodes(happened).filter((each) => (each.to ?? to) >= from).map((each) => ({ from: each.from, to: each.to, look: each.to === null ? "active" : "", text: `${each.to === null ? "rebalance under way" : `rebalance took ${duration((each.to - each.from) / 1000)}`}${each.moved ? `, ${plural(each.moved, "partition")} moved` : ""}${each.why.length ? `: ${each.why.join(", ").replaceAll("_", " ")}` : ""}` })) },
+    { name: "Events", marks: happened.filter(({ kind }) => !kind.startsWith("rebalance_") || kind === "rebalance_stuck" || kind === "rebalance_storm").map((event) => ({ time: event.time, look: event.severity, text: event.kind.replaceAll("_", " ") })) },
+  ];
+  timeline.draw({ from, to, panels, moment: past?.at });
+  patch($("lines"), lines, (each) => each.name + each.look, (each) => h("li", {}, h("span", { className: `swatch ${each.look}` }), ` ${each.name}`));
+  const more = count > parts.length && parts.length ? `the ${parts.length} of ${number(count)} with the largest lag` : "";
+  setTitle($("lines"), more);
+}
+
+function draw() {
+  group = past?.at ? past.group : live;
+  for (const section of $("content").querySelectorAll("section")) if (!section.contains($("events"))) section.hidden = group === null;
+  $("badges").hidden = $("warnings").hidden = group === null;
+  $("missing").hidden = group !== null || Boolean(past?.at);
+  $("content").hidden = false;
+  list($("events"), happened, false, past && (({ time }) => past.go(time)));
+  if (group === null) return;
+  badges();
+  warnings();
+  tiles($("tiles"), past?.at ? summary() : believed(summary()));
+  const drawn = matrices(group);
+  $("assignment-section").hidden = !drawn.length;
+  legend($("legend"), drawn[0]?.kinds === TASKS ? TASKS : PARTITIONS);
+  patch($("matrix"), drawn, (each) => each.name, makeMatrix, drawMatrix);
+  $("members-section").hidden = !group.members.length;
+  setText($("member-count"), number(group.members.length));
+  patch($("members").tBodies[0], group.members.slice(0, MOST_MEMBERS), (each) => each.member_id, () => row(MEMBERS), member);
+  drawOffsets();
+  drawTimeline();
+}
+
+function drawOffsets() {
+  $("offsets-section").hidden = !group.offsets.length;
+  setText($("offset-count"), number(group.offsets.length));
+  patch($("offsets").tBodies[0], group.offsets.slice(0, shownOffsets), (each) => `${each.partition} ${each.topic}`, () => row(OFFSETS), offset);
+  $("more").hidden = group.offsets.length <= shownOffsets;
+  setText($("more"), `Show ${number(Math.min(STEP, group.offsets.length - shownOffsets))} more`);
+}
+
+async function readGroup() {
+  const begun = performance.now();
+  const [status, answer] = await get(address);
+  live = status === 200 ? answer : null;
+  readAt = performance.now();
+  readTook = readAt - begun;
+}
+
+async function readHistory() {
+  const [status, answer] = await get(`/api/v1/lag?group=${encodeURIComponent(name)}`);
+  history = status === 200 ? { ...answer, read: performance.now() } : null;
+}
+
+async function read() {
+  const [, [, latest]] = await Promise.all([readGroup(), name ? get(`/api/v1/events?group=${encodeURIComponent(name)}`) : [200, { events: [] }]]);
+  // What was asked of the past stays.
+  happened = merged(most > MOST_EVENTS ? happened : [], latest.events, most);
+  if (live) await readHistory();
+}
+
+head($("members"), MEMBERS);
+head($("offsets"), OFFSETS);
+setText($("group"), visible(name));
+const past = $("at") && new Past(name, draw);
+const moment = () => past?.at ?? now();
+past?.follow();
+
+/** Show events of the past beside those the monitor remembers; tells whether there were any more. */
+function remember(events) {
+  const before = happened.length;
+  most += events.length;
+  happened = merged(happened, events, most);
+  draw();
+  return happened.length > before;
+}
+
+$("span").addEventListener("change", async () => {
+  drawTimeline();
+  if (past) remember(await past.span(Number($("span").value), now()).catch(() => []));
+});
+$("earlier")?.addEventListener("click", async () => {
+  const button = $("earlier");
+  button.disabled = true;
+  try {
+    const more = remember(await past.earlier(happened[0]));
+    setText(button, more ? "Earlier events" : "No earlier events are kept");
+    button.disabled = !more;
+  } catch (problem) {
+    setText(button, `Earlier events (${problem.message}; try again)`);
+    button.disabled = false;
+  }
+});
+$("more").addEventListener("click", () => {
+  shownOffsets += STEP;
+  drawOffsets();
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && !event.target.closest("select")) location.assign("/");
+});
+
+let due = false;
+follow(name, read, async ({ groups, gone, events }) => {
+  happened = merged(happened, events, most);
+  due ||= groups.length > 0 || gone.length > 0;
+  if (due && performance.now() - readAt > BREATH * readTook) {
+    due = false;
+    await readGroup();
+  }
+  if (live && performance.now() - (history?.read ?? 0) > HISTORY_MS) await readHistory();
+  draw();
+}, () => live && draw());

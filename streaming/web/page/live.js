@@ -1,0 +1,153 @@
+// The live stream: what is new every second, and what is to be believed when it falls silent.
+//
+//     state         the monitor                               shown as
+//     connecting    has not been heard yet                    "connecting"
+//     live          spoke within the last seconds             "live"
+//     stale         did, and no longer does                   "stale", a banner, and figures without colour
+//
+// A silent connection may be one whose other end is gone, so it is opened anew; a browser would wait for minutes. What
+// came in between two frames is handed on together. Pages that nobody sees hold no connection: a browser has six.
+import { $, clock, duration, number, setClass, setText } from "./common.js";
+
+const STALE_MS = 5000;
+const REOPEN_MS = 10000;
+const DELAYS_MS = [500, 1000, 2000, 5000];
+const OLD_ENDS_SECONDS = 15;
+
+let heard = null;
+let said = null;
+let latest = null;
+
+/**
+ * Why what is shown cannot be told to be so, in words, or null while it can: the one rule of all pages. A figure under doubt
+ * is shown as not known, never as good.
+ */
+export function doubt() {
+  if (latest === null) return "the monitor has not answered yet";
+  if (performance.now() - heard > STALE_MS) return `no word from the monitor since ${clock(said)}`;
+  return latest.ready ? null : "the monitor is still reading the log";
+}
+
+/** The same of lag, which also needs to know where logs end. */
+export function lagDoubt() {
+  const old = latest?.end_offset_age_seconds ?? null;
+  return doubt() ?? (old === null ? "the ends of logs are not known" : old > OLD_ENDS_SECONDS ? `the ends of logs are ${duration(old)} old` : null);
+}
+
+/** Tiles as they may be shown: one under doubt has no figure, no colour, and says why. Those of lag are marked `ofLag`. */
+export function believed(items) {
+  return items.map((item) => {
+    const why = item.ofLag ? lagDoubt() : doubt();
+    return why === null ? item : { ...item, value: "–", note: `cannot tell: ${why}`, look: "", progress: null };
+  });
+}
+
+/** The monitor's clock now; it stands still while the monitor is silent, and so does every age that is counted to it. */
+export const now = () => (said === null ? Date.now() : said + Math.min(performance.now() - heard, STALE_MS));
+
+/**
+ * Follow the monitor, of one group or of all.
+ *
+ * @param group name of the one group, or null for all.
+ * @param read called, and awaited, when everything is to be read anew.
+ * @param take called with {groups, gone, events} that are new, and how many are left out.
+ * @param redraw called when a doubt came or went while nothing is new.
+ */
+export function follow(group, read, take, redraw = () => {}) {
+  let source = null;
+  let last = "";
+  let opened = 0;
+  let failures = 0;
+  let waiting = [];
+  let busy = false;
+  let doubted = null;
+
+  function open() {
+    if (source || document.hidden) return;
+    opened = performance.now();
+    const query = new URLSearchParams({ ...(group === null ? {} : { group }), ...(last ? { since: last } : {}) });
+    source = new EventSource(`/api/v1/live?${query}`);
+    source.onmessage = (message) => {
+      [heard, failures, last] = [performance.now(), 0, message.lastEventId];
+      const news = JSON.parse(message.data);
+      latest = news;
+      said = news.time;
+      waiting.push(news);
+      requestAnimationFrame(work);
+      show(news);
+    };
+    source.onerror = () => {
+      if (source?.readyState === EventSource.CLOSED) reopen();
+    };
+  }
+
+  function close() {
+    source?.close();
+    source = null;
+  }
+
+  function reopen() {
+    close();
+    setTimeout(open, DELAYS_MS[Math.min(failures++, DELAYS_MS.length - 1)]);
+  }
+
+  async function work() {
+    if (busy || !waiting.length) return;
+    busy = true;
+    const batch = waiting;
+    waiting = [];
+    try {
+      if (batch.some((news) => news.reset)) await read();
+      const groups = new Map(batch.flatMap((news) => news.groups ?? []).map((each) => [each.group, each]));
+      const gone = new Set();
+      for (const news of batch) {
+        for (const each of news.groups ?? []) gone.delete(each.group);
+        for (const name of news.gone ?? []) gone.add(name);
+      }
+      for (const name of gone) groups.delete(name);
+      await take({ groups: [...groups.values()], gone: [...gone], events: batch.flatMap((news) => news.events), left_out: batch.at(-1).left_out });
+    } catch (problem) {
+      // What failed is read anew, from the beginning, on the next connection.
+      console.warn(problem);
+      last = "";
+      reopen();
+    }
+    busy = false;
+    if (waiting.length) requestAnimationFrame(work);
+  }
+
+  document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
+  setInterval(() => {
+    const silent = performance.now() - (heard ?? opened);
+    if (source && performance.now() - opened > REOPEN_MS && silent > REOPEN_MS) reopen();
+    if (!document.hidden && silent > STALE_MS) showStale(silent);
+    if (doubted !== doubt()) {
+      doubted = doubt();
+      redraw();
+    }
+  }, 500);
+  open();
+}
+
+function show(news) {
+  const reasons = news.ready ? [] : news.missing.map((each) => (each.records ? `${each.reason} (${number(each.records)} records to go)` : each.reason));
+  const old = news.end_offset_age_seconds;
+  if (news.ready && old !== null && old > OLD_ENDS_SECONDS) reasons.push(`The log ends are ${duration(old)} old: lag does not move.`);
+  if (reasons.length) state("reading", news.ready ? "live" : "catching up", `${news.ready ? "" : "Catching up: "}${reasons.join("; ")}`);
+  else state("live", "live", "");
+}
+
+function showStale(silent) {
+  if (heard === null) state("stale", "not connected", "The monitor does not answer yet. Trying again.");
+  else state("stale", `stale, ${duration(silent / 1000)}`, `No word from the monitor since ${clock(said)}. What you see is from then; trying again.`);
+}
+
+function state(name, pill, text) {
+  const look = { live: "good", reading: "moving", stale: "bad" }[name];
+  setText($("link"), pill);
+  setClass($("link"), `pill ${look}`);
+  setText($("banner"), text);
+  setClass($("banner"), `banner ${look}`);
+  $("banner").hidden = !text;
+  document.body.dataset.link = name;
+}

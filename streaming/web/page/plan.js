@@ -1,0 +1,4 @@
+// The migration plan is written by the monitor; here is only whether the monitor is still there.
+import { follow } from "./live.js";
+
+follow(null, async () => {}, async () => {});

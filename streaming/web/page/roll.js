@@ -1,0 +1,265 @@
+// A roll under way: may it go on? The gate's verdict with every reason, and beside it what an operator watches.
+//
+//     verdict       reasons                          shown as
+//     open          none that stops                  Go on
+//     closed        only rebalances under way        Wait
+//     closed        any other                        Stop
+//     cannot_tell   something is out of reach        Cannot tell
+//     any           the page is under doubt          Cannot tell (`doubt` of live.js)
+import { $, duration, get, groupPage, h, head, lagTime, looks, number, patch, plural, row, setClass, setText, short, tiles, visible } from "./common.js";
+import { Timeline, drawSpark, since, spark } from "./chart.js";
+import { episodes, list, merged } from "./events.js";
+import { believed, doubt, follow, now } from "./live.js";
+import { Trends } from "./trends.js";
+
+const MOST_ROWS = 100;
+const MOST_NAMED = 8;
+const MOST_EVENTS = 1000;
+const GATE_MS = 2000;
+const GATE_ANYWAY_MS = 10000;
+const LONGEST_QUERY = 60000;
+const SPAN_MS = 300000;
+
+const QUESTIONS = { upgrade: "May the next consumer be rolled to the consumer protocol?", downgrade: "May brokers be rolled to a release without the consumer protocol?" };
+const WORDS = {
+  open: ["Go on", "good", "Nothing stops the roll."],
+  wait: ["Wait", "moving", "A rebalance is under way, or just ended. Go on when the group has come to rest."],
+  closed: ["Stop", "bad", "Going on would fail, or lose something."],
+  cannot_tell: ["Cannot tell", "moving", "What would decide it is out of reach."],
+  unknown: ["…", "", ""],
+};
+const EFFECTS = { stop: "stops", unknown: "not known", note: "to know" };
+const PHASES = ["upgraded", "upgrading", "downgrading", "blocked", "classic", "downgraded"];
+const KINDS = new Set(["upgrade_started", "upgrade_completed", "upgrade_blocked", "downgrade_started", "downgrade_completed", "downgrade_unclean", "migration_stalled"]);
+
+const known = new Map();
+const trends = new Trends();
+const timeline = new Timeline($("timeline"), "Lag, rebalances and conversions of the groups of this roll");
+const query = new URLSearchParams(location.search);
+let happened = [];
+let gate = null;
+let gateAt = 0;
+let gateDue = true;
+
+const direction = () => document.querySelector("#direction input:checked").value;
+const members = (group) => group.classic_members + group.consumer_members;
+const mixed = (group) => group.mixed_since !== null;
+const protocols = (group) => !group.simple && (group.type === "classic" || group.type === "consumer");
+const modern = (group) => group.type === "share" || group.type === "streams";
+
+/** Groups the roll is about: of consumers those with members, of brokers all that a former release would not know. */
+function concerned() {
+  const words = $("search").value.toLowerCase().split(/\s+/).filter(Boolean);
+  const down = direction() === "downgrade";
+  // Members of a Connect group and its like are no consumers: nobody will ever roll them up.
+  const rolls = (group) => (down ? protocols(group) || modern(group) : protocols(group) && members(group) > 0 && !group.out_of_scope);
+  return [...known.values()].filter((group) => rolls(group) && words.every((word) => group.group.toLowerCase().includes(word)));
+}
+
+const COLUMNS = [
+  { name: "group", label: "Group", look: "group" },
+  { name: "phase", label: "Phase", look: "phase" },
+  { name: "mixed", label: "Mixed for", number: true, title: "Members of both protocols" },
+  { name: "blockers", label: "In the way", roomy: true },
+  { name: "conversions", label: "Up / down", number: true, roomy: true, look: "spacious", title: "Completed conversions in either direction" },
+  { name: "rebalances", label: "Rebalances", number: true, roomy: true },
+  { name: "lag", label: "Lag", number: true, look: "lag" },
+  { name: "seconds", label: "Lag time", number: true, roomy: true, look: "spacious" },
+  { name: "trend", label: "Trend", roomy: true },
+];
+
+function makeRow(group) {
+  const made = row(COLUMNS);
+  made.cells[0].append(h("a", { href: groupPage(group.group), title: visible(group.group) }, h("bdi", {}, visible(group.group))), h("ul", { className: "looks" }));
+  made.cells[1].append(h("div", { className: "migration" }, h("progress", { max: 1, value: 0 }), h("span")));
+  made.cells[8].append(spark());
+  return made;
+}
+
+function updateRow(made, group) {
+  const [name, phase, age, blockers, conversions, rebalances, lag, seconds, trend] = made.cells;
+  setClass(made, group.attention[0]?.severity ?? "");
+  looks(name.lastChild, group.attention.filter(({ code }) => code !== "upgrading" && code !== "downgrading"), now());
+  const [bar, text] = phase.firstChild.children;
+  [bar.value, bar.max] = [group.consumer_members, members(group) || 1];
+  setClass(bar, group.phase === "downgrading" ? "back" : "");
+  bar.setAttribute("aria-label", `${group.consumer_members} of ${members(group)} members use the consumer protocol`);
+  setText(text, `${protocols(group) ? group.phase ?? "mixed" : group.type} ${group.consumer_members}/${members(group)}`);
+  setText(age, mixed(group) ? duration(Math.max(0, now() - group.mixed_since) / 1000) : "–");
+  setText(blockers, [...group.blockers.map((each) => each.replaceAll("_", " ")), group.leftovers && `${number(group.leftovers)} left over`].filter(Boolean).join(", ") || "–");
+  setText(conversions, `${number(group.upgrades)} / ${number(group.downgrades)}`);
+  setText(rebalances, number(group.rebalances));
+  setText(lag, short(group.lag));
+  setText(seconds, lagTime(group.max_lag_seconds, group.max_lag_seconds_at_least));
+  drawSpark(trend.firstChild, trends.of(group.group), group.lag === null);
+}
+
+function urgency(group) {
+  const first = ["critical", "warning"].indexOf(group.attention[0]?.severity);
+  const done = direction() === "upgrade" ? group.phase === "upgraded" : !modern(group) && group.type === "classic" && !group.leftovers;
+  return [first < 0 ? 2 : first, mixed(group) ? 0 : 1, done ? 1 : 0];
+}
+
+function sorted(groups) {
+  const keyed = groups.map((group) => [urgency(group), group]);
+  const order = ([one, a], [other, b]) => one[0] - other[0] || one[1] - other[1] || one[2] - other[2] || (a.group < b.group ? -1 : 1);
+  return keyed.sort(order).map(([, group]) => group);
+}
+
+function progress(groups) {
+  const [all, up] = [groups, groups].map((each, at) => each.reduce((total, group) => total + (at ? group.consumer_members : members(group)), 0));
+  const down = direction() === "downgrade";
+  const done = down ? all - up : up;
+  const why = doubt();
+  setText($("members-done"), all && why === null ? `${Math.floor((100 * done) / all)} %` : "–");
+  setText($("members-note"), why === null ? `${number(done)} of ${plural(all, "member")} on the ${down ? "classic" : "consumer"} protocol` : `cannot tell: ${why}`);
+  [$("members-bar").value, $("members-bar").max] = [why === null ? done : 0, all || 1];
+  $("members-bar").setAttribute("aria-label", $("members-note").textContent);
+  const counted = PHASES.map((phase) => [phase, groups.filter((group) => group.phase === phase).length]).filter(([, count]) => count);
+  patch($("phases"), counted, ([phase]) => phase, ([phase]) => h("span", { className: phase }), (part, [phase, count]) => {
+    part.style.flexGrow = count;
+    part.title = `${plural(count, "group")} ${phase}`;
+  });
+  $("phases").setAttribute("aria-label", counted.map(([phase, count]) => `${count} ${phase}`).join(", "));
+  patch($("phase-legend"), counted, ([phase]) => phase, ([phase]) => h("li", {}, h("span", { className: `swatch ${phase}` }), h("span")), (item, [phase, count]) => setText(item.lastChild, ` ${number(count)} ${phase}`));
+}
+
+function summary(groups) {
+  const sum = (of) => groups.reduce((total, group) => total + of(group), 0);
+  const between = groups.filter(mixed);
+  const oldest = Math.min(...between.map((group) => group.mixed_since));
+  const busy = groups.filter((group) => group.rebalancing_since !== null).length;
+  const [blocked, leftovers, twice] = [sum((group) => (group.blockers.length ? 1 : 0)), sum((group) => group.leftovers), sum((group) => group.duplicate_partitions)];
+  const longest = Math.max(0, ...groups.map((group) => group.max_lag_seconds ?? 0));
+  return [
+    { name: "Between protocols", value: number(between.length), note: between.length ? `for ${duration(Math.max(0, now() - oldest) / 1000)}` : "no mixed group", look: between.length ? "active" : "" },
+    { name: "Conversions", value: `${number(sum((group) => group.upgrades))} / ${number(sum((group) => group.downgrades))}`, note: "up / down" },
+    { name: "Blocked", value: number(blocked), note: blocked ? "brokers would refuse" : "none would be refused", look: blocked && direction() === "upgrade" ? "warning" : "" },
+    { name: "Left over", value: number(leftovers), note: "after downgrades", look: leftovers ? "warning" : "" },
+    { name: "Rebalancing", value: number(busy), note: `${number(sum((group) => group.rebalances))} completed`, look: busy ? "active" : "" },
+    { name: "Owned twice", value: number(twice), note: twice ? "partitions" : "every owner is alone", look: twice ? "critical" : "" },
+    { name: "Lag", value: short(sum((group) => group.lag ?? 0)), note: "records, all together", ofLag: true },
+    { name: "Longest lag time", value: lagTime(longest, groups.some((group) => group.max_lag_seconds_at_least)), note: "oldest uncommitted", ofLag: true },
+  ];
+}
+
+function drawVerdict() {
+  setText($("question"), QUESTIONS[direction()]);
+  // Under doubt only what keeps the answer from being known is of use.
+  const reasons = (gate?.reasons ?? []).filter(({ effect }) => doubt() === null || effect === "unknown");
+  const stops = reasons.filter(({ effect }) => effect === "stop");
+  const why = doubt();
+  const verdict = why !== null ? "cannot_tell" : gate === null ? "unknown" : gate.verdict === "closed" && stops.every(({ code }) => code === "rebalancing") ? "wait" : gate.verdict;
+  const [word, look, general] = WORDS[verdict];
+  const sentence = why === null ? general : `Not known: ${why}.`;
+  setText($("word"), word);
+  const others = verdict === "closed" && direction() === "upgrade" && !$("search").value;
+  setText($("sentence"), others ? `${sentence} Search for the groups of this roll to leave others out.` : sentence);
+  setClass($("verdict"), `card verdict ${look}`);
+  $("verdict").dataset.verdict = verdict;
+  const kinds = new Map();
+  for (const reason of reasons) {
+    const kind = `${reason.effect} ${reason.code}`;
+    if (!kinds.has(kind)) kinds.set(kind, []);
+    kinds.get(kind).push(reason);
+  }
+  const rank = ([kind]) => Object.keys(EFFECTS).findIndex((effect) => kind.startsWith(effect));
+  patch($("reasons"), [...kinds].sort((one, other) => rank(one) - rank(other)), ([kind]) => kind, ([, [{ effect }]]) => h("li", { className: effect }, h("span", { className: "effect" }, EFFECTS[effect]), h("div")), (item, [, alike]) => drawReason(item.lastChild, alike));
+}
+
+/** One reason; of many groups, their names and what is said of the first. */
+function drawReason(place, alike) {
+  const key = JSON.stringify(alike);
+  if (place.key === key) return;
+  place.key = key;
+  const named = alike.filter(({ group }) => group !== null);
+  const links = named.slice(0, MOST_NAMED).flatMap(({ group }, at) => [...(at ? [", "] : []), h("a", { href: groupPage(group) }, h("bdi", {}, visible(group)))]);
+  if (named.length > MOST_NAMED) links.push(` and ${number(named.length - MOST_NAMED)} more`);
+  const who = alike.flatMap((reason) => reason.members ?? []).map((member) => visible(member.instance_id ?? member.client_id ?? member.member_id ?? ""));
+  const texts = [...new Set(alike.map(({ text }) => visible(text)))];
+  const members_ = who.length ? ` (${[...new Set(who)].slice(0, MOST_NAMED).join(", ")}${who.length > MOST_NAMED ? " …" : ""})` : "";
+  const text = `${texts[0]}${members_}${texts.length > 1 ? " and alike" : ""}`;
+  place.replaceChildren(h("span", { className: "text" }, text), ...(links.length ? [h("span", { className: "names" }, ...links)] : []));
+}
+
+function drawTimeline(groups) {
+  const names = new Set(groups.map((group) => group.group));
+  const to = now();
+  const mine = happened.filter((event) => names.has(event.group) && event.time >= to - 2 * SPAN_MS);
+  const from = since(to - SPAN_MS, [trends.times[0], mine[0]?.time], to);
+  const lag = [...trends.sum([...names]), [to, groups.reduce((total, group) => total + (group.lag ?? 0), 0)]];
+  timeline.draw({ from, to, panels: [
+    { name: "Lag, records", lines: [{ name: "lag", look: "line-0", fill: true, points: lag }] },
+    { name: "Rebalances", spans: episodes(mine).filter((each) => (each.to ?? to) >= from).map((each) => ({ from: each.from, to: each.to, look: each.to === null ? "active" : "", text: `${visible(each.group)}: ${each.to === null ? "rebalance under way" : `rebalance took ${duration((each.to - each.from) / 1000)}`}` })) },
+    { name: "Upgrades, downgrades and alarms", marks: mine.filter(({ kind, severity }) => KINDS.has(kind) || severity === "critical").map((event) => ({ time: event.time, look: event.severity, text: `${visible(event.group)}: ${event.kind.replaceAll("_", " ")}` })) },
+  ] });
+}
+
+async function readGate(groups) {
+  const names = $("search").value && direction() === "upgrade" ? groups.map((group) => group.group) : [];
+  const asked = direction();
+  const list_ = `${new URLSearchParams(names.map((name) => ["group", name]))}`;
+  // Too many to name them: the verdict is then on all groups, which is the more careful one.
+  const [status, answer] = await get(`/api/v1/gate/${asked}${list_ && list_.length < LONGEST_QUERY ? `?${list_}` : ""}`);
+  gateAt = performance.now();
+  if (asked === direction()) gate = status === 200 ? answer : gate;
+}
+
+async function draw(ask = false) {
+  const groups = concerned();
+  const waited = performance.now() - gateAt;
+  // A group that is being rolled rests for a while before the gate opens: nothing happens then that would be news.
+  const waits = gate?.reasons.some(({ code }) => code === "rebalancing");
+  if (ask && (gate === null || ((gateDue || waits) && waited > GATE_MS) || waited > GATE_ANYWAY_MS)) {
+    gateDue = false;
+    await readGate(groups);
+  }
+  drawVerdict();
+  progress(groups);
+  tiles($("tiles"), believed(summary(groups)));
+  drawTimeline(groups);
+  const shown = sorted(groups).slice(0, MOST_ROWS);
+  patch($("groups").tBodies[0], shown, (group) => group.group, makeRow, updateRow);
+  setText($("count"), groups.length > shown.length ? `${number(shown.length)} of ${number(groups.length)}, those under way first` : number(groups.length));
+  $("empty").hidden = groups.length > 0;
+  list($("events"), happened.filter(({ kind }) => KINDS.has(kind)).slice(-40), true);
+}
+
+function choose() {
+  const chosen = new URLSearchParams(Object.entries({ direction: direction(), q: $("search").value }).filter(([, value]) => value));
+  history.replaceState(null, "", `?${chosen}`);
+  gate = null;
+  draw(doubt() === null);
+}
+
+head($("groups"), COLUMNS);
+$("search").value = query.get("q") ?? "";
+const wanted = document.querySelector(`#direction input[value="${query.get("direction") === "downgrade" ? "downgrade" : "upgrade"}"]`);
+wanted.checked = true;
+$("direction").addEventListener("change", choose);
+$("search").addEventListener("input", choose);
+document.addEventListener("keydown", (event) => {
+  if (event.key === "/" && !event.target.closest("input")) {
+    event.preventDefault();
+    $("search").focus();
+  }
+});
+
+async function read() {
+  const [[, overview], [, past]] = await Promise.all([get("/api/v1/overview"), get(`/api/v1/events`)]);
+  known.clear();
+  for (const group of overview.groups) known.set(group.group, group);
+  trends.read(overview.trends, known.keys());
+  happened = merged([], past.events, MOST_EVENTS);
+  gateDue = true;
+}
+
+follow(null, read, async ({ groups, gone, events }) => {
+  for (const name of gone) known.delete(name);
+  for (const group of groups) known.set(group.group, group);
+  trends.take(known, now());
+  happened = merged(happened, events, MOST_EVENTS);
+  gateDue ||= groups.length > 0 || gone.length > 0 || gate?.verdict === "cannot_tell";
+  await draw(true);
+}, draw);
+draw();

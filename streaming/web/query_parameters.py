@@ -1,0 +1,60 @@
+"""Parameters of the API's questions, and why one is not answered."""
+
+from typing import Final
+
+from coordinator_model.gates import broker_releases
+from streaming.base.times import time_ms
+
+SHOWN: Final = 40
+"""So many characters of a wrong parameter are said again."""
+
+
+class BadRequestError(ValueError):
+    """A parameter is not what is accepted; the message names it, what was found and what is accepted."""
+
+
+class NotFoundError(LookupError):
+    """There is no such thing; the message names it."""
+
+
+def max_size(text: str | None) -> int | None:
+    """A number of members; raises BadRequestError."""
+    if text is None:
+        return None
+    if not text.isascii() or not text.isdecimal() or not 0 < int(text) < 1 << 31:
+        raise BadRequestError(f"max_size: found {text[:SHOWN]!r}, accepted: a number of members from 1 to 2147483647")
+    return int(text)
+
+
+def target_version(text: str | None) -> str | None:
+    """A broker's release; raises BadRequestError."""
+    if text is not None and broker_releases.release(text) is None:
+        raise BadRequestError(f"target_version: found {text[:SHOWN]!r}, accepted: {broker_releases.ACCEPTED}")
+    return text
+
+
+def limit_of(text: str, most: int) -> int:
+    """How many are asked for, of `most`; raises BadRequestError."""
+    try:
+        limit = int(text)
+    except ValueError:
+        limit = 0
+    if not 1 <= limit <= most:
+        raise BadRequestError(f"limit: found {text[:SHOWN]!r}, accepted: a number from 1 to {most}")
+    return limit
+
+
+def time_of(name: str, text: str) -> int:
+    """The time in milliseconds that a parameter gives, a + in front of its zone coming as a blank.
+
+    Raises:
+        BadRequestError: it is no time.
+    """
+    try:
+        found = time_ms(text.replace(" ", "+") if "T" in text else text)
+    except ValueError:
+        found = -1
+    if found < 0:
+        accepted = "milliseconds since 1970, or a time as 2026-01-31T14:03:00Z"
+        raise BadRequestError(f"{name}: found {text[:SHOWN]!r}, accepted: {accepted}")
+    return found

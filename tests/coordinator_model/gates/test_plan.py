@@ -1,0 +1,187 @@
+"""The plan: what each kind of group needs before it is rolled, and in which order groups are rolled."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from coordinator_model.gates.plan import (
+    LARGEST_WAVE,
+    READINESS,
+    REASONS,
+    PlannedGroup,
+    in_waves,
+    plan_view,
+    planned,
+)
+from coordinator_model.gates.verdict import BrokerSettings
+from tests.builders import group_metadata, member, offset_commit
+from tests.histories import at, history
+
+DAY_MS = 86_400_000
+
+
+def of(*moments: Any, settings: BrokerSettings | None = None, name: str = "g", **known: Any) -> PlannedGroup:
+    """The plan's line on a group of a log."""
+    return planned(history(*moments).replayed().states[name], settings or BrokerSettings(), **known)
+
+
+def classic(protocol: str = "cooperative-sticky", **fields: Any) -> Any:
+    """A stable classic group of one member."""
+    members = fields.pop("members", [member("m", {"t": [0]})])
+    return group_metadata("g", generation=3, protocol=protocol, members=members, **fields)
+
+
+def test_a_plain_classic_group_is_ready() -> None:
+    """Kafka's own assignor, one topic, no fault: what remains is what the log does not hold."""
+    found = of(at(0, classic()))
+
+    assert ("ready", ("client_library",), "cooperative-sticky", "uniform") == (
+        found.readiness,
+        found.reasons,
+        found.assignor,
+        found.assignor_after,
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [
+        (BrokerSettings(consumer_protocol=False), "consumer_protocol"),
+        (BrokerSettings(migration_policy="disabled"), "migration_policy"),
+        (BrokerSettings(migration_policy="downgrade"), "migration_policy"),
+        (BrokerSettings(consumer_max_size=0), "group_size"),
+    ],
+)
+def test_brokers_that_refuse_block(settings: BrokerSettings, code: str) -> None:
+    """What brokers say no to is blocked, with what to set."""
+    found = of(at(0, classic()), settings=settings)
+
+    assert ("blocked", code) == (found.readiness, found.reasons[0])
+
+
+@pytest.mark.parametrize("policy", ["bidirectional", "UPGRADE", None])
+def test_brokers_that_allow_or_do_not_say_block_nothing(policy: str | None) -> None:
+    """A policy that converts groups upwards is no reason, and neither is one that is not known."""
+    assert "ready" == of(at(0, classic()), settings=BrokerSettings(migration_policy=policy)).readiness
+
+
+def test_a_custom_assignor_needs_a_decision() -> None:
+    """Brokers do not have the assignor of a client."""
+    found = of(at(0, classic("team-assignor")))
+
+    assert ("care", "custom_assignor") == (found.readiness, found.reasons[0])
+
+
+def test_range_of_one_topic_needs_no_care() -> None:
+    """Range keeps partitions of several topics together; of one topic there is nothing to keep."""
+    assert "ready" == of(at(0, classic("range"))).readiness
+
+
+def test_range_of_several_topics_needs_a_decision() -> None:
+    """Join-like consumers rely on equal partitions of two topics being together."""
+    both = {"t": [0], "payments": [0]}
+
+    assert ("care", "range_assignor") == (
+        (found := of(at(0, classic("range", members=[member("m", both)])))).readiness,
+        found.reasons[0],
+    )
+
+
+def test_what_only_commits_is_out_of_scope() -> None:
+    """Committed offsets without a membership are of clients that take part in no protocol."""
+    found = of(at(0, offset_commit("g", "orders", 0, 10)))
+
+    assert ("out_of_scope", ("commits_only",)) == (found.readiness, found.reasons)
+
+
+def test_connect_is_out_of_scope_and_not_blocked() -> None:
+    """A group of another protocol type never becomes a consumer group, and that is no fault."""
+    workers = group_metadata("g", generation=1, protocol_type="connect", members=[member("worker", {})])
+
+    assert ("out_of_scope", ("protocol_type",)) == (
+        (found := of(at(0, workers))).readiness,
+        found.reasons,
+    )
+
+
+def test_an_empty_group_is_unknown_and_never_ready() -> None:
+    """Without members the log says nothing of the clients: that is not called ready."""
+    found = of(at(0, classic()), at(1_000, classic(members=[])))
+
+    assert ("unknown", ("no_members",), None) == (found.readiness, found.reasons, found.wave)
+
+
+def test_rebalances_a_day_need_an_hour_of_log() -> None:
+    """Two rebalances in ten minutes are no figure for a day."""
+    assert of(at(0, classic()), observed_ms=600_000).rebalances_a_day is None
+    assert of(at(0, classic()), observed_ms=2 * DAY_MS).rebalances_a_day is not None
+
+
+def line(name: str, readiness: str = "ready", **fields: Any) -> PlannedGroup:
+    """A line of a plan."""
+    given: dict[str, Any] = {
+        "members": 1,
+        "partitions": 0,
+        "protocol": "classic",
+        "assignor": "range",
+        "assignor_after": "uniform",
+        **fields,
+    }
+    return PlannedGroup(group=name, readiness=readiness, reasons=(), **given)
+
+
+def test_waves_grow_from_one_group() -> None:
+    """The first wave is one group, each next one at most twice as large, and none larger than one team can watch."""
+    waves = [each.wave for each in in_waves([line(f"g{number:03}") for number in range(100)])]
+    sizes = [waves.count(number) for number in sorted({wave for wave in waves if wave is not None})]
+
+    assert [1, 2, 4, 8, 16] == sizes[:5]
+    assert LARGEST_WAVE == max(sizes)
+    assert 100 == sum(sizes)
+
+
+def test_small_and_quiet_groups_come_first() -> None:
+    """Weight orders a wave: members, rebalances a day, partitions."""
+    ordered = in_waves(
+        [line("large", members=50), line("busy", rebalances_a_day=8.0), line("wide", partitions=200), line("small")]
+    )
+
+    assert ["small", "wide", "large", "busy"] == [each.group for each in ordered]
+
+
+def test_care_comes_after_ready_whatever_its_size() -> None:
+    """A group with something to decide waits for those without."""
+    ordered = in_waves([line("small", "care"), line("large", members=90)])
+
+    assert [("large", 1), ("small", 2)] == [(each.group, each.wave) for each in ordered]
+
+
+def test_a_wave_is_of_one_owner() -> None:
+    """One team watches at a time."""
+    owners = ("a", "b", None)
+    ordered = in_waves([replace(line(f"{owner}{number}"), owner=owner) for owner in owners for number in range(9)])
+    by_wave: dict[int | None, set[str | None]] = {}
+    for each in ordered:
+        by_wave.setdefault(each.wave, set()).add(each.owner)
+
+    assert {1} == {len(owned) for owned in by_wave.values()}
+
+
+@pytest.mark.parametrize("readiness", ["blocked", "unknown", "done", "out_of_scope"])
+def test_what_is_not_rolled_has_no_wave(readiness: str) -> None:
+    """A wave is for what can be rolled."""
+    assert [None] == [each.wave for each in in_waves([line("g", readiness)])]
+
+
+def test_plan_view_counts_every_readiness() -> None:
+    """The counts name each readiness, also those that no group has."""
+    found = plan_view([line("a"), line("b", "blocked")])
+
+    assert {**dict.fromkeys(READINESS, 0), "ready": 1, "blocked": 1} == found["counts"]
+    assert 1 == found["waves"]
+
+
+def test_every_reason_has_a_remedy() -> None:
+    """A reason without a next step helps nobody."""
+    assert all(remedy for _, remedy in REASONS.values())

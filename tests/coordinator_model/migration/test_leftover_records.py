@@ -1,0 +1,94 @@
+"""What a group of a new protocol leaves in the log is remembered, also once the group is no more."""
+
+import random
+
+import pytest
+
+from coordinator_model.migration import leftover_records
+from tests import builders
+from tests.builders import RecordBytes, new_group_metadata, offset_commit
+from tests.coordinator_events import consumer_group_deleted, consumer_join
+from tests.histories import History, Moment, Told, at, history
+
+MEMBERS = ("a", "b")
+JOINED = (
+    at(0, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0]}})),
+    at(100, *consumer_join("g", "b", epoch=3, targets={"a": {"t": [0]}, "b": {}}, assigned={})),
+    at(200, builders.consumer_group_regular_expression("g", "rx-.*", ["rx-a"])),
+)
+*OTHERS, EPOCH = consumer_group_deleted("g", MEMBERS, regexes=["rx-.*"])
+"""Tombstones of a whole deletion, the group's epoch last as brokers write them."""
+
+
+def classic_later(time_ms: int = 60_000) -> Moment:
+    """A classic group of the same name, long after."""
+    return at(time_ms, new_group_metadata("g"))
+
+
+def left(told: Told) -> dict[str, int]:
+    """What is left over by type."""
+    return leftover_records.left_over(told.states["g"].membership)
+
+
+def deleted(seed: int) -> tuple[list[RecordBytes], int]:
+    """A deletion that wrote the epoch's tombstone first and forgot some of the others, and how many."""
+    chance = random.Random(seed)
+    lasting = [record for record in OTHERS if record[0] != builders.consumer_group_partition_metadata_tombstone("g")[0]]
+    forgotten = chance.sample(lasting, chance.randint(1, len(lasting)))
+    written = [record for record in OTHERS if record not in forgotten]
+    chance.shuffle(written)
+    return [EPOCH, *written], len(forgotten)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_leftovers_outlive_a_group_whose_epoch_ended_first(seed: int) -> None:
+    """Each tombstone a step of its own, or all in one: a group of the name that comes later meets what has none."""
+    tombstones, forgotten = deleted(seed)
+    one_by_one = [at(10_000 + number, record) for number, record in enumerate(tombstones)]
+    at_once = [at(10_000, *tombstones)]
+
+    for ending in (one_by_one, at_once):
+        log = history(*JOINED, *ending, classic_later())
+        for told in (log.replayed(), log.replayed_in_batches([1] * (len(log) - 1))):
+            assert forgotten == sum(left(told).values())
+            assert forgotten == told.view("g")["migration"]["leftovers"]
+            assert [{"leftover_records": forgotten}] == [
+                {"leftover_records": of["leftover_records"]} for of in told.details("downgrade_unclean")
+            ]
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_whole_deletion_leaves_nothing_whatever_its_order(seed: int) -> None:
+    """The epoch's tombstone first, last or between: a group that comes later is clean."""
+    tombstones = [*OTHERS, EPOCH]
+    random.Random(seed).shuffle(tombstones)
+    log = history(*JOINED, *(at(10_000 + number, record) for number, record in enumerate(tombstones)), classic_later())
+
+    for told in (log.replayed(), log.replayed_in_batches([1] * (len(log) - 1))):
+        assert {} == left(told)
+        assert [] == told.details("downgrade_unclean")
+
+
+def test_group_is_gone_though_it_left_records() -> None:
+    """What is kept is no group: it is in no list, and is said to be deleted once."""
+    log = history(*JOINED, at(10_000, EPOCH), at(11_000, *OTHERS[:1]))
+    told = log.replayed()
+
+    assert {} == told.views
+    assert 1 == [event.kind for event in told.events].count("group_deleted")
+
+
+def test_what_is_left_takes_neither_offsets_nor_counters_along() -> None:
+    """A group that only commits is another one, and begins at nothing."""
+    log: History = history(
+        at(0, offset_commit("g", "t", 0, 5)),
+        *JOINED,
+        at(5_000, builders.offset_commit_tombstone("g", "t", 0)),
+        at(10_000, EPOCH),
+        at(20_000, offset_commit("g", "u", 0, 1)),
+    )
+    told = log.replayed()
+
+    assert {"u/0": 1} == told.offsets("g")
+    assert 0 == told.states["g"].counters.rebalances
+    assert told.view("g")["simple"]

@@ -1,0 +1,239 @@
+"""What would keep a group from being upgraded, told before anyone rolls, once, and only where somebody might."""
+
+from typing import Any
+
+import pytest
+
+from coordinator_model.replica import Replica
+from tests.builders import (
+    RecordBytes,
+    assignment,
+    group_metadata,
+    group_metadata_tombstone,
+    member,
+    new_group_metadata,
+    offset_commit,
+    subscription,
+)
+from tests.coordinator_events import consumer_join, converted_to_consumer
+from tests.histories import Told, at, history
+
+
+def generation(number: int, *, protocol: str = "own", protocol_type: str = "consumer", **of_member: Any) -> RecordBytes:
+    """A generation of one member that was assigned t/0."""
+    joined = member("c", {"t": [0]}, **of_member)
+    return group_metadata("g", generation=number, protocol=protocol, protocol_type=protocol_type, members=[joined])
+
+
+def custom(number: int, protocol: str = "own") -> RecordBytes:
+    """A generation whose assignor put user data into the assignment."""
+    return generation(number, protocol=protocol, assignment_bytes=assignment({"t": [0]}, user_data=b"mine"))
+
+
+def told_of(told: Told) -> list[tuple[int, str, list[str]]]:
+    """(time, severity, reasons) of what was told to be in the way."""
+    return [
+        (event.time_ms, event.severity, event.detail["reasons"])
+        for event in told.events
+        if event.kind == "upgrade_blocked" and "cleared" not in event.detail
+    ]
+
+
+# -- what is told -----------------------------------------------------------------------------------------------------
+
+
+def test_user_data_of_a_custom_assignor_is_told_once() -> None:
+    """However many generations it lasts; with the assignor and the members it is about."""
+    told = history(at(0, custom(1)), at(1_000, custom(2)), at(2_000, custom(3))).replayed()
+
+    assert [(0, "warning", ["assignment_user_data"])] == told_of(told)
+    assert [{"reasons": ["assignment_user_data"], "protocol": "own", "members": ["c"]}] == told.details(
+        "upgrade_blocked"
+    )
+    assert ("blocked", ["assignment_user_data"]) == phase(told)
+
+
+def phase(told: Told) -> tuple[str, list[str]]:
+    """Phase and blockers."""
+    view = told.view("g")["migration"]
+    return view["phase"], view["blockers"]
+
+
+@pytest.mark.parametrize(
+    "of_member",
+    [
+        {"subscription_bytes": b"\0"},
+        {"assignment_bytes": b"\0"},
+        {"subscription_bytes": b"?", "assignment_bytes": b"?"},
+    ],
+)
+def test_malformed_embedded_protocol_is_told(of_member: dict[str, Any]) -> None:
+    """A broker that cannot parse a subscription or an assignment does not convert the group."""
+    told = history(at(0, generation(1, **of_member))).replayed()
+
+    assert [(0, "warning", ["malformed_embedded_protocol"])] == told_of(told)
+
+
+def test_group_that_becomes_blocked_is_told_then() -> None:
+    """The generation in which the assignor was deployed."""
+    told = history(at(0, generation(1)), at(1_000, custom(2))).replayed()
+
+    assert [(1_000, "warning", ["assignment_user_data"])] == told_of(told)
+
+
+def test_second_reason_is_told_by_itself() -> None:
+    """What was told before is not told again."""
+    both = group_metadata(
+        "g",
+        generation=2,
+        protocol="own",
+        members=[
+            member("c", assignment_bytes=assignment({"t": [0]}, user_data=b"mine")),
+            member("d", subscription_bytes=b"?"),
+        ],
+    )
+    told = history(at(0, custom(1)), at(1_000, both)).replayed()
+
+    assert [
+        (0, "warning", ["assignment_user_data"]),
+        (1_000, "warning", ["malformed_embedded_protocol"]),
+    ] == told_of(told)
+    assert ["d"] == told.details("upgrade_blocked")[-1]["members"]
+
+
+def test_reason_that_went_and_came_back_is_told_again() -> None:
+    """It goes without a word, and is news when it comes back."""
+    told = history(at(0, custom(1)), at(1_000, generation(2)), at(2_000, custom(3))).replayed()
+
+    assert [0, 2_000] == [time for time, _, _ in told_of(told)]
+    assert {0, 1_000, 2_000} == told.kinds().keys()
+    (over,) = (event for event in told.events if event.kind == "upgrade_blocked" and event.time_ms == 1_000)
+    assert ("info", True) == (over.severity, over.detail["cleared"])
+
+
+def test_kafka_streams_application_is_told_as_information() -> None:
+    """Its assignor always puts user data there: it does not move to the consumer protocol, but to that of streams."""
+    told = history(at(0, custom(1, protocol="stream"))).replayed()
+
+    assert [(0, "info", ["assignment_user_data"])] == told_of(told)
+    assert {} == told.alarms()
+
+
+# -- what is not ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("protocol_type", ["connect", "sr", "mine"])
+def test_group_of_another_protocol_type_is_not_told(protocol_type: str) -> None:
+    """Connect workers are in such a group for ever: that they cannot become consumers is no news."""
+    told = history(at(0, generation(1, protocol_type=protocol_type, protocol="sessioned"))).replayed()
+
+    assert [] == told_of(told)
+    assert ("classic", []) == phase(told)
+    assert "protocol_type" == told.view("g")["migration"]["out_of_scope"]
+
+
+@pytest.mark.parametrize("protocol", ["range", "roundrobin", "sticky", "cooperative-sticky"])
+@pytest.mark.parametrize("version", [0, 1, 2, 3])
+def test_consumers_of_kafka_are_not_blocked(protocol: str, version: int) -> None:
+    """Whatever version of the embedded protocol they use, and whatever user data is in their subscriptions."""
+    joined = subscription(version=version, user_data=b"\0\0\0\1")
+    told = history(at(0, generation(1, protocol=protocol, subscription_bytes=joined))).replayed()
+
+    assert [] == told_of(told)
+    assert ("classic", []) == phase(told)
+
+
+def test_member_that_the_leader_left_out_blocks_nothing() -> None:
+    """Its assignment has no bytes at all, which is lawful."""
+    told = history(at(0, generation(1, assignment_bytes=b""))).replayed()
+
+    assert [] == told_of(told)
+
+
+def test_group_without_members_is_not_blocked() -> None:
+    """It converts offline, whatever assignor it had; nor is one that only commits."""
+    told = history(at(0, new_group_metadata("g")), at(1, offset_commit("h", "t", 0, 1))).replayed()
+
+    assert [] == told_of(told)
+    assert ("classic", []) == phase(told)
+
+
+def test_group_that_empties_each_night_is_told_once() -> None:
+    """An empty group is not seen to be rid of its assignor."""
+    nights = [
+        at(day * 2_000 + part * 1_000, record)
+        for day in range(5)
+        for part, record in enumerate((custom(2 * day + 1), group_metadata("g", generation=2 * day + 2)))
+    ]
+    told = history(*nights).replayed()
+
+    assert [0] == [time for time, _, _ in told_of(told)]
+
+
+def test_next_group_of_the_name_is_told_of_anew() -> None:
+    """What was said went with the group."""
+    told = history(
+        at(0, custom(1)), at(1_000, group_metadata("g", generation=2)), at(2_000, group_metadata_tombstone("g"))
+    )
+    again = history(
+        at(0, custom(1)),
+        at(1_000, group_metadata("g", generation=2)),
+        at(2_000, group_metadata_tombstone("g")),
+        at(3_000, custom(1)),
+    )
+
+    assert [0] == [time for time, _, _ in told_of(told.replayed())]
+    assert [0, 3_000] == [time for time, _, _ in told_of(again.replayed())]
+
+
+def test_group_that_got_rid_of_its_assignor_converts_in_silence() -> None:
+    """Nothing is left to be said when it is a consumer group."""
+    told = history(
+        at(0, custom(1)),
+        at(1_000, generation(2, protocol="range")),
+        at(
+            2_000,
+            *converted_to_consumer("g", generation=2, members={"c": {"t": [0]}}),
+            *consumer_join("g", "n", epoch=3, targets={"n": {"t": [0]}, "c": {}}, assigned={}),
+        ),
+    ).replayed()
+
+    assert [0] == [time for time, _, _ in told_of(told)]
+    assert () == told.states["g"].migration.blockers_reported
+
+
+# -- while catching up ------------------------------------------------------------------------------------------------
+
+
+def test_reason_of_the_past_is_not_told() -> None:
+    """It was gone before reading caught up."""
+    log = history(at(0, custom(1)), at(1_000, generation(2)), at(2_000, generation(3)))
+
+    assert [] == told_of(log.replayed(live_from=2))
+    assert not log.replayed(live_from=2).states["g"].withheld
+
+
+def test_reason_that_still_holds_is_told_when_reading_has_caught_up() -> None:
+    """With the next record of the group, or without one when the group is judged."""
+    log = history(at(0, custom(1)), at(1_000, custom(2)))
+    behind = log.replayed(live_from=2)
+
+    assert [] == told_of(behind)
+    assert behind.states["g"].withheld
+    assert [(1_000, "warning", ["assignment_user_data"])] == told_of(log.replayed(live_from=1))
+
+    replica = Replica(live_from=2)
+    for record in log.records:
+        replica.replay(record.place, record.key, record.value)
+    replica.settle()
+
+    assert [("upgrade_blocked", 1_000)] == [(event.kind, event.time_ms) for event in replica.judge("g")]
+    assert [] == replica.judge("g")
+
+
+def test_restart_does_not_tell_again() -> None:
+    """What was told is kept with the group, cut wherever a batch ends."""
+    log = history(at(0, custom(1)), at(1_000, custom(2)), at(2_000, custom(3)))
+
+    for size in (1, 2):
+        assert [0] == [time for time, _, _ in told_of(log.replayed_in_batches([size] * 3))]

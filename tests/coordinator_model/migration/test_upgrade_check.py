@@ -1,0 +1,228 @@
+"""What is the same before and after an online upgrade, compared: epoch, members, assignments and committed offsets.
+
+Families of simulated histories: those that must be reported, and lawful ones that look like them and must not.
+"""
+
+from collections.abc import Callable
+from random import Random
+from typing import Any, Final
+
+import pytest
+
+from tests.builders import group_metadata, member, offset_commit
+from tests.coordinator_events import consumer_join, converted_to_consumer, speaks_classic
+from tests.histories import Told, at, history
+from tests.side_by_side import Scene, kinds
+from tests.simulator import faults
+
+SEEDS: Final = range(20)
+ASSIGNORS: Final = ("range", "sticky", "cooperative-sticky")
+
+WRONG: Final = {
+    "epoch_before": ["epoch"],
+    "epoch_after": ["epoch"],
+    "member": ["members"],
+    "assignments": ["assignments"],
+    "moved": ["assignments"],
+    "offsets": ["offsets"],
+}
+"""What the coordinator forgets (`faults.convert_uncleanly`) → what is reported to be wrong."""
+
+
+def scene_of(seed: int) -> Scene:
+    """Two or three classic members that commit, dynamic or static, of any assignor."""
+    chance = Random(seed)
+    scene = Scene(seed, chance.choice(ASSIGNORS))
+    scene.classic_members(chance.randint(2, 3), static=chance.random() < 0.3)
+    scene.coordinator.commit(scene.group, {("t", 0): 100, ("t", 1): 200})
+    scene.traffic()
+    return scene
+
+
+def unclean(scene: Scene) -> list[dict[str, Any]]:
+    """Details of what is reported of the victim's upgrades, and that nothing else is."""
+    events, _ = scene.told()
+    assert {"upgrade_unclean"} >= kinds(events).keys()
+    return [dict(of.detail) for of in events if of.kind == "upgrade_unclean"]
+
+
+@pytest.mark.parametrize("what", WRONG)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_upgrade_that_loses_or_moves_something_is_told_once(seed: int, what: str) -> None:
+    """Begun at another epoch than the generation, a member or offset lost, partitions lost or moved."""
+    scene = scene_of(seed)
+    faults.convert_uncleanly(scene.coordinator, scene.group, what)
+    scene.traffic()
+    scene.coordinator.settle(scene.group)
+
+    (detail,) = unclean(scene)
+
+    assert WRONG[what] == detail["wrong"]
+
+
+def upgrades(scene: Scene) -> None:
+    scene.consumer_members(2)
+
+
+def upgrades_offline(scene: Scene) -> None:
+    scene.coordinator.leave(scene.group, *list(scene.group.members.values()))
+    scene.traffic()
+    scene.consumer_members(2)
+
+
+def upgrades_while_a_member_joins(scene: Scene) -> None:
+    scene.coordinator.join_classic(scene.group, syncs=False)
+    scene.consumer_members(1)
+
+
+def upgrades_after_a_lost_round(scene: Scene) -> None:
+    scene.coordinator.lose_round(scene.group)
+    scene.consumer_members(1)
+
+
+def upgrades_in_place(scene: Scene) -> None:
+    scene.coordinator.leave(scene.group, *list(scene.group.members.values()))
+    scene.classic_members(2, static=True)
+    for former in list(scene.group.members.values()):
+        scene.coordinator.come_back(scene.group, former)
+        scene.coordinator.settle(scene.group)
+
+
+def upgrades_after_its_topic_was_made_again(scene: Scene) -> None:
+    scene.coordinator.recreate("t", 4)
+    scene.coordinator.rebalance(scene.group)
+    scene.consumer_members(1)
+
+
+def upgrades_and_goes_back_and_upgrades(scene: Scene) -> None:
+    for _ in range(2):
+        scene.consumer_members(1)
+        scene.coordinator.leave(scene.group, *[of for of in scene.group.members.values() if not of.classic])
+        scene.traffic()
+    scene.consumer_members(1)
+
+
+def offsets_expire_later(scene: Scene) -> None:
+    scene.consumer_members(1)
+    scene.coordinator.recreate("t", 6)
+    scene.coordinator.settle(scene.group)
+
+
+LAWFUL: Final[list[Callable[[Scene], None]]] = [
+    upgrades,
+    upgrades_offline,
+    upgrades_while_a_member_joins,
+    upgrades_after_a_lost_round,
+    upgrades_in_place,
+    upgrades_after_its_topic_was_made_again,
+    upgrades_and_goes_back_and_upgrades,
+    offsets_expire_later,
+]
+
+
+@pytest.mark.parametrize("script", LAWFUL, ids=lambda script: script.__name__)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_lawful_upgrade_is_clean(seed: int, script: Callable[[Scene], None]) -> None:
+    """Online or offline, while a round is under way, by static members in place, after a downgrade, of a new topic."""
+    scene = scene_of(seed)
+
+    script(scene)
+    events, _ = scene.told()
+
+    assert [] == [of.detail for of in events if of.kind == "upgrade_unclean"]
+    assert "upgrade_completed" in {of.kind for of in events} or "upgrade_started" in {of.kind for of in events}
+
+
+# -- word for word ----------------------------------------------------------------------------------------------------
+
+CLASSIC: Final = at(
+    0,
+    group_metadata("g", generation=5, members=[member("a", {"t": [0, 1]}), member("b", {"t": [2], "u": [0]})]),
+    offset_commit("g", "t", 0, 7),
+)
+
+
+def upgraded(members: dict[str, dict[str, list[int]]], *, generation: int = 5, live_from: int = 0) -> Told:
+    """The group as it was carried over, and the first upgraded member."""
+    converted = converted_to_consumer("g", generation=generation, members=members)
+    joined = consumer_join(
+        "g", "n", epoch=generation + 1, targets={"n": {"t": [0]}}, assigned={}, server_assignor="uniform"
+    )
+    return history(CLASSIC, at(9_000, *converted, *joined)).replayed(live_from=live_from)
+
+
+def test_upgrade_names_both_assignors_and_what_was_kept() -> None:
+    """The classic group's assignor, and the server assignor that members prefer."""
+    told = upgraded({"a": {"t": [0, 1]}, "b": {"t": [2], "u": [0]}})
+
+    (started,) = told.details("upgrade_started")
+    assert {"assignor_before": "range", "assignor_after": "uniform", "generation": 5, "first_epoch": 5} == {
+        key: started[key] for key in ("assignor_before", "assignor_after", "generation", "first_epoch")
+    }
+    assert (True, 1) == (started["assignments_kept"], started["offsets"])
+    assert [] == told.details("upgrade_unclean")
+    shown = told.view("g")["migration"]["upgrade"]
+    assert (9_000, 5, 5, "range", "uniform", [], [], [], {}) == tuple(shown.values())
+
+
+def test_unclean_upgrade_says_in_what() -> None:
+    """Who was not carried over is inferred: it may have left just then; what moved is not."""
+    lost = upgraded({"a": {"t": [0, 1]}})
+    moved = upgraded({"a": {"t": [0]}, "b": {"t": [1, 2], "u": [0]}}, generation=3)
+
+    (missing,) = (of for of in lost.events if of.kind == "upgrade_unclean")
+    assert (True, "info", ["members"], ["b"]) == (
+        missing.inferred,
+        missing.severity,
+        missing.detail["wrong"],
+        missing.detail["members_not_carried_over"],
+    )
+    (other,) = (of for of in moved.events if of.kind == "upgrade_unclean")
+    assert (False, "warning", ["epoch", "assignments"], ["a", "b"]) == (
+        other.inferred,
+        other.severity,
+        other.detail["wrong"],
+        other.detail["members_with_other_partitions"],
+    )
+
+
+def test_missing_static_member_is_an_alarm() -> None:
+    """A static member that stops stays in its group until its session ends: one that is not carried over was lost."""
+    static = group_metadata(
+        "g", generation=5, members=[member("a", {"t": [0]}), member("b", {"t": [1]}, instance_id="i")]
+    )
+    converted = converted_to_consumer("g", generation=5, members={"a": {"t": [0]}})
+    joined = consumer_join("g", "n", epoch=6, targets={"n": {"t": [1]}}, assigned={}, server_assignor="uniform")
+    (lost,) = (
+        of
+        for of in history(at(0, static), at(9_000, *converted, *joined)).replayed().events
+        if of.kind == "upgrade_unclean"
+    )
+
+    assert (False, "warning", ["i"]) == (lost.inferred, lost.severity, lost.detail["members_not_carried_over"])
+
+
+def test_topic_that_nobody_has_any_more_was_deleted() -> None:
+    """Where other topics are carried over; where nothing is, it was lost."""
+    assert [] == upgraded({"a": {"t": [0, 1]}, "b": {"t": [2]}}).details("upgrade_unclean")
+    assert ["assignments"] == upgraded({"a": {}, "b": {}}).details("upgrade_unclean")[0]["wrong"]
+
+
+def test_upgrade_before_the_live_tail_is_not_judged() -> None:
+    """The log may have been cleaned while it was read."""
+    assert [] == upgraded({"a": {"t": [0, 1]}}, live_from=1_000).details("upgrade_unclean")
+
+
+def test_members_that_had_rejoined_explain_what_the_log_lacks() -> None:
+    """Their subscriptions name the generation itself: a round was under way, which is written when it is over."""
+    rejoined = speaks_classic(["t"], generation_id=5)
+    told = history(
+        CLASSIC,
+        at(
+            9_000,
+            *converted_to_consumer("g", generation=6, members={"a": {"t": [0, 1]}}, classic=rejoined),
+            *consumer_join("g", "n", epoch=7, targets={"n": {"t": [0]}}, assigned={}),
+        ),
+    ).replayed()
+
+    assert [] == told.details("upgrade_unclean")

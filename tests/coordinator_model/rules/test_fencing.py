@@ -1,0 +1,106 @@
+"""Who was removed for keeping the others waiting, and who left: families of histories that differ in that alone."""
+
+from random import Random
+from typing import Any, Final
+
+import pytest
+
+from tests.builders import REBALANCE_TIMEOUT_MS
+from tests.side_by_side import Scene
+from tests.simulator.memory import UNREVOKED, Member
+
+SEEDS: Final = range(20)
+
+
+def of_leavers(scene: Scene) -> dict[str, list[dict[str, Any]]]:
+    """`member_fenced` and `member_left` → details, of the victim."""
+    events, _ = scene.told()
+    return {kind: [dict(of.detail) for of in events if of.kind == kind] for kind in ("member_fenced", "member_left")}
+
+
+def waits(scene: Scene, member: Member, chance: Random, *, fenced: bool) -> None:
+    """The member does nothing until its time is over, or nearly, and is gone."""
+    over = chance.randint(0, 9_000) if fenced else -chance.randint(3_000, REBALANCE_TIMEOUT_MS - 60_000)
+    scene.coordinator.lag(REBALANCE_TIMEOUT_MS + over)
+    scene.coordinator.leave(scene.group, member)
+    scene.coordinator.settle(scene.group)
+
+
+def holds_back(scene: Scene) -> Member:
+    """A consumer-protocol member that is to revoke partitions for another, and does not."""
+    scene.consumer_members(2)
+    scene.coordinator.join_consumer(scene.group)
+    scene.coordinator.lag(5_000)
+    for member in list(scene.group.members.values()):
+        scene.coordinator.heartbeat(scene.group, member, let_go=False)
+    return next(of for of in scene.group.members.values() if of.state == UNREVOKED)
+
+
+def does_not_rejoin(scene: Scene) -> Member:
+    """A classic member of a mixed group that is to join again, and does not."""
+    scene.classic_members(2)
+    scene.consumer_members(1)
+    scene.coordinator.join_consumer(scene.group)
+    scene.coordinator.lag(5_000)
+    silent = next(of for of in scene.group.members.values() if of.classic)
+    for _ in range(3):
+        for member in scene.group.others(silent):
+            scene.coordinator.heartbeat(scene.group, member)
+        scene.coordinator.lag(3_000)
+    assert silent.epoch < scene.group.assignment_epoch
+    return silent
+
+
+@pytest.mark.parametrize("play", [holds_back, does_not_rejoin])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_member_that_is_gone_after_its_time_was_fenced_and_did_not_leave(seed: int, play: Any) -> None:
+    """One event for it, with what it did not release."""
+    chance, scene = Random(seed), Scene(seed)
+    member = play(scene)
+    held = sorted({*member.pending} or {*member.assigned} - scene.group.targets[member.member_id])
+    waits(scene, member, chance, fenced=True)
+
+    told = of_leavers(scene)
+
+    (fenced,) = told["member_fenced"]
+    assert ([], member.member_id) == (told["member_left"], fenced["member_id"])
+    assert ("classic" if member.classic else "consumer") == fenced["protocol"]
+    assert len(held) == sum(map(len, fenced["not_released"].values()))
+    assert fenced["waited_ms"] >= fenced["timeout_ms"]
+
+
+@pytest.mark.parametrize("play", [holds_back, does_not_rejoin])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_member_that_is_gone_sooner_left(seed: int, play: Any) -> None:
+    """It was stopped, or its session expired."""
+    chance, scene = Random(seed), Scene(seed)
+    member = play(scene)
+    waits(scene, member, chance, fenced=False)
+
+    told = of_leavers(scene)
+
+    assert ([], [member.member_id]) == (told["member_fenced"], [of["member_id"] for of in told["member_left"]])
+
+
+@pytest.mark.parametrize("classic", [True, False])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_member_that_has_nothing_to_do_leaves_when_it_likes(seed: int, classic: bool) -> None:
+    """However long it was there: of a settled group, and of one that waits for another member."""
+    chance, scene = Random(seed), Scene(seed)
+    scene.classic_members(2)
+    scene.consumer_members(2)
+    waiting = chance.random() < 0.5
+    if waiting:
+        scene.coordinator.join_consumer(scene.group)
+        for _ in range(3):
+            scene.coordinator.lag(5_000)
+            for member in list(scene.group.members.values()):
+                scene.coordinator.heartbeat(scene.group, member, let_go=member.classic)
+    able = [of for of in scene.group.members.values() if of.classic == classic and not of.pending]
+    idle = next(of for of in able if of.epoch == scene.group.assignment_epoch and of.state in (0, 2))
+    waits(scene, idle, chance, fenced=True)
+
+    told = of_leavers(scene)
+
+    assert [] == [of for of in told["member_fenced"] if of["member_id"] == idle.member_id]
+    assert idle.member_id in [of["member_id"] for of in told["member_left"]]

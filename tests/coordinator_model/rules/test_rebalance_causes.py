@@ -1,0 +1,194 @@
+"""Causes of rebalances that only one kind of record tells: expressions, partition counts, members that expire."""
+
+from typing import Any
+
+from coordinator_model.rules.rebalances import DEFAULT_REBALANCE_TIMEOUT_MS
+from tests.builders import (
+    consumer_group_epoch,
+    consumer_group_member_subscription,
+    consumer_group_partition_metadata,
+    consumer_group_regular_expression,
+    group_metadata,
+    member,
+    topic_id,
+)
+from tests.coordinator_events import consumer_gone, consumer_join, consumer_moves, retarget, static_goes_away
+from tests.histories import Moment, Told, at, history
+
+ALONE = at(0, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0, 1]}}))
+
+
+def completed(told: Told) -> dict[str, Any]:
+    """What the last completed rebalance was told with."""
+    return told.details("rebalance_completed")[-1]
+
+
+def metadata_changes(*, assigned: list[int], hash_: int = 77) -> Moment:
+    """A heartbeat finds that the topics' hash differs, and the target is computed at once."""
+    return at(
+        5_000,
+        consumer_group_epoch("g", 3, metadata_hash=hash_),
+        *retarget("g", 3, {"a": {"t": assigned}}),
+        *consumer_moves("g", "a", epoch=3, previous_epoch=2, assigned={"t": assigned}),
+    )
+
+
+def test_topic_that_grew_is_seen_by_the_partitions_given_out() -> None:
+    """Since 4.1 the log has a hash of the topics' metadata; how many partitions there are shows in the target."""
+    told = history(ALONE, metadata_changes(assigned=[0, 1, 2])).replayed()
+
+    assert ["partition_count"] == completed(told)["causes"]
+    assert {topic_id("t"): {"from": 2, "to": 3}} == told.details("rebalance_started")[-1]["partition_count"]
+
+
+def test_topic_that_grew_is_seen_when_its_target_comes_late() -> None:
+    """It may be computed a second after the epoch: the rebalance's end tells what its beginning could not."""
+    told = history(
+        ALONE,
+        at(5_000, consumer_group_epoch("g", 3, metadata_hash=77)),
+        at(6_000, *retarget("g", 3, {"a": {"t": [0, 1, 2]}})),
+        at(6_100, *consumer_moves("g", "a", epoch=3, previous_epoch=2, assigned={"t": [0, 1, 2]})),
+    ).replayed()
+
+    assert ["metadata"] == told.details("rebalance_started")[-1]["causes"]
+    assert ["partition_count"] == completed(told)["causes"]
+    assert {topic_id("t"): {"from": 2, "to": 3}} == completed(told)["partition_count"]
+
+
+def test_other_changes_of_topics_are_no_growth() -> None:
+    """Racks are in the hash, too."""
+    told = history(ALONE, metadata_changes(assigned=[0, 1])).replayed()
+
+    assert ["metadata"] == completed(told)["causes"]
+    assert "partition_count" not in completed(told)
+
+
+def test_partition_counts_of_older_brokers_tell_growth_exactly() -> None:
+    """Up to 4.0 the record of type 4 names topics and counts; a topic that is new in it did not grow."""
+    told = history(
+        at(0, consumer_group_partition_metadata("g", {"t": 2}), *ALONE.records),
+        at(
+            5_000,
+            consumer_group_partition_metadata("g", {"t": 4, "u": 1}),
+            consumer_group_epoch("g", 3),
+            *retarget("g", 3, {"a": {"t": [0, 1, 2, 3]}}),
+            *consumer_moves("g", "a", epoch=3, previous_epoch=2, assigned={"t": [0, 1, 2, 3]}),
+        ),
+    ).replayed()
+
+    assert ["partition_count"] == completed(told)["causes"]
+    assert {"t": {"from": 2, "to": 4}} == told.details("rebalance_started")[-1]["partition_count"]
+
+
+def test_classic_group_s_topic_grew_when_nobody_ever_claimed_what_is_given_out() -> None:
+    """What a member claimed and lost in the first cooperative round is given out in the second: that is no growth."""
+    first = group_metadata("g", generation=1, members=[member("a", {"t": [0, 1]}), member("b", {"t": [2]})])
+    revoked = [member("a", {"t": [0]}, owned={"t": [0, 1]}), member("b", {"t": [2]}, owned={"t": [2]})]
+    given = [member("a", {"t": [0]}, owned={"t": [0]}), member("b", {"t": [1, 2]}, owned={"t": [2]})]
+    grew = [member("a", {"t": [0, 3]}, owned={"t": [0]}), member("b", {"t": [1, 2]}, owned={"t": [1, 2]})]
+    told = history(
+        at(0, first),
+        at(1_000, group_metadata("g", generation=2, members=revoked)),
+        at(2_000, group_metadata("g", generation=3, members=given)),
+        at(3_000, group_metadata("g", generation=4, members=grew)),
+    ).replayed()
+
+    assert [["rejoin"], ["follow_up"], ["partition_count"]] == [
+        detail["causes"] for detail in told.details("rebalance_completed")
+    ]
+    assert {"t": {"from": 3, "to": 4}} == completed(told)["partition_count"]
+
+
+def test_expression_that_matches_another_topic_is_a_wildcard_trigger() -> None:
+    """The record of type 16 has the topics; it is rewritten, too, when nothing changed, and that triggers nothing."""
+    regex = consumer_group_member_subscription("g", "a", topics=[], regex="rx-.*")
+    told = history(
+        at(0, regex, *ALONE.records[1:], consumer_group_regular_expression("g", "rx-.*", ["rx-a"])),
+        at(1_000, consumer_group_regular_expression("g", "rx-.*", ["rx-a"], version=9)),
+        at(
+            2_000,
+            consumer_group_regular_expression("g", "rx-.*", ["rx-a", "rx-b"], version=10),
+            consumer_group_epoch("g", 3, metadata_hash=5),
+        ),
+    ).replayed()
+
+    started = told.details("rebalance_started")[-1]
+    assert ["wildcard"] == started["causes"]
+    assert (["rx-b"], []) == (started["topics_added"], started["topics_removed"])
+    assert 2 == len(told.details("rebalance_started"))
+
+
+def test_first_answer_to_an_expression_is_one_too() -> None:
+    """The member waits for it with no target; the epoch moves on with the answer."""
+    joined = consumer_group_member_subscription("g", "b", topics=[], regex="rx-.*")
+    told = history(
+        ALONE,
+        at(1_000, joined, *consumer_moves("g", "b", epoch=2, assigned={})),
+        at(2_000, consumer_group_regular_expression("g", "rx-.*", ["rx-a"]), consumer_group_epoch("g", 3)),
+    ).replayed()
+
+    assert ["wildcard"] == told.details("rebalance_started")[-1]["causes"]
+
+
+def test_change_of_subscription_names_its_topics() -> None:
+    """A classic member's pattern is resolved by the client: new matches are a subscription to more topics."""
+    told = history(
+        at(0, group_metadata("g", generation=1, members=[member("a", {"t": [0]}, topics=["t"])])),
+        at(1_000, group_metadata("g", generation=2, members=[member("a", {"u": [0]}, topics=["u", "rx-a"])])),
+    ).replayed()
+
+    assert ["subscription"] == completed(told)["causes"]
+    assert (["rx-a", "u"], ["t"]) == (completed(told)["topics_added"], completed(told)["topics_removed"])
+
+
+def test_static_member_that_does_not_come_back_expires() -> None:
+    """It said that it would be back; its session ended first."""
+    told = history(
+        at(0, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0]}}, instance_id="i")),
+        at(1_000, *consumer_join("g", "b", epoch=3, targets={"b": {"t": [1]}})),
+        at(1_500, *consumer_moves("g", "a", epoch=3, assigned={"t": [0]})),
+        at(2_000, *static_goes_away("g", "a", assigned={"t": [0]}, previous_epoch=3)),
+        at(50_000, *consumer_gone("g", "a"), consumer_group_epoch("g", 4)),
+        at(51_000, *retarget("g", 4, {"b": {"t": [0, 1]}}), *consumer_moves("g", "b", epoch=4, assigned={"t": [0, 1]})),
+    ).replayed()
+
+    assert ["expiry"] == completed(told)["causes"]
+
+
+# -- members removed because they did not let go ----------------------------------------------------------------------
+
+
+def revocation(*, gone_ms: int, pending: list[int]) -> Told:
+    """Member a has to give up `pending` from 2 s on, and is gone at `gone_ms`."""
+    kept, state = [part for part in (0, 1) if part not in pending], 1 if pending else 0
+    return history(
+        ALONE,
+        at(1_000, *consumer_join("g", "b", epoch=3, targets={"b": {"t": [1]}, "a": {"t": [0]}}, assigned={})),
+        at(2_000, *consumer_moves("g", "a", epoch=2, assigned={"t": kept}, pending={"t": pending}, state=state)),
+        at(gone_ms, *consumer_gone("g", "a"), consumer_group_epoch("g", 4)),
+        at(gone_ms + 500, *retarget("g", 4, {"b": {"t": [0, 1]}})),
+        at(gone_ms + 500, *consumer_moves("g", "b", epoch=4, assigned={"t": [0, 1]})),
+    ).replayed()
+
+
+def test_member_gone_after_its_rebalance_timeout_was_fenced() -> None:
+    """The coordinator removes who does not revoke in time; which partitions it did not release is told."""
+    told = revocation(gone_ms=2_000 + DEFAULT_REBALANCE_TIMEOUT_MS, pending=[1])
+
+    (event,) = (event for event in told.events if event.kind == "member_fenced")
+    assert ("a", {topic_id("t"): [1]}) == (event.detail["member_id"], event.detail["not_released"])
+    assert ("warning", True) == (event.severity, event.inferred)
+    assert ["join", "expiry"] == completed(told)["causes"]
+
+
+def test_member_that_leaves_in_time_was_not_fenced() -> None:
+    """One millisecond earlier it went by itself, for all that is known."""
+    told = revocation(gone_ms=2_000 + DEFAULT_REBALANCE_TIMEOUT_MS - 1, pending=[1])
+
+    assert {} == told.alarms()
+    assert ["join", "leave"] == completed(told)["causes"]
+
+
+def test_member_with_nothing_to_release_was_not_fenced() -> None:
+    """It may leave whenever it likes."""
+    assert {} == revocation(gone_ms=2_000 + 2 * DEFAULT_REBALANCE_TIMEOUT_MS, pending=[]).alarms()

@@ -1,0 +1,323 @@
+"""Offsets that go back, topics made anew under a group, and groups that begin and end by their offsets."""
+
+import pytest
+
+from coordinator_model.replica import Replica
+from coordinator_model.rules.offset_commits import TOPIC_IDS_KEPT
+from coordinator_model.state.offsets import BUCKET_PARTITIONS
+from coordinator_model.wire.primitives import ZERO_UUID
+from tests.builders import (
+    RecordBytes,
+    group_metadata,
+    group_metadata_tombstone,
+    member,
+    offset_commit,
+    offset_commit_tombstone,
+    share_group_epoch,
+    topic_id,
+)
+from tests.coordinator_events import consumer_join, consumer_leave, converted_to_classic, converted_to_consumer
+from tests.histories import History, LogRecord, Told, at, history
+
+MEMBERS = (group_metadata("g", generation=1, members=[member("a", {"t": [0, 1]})]),)
+NO_MEMBERS = (group_metadata("g", generation=2),)
+
+
+def recreated(told: Told) -> list[tuple[int, str, int]]:
+    """(time, topic, partition) of each topic told to be made anew."""
+    return [
+        (of.time_ms, of.detail["topic"], of.detail["partition"]) for of in told.events if of.kind == "topic_recreated"
+    ]
+
+
+def commit(partition: int, offset: int, topic: str, *, name: str = "t") -> RecordBytes:
+    """A commit of the topic `name` as it was made when it had the id of `topic`."""
+    return offset_commit("g", name, partition, offset, id_of_topic=topic_id(topic))
+
+
+# -- offsets that go back ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("membership", "severity"), [(MEMBERS, "warning"), (NO_MEMBERS, "info")], ids=["members", "none"]
+)
+def test_rewind_of_a_group_without_members_is_a_reset(membership: tuple[RecordBytes, ...], severity: str) -> None:
+    """The broker takes an admin's commit only then, and a member's only of members: the one is meant, the other not."""
+    told = history(
+        at(0, *membership), at(1_000, offset_commit("g", "t", 0, 500)), at(2_000, offset_commit("g", "t", 0, 200))
+    ).replayed()
+
+    (event,) = (event for event in told.events if event.kind == "offset_rewound")
+    assert severity == event.severity
+    assert {
+        "topic": "t",
+        "partition": 0,
+        "from": 500,
+        "to": 200,
+        "partitions": {"t": [0]},
+        "offsets": {"t/0": {"from": 500, "to": 200}},
+        "group_empty": severity == "info",
+    } == event.detail
+
+
+@pytest.mark.parametrize("left", [False, True])
+def test_rewind_of_a_consumer_group(left: bool) -> None:
+    """By the same rule as a classic group."""
+    gone = [at(500, *consumer_leave("g", "a", epoch=3))] if left else []
+    told = history(
+        at(0, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0]}})),
+        *gone,
+        at(1_000, offset_commit("g", "t", 0, 500)),
+        at(2_000, offset_commit("g", "t", 0, 200)),
+    ).replayed()
+
+    assert [left] == [detail["group_empty"] for detail in told.details("offset_rewound")]
+
+
+def test_rewind_of_a_group_that_only_commits_is_information() -> None:
+    """Whoever commits there decides where it goes on, as MirrorMaker's syncs do: nobody is woken."""
+    told = history(at(0, offset_commit("g", "t", 0, 500)), at(1_000, offset_commit("g", "t", 0, 200))).replayed()
+
+    assert {} == told.alarms()
+    assert ["t"] == [detail["topic"] for detail in told.details("offset_rewound")]
+    assert "group_empty" not in told.details("offset_rewound")[0]
+
+
+def test_partitions_that_go_back_at_one_moment_are_one_event() -> None:
+    """What went back furthest stands first; what goes back later is another."""
+    forward = [commit(partition, 500, "t") for partition in range(3)]
+    back = [commit(0, 400, "t"), commit(1, 100, "t"), commit(2, 600, "t")]
+    told = history(at(0, *MEMBERS, *forward), at(1_000, *back), at(2_000, commit(0, 300, "t"))).replayed()
+
+    first, second = told.details("offset_rewound")
+    assert ("t", 1, 500, 100, {"t": [0, 1]}) == tuple(
+        first[key] for key in ("topic", "partition", "from", "to", "partitions")
+    )
+    assert {"t/0": {"from": 500, "to": 400}, "t/1": {"from": 500, "to": 100}} == first["offsets"]
+    assert {"t": [0]} == second["partitions"]
+
+
+def test_moment_of_rewinds_is_one_event_wherever_the_log_is_cut() -> None:
+    """What is not told yet is kept with the group."""
+    forward = [commit(partition, 500, "t") for partition in range(3)]
+    log = history(at(0, *MEMBERS, *forward), at(1_000, commit(0, 4, "t"), commit(1, 1, "t")), at(2_000, *NO_MEMBERS))
+    whole = log.replayed()
+
+    assert 1 == len(whole.details("offset_rewound"))
+    for position in range(len(log) + 1):
+        assert whole.event_texts() == log.replayed_in_batches([position]).event_texts()
+
+
+def test_rewinds_are_told_when_the_batch_is_over() -> None:
+    """Nothing may come after them for a day."""
+    replica, events = Replica(), []
+    for record in history(at(0, *MEMBERS, commit(0, 5, "t")), at(1_000, commit(0, 4, "t"))).records:
+        events += replica.replay(record.place, record.key, record.value)
+
+    assert [] == [event for event in events if event.kind == "offset_rewound"]
+    assert ["offset_rewound"] == [event.kind for event in replica.settle()]
+    assert [] == replica.open_steps()
+
+
+def test_rewind_read_after_a_later_membership_is_not_judged_by_it() -> None:
+    """Commits come from another reader than memberships, and may come late: who was in the group then is unknown."""
+    log = history(
+        at(0, *MEMBERS),
+        at(1_000, offset_commit("g", "t", 0, 500)),
+        at(2_000, offset_commit("g", "t", 0, 200)),
+        at(3_000, *NO_MEMBERS),
+    )
+    late = History((*log.records[:2], log.records[3], log.records[2]))
+
+    (event,) = (event for event in late.replayed().events if event.kind == "offset_rewound")
+    assert ("warning", False) == (event.severity, "group_empty" in event.detail)
+
+
+# -- topics made anew -------------------------------------------------------------------------------------------------
+
+
+def test_topic_made_anew_is_told_once_for_all_its_partitions() -> None:
+    """The first commit that names the new id tells it, though it goes forward."""
+    told = history(
+        at(0, *(commit(partition, 5, "t") for partition in (0, 1, BUCKET_PARTITIONS))),
+        at(1_000, *(commit(partition, 9, "t anew") for partition in (1, 0, BUCKET_PARTITIONS))),
+        at(2_000, commit(2, 1, "t anew")),
+    ).replayed()
+
+    assert [(1_000, "t", 1)] == recreated(told)
+    ids = {"former_topic_id": topic_id("t"), "topic_id": topic_id("t anew")}
+    assert [{"topic": "t", "partition": 1, "from": 5, "to": 9, **ids}] == told.details("topic_recreated")
+
+
+def test_topic_made_anew_after_its_offsets_are_gone() -> None:
+    """Deleting a topic deletes its offsets; the group that stays still knows what the topic was."""
+    told = history(
+        at(0, *MEMBERS, commit(0, 500, "t")),
+        at(1_000, offset_commit_tombstone("g", "t", 0)),
+        at(2_000, commit(0, 1, "t anew")),
+    ).replayed()
+
+    ids = {"former_topic_id": topic_id("t"), "topic_id": topic_id("t anew")}
+    assert [{"topic": "t", "partition": 0, "to": 1, **ids}] == told.details("topic_recreated")
+
+
+def test_partition_that_goes_back_after_its_topic_was_told_is_no_rewind() -> None:
+    """Its former offset is of the former topic, whichever partition told first."""
+    told = history(
+        at(0, commit(0, 500, "t"), commit(1, 500, "t")), at(1_000, commit(0, 1, "t anew"), commit(1, 1, "t anew"))
+    ).replayed()
+
+    assert {("g", "topic_recreated"): 1} == told.alarms()
+
+
+def test_rewind_within_the_new_topic_is_one() -> None:
+    """From then on the new topic's offsets are compared."""
+    told = history(
+        at(0, *MEMBERS, commit(0, 500, "t")), at(1_000, commit(0, 9, "t anew")), at(2_000, commit(0, 1, "t anew"))
+    ).replayed()
+
+    assert {("g", "topic_recreated"): 1, ("g", "offset_rewound"): 1} == told.alarms()
+
+
+def test_commits_without_an_id_tell_nothing_and_hide_nothing() -> None:
+    """Transactions write none; the id is remembered across them."""
+    told = history(
+        at(0, commit(0, 5, "t")),
+        at(1_000, offset_commit("g", "t", 0, 6, id_of_topic=ZERO_UUID)),
+        at(2_000, commit(0, 7, "t")),
+        at(3_000, offset_commit("g", "t", 0, 8, id_of_topic=ZERO_UUID)),
+        at(4_000, commit(0, 3, "t anew")),
+    ).replayed()
+
+    assert {("g", "topic_recreated"): 1} == told.alarms()
+    assert [(4_000, "t", 0)] == recreated(told)
+
+
+def test_late_commit_of_the_former_topic_tells_nothing() -> None:
+    """Its id is known; and the next of the new topic is no third topic."""
+    told = history(
+        at(0, commit(0, 5, "t")),
+        at(1_000, commit(0, 6, "t anew")),
+        at(2_000, commit(0, 7, "t")),
+        at(3_000, commit(0, 8, "t anew")),
+    ).replayed()
+
+    assert [(1_000, "t", 0)] == recreated(told)
+
+
+def test_topic_made_anew_again_and_again_is_told_each_time() -> None:
+    """Only the last few ids are kept, whatever number there were."""
+    number = 3 * TOPIC_IDS_KEPT
+    told = history(*(at(time, commit(0, time, f"t {time}")) for time in range(number))).replayed()
+
+    assert [(time, "t", 0) for time in range(1, number)] == recreated(told)
+    assert TOPIC_IDS_KEPT == len(told.states["g"].topic_ids["t"])
+
+
+def test_ids_are_of_a_topic_and_of_a_group() -> None:
+    """Another topic, another group and a group made anew under the name start without."""
+    told = history(
+        at(0, commit(0, 5, "t"), commit(0, 5, "u", name="u"), offset_commit("h", "t", 0, 1, id_of_topic=topic_id("w"))),
+        at(1_000, offset_commit_tombstone("g", "t", 0), offset_commit_tombstone("g", "u", 0)),
+        at(2_000, commit(0, 1, "t anew")),
+    ).replayed()
+
+    assert [] == recreated(told)
+
+
+def test_topic_made_anew_is_told_wherever_the_log_is_cut() -> None:
+    """What a group knows of its topics is kept with it."""
+    log = history(
+        at(0, share_group_epoch("g", 2), commit(0, 5, "t")),
+        at(1_000, offset_commit_tombstone("g", "t", 0)),
+        at(2_000, commit(0, 6, "t anew"), commit(1, 6, "t anew")),
+    )
+    whole = log.replayed()
+
+    assert [(2_000, "t", 0)] == recreated(whole)
+    for position in range(len(log) + 1):
+        assert whole.event_texts() == log.replayed_in_batches([position]).event_texts()
+    assert whole.event_texts() == log.replayed_in_batches([1] * len(log)).event_texts()
+
+
+# -- groups that begin and end by offsets -----------------------------------------------------------------------------
+
+ENDS = (at(0, *MEMBERS), at(1_000, *NO_MEMBERS), at(2_000, group_metadata_tombstone("g")))
+
+
+@pytest.mark.parametrize("settled", [False, True])
+def test_group_that_is_deleted_and_begins_anew_by_a_commit(settled: bool) -> None:
+    """Whether its end was concluded before the commit is read or by it: it is another group, and told as such."""
+    replica = Replica()
+    events = []
+    for record in history(*ENDS, at(3_000, commit(0, 5, "t"))).records:
+        events += replica.replay(record.place, record.key, record.value)
+        events += replica.settle() if settled else []
+
+    assert [("group_created", 0), ("group_deleted", 2_000), ("group_created", 3_000)] == [
+        (event.kind, event.time_ms)
+        for event in events
+        if event.kind.startswith("group_") and "emptied" not in event.kind
+    ]
+    assert 0 == replica.groups["g"].counters.rebalances
+
+
+@pytest.mark.parametrize("settled", [False, True])
+def test_group_that_ends_with_its_last_offset(settled: bool) -> None:
+    """Its record went before; it is gone when the offset is."""
+    replica = Replica()
+    events = []
+    moments = (ENDS[0], at(500, commit(0, 5, "t")), *ENDS[1:], at(3_000, offset_commit_tombstone("g", "t", 0)))
+    for record in history(*moments).records:
+        events += replica.replay(record.place, record.key, record.value)
+        events += replica.settle() if settled else []
+
+    assert [3_000] == [event.time_ms for event in events if event.kind == "group_deleted"]
+
+
+def test_offset_within_an_event_does_not_end_it() -> None:
+    """DeleteGroups writes the offsets' tombstones first, all of one time."""
+    told = history(
+        at(0, *MEMBERS),
+        at(1_000, commit(0, 5, "t")),
+        at(2_000, group_metadata_tombstone("g"), offset_commit_tombstone("g", "t", 0), *NO_MEMBERS),
+    ).replayed()
+
+    assert [] == [event for event in told.events if event.kind == "group_deleted"]
+
+
+def test_commit_read_late_does_not_end_a_step() -> None:
+    """It was written before the step began."""
+    log = history(at(0, *MEMBERS), at(1_000, commit(0, 5, "t")), at(2_000, group_metadata_tombstone("g")))
+    late = History((log.records[0], log.records[2], log.records[1]))
+
+    assert {"t/0": 5} == late.replayed().offsets("g")
+    assert [] == [event for event in late.replayed().events if event.kind == "group_deleted"]
+
+
+@pytest.mark.parametrize("settled", [False, True])
+def test_downgrade_tells_the_offsets_it_found(settled: bool) -> None:
+    """What is committed after it is not among them, whether it was concluded before that commit is read or by it."""
+    replica = Replica()
+    events = []
+    targets = {"new": {"t": [0]}, "old": {"t": [1]}}
+    log = history(
+        at(0, *converted_to_consumer("g", generation=5, members={"old": {"t": [0, 1]}})),
+        at(1_000, *consumer_join("g", "new", epoch=6, targets=targets)),
+        at(2_000, commit(0, 5, "t")),
+        at(
+            3_000,
+            *converted_to_classic("g", all_members=["new", "old"], generation=7, remaining={"old": {"t": [1]}}),
+        ),
+        at(4_000, commit(1, 5, "t")),
+    )
+    for record in log.records:
+        events += replica.replay(record.place, record.key, record.value)
+        events += replica.settle() if settled and record.place.timestamp_ms >= 3_000 and ends(log, record) else []
+
+    assert [1] == [event.detail["offsets"] for event in events if event.kind == "downgrade_completed"]
+
+
+def ends(log: History, record: LogRecord) -> bool:
+    """Whether it is the last one of its time."""
+    return record is [of for of in log.records if of.place.timestamp_ms == record.place.timestamp_ms][-1]

@@ -1,0 +1,130 @@
+"""The table of rules says what each rule makes, what it remembers, and when it speaks."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any, Final
+
+import pytest
+
+from coordinator_model.clocked import table as clocked_table
+from coordinator_model.rules import table
+from coordinator_model.rules.transition import Transition
+from coordinator_model.state.events import SEVERITIES
+from coordinator_model.state.group_state import GroupState
+from coordinator_model.state.snapshot import dump_group
+from tests.coordinator_model.test_simulated_faults import FAULTS, scene_of
+from tests.histories import History, recording
+from tests.recorder.recordings import PATHS
+from tests.side_by_side import log_of
+
+# Kinds that are no rule's of the table, and who makes them.
+MADE_ELSEWHERE: Final[dict[str, str]] = {
+    **{
+        kind: "the clock"
+        for row in clocked_table.CLOCKED_RULES
+        for kind in row.kinds
+        # opened by a rule, cleared by the clock
+        if kind not in ("static_member_contended", "static_member_restarting", "rebalance_storm")
+    },
+    "offset_rewound": "a commit",
+    "offset_deleted": "a commit",
+    "topic_recreated": "a commit",
+    "unknown_record": "the replica",
+}
+
+
+def logs() -> Iterator[History]:
+    yield from (recording(path) for path in PATHS)
+    for script, kind, _ in FAULTS:
+        scene = scene_of(1, kind)
+        script(scene)
+        yield log_of(scene.coordinator)
+
+
+def remembered(state: GroupState) -> dict[str, str]:
+    """Field → its snapshot."""
+    body: dict[str, Any] = json.loads(dump_group(state))[1]
+    return {name: json.dumps(item) for name, item in body.items()}
+
+
+class Watched:
+    """Runs the table, and notes of each row what it made, changed and did while catching up."""
+
+    def __init__(self) -> None:
+        self.kinds: dict[int, set[str]] = {}
+        self.changed: dict[int, set[str]] = {}
+        self.spoke_early: set[int] = set()
+        self.asked: Counter[int] = Counter()
+
+    def run(self, transition: Transition) -> None:
+        for number, row in enumerate(table.RULES):
+            if not row.live_only and transition.step is None:
+                continue
+            before = remembered(transition.state)
+            found = list(row.rule(transition))
+            after = remembered(transition.state)
+            transition.found += found
+            self.asked[number] += 1
+            self.kinds.setdefault(number, set()).update(finding.kind for finding in found)
+            self.changed.setdefault(number, set()).update(
+                name for name in before.keys() | after.keys() if before.get(name) != after.get(name)
+            )
+            if found and not transition.live:
+                self.spoke_early.add(number)
+
+
+@pytest.fixture(scope="module")
+def watched() -> Watched:
+    """What the rules did over all recordings and all faults, live and while catching up."""
+    watched = Watched()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table, "run", watched.run)
+        for log in logs():
+            log.replayed()
+            log.replayed(live_from=log.end)
+    return watched
+
+
+def name_of(row: table.Row) -> str:
+    return "-".join(row.kinds) or getattr(row.rule, "__name__", "")
+
+
+ROWS: Final = [pytest.param(number, id=name_of(row)) for number, row in enumerate(table.RULES)]
+
+
+@pytest.mark.parametrize("number", ROWS)
+def test_rule_makes_the_kinds_of_its_row_and_no_others(watched: Watched, number: int) -> None:
+    """Nothing else is made in any recording and any fault."""
+    assert watched.asked[number]
+    assert watched.kinds[number] <= {*table.RULES[number].kinds}
+
+
+@pytest.mark.parametrize("number", ROWS)
+def test_rule_changes_what_its_row_says_and_nothing_else(watched: Watched, number: int) -> None:
+    """The membership least of all."""
+    assert watched.changed[number] <= {*table.RULES[number].remembers}
+
+
+@pytest.mark.parametrize("number", ROWS)
+def test_rule_of_the_live_tail_is_silent_while_catching_up(watched: Watched, number: int) -> None:
+    """A compacted log shows states that never were."""
+    if table.RULES[number].live_only:
+        assert number not in watched.spoke_early
+
+
+def test_what_rules_remember_are_fields_of_the_state() -> None:
+    """A row that names another field is out of date."""
+    assert is_dataclass(GroupState)
+    known = {field.name for field in fields(GroupState)}
+
+    assert {name for row in table.RULES for name in row.remembers} <= known
+
+
+def test_each_kind_of_event_has_its_maker() -> None:
+    """Each is in the table, or is made elsewhere by one that is named here."""
+    made = {kind for row in table.RULES for kind in row.kinds}
+
+    assert SEVERITIES.keys() == made | MADE_ELSEWHERE.keys()
+    assert set() == made & MADE_ELSEWHERE.keys()

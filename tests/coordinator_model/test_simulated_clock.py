@@ -1,0 +1,147 @@
+"""What only time shows, by the clock of a recording: as a running monitor would have found it, and only that.
+
+Families of simulated histories that differ in how long something lasts; and the live tail, before which nothing is an
+alarm.
+"""
+
+from collections.abc import Callable
+from random import Random
+from typing import Final
+
+import pytest
+
+from coordinator_model.clocked.stuck import GRACE_MS, STALLED_MS
+from coordinator_model.recording_clock import Looks
+from coordinator_model.replica import Replica
+from coordinator_model.state.events import INFO, Event
+from tests.builders import REBALANCE_TIMEOUT_MS
+from tests.coordinator_model.test_family_unsettled import flap
+from tests.coordinator_model.test_simulated_faults import FAULTS, scene_of
+from tests.histories import PARTITION, History
+from tests.side_by_side import VICTIM, Scene, log_of
+from tests.simulator import faults
+
+SEEDS: Final = range(20)
+
+
+def played(log: History, *, until_ms: int | None = None, live_from: int | None = None) -> list[Event]:
+    """What the replica and the clock of a recording find."""
+    tail = {} if live_from is None else {PARTITION: live_from}
+    replica, events = Replica(live_from=tail), list[Event]()
+    looks = Looks(replica, {}, tail)
+    for of in log.records:
+        events += looks.before(of.place)
+        events += replica.replay(of.place, of.key, of.value)
+    return [*events, *replica.settle(), *looks.at_end(until_ms)]
+
+
+def kinds_of(events: list[Event], *kinds: str) -> list[str]:
+    """Which of these kinds were found of the victim, in order."""
+    return [of.kind for of in events if of.group == VICTIM and of.kind in kinds and "cleared" not in of.detail]
+
+
+def holds_back(scene: Scene) -> None:
+    """A member is to revoke partitions for another, and does not."""
+    scene.consumer_members(2)
+    scene.coordinator.join_consumer(scene.group)
+    scene.coordinator.lag(5_000)
+    for member in list(scene.group.members.values()):
+        scene.coordinator.heartbeat(scene.group, member, let_go=False)
+
+
+@pytest.mark.parametrize("too_long", [True, False])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_rebalance_that_was_stuck_for_a_while_is_found_though_it_went_on(seed: int, too_long: bool) -> None:
+    """Nothing is written while it hangs: the time until the next record shows it, and only beyond the timeout."""
+    scene, chance = Scene(seed), Random(seed)
+    holds_back(scene)
+    over = chance.randint(1_000, 3_600_000) if too_long else -chance.randint(60_000, REBALANCE_TIMEOUT_MS - 20_000)
+    scene.coordinator.lag(REBALANCE_TIMEOUT_MS + GRACE_MS + over)
+    scene.coordinator.settle(scene.group)
+    scene.traffic()
+    log = log_of(scene.coordinator)
+
+    events = played(log)
+
+    assert ["rebalance_stuck"] * too_long == kinds_of(events, "rebalance_stuck")
+    assert [(of.id, of.detail) for of in events] == [(of.id, of.detail) for of in played(log)]
+
+
+@pytest.mark.parametrize("too_long", [True, False])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_roll_that_was_left_for_a_while_is_found_though_it_went_on(seed: int, too_long: bool) -> None:
+    """Members of both protocols, and for half an hour none comes or goes."""
+    scene, chance = Scene(seed), Random(seed)
+    scene.classic_members(2)
+    scene.consumer_members(1)
+    over = chance.randint(1_000, 7_200_000) if too_long else -chance.randint(120_000, STALLED_MS - 60_000)
+    scene.coordinator.lag(STALLED_MS + over)
+    scene.coordinator.join_consumer(scene.group)
+    scene.coordinator.settle(scene.group)
+
+    assert ["migration_stalled"] * too_long == kinds_of(played(log_of(scene.coordinator)), "migration_stalled")
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_time_up_to_which_is_replayed_is_the_time_of_the_last_look(seed: int) -> None:
+    """What hangs at the end of a recording is found as of the time that is asked for, not before its timeout."""
+    scene = Scene(seed)
+    holds_back(scene)
+    log = log_of(scene.coordinator)
+    last_ms = log.records[-1].place.timestamp_ms
+
+    assert [] == kinds_of(played(log), "rebalance_stuck")
+    assert [] == kinds_of(played(log, until_ms=last_ms + REBALANCE_TIMEOUT_MS), "rebalance_stuck")
+    late_ms = last_ms + REBALANCE_TIMEOUT_MS + GRACE_MS + 60_000
+    assert ["rebalance_stuck"] == kinds_of(played(log, until_ms=late_ms), "rebalance_stuck")
+
+
+def flaps(scene: Scene, seed: int) -> None:
+    """A member comes and goes for half an hour."""
+    scene.consumer_members(2)
+    scene.coordinator.lag(120_000)
+    flap(scene, Random(seed), for_ms=1_500_000, every_ms=4_000)
+
+
+def storms(scene: Scene, _: int) -> None:
+    scene.classic_members(2)
+    faults.rebalance_again_and_again(scene.coordinator, scene.group)
+
+
+def fights(scene: Scene, _: int) -> None:
+    scene.classic_members(2, static=True)
+    instance_id = next(of.instance_id or "" for of in scene.group.members.values())
+    faults.fight(scene.coordinator, scene.group, instance_id, times=9, every_ms=61_000, hosts=("/a", "/b"))
+
+
+@pytest.mark.parametrize(
+    ("script", "kind"),
+    [(flaps, "group_unsettled"), (storms, "rebalance_storm"), (fights, "static_member_contended")],
+)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_alarm_that_lasted_opens_once_and_is_over_once(
+    script: Callable[[Scene, int], None], kind: str, seed: int
+) -> None:
+    """Though nothing is written of the group when it is over, and whatever is written of it a day later."""
+    scene = Scene(seed)
+    script(scene, seed)
+    scene.coordinator.settle(scene.group)
+    scene.coordinator.lag(86_400_000)
+    scene.coordinator.join_classic(scene.group)
+    scene.coordinator.lag(60_000)
+
+    told = [of for of in played(log_of(scene.coordinator)) if of.group == VICTIM and of.kind == kind]
+    assert [None, True] == [of.detail.get("cleared") for of in told]
+
+
+@pytest.mark.parametrize("case", [case for case in FAULTS if case[2]], ids=lambda case: str(case[0].__name__))
+@pytest.mark.parametrize("seed", range(3))
+def test_nothing_before_the_live_tail_is_an_alarm(seed: int, case: tuple[object, str, dict[str, int]]) -> None:
+    """Whatever went wrong is long past: that the log was replayed at last must wake nobody."""
+    script, protocol, expected = case
+    scene = scene_of(seed, protocol)
+    script(scene)  # type: ignore[operator]  # a script
+    log = log_of(scene.coordinator)
+
+    assert [] == [of.kind for of in played(log, live_from=log.end) if of.severity != INFO]
+    assert expected.keys() <= {of.kind for of in played(log, live_from=0)}

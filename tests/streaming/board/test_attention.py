@@ -1,0 +1,210 @@
+"""What wants a look, and what must not call anybody."""
+
+import pytest
+
+from dashboards import thresholds as at
+from streaming.board import attention
+from streaming.board.attention import SEVERITIES
+from streaming.board.board import Board
+from streaming.watchers.overdue_watch import OverdueWatch
+from tests import builders
+from tests import coordinator_events as happens
+from tests.builders import RecordBytes
+from tests.streaming.board_rows import Shard
+from tests.streaming.boards import NOW_MS, THEN_MS, board_of, log_ends, sample
+
+MINUTE_MS = 60_000
+OWNERS = {"a": {"t": [0, 1]}, "b": {"t": [2]}}
+
+
+def board_after(*events: list[RecordBytes]) -> Board:
+    """Each event written at once, at THEN_MS, of a topic of three partitions."""
+    shard = Shard()
+    sample(ends := log_ends(t=3), NOW_MS, "t", 100, 100, 100)
+    for records in events:
+        shard.pending += [(THEN_MS, *record) for record in records]
+    return board_of(shard, ends)
+
+
+def codes(board: Board, now_ms: int = NOW_MS) -> list[str]:
+    """What wants a look in the group `g`, to a monitor that has watched since NOW_MS."""
+    board.set_log_end_at_start({}, {})
+    board.set_positions({0: 1}, {0: 1}, NOW_MS - 1)
+    time_ms = [NOW_MS]
+    watch = OverdueWatch(board, lambda _: None, lambda: time_ms[0])
+    watch.check()
+    time_ms[0] = now_ms
+    watch.check()
+    held = board.shown.groups["g"]
+    return [look["code"] for look in board.attention(held, held.topic_lags(board.ends, now_ms), now_ms)]
+
+
+def both_joined() -> list[list[RecordBytes]]:
+    """Two members, settled."""
+    return [
+        happens.consumer_join("g", "a", epoch=1, targets={"a": OWNERS["a"]}),
+        happens.consumer_join("g", "b", epoch=2, targets=OWNERS),
+        happens.consumer_moves("g", "a", epoch=2, assigned=OWNERS["a"]),
+    ]
+
+
+def classic(assigned: dict[str, list[int]], **settings: str) -> list[RecordBytes]:
+    members = [builders.member(name, {"t": parts}) for name, parts in assigned.items()]
+    return [builders.group_metadata("g", generation=3, members=members, **settings)]  # type: ignore[arg-type] # strings only
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        both_joined(),
+        [classic({"a": [0, 1, 2]})],
+        [classic({"worker": []}, protocol_type="connect")],
+        [[builders.group_metadata("g", generation=4)]],
+        [[builders.offset_commit("g", "t", 0, 100)]],
+        [happens.share_join("g", "a", epoch=1, targets={"a": {"t": [0, 1, 2]}})],
+    ],
+    ids=["settled", "classic", "connect", "empty", "commits only", "share"],
+)
+def test_a_group_that_is_well_wants_no_look(events: list[list[RecordBytes]]) -> None:
+    """Settled, empty, of Kafka Connect (refused an upgrade for ever), or only committing."""
+    assert [] == codes(board_after(*events))
+
+
+def test_a_duplicate_is_first_while_it_lasts() -> None:
+    """Critical, before everything else, and gone with it."""
+    twice = happens.consumer_moves("g", "a", epoch=2, assigned={"t": [0, 1, 2]})
+    once = happens.consumer_moves("g", "a", epoch=2, assigned=OWNERS["a"])
+
+    assert ["duplicate_assignment"] == codes(board_after(*both_joined(), twice))
+    assert [] == codes(board_after(*both_joined(), twice, once))
+
+
+def test_a_rebalance_is_info_until_it_is_overdue() -> None:
+    """Under way: info. Beyond the member's own rebalance timeout: stuck, critical, and no longer the former."""
+    board = board_after(*both_joined(), happens.consumer_join("g", "c", epoch=3, targets={**OWNERS, "c": {"t": []}}))
+
+    assert ["rebalancing"] == codes(board)
+    late_ms = NOW_MS + builders.REBALANCE_TIMEOUT_MS + MINUTE_MS
+    assert ["rebalance_stuck"] == codes(board, late_ms)
+
+
+def test_partitions_of_nobody_count_once_that_lasts() -> None:
+    """Topics grow, and members hear of it minutes later: legal. Longer is not; an empty group reads nothing at all."""
+    board = board_after(classic({"a": [0, 1]}))
+
+    assert [] == codes(board)
+    assert ["unassigned_partitions"] == codes(board, NOW_MS + 60 * MINUTE_MS)
+    assert [] == codes(board_after([builders.group_metadata("g", generation=4)]), NOW_MS + 60 * MINUTE_MS)
+
+
+def test_records_lost_matter_to_a_group_that_reads() -> None:
+    """A commit before the log's start is data nobody will read; of a group without members it is old news."""
+    commit = [builders.offset_commit("g", "t", 0, 10)]
+    reading, left = board_after(classic({"a": [0, 1, 2]}), commit), board_after(commit)
+    for board in (reading, left):
+        board.ends.record_earliest({("t", 0): 50})
+
+    assert ["records_lost"] == codes(reading)
+    assert [] == codes(left)
+
+
+def test_a_mixed_group_is_info_until_nobody_rolls_it_any_more() -> None:
+    """Between protocols is what a roll looks like; half an hour without a member is a roll that was left."""
+    board = board_after(happens.converted_to_consumer("g", generation=3, members=OWNERS))
+    joined = happens.consumer_join("g", "c", epoch=4, targets={**OWNERS, "c": {"t": []}})
+    board = board_after(happens.converted_to_consumer("g", generation=3, members=OWNERS), joined)
+
+    assert "mixed" in codes(board)
+    assert "migration_stalled" in codes(board, NOW_MS + 31 * MINUTE_MS)
+    assert "mixed" not in codes(board, NOW_MS + 31 * MINUTE_MS)
+
+
+def test_a_roll_written_by_a_clock_that_is_wrong_is_stalled_half_an_hour_after_it_was_read() -> None:
+    """Records say it was left an hour ago, and they were read a minute ago: nobody has left it."""
+    joined = happens.consumer_join("g", "c", epoch=4, targets={**OWNERS, "c": {"t": []}})
+    board = board_after(happens.converted_to_consumer("g", generation=3, members=OWNERS), joined)
+    read_ms = NOW_MS + 60 * MINUTE_MS
+    board.set_read_times({"g": read_ms})
+    held = board.shown.groups["g"]
+    soon, later = ({look["code"] for look in board.attention(held, [], read_ms + of * MINUTE_MS)} for of in (1, 31))
+
+    assert "mixed" in soon
+    assert "migration_stalled" in later
+
+
+def test_a_static_member_away_is_info() -> None:
+    """It said it would be back: shown, and nobody is called."""
+    join = happens.consumer_join("g", "a", epoch=1, targets={"a": {"t": [0, 1, 2]}}, instance_id="i")
+    away = happens.static_goes_away("g", "a", assigned={"t": [0, 1, 2]}, previous_epoch=1)
+
+    assert ["static_member_absent"] == codes(board_after(join, away))
+    assert "info" == SEVERITIES["static_member_absent"]
+
+
+def test_the_table_is_in_order() -> None:
+    """The worst first, which is also the order in which reasons are told."""
+    ranks = ["critical", "warning", "info"]
+
+    assert sorted(SEVERITIES.values(), key=ranks.index) == list(SEVERITIES.values())
+
+
+def lagging(*, members: bool, committed_ms: int, was: int | None, now_ms: int) -> list[str]:
+    """What wants a look in a group that lags by 90 records, and lagged by `was` fifteen minutes ago."""
+    shard = Shard()
+    sample(ends := log_ends(t=3), now_ms, "t", 100, 100, 100)
+    assigned = {"a": [0, 1, 2]} if members else {}
+    shard.pending += [(THEN_MS, *record) for record in classic({"a": [0, 1, 2]})]
+    shard.pending.append((committed_ms, *builders.offset_commit("g", "t", 0, 10, timestamp=committed_ms)))
+    if not assigned:
+        shard.pending.append((committed_ms, *builders.group_metadata("g", generation=4)))
+    board = board_of(shard, ends)
+    if was is not None:
+        board.lag_history.sample(board.shown.groups, ends, now_ms - 16 * MINUTE_MS)
+        board.lag_history._records["g"][-1] = was
+        board.lag_history.sample(board.shown.groups, ends, now_ms)
+    held = board.shown.groups["g"]
+    return [look["code"] for look in board.attention(held, held.topic_lags(board.ends, now_ms), now_ms)]
+
+
+@pytest.mark.parametrize(
+    ("minutes", "was", "expected"),
+    [
+        (19, 10, []),
+        (21, 10, ["lag_without_commits"]),
+        (21, None, ["lag_without_commits"]),
+        (21, 90, []),
+        (600, 90, []),
+    ],
+    ids=["a minute too early", "grows", "growth is not known", "does not grow", "idle for hours"],
+)
+def test_members_that_commit_nothing_want_a_look(minutes: int, was: int | None, expected: list[str]) -> None:
+    """Lag that grows while members are there and nothing is committed; lag that stands still is an idle producer's."""
+    now_ms = NOW_MS + minutes * MINUTE_MS
+
+    assert expected == lagging(members=True, committed_ms=NOW_MS, was=was, now_ms=now_ms)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "was", "expected"),
+    [
+        (9, 10, []),
+        (11, 10, ["consumers_stopped"]),
+        (11, None, ["consumers_stopped"]),
+        (11, 90, ["unread"]),
+        (361, 10, ["unread"]),
+    ],
+    ids=["being deployed", "stopped", "growth is not known", "does not grow", "given up"],
+)
+def test_consumers_that_stopped_want_a_look(minutes: int, was: int | None, expected: list[str]) -> None:
+    """No members for ten minutes while records come; after six hours, or without new records, it is information."""
+    now_ms = NOW_MS + minutes * MINUTE_MS
+
+    assert expected == lagging(members=False, committed_ms=NOW_MS, was=was, now_ms=now_ms)
+
+
+def test_limits_of_lag_are_those_of_the_alerts() -> None:
+    """The page and the telephone say the same."""
+    assert attention.COMMIT_WINDOW_MS == at.COMMIT_WINDOW_SECONDS.value * 1000
+    assert attention.NO_COMMIT_MS == at.NO_COMMIT_SECONDS.value * 1000
+    assert attention.STOPPED_MS == at.STOPPED_SECONDS.value * 1000
+    assert attention.STOPPED_RECENTLY_MS == at.STOPPED_RECENTLY_SECONDS.value * 1000

@@ -1,0 +1,285 @@
+"""What is kept up by changes is what would be worked out anew: sums, rows, suspects and lag, whatever happens."""
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from coordinator_model import lag
+from coordinator_model.gates import downgrade, upgrade
+from coordinator_model.gates.verdict import BrokerSettings, Cluster
+from coordinator_model.state import snapshot
+from coordinator_model.state.group_state import GroupState
+from coordinator_model.state.offsets import CommittedOffset
+from streaming.board import gates
+from streaming.board.board import Board
+from streaming.board.group_lag import total
+from streaming.board.group_summary import exists
+from streaming.board.lag_history import LagHistory
+from streaming.board.totals import Sums, Totals
+from streaming.watchers.hang_sampler import HangSampler
+from streaming.web.overview import Overview
+from tests import builders
+from tests.moments import suspicion
+from tests.streaming.board_rows import KeyValue, Shard
+from tests.streaming.boards import NOW_MS, described, log_ends, sample
+
+GROUPS = 14
+TOPICS = ("audit", "orders", "t")
+STEPS = 70
+
+
+class Story:
+    """A board on which something happens at every step: commits, joins, ends of groups, records written, topics."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.shard = Shard()
+        self.ends = log_ends(audit=2, orders=2)
+        self.board = Board(self.ends)
+        self.board.load([])
+        self.board.set_log_end_at_start({}, {})
+        self.board.set_positions({}, {}, NOW_MS)
+        self.now_ms = NOW_MS
+        self.tops = dict.fromkeys(TOPICS, 100)
+        self.batch = 0
+
+    def step(self) -> None:
+        self.now_ms += self.chance.choice([500, 5_000, 20_000])
+        happens = self.chance.choice([self.writes, self.writes, self.commits, self.commits, self.joins, self.ends_some])
+        happens()
+        if self.chance.random() < 0.1:
+            self.ends.set_topics(
+                [described(topic, self.chance.choice([2, 2, 3])) for topic in self.some(TOPICS)], TOPICS, self.now_ms
+            )
+        if self.chance.random() < 0.1:
+            self.board.set_stuck(self.some([f"g-{n}" for n in range(GROUPS)]))
+        if self.chance.random() < 0.1:
+            self.board.set_unassigned(self.some([f"g-{n}" for n in range(GROUPS)]))
+        if self.chance.random() < 0.1:
+            self.ends.record_earliest({(topic, 0): self.tops[topic] - 5 for topic in TOPICS})
+
+    def some(self, of: list[str] | tuple[str, ...]) -> list[str]:
+        return self.chance.sample(of, self.chance.randint(0, len(of)))
+
+    def writes(self) -> None:
+        for topic in self.some(TOPICS):
+            self.tops[topic] += self.chance.choice([0, 1, 30])
+            sample(self.ends, self.now_ms, topic, self.tops[topic], 100)
+
+    def commits(self) -> None:
+        self.happened(
+            builders.offset_commit(
+                self.group(), topic, 0, self.tops[topic] - self.chance.choice([0, 0, 3, 40]), timestamp=self.now_ms,
+                id_of_topic=builders.topic_id(self.chance.choice([topic, topic, topic, "former"])),
+            )
+            for topic in self.some(TOPICS)
+        )  # fmt: skip
+
+    def joins(self) -> None:
+        group, topic = self.group(), self.chance.choice(TOPICS)
+        if self.chance.random() < 0.5:
+            members = [
+                builders.member(f"m-{n}", {topic: [n]}, topics=[topic]) for n in range(self.chance.choice([0, 1, 2]))
+            ]
+            self.happened([builders.group_metadata(group, generation=self.batch + 1, members=members)])
+        else:
+            epoch = self.chance.choice([self.batch + 2, -2])
+            self.happened(
+                [
+                    builders.consumer_group_member_subscription(group, "m", topics=[topic], instance_id="i"),
+                    builders.consumer_group_epoch(group, self.batch + 2),
+                    builders.consumer_group_target_assignment(group, "m", {topic: [0]}),
+                    builders.consumer_group_current_assignment(group, "m", epoch=epoch, assigned={topic: [0]}),
+                ]
+            )
+
+    def ends_some(self) -> None:
+        group = self.group()
+        held = self.board.shown.groups.get(group)
+        if held is not None:
+            self.happened(
+                [
+                    *(builders.offset_commit_tombstone(group, topic, at) for topic, at, _ in held.offsets),
+                    builders.group_metadata_tombstone(group),
+                    *([builders.offset_commit(group, "t", 1, 1)] if self.chance.random() < 0.3 else []),
+                ]
+            )
+
+    def group(self) -> str:
+        return f"g-{self.chance.randrange(GROUPS)}"
+
+    def happened(self, records: Iterator[KeyValue] | list[KeyValue]) -> None:
+        self.batch += 1
+        self.board.apply(self.batch, self.shard.write(*records, timestamp_ms=self.now_ms), self.now_ms)
+
+
+def sums_anew(board: Board) -> Sums:
+    return Totals().of(board.shown.groups)
+
+
+def suspects_anew(board: Board, now_ms: int) -> set[str]:
+    return {
+        name
+        for name, held in board.shown.groups.items()
+        if suspicion(held.state, held.newest_commit_ms, now_ms, lags=held.lags_somewhere(board.ends))
+    }
+
+
+class Nobody:
+    def describe(self, groups: object, broker: int) -> dict[str, object]:
+        return {}
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_kept_up_is_what_would_be_worked_out_anew(seed: int) -> None:
+    """At every step all readers that follow changes say what one says that has seen nothing yet."""
+    story = Story(seed)
+    board = story.board
+    overview = Overview(board, lambda: story.now_ms)
+    sampler = HangSampler(board, Nobody, lambda: story.now_ms)  # type: ignore[arg-type]  # asked nothing here
+    history = LagHistory()
+    seen = 0
+    for _ in range(STEPS):
+        story.step()
+        overview._made_until = 0.0
+        history.sample(board.shown.groups, board.ends, story.now_ms)
+        lags = {name: total(held.topic_lags(board.ends, story.now_ms)) for name, held in board.shown.groups.items()}
+        found = {held.name for held in sampler._suspects(story.now_ms)}
+        seen += len(found)
+
+        assert sums_anew(board) == board.sums()
+        assert Overview(board, lambda: story.now_ms).rows()[1] == overview.rows()[1]
+        assert suspects_anew(board, story.now_ms) == found
+        assert {name: of.records for name, of in lags.items()} == {
+            name: history.group(name)["lag"][-1] for name in board.shown.groups
+        }
+    assert seen
+
+
+def test_rows_that_nobody_looks_at_are_let_go_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who looks again is shown everything as it is by then; who had seen some of it is told to begin anew."""
+    story = Story(1)
+    overview = Overview(story.board, lambda: story.now_ms)
+    while len(story.board.shown.groups) < 5:
+        story.step()
+    version, rows = overview.rows()
+
+    assert not overview.let_go()
+    assert overview._held
+
+    monkeypatch.setattr("streaming.web.overview.UNASKED_SECONDS", -1.0)
+
+    assert overview.let_go()
+    assert overview.let_go()
+    assert ({}, {}, 0) == (overview._rows, overview._held, len(overview._unrest._seen))
+
+    story.happened([builders.group_metadata_tombstone(rows[0]["group"])])
+
+    assert overview.changes(version) is None
+    found = overview.rows()
+
+    assert version < found[0]
+    assert Overview(story.board, lambda: story.now_ms).rows()[1] == found[1]
+
+
+def test_gates_say_of_all_groups_what_they_say_of_each() -> None:
+    """They are asked about the groups that they have something to say of, and their answer is that of all."""
+    sizes, targets = (None, 1), (None, "3.9", "4.0", "4.1")
+    verdicts_seen = set()
+    for seed in range(4):
+        story = Story(seed)
+        for _ in range(STEPS):
+            story.step()
+            board = story.board
+            states = [held.state for _, held in sorted(board.shown.groups.items())]
+            versions = {name: held.offset_versions for name, held in board.shown.groups.items()}
+            for size in sizes:
+                settings = BrokerSettings(consumer_max_size=size)
+                cluster = Cluster(not_caught_up=missing(board), settings=settings, now_ms=story.now_ms)
+
+                assert upgrade.upgrade_gate(states, cluster) == gates.upgrade(board, (), settings, story.now_ms)
+            for target in targets:
+                cluster = Cluster(
+                    not_caught_up=missing(board), group_configs=(), offset_versions=versions, now_ms=story.now_ms
+                )
+                answer = gates.downgrade(board, (), gates.Asked(group_configs=()), target, story.now_ms)
+                verdicts_seen.add(answer["verdict"])
+
+                assert downgrade.downgrade_gate(states, cluster, target) == answer
+            offline = gates.offline(board, board.sums(), story.now_ms)
+            for gate, whole in (
+                ("upgrade", gates.upgrade(board, (), BrokerSettings(), story.now_ms)),
+                ("downgrade", gates.downgrade(board, (), gates.Asked(group_configs=()), now_ms=story.now_ms)),
+            ):
+                counts = Counter((reason["effect"], reason["code"]) for reason in whole["reasons"])
+
+                assert (whole["verdict"], counts) == offline[gate]
+    assert len(verdicts_seen) > 1
+
+
+def missing(board: Board) -> list[str]:
+    return [str(each["reason"]) for each in board.ready()[1]]
+
+
+def test_lag_in_columns_is_lag_offset_by_offset() -> None:
+    """The figures in columns, and what is shown offset by offset, are those of the model's rules."""
+    for seed in range(4):
+        story = Story(seed)
+        for _ in range(STEPS):
+            story.step()
+            for held in story.board.shown.groups.values():
+                columns = held.topic_lags(story.ends, story.now_ms)
+                single = held.offset_lags(columns, story.ends)
+
+                assert [measured(story, *place) for place in held.offsets] == [of.lag for of in single]
+                assert [(of.topic, of.partition) for of in single] == [
+                    (each.topic, partition) for each in columns for partition in each.partitions
+                ]
+                assert sum(of.log_start is not None and 0 <= of.committed.offset < of.log_start for of in single) == (
+                    sum(each.lost for each in columns)
+                )
+
+
+def measured(story: Story, topic: str, partition: int, committed: CommittedOffset) -> lag.Lag:
+    """The lag of one offset by the rules of the model, one after the other."""
+    known, described = story.ends.partition(topic, partition), story.ends.topic(topic)
+    is_same = committed.topic_id is None or described is None or committed.topic_id == described.id
+    if known is None:
+        return lag.measure(committed.offset, None, None, story.now_ms, same_topic=is_same)
+    time_ms, offset = committed.commit_timestamp_ms, committed.offset
+    cut = lag.cut_of(known.cuts, offset, committed.leader_epoch, time_ms) if is_same else None
+    offset = offset if cut is None else cut
+    found = lag.measure(
+        offset,
+        known.high_watermark,
+        known.history,
+        story.now_ms,
+        same_topic=is_same,
+        stable=known.last_stable,
+        found=known.found,
+    )
+    if found.method == lag.AHEAD_OF_END and lag.is_beyond(offset, known.high_watermark, time_ms, known.sampled_ms):
+        return lag.BEYOND
+    return found if cut is None or found.records is None else replace(found, method=lag.TRUNCATED)
+
+
+def test_a_groups_beginning_tells_whether_it_exists() -> None:
+    """What is seen at a glance is what the whole snapshot says."""
+    states: list[GroupState] = []
+    for seed in range(4):
+        story = Story(seed)
+        for _ in range(STEPS):
+            story.step()
+            states += story.shard.replica.groups.values()
+    hostile = GroupState(name='","partition":0,"offset_count":1', partition=0)
+
+    assert {True, False} == {state.exists for state in [*states, hostile]}
+    assert [state.exists for state in [*states, hostile]] == [
+        exists(snapshot.dump_group(state)) for state in [*states, hostile]
+    ]

@@ -1,0 +1,167 @@
+"""Whose a state directory is: told before anything in it is touched."""
+
+import json
+import re
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streaming.base.errors import UsageError
+from streaming.checkpoint.contents import forget
+from streaming.checkpoint.identity import (
+    ACCEPTED_NUMBERS,
+    ANOTHER_ONES,
+    IDENTITY_FILE,
+    REBUILD,
+    REMEDY,
+    STATE_LAYOUT,
+    Identity,
+    claim,
+)
+from streaming.checkpoint.state_directory import StateDirectory
+from tests.faults.damage import left_by_former_release, left_by_older_release
+from tests.integration.monitor_process import contents
+
+IDENTITY = Identity(
+    cluster_id="ZW1iZWRkZWQ",
+    offsets_topic="__consumer_offsets",
+    topic_id="ykfZRjoxTNC3Oq1z8S3kEA",
+    partitions=50,
+    shuffle_partitions=4,
+    isolation="exact",
+)
+OTHERS: dict[str, Any] = {
+    "cluster_id": "another",
+    "offsets_topic": "copy",
+    "topic_id": "another",
+    "partitions": 100,
+    "shuffle_partitions": 8,
+    "isolation": "committed_only",
+    "snapshot_format": 99,
+    "state_layout": 99,
+}
+
+
+def test_directory_is_the_first_one_s_and_stays_so(tmp_path: Path) -> None:
+    """Made where it is not, claimed by who comes first, and again by the same one after a restart."""
+    directory = tmp_path / "state"
+
+    claim(directory, IDENTITY)
+    claim(directory, IDENTITY)
+
+    assert asdict(IDENTITY) == json.loads((directory / IDENTITY_FILE).read_text())
+
+
+@pytest.mark.parametrize("name", REMEDY)
+def test_directory_of_another_one_is_refused(tmp_path: Path, name: str) -> None:
+    """The error names what differs, what was found, what this one has, and the way out."""
+    claim(tmp_path, replace(IDENTITY, **{name: OTHERS[name]}))
+
+    told = f"{str(tmp_path)!r} of a monitor with {name} {OTHERS[name]!r}, this one has {getattr(IDENTITY, name)!r}, "
+    told += f"accepted: {REMEDY[name]}"
+    if name in ACCEPTED_NUMBERS:
+        file = str(tmp_path / IDENTITY_FILE)
+        told = f"{file!r} with {name} {OTHERS[name]!r}, accepted: {ACCEPTED_NUMBERS[name]}; {REMEDY[name]}"
+    with pytest.raises(UsageError, match=re.escape(told)):
+        claim(tmp_path, IDENTITY)
+
+
+def test_directory_from_before_layouts_had_numbers_is_refused(tmp_path: Path) -> None:
+    """Spark would fail in the middle of it, and say nothing that helps."""
+    held = {name: value for name, value in asdict(IDENTITY).items() if name != "state_layout"}
+    (tmp_path / IDENTITY_FILE).write_text(json.dumps(held))
+
+    with pytest.raises(UsageError, match=r"state_layout None, accepted: \d or \d; the release that wrote it"):
+        claim(tmp_path, IDENTITY)
+
+
+def test_directory_that_an_older_release_left_is_refused_by_name_and_may_be_rebuilt(tmp_path: Path) -> None:
+    """A real one, of the layout before: not a byte of it changes until it is forgotten."""
+    (tmp_path / IDENTITY_FILE).write_text(json.dumps({"topic_id": "any"}))
+    left_by_older_release(tmp_path)
+    held = json.loads((tmp_path / IDENTITY_FILE).read_text())
+    identity = Identity(**{**held, "state_layout": STATE_LAYOUT})
+    before = contents(tmp_path)
+
+    with pytest.raises(UsageError, match=f"state_layout 2, accepted: 3 or {STATE_LAYOUT}; .* or {REBUILD}"):
+        claim(tmp_path, identity)
+    assert before == contents(tmp_path)
+    assert "checkpoint/commits/0" in before
+
+    claim(tmp_path, identity, lambda _: forget(str(tmp_path / "checkpoint")))
+    assert not any(name.startswith("checkpoint") for name in contents(tmp_path))
+
+
+def test_directory_that_the_former_release_left_is_gone_on_from_wherever_it_is_now(tmp_path: Path) -> None:
+    """A real one, made elsewhere: it says what it is of, and Spark finds the files that it notes the places of."""
+    (tmp_path / IDENTITY_FILE).write_text("{}")
+    left_by_former_release(tmp_path)
+    noted = tmp_path / "checkpoint/state/0/_metadata/v2/0"
+    identity = Identity(**{**json.loads((tmp_path / IDENTITY_FILE).read_text()), "state_layout": STATE_LAYOUT})
+    held = StateDirectory(tmp_path, None, reads_uncommitted=True, clock_ms=lambda: 0)
+    before = noted.read_text()
+
+    held.claim(identity, rebuild=False)
+
+    (place,) = json.loads(noted.read_text().splitlines()[1])["stateStoreInfo"][0]["stateSchemaFilePaths"]
+    assert asdict(identity) == json.loads((tmp_path / IDENTITY_FILE).read_text())
+    assert Path(place.removeprefix("file:")).is_relative_to(tmp_path)
+    assert Path(place.removeprefix("file:")).is_file()
+    assert before.replace("/var/lib/group-monitor", str(tmp_path)) == noted.read_text()
+    settled = contents(tmp_path)
+    held.claim(identity, rebuild=False)
+    assert settled == contents(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", "\udcff"])
+def test_directory_whose_identity_is_damaged_is_refused(tmp_path: Path, text: str) -> None:
+    """Nobody can tell whose it is; it may be rebuilt."""
+    (tmp_path / IDENTITY_FILE).write_bytes(text.encode("utf-8", "surrogateescape"))
+
+    with pytest.raises(UsageError, match=f"damaged .*{IDENTITY_FILE}.* accepted: a whole one, or {REBUILD}"):
+        claim(tmp_path, IDENTITY)
+    claim(tmp_path, IDENTITY, lambda _: None)
+    claim(tmp_path, IDENTITY)
+
+
+@pytest.mark.parametrize("name", REMEDY.keys() - {*ANOTHER_ONES})
+def test_directory_of_another_layout_may_be_rebuilt(tmp_path: Path, name: str) -> None:
+    """What its checkpoint was made with does not matter once that is forgotten, and only then is it ours."""
+    claim(tmp_path, replace(IDENTITY, **{name: OTHERS[name]}))
+    held: list[Any] = []
+
+    claim(tmp_path, IDENTITY, lambda _: held.append(json.loads((tmp_path / IDENTITY_FILE).read_text())[name]))
+
+    assert [OTHERS[name]] == held
+    assert asdict(IDENTITY) == json.loads((tmp_path / IDENTITY_FILE).read_text())
+
+
+@pytest.mark.parametrize("name", ANOTHER_ONES)
+def test_directory_of_another_cluster_is_not_rebuilt(tmp_path: Path, name: str) -> None:
+    """It is another monitor's, whoever asks."""
+    claim(tmp_path, replace(IDENTITY, **{name: OTHERS[name]}))
+    forgotten: list[None] = []
+
+    with pytest.raises(UsageError, match=name):
+        claim(tmp_path, IDENTITY, lambda _: forgotten.append(None))
+    assert not forgotten
+
+
+def test_checkpoint_is_forgotten_and_nothing_else(tmp_path: Path) -> None:
+    """Even one in a directory of an odd name, and after an earlier attempt that did not come to its end."""
+    state = tmp_path / "a b%c"
+    for name in ("checkpoint/commits/0", "checkpoint.forgotten/commits/0", "spool/0"):
+        (state / name).parent.mkdir(parents=True)
+        (state / name).touch()
+
+    forget((state / "checkpoint").as_uri())
+
+    assert ["spool"] == [path.name for path in state.iterdir()]
+
+
+def test_checkpoint_elsewhere_is_not_ours_to_forget() -> None:
+    """A file system of other machines is emptied by who looks after it."""
+    with pytest.raises(UsageError, match=r"state\.checkpoint_location: found 'hdfs://x/y'"):
+        forget("hdfs://x/y")

@@ -1,0 +1,421 @@
+"""Commands that ask a running monitor, against the real server over a board with real records."""
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from streaming.__main__ import main
+from streaming.board.board import Board
+from streaming.config.sections import HttpSection
+from streaming.end_offsets.store import EndOffsets
+from streaming.metrics.exporter import Exporter
+from streaming.web.server import Server
+from tests import builders
+from tests.streaming.board_rows import Shard
+
+ROOT = Path(__file__).resolve().parents[3]
+NOW_MS = builders.NOW_MS
+TOKEN = "open-sesame"  # noqa: S105 - of a server that lives as long as the test
+NAMES = ("orders", "a/b c?&#", "..", "группа")
+Start = Callable[..., str]
+
+
+@pytest.fixture
+def servers() -> Iterator[list[Server]]:
+    """Servers that were started; those that are left are stopped."""
+    started: list[Server] = []
+    yield started
+    for server in started:
+        server.stop()
+
+
+@pytest.fixture
+def stop_servers(servers: list[Server]) -> Callable[[], None]:
+    """The monitor goes away."""
+
+    def stop() -> None:
+        while servers:
+            servers.pop().stop()
+
+    return stop
+
+
+@pytest.fixture
+def start(monkeypatch: pytest.MonkeyPatch, servers: list[Server]) -> Start:
+    """Start a monitor's server, return its address; no credentials are in the environment."""
+    for name in ("URL", "TOKEN", "USERNAME", "PASSWORD"):
+        monkeypatch.delenv(f"GROUP_MONITOR_{name}", raising=False)
+
+    def started(records: Iterable[builders.RecordBytes] = (), **options: Any) -> str:
+        shard = Shard()
+        board = Board(EndOffsets())
+        rows = shard.write(*(builders.offset_commit(name, "t", 0, 7) for name in NAMES), timestamp_ms=NOW_MS)
+        rows += shard.write(builders.consumer_group_epoch("modern", 2), timestamp_ms=NOW_MS + 1)
+        rows += [row for record in records for row in shard.write(record, timestamp_ms=NOW_MS + 2)]
+        board.apply(1, rows, NOW_MS)
+        server = Server.of(HttpSection(port=0, **options), board, Exporter(board, "test"))
+        servers.append(server)
+        server.start()
+        return server.url
+
+    return started
+
+
+class TestCompletion:
+    """What shells ask for when the tab key is pressed."""
+
+    @pytest.mark.parametrize(
+        ("words", "expected"),
+        [
+            (["gr"], ["groups"]),
+            (["describe", "or"], ["orders"]),
+            (["watch", "\u0433"], ["группа"]),
+            (["describe", "nothing"], []),
+            (["gate", "up"], ["upgrade"]),
+            (["groups", "--js"], ["--json"]),
+        ],
+    )
+    def test_commands_options_and_groups_are_completed(
+        self, start: Start, words: list[str], expected: list[str]
+    ) -> None:
+        """Group names come from the monitor that the environment names."""
+        assert expected == completed(words, start())
+
+    def test_a_monitor_that_is_not_there_completes_nothing(self) -> None:
+        """No error in the middle of a command line."""
+        assert [] == completed(["describe", "o"], "http://127.0.0.1:1")
+
+    @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+    def test_the_script_for_a_shell_is_printed(self, shell: str) -> None:
+        """`--show-completion SHELL`, to be read by that shell."""
+        printed = run_command(["--show-completion", shell], {})
+
+        assert 0 == printed.returncode
+        assert "_GROUP_MONITOR_COMPLETE" in printed.stdout
+
+
+def run_command(arguments: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # noqa: S603 - our own interpreter and module
+        [sys.executable, "-P", "-m", "streaming", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def completed(words: list[str], url: str) -> list[str]:
+    """What bash offers after these words, the last of them unfinished."""
+    environment = {
+        "_GROUP_MONITOR_COMPLETE": "complete_bash",
+        "COMP_WORDS": " ".join(["group-monitor", *words]),
+        "COMP_CWORD": str(len(words)),
+        "GROUP_MONITOR_URL": url,
+    }
+    printed = run_command([], environment)
+    assert "" == printed.stderr
+    return printed.stdout.split()
+
+
+class TestOnATerminal:
+    """The same commands where a person looks."""
+
+    def test_groups_and_one_group_are_drawn(self, start: Start) -> None:
+        """A summary, and nothing that wraps or steers; `--json` is JSON there too."""
+        url = start()
+
+        assert "nothing needs a look" in on_terminal("groups", "--url", url)
+        described = on_terminal("describe", "orders", "--url", url)
+        assert "commits only" in described
+        assert "group created" in described
+        assert "orders" == json.loads(on_terminal("describe", "orders", "--json", "--url", url))["group"]
+
+    def test_watch_stays_when_the_monitor_goes(self, start: Start, stop_servers: Callable[[], None]) -> None:
+        """What was seen is kept and said to be old; Ctrl-C ends it."""
+        with terminal("watch", "--interval", "0.1", "--url", start()) as (process, seen):
+            seen("nothing needs a look")
+            stop_servers()
+            seen("no word from the monitor")
+            process.send_signal(signal.SIGINT)
+            assert 130 == process.wait(10)
+
+
+@contextmanager
+def terminal(*arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], Callable[[str], str]]]:
+    """A command on a terminal of its own, and what waits until a text was shown there."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+        [sys.executable, "-P", "-m", "streaming", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120", "TERM": "xterm", "NO_COLOR": "1"},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    shown = ""
+
+    def seen(text: str) -> str:
+        nonlocal shown
+        deadline = time.monotonic() + 30
+        while not text or text not in shown:
+            assert time.monotonic() < deadline, f"{text!r} was not shown: {shown[-2000:]}"
+            if not select.select([ours], [], [], 0.5)[0]:
+                continue
+            try:
+                shown += os.read(ours, 65_536).decode("utf-8", "replace")
+            except OSError:  # the other end is closed
+                break
+        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
+
+    try:
+        yield process, seen
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+
+
+def on_terminal(*arguments: str) -> str:
+    """All that a command shows on a terminal, without what moves the cursor."""
+    with terminal(*arguments) as (process, seen):
+        text = seen("")
+        assert 0 == process.wait(30), text
+        return text
+
+
+class TestGroups:
+    """`groups` and `describe`."""
+
+    def test_lists_all(self, start: Start, capsys: pytest.CaptureFixture[str]) -> None:
+        """One line a group, with lag."""
+        assert 0 == main(["groups", "--url", start()])
+        lines = capsys.readouterr().out.splitlines()
+
+        assert ["GROUP", "TYPE", "STATE"] == lines[0].split()[:3]
+        assert "MAX-LAG-SECONDS" in lines[0]
+        assert sorted([*NAMES, "modern"]) == [line.split("  ")[0] for line in lines[1:]]
+
+    def test_lists_all_as_json(self, start: Start, capsys: pytest.CaptureFixture[str]) -> None:
+        """The objects of the API."""
+        assert 0 == main(["groups", "--json", "--url", start()])
+        told = json.loads(capsys.readouterr().out)
+
+        assert sorted([*NAMES, "modern"]) == [group["group"] for group in told["groups"]]
+
+    @pytest.mark.parametrize("name", NAMES)
+    def test_describes_one_whatever_its_name(self, start: Start, capsys: pytest.CaptureFixture[str], name: str) -> None:
+        """A group is found under its very name, slashes, dots and other alphabets included."""
+        url = start()
+        assert 0 == main(["describe", name, "--json", "--url", url])
+        told = json.loads(capsys.readouterr().out)
+        assert 0 == main(["describe", name, "--url", url])
+        text = capsys.readouterr().out
+
+        assert (name, 7) == (told["group"], told["offsets"][0]["offset"])
+        assert "LOG-END-OFFSET" in text
+        assert text.splitlines()[1].startswith(f"{name} ")
+
+    def test_unknown_group(self, start: Start, capsys: pytest.CaptureFixture[str]) -> None:
+        """A group that is not there does not hold: 1, and one line."""
+        url = start()
+        for command in (["describe", "nobody"], ["watch", "nobody"], ["gate", "upgrade", "--group", "nobody"]):
+            assert 1 == main([*command, "--url", url])
+            assert "error: group: found 'nobody', accepted: a group of this cluster\n" == capsys.readouterr().err
+
+    def test_address_from_the_environment(
+        self, start: Start, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Where no address is given the environment's is taken."""
+        monkeypatch.setenv("GROUP_MONITOR_URL", start())
+
+        assert 0 == main(["describe", "orders"])
+        assert "orders" in capsys.readouterr().out
+
+    def test_groups_are_searched_for(self, start: Start, capsys: pytest.CaptureFixture[str]) -> None:
+        """By name or pattern; exit 3, with what was found, where a group's topics are not all known."""
+        nameless = builders.consumer_group_current_assignment("modern", "m", epoch=2, assigned={"u": [0]})
+        url = start([builders.consumer_group_member_subscription("modern", "m", topics=["v"]), nameless])
+
+        assert 0 == main(["groups", "--client-id", "cli*", "--json", "--url", url])
+        assert ["modern"] == [each["group"] for each in json.loads(capsys.readouterr().out)["groups"]]
+        assert 3 == main(["groups", "--topic", "t", "--json", "--url", url])
+        captured = capsys.readouterr()
+        assert sorted(NAMES) == [each["group"] for each in json.loads(captured.out)["groups"]]
+        assert "--topic: found 1 group" in captured.err
+
+
+class TestCredentials:
+    """Token or user come from the environment."""
+
+    def test_without_them(self, start: Start, capsys: pytest.CaptureFixture[str]) -> None:
+        """Being refused is not knowing: 3, and what would be accepted."""
+        url = start(token=SecretStr(TOKEN))
+
+        assert 3 == main(["groups", "--url", url])
+        assert (
+            f"error: GROUP_MONITOR_TOKEN: found credentials that {url} refuses (Authorization: found no credentials, "
+            "accepted: Bearer or Basic as configured), accepted: its bearer token, or GROUP_MONITOR_USERNAME and "
+            "GROUP_MONITOR_PASSWORD\n" == capsys.readouterr().err
+        )
+
+    @pytest.mark.parametrize(
+        ("options", "environment"),
+        [
+            ({"token": SecretStr(TOKEN)}, {"TOKEN": TOKEN}),
+            ({"username": "me", "password": SecretStr(TOKEN)}, {"USERNAME": "me", "PASSWORD": TOKEN}),
+        ],
+    )
+    def test_with_them(
+        self, start: Start, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], environment: dict[str, str]
+    ) -> None:
+        """The right ones open the door."""
+        for name, value in environment.items():
+            monkeypatch.setenv(f"GROUP_MONITOR_{name}", value)
+
+        assert 0 == main(["groups", "--url", start(**options)])
+
+    def test_wrong_ones(
+        self, start: Start, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """The wrong ones do not, and are not repeated."""
+        monkeypatch.setenv("GROUP_MONITOR_TOKEN", "close-sesame")
+
+        assert 3 == main(["groups", "--url", start(token=SecretStr(TOKEN))])
+        assert "sesame" not in capsys.readouterr().err
+
+
+class TestGate:
+    """`gate` ends with the verdict."""
+
+    @pytest.mark.parametrize(
+        ("arguments", "expected", "verdict"),
+        [
+            # Nothing was said of the log's end, so the monitor of this test is never caught up.
+            (["upgrade", "--group", "orders"], 3, "upgrade: cannot tell"),
+            (["downgrade", "--group", "modern"], 1, "downgrade: closed"),
+        ],
+    )
+    def test_verdict_is_the_exit_status(
+        self, start: Start, capsys: pytest.CaptureFixture[str], arguments: list[str], expected: int, verdict: str
+    ) -> None:
+        """Closed is 1, not knowing is 3, and every reason is listed."""
+        url = start()
+        assert expected == main(["gate", *arguments, "--url", url])
+        text = capsys.readouterr().out
+        assert expected == main(["gate", *arguments, "--url", url, "--json"])
+        told = json.loads(capsys.readouterr().out)
+
+        assert verdict == text.splitlines()[0]
+        assert text.splitlines()[1].startswith("groups: 1 ")
+        assert len(told["reasons"]) == len(text.split("\n\n")[1].splitlines()) - 1
+        assert verdict == f"{told['gate']}: {told['verdict'].replace('_', ' ')}"
+
+    def test_counts_and_members_stand_with_the_verdict(self, start: Start, capsys: pytest.CaptureFixture[str]) -> None:
+        """Groups by type, offsets by value version; of a reason's members the first five, JSON having all."""
+        members = [
+            builders.member(f"c{number}", subscription_bytes=builders.subscription(version=1)) for number in range(7)
+        ]
+        url = start(records=[builders.group_metadata("old", generation=1, members=members)])
+        main(["gate", "upgrade", "--group", "old", "--url", url])
+        text = capsys.readouterr().out
+        main(["gate", "upgrade", "--group", "old", "--url", url, "--json"])
+        told = json.loads(capsys.readouterr().out)
+        main(["gate", "downgrade", "--group", "orders", "--url", url])
+
+        (reason,) = (of for of in told["reasons"] if of["code"] == "embedded_version")
+        assert [f"c{number}" for number in range(7)] == [of["member_id"] for of in reason["members"]]
+        assert "c0 (client /127.0.0.1) version 1, c1 " in text
+        assert "and 2 more" in text
+        assert "committed offsets by value version: 1 4" in capsys.readouterr().out.splitlines()
+
+    def test_size_and_release_may_be_given(self, start: Start, capsys: pytest.CaptureFixture[str]) -> None:
+        """The size that a broker would allow; the release that brokers are rolled to."""
+        members = [builders.member(name) for name in ("a", "b")]
+        url = start(records=[builders.group_metadata("two", generation=1, members=members)])
+        assert 1 == main(["gate", "upgrade", "--group", "two", "--max-size", "1", "--url", url])
+        assert "group.consumer.max.size allows, 1" in capsys.readouterr().out
+        assert 3 == main(["gate", "upgrade", "--group", "two", "--max-size", "2", "--url", url])
+        assert 1 == main(["gate", "downgrade", "--target-version", "3.9", "--group", "modern", "--url", url])
+        capsys.readouterr()
+        assert 3 == main(["gate", "downgrade", "--target-version", "4.2", "--group", "modern", "--url", url])
+        assert "group_configs" not in capsys.readouterr().out
+
+    def test_recording_never_opens_a_gate(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """What is in it may close one; whether the log holds more now, it cannot tell."""
+        classic = str(ROOT / "tests/recordings/3.9.1/classic.ndjson.gz")
+        consumer = str(ROOT / "tests/recordings/4.1.1/consumer.ndjson.gz")
+
+        assert 3 == main(["gate", "downgrade", "--target-version", "3.3", "--from", classic])
+        assert "log_records" in capsys.readouterr().out
+        assert 3 == main(["gate", "downgrade", "--from", classic])
+        assert 1 == main(["gate", "downgrade", "--target-version", "3.9", "--from", consumer])
+        assert 3 == main(["gate", "upgrade", "--from", classic])
+        assert 1 == main(["gate", "upgrade", "--from", classic, "--group", "nobody"])
+        assert "--group: found 'nobody'" in capsys.readouterr().err
+
+    @pytest.mark.parametrize("release", ["9.9", "5.0", "4.4", "3.10"])
+    def test_release_that_nothing_is_known_of_is_refused(
+        self, capsys: pytest.CaptureFixture[str], release: str
+    ) -> None:
+        """Before anybody is asked: no gate opens for it."""
+        assert 2 == main(["gate", "downgrade", "--target-version", release])
+        assert f"found '{release}', accepted: a release from 2.3 to 4.3" in capsys.readouterr().err
+
+    @pytest.mark.parametrize(
+        ("arguments", "expected"),
+        [
+            (
+                ["downgrade", "--target-version", "four"],
+                "error: --target-version: found 'four', accepted: a release from 2.3 to 4.3",
+            ),
+            (
+                ["upgrade", "--target-version", "4.0"],
+                "error: --target-version: found with gate upgrade, accepted: with gate downgrade",
+            ),
+            (
+                ["downgrade", "--max-size", "5"],
+                "error: --max-size: found with gate downgrade, accepted: with gate upgrade",
+            ),
+            (["upgrade", "--max-size", "0"], "error: Invalid value for '--max-size'"),
+        ],
+    )
+    def test_refused(self, capsys: pytest.CaptureFixture[str], arguments: list[str], expected: str) -> None:
+        """What a gate does not take is a usage error, said before anyone is asked."""
+        assert 2 == main(["gate", *arguments])
+        assert expected in capsys.readouterr().err
+
+    def test_gate_there_is_not(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """A third gate is a usage error."""
+        assert 2 == main(["gate", "sideways"])
+        assert "'sideways' is not one of" in capsys.readouterr().err
+
+
+def test_watch_prints_what_changed_until_it_is_interrupted(start: Start) -> None:
+    """Piped, `watch` prints once what does not change, and Ctrl-C ends it quietly."""
+    command = [sys.executable, "-m", "streaming", "watch", "--json", "--interval", "0.1", "--url", start()]
+    with subprocess.Popen(  # noqa: S603 - our own interpreter and module
+        command, cwd=ROOT, env={**os.environ}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as watching:
+        assert watching.stdout is not None
+        first = json.loads(watching.stdout.readline())
+        watching.send_signal(signal.SIGINT)
+        rest, errors = watching.communicate(timeout=30)
+
+    assert len(NAMES) + 1 == len(first["groups"])
+    assert (130, "", "") == (watching.returncode, rest, errors)

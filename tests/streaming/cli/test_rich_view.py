@@ -1,0 +1,132 @@
+"""Groups on a terminal: what needs a look first, figures whole at any width, hostile names harmless."""
+
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console, RenderableType
+
+from streaming.board.board import Board
+from streaming.cli.render.rich_view import duration, event_lines, group_picture, groups_picture, summary_line
+from tests import builders
+from tests import coordinator_events as happens
+from tests.streaming.board_rows import Shard
+from tests.streaming.boards import NOW_MS, THEN_MS, board_of, classic_group, log_ends, sample
+
+HOSTILE = ("line\nbreak", "\x1b[31mred\x1b[0m", "\u202egnp.exe", "[bold]markup[/bold]", " ", "x" * 1_000, "[/red]")
+
+
+def shown(picture: RenderableType, width: int = 120) -> list[str]:
+    """Lines as a terminal of that width gets them, without colours."""
+    console = Console(file=io.StringIO(), width=width, force_terminal=False)
+    console.print(picture)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue().rstrip("\n").split("\n")
+
+
+def some_board() -> Board:
+    """A stable classic group with lag, one between protocols, one with a partition owned twice."""
+    shard = Shard()
+    sample(ends := log_ends(t=3), NOW_MS - 30_000, "t", 0, 0, 0)
+    sample(ends, NOW_MS, "t", 2_000_000, 120, 100)
+    classic_group(shard, "billing", {"billing-1": {"t": [0, 1]}, "billing-2": {"t": [2]}})
+    old = {"a": {"t": [0, 1]}, "b": {"t": [2]}}
+    events = [
+        [builders.offset_commit("billing", "t", partition, 100) for partition in range(3)],
+        happens.converted_to_consumer("rolled", generation=3, members=old),
+        happens.consumer_join("rolled", "c", epoch=4, targets={**old, "c": {"t": []}}),
+        happens.consumer_moves("rolled", "a", epoch=3, assigned={"t": [0]}, pending={"t": [1]}, state=1),
+        happens.consumer_join("twice", "one", epoch=1, targets={"one": {"t": [0, 1]}}),
+        happens.consumer_join("twice", "two", epoch=2, targets={"one": {"t": [0, 1]}, "two": {"t": [2]}}),
+        happens.consumer_moves("twice", "one", epoch=2, assigned={"t": [0, 1, 2]}),
+    ]
+    shard.pending += [(THEN_MS, *record) for records in events for record in records]
+    return board_of(shard, ends)
+
+
+def group(name: str) -> dict[str, Any]:
+    found = some_board().group_view(name, NOW_MS)
+    assert found is not None
+    return found
+
+
+def test_what_needs_a_look_stands_first() -> None:
+    """The worst on top with its reason, what is well after it by name, and a summary of all."""
+    groups = some_board().group_views(NOW_MS)
+    lines = shown(groups_picture(groups, 120))
+
+    assert ["twice", "rolled", "billing"] == [line.strip("! ").split()[0] for line in lines[1:]]
+    assert lines[1].startswith("!")
+    assert lines[1].rstrip().endswith("1 partition owned twice")
+    assert "mixed 1/3" in lines[2]
+    assert ["3 groups  1 critical, 0 warnings  lag 1,999,920  1 between protocols"] == shown(summary_line(groups))
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 120, 200])
+def test_figures_are_whole_at_any_width(width: int) -> None:
+    """Names give way, columns are left out; no figure is ever cut, and no row takes two lines."""
+    lines = shown(groups_picture(some_board().group_views(NOW_MS), width), max(width, 50))
+
+    assert 4 == len(lines)
+    assert "1,999,920" in lines[3]
+    assert "1/3" in lines[2]
+
+
+def test_a_group_is_shown_with_its_matrix() -> None:
+    """Members by partitions: owned, to be revoked, waited for; lag above, reasons and events around."""
+    board = some_board()
+    lines = shown(group_picture(group("rolled"), board.latest_events(5, group="rolled"), 120, NOW_MS))
+
+    assert lines[0].startswith("rolled  Reconciling  consumer  epoch 4 (assignment 4)")
+    assert "info: rebalancing for 10 s" in lines
+    (first,) = [line for line in lines if line.startswith("client · a") and "●" in line]
+    assert ["●", "◐", "·"] == first.split()[3:]
+    assert "to be revoked t:1" in "\n".join(lines)
+    assert any("rebalance started" in line for line in lines)
+
+
+def test_a_partition_owned_twice_is_marked_in_both_rows() -> None:
+    """As on the page."""
+    lines = shown(group_picture(group("twice"), [], 120, NOW_MS))
+
+    assert "critical: 1 partition owned twice" in lines
+    assert 2 == sum(line.rstrip().endswith("!") for line in lines)
+
+
+def test_a_matrix_that_does_not_fit_is_left_to_the_list() -> None:
+    """On a narrow terminal who owns what is told in words."""
+    narrow = "\n".join(shown(group_picture(group("rolled"), [], 20, NOW_MS), 60))
+
+    assert "◐" not in narrow
+    assert "t:0" in narrow
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_steer_nothing(name: str) -> None:
+    """No control character, no markup and no line break of a name reaches the terminal; an empty look is quoted."""
+    shard = Shard()
+    member = builders.member(name, {"t": [0]}, instance_id=name, client_id=name, client_host=name)
+    shard.pending.append((THEN_MS, *builders.group_metadata(name, generation=1, members=[member])))
+    shard.pending.append((THEN_MS, *builders.offset_commit(name, "t", 0, 1, metadata=name)))
+    board = board_of(shard)
+    found = board.group_views(NOW_MS)
+    events = board.latest_events(10)
+
+    lines = shown(groups_picture(found, 80), 80)
+    assert 2 == len(lines)
+    assert lines[1].strip("! ").startswith(("line\\x0a", "\\x1b[31m", "\\x202e", "[bold]", "“ ”", "xxx", "[/red]"))
+    everything = [
+        *lines,
+        *shown(group_picture(found[0], events, 80, NOW_MS), 80),
+        *(line for event in event_lines(events, with_group=True) for line in shown(event, 80)),
+    ]
+    assert [] == [line for line in everything if not line.isprintable()]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [(None, "-"), (0, "0 s"), (0.44, "0.4 s"), (12.7, "12 s"), (200, "3 m 20 s"), (7_500, "2 h 5 m")],
+)
+def test_durations_are_said_as_people_do(seconds: float | None, expected: str) -> None:
+    """Two units at most."""
+    assert expected == duration(seconds)

@@ -1,0 +1,591 @@
+"""Every metric of the catalogue by name and value, and what must have no sample."""
+
+import math
+import platform
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib.metadata import version
+from typing import Final
+
+import pytest
+from prometheus_client import CollectorRegistry, Metric, generate_latest
+from prometheus_client.openmetrics import exposition as openmetrics
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as parse_text
+from prometheus_client.registry import Collector
+
+from coordinator_model.state.rule_memory import GroupCounters
+from streaming.base.expectations import Expectations, Expected
+from streaming.base.output_status import SinkState
+from streaming.base.version import release
+from streaming.board.board import Board
+from streaming.config.view_sections import MetricsSection
+from streaming.end_offsets.store import EndOffsets, Topic
+from streaming.metrics.catalogue import CATALOGUE
+from streaming.metrics.exporter import Exporter
+from tests import builders
+from tests.streaming.board_rows import Shard
+from tests.streaming.boards import (
+    CLUSTER,
+    NOW_MS,
+    OFFSETS_TOPIC,
+    THEN_MS,
+    board_of,
+    classic_group,
+    described,
+    log_ends,
+    sample,
+)
+
+Labels = Mapping[str, str]
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def exporter(board: Board, *, partition_series: bool = True, rebalance_histogram: bool = True) -> Exporter:
+    sink = SinkState(name="kafka-events", waiting=3, oldest_ms=NOW_MS - 7_000, dropped=2, delivered=40)
+    board.show_sinks(lambda: [sink])
+    board.show_source_age(lambda: 4.0)
+    return Exporter(
+        board,
+        CLUSTER,
+        partition_series=partition_series,
+        rebalance_histogram=rebalance_histogram,
+        clock_ms=lambda: NOW_MS,
+    )
+
+
+def scraped(source: Exporter) -> Samples:
+    """(name, labels) → value of the page as Prometheus reads it; a series that is there twice fails."""
+    page, _ = source.render()
+    found: Samples = {}
+    for family in parse_text(page.decode()):
+        for each in family.samples:
+            key = (each.name, frozenset(each.labels.items()))
+            assert key not in found
+            found[key] = each.value
+    return found
+
+
+def value(found: Samples, name: str, **labels: str) -> float | None:
+    return found.get((name, frozenset({"cluster": CLUSTER, **labels}.items())))
+
+
+def series(found: Samples, name: str) -> list[dict[str, str]]:
+    """Labels of all series of a metric, without the cluster's."""
+    labels = [dict(pairs) for each, pairs in found if each == name]
+    return [{name: text for name, text in each.items() if not name.startswith("cluster")} for each in labels]
+
+
+def mixed_group() -> Iterator[tuple[bytes, bytes | None]]:
+    """A static classic member joins a new consumer group between two epochs; a third is away."""
+    yield builders.consumer_group_epoch("mixed", 5)
+    yield builders.consumer_group_target_assignment_epoch("mixed", 5)
+    yield builders.consumer_group_member_subscription("mixed", "new", topics=["orders"], server_assignor="uniform")
+    yield builders.consumer_group_member_subscription(
+        "mixed",
+        "old",
+        topics=["orders"],
+        instance_id="i-1",
+        classic=builders.classic_member_metadata(range=builders.subscription(["orders"])),
+    )
+    yield builders.consumer_group_member_subscription("mixed", "away", topics=["orders"], instance_id="i-2")
+    yield builders.consumer_group_current_assignment("mixed", "new", epoch=5, assigned={"orders": [0]})
+    yield builders.consumer_group_current_assignment("mixed", "old", epoch=5, assigned={"orders": [1]})
+    yield builders.consumer_group_current_assignment("mixed", "away", epoch=-2)
+
+
+@pytest.fixture(scope="module")
+def full() -> Samples:
+    """A scrape of a cluster in which there is something of everything."""
+    shard = Shard(7)
+    ends = log_ends(orders=3, **{OFFSETS_TOPIC: 8})
+    for epoch in (1, 3):
+        elected = Topic(builders.topic_id(OFFSETS_TOPIC), OFFSETS_TOPIC, 8, {7: 1}, {7: epoch})
+        ends.set_topics([described("orders", 3), elected], [])
+    sample(ends, NOW_MS - 4_000, "orders", 80, 40, 0)
+    high = {("orders", 0): 100, ("orders", 1): 40, ("orders", 2): 0, (OFFSETS_TOPIC, 7): 500}
+    ends.record(NOW_MS - 2_000, high, {**high, ("orders", 1): 15, (OFFSETS_TOPIC, 7): 450})
+    ends.record_earliest({("orders", 0): 7})
+
+    first = builders.member("m-1", {"orders": [0, 1]}, topics=["orders"], instance_id="i-1")
+    again = builders.member("m-1b", {"orders": [0]}, topics=["orders"], instance_id="i-1")
+    twice = builders.member("m-2", {"orders": [0]}, topics=["orders"])
+    for generation, members, time_ms in ((3, [first], THEN_MS), (5, [again, twice], THEN_MS + 1_000)):
+        record = builders.group_metadata("twice", generation=generation, members=members, timestamp=time_ms - 250)
+        shard.pending.append((time_ms, *record))
+    for offset in (95, 90):
+        shard.pending.append((THEN_MS, *builders.offset_commit("twice", "orders", 0, offset, timestamp=THEN_MS)))
+    shard.pending.append((THEN_MS, *builders.offset_commit("twice", "orders", 1, 10, timestamp=THEN_MS + 500)))
+    # Once each way, offline: an empty group of each protocol takes the other's place, in one step each.
+    empty = builders.group_metadata("converted", generation=2, protocol=None)
+    shard.pending.append((THEN_MS, *empty))
+    for time_ms, records in (
+        (THEN_MS + 1, (builders.group_metadata_tombstone("converted"), builders.consumer_group_epoch("converted", 3))),
+        (THEN_MS + 2, (builders.consumer_group_epoch_tombstone("converted"), empty)),
+    ):
+        shard.pending += [(time_ms, *record) for record in records]
+    shard.pending.append((THEN_MS, *builders.consumer_group_epoch("idle", 2)))
+    connect = builders.group_metadata(
+        "connect", generation=1, members=[builders.member("w-1")], protocol_type="connect", protocol="sessioned"
+    )
+    shard.pending.append((THEN_MS, *connect))
+    user_data = builders.assignment({"t": [0]}, user_data=b"mine")
+    custom = builders.group_metadata(
+        "custom", generation=1, protocol="own", members=[builders.member("c-1", assignment_bytes=user_data)]
+    )
+    shard.pending.append((THEN_MS, *custom))
+    shard.pending += [(THEN_MS, *record) for record in (*mixed_group(), *unclean_group())]
+    reads_nothing = builders.group_metadata("ghost", generation=1, members=[builders.member("g-1", topics=["t"])])
+    shard.pending += [(THEN_MS, *reads_nothing), (THEN_MS, *builders.offset_commit("ghost", "orders", 0, 40))]
+    key, epoch_value = builders.consumer_group_epoch("idle", 2)
+    shard.pending.append((THEN_MS, key, b"\x00\x01" + (epoch_value or b"")[2:]))
+    shard.pending += [(THEN_MS, b"\x00\x63", b"x"), (THEN_MS, b"\x00\x03\x00", None), (THEN_MS, *share_group())]
+    shard.pending.append((THEN_MS, *builders.consumer_group_epoch("counted", 2)))
+    shard.replica.group("counted", 7).counters = GroupCounters(
+        partitions_kept=2, stale_claims=3, static_returns=4, rebalances_saved=5, rebalances_avoidable=6, offset_resets=7
+    )
+    expected = Expected("twice", frozenset(("shares_partitions",)), "each reads all")
+    board = board_of(shard, ends, Expectations([expected]))
+    board.set_log_end_at_start({7: 1}, {7: 1})
+    board.set_positions({7: 480}, {7: 450}, NOW_MS - 3_000)
+    board.observe_batch(0.3)
+    board.observe_batch(1.0)
+    board.show_history_size(lambda: 4_096)
+    board.set_stuck(["mixed"])
+    late = builders.offset_commit("twice", "orders", 2, 0, timestamp=NOW_MS - 400)
+    board.apply(1, shard.write(late, timestamp_ms=NOW_MS - 400), NOW_MS)
+    return scraped(exporter(board))
+
+
+def unclean_group() -> Iterator[tuple[bytes, bytes | None]]:
+    """A consumer group that became a classic one, without the tombstone of its expression."""
+    yield builders.consumer_group_epoch("unclean", 5)
+    yield builders.consumer_group_regular_expression("unclean", "orders.*", ["orders"])
+    yield builders.consumer_group_epoch_tombstone("unclean")
+    yield builders.group_metadata("unclean", generation=5, protocol=None)
+
+
+def share_group() -> tuple[bytes, bytes | None]:
+    return builders.share_group_epoch("shared", 4)
+
+
+TWICE: Final = {"group": "twice"}
+MIXED: Final = {"group": "mixed"}
+COUNTED: Final = {"group": "counted"}
+LAG: Final = {"cluster_name": CLUSTER, "group": "twice"}
+
+TWO_OWNERS: Final = {"finding": "duplicate_assignment", "client_id": "client", "client_host": builders.HOST}
+
+VALUES: Final[list[tuple[str, Labels, float]]] = [
+    ("kafka_group_info", {**TWICE, "type": "classic", "protocol": "range"}, 1),
+    ("kafka_group_info", {**MIXED, "type": "consumer", "protocol": "uniform"}, 1),
+    ("kafka_group_info", {"group": "shared", "type": "share", "protocol": ""}, 1),
+    ("kafka_group_state", {**TWICE, "state": "Stable"}, 1),
+    ("kafka_group_epoch", TWICE, 5),
+    ("kafka_group_assignment_epoch", MIXED, 5),
+    ("kafka_group_members", {**TWICE, "protocol": "classic"}, 2),
+    ("kafka_group_members", {**TWICE, "protocol": "consumer"}, 0),
+    ("kafka_group_members", {**MIXED, "protocol": "classic"}, 1),
+    ("kafka_group_members", {**MIXED, "protocol": "consumer"}, 2),
+    ("kafka_group_rebalances_total", TWICE, 1),
+    ("kafka_group_rebalance_rounds_lost_total", TWICE, 1),
+    ("kafka_group_partitions_moved_total", TWICE, 1),
+    ("kafka_group_partitions_kept_total", COUNTED, 2),
+    ("kafka_group_rebalance_stuck", TWICE, 0),
+    ("kafka_group_rebalance_stuck", MIXED, 1),
+    ("kafka_group_storm_rebalances", TWICE, 1),
+    ("kafka_group_unsettled_seconds", TWICE, 9),
+    ("kafka_group_unsettled_epochs", TWICE, 2),
+    ("kafka_group_silenced_total", {**TWICE, "kind": "duplicate_assignment"}, 1),
+    ("kafka_group_silenced_total", {**TWICE, "kind": "stale_claim"}, 0),
+    ("kafka_group_events_total", {**TWICE, "kind": "duplicate_assignment"}, 1),
+    ("kafka_group_events_total", {**TWICE, "kind": "offset_rewound"}, 1),
+    ("kafka_group_offset_resets_total", COUNTED, 7),
+    ("kafka_group_leftover_records", TWICE, 0),
+    ("kafka_group_leftover_records", {"group": "unclean"}, 1),
+    ("kafka_group_unsubscribed_lag", TWICE, 0),
+    ("kafka_group_unsubscribed_lag", {"group": "ghost"}, 60),
+    ("group_monitor_open_transaction_seconds", {"partition": "7"}, 2),
+    ("group_monitor_coordinator_moves_total", {"partition": "7"}, 2),
+    ("group_monitor_coordinator_moves_total", {"partition": "6"}, 0),
+    ("group_monitor_rebuilds_total", {}, 0),
+    ("group_monitor_left_out", {"from": "page", "what": "groups"}, 0),
+    ("group_monitor_left_out", {"from": "metrics", "what": "topics"}, 0),
+    ("kafka_group_assigned_partitions", {**TWICE, "topic": "orders"}, 1),
+    ("kafka_group_assigned_partitions", {**MIXED, "topic": "orders"}, 2),
+    ("kafka_group_involved_members", {**TWICE, **TWO_OWNERS, "member_id": "m-1b", "instance_id": "i-1"}, 1),
+    ("kafka_group_involved_members", {**TWICE, **TWO_OWNERS, "member_id": "m-2", "instance_id": ""}, 1),
+    ("kafka_cluster_gate", {"gate": "upgrade", "verdict": "closed"}, 1),
+    ("kafka_cluster_gate", {"gate": "downgrade", "verdict": "closed"}, 1),
+    ("kafka_cluster_gate_reasons", {"gate": "upgrade", "effect": "stop", "code": "duplicate_assignment"}, 1),
+    ("kafka_cluster_gate_reasons", {"gate": "downgrade", "effect": "stop", "code": "unknown_records"}, 1),
+    ("kafka_group_rebalance_duration_seconds_bucket", {**TWICE, "le": "0.1"}, 0),
+    ("kafka_group_rebalance_duration_seconds_bucket", {**TWICE, "le": "0.25"}, 1),
+    ("kafka_group_rebalance_duration_seconds_bucket", {**TWICE, "le": "+Inf"}, 1),
+    ("kafka_group_rebalance_duration_seconds_count", TWICE, 1),
+    ("kafka_group_rebalance_duration_seconds_sum", TWICE, 0.25),
+    ("kafka_group_rebalancing_seconds", MIXED, 0),
+    ("kafka_group_duplicate_partitions", TWICE, 1),
+    ("kafka_group_duplicate_partitions", MIXED, 0),
+    ("kafka_group_unassigned_partitions", TWICE, 2),
+    ("kafka_group_unassigned_partitions", MIXED, 1),
+    ("kafka_group_stale_claims_total", COUNTED, 3),
+    ("kafka_group_static_members", TWICE, 1),
+    ("kafka_group_static_members", MIXED, 2),
+    ("kafka_group_static_members_absent", MIXED, 1),
+    ("kafka_group_static_members_absent", TWICE, 0),
+    ("kafka_group_static_member_replacements_total", TWICE, 1),
+    ("kafka_group_static_member_returns_total", COUNTED, 4),
+    ("kafka_group_rebalances_saved_total", COUNTED, 5),
+    ("kafka_group_rebalances_avoidable_total", COUNTED, 6),
+    ("kafka_group_migration_phase", {**TWICE, "phase": "classic"}, 1),
+    ("kafka_group_migration_phase", {"group": "idle", "phase": "upgraded"}, 1),
+    ("kafka_group_migration_phase", {"group": "connect", "phase": "classic"}, 1),
+    ("kafka_group_migration_upgraded_members", MIXED, 2),
+    ("kafka_group_migration_mixed_seconds", MIXED, 10),
+    ("kafka_group_migration_mixed_seconds", TWICE, 0),
+    ("kafka_group_conversions_total", {"group": "converted", "direction": "upgrade"}, 1),
+    ("kafka_group_conversions_total", {"group": "converted", "direction": "downgrade"}, 1),
+    ("kafka_group_upgrade_blockers", {"group": "custom", "reason": "assignment_user_data"}, 1),
+    ("kafka_cluster_groups", {"type": "classic", "state": "Stable"}, 4),
+    ("kafka_cluster_groups", {"type": "consumer", "state": "Reconciling"}, 1),
+    ("kafka_cluster_groups", {"type": "share", "state": "Empty"}, 1),
+    ("kafka_cluster_leftover_records", {"record_type": "3"}, 3),
+    ("kafka_cluster_leftover_records", {"record_type": "5"}, 3),
+    ("kafka_cluster_leftover_records", {"record_type": "11"}, 1),
+    ("kafka_cluster_leftover_records", {"record_type": "23"}, 0),
+    ("kafka_group_commits_total", {**TWICE, "topic": "orders"}, 4),
+    ("kafka_group_offset_rewinds_total", {**TWICE, "topic": "orders"}, 1),
+    ("kafka_group_commit_age_seconds", {**TWICE, "topic": "orders", "partition": "1"}, 9.5),
+    ("kafka_consumergroup_group_offset", {**LAG, "topic": "orders", "partition": "0"}, 90),
+    ("kafka_consumergroup_group_lag", {**LAG, "topic": "orders", "partition": "0"}, 10),
+    ("kafka_consumergroup_group_lag_seconds", {**LAG, "topic": "orders", "partition": "0"}, 3),
+    ("kafka_consumergroup_group_lag_seconds", {**LAG, "topic": "orders", "partition": "2"}, 0),
+    # Commits before the first sample have a lower bound, and are in the group's largest.
+    ("kafka_consumergroup_group_lag_seconds", {**LAG, "topic": "orders", "partition": "1"}, 4),
+    ("kafka_consumergroup_group_max_lag_seconds", LAG, 4),
+    ("kafka_consumergroup_group_stable_lag", {**LAG, "topic": "orders", "partition": "1"}, 5),
+    ("kafka_consumergroup_group_max_lag", LAG, 30),
+    ("kafka_consumergroup_group_sum_lag", LAG, 40),
+    ("kafka_consumergroup_group_topic_sum_lag", {**LAG, "topic": "orders"}, 40),
+    ("kafka_partition_latest_offset", {"cluster_name": CLUSTER, "topic": "orders", "partition": "0"}, 100),
+    ("kafka_partition_earliest_offset", {"cluster_name": CLUSTER, "topic": "orders", "partition": "0"}, 7),
+    ("group_monitor_replica_lag_records", {"partition": "7"}, 20),
+    ("group_monitor_open_transaction_records", {"partition": "7"}, 50),
+    ("group_monitor_record_to_metric_seconds_bucket", {"le": "0.25"}, 0),
+    ("group_monitor_record_to_metric_seconds_bucket", {"le": "0.5"}, 1),
+    ("group_monitor_record_to_metric_seconds_count", {}, 1),
+    ("group_monitor_unknown_records_total", {"record_type": "99"}, 1),
+    ("group_monitor_undecodable_records_total", {"record_type": "3"}, 1),
+    ("group_monitor_newer_value_versions_total", {"record_type": "3"}, 1),
+    ("group_monitor_batch_seconds_bucket", {"le": "0.25"}, 0),
+    ("group_monitor_batch_seconds_bucket", {"le": "1.0"}, 2),
+    ("group_monitor_batch_seconds_count", {}, 2),
+    ("group_monitor_batch_seconds_sum", {}, 1.3),
+    ("group_monitor_source_age_seconds", {}, 4),
+    ("group_monitor_sink_waiting", {"sink": "kafka-events"}, 3),
+    ("group_monitor_sink_waiting_seconds", {"sink": "kafka-events"}, 7),
+    ("group_monitor_sink_delivered_total", {"sink": "kafka-events"}, 40),
+    ("group_monitor_sink_dropped_total", {"sink": "kafka-events"}, 2),
+    ("group_monitor_ready", {}, 1),
+    (
+        "group_monitor_build_info",
+        {"version": release(), "python": platform.python_version(), "spark": version("pyspark")},
+        1,
+    ),
+    ("group_monitor_end_offset_age_seconds", {}, 2),
+    ("group_monitor_history_bytes", {}, 4_096),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "expected"), VALUES, ids=[f"{name} {' '.join(labels.values())}" for name, labels, _ in VALUES]
+)
+def test_metric(full: Samples, name: str, labels: Labels, expected: float) -> None:
+    """Each row is on the page with its value."""
+    assert expected == pytest.approx(value(full, name, **labels))
+
+
+def test_max_lag_seconds_is_there_when_every_partition_has_a_figure() -> None:
+    """With all commits inside the history the group's figure is the largest."""
+    shard = Shard()
+    sample(ends := log_ends(orders=2), NOW_MS - 4_000, "orders", 0, 0)
+    sample(ends, NOW_MS, "orders", 100, 100)
+    for partition, offset in enumerate((50, 75)):
+        shard.pending.append((THEN_MS, *builders.offset_commit("g", "orders", partition, offset)))
+    found = scraped(exporter(board_of(shard, ends)))
+
+    assert 2.0 == value(found, "kafka_consumergroup_group_max_lag_seconds", cluster_name=CLUSTER, group="g")
+
+
+def test_every_metric_is_asserted_and_fed(full: Samples) -> None:
+    """Nothing half-plugged: a row of the catalogue has a feeder and a value in the table above."""
+    asserted = {name.removesuffix("_bucket").removesuffix("_count").removesuffix("_sum") for name, _, _ in VALUES}
+
+    assert set(CATALOGUE) == asserted & set(CATALOGUE)
+    assert set() == {name.removesuffix("_bucket") for name, _ in full} - {
+        suffixed for name in CATALOGUE for suffixed in (name, f"{name}_count", f"{name}_sum")
+    }
+
+
+UNKNOWN: Final[list[tuple[str, Labels]]] = [
+    ("kafka_group_rebalances_total", COUNTED),
+    ("kafka_group_stale_claims_total", TWICE),
+    ("kafka_group_conversions_total", {**TWICE, "direction": "upgrade"}),
+    ("kafka_group_offset_rewinds_total", {"group": "ghost", "topic": "orders"}),
+    ("kafka_group_assignment_epoch", TWICE),
+    ("kafka_group_rebalancing_seconds", TWICE),
+    ("kafka_group_duplicate_partitions", {"group": "shared"}),
+    ("kafka_group_migration_phase", {"group": "shared", "phase": "upgraded"}),
+    ("kafka_group_state", {**TWICE, "state": "Empty"}),
+    ("kafka_consumergroup_group_stable_lag", {**LAG, "topic": "orders", "partition": "0"}),
+    ("kafka_consumergroup_group_sum_lag", {**LAG, "group": "mixed"}),
+    ("kafka_partition_earliest_offset", {"cluster_name": CLUSTER, "topic": "orders", "partition": "1"}),
+    ("group_monitor_replica_lag_records", {"partition": "0"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "labels"), UNKNOWN, ids=[f"{name} {' '.join(labels.values())}" for name, labels in UNKNOWN]
+)
+def test_what_is_not_known_has_no_sample(full: Samples, name: str, labels: Labels) -> None:
+    """No 0, no -1 and no NaN in the place of a figure there is not."""
+    assert value(full, name, **labels) is None
+
+
+def test_no_sample_is_negative_or_not_a_number(full: Samples) -> None:
+    """One NaN would poison every sum over the metric."""
+    assert [] == [key for key, each in full.items() if math.isnan(each) or math.isinf(each) or each < 0]
+
+
+def test_an_empty_board_tells_of_the_monitor_only() -> None:
+    """Before anything is known there are no groups to show, and the monitor says that it is not ready."""
+    found = scraped(exporter(Board(EndOffsets())))
+
+    assert 0.0 == value(found, "group_monitor_ready")
+    assert value(found, "group_monitor_end_offset_age_seconds") is None
+    assert value(found, "group_monitor_history_bytes") is None
+    assert [] == [name for name, _ in found if name.startswith(("kafka_group", "kafka_consumergroup"))]
+
+
+def test_series_of_a_group_go_when_the_group_goes() -> None:
+    """A deleted group has no series in the very next scrape."""
+    shard = Shard()
+    shard.pending.append((THEN_MS, *builders.offset_commit("g", "orders", 0, 9)))
+    source = exporter(board := board_of(shard, log_ends(orders=1)))
+
+    assert [{"group": "g", "topic": "orders"}] == series(scraped(source), "kafka_group_commits_total")
+
+    board.apply(1, shard.write(builders.offset_commit_tombstone("g", "orders", 0), timestamp_ms=THEN_MS), NOW_MS)
+
+    assert [] == [labels for labels in (dict(pairs) for _, pairs in scraped(source)) if "group" in labels]
+
+
+def test_series_of_a_topic_go_when_no_group_has_to_do_with_it() -> None:
+    """A topic that groups left has neither lag nor log end on the page, though the brokers still have it."""
+    shard = Shard()
+    sample(ends := log_ends(orders=1, audit=1), NOW_MS, "audit", 5)
+    sample(ends, NOW_MS, "orders", 5)
+    classic_group(shard, "g", {"m-1": {"orders": [0]}})
+    shard.pending.append((THEN_MS, *builders.offset_commit("g", "audit", 0, 4)))
+    source = exporter(board := board_of(shard, ends))
+    latest = "kafka_partition_latest_offset"
+
+    assert ["audit", "orders"] == [each["topic"] for each in series(scraped(source), latest)]
+
+    board.apply(1, shard.write(builders.offset_commit_tombstone("g", "audit", 0), timestamp_ms=THEN_MS + 1), NOW_MS)
+
+    assert ["orders"] == [each["topic"] for each in series(scraped(source), latest)]
+    assert [] == [labels for labels in (dict(pairs) for _, pairs in scraped(source)) if labels.get("topic") == "audit"]
+
+
+def test_a_page_is_of_one_moment_though_batches_go_on_while_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups that change, end or begin after its first piece are on it as they were."""
+    monkeypatch.setattr("streaming.metrics.gzip_pieces.SENT_AT_ONCE", 1)
+    shard = Shard()
+    for name in ("a", "b", "c"):
+        classic_group(shard, name, {"m-1": {"orders": [0]}})
+        shard.pending.append((THEN_MS, *builders.offset_commit(name, "orders", 0, 9)))
+    source = exporter(board := board_of(shard, log_ends(orders=1)))
+    before, _ = source.render()
+    pieces, _ = source.pieces()
+    first = next(pieces)
+    classic_group(shard, "a", {"m-1": {"orders": [0]}, "m-2": {}}, generation=4)
+    gone = (builders.group_metadata_tombstone("b"), builders.offset_commit_tombstone("b", "orders", 0))
+    shard.pending += [(THEN_MS + 1, *record) for record in (*gone, builders.offset_commit("d", "orders", 0, 9))]
+    board.apply(1, shard.flush(), NOW_MS)
+
+    assert before == first + b"".join(pieces)
+    assert before != source.render()[0]
+    assert ["a", "c", "d"] == sorted(each["group"] for each in series(scraped(source), "kafka_group_epoch"))
+
+
+def test_partition_series_can_be_switched_off() -> None:
+    """Without them sums and maxima stay; nothing else carries a topic's partition."""
+    shard = Shard()
+    sample(ends := log_ends(orders=1), NOW_MS, "orders", 5)
+    shard.pending.append((THEN_MS, *builders.offset_commit("g", "orders", 0, 4)))
+    found = scraped(exporter(board_of(shard, ends), partition_series=False))
+
+    assert 1.0 == value(found, "kafka_consumergroup_group_sum_lag", cluster_name=CLUSTER, group="g")
+    assert set() == {name for name, _ in found} & {name for name, row in CATALOGUE.items() if row.per_partition}
+    assert [] == [name for name, pairs in found if {"topic", "partition"} <= dict(pairs).keys()]
+
+
+def test_the_rebalance_histogram_is_off_unless_asked_for() -> None:
+    """A histogram is thirteen series a group, which not everybody wants."""
+    shard = Shard()
+    classic_group(shard, "g", {"m-1": {"orders": [0]}})
+    board = board_of(shard)
+    prefix = "kafka_group_rebalance_duration"
+
+    assert [] != [name for name, _ in scraped(exporter(board)) if name.startswith(prefix)]
+    assert [] == [name for name, _ in scraped(exporter(board, rebalance_histogram=False)) if name.startswith(prefix)]
+    assert not MetricsSection().rebalance_histogram
+
+
+SERIES_OF_A_QUIET_GROUP: Final = {"classic": 22, "consumer": 24}
+"""Of one that never rebalanced and commits in one topic, without its events: all gauges but the counter of commits."""
+
+
+@pytest.mark.parametrize("protocol", SERIES_OF_A_QUIET_GROUP)
+def test_a_quiet_group_has_few_series(protocol: str) -> None:
+    """What never counted has no series; gauges that are 0 stay, because their absence would read as unknown."""
+    shard = Shard()
+    sample(ends := log_ends(orders=1), NOW_MS, "orders", 5)
+    if protocol == "classic":
+        # Its first generation: nothing was rebalanced yet.
+        member = builders.member("m-1", {"orders": [0]}, topics=["orders"])
+        written = [builders.group_metadata("g", generation=1, members=[member], timestamp=THEN_MS)]
+    else:
+        written = [
+            builders.consumer_group_member_subscription("g", "m-1", topics=["orders"]),
+            builders.consumer_group_epoch("g", 1),
+            builders.consumer_group_target_assignment("g", "m-1", {"orders": [0]}),
+            builders.consumer_group_target_assignment_epoch("g", 1),
+            builders.consumer_group_current_assignment("g", "m-1", epoch=1, assigned={"orders": [0]}),
+        ]
+    shard.pending += [(THEN_MS, *record) for record in [*written, builders.offset_commit("g", "orders", 0, 4)]]
+    board_of(shard, ends)
+    shard.replica.groups["g"].counters = GroupCounters()
+    board = Board(ends)
+    board.load(shard.rows())
+    found = scraped(exporter(board, partition_series=False, rebalance_histogram=False))
+    names = [name for name, labels in found if ("group", "g") in labels and name != "kafka_group_events_total"]
+
+    assert SERIES_OF_A_QUIET_GROUP[protocol] == len(names)
+    assert ["kafka_group_commits_total"] == [name for name in names if CATALOGUE[name].kind == "counter"]
+
+
+HOSTILE: Final = [
+    'quote " and backslash \\',
+    "line\nbreak",
+    "return\rand\ttab",
+    "nul\x00 bell\x07 escape\x1b",
+    "реклама ёж 🦔",
+    "separator\u2028 and bidi \u202e",
+    '",cluster="other"} 1\nkafka_group_info{group="forged',
+    "%s %d {curly}",
+    " ",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("accept", ["", "application/openmetrics-text; version=1.0.0"])
+def test_any_name_is_a_label_value(name: str, accept: str) -> None:
+    """Whatever a group or topic is called, it is read back as it is and adds no series of its own."""
+    shard = Shard()
+    shard.pending.append((THEN_MS, *builders.offset_commit(name, name, 0, 9)))
+    page, _ = exporter(board_of(shard)).render(accept)
+    parse = parse_openmetrics if accept else parse_text
+    samples = [each for family in parse(page.decode()) for each in family.samples]
+
+    assert {name} == {each.labels["group"] for each in samples if "group" in each.labels}
+    assert {name} == {each.labels["topic"] for each in samples if "topic" in each.labels}
+
+
+def test_a_cluster_name_is_escaped_too() -> None:
+    """The label every sample has comes from a configuration file, which may say anything."""
+    page, _ = Exporter(Board(EndOffsets()), 'a "100 %" \\ cluster').render()
+
+    assert {'a "100 %" \\ cluster'} == {
+        each.labels["cluster"] for family in parse_text(page.decode()) for each in family.samples
+    }
+
+
+def test_half_a_surrogate_pair_does_not_spoil_the_page() -> None:
+    """It is no text Prometheus could take, so it is shown as an escape."""
+    shard = Shard()
+    board = board_of(shard)
+    shard.pending.append((THEN_MS, *builders.offset_commit("g", "orders", 0, 9)))
+    rows = [(0, kind, group and "\ud800", text.replace('"g"', '"\\ud800"')) for _, kind, group, text in shard.flush()]
+    board.apply(1, rows, NOW_MS)
+
+    assert [{"group": "\\ud800"}] == series(scraped(exporter(board)), "kafka_group_epoch")
+
+
+@pytest.mark.parametrize(
+    ("accept", "expected"),
+    [
+        ("", "text/plain; version=0.0.4; charset=utf-8"),
+        ("text/html,*/*;q=0.8", "text/plain; version=0.0.4; charset=utf-8"),
+        (
+            "application/openmetrics-text;version=1.0.0,text/plain;q=0.5",
+            "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        ),
+    ],
+)
+def test_the_form_is_the_one_asked_for(accept: str, expected: str) -> None:
+    """Prometheus asks for OpenMetrics first, a browser for none of both."""
+    assert expected == exporter(Board(EndOffsets())).render(accept)[1]
+
+
+def test_the_page_is_what_prometheus_client_would_write() -> None:
+    """Our quicker writing says the same as the library's, in both forms."""
+    shard = Shard()
+    sample(ends := log_ends(orders=1), NOW_MS, "orders", 5)
+    classic_group(shard, "g\n", {"m-1": {"orders": [0]}})
+    shard.pending.append((THEN_MS, *builders.offset_commit('"', "orders", 0, 4)))
+    source = exporter(board_of(shard, ends))
+    registry = CollectorRegistry()
+
+    class Parsed(Collector):
+        def collect(self) -> Iterable[Metric]:
+            return parse_text(source.render()[0].decode())
+
+    registry.register(Parsed())
+
+    def told(page: bytes, parse: Callable[[str], Iterable[Metric]]) -> list[object]:
+        return [
+            (
+                family.name,
+                family.type,
+                family.documentation,
+                sorted((each.name, sorted(each.labels.items()), each.value) for each in family.samples),
+            )
+            for family in parse(page.decode())
+        ]
+
+    assert told(generate_latest(registry), parse_text) == told(source.render()[0], parse_text)
+    in_openmetrics = openmetrics.generate_latest(registry)  # type: ignore[no-untyped-call]  # the library's
+    assert told(in_openmetrics, parse_openmetrics) == told(
+        source.render("application/openmetrics-text")[0], parse_openmetrics
+    )
+
+
+def test_help_is_one_line_and_no_sentence_twice() -> None:
+    """Help texts are what people choose metrics by."""
+    texts = [row.help for row in CATALOGUE.values()]
+
+    assert [] == [text for text in texts if "\n" in text or "\\" in text or text.endswith(".")]
+    assert len(texts) == len(set(texts))
+
+
+def test_a_record_of_tomorrow_is_counted() -> None:
+    """An unknown version of a known type, and an unknown type, are figures by type."""
+    key, _ = builders.consumer_group_epoch("g", 1)
+    shard = Shard()
+    shard.pending += [(THEN_MS, key, b"\x7f\x00"), (THEN_MS, b"\x00\x63", b"x"), (THEN_MS, b"\x00\x63", b"x")]
+    found = scraped(exporter(board_of(shard)))
+
+    assert 2.0 == value(found, "group_monitor_unknown_records_total", record_type="99")
+    assert 1.0 == value(found, "group_monitor_undecodable_records_total", record_type="3")

@@ -1,0 +1,59 @@
+"""Memory goes back to the machine once a storm is over, and never during it."""
+
+from typing import Any
+
+import pytest
+
+from streaming.base import gc_tuning
+from streaming.board.board import MANY_ROWS, Board
+from streaming.monitor.memory_trim import CALM_SECONDS, MemoryTrim
+from streaming.spark import jvm_lifecycle
+from tests.streaming.boards import NOW_MS, log_ends, sample
+
+
+class Rig:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        ends = log_ends(orders=1)
+        sample(ends, NOW_MS, "orders", 1)
+        self.board = Board(ends)
+        self.now = 100.0
+        self.trimmed: list[float] = []
+        spark: Any = None
+        monkeypatch.setattr(gc_tuning, "thaw", lambda: self.trimmed.append(self.now))
+        monkeypatch.setattr(jvm_lifecycle, "give_back", lambda _: None)
+        self.trim = MemoryTrim(self.board, spark, lambda: self.now)
+
+    def pass_seconds(self, seconds: float) -> None:
+        self.now += seconds
+        self.trim.check()
+
+
+def test_memory_is_returned_once_after_the_last_large_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each large batch starts the wait again; small ones do not."""
+    rig = Rig(monkeypatch)
+    rig.board.load([])
+    rig.board.set_log_end_at_start({}, {})
+    rig.board.set_positions({}, {}, NOW_MS)
+    rig.pass_seconds(0)
+    rig.pass_seconds(CALM_SECONDS - 1)
+    rig.board.apply(1, [(0, "unknown kind", "", "")] * MANY_ROWS, NOW_MS)
+    rig.pass_seconds(0)
+    rig.pass_seconds(CALM_SECONDS - 1)
+    assert [] == rig.trimmed
+
+    rig.pass_seconds(1)
+    rig.board.apply(2, [], NOW_MS)
+    rig.pass_seconds(CALM_SECONDS)
+    rig.pass_seconds(CALM_SECONDS)
+
+    assert [100.0 + 2 * CALM_SECONDS - 1] == rig.trimmed
+
+
+def test_nothing_is_returned_while_the_log_is_caught_up_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next large batch is about to come."""
+    rig = Rig(monkeypatch)
+    rig.board.load([])
+    for _ in range(5):
+        rig.pass_seconds(CALM_SECONDS)
+
+    assert [] == rig.trimmed

@@ -1,0 +1,83 @@
+"""Why a query ended: what passes is waited for, what does not is told with the way out."""
+
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from streaming.base.errors import CannotTellError, MonitorError, UsageError
+from streaming.config.kafka_sections import KafkaSection
+from streaming.config.loading import Config
+from streaming.config.sections import StateSection
+from streaming.kafka import preflight
+from streaming.monitor.retry_policy import DAMAGED, DISK_FULL, RETRY_DELAYS_SECONDS, RetryPolicy
+from streaming.query.range_reader import LOG_LOST
+
+UNKNOWN = RuntimeError("something")
+
+
+@pytest.fixture
+def reachable(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether the brokers are, as long as it holds True."""
+    answers = [True]
+
+    def ask(_config: Config) -> None:
+        if not answers[0]:
+            raise CannotTellError("nobody answers")
+
+    monkeypatch.setattr(preflight, "preflight", ask)
+    return answers
+
+
+@pytest.fixture
+def failing(tmp_path: Path, reachable: list[bool]) -> RetryPolicy:
+    return RetryPolicy(Config(kafka=KafkaSection(), state=StateSection(dir=tmp_path)))
+
+
+def test_log_that_is_another_is_the_end(failing: RetryPolicy) -> None:
+    """With the state directory, and that it may be rebuilt, in the line."""
+    with pytest.raises(MonitorError, match=r"^state\.dir: found .* cut off or made anew .*run --rebuild"):
+        failing.pause_seconds(RuntimeError(f"Job aborted\nCaused by: x: {LOG_LOST}"), got_on=True)
+
+
+@pytest.mark.parametrize("sign", DAMAGED)
+def test_damaged_checkpoint_is_the_end(failing: RetryPolicy, sign: str) -> None:
+    """It will not mend itself."""
+    with pytest.raises(UsageError, match=r"^state\.dir: found .*, damaged \(.*run --rebuild"):
+        failing.pause_seconds(RuntimeError(f"{sign} in file 7"), got_on=False)
+
+
+def test_full_disk_is_no_damage(failing: RetryPolicy) -> None:
+    """A file that could not be written whole is told as what it is."""
+    error = RuntimeError(f"{DAMAGED[2]}\nCaused by: java.io.IOException: {DISK_FULL[0]}")
+
+    assert RETRY_DELAYS_SECONDS[1] == failing.pause_seconds(error, got_on=False)
+
+
+@pytest.mark.parametrize(("error", "event"), [(OSError(DISK_FULL[0]), "disk_full"), (UNKNOWN, "brokers_unreachable")])
+def test_what_passes_is_waited_for_and_told_once(
+    failing: RetryPolicy, reachable: list[bool], error: Exception, event: str
+) -> None:
+    """However often it is tried in between; the pauses grow, and the end of it is told."""
+    reachable[0] = False
+    with capture_logs() as lines:
+        pauses = [failing.pause_seconds(error, got_on=False) for _ in range(15)]
+        failing.finished_batch()
+        failing.finished_batch()
+
+    told = [line["event"] for line in lines]
+    assert [*RETRY_DELAYS_SECONDS[1:], RETRY_DELAYS_SECONDS[-1]] == pauses[: len(RETRY_DELAYS_SECONDS)]
+    assert (1, 2) == (told.count(event), len(told))
+
+
+def test_what_is_not_known_is_waited_for_too(failing: RetryPolicy) -> None:
+    """A slow machine looks like this. Told once until a micro-batch is finished, with the count; never the end."""
+    with capture_logs() as lines:
+        pauses = [failing.pause_seconds(UNKNOWN, got_on=False) for _ in range(20)]
+        failing.finished_batch()
+        failing.pause_seconds(UNKNOWN, got_on=True)
+
+    assert [*RETRY_DELAYS_SECONDS[1:], RETRY_DELAYS_SECONDS[-1]] == pauses[: len(RETRY_DELAYS_SECONDS)]
+    said = [(line["event"], line.get("reason"), line.get("failures")) for line in lines]
+    assert [("query_failed", "something", None), ("query_runs_again", None, 20)] == said[:2]
+    assert [("query_failed", "something", None)] == said[2:]

@@ -1,0 +1,426 @@
+"""The processor in Spark's TwsTester: what it keeps, what it puts out, and when it draws its conclusions."""
+
+import json
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator_model.replica import Replica
+from coordinator_model.state.events import INFO, event_view
+from coordinator_model.state.snapshot import load_group, load_offsets
+from streaming.query import state_cache
+from streaming.query.schemas import OutputRow
+from streaming.query.shard_task import GIVE_UP_WAITING_MS, SETTLE_AFTER_MS
+from streaming.query.state_cache import PACK_FROM, PACK_SHARE
+from tests.builders import (
+    consumer_group_member_subscription,
+    group_metadata,
+    member,
+    new_group_metadata,
+    offset_commit,
+    offset_commit_tombstone,
+    topic_id,
+)
+from tests.coordinator_events import consumer_group_deleted, consumer_join, consumer_leave, consumer_moves
+from tests.histories import PARTITION, History, at, history
+from tests.history_strategies import nonsense, simulated
+from tests.side_by_side import log_of
+from tests.simulator.coordinator import ReferenceCoordinator
+from tests.streaming.shard import Shard
+
+JOIN = history(at(1_000, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0, 1]}})))
+DUPLICATE = history(
+    at(1_000, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [1]}})),
+    at(2_000, *consumer_join("g", "b", epoch=3, targets={"b": {"t": [1]}})),
+)
+TOPIC_1 = f"{topic_id('t')}/1"
+
+
+def of_kind(rows: list[OutputRow], kind: str) -> list[OutputRow]:
+    """Rows of one kind."""
+    return [row for row in rows if row.kind == kind]
+
+
+def totals(rows: list[OutputRow]) -> dict[str, Any]:
+    """Payload of the shard row, of which there is one a call."""
+    (row,) = of_kind(rows, "shard")
+    found: dict[str, Any] = json.loads(row.payload)
+    return found
+
+
+def replica_of(log: History) -> tuple[Replica, list[str]]:
+    """The replica of a whole log and its events as JSON, sorted."""
+    replica = Replica()
+    events = [event for of in log.records for event in replica.replay(of.place, of.key, of.value)]
+    events += replica.settle()
+    return replica, sorted(json.dumps(event_view(event), sort_keys=True) for event in events)
+
+
+# -- what comes out ---------------------------------------------------------------------------------------------------
+
+
+def test_batch_puts_out_what_it_changed() -> None:
+    """The group, its events, and the totals; all of the shard's partition, payloads as the board reads them."""
+    rows = Shard().batch(JOIN)
+
+    assert {PARTITION} == {row.partition for row in rows}
+    assert [("group", "g"), *[("event", "g")] * 4, ("shard", "")] == [(row.kind, row.group) for row in rows]
+    assert "g" == load_group(rows[0].payload).name
+    assert {"id", "time", "group", "kind", "severity", "partition", "offset", "detail", "inferred"} == set(
+        json.loads(rows[1].payload)
+    )
+    assert {
+        "records": 5,
+        "unknown_records": {},
+        "undecodable_records": {},
+        "newer_value_versions": {},
+        "last_offset": 4,
+    } == totals(rows)
+
+
+def test_commit_puts_out_its_bucket_and_not_its_group() -> None:
+    """A group of ten thousand partitions is not sent for one commit."""
+    shard = Shard()
+    shard.batch(JOIN)
+    shard.batch(history(at(2_000, offset_commit("g", "t", 0, 5), offset_commit("g", "t", 64, 6)), start=5))
+
+    rows = shard.batch(history(at(3_000, offset_commit("g", "t", 0, 7)), start=7))
+
+    assert ["offsets", "shard"] == [row.kind for row in rows]
+    assert (0, 2, 7) == (
+        load_offsets(rows[0].payload).number,
+        load_offsets(rows[0].payload).commits,
+        load_offsets(rows[0].payload).offsets[0].offset,
+    )
+
+
+def test_totals_are_absolute() -> None:
+    """A repeated batch counts nothing twice downstream."""
+    shard = Shard()
+    shard.batch(JOIN)
+
+    rows = shard.batch(history(at(2_000, (b"\x00\x63", None), (b"\x00\x01\x00", None)), start=5))
+
+    assert {
+        "records": 7,
+        "unknown_records": {"99": 1},
+        "undecodable_records": {"1": 1},
+        "newer_value_versions": {},
+        "last_offset": 6,
+    } == totals(rows)
+    (undecodable,) = of_kind(rows, "undecodable")
+    assert (6, 1) == (json.loads(undecodable.payload)["offset"], json.loads(undecodable.payload)["record_type"])
+
+
+def test_deleted_group_goes_with_its_offsets() -> None:
+    """From the board and from the state store."""
+    shard = Shard()
+    log = history(
+        *_moments_of_a_commit(),
+        at(3_000, *consumer_leave("g", "a", epoch=3)),
+        at(4_000, offset_commit_tombstone("g", "t", 0), *consumer_group_deleted("g")),
+    )
+
+    shard.batch(log.cut(6))
+    assert (["g"], [("g", "t", 0)]) == (list(shard.groups()), list(shard.buckets()))
+    rows = shard.batch(list(log.records[6:]))
+
+    assert ({}, {}) == (shard.groups(), shard.buckets())
+    assert [OutputRow(PARTITION, "group_deleted", "g", "")] == of_kind(rows, "group_deleted")
+    assert [] == of_kind(rows, "group") + of_kind(rows, "offsets")
+
+
+def _moments_of_a_commit() -> tuple[Any, Any]:
+    join = consumer_join("g", "a", epoch=2, targets={"a": {"t": [0]}})
+    return at(1_000, *join), at(2_000, offset_commit("g", "t", 0, 5))
+
+
+def test_group_deleted_and_made_anew_in_one_batch_comes_after_its_deletion() -> None:
+    """The board drops the former one first: nothing of it stays."""
+    shard = Shard()
+    shard.batch(history(at(1_000, offset_commit("s", "t", 0, 5), offset_commit("s", "t", 64, 5))))
+
+    rows = shard.batch(
+        history(
+            at(2_000, offset_commit_tombstone("s", "t", 0), offset_commit_tombstone("s", "t", 64)),
+            at(3_000, offset_commit("s", "t", 0, 1)),
+            start=2,
+        )
+    )
+
+    assert ["group_deleted", "group", "offsets"] == [row.kind for row in rows if row.kind not in {"event", "shard"}]
+    assert [("s", "t", 0)] == list(shard.buckets())
+    assert (1, 0) == (shard.buckets()["s", "t", 0].commits, shard.buckets()["s", "t", 0].rewinds)
+
+
+def test_rows_of_a_batch_are_replayed_in_the_order_of_the_log() -> None:
+    """The committed and the uncommitted reader's rows arrive in any order."""
+    log = list(history(*_moments_of_a_commit()).records)
+
+    shuffled, straight = Shard(), Shard()
+    shuffled.batch(log[::-1])
+    straight.batch(log)
+
+    assert straight.groups() == shuffled.groups()
+    assert straight.rows == shuffled.rows
+
+
+# -- state, in pieces -------------------------------------------------------------------------------------------------
+
+
+WORTH_PACKING = st.sampled_from([(1, 0.0), (2, 0.5), (PACK_FROM, PACK_SHARE)])
+"""Entries of a slot, and their share of its pack, that are worth a pack: every one, some, as it is."""
+
+
+@given(st.one_of(simulated().map(log_of), nonsense(6)), st.integers(1, 9), WORTH_PACKING)
+def test_batches_of_any_size_come_to_the_same(log: History, size: int, worth: tuple[int, float]) -> None:
+    """While catching up a batch may end anywhere; groups, offsets, totals and events are those of the whole log.
+
+    However the state is kept.
+    """
+    shard = Shard(live_from=log.end)
+    with patch.multiple(state_cache, PACK_FROM=worth[0], PACK_SHARE=worth[1], SLOTS=2):
+        for start in range(0, len(log), size):
+            shard.batch(list(log.records[start : start + size]))
+
+    replica, events = replica_of(log)
+    told = {json.dumps(event, sort_keys=True) for event in shard.events()}
+    assert {name for name, state in replica.groups.items() if state.is_kept} == set(shard.groups())
+    assert {place: of for place, of in replica.buckets.items() if of.commits} == shard.buckets()
+    assert replica.counters == shard.book().counters
+    # Of the past nothing is an alarm: only what still holds is reported, at the end.
+    assert [of for of in events if is_information(of)] == sorted(filter(is_information, told))
+
+
+def is_information(text: str) -> bool:
+    """Of an event as JSON; not the end of an alarm, and not a record of a kind unknown, which is an alarm when live.
+
+    Nor offsets that went back: of a moment that a batch cuts, each part is told with its batch.
+    """
+    event = json.loads(text)
+    ended = "cleared" in event["detail"] or event["kind"] == "duplicate_assignment_cleared"
+    return event["severity"] == INFO and not ended and event["kind"] not in {"unknown_record", "offset_rewound"}
+
+
+@given(simulated())
+def test_live_batches_give_what_a_replay_of_the_whole_log_gives(coordinator: ReferenceCoordinator) -> None:
+    """At the log's end a batch holds whole events: state and events are exactly those of a replay."""
+    log = log_of(coordinator)
+    shard = Shard()
+    for written in coordinator.log:
+        if event := [
+            of for of in log.records if written.offset <= of.place.offset < written.offset + len(written.records)
+        ]:
+            shard.batch(event)
+
+    replica, events = replica_of(log)
+    assert {name: state for name, state in replica.groups.items() if state.is_kept} == shard.groups()
+    assert {place: of for place, of in replica.buckets.items() if of.commits} == shard.buckets()
+    assert events == sorted(json.dumps(event, sort_keys=True) for event in shard.events())
+
+
+# -- events that a batch cuts in two ----------------------------------------------------------------------------------
+
+
+def test_event_cut_by_a_batch_is_concluded_with_its_rest() -> None:
+    """While catching up a batch may end within an event; nothing is said of the half."""
+    shard = Shard(live_from=5)
+
+    shard.batch(JOIN.cut(2))
+    assert ([], ["g"]) == (shard.kinds(), shard.book().waiting)
+    shard.batch(list(JOIN.records[2:]))
+
+    assert ["group_created", "member_joined", "rebalance_started", "rebalance_completed"] == shard.kinds()
+    assert [] == shard.book().waiting
+
+
+def test_event_at_the_end_of_the_log_is_concluded_at_once() -> None:
+    """The high watermark falls on the end of a record batch, and an event never spans two."""
+    shard = Shard()
+
+    shard.batch(JOIN)
+
+    assert 4 == len(shard.kinds())
+    assert ([], None) == (shard.book().waiting, shard.bundle_book().timer_ms)
+
+
+def test_group_in_the_middle_of_its_first_event_is_kept_and_not_shown_as_more_than_it_is() -> None:
+    """An event of another group does not conclude it."""
+    shard = Shard(live_from=100)
+
+    shard.batch(JOIN.cut(1))
+    shard.batch(history(at(1_000, new_group_metadata("h")), at(1_001, group_metadata("h", generation=1)), start=1))
+
+    assert ["group_created"] == shard.kinds()
+    assert ["g", "h"] == shard.book().waiting
+
+
+def test_timer_does_not_conclude_before_the_end_of_the_log() -> None:
+    """The rest is in a batch yet to come, however long that takes, within reason."""
+    shard = Shard(live_from=5)
+    shard.batch(JOIN.cut(2))
+
+    assert [] == of_kind(shard.at(SETTLE_AFTER_MS), "event")
+    assert [] == of_kind(shard.at(2 * SETTLE_AFTER_MS + 1), "event")
+    assert ["g"] == shard.book().waiting
+    shard.batch(list(JOIN.records[2:]))
+    assert 4 == len(shard.kinds())
+
+
+def test_shard_that_hears_nothing_for_a_minute_is_live() -> None:
+    """What stands at the end of the log may be a transaction marker, which is never delivered."""
+    shard = Shard(live_from=JOIN.records[-1].place.offset + 2)
+    shard.batch(JOIN)
+    assert [] == shard.kinds()
+
+    for now_ms in range(1, GIVE_UP_WAITING_MS, SETTLE_AFTER_MS):
+        assert [] == of_kind(shard.at(now_ms), "event")
+    shard.at(GIVE_UP_WAITING_MS + SETTLE_AFTER_MS)
+
+    assert 4 == len(shard.kinds())
+    assert ([], None) == (shard.book().waiting, shard.bundle_book().timer_ms)
+
+
+def test_shard_without_anything_to_wait_for_has_no_timer() -> None:
+    """Timers cost; a quiet shard is not woken."""
+    shard = Shard()
+    shard.batch(JOIN)
+
+    assert [] == shard.at(10 * GIVE_UP_WAITING_MS)
+
+
+# -- alarms and the live tail -----------------------------------------------------------------------------------------
+
+
+def test_alarm_of_the_past_is_told_when_the_shard_is_live() -> None:
+    """It is judged again at the end of the log, of the record that showed it and at that record's time."""
+    shard = Shard(live_from=len(DUPLICATE) + 1)
+    shard.batch(DUPLICATE)
+    assert "duplicate_assignment" not in shard.kinds()
+    assert ["g"] == shard.book().waiting
+
+    shard.batch(history(at(9_000, offset_commit("other", "t", 0, 5)), start=len(DUPLICATE)))
+
+    (event,) = (event for event in shard.events() if event["kind"] == "duplicate_assignment")
+    assert (2_000, len(DUPLICATE) - 1) == (event["time"], event["offset"])
+    assert {TOPIC_1: ["a", "b"]} == event["detail"]["partitions"]
+    assert [] == shard.book().waiting
+
+
+def test_alarm_of_the_past_is_told_by_the_timer_if_nothing_is_written() -> None:
+    """Two members own a partition and all is quiet: that is no reason to be silent."""
+    shard = Shard(live_from=len(DUPLICATE) + 1)
+    shard.batch(DUPLICATE)
+
+    shard.at(GIVE_UP_WAITING_MS + SETTLE_AFTER_MS)
+
+    assert 1 == shard.kinds().count("duplicate_assignment")
+    assert "duplicate_assignment" not in [
+        json.loads(of.payload)["kind"] for of in shard.at(10**9) if of.kind == "event"
+    ]
+
+
+def test_alarm_that_resolved_while_catching_up_is_not_told() -> None:
+    """It may never have been: a log read while the cleaner runs shows such."""
+    log = history(
+        at(1_000, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [1]}})),
+        at(2_000, *consumer_join("g", "b", epoch=3, targets={"b": {"t": [1]}})),
+        at(3_000, *consumer_moves("g", "a", epoch=3, assigned={})),
+    )
+    shard = Shard(live_from=len(log))
+
+    for record in log.records:
+        shard.batch([record])
+
+    assert [] == [kind for kind in shard.kinds() if kind.startswith("duplicate_")]
+    assert [] == shard.book().waiting
+
+
+def test_alarm_told_before_a_restart_is_not_told_again_and_clears() -> None:
+    """The checkpoint holds what is open; what resolved itself meanwhile is told once the new run has caught up."""
+    shard = Shard()
+    shard.batch(DUPLICATE)
+    assert 1 == shard.kinds().count("duplicate_assignment")
+
+    end = len(DUPLICATE)
+    shard.restart(live_from=end + 3)
+    shard.batch(history(at(3_000, consumer_group_member_subscription("g", "b", client_id="again")), start=end))
+    assert 1 == shard.kinds().count("duplicate_assignment")
+    shard.batch(history(at(4_000, *consumer_moves("g", "a", epoch=3, assigned={})), start=end + 1))
+    assert 0 == shard.kinds().count("duplicate_assignment_cleared")
+    shard.batch(history(at(5_000, offset_commit("g", "t", 0, 5)), start=end + 2))
+
+    assert 1 == shard.kinds().count("duplicate_assignment_cleared")
+    assert {} == shard.groups()["g"].duplicates
+
+
+def test_alarm_that_came_and_went_between_two_runs_is_told() -> None:
+    """A run that goes on at once reads the tail as one would have that had stayed, and yet cuts no event in two."""
+    log = history(
+        *(at(of.place.timestamp_ms, (of.key, of.value)) for of in DUPLICATE.records),
+        at(3_000, *consumer_moves("g", "a", epoch=3, assigned={})),
+    )
+    undisturbed, shard = Shard(), Shard()
+    undisturbed.batch(log)
+    joined = len(JOIN)
+    shard.batch(log.cut(joined))
+    shard.restart(live_from=0, log_end=len(log))
+    for record in log.records[joined:]:
+        shard.batch([record])
+
+    assert {"duplicate_assignment", "duplicate_assignment_cleared"} <= set(shard.kinds())
+    assert undisturbed.events() == shard.events()
+
+
+@pytest.mark.parametrize("told", range(len(DUPLICATE) + 1))
+def test_log_that_is_read_anew_is_told_from_where_it_was_told_to(told: int) -> None:
+    """Also what would have another id now: an alarm of the past is told of the group's last record."""
+    whole, anew = Shard(), Shard(live_from=len(DUPLICATE), told=told)
+    whole.batch(DUPLICATE)
+    anew.batch(DUPLICATE)
+
+    assert [of["kind"] for of in whole.events() if of["offset"] >= told] == anew.kinds()
+    assert whole.groups() == anew.groups()
+
+
+def test_alarms_of_two_groups_told_together_have_ids_of_their_own() -> None:
+    """A shared id would make one of them a repeat of the other, and lose it."""
+    log = history(
+        *(
+            at(
+                1_000,
+                *consumer_join(name, "a", epoch=2, targets={"a": {"t": [1]}}),
+                *consumer_join(name, "b", epoch=3, targets={"b": {"t": [1]}}),
+            )
+            for name in ("g", "h")
+        )
+    )
+    shard = Shard(live_from=len(log) + 1)
+    shard.batch(log)
+
+    shard.batch(history(at(2_000, offset_commit("other", "t", 0, 1)), start=len(log)))
+
+    told = [event for event in shard.events() if event["kind"] == "duplicate_assignment"]
+    assert {"g", "h"} == {event["group"] for event in told}
+    assert 2 == len({event["id"] for event in told})
+
+
+# -- scale ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("groups", [1, 300])
+def test_batch_touches_only_the_groups_in_it(groups: int) -> None:
+    """State access is what costs: a batch about one group of many puts out one."""
+    shard = Shard()
+    first = history(
+        *(at(n, group_metadata(f"g{n}", generation=1, members=[member("a", {"t": [0]})])) for n in range(groups))
+    )
+    shard.batch(first)
+
+    rows = shard.batch(history(at(9_000, group_metadata("g0", generation=2)), start=len(first)))
+
+    assert ["g0"] == [row.group for row in of_kind(rows, "group")]
+    assert groups == len(shard.groups())

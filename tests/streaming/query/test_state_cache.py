@@ -1,0 +1,162 @@
+"""What of the state is kept in packs, and what by itself; whichever it is, it is the same state."""
+
+import json
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from pyspark.sql.streaming.stateful_processor import MapState
+
+from streaming.query import state_cache, state_pipelining
+from streaming.query.shard_task import TaskLedger
+from streaming.query.state_cache import PACK_FROM, SLOTS, packed_entries, unpacked_entries
+from tests.builders import offset_commit, offset_commit_tombstone
+from tests.histories import PARTITION, History, at, history
+from tests.streaming.shard import Shard
+
+GROUPS = [f"g{number}" for number in range(40 * SLOTS)]
+"""So many that each slot has several times what is worth a pack."""
+CATCH_UP = history(*(at(n, offset_commit(name, "t", 0, 10)) for n, name in enumerate(GROUPS)))
+
+
+@pytest.fixture
+def shard() -> Shard:
+    """One that has caught up with a commit of each group."""
+    caught_up = Shard()
+    caught_up.batch(CATCH_UP)
+    return caught_up
+
+
+def commits(names: list[str], offset: int, *, after: History = CATCH_UP) -> History:
+    """A commit of each group, behind what there is."""
+    return history(*(at(5_000, offset_commit(name, "t", 0, offset)) for name in names), start=after.end)
+
+
+def offsets(shard: Shard) -> dict[str, tuple[int, int]]:
+    """Group → what it committed last, and how often it did."""
+    return {group: (of.offsets[0].offset, of.commits) for (group, _, _), of in shard.buckets().items()}
+
+
+def test_what_a_catch_up_brings_is_in_packs(shard: Shard) -> None:
+    """One access to the state for each slot instead of two for each group."""
+    assert {} == shard.single()
+    assert SLOTS == len(shard.packs())
+    assert set(GROUPS) == set(shard.groups())
+    assert dict.fromkeys(GROUPS, (10, 1)) == offsets(shard)
+    assert not shard.book().has_single
+
+
+def test_commit_leaves_packs_as_they_are(shard: Shard) -> None:
+    """It would rewrite the entries of every other group of its slot; what is by itself is the newer."""
+    before = shard.packs()
+
+    shard.batch(commits(["g7"], 11))
+    shard.batch(commits(["g7", "g8"], 12))
+
+    assert before == shard.packs()
+    assert {("g7", "t", 0), ("g8", "t", 0)} == shard.single().keys()
+    assert dict.fromkeys(GROUPS, (10, 1)) | {"g7": (12, 3), "g8": (12, 2)} == offsets(shard)
+    assert shard.book().has_single
+
+
+def test_what_a_storm_changes_is_packed_anew(shard: Shard) -> None:
+    """But for what is there by itself: its pack must not become the newer one."""
+    shard.batch(commits(["g7"], 11))
+
+    shard.batch(commits(GROUPS, 12))
+
+    assert {("g7", "t", 0)} == shard.single().keys()
+    assert dict.fromkeys(GROUPS, (12, 2)) | {"g7": (12, 3)} == offsets(shard)
+    shard.batch(commits(GROUPS, 13))
+    assert dict.fromkeys(GROUPS, (13, 3)) | {"g7": (13, 4)} == offsets(shard)
+
+
+def test_state_is_asked_once_for_all_partitions(shard: Shard) -> None:
+    """However many a batch is about: each time the state is asked, two processes wait for each other."""
+    names = [f"of {partition}" for partition in range(20)]
+    cells = [(n, 0, 1_000, *offset_commit(name, "t", 0, 1)) for n, name in enumerate(names, PARTITION + 1)]
+    again = [(n, 1, 2_000, *offset_commit(name, "t", 0, 2)) for n, name in enumerate(names, PARTITION + 1)]
+    asked: list[int] = []
+
+    def get_many(state: MapState, keys: list[Any]) -> dict[Any, Any]:
+        asked.append(len(keys))
+        return state_pipelining.get_many(state, keys)
+
+    with patch.multiple(state_cache, get_many=get_many):
+        shard.read([cells])
+        assert [] == asked
+        shard.read([again])
+
+    assert [len(names)] * 2 == asked
+    assert dict.fromkeys(names, (2, 2)) == {group: of for group, of in offsets(shard).items() if group in names}
+
+
+def test_few_of_a_large_pack_are_not_worth_writing_it(shard: Shard) -> None:
+    """Nor are few of none: a monitor of some groups has no packs at all."""
+    with patch.multiple(state_cache, PACK_SHARE=0.9):
+        shard.batch(commits(GROUPS[: len(GROUPS) // 2], 11))
+    small = Shard()
+    small.batch(CATCH_UP.cut(PACK_FROM // 2))
+
+    assert len(GROUPS) // 2 == len(shard.single())
+    assert ([], PACK_FROM) == (small.packs(), len(small.single()))
+
+
+@pytest.mark.parametrize("had_changed", [False, True])
+def test_group_that_ends_goes_from_its_pack(shard: Shard, had_changed: bool) -> None:
+    """And from beside it; one that comes under its name begins with nothing."""
+    if had_changed:
+        shard.batch(commits(["g7"], 11))
+
+    shard.batch(history(at(6_000, offset_commit_tombstone("g7", "t", 0)), start=CATCH_UP.end + 1))
+
+    rest = dict.fromkeys(GROUPS, (10, 1))
+    del rest["g7"]
+    assert (rest, set(rest)) == (offsets(shard), set(shard.groups()))
+    assert [] == [key for kept in (*shard.packs(), shard.single()) for key in kept if key[0] == "g7"]
+    shard.batch(history(at(7_000, offset_commit("g7", "t", 0, 3)), start=CATCH_UP.end + 2))
+    assert rest | {"g7": (3, 1)} == offsets(shard)
+
+
+def test_group_that_ends_and_begins_in_one_batch_has_nothing_of_the_former(shard: Shard) -> None:
+    """Its other offsets are not there, although it is."""
+    shard.batch(history(at(6_000, offset_commit("g7", "u", 64, 1)), start=CATCH_UP.end))
+    ends = (offset_commit_tombstone("g7", "t", 0), offset_commit_tombstone("g7", "u", 64))
+
+    shard.batch(history(at(7_000, *ends), at(8_000, offset_commit("g7", "u", 64, 2)), start=CATCH_UP.end + 1))
+
+    held = {place: of.commits for place, of in shard.buckets().items() if place[0] == "g7"}
+    assert {("g7", "u", 1): 1} == held
+
+
+def test_slots_that_are_emptied_are_read_as_empty() -> None:
+    """A pack without entries is one; so is none."""
+    shard = Shard()
+    names = GROUPS[: 2 * PACK_FROM]
+    with patch.multiple(state_cache, SLOTS=1):
+        shard.batch(commits(names, 10))
+        shard.batch(history(*(at(6_000, offset_commit_tombstone(name, "t", 0)) for name in names), start=9_000))
+        assert ([{}], {}, {}) == (shard.packs(), shard.single(), shard.groups())
+        shard.batch(history(at(7_000, offset_commit("g1", "t", 0, 1)), start=9_900))
+        assert {"g1": (1, 1)} == offsets(shard)
+
+
+def test_books_from_before_packs_tell_that_entries_are_by_themselves() -> None:
+    """State of a former release is gone on from: all it has is looked for where it is."""
+    book = {"counters": {"records": 1}, "last_offset": 0, "waiting": [], "last_rows_ms": 0}
+    text = json.dumps({"partitions": {"3": book}, "timer_ms": None})
+
+    assert TaskLedger.load(text).partitions[3].has_single
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        {},
+        {("g",): "[1,{}]"},
+        {("",): "", ("", "", 0): "x", ("\u00fc\0\U0001f600", "t.\u00e4", 2**31 - 1): "\u00fc" * 100_000},
+    ],
+)
+def test_entries_come_out_of_a_pack_as_they_went_in(held: dict[Any, str]) -> None:
+    """Names may be anything that UTF-8 can write."""
+    assert list(held.items()) == list(unpacked_entries(packed_entries(held)))

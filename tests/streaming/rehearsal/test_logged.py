@@ -1,0 +1,83 @@
+"""What the leader of members that send what was logged gives out."""
+
+from dataclasses import replace
+from typing import Final
+
+from coordinator_model.records import consumer_protocol
+from streaming.rehearsal.shape import MemberShape, Shape
+from streaming.rehearsal.wire_member import Logged
+from tests.builders import assignment
+
+SHAPE: Final = Shape(
+    group="g",
+    type="classic",
+    assignor="ours",
+    topics={"t": 4},
+    members=(
+        MemberShape(name="a", assignment=assignment({"t": [0, 3]}, user_data=b"plan")),
+        MemberShape(name="b", assignment=assignment({"t": [1, 2]}, user_data=b"plan")),
+    ),
+)
+
+
+def divided(logged: Logged, *members: str) -> dict[str, list[int]]:
+    """Member → partitions of t; every assignment carries the user data."""
+    found = {}
+    for member_id, blob in logged.divide(members).items():
+        given = consumer_protocol.decode_assignment(blob)
+        assert given is not None
+        found[member_id] = sorted(number for part in given.assigned_partitions for number in part.partitions)
+    return found
+
+
+def known(shape: Shape) -> Logged:
+    logged = Logged(shape)
+    for name in ("a", "b", "c"):
+        logged.know(f"id-{name}", name)
+    return logged
+
+
+def test_the_members_that_were_logged_have_what_was_logged() -> None:
+    """User data included."""
+    logged = known(SHAPE)
+
+    blobs = logged.divide(["id-a", "id-b"])
+
+    assert {f"id-{member.name}": member.assignment for member in SHAPE.members} == blobs
+
+
+def test_other_members_keep_what_they_have_and_share_the_rest() -> None:
+    """Whoever is left takes what the other had; whoever comes back takes nothing away from it that is held."""
+    logged = known(SHAPE)
+    divided(logged, "id-a", "id-b")
+
+    assert {"id-a": [0, 1, 2, 3]} == divided(logged, "id-a")
+    assert {"id-a": [0, 1, 2, 3], "id-b": []} == divided(logged, "id-a", "id-b")
+
+
+def test_a_cooperative_leader_takes_away_in_one_round_and_gives_in_the_next() -> None:
+    """Nobody is given what another still has; then all have as many, give or take one."""
+    logged = known(replace(SHAPE, assignor="cooperative-sticky"))
+    divided(logged, "id-a", "id-b")
+    divided(logged, "id-a")
+
+    assert {"id-a": [0, 3], "id-b": []} == divided(logged, "id-a", "id-b")
+    assert {"id-a": [0, 3], "id-b": [1, 2]} == divided(logged, "id-a", "id-b")
+
+
+def test_a_dynamic_member_that_is_started_again_begins_with_nothing() -> None:
+    """The other keeps what it has, and what the former process had is free."""
+    logged = known(SHAPE)
+    divided(logged, "id-a", "id-b")
+    logged.know("id-a2", "a")
+
+    assert {"id-a2": [0, 3], "id-b": [1, 2]} == divided(logged, "id-a2", "id-b")
+
+
+def test_what_is_no_consumer_s_is_given_out_byte_by_byte() -> None:
+    """Nobody here knows the format of a protocol type of its own."""
+    shape = Shape(
+        group="g", type="classic", protocol_type="connect", members=(MemberShape(name="a", assignment=b"\x01"),)
+    )
+
+    assert {"id-a": b"\x01", "id-b": b""} == known(shape).divide(["id-a", "id-b"])

@@ -1,0 +1,67 @@
+"""What events alone, and a chart of lag, tell of a roll."""
+
+from typing import Any
+
+import pytest
+
+from streaming.rehearsal.rolled import EVENTS_ONLY, lag_added, of_events
+
+
+def event(time_ms: int, kind: str, severity: str = "info", *, inferred: bool = False, **detail: Any) -> dict[str, Any]:
+    return {
+        "id": str(time_ms), "time": time_ms, "group": "g", "kind": kind, "severity": severity, "partition": 0,
+        "offset": time_ms, "detail": detail, "inferred": inferred,
+    }  # fmt: skip
+
+
+def test_events_tell_rebalances_moves_and_alarms_and_no_more() -> None:
+    """Seconds without an owner are not among it: they are not invented."""
+    report = of_events(
+        [
+            event(1, "rebalance_completed", partitions_moved=2, causes=["join"]),
+            event(2, "rebalance_completed", partitions_moved=1, causes=["join", "leave"]),
+            event(3, "upgrade_completed"),
+            event(4, "rebalance_stuck", "critical"),
+        ],
+        "g",
+        0,
+        9,
+    )
+
+    assert (2, 3, {"join": 2, "leave": 1}) == (report["rebalances"], report["partitions_moved"], report["causes"])
+    assert ({"upgrade": 1}, ["rebalance_stuck"]) == (report["conversions"], report["verdicts"])
+    assert report["ownerless_seconds"] is None
+    assert EVENTS_ONLY in report["unknown"]
+
+
+@pytest.mark.parametrize(
+    "silent",
+    [
+        event(1, "rebalance_stuck", "critical", cleared=True),
+        event(1, "downgrade_started", "warning"),
+        event(1, "static_member_absent", "warning"),
+        event(1, "upgrade_unclean", "warning", inferred=True, wrong=["members"]),
+        event(1, "member_left"),
+    ],
+    ids=lambda each: str(each["kind"]),
+)
+def test_what_a_roll_brings_with_it_is_no_alarm(silent: dict[str, Any]) -> None:
+    """An alarm that ends, a downgrade that was asked for, a member that was stopped."""
+    assert [] == of_events([silent], "g", 0, 9)["verdicts"]
+
+
+@pytest.mark.parametrize(
+    ("lag", "expected"),
+    [
+        ([5, 5, 40, 20, 5], {"records": 35, "gone_after_seconds": 2.5}),
+        ([5, 5, 40, 20, 6], {"records": 35, "gone_after_seconds": None}),
+        ([5, 5, 4, 3, 5], {"records": 0, "gone_after_seconds": None}),
+        ([5, None, 40, None, 2], {"records": 35, "gone_after_seconds": 2.5}),
+        ([None, 5, 40, 20, 5], None),
+    ],
+)
+def test_lag_added_is_over_what_there_was_before(lag: list[int | None], expected: dict[str, Any] | None) -> None:
+    """Until it is back there; not known where nothing is known from before."""
+    times = [1_000, 2_000, 3_000, 4_000, 4_000]
+
+    assert expected == lag_added(times, lag, 1_500, 9_000)

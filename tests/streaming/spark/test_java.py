@@ -1,0 +1,79 @@
+"""Which Java is taken, and what is said where none can be."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from streaming.base.errors import UsageError
+from streaming.spark import java
+
+
+def fake_java(home: Path, says: str) -> Path:
+    """A `java` that prints one line on standard error, as the real one does."""
+    program = home / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\necho '{says}' >&2\n", "utf-8")
+    program.chmod(0o755)
+    return program
+
+
+@pytest.mark.parametrize(
+    ("says", "version"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('openjdk version "21" 2023-09-19', 21),
+        ('openjdk version "21-ea" 2023-09-19', 21),
+        ('java version "1.8.0_402"', 8),
+        ('Picked up JAVA_TOOL_OPTIONS: -Xmx1g\nopenjdk version "17.0.1"', 17),
+        ("no such thing", None),
+    ],
+)
+def test_feature_version(says: str, version: int | None) -> None:
+    """The feature version stands first, until Java 8 second; other lines do not matter."""
+    assert version == java.feature_version(says)
+
+
+def test_java_home_comes_before_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where JAVA_HOME is set, its java is taken, whatever the path holds."""
+    program = fake_java(tmp_path / "home", 'openjdk version "21.0.2"')
+    other = fake_java(tmp_path / "path", 'openjdk version "17.0.2"')
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PATH", f"{other.parent}{os.pathsep}{os.environ['PATH']}")
+
+    assert program == java.find_java()
+
+
+@pytest.mark.parametrize("says", ['openjdk version "11.0.2"', 'openjdk version "25"', "something else"])
+def test_another_version_is_refused_with_the_remedy(says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A java of another version is an error that names where it was found and what is accepted, in one line."""
+    fake_java(tmp_path, says)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+
+    with pytest.raises(UsageError, match=r"^JAVA_HOME: found .*bin/java.*, accepted: Java 17 or 21; install"):
+        java.find_java()
+
+
+def test_no_java_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without any java the error says that there is none on the path."""
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    with pytest.raises(UsageError, match=r"^PATH: found no java, accepted: Java 17 or 21; install"):
+        java.find_java()
+
+
+def test_check_ends_with_the_status_of_usage_errors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The check that set-up runs prints one line and ends with status 2."""
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+
+    assert 2 == java.main()
+    assert 1 == capsys.readouterr().err.count("\n")
+
+
+def test_a_folder_without_jars_is_refused(tmp_path: Path) -> None:
+    """A class path that is empty is told before a JVM fails over it."""
+    with pytest.raises(UsageError, match=r"^jars: found none in .*make setup"):
+        java.command(tmp_path, "kafka.Kafka")

@@ -1,0 +1,73 @@
+"""What a catch-up needed is given back to the machine when it is over."""
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from streaming.base import gc_tuning
+from streaming.spark.worker_daemon import CALM_TASKS, GROWN_BYTES, TASKS_A_COLLECTION, SeldomCollector, resident_bytes
+
+PIECES = 100_000
+PIECE_BYTES = 2_000
+USUAL = 100 * 1024 * 1024
+
+
+@contextmanager
+def full_collections() -> Iterator[list[str]]:
+    """Full collections of garbage meanwhile."""
+    found: list[str] = []
+
+    def note(phase: str, of: dict[str, Any]) -> None:
+        if phase == "start" and of["generation"] == 2:
+            found.append(phase)
+
+    gc.callbacks.append(note)
+    try:
+        yield found
+    finally:
+        gc.callbacks.remove(note)
+
+
+def test_what_is_free_between_what_stays_goes_back_to_the_machine() -> None:
+    """Of memory let go but for one piece in fifty, most leaves the process."""
+    held = [bytes(PIECE_BYTES) for _ in range(PIECES)]
+    stays = held[::50]
+    del held
+    before = resident_bytes()
+
+    gc_tuning.give_back()
+
+    assert resident_bytes() < before - PIECES * PIECE_BYTES // 2
+    assert PIECES // 50 == len(stays)
+
+
+def test_a_worker_gives_back_once_tasks_that_need_much_are_over() -> None:
+    """While tasks go on growing nothing is looked into; some tasks later what they left is, once."""
+    needed = USUAL + GROWN_BYTES
+    growing = [needed + of * GROWN_BYTES for of in range(1, 20)]
+    calm, remains = [growing[-1]] * CALM_TASKS, needed
+    sizes = iter([USUAL, *growing, *calm, remains, *[remains + GROWN_BYTES] * CALM_TASKS])
+    collector = SeldomCollector(lambda: next(sizes))
+
+    with full_collections() as found:
+        for _ in [*growing, *calm[1:]]:
+            collector.collect()
+        assert 0 == len(found)
+        collector.collect()
+        assert 1 == len(found)
+        for _ in range(CALM_TASKS):
+            collector.collect()
+        assert 1 == len(found)
+
+
+def test_a_worker_that_does_not_grow_collects_seldom() -> None:
+    """Of tasks like those before them, every hundredth ends with a collection."""
+    collector = SeldomCollector(lambda: USUAL)
+
+    with full_collections() as found:
+        for _ in range(TASKS_A_COLLECTION - 1):
+            collector.collect()
+        assert 0 == len(found)
+        collector.collect()
+        assert 1 == len(found)

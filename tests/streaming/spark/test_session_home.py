@@ -1,0 +1,72 @@
+"""What Spark is started from, beside the state of a monitor."""
+
+import os
+import stat
+import subprocess
+import tempfile
+from functools import partial
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from streaming.spark import launch_environment
+
+
+@pytest.mark.parametrize("left", ["nothing", "links", "copies"])
+def test_spark_is_found_in_whatever_a_directory_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: str
+) -> None:
+    """A state directory that was copied or restored may hold directories in the place of links: they are replaced."""
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    for part in ("bin", "jars"):
+        place = tmp_path / "spark-home" / part
+        if left == "copies":
+            place.mkdir(parents=True)
+            (place / "copied").touch()
+        elif left == "links":
+            place.parent.mkdir(exist_ok=True)
+            place.symlink_to(tmp_path / "of an earlier release")
+
+    with launch_environment.home_without_archives(tmp_path):
+        home = Path(os.environ["SPARK_HOME"])
+        for part in ("bin", "jars"):
+            assert Path(pyspark.__file__).parent / part == (home / part).readlink()
+    assert "SPARK_HOME" not in os.environ
+
+
+def test_only_the_jvm_writes_to_its_log(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """What we say while it is launched stays on our terminal; what it says is appended to the file."""
+    log = tmp_path / "state" / "spark.log"
+    before = launch_environment._context.launch_gateway
+    with launch_environment.output_to(log):
+        os.write(2, b"ours")
+        launch = launch_environment._context.launch_gateway
+        assert isinstance(launch, partial)
+        subprocess.run(["sh", "-c", "echo its; echo own >&2"], **launch.keywords["popen_kwargs"], check=True)  # noqa: S607 - any
+
+    assert ("", "ours") == capfd.readouterr()
+    assert "its\nown\n" == log.read_text("utf-8")
+    assert launch_environment._context.launch_gateway is before
+
+
+def test_sockets_are_where_nobody_else_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They get a short-lived directory that only its owner enters."""
+    with tempfile.TemporaryDirectory(prefix="s") as short:
+        monkeypatch.setattr(tempfile, "tempdir", short)
+
+        directory = Path(launch_environment.unix_sockets()["spark.python.unix.domain.socket.dir"])
+
+        assert 0o700 == stat.S_IMODE(directory.stat().st_mode)
+        launch_environment.remove_sockets()
+        assert not directory.exists()
+
+
+def test_sockets_of_a_deep_directory_are_tcp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The path of a Unix socket is short; where that of the machine's temporary directory is not, TCP is spoken."""
+    deep = tmp_path / ("d" * 60)
+    deep.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
+
+    assert {} == launch_environment.unix_sockets()
+    launch_environment.remove_sockets()

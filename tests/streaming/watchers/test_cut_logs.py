@@ -1,0 +1,131 @@
+"""Logs that were cut off before the monitor began: the leader epochs of commits tell, once the brokers were asked."""
+
+import random
+from collections.abc import Iterable, Mapping
+
+import pytest
+from kafka.errors import KafkaConnectionError
+
+from streaming.board.board import Board
+from streaming.end_offsets.store import EndOffsets, Topic, TopicPartition
+from streaming.watchers.cut_logs import CutLogs, Epoch
+from tests import builders
+from tests.streaming.board_rows import Shard
+from tests.streaming.boards import NOW_MS, THEN_MS, board_of, sample
+
+NOW_EPOCH = 9
+
+
+class FakeCluster:
+    """Partition → where each epoch ended, of those that a broker still knows."""
+
+    def __init__(self, ended: Mapping[int, int]) -> None:
+        self.ended = dict(ended)
+        self.asked: list[Epoch] = []
+        self.down = False
+
+    def epoch_ends(self, epochs: Iterable[Epoch], leaders: Mapping[TopicPartition, int]) -> dict[Epoch, int]:
+        self.asked += epochs
+        if self.down:
+            raise KafkaConnectionError("nobody there")
+        return {of: self.ended[of[2]] for of in self.asked if of[2] in self.ended and of[:2] in leaders}
+
+    def close(self) -> None:
+        pass
+
+
+class Rig:
+    """One partition whose log ends at 200 under the ninth leader, and commits of (offset, leader epoch)."""
+
+    def __init__(self, commits: Mapping[str, tuple[int, int]], ended: Mapping[int, int]) -> None:
+        self.ends = EndOffsets()
+        self.lead(NOW_EPOCH)
+        sample(self.ends, NOW_MS - 5_000, "t", 10)
+        sample(self.ends, NOW_MS, "t", 200)
+        shard = Shard()
+        for name, (offset, epoch) in commits.items():
+            shard.pending.append((THEN_MS, *builders.offset_commit(name, "t", 0, offset, leader_epoch=epoch)))
+        self.board: Board = board_of(shard, self.ends)
+        self.cluster = FakeCluster(ended)
+        self.thread = CutLogs(self.ends, lambda: self.cluster, lambda: self.board.shown.groups, lambda: True)
+
+    def lead(self, epoch: int) -> None:
+        topic = Topic(builders.topic_id("t"), "t", 1, {0: 1}, {0: epoch})
+        self.ends.set_topics([topic], ["t"], NOW_MS)
+
+    def lag(self, name: str) -> tuple[object, object]:
+        view = self.board.group_view(name, NOW_MS)
+        assert view is not None
+        return view["offsets"][0]["lag"], view["offsets"][0]["lag_method"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_commit_beyond_the_end_of_its_epoch_counts_from_there(seed: int) -> None:
+    """The log has grown beyond it again: nothing else shows that what the group had read is gone."""
+    chance = random.Random(seed)
+    end = chance.randint(20, 100)
+    offset, epoch = end + chance.randint(1, 90), chance.randint(0, NOW_EPOCH - 1)
+    rig = Rig({"g": (offset, epoch)}, {epoch: end})
+    before = rig.lag("g")
+    rig.thread.check()
+
+    assert (200 - offset, "interpolated") == before
+    assert (200 - end, "truncated") == rig.lag("g")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_commit_within_its_epoch_is_as_any_other(seed: int) -> None:
+    """Leaders come and go; each epoch is asked about once."""
+    chance = random.Random(seed)
+    end = chance.randint(20, 150)
+    offset, epoch = chance.randint(11, end), chance.randint(0, NOW_EPOCH - 1)
+    rig = Rig({"g": (offset, epoch)}, {epoch: end})
+    rig.thread.check()
+    rig.thread.check()
+
+    assert (200 - offset, "interpolated") == rig.lag("g")
+    assert [("t", 0, epoch)] == rig.cluster.asked
+
+
+@pytest.mark.parametrize("epoch", [NOW_EPOCH, NOW_EPOCH + 1, -1])
+def test_nobody_is_asked_about_commits_of_the_leader_there_is_or_of_none(epoch: int) -> None:
+    """Nothing can have been cut off since, and without an epoch there is nothing to ask."""
+    rig = Rig({"g": (50, epoch)}, {})
+    rig.thread.check()
+
+    assert [] == rig.cluster.asked
+    assert (150, "interpolated") == rig.lag("g")
+
+
+def test_groups_of_one_epoch_share_the_answer_each_by_its_offset() -> None:
+    """What is within stays, what is beyond counts from the end of the epoch."""
+    rig = Rig({"within": (60, 4), "beyond": (90, 4), "later": (90, 6)}, {4: 80, 6: 120})
+    rig.thread.check()
+
+    assert (140, "interpolated") == rig.lag("within")
+    assert (120, "truncated") == rig.lag("beyond")
+    assert (110, "interpolated") == rig.lag("later")
+
+
+def test_new_leader_is_asked_again() -> None:
+    """The answers were the former one's."""
+    rig = Rig({"g": (90, 4)}, {4: 120})
+    rig.thread.check()
+    rig.cluster.ended[4] = 70
+    rig.lead(NOW_EPOCH + 1)
+    rig.thread.check()
+
+    assert (130, "truncated") == rig.lag("g")
+
+
+def test_brokers_that_are_away_or_do_not_say_change_nothing() -> None:
+    """Away, they are asked again; who does not say is let be."""
+    rig = Rig({"g": (90, 4)}, {})
+    rig.cluster.down = True
+    rig.thread.check()
+    rig.cluster.down = False
+    rig.thread.check()
+    rig.thread.check()
+
+    assert 2 == len(rig.cluster.asked)
+    assert (110, "interpolated") == rig.lag("g")

@@ -1,0 +1,199 @@
+"""Who is asked about, how often, and what becomes of the answers."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+import pytest
+from structlog.testing import capture_logs
+
+from coordinator_model.clocked.hang_suspicion import PREPARING, SILENT_MS
+from streaming.board.board import Board
+from streaming.end_offsets.store import Topic
+from streaming.watchers.hang_sampler import CALM_MS, MOST_ASKED, REFUSED_MS, Answer, HangSampler
+from streaming.watchers.overdue_watch import OverdueWatch
+from tests.builders import REBALANCE_TIMEOUT_MS, offset_commit, topic_id
+from tests.streaming.board_rows import Shard
+from tests.streaming.boards import NOW_MS, OFFSETS_TOPIC, THEN_MS, board_of, classic_group, described, log_ends, sample
+
+TIMEOUT_MS = REBALANCE_TIMEOUT_MS
+
+
+@dataclass
+class FakeGroups:
+    """A cluster that answers from memory; `down` is what every question ends with while it is set."""
+
+    answers: dict[str, Answer] = field(default_factory=dict)
+    asked: list[tuple[int, list[str]]] = field(default_factory=list)
+    down: Exception | None = None
+    connections: int = 0
+
+    def connect(self) -> "FakeGroups":
+        self.connections += 1
+        return self
+
+    def describe(self, groups: Collection[str], broker: int) -> Mapping[str, Answer]:
+        self.asked.append((broker, sorted(groups)))
+        if self.down is not None:
+            raise self.down
+        return {name: self.answers[name] for name in groups if name in self.answers}
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass
+class Rig:
+    """A sampler on a board of classic groups that committed at THEN_MS, and the clock they share."""
+
+    board: Board
+    cluster: FakeGroups
+    sampler: HangSampler
+    now_ms: int = THEN_MS + SILENT_MS + 1
+
+    def look(self, *, after_ms: int = 0) -> None:
+        self.now_ms += after_ms
+        self.sampler.check()
+
+
+def rig(*names: str, end: int = 9, ready: bool = True) -> Rig:
+    """Groups of these names that committed offset 5 of a partition that ends at `end`."""
+    shard = Shard()
+    for name in names:
+        classic_group(shard, name, {f"{name}-1": {"orders": [0]}})
+        shard.pending.append((THEN_MS, *offset_commit(name, "orders", 0, 5, timestamp=THEN_MS)))
+    board = board_of(shard, ends := log_ends(orders=1))
+    ends.set_topics([described("orders", 1), Topic(topic_id(OFFSETS_TOPIC), OFFSETS_TOPIC, 1, {0: 4})], [])
+    board.set_log_end_at_start({0: 1}, {0: 1})
+    board.set_positions({0: int(ready)}, {0: int(ready)}, NOW_MS)
+    sample(ends, NOW_MS, "orders", end)
+    cluster = FakeGroups()
+    made = Rig(board, cluster, HangSampler(board, cluster.connect, lambda: made.now_ms))
+    return made
+
+
+def test_suspects_of_a_coordinator_are_one_question() -> None:
+    """It goes to the broker that leads their partition of the offsets topic."""
+    made = rig("a", "b")
+
+    made.look()
+
+    assert [(4, ["a", "b"])] == made.cluster.asked
+
+
+@pytest.mark.parametrize(("end", "ready"), [(5, True), (9, False)], ids=["idle", "catching up"])
+def test_nobody_else_is_asked_about(end: int, ready: bool) -> None:
+    """Nobody waits for an idle group, and while catching up nothing is known of now."""
+    made = rig("a", end=end, ready=ready)
+
+    made.look()
+
+    assert ([], 0) == (made.cluster.asked, made.cluster.connections)
+
+
+def test_calm_suspect_is_left_alone_for_a_while() -> None:
+    """One that rebalances is looked at with every look."""
+    made = rig("calm", "moving")
+    made.cluster.answers = {"calm": Answer("Stable", 1), "moving": Answer(PREPARING, 1)}
+
+    for pause_ms in (0, 5_000, 5_000):
+        made.look(after_ms=pause_ms)
+    assert [["calm", "moving"], ["moving"], ["moving"]] == [names for _, names in made.cluster.asked]
+
+    made.look(after_ms=CALM_MS)
+    assert ["calm", "moving"] == made.cluster.asked[-1][1]
+
+
+def test_refused_suspect_is_told_once_and_left_alone() -> None:
+    """All else works without the permission."""
+    made = rig("a", "b")
+    made.cluster.answers = dict.fromkeys("ab", Answer(refused=True))
+
+    with capture_logs() as logs:
+        for _ in range(5):
+            made.look(after_ms=CALM_MS)
+
+    assert 1 == len(made.cluster.asked)
+    assert ["group_not_described"] == [said["event"] for said in logs]
+    assert {} == made.sampler.answers
+    made.look(after_ms=REFUSED_MS)
+    assert 2 == len(made.cluster.asked)
+
+
+def test_only_so_many_are_asked_about_at_once_and_all_in_turn() -> None:
+    """A whole cluster that falls silent is no reason to flood its brokers."""
+    names = [f"g{number:03}" for number in range(2 * MOST_ASKED)]
+    made = rig(*names)
+    made.cluster.answers = dict.fromkeys(names, Answer("Stable", 1))
+
+    made.look()
+    made.look(after_ms=5_000)
+
+    first, second = (asked for _, asked in made.cluster.asked)
+    assert MOST_ASKED == len(first) == len(second)
+    assert names == sorted(first + second)
+
+
+def test_brokers_that_are_away_end_nothing() -> None:
+    """The next look connects anew."""
+    made = rig("a")
+    made.cluster.down = OSError("gone")
+    made.look()
+    made.cluster.down = None
+    made.cluster.answers = {"a": Answer("Stable", 1)}
+    made.look(after_ms=5_000)
+
+    assert (2, ["a"]) == (made.cluster.connections, list(made.sampler.answers))
+
+
+def test_answers_of_who_is_no_suspect_any_more_are_forgotten() -> None:
+    """It commits again."""
+    made = rig("a")
+    made.cluster.answers = {"a": Answer(PREPARING, 1)}
+    made.look()
+    assert ["a"] == list(made.sampler.answers)
+
+    shard = Shard()
+    classic_group(shard, "a", {"a-1": {"orders": [0]}})
+    shard.pending.append((made.now_ms, *offset_commit("a", "orders", 0, 6, timestamp=made.now_ms)))
+    made.board.apply(1, shard.flush(), made.now_ms)
+    made.look()
+
+    assert {} == made.sampler.answers
+
+
+def test_rebalance_that_does_not_end_is_one_event_and_a_gauge_until_it_does() -> None:
+    """From suspicion to event and back, by the answers alone."""
+    made = rig("a", "b")
+    made.cluster.answers = {"a": Answer(PREPARING, 3), "b": Answer("Stable", 1)}
+    watch = OverdueWatch(made.board, made.board.add_events, lambda: made.now_ms, lambda: made.sampler.answers)
+
+    for _ in range((TIMEOUT_MS + 60_000) // 5_000):
+        made.look(after_ms=5_000)
+        watch.check()
+
+    stuck = [event for event in made.board.latest_events(99) if event["kind"] == "rebalance_stuck"]
+    assert ["a"] == [event["group"] for event in stuck]
+    assert (frozenset("a"), 3) == (made.board.stuck, stuck[0]["detail"]["described_members"])
+
+    made.cluster.answers["a"] = Answer("Stable", 3)
+    made.look(after_ms=5_000)
+    watch.check()
+    assert frozenset() == made.board.stuck
+    assert 1 == made.board.events.counts("a")["rebalance_stuck"]
+
+
+def test_an_outage_is_logged_when_it_begins_and_when_it_is_over() -> None:
+    """However many questions fail in between; what the end of the thread interrupts is no failure."""
+    made = rig("a")
+    with capture_logs() as lines:
+        made.cluster.down = OSError("gone")
+        for _ in range(3):
+            made.look(after_ms=CALM_MS)
+        made.cluster.down = None
+        made.look(after_ms=CALM_MS)
+        made.sampler.stop()
+        made.cluster.down = OSError("interrupted")
+        made.look(after_ms=CALM_MS)
+
+    assert ["group_descriptions_unavailable", "group_descriptions_available_again"] == [line["event"] for line in lines]
+    assert ("OSError: gone", 3) == (lines[0]["reason"], lines[1]["failures"])

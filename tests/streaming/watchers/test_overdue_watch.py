@@ -1,0 +1,212 @@
+"""The thread that looks at the board by the clock: what is found reaches the events, once."""
+
+from typing import Any
+
+from coordinator_model.clocked.unassigned_partitions import METADATA_MAX_AGE_MS
+from streaming.board.board import Board
+from streaming.watchers.overdue_watch import OverdueWatch
+from tests.builders import REBALANCE_TIMEOUT_MS
+from tests.coordinator_events import consumer_join, consumer_moves
+from tests.streaming.board_rows import Shard
+from tests.streaming.boards import NOW_MS, board_of, classic_group, log_ends, sample
+
+LASTING_MS = METADATA_MAX_AGE_MS + REBALANCE_TIMEOUT_MS
+
+
+class Clock:
+    """A wall clock that stands still until told otherwise."""
+
+    def __init__(self) -> None:
+        self.now_ms = NOW_MS
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+
+def looking(orders: int, *, log_end: int = 1) -> tuple[OverdueWatch, Board, Clock]:
+    """A watch on a board that has read one record; of `orders` partitions a group holds the first two."""
+    shard = Shard()
+    classic_group(shard, "g", {"m-1": {"orders": [0, 1]}})
+    board = board_of(shard, ends := log_ends(orders=orders))
+    board.set_log_end_at_start({0: log_end}, {0: log_end})
+    board.set_positions({0: 1}, {0: 1}, NOW_MS)
+    sample(ends, NOW_MS, "orders", *([0] * orders))
+    assert board.ready()[0] == (log_end == 1)
+    clock = Clock()
+    return OverdueWatch(board, board.events.add, clock), board, clock
+
+
+def unassigned(board: Board) -> list[dict[str, Any]]:
+    return [dict(event["detail"]) for event in board.latest_events(99) if event["kind"] == "partition_unassigned"]
+
+
+def test_partition_that_nobody_holds_for_long_is_told_and_is_over_once() -> None:
+    """The brokers' count says that there is one more than the group holds; then that there is not."""
+    watch, board, clock = looking(orders=3)
+
+    watch.check()
+    clock.now_ms += LASTING_MS
+    watch.check()
+    assert [] == unassigned(board)
+
+    for _ in range(3):
+        clock.now_ms += 1_000
+        watch.check()
+    assert [{"orders": [2]}] == [of["partitions"] for of in unassigned(board)]
+
+    board.ends.set_topics(list(log_ends(orders=2).topics.values()), [])
+    watch.check()
+    watch.check()
+    assert [False, True] == ["cleared" in of for of in unassigned(board)]
+
+
+def test_group_that_holds_everything_is_never_told() -> None:
+    """However long one looks."""
+    watch, board, clock = looking(orders=2)
+
+    for _ in range(5):
+        watch.check()
+        clock.now_ms += LASTING_MS
+    assert [] == unassigned(board)
+
+
+def test_nothing_is_found_before_the_board_is_ready() -> None:
+    """While catching up a group is what it was at some time."""
+    watch, board, clock = looking(orders=3, log_end=99)
+
+    watch.check()
+    clock.now_ms += 2 * LASTING_MS
+    watch.check()
+    watch.check()
+
+    assert [] == unassigned(board)
+
+
+def test_group_that_is_gone_is_forgotten() -> None:
+    """One that comes under its name later has its own time."""
+    watch, board, clock = looking(orders=3)
+    watch.check()
+    board.apply(1, [(0, "group_deleted", "g", "")], NOW_MS)
+    watch.check()
+    shard = Shard()
+    classic_group(shard, "g", {"m-1": {"orders": [0, 1]}})
+    board.apply(2, shard.flush(), NOW_MS)
+
+    clock.now_ms += LASTING_MS + 1
+    watch.check()
+    assert [] == unassigned(board)
+
+
+def test_clock_that_jumped_tells_nothing_at_once() -> None:
+    """What would be overdue by it is looked at again once it has settled, by the clock as it is then."""
+    watch, board, clock = looking(orders=3)
+    settling = [False]
+    watch = OverdueWatch(board, board.events.add, clock, settling=lambda _: settling[0])
+
+    watch.check()
+    settling[0] = True
+    clock.now_ms += 24 * LASTING_MS
+    watch.check()
+    assert [] == unassigned(board)
+
+    settling[0] = False
+    watch.check()
+    assert [{"orders": [2]}] == [of["partitions"] for of in unassigned(board)]
+
+
+def test_records_of_a_wrong_clock_hang_no_rebalance_as_they_come() -> None:
+    """One that begins yesterday by a broker's clock is as old as the look that first found it, and no older."""
+    shard = Shard()
+    shard.pending += [(NOW_MS, *of) for of in consumer_join("g", "a", epoch=1, targets={"a": {"t": [0, 1]}})]
+    board = board_of(shard)
+    board.set_log_end_at_start({0: 1}, {0: 1})
+    board.set_positions({0: 1}, {0: 1}, NOW_MS)
+    sample(board.ends, NOW_MS, "orders", 0)
+    watch = OverdueWatch(board, board.events.add, clock := Clock())
+    watch.check()
+
+    yesterday_ms = NOW_MS - 86_400_000
+    two = {"a": {"t": [0]}, "b": {"t": [1]}}
+    shard.pending += [(yesterday_ms, *of) for of in consumer_join("g", "b", epoch=2, targets=two, assigned={})]
+    revokes = consumer_moves("g", "a", epoch=1, assigned={"t": [0]}, pending={"t": [1]}, state=1)
+    shard.pending += [(yesterday_ms + 1, *of) for of in revokes]
+    board.apply(1, shard.flush(), NOW_MS)
+
+    def told(after_ms: int) -> list[int]:
+        clock.now_ms = NOW_MS + after_ms
+        watch.check()
+        found = [event for event in board.latest_events(99) if event["kind"] == "rebalance_stuck"]
+        return [event["detail"]["rebalancing_ms"] for event in found]
+
+    assert [] == told(1_000)
+    assert {"g": NOW_MS + 1_000} == board.read_ms
+    assert [] == told(REBALANCE_TIMEOUT_MS)
+    assert [REBALANCE_TIMEOUT_MS + 11_000] == told(REBALANCE_TIMEOUT_MS + 12_000)
+
+
+def stuck_group(shard: Shard) -> None:
+    """A member that was to give up a partition, and has not."""
+    joins = (
+        *consumer_join("s", "a", epoch=2, targets={"a": {"t": [0, 1]}}),
+        *consumer_join("s", "b", epoch=3, targets={"b": {"t": [1]}, "a": {"t": [0]}}, assigned={}),
+        *consumer_moves("s", "a", epoch=2, assigned={"t": [0]}, pending={"t": [1]}, state=1),
+    )
+    shard.pending += [(NOW_MS, *record) for record in joins]
+
+
+def test_alarm_that_only_looks_find_is_over_once_also_after_a_restart() -> None:
+    """What was told before is taken up from the events that are kept."""
+    shard = Shard()
+    stuck_group(shard)
+    board = board_of(shard, ends := log_ends(orders=1))
+    board.set_log_end_at_start({0: 1}, {0: 1})
+    board.set_positions({0: 1}, {0: 1}, NOW_MS)
+    sample(ends, NOW_MS, "orders", 0)
+    clock = Clock()
+    clock.now_ms += REBALANCE_TIMEOUT_MS + 60_000
+    OverdueWatch(board, board.events.add, clock).check()
+
+    def told() -> list[bool]:
+        return ["cleared" in of["detail"] for of in board.latest_events(99) if of["kind"] == "rebalance_stuck"]
+
+    assert [False] == told()
+    moves = (
+        *consumer_moves("s", "a", epoch=3, assigned={"t": [0]}),
+        *consumer_moves("s", "b", epoch=3, assigned={"t": [1]}),
+    )
+    board.apply(9, shard.write(*moves, timestamp_ms=clock.now_ms), clock.now_ms)
+    restarted = OverdueWatch(board, board.events.add, clock)
+    for _ in range(3):
+        restarted.check()
+        clock.now_ms += 31_000
+    assert [False, True] == told()
+
+
+def test_partition_without_an_owner_is_over_also_after_a_restart() -> None:
+    """It was told before, and is handed out while the monitor is away."""
+    watch, board, clock = looking(orders=3)
+    watch.check()
+    clock.now_ms += LASTING_MS + 1
+    watch.check()
+    assert [False] == ["cleared" in of for of in unassigned(board)]
+
+    board.ends.set_topics(list(log_ends(orders=2).topics.values()), [])
+    restarted = OverdueWatch(board, board.events.add, clock)
+    for _ in range(3):
+        restarted.check()
+        clock.now_ms += 1_000
+    assert [False, True] == ["cleared" in of for of in unassigned(board)]
+
+
+def test_partition_without_an_owner_is_told_once_over_a_restart() -> None:
+    """It lasts, and the monitor that comes up knows that it was told."""
+    watch, board, clock = looking(orders=3)
+    watch.check()
+    clock.now_ms += LASTING_MS + 1
+    watch.check()
+    restarted = OverdueWatch(board, board.events.add, clock)
+    for _ in range(3):
+        restarted.check()
+        clock.now_ms += LASTING_MS
+    assert [False] == ["cleared" in of for of in unassigned(board)]
+    assert {"g"} == board.unassigned

@@ -1,0 +1,46 @@
+"""What a gate counts is what the page counts; and for which targets the log is scanned."""
+
+from collections import Counter
+
+import pytest
+
+from coordinator_model.gates.verdict import LogScan
+from streaming.board import gates
+from streaming.web.api_answers import Api, BrokerAnswers
+from streaming.web.overview import Overview
+from tests.streaming.random_boards import RandomBoard
+
+STEPS = 30
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_gate_and_page_count_alike(seed: int) -> None:
+    """Groups by type, and records left over from downgrades."""
+    story = RandomBoard(seed, 12)
+    for _ in range(STEPS):
+        story.step()
+        rows = Overview(story.board, lambda: story.now_ms).rows()[1]
+        answer = gates.downgrade(story.board, (), gates.Asked(group_configs=()), "3.9", story.now_ms)
+
+        assert dict(Counter(row["type"] for row in rows)) == answer["groups"]
+        assert sum(row["leftovers"] for row in rows) == sum(answer["leftover_records"].values())
+
+
+@pytest.mark.parametrize(
+    ("target", "scans"), [(None, 0), ("3.4.0", 1), ("3.3", 1), ("3.4.1", 0), ("3.9", 0), ("4.2", 0)]
+)
+def test_log_is_scanned_for_targets_that_fail_on_what_is_in_it(target: str | None, scans: int) -> None:
+    """And for no other: it reads all of the log."""
+    asked: list[int] = []
+
+    def scan() -> LogScan:
+        asked.append(1)
+        return LogScan(tombstones={3: 1})
+
+    api = Api(RandomBoard(1, 4).board, "prod", brokers=BrokerAnswers(log_scan=scan))
+    answer = api.gate("downgrade", (), {} if target is None else {"target_version": target})
+    stopped = [of["code"] for of in answer["reasons"] if of["effect"] == "stop" and of["code"] == "log_records"]
+
+    assert scans == len(asked)
+    assert ["log_records"] * scans == stopped
+    assert ({"3": 1} if scans else None) == (answer["log_scan"] and answer["log_scan"]["tombstones"])

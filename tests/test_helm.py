@@ -1,0 +1,214 @@
+"""The Helm chart: with the values it comes with it is what conf/kubernetes applies, and a wrong value is refused."""
+
+import hashlib
+import json
+import re
+import runpy
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any, Final
+
+import jsonschema
+import kubernetes_validate
+import pytest
+import yaml
+
+from tests.test_kubernetes import MANIFESTS, OF_OTHERS, VERSIONS
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+CHART: Final = ROOT / "conf" / "helm" / "group-monitor"
+META: Final[dict[str, Any]] = yaml.safe_load((CHART / "Chart.yaml").read_text("utf-8"))
+VALUES: Final[dict[str, Any]] = yaml.safe_load((CHART / "values.yaml").read_text("utf-8"))
+SCHEMA: Final[dict[str, Any]] = json.loads((CHART / "values.schema.json").read_text("utf-8"))
+TEMPLATES: Final = sorted(path.name for path in (CHART / "templates").iterdir())
+
+needs_helm = pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")
+
+_ACTION: Final = re.compile(r"(?:\n[ \t]*)?\{\{-(.*?)\}\}|\{\{(.*?)\}\}", re.DOTALL)
+
+
+def rendered(name: str, values: dict[str, Any], release: str = "group-monitor") -> Any:
+    """A template as Helm renders it, as far as these go: `if`, `with`, `range`, and what `function` knows; as YAML."""
+    scope = {"Release": {"Name": release}, "Chart": {"AppVersion": META["appVersion"]}, "Values": values}
+    text = (CHART / "templates" / name).read_text("utf-8")
+    parts, at = [], 0
+    # The dash takes the white space before it; Helm's takes all of it, these templates have one line end there.
+    for found in _ACTION.finditer(text):
+        parts += [text[at : found.start()], ((found[1] or found[2]).strip(),)]
+        at = found.end()
+    return yaml.safe_load(_block([*parts, text[at:]], scope, scope)[0])
+
+
+def _block(parts: list[Any], scope: dict[str, Any], dot: Any) -> tuple[str, list[Any]]:
+    """What comes before the next `end`, and the parts behind it."""
+    out = ""
+    while parts:
+        part, *parts = parts
+        if isinstance(part, str):
+            out += part
+            continue
+        word, _, rest = part[0].partition(" ")
+        if word == "end":
+            return out, parts
+        if word in ("if", "with", "range"):
+            value = function(rest, scope, dot)
+            each = (value if word == "range" else [value]) if value else []
+            texts = [_block(parts, scope, dot if word == "if" else of)[0] for of in each]
+            parts = _block(parts, scope, dot if not each or word == "if" else each[0])[1]
+            out += "".join(texts)
+        else:
+            out += str(function(part[0], scope, dot))
+    return out, parts
+
+
+def function(expression: str, scope: dict[str, Any], dot: Any) -> Any:
+    """A pipeline of Go's templates."""
+    value: Any = None
+    for number, step in enumerate(expression.split("|")):
+        name, *words = step.split()
+        given = [_value(word, scope, dot) for word in words]
+        match name:
+            case "toYaml":
+                value = yaml.safe_dump(given[0], sort_keys=True).removesuffix("\n")
+            case "nindent":
+                value = "\n" + "\n".join(" " * given[0] + line for line in str(value).splitlines())
+            case "default":
+                value = value or given[0]
+            case "quote":
+                value = json.dumps(value)
+            case "sha256sum":
+                value = hashlib.sha256(value.encode()).hexdigest()
+            case _ if number == 0 and not words:
+                value = _value(name, scope, dot)
+            case _:
+                raise ValueError(f"not known here: {step}")
+    return value
+
+
+def _value(word: str, scope: dict[str, Any], dot: Any) -> Any:
+    if word == ".":
+        return dot
+    if not word.startswith("."):
+        return int(word)
+    value: Any = scope
+    for name in word[1:].split("."):
+        value = value[name]
+    return value
+
+
+def with_value(dotted: str, value: Any) -> dict[str, Any]:
+    """The values with another one for one of them."""
+    values: dict[str, Any] = json.loads(json.dumps(VALUES))
+    *path, last = dotted.split("/")
+    at = values
+    for name in path:
+        at = at[name]
+    at[last] = value
+    return values
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_it_is_what_kustomize_applies(name: str) -> None:
+    """Each manifest, but for the image's tag, and for a sum by which another configuration restarts the pod."""
+    found, expected = rendered(name, VALUES), json.loads(json.dumps(MANIFESTS[name]))
+    if name == "statefulset.yaml":
+        assert 64 == len(found["spec"]["template"]["metadata"].pop("annotations")["group-monitor/config"])
+        expected["spec"]["template"]["spec"]["containers"][0]["image"] += f":{META['appVersion']}"
+    if name == "configmap.yaml":
+        for manifest in (found, expected):
+            manifest["data"]["monitor.yaml"] = yaml.safe_load(manifest["data"]["monitor.yaml"])
+
+    assert expected == found
+
+
+def test_every_manifest_is_in_it() -> None:
+    """None is forgotten, and versions are the release's."""
+    (image,) = MANIFESTS["kustomization.yaml"]["images"]
+
+    assert sorted(MANIFESTS.keys() - {"kustomization.yaml"}) == TEMPLATES
+    assert [image["newTag"]] * 2 == [META["version"], META["appVersion"]]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", sorted({*TEMPLATES} - OF_OTHERS))
+def test_another_release_with_other_values_is_of_the_schema(name: str, version: str) -> None:
+    """Two of them fit beside each other in one namespace: name and selector are the release's."""
+    values = with_value("env", [{"name": "KAFKA_PASSWORD", "valueFrom": {"secretKeyRef": {"name": "k", "key": "p"}}}])
+    values["storage"]["className"] = "fast"
+    values["networkPolicy"]["kafkaPorts"] = [9092, 9093]
+    values["image"]["tag"] = "1.2.3"
+    made = rendered(name, values, release="east")
+
+    kubernetes_validate.validate(made, version, strict=True)
+    assert "east" == made["metadata"]["name"]
+    text = json.dumps(made)
+    assert '"app.kubernetes.io/name": "group-monitor"' not in text
+    if name == "statefulset.yaml":
+        assert '"image": "group-monitor:1.2.3"' in text
+        assert "KAFKA_PASSWORD" in text
+        assert '"storageClassName": "fast"' in text
+    if name == "networkpolicy.yaml":
+        assert [9092, 9093] == [port["port"] for port in made["spec"]["egress"][-1]["ports"]]
+
+
+@pytest.mark.parametrize(
+    ("switch", "name"), [("networkPolicy", "networkpolicy.yaml"), ("podMonitor", "podmonitor.yaml")]
+)
+def test_what_is_switched_off_is_not_there(switch: str, name: str) -> None:
+    """A cluster without the Prometheus operator takes the rest."""
+    assert rendered(name, VALUES)
+    assert rendered(name, with_value(f"{switch}/enabled", False)) is None
+
+
+def test_schema_of_the_values_is_current() -> None:
+    """It is made from the options' declarations."""
+    assert runpy.run_path(str(ROOT / "release" / "helm_schema.py"))["schema"]() == SCHEMA
+    jsonschema.Draft7Validator.check_schema(SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("dotted", "value", "expected"),
+    [
+        ("config/http/port", 9465, True),
+        ("config/http/port", "high", False),
+        ("config/htpp", {}, False),
+        ("config/kafka/bootstrap_servers", ["a:9092"], True),
+        ("image/tag", 1.2, False),
+        ("podMonitor/interval", "15", False),
+        ("networkPolicy/kafkaPorts", [], False),
+        ("storage/sise", "1Gi", False),
+        ("global", {}, True),
+    ],
+)
+def test_a_wrong_value_is_refused(dotted: str, value: Any, expected: bool) -> None:
+    """By the schema that Helm asks before it applies anything; the values it comes with are taken."""
+    validator = jsonschema.Draft7Validator(SCHEMA)
+
+    assert validator.is_valid(VALUES)
+    assert expected == validator.is_valid(with_value(dotted, value))
+
+
+@needs_helm
+def test_helm_renders_the_same() -> None:
+    """What the tests above take for Helm's own rendering is it."""
+    done = subprocess.run(  # noqa: S603 - our own words
+        ["helm", "template", "group-monitor", str(CHART)],  # noqa: S607 - of the path, as a user has it
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    found = {made["kind"]: made for made in yaml.safe_load_all(done.stdout) if made}
+
+    assert 0 == done.returncode, done.stderr
+    for name in TEMPLATES:
+        expected = rendered(name, VALUES)
+        if name == "statefulset.yaml":
+            # Of the same configuration, whose text Helm writes in its own way.
+            for manifest in (found["StatefulSet"], expected):
+                del manifest["spec"]["template"]["metadata"]["annotations"]
+        if name == "configmap.yaml":
+            for manifest in (found["ConfigMap"], expected):
+                manifest["data"]["monitor.yaml"] = yaml.safe_load(manifest["data"]["monitor.yaml"])
+        assert expected == found[expected["kind"]], name
