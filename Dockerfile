@@ -1,26 +1,51 @@
 # The monitor, the command line and the demo's members in one image: `docker build -t group-monitor .`
-# Only what is needed comes along (.dockerignore); packages and jars are those of the lock files.
-FROM python:3.12.11-slim-bookworm
-
+# Built with all that set-up brings; what runs has the wheel, the libraries it asks for, and the jars of Kafka. Packages and
+# jars are those of the lock files.
+FROM python:3.12.11-slim-bookworm AS base
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends make openjdk-17-jre-headless \
-    && rm -rf /var/lib/apt/lists/* \
-    && useradd --create-home --uid 10001 monitor \
-    && install -d -o monitor -g monitor /app
-USER monitor
-WORKDIR /app
+    && apt-get install -y --no-install-recommends openjdk-17-jre-headless \
+    && rm -rf /var/lib/apt/lists/*
 
+FROM base AS build
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends make \
+    && rm -rf /var/lib/apt/lists/*
+WORKDIR /build
 # What is fetched depends on these files only, so a change of the code fetches nothing.
-COPY --chown=monitor Makefile pyproject.toml requirements.lock ./
-COPY --chown=monitor conf/ivy.xml conf/ivysettings.xml conf/
-COPY --chown=monitor streaming/__init__.py streaming/errors.py streaming/java.py streaming/
+COPY Makefile pyproject.toml requirements.lock requirements.run.lock ./
+COPY conf/ivy.xml conf/ivysettings.xml conf/
+COPY streaming/__init__.py streaming/
+COPY streaming/base/__init__.py streaming/base/errors.py streaming/base/
+COPY streaming/spark/__init__.py streaming/spark/java.py streaming/spark/
 RUN make setup
+RUN python -m venv /opt/group-monitor \
+    && /opt/group-monitor/bin/pip install --no-cache-dir --require-hashes -r requirements.run.lock
 
-COPY --chown=monitor . .
-RUN make classes
+COPY . .
+ENV XDG_CACHE_HOME=/opt/group-monitor/cache
+RUN make package \
+    && /opt/group-monitor/bin/pip install --no-cache-dir --no-deps --no-index dist/*.whl \
+    && /opt/group-monitor/bin/python -m group_monitor.jars --from .cache/jars/kafka \
+    && /opt/group-monitor/bin/python -m group_monitor.classes \
+    && /opt/group-monitor/bin/pip uninstall --yes pip
+
+FROM base
+LABEL org.opencontainers.image.title="group-monitor" \
+      org.opencontainers.image.description="Live monitoring of Kafka groups from the group coordinator's own log" \
+      org.opencontainers.image.version="0.2.0" \
+      org.opencontainers.image.licenses="Apache-2.0"
 # A volume takes over the owner of the directory it is put on.
-RUN mkdir -p .cache/state
+RUN useradd --create-home --uid 10001 monitor \
+    && install -d -m 0700 -o monitor -g monitor /var/lib/group-monitor
+COPY --from=build /opt/group-monitor /opt/group-monitor
+COPY conf/local.yaml /etc/group-monitor/
+ENV XDG_CACHE_HOME=/opt/group-monitor/cache XDG_STATE_HOME=/var/lib
+USER monitor
+WORKDIR /var/lib/group-monitor
 
 EXPOSE 9464
-ENTRYPOINT [".venv/bin/group-monitor"]
-CMD ["run", "--config", "conf/local.yaml"]
+# Spark takes its time to start; until then there is no answer.
+HEALTHCHECK --interval=10s --timeout=10s --start-period=60s --retries=6 \
+    CMD ["/opt/group-monitor/bin/python", "-S", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:9464/healthz', timeout=5)"]
+ENTRYPOINT ["/opt/group-monitor/bin/group-monitor"]
+CMD ["run", "--config", "/etc/group-monitor/local.yaml"]
