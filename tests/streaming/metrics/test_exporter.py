@@ -194,7 +194,7 @@ VALUES: Final[list[tuple[str, Labels, float]]] = [
     ("kafka_group_rebalance_stuck", MIXED, 1),
     ("kafka_group_storm_rebalances", TWICE, 1),
     ("kafka_group_unsettled_seconds", TWICE, 9),
-    ("kafka_group_unsettled_epochs", TWICE, 2),
+    ("kafka_group_unsettled_epochs", TWICE, 1),
     ("kafka_group_silenced_total", {**TWICE, "kind": "duplicate_assignment"}, 1),
     ("kafka_group_silenced_total", {**TWICE, "kind": "stale_claim"}, 0),
     ("kafka_group_events_total", {**TWICE, "kind": "duplicate_assignment"}, 1),
