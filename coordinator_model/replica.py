@@ -21,7 +21,14 @@ from typing import Any, Final, Protocol
 
 from coordinator_model.groups import classic, consumer, share, streams
 from coordinator_model.records.record_types import RecordType
-from coordinator_model.records.serde import Record, UndecodableRecord, UnknownRecord, decode_record
+from coordinator_model.records.serde import (
+    DecodedKey,
+    Record,
+    UndecodableRecord,
+    UnknownRecord,
+    decode_key,
+    decode_value,
+)
 from coordinator_model.rules import epochs, offset_commits, rewinds, steps
 from coordinator_model.state.events import INFO, Event
 from coordinator_model.state.findings import Finding, Position, events_of
@@ -133,12 +140,18 @@ class Replica:
 
         An offset commit may stand for several of its key that went forward before it: `commits` says how many.
         """
+        return self.replay_decoded(position, decode_key(key), value, commits=commits)
+
+    def replay_decoded(
+        self, position: Position, key: DecodedKey, value: bytes | None, *, commits: int = 1
+    ) -> list[Event]:
+        """As `replay`, for callers that need the key before."""
         events = self._replay(position, key, value, commits)
         return self._of_live_tail(events) if events else events
 
-    def _replay(self, position: Position, key: bytes | None, value: bytes | None, commits: int) -> list[Event]:
+    def _replay(self, position: Position, key: DecodedKey, value: bytes | None, commits: int) -> list[Event]:
         self.counters.records += commits
-        match decode_record(key, value):
+        match decode_value(key, value):
             case Record(newer=True) as record:
                 events = self._replay_known(position, record, commits)
                 version = record.value_version or 0

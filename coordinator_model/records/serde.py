@@ -61,31 +61,47 @@ class UndecodableRecord:
     """The group, where the key says it and the version is newer."""
 
 
+@dataclass(frozen=True, slots=True)
+class KnownKey:
+    """The key of a record of a known type."""
+
+    key: RecordKey
+    decoder: "_Decoder"
+
+
+DecodedKey: TypeAlias = KnownKey | UnknownRecord | UndecodableRecord
 DecodedRecord: TypeAlias = Record | UnknownRecord | UndecodableRecord
+
+
+def decode_key(key: bytes | None) -> DecodedKey:
+    """The key in these bytes, for `decode_value`. Never raises."""
+    if key is None:
+        return UndecodableRecord(None, "key is null")
+    key = bytes(key)  # Spark may hand over a bytearray; for bytes this is no copy
+    return _remembered_key(key) if len(key) <= _LONGEST_KEY_REMEMBERED else _read_key(key)
+
+
+def decode_value(key: DecodedKey, value: bytes | None) -> DecodedRecord:
+    """The record of this key and value. Never raises; `value` None is a tombstone."""
+    if not isinstance(key, KnownKey):
+        return key
+    decoder = key.decoder
+    if value is None:
+        return Record(decoder.record_type, key.key, None, None)
+    value = bytes(value)
+    try:
+        version, position = primitives.read_int16(value, 0)
+        read_value = decoder.value_readers.get(version)
+        if read_value is None:
+            return _other_version(decoder, key.key, value, version, position)
+        return Record(decoder.record_type, key.key, read_value(value, position)[0], version)
+    except WireError as error:
+        return UndecodableRecord(int(decoder.record_type), f"value: {error}")
 
 
 def decode_record(key: bytes | None, value: bytes | None) -> DecodedRecord:
     """The record in these bytes, whatever they are. Never raises; `value` None is a tombstone."""
-    if key is None:
-        return UndecodableRecord(None, "key is null")
-    type_id, part = None, "key"
-    try:
-        key = bytes(key)  # Spark may hand over a bytearray; for bytes this is no copy
-        type_id, position = primitives.read_int16(key, 0)
-        decoder = _DECODERS.get(type_id)
-        if decoder is None:
-            return UnknownRecord(type_id, _group_of_unknown(key, position))
-        decoded_key = _known_key(key) if len(key) <= _LONGEST_KEY_KEPT else decoder.read_key(key, position)[0]
-        if value is None:
-            return Record(decoder.record_type, decoded_key, None, None)
-        part, value = "value", bytes(value)
-        version, position = primitives.read_int16(value, 0)
-        read_value = decoder.value_readers.get(version)
-        if read_value is None:
-            return _other_version(decoder, decoded_key, value, version, position)
-        return Record(decoder.record_type, decoded_key, read_value(value, position)[0], version)
-    except WireError as error:
-        return UndecodableRecord(type_id, f"{part}: {error}")
+    return decode_value(decode_key(key), value)
 
 
 def encode_record(key: RecordKey, value: TopLevel | None, version: int | None = None) -> tuple[bytes, bytes | None]:
@@ -123,21 +139,26 @@ def _decoder(row: RecordSchema) -> _Decoder:
     return _Decoder(row.record_type, reader(row.key, 0), readers, lambda version: reader(row.value, version))
 
 
-_LONGEST_KEY_KEPT: Final = 1_024
-"""Bytes of a key that is remembered: names of 32 KiB are lawful, and 65,536 of them would fill the memory."""
+_LONGEST_KEY_REMEMBERED: Final = 1_024
+"""Bytes of a key: names of 32 KiB are lawful, and 65,536 of them would fill the memory."""
 
 _DECODERS: Final = {int(row.record_type): _decoder(row) for row in RECORD_SCHEMAS.values()}
 
 
-@lru_cache(maxsize=65_536)
-def _known_key(key: bytes) -> RecordKey:
-    """The key in these bytes, whose type is known. Raises WireError, which is not kept.
+def _read_key(key: bytes) -> DecodedKey:
+    type_id = None
+    try:
+        type_id, position = primitives.read_int16(key, 0)
+        decoder = _DECODERS.get(type_id)
+        if decoder is None:
+            return UnknownRecord(type_id, _group_of_unknown(key, position))
+        return KnownKey(decoder.read_key(key, position)[0], decoder)
+    except WireError as error:
+        return UndecodableRecord(type_id, f"key: {error}")
 
-    A log is mostly the same keys again: the commits of what consumers consume.
-    """
-    type_id, position = primitives.read_int16(key, 0)
-    decoded: RecordKey = _DECODERS[type_id].read_key(key, position)[0]
-    return decoded
+
+_remembered_key: Final = lru_cache(maxsize=65_536)(_read_key)
+"""A log is mostly the same keys again, batch after batch: the commits of what consumers consume."""
 
 
 def _other_version(decoder: _Decoder, key: RecordKey, value: bytes, version: int, position: int) -> DecodedRecord:

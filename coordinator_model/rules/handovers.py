@@ -63,7 +63,7 @@ def _moved(state: GroupState, before: Membership, after: Membership, time_ms: in
         )
     if not was and not now:
         return 0
-    had, have = _by_place(was), _by_place(now)
+    had, have = by_place(was), by_place(now)
     lost = {place: owner for place, owner in had.items() if have.get(place) != owner}
     gained = {place: owner for place, owner in have.items() if had.get(place) != owner}
     if not lost and not gained:
@@ -131,9 +131,14 @@ def _changed(
 ) -> tuple[dict[str, Partitions], dict[str, Partitions]]:
     """Owner → partitions before and after, of the members that are not the same."""
     return (
-        {_name(of): of.assigned for id_, of in was.items() if (now_ := now.get(id_)) is not of and now_ != of},
-        {_name(of): of.assigned for id_, of in now.items() if (was_ := was.get(id_)) is not of and was_ != of},
+        owners_of({id_: of for id_, of in was.items() if (now_ := now.get(id_)) is not of and now_ != of}),
+        owners_of({id_: of for id_, of in now.items() if (was_ := was.get(id_)) is not of and was_ != of}),
     )
+
+
+def owners_of(members: Mapping[str, Member]) -> dict[str, Partitions]:
+    """Owner → partitions, of members by member id."""
+    return {_name(member): member.assigned for member in members.values()}
 
 
 def _name(member: Member) -> str:
@@ -141,7 +146,8 @@ def _name(member: Member) -> str:
     return member.instance_id or member.member_id
 
 
-def _by_place(owners: Mapping[str, Partitions]) -> _Owner:
+def by_place(owners: Mapping[str, Partitions]) -> _Owner:
+    """Owner → partitions, as (topic, partition) → owner."""
     return {(topic, p): owner for owner, parts in owners.items() for topic, ps in parts.items() for p in ps}
 
 
@@ -149,7 +155,7 @@ def _remembered(state: GroupState, time_ms: int) -> _Owner:
     found: _Owner = {}
     for handover in state.handovers:
         if within(REMEMBERED_MS, handover.time_ms, time_ms):
-            found |= _by_place(handover.former_owners)
+            found |= by_place(handover.former_owners)
     return found
 
 
@@ -169,12 +175,12 @@ def _remember(state: GroupState, former: _Owner, *, forget: AbstractSet[tuple[st
 def _without(handovers: tuple[Handover, ...], places: AbstractSet[tuple[str, int]]) -> Iterator[Handover]:
     """What is remembered of other partitions."""
     for handover in handovers:
-        by_place = _by_place(handover.former_owners)
-        if by_place.keys().isdisjoint(places):
+        former = by_place(handover.former_owners)
+        if former.keys().isdisjoint(places):
             yield handover
             continue
         owners: dict[str, dict[str, tuple[int, ...]]] = {}
-        for (topic, partition), owner in by_place.items():
+        for (topic, partition), owner in former.items():
             if (topic, partition) not in places:
                 parts = owners.setdefault(owner, {})
                 parts[topic] = (*parts.get(topic, ()), partition)

@@ -23,6 +23,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from coordinator_model.groups.embedded_subscription import STICKY
+from coordinator_model.rules import handovers
 from coordinator_model.rules.lasting import opened_and_cleared
 from coordinator_model.rules.transition import Transition
 from coordinator_model.state.events import INFO
@@ -64,7 +65,7 @@ def stale_claims(transition: Transition) -> Iterator[Finding]:
         found[CONTRADICTING] = (", ".join(twice), Finding("stale_claim", detail, inferred=True))
     yield from _still(state, found)
     if after.protocol != STICKY:
-        yield from _handovers(current, after)
+        yield from _without_revocation(current, after)
 
 
 def _still(state: GroupState, found: Mapping[str, tuple[str, Finding]]) -> Iterator[Finding]:
@@ -92,8 +93,8 @@ def _claimed_twice(current: Mapping[str, Claim]) -> dict[str, tuple[str, ...]]:
     return {f"{topic}/{p}": tuple(ids) for (topic, p), ids in sorted(claimants.items()) if len(ids) > 1}
 
 
-def _handovers(current: Mapping[str, Claim], group: ClassicGroup) -> Iterator[Finding]:
-    owner = {place: member.member_id for member in group.members.values() for place in _places(member.assigned)}
+def _without_revocation(current: Mapping[str, Claim], group: ClassicGroup) -> Iterator[Finding]:
+    owner = handovers.by_place({member.member_id: member.assigned for member in group.members.values()})
     handed: dict[tuple[str, str], dict[str, list[int]]] = {}
     for member_id, claim in sorted(current.items()):
         for topic, partition in _places(claim.owned):

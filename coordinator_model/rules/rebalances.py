@@ -20,8 +20,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from coordinator_model.groups import common, consumer, streams
-from coordinator_model.rules import handovers, scaling
 from coordinator_model.rules import rebalance_causes as why_of
+from coordinator_model.rules import scaling
+from coordinator_model.rules.handovers import by_place, owners_of, translated
 from coordinator_model.rules.rebalance_causes import causes, triggers
 from coordinator_model.rules.transition import Transition
 from coordinator_model.state import clocks
@@ -31,7 +32,6 @@ from coordinator_model.state.membership import (
     FIRST_EPOCH,
     STREAMS,
     ClassicGroup,
-    ClassicMember,
     Membership,
     ModernGroup,
     ModernMember,
@@ -77,7 +77,12 @@ def progress(transition: Transition) -> Iterator[Finding]:
         yield from _lost_rounds(state, was, now, time_ms)
         if now.members:
             why = causes(before, after)
-            cost = _cost(state.counters, owners_of(was.members), owners_of(now.members), transition.partitions_moved)
+            cost = _cost(
+                state.counters,
+                owners_of(was.members),
+                owners_of(now.members),
+                transition.partitions_moved,
+            )
             detail = {**_sync_time(state.counters, now, time_ms), **cost, "causes": why, **triggers(before, after, why)}
             detail = {"generation": now.generation, "members": len(now.members), **detail}
             yield _completed(state, detail, time_ms)
@@ -180,7 +185,7 @@ def _begun(state: GroupState, before: Membership, group: ModernGroup, position: 
     was, classic = before.modern_group, before.classic_group
     owners = owners_of(was.members) if was is not None else {}
     if classic is not None:
-        owners = handovers.translated(state, before, state.membership, owners_of(classic.members))
+        owners = translated(state, before, state.membership, owners_of(classic.members))
     return Rebalance(
         since_ms=position.timestamp_ms,
         offset=position.offset,
@@ -220,12 +225,7 @@ def _standing(member: ModernMember | None) -> tuple[object, ...]:
     return member.epoch, member.previous_epoch, member.state, member.assigned, member.pending_revocation
 
 
-def owners_of(members: Mapping[str, ClassicMember] | Mapping[str, ModernMember]) -> dict[str, Partitions]:
-    """Owner → partitions; a static member owns under its instance id, whatever its member id is."""
-    return {member.instance_id or member.member_id: member.assigned for member in members.values()}
-
-
 def _kept(was: Mapping[str, Partitions], now: Mapping[str, Partitions]) -> int:
     """How many partitions have the owner they had; of two owners the later one counts."""
-    owner = {(topic, p): who for who, parts in now.items() for topic, ps in parts.items() for p in ps}
+    owner = by_place(now)
     return sum(owner.get((topic, p)) == who for who, parts in was.items() for topic, ps in parts.items() for p in ps)

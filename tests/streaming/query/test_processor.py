@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator_model.records.serde import decode_key
 from coordinator_model.replica import Replica
 from coordinator_model.state.events import INFO, event_view
 from coordinator_model.state.snapshot import load_group, load_offsets
-from streaming.query import state_cache
+from streaming.query import shard_task, state_cache
 from streaming.query.schemas import OutputRow
 from streaming.query.shard_task import GIVE_UP_WAITING_MS, SETTLE_AFTER_MS
 from streaming.query.state_cache import PACK_FROM, PACK_SHARE
@@ -57,6 +58,16 @@ def replica_of(log: History) -> tuple[Replica, list[str]]:
     events = [event for of in log.records for event in replica.replay(of.place, of.key, of.value)]
     events += replica.settle()
     return replica, sorted(json.dumps(event_view(event), sort_keys=True) for event in events)
+
+
+def test_each_key_of_a_batch_is_decoded_once() -> None:
+    """However many records have it; the same decoded key says what to read of the state and is replayed."""
+    log = history(*(at(1_000 + number, offset_commit("g", "t", number % 2, number)) for number in range(10)))
+    with patch.object(shard_task, "decode_key", wraps=decode_key) as decoded:
+        rows = Shard().batch(log)
+
+    assert 2 == decoded.call_count
+    assert 10 == totals(rows)["records"]
 
 
 # -- what comes out ---------------------------------------------------------------------------------------------------
