@@ -79,7 +79,7 @@ def _rows(file: Path, kind: str) -> Iterator[Row]:
         for line in lines:
             partition, of_kind, name, payload = json.loads(line)
             if of_kind == kind:
-                yield partition, kind, name, payload
+                yield partition, kind, name, payload, ""
 
 
 def resident() -> int:

@@ -115,7 +115,7 @@ def _trickle(plan: Plan, active: int, batches: int) -> Iterator[list[Row]]:
             replica.replay(Position(made.partition, offset, made.timestamp_ms), made.key, made.value)
             offset += 1
         replica.settle()
-        yield [(0, "offsets", name, snapshot.dump_offsets(of)) for (name, _, _), of in replica.buckets.items()]
+        yield [(0, "offsets", name, snapshot.dump_offsets(of), "") for (name, _, _), of in replica.buckets.items()]
 
 
 def _require(directory: Path, board: Board) -> None:

@@ -41,12 +41,12 @@ class BatchUpdate:
         self._buckets: dict[str, dict[tuple[str, int], OffsetColumns]] = {}
         self._anew: set[str] = set()
         self.events: list[tuple[str, str]] = []
-        """(group, event as JSON)"""
+        """(group, kind) of each."""
         self.deleted: set[str] = set()
 
     def take(self, rows: Iterable[Row]) -> None:
         """Take in rows, in the order they were put out in."""
-        for partition, kind, group, payload in rows:
+        for partition, kind, group, payload, event_kind in rows:
             match kind:
                 case "group":
                     self._states[group] = StateText(payload)
@@ -60,7 +60,7 @@ class BatchUpdate:
                     bucket = OffsetColumns(payload)
                     self._buckets.setdefault(group, {})[bucket.key] = bucket
                 case "event":
-                    self.events.append((group, payload))
+                    self.events.append((group, event_kind))
                 case "shard":
                     self._shards[partition] = _shard(json.loads(payload))
                 case _:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from coordinator_model.views import group_view
 from streaming.base import gc_tuning
-from streaming.base.batch_rows import Row, events_of
+from streaming.base.batch_rows import BatchRows, Row
 from streaming.base.expectations import Expectations
 from streaming.base.name_filter import Scope
 from streaming.base.output_status import SinkState
@@ -130,7 +130,7 @@ class Board:
             if len(rows) >= MANY_ROWS:
                 gc_tuning.freeze()
                 self._large_batches += 1
-            new_events = self.events.add_batch(draft.events, batch_id, lambda: events_of(rows))
+            new_events = self.events.add_batch(draft.events, batch_id, BatchRows.of(rows).latest_events)
             for name in draft.deleted:
                 self.events.forget(name)
             if batch_id != self._last_batch and self._readiness.caught_up:

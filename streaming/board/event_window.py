@@ -1,7 +1,5 @@
 """The latest events, each once, however often a batch is repeated and a monitor started again."""
 
-import json
-import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -11,8 +9,6 @@ from typing import Final
 from streaming.board.event_window_file import Event, EventWindowFile, Remembered
 
 __all__ = ["Event", "EventWindow"]
-
-_KIND: Final = re.compile(r'"kind":"(\w+)"')
 
 REMEMBERED_IDS: Final = 1_000
 """Ids of the latest events that no batch brought are remembered longer than the events: after a restart, conditions
@@ -65,28 +61,23 @@ class EventWindow:
             return self._add(events, None)
 
     def add_batch(
-        self, told: Sequence[tuple[str, str]], batch_id: int, parsed: Callable[[], Sequence[Event]] | None = None
+        self, kinds: Sequence[tuple[str, str]], batch_id: int, latest: Callable[[int], Sequence[Event]]
     ) -> list[Event]:
-        """Take what a micro-batch tells; returns those that were not here yet, of as many as the window keeps.
+        """Take the events of a micro-batch; returns those that were not here yet, of as many as the window keeps.
 
-        Of more than that the first are counted, and not looked into: a catch-up tells several of every group.
+        The first of more than that are only counted: a catch-up has several events of every group.
 
         Args:
-            told: (group, event as JSON) each.
-            batch_id: of the batch. One that was taken before, and has more events than the window, is known again by
-                it.
-            parsed: gives the same events parsed, asked where the window has room for all; None: parse them here.
+            kinds: (group, kind) of each event.
+            batch_id: of the batch. One with more events than the window is recognised by it when it is repeated.
+            latest: gives so many of the last of these events.
         """
-        most = max(0, len(told) - self._size)
-        unkept = told[:most]
+        unkept = kinds[: max(0, len(kinds) - self._size)]
         with self._lock:
             if unkept and batch_id == self._held.batch:
                 return []
-            self._held.count((group, _kind(text)) for group, text in unkept)
-            if parsed is not None and not unkept:
-                return self._add(parsed(), batch_id)
-            # Read as one text: one by one takes three times as long.
-            return self._add(json.loads(f"[{','.join([text for _, text in told[most:]])}]"), batch_id, len(unkept))
+            self._held.count(unkept)
+            return self._add(latest(self._size), batch_id, len(unkept))
 
     def latest(
         self,
@@ -177,9 +168,3 @@ class EventWindow:
     def _write(self, lines: list[object], unkept: int = 0) -> None:
         if self._file is not None and lines:
             self._file.append(lines, self._held, self._size, unkept)
-
-
-def _kind(text: str) -> str:
-    """The kind of an event from its JSON: no value of a field holds a quote that is not escaped."""
-    match = _KIND.search(text)
-    return match[1] if match is not None else str(json.loads(text)["kind"])

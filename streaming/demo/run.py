@@ -1,6 +1,5 @@
 """`demo`: an embedded broker, the scenario, and the job watching it, as one program that ends as one."""
 
-import json
 import shutil
 import sys
 import threading
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from streaming.base import scratch
+from streaming.base.batch_rows import BatchRows
 from streaming.base.errors import CheckFailed
 from streaming.base.signals import stop_signals
 from streaming.base.times import now_ms
@@ -38,9 +38,8 @@ class Witness:
 
     def apply(self, batch_id: int, rows: Sequence[OutputRow], now_ms: int) -> None:  # noqa: ARG002 - a sink's signature
         """Take the rows of one micro-batch."""
-        for row in rows:
-            if row.kind == "event":
-                self._take(json.loads(row.payload))
+        for event in BatchRows.of(rows).events:
+            self._take(event)
 
     def _take(self, event: Mapping[str, Any]) -> None:
         if event["id"] in self._seen:

@@ -5,7 +5,7 @@ a stable id: taken twice, they change nothing.
 """
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from pyspark.sql import DataFrame
@@ -48,20 +48,7 @@ class BatchWriter:
         for row in unpacked:
             if row.kind == "undecodable":
                 _log.warning("undecodable_record", partition=row.partition, **json.loads(row.payload))
-        if self._expectations:
-            unpacked = known_rows(unpacked, self._expectations)
-        rows, now_ms = BatchRows(unpacked), self._clock_ms()
+        rows = BatchRows(unpacked, self._expectations.applied) if self._expectations else BatchRows(unpacked)
+        now_ms = self._clock_ms()
         for sink in self._sinks:
             sink.apply(batch_id, rows, now_ms)
-
-
-def known_rows(rows: Iterable[OutputRow], expectations: Expectations) -> list[OutputRow]:
-    """Rows as they are, but for events of groups of which something is expected."""
-    return [_known(row, expectations) if row.kind == "event" else row for row in rows]
-
-
-def _known(row: OutputRow, expectations: Expectations) -> OutputRow:
-    if not expectations.kinds(row.group):
-        return row
-    (event,) = expectations.applied([json.loads(row.payload)])
-    return row._replace(payload=json.dumps(event, separators=(",", ":")))

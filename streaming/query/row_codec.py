@@ -107,7 +107,13 @@ def dumped(rows: pa.Table, options: pa.ipc.IpcWriteOptions | None = None) -> byt
 
 
 OUTPUT_LAYOUT: Final = pa.schema(
-    [("partition", pa.int32()), ("kind", pa.string()), ("group", pa.string()), ("payload", pa.large_string())]
+    [
+        ("partition", pa.int32()),
+        ("kind", pa.string()),
+        ("group", pa.string()),
+        ("payload", pa.large_string()),
+        ("event_kind", pa.string()),
+    ]
 )
 
 

@@ -54,3 +54,5 @@ class OutputRow(NamedTuple):
     kind: str
     group: str
     payload: str
+    event_kind: str = ""
+    """Of an event, so that events are counted without a look into their payload."""

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, ValueState
 
-from coordinator_model.records.serde import Record, decode_record
+from coordinator_model.records.serde import DecodedKey, KnownKey, decode_key
 from coordinator_model.replica import Changes, Counters, Replica
 from coordinator_model.state import snapshot
 from coordinator_model.state.events import Event, event_view
@@ -150,8 +150,11 @@ class ShardTask:
     ) -> tuple[StateCache, list["PartitionReplay"]]:
         """Partition → its rows, in the order of the log."""
         known = {partition: book for partition, book in bundle.partitions.items() if partition in part}
+        keys = {
+            partition: {key: decode_key(key) for key in {row.key for row in rows}} for partition, rows in part.items()
+        }
         entries = self._state.entries.open(
-            {of: _touched(part[of]) | {(name,) for name in book.waiting} for of, book in known.items()},
+            {of: _touched(keys[of].values()) | {(name,) for name in book.waiting} for of, book in known.items()},
             with_single={of for of, book in known.items() if book.has_single},
             unknown=part.keys() - known.keys(),
         )
@@ -164,7 +167,7 @@ class ShardTask:
             runs.append(run)
             for row in rows:
                 place = Position(partition, row.offset, row.timestamp_ms)
-                run.events += replica.replay(place, row.key, row.value, commits=row.commits)
+                run.events += replica.replay_decoded(place, keys[partition][row.key], row.value, commits=row.commits)
             run.events += replica.settle_rewinds()
             if rows:
                 book.last_offset = max(book.last_offset, rows[-1].offset)
@@ -188,7 +191,7 @@ class ShardTask:
             rows += [OutputRow(run.partition, "offsets", name, text) for (name, _, _), text in offsets.items()]
             rows += [*_undecodable(run.replica)]
             new = (event for event in run.events if event.offset >= self._limits.told.get(run.partition, 0))
-            rows += [OutputRow(run.partition, "event", event.group, _json(event_view(event))) for event in new]
+            rows += [OutputRow(run.partition, "event", of.group, _json(event_view(of)), of.kind) for of in new]
             totals = {**asdict(run.book.counters), "last_offset": run.book.last_offset}
             rows.append(OutputRow(run.partition, "shard", "", _json(totals)))
             run.wait(changes)
@@ -261,18 +264,16 @@ def _parts(log: list[LogRow]) -> Iterator[dict[int, list[LogRow]]]:
         yield part
 
 
-def _touched(rows: Iterable[LogRow]) -> set[Key]:
-    """Keys of the entries, groups and offset buckets, that rows are about."""
+def _touched(keys: Iterable[DecodedKey]) -> set[Key]:
+    """Keys of the entries, groups and offset buckets, that records with these keys are about."""
     touched: set[Key] = set()
-    for key in {row.key for row in rows}:
-        match decode_record(key, None):
-            case Record(key=of) as record:
-                touched.add((record.group_name,))
-                topic = getattr(of, "topic", None)
-                if topic is not None:
-                    touched.add((record.group_name, topic, bucket_number(of.partition)))
-            case _:
-                pass  # counted when it is replayed
+    for key in keys:
+        if isinstance(key, KnownKey):  # others are counted when they are replayed
+            of: Any = key.key
+            touched.add((of.group_name,))
+            topic = getattr(of, "topic", None)
+            if topic is not None:
+                touched.add((of.group_name, topic, bucket_number(of.partition)))
     return touched
 
 

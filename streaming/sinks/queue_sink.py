@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from streaming.base.batch_rows import events_of
+from streaming.base.batch_rows import BatchRows
 from streaming.base.threads import Repeating
 from streaming.board.board import Board
 from streaming.board.event_window import Event
@@ -75,7 +75,7 @@ class QueueSink:
 
     def apply(self, batch_id: int, rows: Sequence[OutputRow], now_ms: int) -> None:
         """Write a batch's events and changed groups; raises SpoolError, which has Spark repeat the batch."""
-        events = events_of(rows)
+        events = BatchRows.of(rows).events
         entries: list[dict[str, Any]] = [{"kind": "event", "event": event} for event in events]
         changed: Mapping[str, int | None] = {}
         if self._interval_ms is not None:

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from coordinator_model.state import snapshot
 from coordinator_model.state.offsets import OffsetBucket
+from streaming.base.batch_rows import Row
 from streaming.board.batch_update import PartitionTotals
 from streaming.board.board import Board
 from streaming.board.board_group import BoardGroup
@@ -118,22 +119,22 @@ def read_event(value: bytes | None) -> dict[str, Any]:
     return held
 
 
-def rows(group: str, shot: Snapshot, known: BoardGroup | None) -> Iterator[tuple[int, str, str, str]]:
+def rows(group: str, shot: Snapshot, known: BoardGroup | None) -> Iterator[Row]:
     """A group's snapshot as rows for a board that knows it already as `known`, or does not."""
     buckets: Sequence[str] = shot["offsets"]
     former = set() if known is None else {bucket.key for bucket in known.buckets}
     if former - {OffsetColumns(text).key for text in buckets}:
         # It ended and began again while nobody looked.
-        yield -1, "group_deleted", group, ""
-    yield -1, "group", group, shot["group"]
+        yield -1, "group_deleted", group, "", ""
+    yield -1, "group", group, shot["group"], ""
     for text in buckets:
-        yield -1, "offsets", group, text
+        yield -1, "offsets", group, text, ""
 
 
-def shard_rows(held: Mapping[str, Any]) -> Iterator[tuple[int, str, str, str]]:
+def shard_rows(held: Mapping[str, Any]) -> Iterator[Row]:
     """The monitor's counts as rows for a board."""
     for partition, totals in held["shards"].items():
-        yield int(partition), "shard", "", json.dumps(totals)
+        yield int(partition), "shard", "", json.dumps(totals), ""
 
 
 def _totals(shard: PartitionTotals) -> dict[str, Any]:

@@ -60,11 +60,14 @@ class Shard:
         return [*rows, *(self._row("offsets", name, snapshot.dump_offsets(bucket)) for name, bucket in buckets)]
 
     def _told(self, events: list[Event]) -> list[Row]:
-        return [*(self._row("event", event.group, json.dumps(event_view(event))) for event in events), self._totals()]
+        return [
+            *((self.partition, "event", of.group, json.dumps(event_view(of)), of.kind) for of in events),
+            self._totals(),
+        ]
 
     def _totals(self) -> Row:
         totals = {**asdict(self.replica.counters), "last_offset": self.next_offset - 1}
         return self._row("shard", "", json.dumps(totals))
 
     def _row(self, kind: str, group: str, payload: str) -> Row:
-        return (self.partition, kind, group, payload)
+        return (self.partition, kind, group, payload, "")

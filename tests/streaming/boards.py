@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 
+from streaming.base.batch_rows import BatchRows
 from streaming.base.expectations import Expectations
 from streaming.board.board import Board
 from streaming.end_offsets.store import EndOffsets, Topic
-from streaming.query.foreach_batch import known_rows
-from streaming.query.schemas import OutputRow
 from tests import builders
 from tests.streaming.board_rows import Shard
 
@@ -47,8 +46,5 @@ def board_of(shard: Shard, ends: EndOffsets | None = None, expectations: Expecta
     """A board that took what the shard has pending in one batch, with what is expected of its groups."""
     board = Board(ends or log_ends(), expectations=expectations)
     board.load([])
-    rows = shard.flush()
-    board.apply(
-        0, known_rows([OutputRow(*row) for row in rows], board.expectations) if board.expectations else rows, NOW_MS
-    )
+    board.apply(0, BatchRows(shard.flush(), board.expectations.applied), NOW_MS)
     return board

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streaming.base.batch_rows import BatchRows, events_of
+from streaming.base.batch_rows import BatchRows
 from streaming.board.board import Board
 from streaming.query.schemas import OutputRow
 from streaming.sinks.queue import Spool
@@ -14,13 +14,38 @@ from streaming.sinks.queue_sink import QueueSink
 from tests.streaming.boards import NOW_MS, log_ends
 
 EVENT = {"id": "0-7", "kind": "group_created", "group": "g", "time": NOW_MS, "detail": {}}
-ROWS = [OutputRow(0, "event", "g", json.dumps(EVENT)), OutputRow(0, "shard", "", '{"records":1}')]
+ROWS = [OutputRow(0, "event", "g", json.dumps(EVENT), "group_created"), OutputRow(0, "shard", "", '{"records":1}')]
 
 
 def test_events_of_any_rows() -> None:
     """Those alone, in their order; rows that are no batch have theirs too."""
-    assert [EVENT] == events_of(ROWS) == events_of(BatchRows(ROWS))
-    assert [] == events_of(BatchRows(ROWS[1:]))
+    assert [EVENT] == BatchRows.of(ROWS).events == BatchRows(ROWS).events
+    assert [] == BatchRows(ROWS[1:]).events
+
+
+def test_the_latest_events_are_parsed_without_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sink that needs the last two of three parses two; one that needs all adds the first, and applies as it does."""
+    parsed: list[int] = []
+    loads = json.loads
+
+    def noted(text: str) -> Any:
+        found = loads(text)
+        parsed.append(len(found))
+        return found
+
+    monkeypatch.setattr(json, "loads", noted)
+    texts = [json.dumps({**EVENT, "id": f"0-{number}"}) for number in range(3)]
+    rows = BatchRows(
+        [OutputRow(0, "event", "g", text, "group_created") for text in texts],
+        lambda events: [{**event, "severity": "info"} for event in events],
+    )
+
+    assert [] == rows.latest_events(0)
+    assert ["0-1", "0-2"] == [event["id"] for event in rows.latest_events(2)]
+    assert ["0-0", "0-1", "0-2"] == [event["id"] for event in rows.events]
+    assert ["0-2"] == [event["id"] for event in rows.latest_events(1)]
+    assert {"info"} == {event["severity"] for event in rows.events}
+    assert [2, 1] == parsed
 
 
 def test_board_and_queue_share_what_is_parsed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

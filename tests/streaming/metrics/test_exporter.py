@@ -517,7 +517,10 @@ def test_half_a_surrogate_pair_does_not_spoil_the_page() -> None:
     shard = Shard()
     board = board_of(shard)
     shard.pending.append((THEN_MS, *builders.offset_commit("g", "orders", 0, 9)))
-    rows = [(0, kind, group and "\ud800", text.replace('"g"', '"\\ud800"')) for _, kind, group, text in shard.flush()]
+    rows = [
+        (0, kind, group and "\ud800", text.replace('"g"', '"\\ud800"'), event_kind)
+        for _, kind, group, text, event_kind in shard.flush()
+    ]
     board.apply(1, rows, NOW_MS)
 
     assert [{"group": "\\ud800"}] == series(scraped(exporter(board)), "kafka_group_epoch")

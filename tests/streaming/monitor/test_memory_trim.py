@@ -36,7 +36,7 @@ def test_memory_is_returned_once_after_the_last_large_batch(monkeypatch: pytest.
     rig.board.set_positions({}, {}, NOW_MS)
     rig.pass_seconds(0)
     rig.pass_seconds(CALM_SECONDS - 1)
-    rig.board.apply(1, [(0, "unknown kind", "", "")] * MANY_ROWS, NOW_MS)
+    rig.board.apply(1, [(0, "unknown kind", "", "", "")] * MANY_ROWS, NOW_MS)
     rig.pass_seconds(0)
     rig.pass_seconds(CALM_SECONDS - 1)
     assert [] == rig.trimmed

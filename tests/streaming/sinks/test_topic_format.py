@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from streaming.board.board import Board
+from streaming.board.board import Board, Row
 from streaming.end_offsets.store import EndOffsets, Topic
 from streaming.recording.file_format import open_recording
 from streaming.sinks import topic_format
@@ -98,7 +98,7 @@ def test_a_snapshot_is_what_the_board_holds(boards: list[Board]) -> None:
     """Its rows make the same groups on another board: state, offsets, figures."""
     for board in boards:
         other = Board(board.ends)
-        rows: list[tuple[int, str, str, str]] = []
+        rows: list[Row] = []
         for name, held in board.shown.groups.items():
             rows += topic_format.rows(name, topic_format.group_snapshot(held), None)
         other.load(rows)

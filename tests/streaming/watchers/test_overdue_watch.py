@@ -86,7 +86,7 @@ def test_group_that_is_gone_is_forgotten() -> None:
     """One that comes under its name later has its own time."""
     watch, board, clock = looking(orders=3)
     watch.check()
-    board.apply(1, [(0, "group_deleted", "g", "")], NOW_MS)
+    board.apply(1, [(0, "group_deleted", "g", "", "")], NOW_MS)
     watch.check()
     shard = Shard()
     classic_group(shard, "g", {"m-1": {"orders": [0, 1]}})

@@ -609,7 +609,7 @@ def test_a_real_server_serves_and_stops() -> None:
         while not received and time.monotonic() < deadline:
             number += 1
             row = json.dumps({"id": f"9-{number}-x-0", "time": 1, "group": "late", "kind": "x", "detail": {}})
-            board.apply(number, [(9, "event", "late", row)], NOW_MS)
+            board.apply(number, [(9, "event", "late", row, "x")], NOW_MS)
             time.sleep(0.1)
     finally:
         begun = time.monotonic()
