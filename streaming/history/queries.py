@@ -6,7 +6,7 @@ is in another one, so the question is put again.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
@@ -27,7 +27,9 @@ DEFAULT_EVENTS: Final = 1_000
 MOST_EVENTS: Final = 10_000
 _ATTEMPTS: Final = 5
 _APART_MS: Final = 3_600_000
-"""So much later than its time nothing is told any more, but while the monitor catches up."""
+"""So much later than its time nothing is written any more, but while the monitor catches up."""
+_EARLIER_STATES: Final = 8
+"""States in which a commit is looked for that a later one replaced; the one before nearly always has it."""
 
 
 class Was(NamedTuple):
@@ -68,6 +70,15 @@ class _Wanted(NamedTuple):
         return (self.since_ms is None or time.max_raw >= self.since_ms) and (
             self.until_ms is None or time.min_raw <= self.until_ms
         )
+
+    def has_commit(self, offset: Mapping[str, Any]) -> bool:
+        """Whether a committed offset was committed by then; one without a time may have been."""
+        committed_ms = offset["commit_timestamp"]
+        return self.until_ms is None or committed_ms is None or committed_ms <= self.until_ms
+
+
+def _place(offset: Mapping[str, Any]) -> tuple[str, int]:
+    return offset["topic"], offset["partition"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,26 +193,64 @@ class History:
     def _state_at(self, wanted: "_Wanted") -> Was | None:
         days = self._days(GROUPS, wanted)
         while days:
-            found = self._last_told(wanted, days.pop())
-            if found is not None:
-                # Times are the log's, which may tell of a moment after it told of a later one, beyond midnight too.
-                before = self._last_told(wanted, days.pop()) if days and found.is_early else None
-                return max(found, before or found).was()
+            found = self._latest(wanted, days.pop(), 1)
+            if found:
+                # Times are the log's, in which a later state may have an earlier time, beyond midnight too.
+                before = self._latest(wanted, days.pop(), 1) if days and found[0].is_early else []
+                return self._without_later_commits(wanted, max([*found, *before]))
         return None
 
-    def _last_told(self, wanted: "_Wanted", day: str) -> "_Told | None":
-        """What was told last of a day's states that are not of a later time."""
-        last: tuple[int, _Part] | None = None
-        for part in self._parts(GROUPS, day, wanted):
-            sequence = pc.max(part.read(["sequence"]).column("sequence")).as_py()
-            if sequence is not None and (last is None or sequence > last[0]):
-                last = sequence, part
-        if last is None:
-            return None
-        sequence, part = last
-        rows = part.read(["time", "sequence", "state"])
-        (row, *_) = rows.filter(pc.equal(rows.column("sequence"), sequence)).to_pylist()
-        return _Told(sequence, row["time"], row["state"])
+    def _without_later_commits(self, wanted: "_Wanted", told: "_Told") -> Was:
+        """The state without commits made after the time asked for; in their place those of earlier states.
+
+        A state has the time of what changed it and the commits of its whole batch, and a slow batch has half a minute
+        of them. A partition that no earlier state has an earlier commit of is left out.
+        """
+        was = told.was()
+        offsets = [] if was.state is None else was.state.get("offsets", [])
+        earlier = {_place(of): None for of in offsets if not wanted.has_commit(of)}
+        if was.state is None or not earlier:
+            return was
+        found: dict[tuple[str, int], dict[str, Any]] = {}
+        for state in (former.was().state for former in self._before(wanted, told.sequence)):
+            if state is None:  # a group of this name ended: what it committed is not this one's
+                break
+            for of in state.get("offsets", []):
+                if _place(of) in earlier and wanted.has_commit(of):
+                    found.setdefault(_place(of), of)
+            if found.keys() == earlier.keys():
+                break
+        kept = (
+            of if _place(of) not in earlier else {**found[_place(of)], "subscribed": of.get("subscribed")}
+            for of in offsets
+            if _place(of) not in earlier or _place(of) in found
+        )
+        return was._replace(state={**was.state, "offsets": list(kept)})
+
+    def _before(self, wanted: "_Wanted", sequence: int) -> Iterator["_Told"]:
+        """The states written before that one, the last first."""
+        left = _EARLIER_STATES
+        for day in reversed(self._days(GROUPS, wanted)):
+            found = self._latest(wanted, day, left, before=sequence)
+            yield from found
+            left -= len(found)
+            if left == 0:
+                break
+
+    def _latest(self, wanted: "_Wanted", day: str, most: int, *, before: int | None = None) -> list["_Told"]:
+        """The states of a day that were written last, and before that one; not of a later time; the last first."""
+        parts = [
+            (part, frozenset(part.read(["sequence"]).column("sequence").to_pylist()))
+            for part in self._parts(GROUPS, day, wanted)
+        ]
+        written = {sequence for _, of in parts for sequence in of if before is None or sequence < before}
+        latest = sorted(written)[-most:]
+        found: dict[int, _Told] = {}
+        for part in (part for part, of in parts if not of.isdisjoint(latest)):
+            rows = part.read(["sequence", "time", "state"])
+            rows = rows.filter(pc.is_in(rows.column("sequence"), pa.array(latest, pa.int64())))
+            found.update((row["sequence"], _Told._make(row.values())) for row in rows.to_pylist())
+        return [found[sequence] for sequence in reversed(latest)]
 
     def _records(self, group: str) -> list[RecordedRecord]:
         columns = ["partition", "offset", "time", "key", "value"]

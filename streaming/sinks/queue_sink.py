@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from coordinator_model.state.group_state import GroupState
 from streaming.base.batch_rows import BatchRows
 from streaming.base.threads import Repeating
 from streaming.board.board import Board
@@ -111,7 +112,7 @@ class QueueSink:
         for name in taken:
             held = groups.get(name)
             if held is not None:
-                time_ms = changed[name] or held.newest_commit_ms or now_ms
+                time_ms = max(changed[name] or held.newest_commit_ms or now_ms, _membership_ms(held.state))
                 view = held.group_view(topic_names, time_ms)
                 states[name] = {"kind": "group", "group": name, "time": time_ms, "state": view}
         try:
@@ -142,3 +143,8 @@ class QueueSink:
         """Owe states, due at once."""
         with self._lock:
             self._owed.update(dict.fromkeys(names, 0))
+
+
+def _membership_ms(state: GroupState) -> int:
+    """When the last record was written that the membership is made of: a state is of no earlier time."""
+    return state.last_step_ms if state.step is None else max(state.last_step_ms, state.step.timestamp_ms)

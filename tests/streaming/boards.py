@@ -33,13 +33,18 @@ def sample(ends: EndOffsets, now_ms: int, topic: str, *offsets: int, stable: Map
 
 
 def classic_group(
-    shard: Shard, name: str, assigned: Mapping[str, Mapping[str, list[int]]], generation: int = 3
+    shard: Shard,
+    name: str,
+    assigned: Mapping[str, Mapping[str, list[int]]],
+    generation: int = 3,
+    *,
+    at_ms: int = THEN_MS,
 ) -> None:
     """A group of classic members by id, with what each was assigned, all subscribing to the assigned topics."""
     topics = sorted({topic for parts in assigned.values() for topic in parts})
     members = [builders.member(member_id, parts, topics=topics) for member_id, parts in assigned.items()]
-    record = builders.group_metadata(name, generation=generation, members=members, timestamp=THEN_MS - 250)
-    shard.pending.append((THEN_MS, *record))
+    record = builders.group_metadata(name, generation=generation, members=members, timestamp=at_ms - 250)
+    shard.pending.append((at_ms, *record))
 
 
 def board_of(shard: Shard, ends: EndOffsets | None = None, expectations: Expectations | None = None) -> Board:

@@ -311,3 +311,19 @@ def test_bytes_win_over_days(kept: Kept) -> None:
     assert [2, 10, 11, 12] == kept.offsets()
     kept.store.retain(Retention(days=30, max_bytes=int(1.5 * size)))
     assert [12] == kept.offsets()
+
+
+def test_commits_of_a_former_group_of_the_name_are_not_shown(kept: Kept) -> None:
+    """Between its end and the commits of the next one nothing is committed."""
+
+    def committed(offset: int, *, of_ms: int, time_ms: int) -> Entry:
+        place = {"topic": "orders", "partition": 0, "subscribed": None}
+        told = state(1, time_ms=time_ms)
+        return {**told, "state": {**told["state"], "offsets": [{**place, "offset": offset, "commit_timestamp": of_ms}]}}
+
+    kept.write([committed(1, of_ms=NOON_MS, time_ms=NOON_MS), deleted(time_ms=NOON_MS + 1)])
+    kept.write([committed(2, of_ms=NOON_MS + 9, time_ms=NOON_MS + 5)])
+
+    assert [1] == [of["offset"] for of in kept.history.group_at("a", NOON_MS)["offsets"]]
+    assert [] == kept.history.group_at("a", NOON_MS + 8)["offsets"]
+    assert [2] == [of["offset"] for of in kept.history.group_at("a", NOON_MS + 9)["offsets"]]

@@ -13,8 +13,11 @@ from streaming.history.queries import History
 from streaming.history.store import HistoryStore
 from streaming.history.tables import EVENTS, GROUPS
 from streaming.history.writer import HistoryWriter
+from streaming.query.schemas import OutputRow
 from streaming.sinks.delivery import Delivery
 from streaming.sinks.queue import Spool, Spooled
+from streaming.sinks.queue_sink import QueueSink
+from tests.builders import offset_commit
 from tests.integration.monitor_process import until
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, board_of, classic_group, described, log_ends
@@ -169,6 +172,41 @@ def test_state_told_later_wins_beyond_midnight(writing: Writing) -> None:
         writing.writer.deliver([Spooled(0, each)])
 
     assert 6 == writing.epoch("a", midnight_ms + 2)
+
+
+def test_no_commit_is_shown_before_it_was_made(tmp_path: Path, writing: Writing) -> None:
+    """A slow batch brings a join and half a minute of commits: asked for the time between, the commits of before it.
+
+    A partition that was committed for the first time after that time is left out; the join is shown.
+    """
+    joined_ms, later_ms = NOW_MS - 26_000, NOW_MS
+    spool, shard = Spool(tmp_path / "slow", ["history"]), Shard()
+    sink = QueueSink(spool, writing.board, lambda: "query", interval_ms=10_000, clock_ms=lambda: NOW_MS)
+    writing.board.set_log_end_at_start({}, {})
+    writing.board.set_positions({}, {}, NOW_MS)
+
+    def commit(partition: int, offset: int, at_ms: int) -> tuple[int, bytes, bytes | None]:
+        return at_ms, *offset_commit("slow", "orders", partition, offset, timestamp=at_ms)
+
+    shard.pending += [commit(0, 5, joined_ms - 9_000)]
+    batches = [shard.flush()]
+    classic_group(shard, "slow", {"m1": {"orders": [0]}}, at_ms=joined_ms)
+    shard.pending += [commit(0, 7, later_ms), commit(1, 1, later_ms)]
+    batches.append(shard.flush())
+    for batch_id, rows in enumerate(batches, 1):
+        outputs = [OutputRow(*row) for row in rows]
+        writing.board.apply(batch_id, outputs, NOW_MS)
+        sink.apply(batch_id, outputs, NOW_MS)
+        writing.now_ms += 1
+        writing.writer.deliver(spool.read("history", 1_000)[-1:])
+
+    def was(at_ms: int) -> tuple[int, list[tuple[int, int]]]:
+        found = writing.history.group_at("slow", at_ms)
+        return len(found["members"]), [(of["partition"], of["offset"]) for of in found["offsets"]]
+
+    assert (0, [(0, 5)]) == was(joined_ms - 1)
+    assert (1, [(0, 5)]) == was(joined_ms) == was(later_ms - 1)
+    assert (1, [(0, 7), (1, 1)]) == was(later_ms)
 
 
 def test_looking_after_the_files_goes_on_after_a_full_disk(writing: Writing, monkeypatch: pytest.MonkeyPatch) -> None:

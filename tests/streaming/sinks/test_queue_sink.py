@@ -110,6 +110,20 @@ def test_commits_alone_are_written_once_an_interval_with_the_newest_offset(tmp_p
     assert [] == told.new()
 
 
+def test_a_state_is_of_no_earlier_time_than_its_membership(tmp_path: Path) -> None:
+    """A member joins while states wait: what is owed for an old commit has the time of the join."""
+    told, shard = Told(tmp_path, is_ready=False), Shard()
+    told.apply(commit(shard, 1, at_ms=THEN_MS - 5_000))
+    classic_group(shard, "g", {"m-1": {"orders": [0, 1]}})
+    told.apply(shard.flush())
+    told.board.set_log_end_at_start({}, {})
+    told.board.set_positions({}, {}, NOW_MS)
+    told.sink.write_owed()
+
+    (state,) = [entry for entry in told.new() if entry["kind"] == "group"]
+    assert (THEN_MS, 1) == (state["time"], len(state["state"]["members"]))
+
+
 def test_a_deleted_group_is_told_and_owed_no_more(tmp_path: Path) -> None:
     """One that comes again under its name in the same batch follows its end."""
     told, shard = Told(tmp_path), Shard()
