@@ -85,10 +85,6 @@ class Lag:
     at_least: bool = False
 
 
-BEYOND: Final = Lag(None, None, BEYOND_END)
-"""Of a commit that `is_beyond`."""
-
-
 @dataclass(frozen=True, slots=True)
 class TotalLag:
     """Lag of several partitions together.

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from coordinator_model.rules.transition import Transition
 from coordinator_model.state.findings import Finding
@@ -60,7 +60,7 @@ class Lasting(Generic[V]):
     Attributes:
         holds: what holds at the end of a step: name → what is to be said of it.
         opened: the finding, or findings, of what holds and was not reported; never asked for nothing.
-        cleared: the same of names that were reported and hold no longer. `in_silence` for a kind without an end.
+        cleared: the same of names that were reported and hold no longer.
         memory: where is remembered what was reported.
     """
 
@@ -82,11 +82,3 @@ class Lasting(Generic[V]):
         if cleared:
             yield from self.cleared(transition, cleared)
         self.memory.write(transition.state, kept)
-
-
-def in_silence(transition: Transition, names: list[str]) -> Iterable[Finding]:  # noqa: ARG001 - the shape of `cleared`
-    """The end of an alarm whose kind has no event for it: views and metrics stop showing it."""
-    return NOTHING_SAID
-
-
-NOTHING_SAID: Final[tuple[Finding, ...]] = ()

@@ -36,10 +36,6 @@ class Permission:
     check: str
     needed: bool = False
 
-    def covers(self, other: "Permission") -> bool:
-        """Whether who has this one has the other, too."""
-        return (self.operation, self.resource) == (other.operation, other.resource) and self.name in ("*", other.name)
-
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 CLIENT_ID: Final = "group-monitor"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from coordinator_model.rules.lasting import Lasting, in_silence, open_alarms, opened_and_cleared
+from coordinator_model.rules.lasting import Lasting, open_alarms, opened_and_cleared
 from coordinator_model.rules.transition import Transition
 from coordinator_model.state.findings import Finding, Position
 from coordinator_model.state.group_state import GroupState
@@ -58,18 +58,6 @@ def test_what_is_open_is_kept_in_the_checkpoint() -> None:
 
     assert ([], False) == step(state, {"a": 1})
     assert ([Finding("cleared", {"names": ["a"]})], False) == step(state, {})
-
-
-def test_kind_without_an_end_is_forgotten_in_silence() -> None:
-    """So that it is reported again when it holds again."""
-    state = GroupState(name="g", partition=0)
-    alarm: Lasting[int] = Lasting(holds=lambda _: {}, opened=opened, cleared=in_silence, memory=open_alarms("alarm"))
-    step(state, {"a": 1})
-
-    found = alarm(Transition(state=state, before=state.membership, step=None, position=Position(0, 1, 2), live=True))
-
-    assert [] == list(found)
-    assert ([Finding("opened", {"a": 1})], False) == step(state, {"a": 1})
 
 
 def test_each_name_is_open_alone() -> None:

@@ -265,7 +265,7 @@ def measured(story: Story, topic: str, partition: int, committed: CommittedOffse
         found=known.found,
     )
     if found.method == lag.AHEAD_OF_END and lag.is_beyond(offset, known.high_watermark, time_ms, known.sampled_ms):
-        return lag.BEYOND
+        return lag.Lag(None, None, lag.BEYOND_END)
     return found if cut is None or found.records is None else replace(found, method=lag.TRUNCATED)
 
 
