@@ -9,7 +9,7 @@ the time (`ListOffsets`), and until they have answered the first sample is a low
     end offset                        the commit                                 records   seconds   method
     unknown                           any                                        -         -         no_end_offset
     known                             none                                       -         -         no_committed_offset
-    of a topic made anew since        any                                        -         -         topic_recreated
+    of a topic recreated since         any                                        -         -         topic_recreated
     known                             at the end                                 0         0         caught_up
     known                             beyond it: fresher than the sample         0         0         ahead_of_end
     known, and half a minute younger  beyond it                                  -         -         beyond_end
@@ -18,7 +18,7 @@ the time (`ListOffsets`), and until they have answered the first sample is a low
     known                             elsewhere                                  n         at least  at_least
     known, cut off since the commit   beyond where it was cut off                n         t         truncated
 
-There is always a figure while there is lag: one that went away would end an alert by itself. An idle topic makes no
+There is always a figure while there is lag: one that went away would end an alert. An idle topic makes no
 exception, because the *last* sample at or below the commit counts: a record written after an hour of silence is as old
 as the sample that first showed it, not an hour. What is behind a cut counts from there: that is where a consumer of
 the former log goes on.
@@ -90,7 +90,7 @@ class TotalLag:
     """Lag of several partitions together.
 
     `records` and `max_records` are over the partitions whose lag is known, None where it is of none. `at_least` says
-    that `max_seconds` is a lower bound, because that of some partition is one.
+    that `max_seconds` is a lower bound, because the figure of some partition is one.
     """
 
     records: int | None
@@ -110,7 +110,7 @@ class Cut:
     def is_behind(self, offset: int, leader_epoch: int, committed_ms: int) -> bool:
         """Whether an offset was committed of the log as it was before, beyond where it was cut off.
 
-        The commit's leader epoch tells, -1 where the client gave none; then the time of commit does.
+        The commit's leader epoch decides, -1 where the client gave none; without one the time of commit decides.
         """
         if offset <= self.offset:
             return False
@@ -128,7 +128,7 @@ class EndOffsetHistory:
     bracket the offset that is held (`hold`).
 
     Times are milliseconds and only grow; a clock set back takes the samples of the repeated time with it. An end
-    that moves backwards is another log (a topic made anew, or a truncated one): history begins again.
+    that moves backwards is another log (a recreated topic, or a truncated one): history begins again.
     """
 
     __slots__ = ("_ends", "_held", "_points", "_span_ms", "_times")

@@ -1,6 +1,6 @@
 """A recording's clock: looks at the groups as time passes in the log, where a running monitor has a clock of its own.
 
-What nothing is written of is found by looking (`clocked/table.py`). In a recording the time is that of the records, of
+Conditions without a record are found by looking (`clocked/table.py`). A recording's time is its records' time, of
 each offsets partition for itself, because partitions stand in a file in any order; at the end it is the latest of all.
 
     looked at                              when

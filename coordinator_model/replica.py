@@ -10,7 +10,7 @@ and the same events, in one go or in pieces.
     others    unknown to this release   counted by type (KIP-915); the first of a type is an event
 
 A replica may hold one offsets partition or all of them: groups never meet. Where groups come from that it has not
-seen yet is its store's business, a checkpoint's in the streaming job, nobody's in a replay of a whole log.
+seen yet is its store's business, a checkpoint in the streaming job; a replay of a whole log needs none.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Changes:
     buckets: set[tuple[str, str, int]] = field(default_factory=set)
     """(group, topic, bucket number)"""
     deleted: dict[str, set[tuple[str, int]]] = field(default_factory=dict)
-    """Group that ended → (topic, bucket number) of its offsets. Applied before the rest: it may have begun anew."""
+    """Group that ended → (topic, bucket number) of its offsets. Applied before the rest: it may have begun again."""
 
 
 class Replica:
@@ -171,8 +171,8 @@ class Replica:
     def settle_rewinds(self) -> list[Event]:
         """Say which offsets went back at moments that are still open.
 
-        For callers whose input comes in pieces that are read again as they were, after a kill say: what is told of a
-        piece must not depend on what is known to follow it.
+        For callers whose input comes in pieces that are read again as they were, after a kill say: what is reported of
+        a piece must not depend on what is known to follow it.
         """
         names = [name for name in self._open if self.groups[name].rewinds is not None]
         events = self._of_live_tail(event for name in names for event in self._tell_rewinds(self.groups[name]))
@@ -251,7 +251,7 @@ class Replica:
     def _newer(
         self, position: Position, record_type: int, version: int, group: str | None, records: int
     ) -> list[Event]:
-        """Count a value of a version above the highest known, and note it in its group; the first of a type is told."""
+        """Count a value of a version above the highest known, and note it in its group; report the first of a type."""
         name, count = str(record_type), self.counters.newer_value_versions
         first = name not in count
         count[name] = count.get(name, 0) + records

@@ -1,11 +1,11 @@
-"""Alarms that end because nothing is written any more: they are told again with `cleared`.
+"""Alarms that end because nothing is written any more: they are reported again with `cleared`.
 
     alarm                        is over when
     static_member_contended      no process took the instance id for ten minutes
     static_member_restarting     likewise
     rebalance_storm              five minutes hold half the rebalances that restarting every member takes
 
-The event belongs to the last record of what is over, so it is the same for whoever looks, and after a restart; it is
+The event belongs to the last record of what is over, so it is the same for every monitor, and after a restart; it is
 found as long as the group's state says that the alarm is open. Where another run began before anybody looked, the state
 keeps for an hour that the one before has ended.
 """
@@ -25,7 +25,7 @@ from coordinator_model.state.rule_memory import Ending, InstanceHistory
 
 
 def alarms_over(moment: Moment) -> Iterator[Event]:
-    """What was told, and is over by now."""
+    """What was reported, and is over by now."""
     state = moment.state
     for ending in state.endings.values():
         yield from _cleared(state, ending)

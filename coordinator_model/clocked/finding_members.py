@@ -1,4 +1,4 @@
-"""Which members a finding that still holds is about, so that whoever is woken knows whom to look at.
+"""Which members a finding that still holds is about, so that an operator knows whom to look at.
 
     finding                   members
     duplicate_assignment      those that own a partition another one owns too

@@ -43,7 +43,7 @@ SILENT_MS: Final = 15_000
 """Three times auto.commit.interval.ms by default."""
 
 RECENT_MS: Final = 900_000
-"""How long a lost round, or the last member's departure, is a reason to ask. Beyond it nobody is expected back."""
+"""How long a lost round, or the last member's departure, is a reason to ask. Beyond it no member is expected back."""
 
 FRESH_MS: Final = 60_000
 """How old an answer may be to say something of now, and how far apart two answers of one row may be."""

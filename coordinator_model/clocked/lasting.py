@@ -1,4 +1,4 @@
-"""Alarms that only looks find: each is told once when it opens, and once when looks do not find it any more.
+"""Alarms that only looks find: each is reported once when it opens, and once when looks no longer find it.
 
 What is found lasts as long as it is found again. One that is missing for less than `GONE_FOR_MS` was not over: an
 answer of a coordinator may be late. The end carries the record of the beginning, so that it is the same event after a
@@ -16,7 +16,7 @@ from coordinator_model.state.events import INFO, Event
 GONE_FOR_MS: Final = 60_000
 
 LASTING: Final = ("rebalance_stuck", "migration_stalled", "group_unsettled")
-"""Kinds that only looks find and that a rule tells no end of."""
+"""Kinds that only looks find, and whose end no rule finds."""
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class LastingAlarms:
         return {of.event.group for of in self._open.values()}
 
     def resume(self, told: Iterable[Event], now_ms: int) -> None:
-        """Take up what was told before a restart: openings and endings, in their order."""
+        """Take up what was reported before a restart: openings and endings, in their order."""
         for event in told:
             if event.kind in LASTING:
                 if event.detail.get("cleared"):

@@ -40,7 +40,7 @@ class Moment:
     unheld: Unheld | None = None
     """Partitions of the group's topics that no member holds; None where that is not known."""
     unassigned: Unassigned | None = None
-    """What earlier looks remember of such partitions; None where nobody follows them."""
+    """What earlier looks remember of such partitions; None where they are not followed."""
     first_seen_ms: int | None = None
     """Since when a partition counts that no earlier look saw unheld; None for since now."""
 

@@ -6,12 +6,12 @@ the record that began what is overdue: as long as that lasts it is the same find
 
     kind               waits for     holds when
     rebalance_stuck    members       one has yet to revoke, or to hear of the target, beyond its own rebalance timeout
-                       partitions    nobody has to, and still one lacks partitions after the longest timeout of all
+                       partitions    no member has to, and still one lacks partitions after the longest timeout of all
                        assignor      no target was computed for a minute, though a member calls in that asks for it;
                                      longer by a while where a streams group has its first members
     migration_stalled                a group of both kinds of members, and for half an hour none came or went
 
-A member's time runs from the last record of it: with each the coordinator starts its timer anew. It does so, too, when
+A member's time runs from the last record of it: with each the coordinator restarts its timer. It does so, too, when
 the group's coordinator moves to another broker, so no time runs from before that (`moved_ms`). Records of a broker
 whose clock is wrong have times long before they were written, or yet to come: then it runs from when they were read
 (`read_ms`).
@@ -49,7 +49,7 @@ STREAMS_DELAY_MS: Final = 300_000
 seconds by default, and not in the log. More than five minutes is no delay but a hang."""
 
 STALLED_MS: Final = 1_800_000
-"""A roll takes minutes a member; half an hour without one is a roll nobody is at."""
+"""A roll takes minutes a member; half an hour without one is a roll that was abandoned."""
 
 UNRELEASED: Final[Mapping[str, int]] = {STREAMS: streams.MEMBER_UNRELEASED}
 """Family → state of a member that waits for what others hold, where it is not the consumer group's."""
@@ -77,7 +77,7 @@ def migration_stalled(moment: Moment) -> Iterator[Event]:
 
 
 def effective_start_ms(since_ms: int, now_ms: int, read_ms: int | None) -> int:
-    """A time of the log, or that of reading where there is one and the log's is before it, or yet to come."""
+    """A time of the log, or the time of reading where the log's is before it or yet to come."""
     return since_ms if read_ms is None or read_ms <= since_ms <= now_ms else read_ms
 
 

@@ -1,7 +1,7 @@
-"""Partitions of subscribed topics that nobody holds, so that nobody reads them.
+"""Partitions of subscribed topics that no member holds, so that none reads them.
 
-How many partitions a topic has is not in the log (but in that of brokers up to 4.0), so it arrives as an argument: from
-whoever samples the brokers, or from a recording's header. A topic without a count, as one that does not exist, is left
+How many partitions a topic has is not in the log (except of brokers up to 4.0), so it arrives as an argument: from
+the end offset sampler, or from a recording's header. A topic without a count, as one that does not exist, is left
 out. Where no count is known, or a member's subscription cannot be read, nothing can be said; streams groups hold tasks,
 not partitions, and are not asked.
 
@@ -17,7 +17,7 @@ So it is a finding once it has lasted for all of these together, and each partit
 group without members holds nothing, and says so in another way.
 
 Nothing is written when the time is over, so somebody has to look, again and again (`Unassigned.look`). The event
-belongs to the record that last changed who holds what: that stays the same for whoever looks, and after a restart.
+belongs to the record that last changed who holds what: that stays the same for every monitor, and after a restart.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ DEFAULT_REBALANCE_TIMEOUT_MS: Final = 300_000
 """Where no member says its own: max.poll.interval.ms of Kafka's consumer."""
 
 LONGEST_REBALANCE_TIMEOUT_MS: Final = 1_800_000
-"""Some clients say "for ever", by the largest number there is; nobody means to wait so long for partitions."""
+"""Some clients say "for ever", by the largest number there is; no client means to wait so long for partitions."""
 
 _SHOWN_MEMBERS: Final = 10
 
 Unheld = Mapping[str, tuple[int, ...]]
-"""Topic name → partitions that nobody holds, ascending."""
+"""Topic name → partitions that no member holds, ascending."""
 
 
 class SizedTopic(Protocol):
@@ -69,7 +69,7 @@ class SizedTopic(Protocol):
 def unheld(
     membership: Membership, topics: Mapping[str, SizedTopic], held: Mapping[str, Collection[int]] | None = None
 ) -> Unheld | None:
-    """Partitions of subscribed topics that no member holds; None where that cannot be told.
+    """Partitions of subscribed topics that no member holds; None where that is not known.
 
     Args:
         membership: the group's.
@@ -83,7 +83,7 @@ def unheld(
 
 
 def can_be_told(membership: Membership) -> bool:
-    """Whether it can be told of such a membership at all which partitions its members should hold."""
+    """Whether such a membership says at all which partitions its members should hold."""
     modern = membership.modern_group
     classic = membership.classic_group
     if modern is not None and modern.family == STREAMS:
@@ -113,12 +113,12 @@ class _Followed:
     """What is remembered of a group between two looks."""
 
     since_ms: dict[tuple[str, int], int] = field(default_factory=dict)
-    """(topic, partition) → since when nobody holds it, as far as seen."""
+    """(topic, partition) → since when no member holds it, as far as seen."""
     told: set[tuple[str, int]] = field(default_factory=set)
 
 
 class Unassigned:
-    """Follows the partitions that nobody holds from look to look."""
+    """Follows the partitions that no member holds from look to look."""
 
     def __init__(self) -> None:
         self._groups: dict[str, _Followed] = {}
@@ -130,11 +130,11 @@ class Unassigned:
 
     @property
     def overdue(self) -> AbstractSet[str]:
-        """Groups of which it was told that nobody holds some partitions, and still is so."""
+        """Groups reported to have partitions that no member holds, and that still have some."""
         return {name for name, followed in self._groups.items() if followed.told}
 
     def resume(self, told: Iterable[Event]) -> None:
-        """Take up what was told before a restart: openings and endings, in their order."""
+        """Take up what was reported before a restart: openings and endings, in their order."""
         for event in told:
             if event.kind != "partition_unassigned":
                 continue
@@ -156,11 +156,11 @@ class Unassigned:
     def look(
         self, state: GroupState, unheld: Unheld | None, now_ms: int, *, first_seen_ms: int | None = None
     ) -> list[Event]:
-        """What is to be told of a group at this moment; each partition is told once, and once that it is over.
+        """What to report of a group at this moment; each partition is reported once, and its end once.
 
         Args:
             state: the group.
-            unheld: what nobody holds; None where that cannot be told, which neither opens nor clears anything.
+            unheld: what no member holds; None where that is not known, which neither opens nor clears anything.
             now_ms: the time.
             first_seen_ms: since when a partition seen for the first time counts; by default since now.
         """
@@ -216,7 +216,7 @@ def _cleared(state: GroupState, places: Collection[tuple[str, int]]) -> list[Eve
 
 
 def _event(state: GroupState, place: Position, finding: Finding) -> list[Event]:
-    """One record may show several of them, one after another: they are told apart by what they name."""
+    """One record may show several of them, one after another: they differ in what they name."""
     named = repr((finding.severity, finding.detail["partitions"]))
     return list(events_of(state.name, place, [finding], first_ordinal=crc32(named.encode())))
 

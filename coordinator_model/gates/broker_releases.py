@@ -10,9 +10,9 @@
 - A partition that cannot be loaded is lost to all of its groups: the coordinator answers none of them.
 - KIP-915 is in 3.4.1 and in 3.5 (`GroupMetadataManager.readMessageKey`, `OffsetCommitValue.json` of the release tags).
 - Brokers from 4.1 on write version 4 of committed offsets, older ones 3 (OffsetCommitValue.json).
-- 3.7 to 3.9 serve consumer groups only if they are told to, 3.7 in another layout: here they do not.
+- 3.7 to 3.9 serve consumer groups only if they are configured to, 3.7 in another layout: here they do not.
 - Share groups of 4.0 have values that 4.1 cannot read (KIP-932); streams groups were in 4.1 for trying
-  out. A release serves here what it serves unless told otherwise, and reads as its successors write it.
+  out. A release serves here what it serves by default, and reads as its successors write it.
 - Dynamic configurations of groups are known to controllers from 4.0 on (KAFKA-14511).
 - A broker does not start where a feature is finalized at a level beyond its own (KIP-584): `LEVELS` has, release by
   release, the highest that each supports (`MetadataVersion` and its neighbours in `server-common`).

@@ -1,7 +1,7 @@
 """`gate downgrade`: may brokers be rolled back to an older release now (KIP-915)?
 
 Without a target the release is one that knows classic groups alone, and of which nothing else is known. With one,
-`broker_releases.py` tells what it can deal with:
+`broker_releases.py` has what it can deal with:
 
     reason              effect  holds when
     not_caught_up       unknown the replica is not at the end of the log
@@ -198,7 +198,7 @@ def _of_target(cluster: Cluster, target: str) -> Iterator[Reason]:
 
 
 def _static_settings(protocols: Iterable[str] | None, to: BrokerRelease) -> Iterator[Reason]:
-    """What has to go from the brokers' own files (KIP-915): nobody but the operator can take it back."""
+    """What has to go from the brokers' own files (KIP-915): only the operator can take it back."""
     name = "group.coordinator.rebalance.protocols"
     unserved = sorted({*(protocols or ())} - {*to.serves})
     if protocols is None:

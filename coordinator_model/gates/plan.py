@@ -5,7 +5,7 @@ A group's readiness is the worst effect among its reasons:
     readiness     means
     done          all members use the consumer protocol
     out_of_scope  it is no group of plain consumers, or nothing of it can be rolled
-    unknown       the log does not say enough: nobody is there to be rolled
+    unknown       the log does not say enough: there is no member to roll
     blocked       a broker would refuse the roll, or it would hide a fault that is there
     care          the roll works, and something is to be done or decided before
     ready         it can be rolled

@@ -17,7 +17,7 @@
     broker_configuration         note               the brokers do not say what they allow
     regex_subscription           note               there are classic consumers, which may subscribe by a pattern
 
-Kafka Streams applications, Connect workers and whoever else is no plain consumer cannot be rolled to the consumer
+Kafka Streams applications, Connect workers and whatever else is no plain consumer cannot be rolled to the consumer
 protocol and need not be: asked about the whole cluster, the gate notes them and passes on; asked about such a group by
 name, it stops.
 """

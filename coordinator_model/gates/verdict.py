@@ -1,7 +1,7 @@
 """May it be rolled now? What a gate knows and how it answers; the questions are `upgrade.py`, `downgrade.py`.
 
-The manual verification of KIP-848 and KIP-915 as a list of reasons. Every reason found is told, each with what it does
-to the verdict:
+The manual verification of KIP-848 and KIP-915 as a list of reasons. Every reason found is listed, each with what it
+does to the verdict:
 
     effect     meaning
     stop       going on would fail, or lose something

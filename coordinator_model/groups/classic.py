@@ -31,7 +31,7 @@ STABLE: Final = "Stable"
 
 
 def state(group: ClassicGroup) -> str:
-    """State as far as the log tells it."""
+    """State as far as the log shows it."""
     return STABLE if group.members else EMPTY
 
 

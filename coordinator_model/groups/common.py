@@ -64,7 +64,7 @@ def by_topic_id(parts: Iterable[_Assigned]) -> Partitions:
 
 
 def newest_epoch(parts: Iterable[_AssignedIn]) -> int:
-    """Highest epoch in which a partition was assigned; -1 where none is told, or not one a partition."""
+    """Highest epoch in which a partition was assigned; -1 where the record has none, or not one a partition."""
     newest = -1
     for part in parts:
         if part.assignment_epochs and len(part.assignment_epochs) == len(part.partitions):
@@ -73,7 +73,7 @@ def newest_epoch(parts: Iterable[_AssignedIn]) -> int:
 
 
 def epochs_by_topic_id(parts: Iterable[_AssignedWithEpochs]) -> Partitions:
-    """Topic id → the epoch of each partition, ascending by partition; no topic whose epochs are not told."""
+    """Topic id → the epoch of each partition, ascending by partition; no topic without epochs."""
     found: dict[str, dict[int, int]] = {}
     for part in parts:
         epochs = part.assignment_epochs or ()
@@ -83,7 +83,7 @@ def epochs_by_topic_id(parts: Iterable[_AssignedWithEpochs]) -> Partitions:
 
 
 def of_family(membership: Membership, family: str) -> ModernGroup:
-    """The group that a value record of this family belongs to, begun anew where there is none."""
+    """The group that a value record of this family belongs to, a new one where there is none."""
     modern = membership.modern
     if modern is None or modern.closed or modern.family != family:
         modern = membership.modern = ModernGroup(family=family)

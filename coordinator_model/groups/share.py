@@ -112,5 +112,5 @@ def replay_state_partition_metadata(
 
 
 def _by_name(topics: Iterable[TopicPartitionsInfo]) -> Partitions:
-    """Topic name → partitions ascending; a topic made anew may stand beside its former self."""
+    """Topic name → partitions ascending; a recreated topic may stand beside its former self."""
     return merged((topic.topic_name, topic.partitions) for topic in topics)

@@ -72,7 +72,7 @@ def state(group: ModernGroup) -> str:
 
 
 def topology_ready(group: ModernGroup) -> bool:
-    """Whether the topics of the topology are there, as far as the log tells.
+    """Whether the topics of the topology are there, as far as the log shows.
 
     A 4.1 broker does not write it down, but gives tasks for a topology that is ready only.
     """

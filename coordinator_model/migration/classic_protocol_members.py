@@ -1,10 +1,10 @@
 """Members that still use the classic protocol in a consumer group, each a machine of its own (KIP-848, online upgrade).
 
 While a group is mixed, the coordinator translates: JoinGroup brings what a member owns and moves it on, SyncGroup
-fetches what it was given, Heartbeat tells it with REBALANCE_IN_PROGRESS that it must join again. KIP-848 gives each
+fetches what it was given, Heartbeat answers REBALANCE_IN_PROGRESS when it must join again. KIP-848 gives each
 such member the states of a classic group:
 
-    PrepareRebalance      must rejoin, within its rebalance timeout from the heartbeat that told it so
+    PrepareRebalance      must rejoin, within its rebalance timeout from the heartbeat that said so
     CompletingRebalance   has rejoined and must sync, within its rebalance timeout
     Stable                has synced
 
@@ -20,7 +20,7 @@ What records show is the *situation* of the member:
                                                                                     target first (KIP-1263)
     waiting          state UnreleasedPartitions, and others still hold part of      no
                      its target
-    released         state UnreleasedPartitions, and nobody holds any of it         yes, to get it
+    released         state UnreleasedPartitions, and no member holds any            yes, to get it
     settled          none of these                                                  no
 
 and from it follows the state, the first row that holds:

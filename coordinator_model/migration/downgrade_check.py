@@ -116,7 +116,7 @@ def is_missed(state: GroupState, topic: str, partition: int) -> bool:
 
 
 def offset_came(state: GroupState, topic: str, partition: int, offset: int) -> bool:
-    """An offset was committed; tells whether one that had gone back is there again."""
+    """An offset was committed; returns whether one that had gone back is there again."""
     downgrade = state.migration.downgrade
     if downgrade is None or not downgrade.offsets_back:
         return False

@@ -65,7 +65,7 @@ PHASES: Final = ("classic", "upgrading", "upgraded", "downgrading", "downgraded"
 def members_by_protocol(membership: Membership) -> tuple[int, int]:
     """(classic, consumer) members; all members of a share or streams group count as new-protocol ones.
 
-    A member known by its assignment alone, as in a compacted log, is of neither until its metadata tells.
+    A member known by its assignment alone, as in a compacted log, is of neither until its metadata is known.
     """
     modern = membership.modern_group
     if modern is None:

@@ -3,7 +3,7 @@
 A classic group that is not empty is converted by the first consumer-protocol member that joins it, unless one of these
 holds; then that member is refused, again and again, and nothing of it is in the log:
 
-    reason                       holds when                                          told as an event
+    reason                       holds when                                          reported as an event
     assignment_user_data         an assignor of the user's own put data into the     once; as information of Kafka
                                  assignment                                          Streams, whose assignor does so
     malformed_embedded_protocol  a subscription or assignment is not in the          once
@@ -74,7 +74,7 @@ def is_kafka_streams(group: ClassicGroup) -> bool:
 
 
 def worth_telling(membership: Membership, told: tuple[str, ...]) -> tuple[str, ...]:
-    """Reasons that hold and are events; of an empty group those that were told when it had members."""
+    """Reasons that hold and are events; of an empty group those that were reported when it had members."""
     group = membership.classic_group
     if group is not None and not group.members:
         return told

@@ -4,7 +4,7 @@ The coordinator converts a group with members in one batch (ConsumerGroup.fromCl
 sides are in the log: the last generation before, and what is written of it first.
 
     compared       before                             after
-    epoch          the generation                     the first group epoch, and that of each member
+    epoch          the generation                     the first group epoch, and each member's
     members        those of the last generation       each has its metadata and its current assignment
     assignments    what each was assigned             its first target, and what it holds
     offsets        committed when the upgrade began   none went back or went in the same event

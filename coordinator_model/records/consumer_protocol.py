@@ -1,7 +1,7 @@
 """What classic consumers embed in their group's records (``ConsumerProtocol*.json``, and user data of the assignors).
 
 The blobs stand in `MemberMetadata` and `ClassicProtocol`; they mean this only if the protocol type is ``consumer``.
-They are the client's own bytes and nobody checked them, so every decoder here answers None when it cannot read one,
+They are the client's own bytes, which no broker checked, so every decoder here answers None when it cannot read one,
 as Kafka then goes on with opaque bytes. An int16 version leads; later ones only append, so one above 3 is read as 3.
 """
 
@@ -86,7 +86,7 @@ def encode_assignment(assignment: ConsumerProtocolAssignment) -> bytes:
 def decode_sticky_user_data(user_data: bytes) -> StickyUserData | None:
     """The subscription's user data of assignor ``sticky``, or None.
 
-    No version tells the layouts apart: like the assignor, try the one with a generation, then the one without.
+    No version says which layout it is: like the assignor, try the one with a generation, then the one without.
     """
     for version in (1, 0):
         try:
@@ -122,7 +122,7 @@ def _decode_versioned(cls: type[_T], blob: bytes) -> _T | None:
         struct: _T = decode_struct(cls, layout, blob, position)
     except primitives.WireError:
         return None
-    object.__setattr__(struct, "version", version)  # still ours alone: nobody has seen it yet
+    object.__setattr__(struct, "version", version)  # still ours alone: it was not handed out yet
     return struct
 
 

@@ -97,7 +97,7 @@ class TasksClaimed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TasksAssigned:
-    """What a member shall do. A warm-up is a standby task until it has caught up: nothing tells them apart."""
+    """What a member shall do. A warm-up is a standby task until it has caught up: the bytes are the same."""
 
     active: tuple[StreamsTask, ...]
     standby: tuple[StreamsTask, ...]

@@ -1,4 +1,4 @@
-"""The shapes that record keys take. Only the record type tells two keys of one shape apart."""
+"""The shapes that record keys take. Two keys of one shape differ by their record type alone."""
 
 from abc import abstractmethod
 from dataclasses import dataclass

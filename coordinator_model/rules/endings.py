@@ -1,4 +1,4 @@
-"""Alarms that time has ended, which the clock tells (`clocked/endings.py`), and how long they are remembered."""
+"""Alarms that time has ended, which the clock reports (`clocked/endings.py`), and how long they are remembered."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.rule_memory import Ending
 
 TELLABLE_MS: Final = 3_600_000
-"""A monitor that was away while an alarm ended, and another began, tells the end if it is back within the hour."""
+"""A monitor that was away while an alarm ended, and another began, reports the end if it is back within the hour."""
 
 
 def remember(state: GroupState, ending: Ending) -> None:
@@ -21,7 +21,7 @@ def remember(state: GroupState, ending: Ending) -> None:
 
 
 def forget(transition: Transition) -> Iterable[Finding]:
-    """Those that were to be told long ago; finds nothing."""
+    """Those that were to be reported long ago; finds nothing."""
     endings = transition.state.endings
     for name in [name for name, of in endings.items() if not within(TELLABLE_MS, of.time_ms, transition.time_ms)]:
         del endings[name]

@@ -72,7 +72,7 @@ def epochs_of(membership: Membership, member_id: str | None) -> Epochs:
 
 
 def _holds_anything(group: ModernGroup) -> bool:
-    """Whether any record of the group is live, told without counting the members."""
+    """Whether any record of the group is live, without counting the members."""
     held = (group.members, group.targets, group.task_targets, group.regexes, group.topology_epoch is not None)
     return group.epoch_live or group.assignment_epoch_live or group.partition_metadata_live or any(held)
 
@@ -98,7 +98,7 @@ def odd_moves(was: Epochs, now: Epochs, member_id: str | None) -> Iterator[Epoch
 def odd_conversion(ended_type: str | None, ended_epoch: int, type_: str, epoch: int) -> Iterator[EpochAnomaly]:
     """A group with members that ended and began again with members as another type in one step, at a lower epoch.
 
-    Of a classic group that became a consumer group, `upgrade_check.py` tells that and more.
+    Of a classic group that became a consumer group, `upgrade_check.py` reports this and more.
     """
     if (ended_type, type_) == (CLASSIC, CONSUMER):
         return

@@ -1,13 +1,13 @@
 """Who had a partition before who has it now: what has moved, and which commit may be of a former owner.
 
-A partition changes hands in one step (eager members), or is with nobody for a generation or a rebalance in between
-(cooperative ones; those of a consumer group; whoever restarts). So its last owner is remembered, of each partition the
-latest one that is not the present owner:
+A partition changes hands in one step (eager members), or has no owner for a generation or a rebalance in between
+(cooperative members, those of a consumer group, any that restart). So its last owner is remembered, of each partition
+the latest one that is not the present owner:
 
     a partition             and was last owned   is
     is taken                by another           moved; the other one is remembered
-    is taken                by the same          as it was: nobody else had it
-    is given up, or lost    by whoever has it    with nobody; that one is remembered
+    is taken                by the same          as it was: no other had it
+    is given up, or lost    by its owner         without an owner; that one is remembered
 
 for `REMEMBERED_MS`, whatever happens meanwhile: further rebalances, an empty group, a conversion between the protocols.
 
@@ -80,9 +80,9 @@ def _moved(state: GroupState, before: Membership, after: Membership, time_ms: in
 
 
 def of_partition(state: GroupState, topic: str, partition: int, time_ms: int) -> dict[str, Any] | None:
-    """The hand-over of a partition that lately was, or is under way; None for none, and where nobody can tell.
+    """The hand-over of a partition that lately was, or is under way; None for none, and where it is not known.
 
-    As an event's detail: `former_owner` and `present_owner` (None while nobody owns it), instance ids of static members
+    As an event's detail: `former_owner` and `present_owner` (None while it has none), instance ids of static members
     and member ids of others, and `handover_time` in milliseconds. Of a topic that the log does not name in
     assignments (its commits are all in transactions), any that it may be.
     """

@@ -117,7 +117,7 @@ def delete(state: GroupState, bucket: OffsetBucket, place: Position, partition: 
 def ends_step(state: GroupState, place: Position, bucket: OffsetBucket, record: Record) -> bool:
     """Whether the membership's open step has to be concluded before this offset, because it was over by then.
 
-    The group begins or ends with the offset, and what began anew is another group; or a conversion is to tell how many
+    The group begins or ends with the offset, and what begins again is another group; or a conversion is to say how many
     offsets it found; or the offset goes back or goes, or comes back again, which is judged by what the group is since.
     """
     step, value, partition = state.step, record.value, record.key.partition
@@ -132,7 +132,7 @@ def ends_step(state: GroupState, place: Position, bucket: OffsetBucket, record: 
 
 
 def _recreated(state: GroupState, topic_id: str | None, detail: dict[str, Any]) -> Iterator[Finding]:
-    """A commit that names an id which none of the group did before: the topic was deleted and made anew.
+    """A commit that names an id which none of the group did before: the topic was deleted and recreated.
 
     Once per id, whichever partition commits first, and also where the former topic's offsets are gone already.
     Commits without an id, as all in transactions are, say nothing.

@@ -39,7 +39,7 @@ def stale_claims(transition: Transition) -> Iterator[Finding]:
     """Findings about the claims made in a new generation."""
     state, before, after = transition.state, transition.before.classic_group, transition.after.classic_group
     if after is None or not after.members:
-        yield from _still(state, {})  # nobody claims anything
+        yield from _still(state, {})  # no member claims anything
         return
     if before is None or before.generation >= after.generation:
         return
@@ -69,7 +69,7 @@ def stale_claims(transition: Transition) -> Iterator[Finding]:
 
 
 def _still(state: GroupState, found: Mapping[str, tuple[str, Finding]]) -> Iterator[Finding]:
-    """What was not told yet, and what is over: whoever makes the same old claim round after round is told once."""
+    """What was not reported yet, and what is over: a member that repeats the same old claim is reported once."""
     # Another claim of the same member is another finding, and no end of the former one.
     reported = [
         whose

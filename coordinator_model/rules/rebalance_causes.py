@@ -10,7 +10,7 @@
     wildcard         an expression was resolved, or matches other topics than before
     partition_count  a topic has partitions that the group did not know
     follow_up        the second round of a cooperative rebalance, which gives out what the first one took
-    metadata         a new group epoch for none of these: topics came, went or were made anew, or racks changed
+    metadata         a new group epoch for none of these: topics came, went or were recreated, or racks changed
     rejoin           a new generation for none of these: the leader rejoined, or topic metadata changed
 
 The broker writes no reason down, so each is an inference; several may hold at once. A classic member resolves its
@@ -76,7 +76,7 @@ def causes(before: Membership, after: Membership, overdue: Collection[str] = (),
 
 
 def _told_sizes(before: Membership, after: Membership) -> bool:
-    """Whether one record has all there is to compare: that of a classic group, or of partition counts up to 4.0."""
+    """Whether one record has all there is to compare: of a classic group, or of partition counts up to 4.0."""
     was = before.modern_group
     return after.modern_group is None or (was is not None and bool(was.partition_counts))
 

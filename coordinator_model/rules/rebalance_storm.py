@@ -57,14 +57,14 @@ def storm(transition: Transition) -> Iterator[Finding]:
 def is_storm(state: GroupState, now_ms: int) -> bool:
     """Whether so many rebalances were completed lately, of as many members as there are now.
 
-    One that was told lasts until there are half as many: an alarm shall not come and go with each of them.
+    A reported storm lasts until there are half as many: an alarm shall not come and go with each of them.
     """
     allowed = STORM_REBALANCES + STORM_REBALANCES_A_MEMBER * len(members_of(state.membership))
     return storm_rebalances(state.recent_rebalances_ms, now_ms) > (allowed // 2 if state.storm else allowed)
 
 
 def ending(state: GroupState) -> Ending:
-    """The end of a storm that was told: with the last rebalance of it."""
+    """The end of a reported storm: with its last rebalance."""
     time_ms = state.recent_rebalances_ms[-1] if state.recent_rebalances_ms else state.last_step_ms
     return Ending(kind=STORM, name="", offset=state.last_rebalance_offset, time_ms=time_ms)
 

@@ -9,7 +9,7 @@ Epochs that move on while a rebalance is under way belong to it. A classic rebal
 end of its join phase (`currentStateTimestamp`) to the leader's assignment; how long members took to join is not
 recorded. Generations that were begun and never completed are the gap between two that were.
 
-A partition has moved when another takes it than who last owned it, at once or after a while with nobody
+A partition has moved when another member than its last owner takes it, at once or after a while without an owner
 (`handovers.py`); one that had its owner before and has it after was kept. The share that was kept of both is the
 assignment's stickiness.
 """
@@ -47,7 +47,7 @@ def epochs_known(group: ModernGroup) -> bool:
     """False for a group met half-way in a compacted log: without both epochs nothing can be said of a rebalance.
 
     A new group may wait for its first target, for a regular expression or the delay of a streams group: its members
-    then stand where memory starts, and nobody has a target.
+    then stand where memory starts, and no member has a target.
     """
     if not group.epoch_live or group.assignment_epoch_live:
         return group.epoch_live
@@ -196,7 +196,7 @@ def _begun(state: GroupState, before: Membership, group: ModernGroup, position: 
 
 
 def _explained(rebalance: Rebalance, group: ModernGroup) -> dict[str, Any]:
-    """The causes, once the assignment tells whether it was partitions that came with the topics' metadata."""
+    """The causes, once the assignment shows whether partitions came with the topics' metadata."""
     grown = why_of.grown(rebalance.partition_counts, why_of.known_partitions(group))
     if why_of.METADATA not in rebalance.causes or not grown or group.family == STREAMS:
         return {"causes": list(rebalance.causes)}
@@ -205,7 +205,7 @@ def _explained(rebalance: Rebalance, group: ModernGroup) -> dict[str, Any]:
 
 
 def _time(rebalance: Rebalance, was: ModernGroup | None, group: ModernGroup, time_ms: int) -> None:
-    """Note since when a target is waited for, and each member: a record of it starts its time anew."""
+    """Note since when a target is waited for, and each member: each record of it restarts its time."""
     if group.epoch <= group.assignment_epoch:
         rebalance.assigning_since_ms = None
     elif rebalance.assigning_since_ms is None or was is None or was.assignment_epoch != group.assignment_epoch:

@@ -59,7 +59,7 @@ def incoherent(
     Args:
         before: the membership before the step, None where none was taken.
         after: the membership at its end.
-        lasting: names of anomalies told before.
+        lasting: names of anomalies reported before.
         all_members: ask of every member; else of those whose records the step changed, and those in `lasting`.
     """
     modern = after.modern_group

@@ -7,7 +7,7 @@ So what goes back is kept until the group's next record has another time, or the
     has members            of a member: it sought back, or is not the owner         warning
     is empty               an admin's reset, or a sync of MirrorMaker: the broker   info
                            takes commits of others only then
-    only commits           whoever commits decides where to go on                   info
+    only commits           the committer decides where to go on                     info
 
 The record names no author, but a broker takes commits of members only while there are any, and an admin's only while
 there are none (`docs/coordinator-log.md`). Where members handed a partition over lately, one may have committed what

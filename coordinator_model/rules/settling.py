@@ -8,7 +8,7 @@ completed says nothing at all. So it is epochs that are looked at:
     comes to rest     for a minute none moved, and no rebalance is under way
 
 What is restless for long, with more epochs going by than rolling all its members twice takes, does not settle: the
-clock tells it (`clocked/unsettled.py`). Follow-up rounds of a cooperative rebalance belong to the round before and do
+clock reports it (`clocked/unsettled.py`). Follow-up rounds of a cooperative rebalance belong to the round before and do
 not count; generations that were lost do.
 """
 

@@ -10,7 +10,7 @@ An instance id is one process's identity; the member id under it changes with ev
                is started again in time       tombstones and the new id's records in one step, no new epoch
                comes while the other lives    nothing: it is refused (UNRELEASED_INSTANCE_ID)
 
-So a member that goes in the step in which another of its instance id comes is told as one and the same:
+So a member that goes in the step in which another of its instance id comes is reported as one and the same:
 
     the former one was away               static_member_returned
     it was not                            static_member_replaced: a restart, or another process of the same id
@@ -27,12 +27,12 @@ known by client id and host. In a run
 A coordinator keeps the client id and host of a classic member whose successor joins while the group is Stable
 (docs/coordinator-log.md, "Classic groups"), so that two processes of different hosts may look alike there. The consumer
 protocol refuses the second process and writes nothing: it has neither but where members use the classic protocol. Who
-was away had released the id, so that it was taken from nobody. When ten minutes have passed without another take-over
-it is over, which the clock tells (`clocked/endings.py`).
+was away had released the id, so that no member lost it. When ten minutes have passed without another take-over
+it is over, which the clock reports (`clocked/endings.py`).
 
 Coming back without a new epoch is a rebalance saved, and is counted. How long a member may be away is its session
-timeout. The log has that of a classic member only; of a consumer-protocol one it is configuration (of the group,
-`consumer.session.timeout.ms`, or of the broker, `group.consumer.session.timeout.ms`), and told as unknown.
+timeout. The log has a classic member's only; a consumer-protocol member's is configuration (of the group,
+`consumer.session.timeout.ms`, or of the broker, `group.consumer.session.timeout.ms`), and shown as unknown.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def succession(transition: Transition) -> Iterator[Finding]:
 def contention(transition: Transition) -> Iterator[Finding]:
     """Instance ids that processes begin to take from each other, or one takes again and again.
 
-    That it is over is told by the clock.
+    The clock reports that it is over.
     """
     state, members = transition.state, members_of(transition.after)
     for instance_id, history in state.instances.items():
@@ -134,7 +134,7 @@ def last_take_over_ms(history: InstanceHistory) -> int:
 
 
 def open_alarms(history: InstanceHistory) -> Iterator[str]:
-    """Kinds that were told of an instance id, and not that they are over."""
+    """Kinds that were reported of an instance id, and not yet their end."""
     if history.contended:
         yield CONTENDED
     if history.restarting:

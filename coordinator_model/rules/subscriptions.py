@@ -1,4 +1,4 @@
-"""What a group's members ask to read, as far as the log tells.
+"""What a group's members ask to read, as far as the log shows.
 
     member                  asks for                                                  unknown where
     classic                 the topics of its embedded subscription (a pattern is     the subscription does not decode
@@ -30,7 +30,7 @@ def subscribed_topics(membership: Membership) -> frozenset[str]:
 
 
 def reader(membership: Membership) -> Callable[[str], bool | None]:
-    """Tells of a topic whether some member reads it; None where nobody can tell."""
+    """Answers for a topic whether some member reads it; None where that is not known."""
     subscribed, known = subscribed_topics(membership), all_known(membership)
     return lambda topic: True if topic in subscribed else (False if known else None)
 

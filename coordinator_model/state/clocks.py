@@ -6,7 +6,7 @@
                                                         has no known duration
     a rebalance of more than a week                     as above: no coordinator waits for so long
 
-A rebalance whose duration is not known is counted and told without one.
+A rebalance whose duration is not known is counted and reported without one.
 """
 
 from __future__ import annotations

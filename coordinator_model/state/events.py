@@ -1,8 +1,8 @@
 """What the model concludes from the records: one kind of event per sentence an operator would say.
 
-The table below is the whole vocabulary (`docs/events.md`). An event's time is the log's, its position that of
-the record that showed it, and its id is made of these alone, so the same log gives the same ids however often
-and in whatever batches it is read.
+The table below is the whole vocabulary (`docs/events.md`). An event's time is the log's, its position is
+the position of the record that showed it, and its id is made of these alone, so the same log gives the same ids however
+often and in whatever batches it is read.
 """
 
 from __future__ import annotations
@@ -91,11 +91,11 @@ MEANINGS: Final[Mapping[str, str]] = {
     "downgrade_unclean": "Records of the consumer protocol outlived the downgrade; an older broker would meet them.",
     "group_unsettled": "The group has not come to rest for ten minutes (`alarms.unsettled_after_ms`), and more epochs "
     "went by than rolling its members twice takes: members come and go, and are named.",
-    "migration_stalled": "A group of both protocols in which nobody came or went for half an hour.",
+    "migration_stalled": "A group of both protocols in which no member came or went for half an hour.",
     "offset_rewound": "Committed offsets went back at one moment: a member sought back, or a former owner committed; "
-    "`info` where nobody is a member, so that an admin or MirrorMaker did.",
+    "`info` where the group has no member, so that an admin or MirrorMaker did.",
     "offset_deleted": "A committed offset expired, was deleted, or went with its topic or group.",
-    "topic_recreated": "Commits name another topic id: the topic was deleted and made anew under its name.",
+    "topic_recreated": "Commits name another topic id: the topic was deleted and recreated under its name.",
     "epoch_anomaly": "Records contradict each other in a way that no coordinator writes.",
     "unknown_record": "A record of a type, or a value of a version, that Kafka 4.3 does not have.",
 }
@@ -121,7 +121,7 @@ class Event:
     inferred: bool = False
     """True where the log does not state it and a rule concluded it."""
     ordinal: int = 0
-    """Tells apart events of one kind shown by one record."""
+    """Distinguishes events of one kind shown by one record."""
 
     @property
     def id(self) -> str:

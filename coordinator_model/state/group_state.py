@@ -35,7 +35,7 @@ class GroupState:
     migration: Migration = field(default_factory=Migration)
     rebalance: Rebalance | None = None
     handovers: tuple[Handover, ...] = ()
-    """Who last owned partitions that others own now, or nobody, for minutes; earliest first, each partition once."""
+    """Who last owned partitions that others own now, or none, for minutes; earliest first, each partition once."""
     rewinds: Rewinds | None = None
     rounds_lost_ms: int | None = None
     """When a generation was last found to be lost."""
@@ -50,12 +50,12 @@ class GroupState:
     departed: dict[str, InstanceHistory] = field(default_factory=dict)
     """The same of those that left or expired not long ago."""
     endings: dict[str, Ending] = field(default_factory=dict)
-    """Alarms that time has ended, under their kind and name; the clock tells them (`clocked/endings.py`)."""
+    """Alarms that time has ended, under their kind and name; the clock reports them (`clocked/endings.py`)."""
     counters: GroupCounters = field(default_factory=GroupCounters)
     scaling: Scaling | None = None
     """The last scale-up or scale-down, under way or over."""
     open_claims: dict[str, str] = field(default_factory=dict)
-    """Stale or contradicting claims told and still made: whose → what was claimed (`ownership_claims.py`)."""
+    """Stale or contradicting claims reported and still made: whose → what was claimed (`ownership_claims.py`)."""
     held_ms: int = -1
     held_offset: int = -1
     """When and where it was last written that a member holds other partitions than before (`partition_holders.py`)."""
@@ -66,7 +66,7 @@ class GroupState:
     open_alarms: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Kind → names of its alarms that were reported and still hold, of kinds without a field here (`lasting.py`)."""
     topic_ids: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Topic → ids its commits named, the latest last: a topic made anew has another (`offset_commits.py`)."""
+    """Topic → ids its commits named, the latest last: a recreated topic has another (`offset_commits.py`)."""
     newer_versions: dict[str, int] = field(default_factory=dict)
     """Record type → newest value version met of it that is above the highest known."""
     whole: bool = False

@@ -32,7 +32,7 @@ STATIC_MEMBER_ABSENT_EPOCH: Final = -2
 FIRST_EPOCH: Final = 1
 """Group and assignment epoch of a modern group without records of them: where a 4.3 broker's memory starts.
 
-That of older brokers starts at 0, which `groups/common.py` tells from the first epochs they write.
+Older brokers' starts at 0, which `groups/common.py` recognises by the first epochs they write.
 """
 
 
@@ -136,9 +136,9 @@ class ModernMember:
     assigned: Partitions = field(default_factory=dict)
     pending_revocation: Partitions = field(default_factory=dict)
     newest_partition_epoch: int = -1
-    """Highest epoch in which one of its partitions was assigned; -1 where none is told (KIP-1251, 4.3)."""
+    """Highest epoch in which one of its partitions was assigned; -1 where the record has none (KIP-1251, 4.3)."""
     partition_epochs: Partitions = field(default_factory=dict)
-    """Topic → the epochs in which its partitions were assigned, in the order of `assigned`; no topic where not told."""
+    """Topic → the epochs in which its partitions were assigned, in the order of `assigned`; no topic without epochs."""
     topology_epoch: int = -1
     process_id: str = ""
     standby_tasks: Partitions = field(default_factory=dict)

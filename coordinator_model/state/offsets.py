@@ -40,7 +40,7 @@ class CommittedOffset:
 
     @property
     def value_version(self) -> int:
-        """Version of the OffsetCommitValue, 0 for that of a LegacyOffsetCommitValue: who can read the record."""
+        """Version of the OffsetCommitValue, 0 for a LegacyOffsetCommitValue: who can read the record."""
         if self.other_version is not None:
             return self.other_version
         return _VERSION_WITHOUT if self.topic_id is None else _VERSION_WITH_TOPIC_ID

@@ -31,7 +31,7 @@ class GroupCounters:
     rebalances_saved: int = 0
     """How many of both took no rebalance."""
     offset_resets: int = 0
-    """Offsets that went back while nobody was a member: an admin's resets, and syncs of MirrorMaker."""
+    """Offsets that went back while the group had no member: an admin's resets, and syncs of MirrorMaker."""
     rebalances_avoidable: int = 0
     """Rebalances of a scale-up or scale-down beyond the one it needed."""
     upgrades: int = 0
@@ -161,7 +161,7 @@ class Migration:
     """`topic/partition` → where it was, of offsets that went back or went in the latest millisecond that any did."""
     leftovers_reported: bool = False
     blockers_reported: tuple[str, ...] = ()
-    """Reasons against an online upgrade told and not seen to be gone (`upgrade_blockers.py`)."""
+    """Reasons against an online upgrade, reported and not seen to be gone (`upgrade_blockers.py`)."""
     classic_members: dict[str, ClassicProgress] = field(default_factory=dict)
     """Members on the classic protocol in a consumer group, by member id."""
 
@@ -191,7 +191,7 @@ class Rebalance:
 
 @dataclass(slots=True, kw_only=True)
 class Handover:
-    """Partitions that another owns now, or nobody, since that time: former owner → partitions (`handovers.py`)."""
+    """Partitions that another owns now, or none, since that time: former owner → partitions (`handovers.py`)."""
 
     time_ms: int
     former_owners: dict[str, Partitions] = field(default_factory=dict)
@@ -210,13 +210,13 @@ class Rewound:
 
 @dataclass(slots=True, kw_only=True)
 class Rewinds:
-    """Offsets that went back at one moment, of which nothing is told yet: more may follow (`rewinds.py`)."""
+    """Offsets that went back at one moment, of which nothing is reported yet: more may follow (`rewinds.py`)."""
 
     time_ms: int
     offset: int
     """Of the last of the records."""
     group_empty: bool | None = None
-    """None for a group that only commits, and where nobody can tell."""
+    """None for a group that only commits, and where it is not known."""
     simple: bool = False
     partitions: dict[str, Rewound] = field(default_factory=dict)
     """By `topic/partition`."""
@@ -310,9 +310,9 @@ class InstanceHistory:
     displaced: dict[str, int] = field(default_factory=dict)
     """Client id and host of those that it was taken from in the run, while they stood for it → when."""
     contended: bool = False
-    """Whether one of those came back, which is told."""
+    """Whether one of those came back, which is reported."""
     restarting: bool = False
-    """Whether it was told that one process restarts again and again."""
+    """Whether it was reported that one process restarts again and again."""
     absent_since_ms: int | None = None
 
 

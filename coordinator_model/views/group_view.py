@@ -50,8 +50,8 @@ def group_view(
 ) -> dict[str, Any]:
     """The GROUP object. Offsets come as (topic, partition, committed offset), in the order to show them.
 
-    `now_ms` is the moment to show; without it, that of the last record of the group. An offset's `subscribed` is None
-    where nobody can tell whether a member reads its topic, as in a group without members.
+    `now_ms` is the moment to show; without it, the time of the group's last record. An offset's `subscribed` is None
+    where it is not known whether a member reads its topic, as in a group without members.
     """
     modern = state.membership.modern_group
     reads = subscriptions.reader(state.membership)
@@ -73,7 +73,7 @@ def group_view(
 
 
 def group_state(state: GroupState) -> str:
-    """State as Kafka's own tools print it, as far as the log tells."""
+    """State as Kafka's own tools print it, as far as the log shows."""
     modern = state.membership.modern_group
     if modern is not None:
         return STATES[modern.family](modern)

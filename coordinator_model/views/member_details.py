@@ -7,7 +7,7 @@ stand under their names where they are known. `assignment_epochs` are of brokers
     behind           its epoch is before the target's                  has yet to learn of the target of epoch N
     revoking         it holds what is not its any more                 has yet to revoke t-0
     waiting          others hold part of its target                    waits for t-0, which b has yet to release
-    released         nobody holds what it waits for                    is to be given t-0 with its next heartbeat
+    released         no member holds what it waits for                 is to be given t-0 with its next heartbeat
     awaiting_target  the group epoch is beyond the target's            waits for a target of epoch N
     away             static, closed with "remain"                      is away: its partitions are kept for it
 """

@@ -23,7 +23,7 @@ from coordinator_model.state.membership import (
 
 
 def listed(parts: Partitions, topic_names: Mapping[str, str] | None = None) -> dict[str, list[int]]:
-    """Topic name, or its id where the name is not known → partitions. A topic made anew has two ids and one name."""
+    """Topic name, or its id where the name is not known → partitions. A recreated topic has two ids and one name."""
     names, shown = topic_names or {}, dict[str, list[int]]()
     for topic, partitions in parts.items():
         name = names.get(topic, topic)

@@ -150,12 +150,12 @@ class RollCost:
                         yield (name, partition), member.instance_id or member.member_id
 
     def _let_go(self, was: ClassicGroup, now: ClassicGroup) -> Iterable[Place]:
-        """Partitions that had an owner before a generation, and that nobody claimed when joining it."""
+        """Partitions that had an owner before a generation, and that no member claimed when joining it."""
         return () if now.generation == was.generation else self._owned - set(_claimed(now))
 
 
 def is_alarm(event: Event) -> bool:
-    """Whether it opens an alarm that nobody who rolls asked for.
+    """Whether it opens an alarm that a roll does not ask for.
 
     A member that is stopped just before another converts the group is inferred to be lost (`upgrade_check.py`): in a
     roll it is the one that was stopped.

@@ -3,10 +3,10 @@
 Since KIP-441 a member says with each join how far each copy of a task's state is: the sum of the offsets that it has
 restored of the task's changelogs. Where the changelogs end is not in the log, nor where the running task is. So
 
-    of the task, in the same join                     a copy is behind by
-    a member ran it                                   what nobody wrote down: not known
-    nobody ran it, and this copy's sum is not known   not known
-    nobody ran it                                     at least the most advanced copy's sum less its own
+    of the task, in the same join                      a copy is behind by
+    a member ran it                                    what no record has: not known
+    no member ran it, and this copy's sum is unknown   not known
+    no member ran it                                   at least the most advanced copy's sum less its own
 
 and the recovery lag, which is to the changelogs' end, is known of none. Streams groups (KIP-1071) have no such claims:
 their members tell the coordinator in heartbeats, and it writes none of that down.

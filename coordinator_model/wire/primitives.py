@@ -331,7 +331,7 @@ def write_compact_count(out: bytearray, count: int) -> None:
 
 
 def skip(buffer: bytes, position: int, size: int) -> int:
-    """The position behind `size` bytes that nobody here understands."""
+    """The position behind `size` bytes that are not understood here."""
     if position + size > len(buffer):
         raise underflow(buffer, position, size)
     return position + size
