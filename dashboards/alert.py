@@ -2,7 +2,7 @@
 
 Two things hold for all rules. What a group does is believed only of a monitor that is ready (`gated`): while it
 catches up, it counts what happened days ago. And every rule waits at least a minute, so that a single scrape never
-wakes anybody. Links to the runbook and to the boards are added in one place (`_annotations`).
+wakes anybody. Links to the runbook and to the boards are added in one place (`_links`).
 """
 
 from collections.abc import Mapping
@@ -79,8 +79,8 @@ def within(limit: at.Limit) -> str:
     return f"[{duration(limit.value)}]"
 
 
-def rule(alert: Alert, runbook_url: str, grafana_url: str) -> dict[str, Any]:
-    """The rule as Prometheus reads it, with its links."""
+def rule(alert: Alert, runbook_url: str | None, grafana_url: str | None) -> dict[str, Any]:
+    """The rule as Prometheus reads it, with the links that are known: see `alerts.rules`."""
     return {
         "alert": alert.name,
         "expr": expanded(alert.condition, SIGNALS),
@@ -105,17 +105,29 @@ def _members(finding: str) -> str:
     )
 
 
-def _annotations(alert: Alert, runbook_url: str, grafana_url: str) -> dict[str, str]:
+def _annotations(alert: Alert, runbook_url: str | None, grafana_url: str | None) -> dict[str, str]:
     board, _, panel = alert.first_look.partition(": ")
-    uid = "group-monitor-" + board.lower().replace(" ", "-")
-    variables = "var-cluster={{ $labels.cluster | urlquery }}"
-    if alert.by_group:
-        # The board of one group has the variable `group`, those of many have `groups`.
-        variables += f"&var-{'group' if board == 'Group' else 'groups'}={{{{ $labels.group | urlquery }}}}"
     return {
         "summary": alert.summary + ("" if alert.names is None else _members(alert.names)),
         "reason": "; ".join(dict.fromkeys(limit.reason for limit in (*alert.limits, alert.wait))),
         "first_look": f"Board {board}, panel {panel}",
-        "dashboard_url": f"{grafana_url.rstrip('/')}/d/{uid}?{variables}",
-        "runbook_url": f"{runbook_url}#{alert.name.lower()}",
+        **_links(alert, runbook_url, grafana_url),
     }
+
+
+def _links(alert: Alert, runbook_url: str | None, grafana_url: str | None) -> dict[str, str]:
+    """Addresses, and none that would have to be completed: a mail or a pager has no page to complete it from."""
+    links = {}
+    if grafana_url is not None:
+        grafana_url = grafana_url.rstrip("/")
+        board = alert.first_look.partition(": ")[0]
+        variables = "var-cluster={{ $labels.cluster | urlquery }}"
+        if alert.by_group:
+            # The board of one group has the variable `group`, those of many have `groups`.
+            variables += f"&var-{'group' if board == 'Group' else 'groups'}={{{{ $labels.group | urlquery }}}}"
+        uid = "group-monitor-" + board.lower().replace(" ", "-")
+        links["dashboard_url"] = f"{grafana_url}/d/{uid}?{variables}"
+        links["runbook_url"] = f"{grafana_url}/d/group-monitor-runbook"
+    if runbook_url is not None:
+        links["runbook_url"] = f"{runbook_url}#{alert.name.lower()}"
+    return links

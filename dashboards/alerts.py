@@ -9,9 +9,6 @@ from typing import Any, Final
 from dashboards import thresholds as at
 from dashboards.alert import CRITICAL, GROUP, INFO, MONITOR, WARNING, Alert, gated, rule, within
 
-RUNBOOK: Final = "dashboards/runbook.md"
-"""The runbook, from the root of the repository; `dashboards build --runbook-url` says where it is published."""
-
 
 def _unless_expected(signal: str, condition: str) -> str:
     """The condition, but for groups of which the configuration expects it (`alarms.expectations`)."""
@@ -411,12 +408,12 @@ GROUPS: Final[Mapping[str, tuple[Alert, ...]]] = {
 ALERTS: Final[tuple[Alert, ...]] = tuple(alert for alerts in GROUPS.values() for alert in alerts)
 
 
-def rules(runbook_url: str = RUNBOOK, grafana_url: str = "") -> dict[str, Any]:
+def rules(runbook_url: str | None = None, grafana_url: str | None = None) -> dict[str, Any]:
     """The rule file as Prometheus reads it.
 
     Args:
-        runbook_url: address of the runbook, to which an alert's heading is added.
-        grafana_url: address of Grafana, in front of the boards' paths.
+        runbook_url: address of the runbook, to which an alert's heading is added; None for the board of `grafana_url`.
+        grafana_url: address of Grafana, in front of the boards' paths. Without it rules have no link to a board.
     """
     groups = [
         {"name": name, "rules": [rule(alert, runbook_url, grafana_url) for alert in alerts]}

@@ -24,19 +24,21 @@ TOPICS: Final = Scope(CLUSTERS.cluster, 'group="$group", topic=~"$topic"')
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Panels under one heading."""
+    """Panels under one heading; of a collapsed one only that is seen, and nothing is asked, until it is opened."""
 
     title: str
     panels: Sequence[Panel]
+    collapsed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Episodes:
-    """What is marked over all graphs of a board while a query has an answer: an episode is a shaded time.
+    """What is marked over graphs of a board while a query has an answer: an episode is a shaded time.
 
     Attributes:
         name: of the switch above the board.
         scope: what the board's variables choose.
+        over: titles of the panels it is marked over, those that it explains.
         query: a signal that has a value only while it lasts.
         colour: of the mark.
         title: Grafana's format of what is read when the pointer is over it.
@@ -45,13 +47,18 @@ class Episodes:
 
     name: str
     scope: Scope
+    over: Sequence[str]
     query: Query
     colour: Colour
     title: str
     shown: bool = True
 
-    def build(self) -> dashboard.AnnotationQuery:
-        """The annotation in Grafana's classic schema."""
+    def build(self, ids: Mapping[str, int]) -> dashboard.AnnotationQuery:
+        """The annotation in Grafana's classic schema.
+
+        Args:
+            ids: of the board's panels, by title.
+        """
         window = duration(EPISODE_STEP_SECONDS)
         return (
             dashboard.AnnotationQuery()
@@ -64,6 +71,7 @@ class Episodes:
             .title_format(self.title)
             .text_format(SIGNALS[self.query.signal].meaning)
             .tag_keys("group,alertname")
+            .filter(dashboard.AnnotationPanelFilter().exclude(False).ids([ids[title] for title in self.over]))
         )
 
 
@@ -109,15 +117,29 @@ class Board:
             board.with_variable(_datasource())
         for variable in self.variables:
             board.with_variable(variable)
-        for episodes in self.episodes:
-            board.annotation(episodes.build())
-        ids = iter(range(1, 1000))
+        numbers = iter(range(1, 1000))
+        ids: dict[str, int] = {}
         for row in self.rows:
-            board.with_row(dashboard.Row(row.title).id(next(ids)))
+            heading = dashboard.Row(row.title).id(next(numbers))
             for panel in row.panels:
-                board.with_panel(panel.id(next(ids)))
+                panel.id(next(numbers))
+                ids[panel.build().title or ""] = panel.build().id_val or 0
+                if row.collapsed:
+                    heading.with_panel(panel)
+            board.with_row(heading)
+            if not row.collapsed:
+                for panel in row.panels:
+                    board.with_panel(panel)
+        for episodes in self.episodes:
+            board.annotation(episodes.build(ids))
         written: dict[str, Any] = _without_placement(json.loads(json.dumps(board.build(), cls=JSONEncoder)))
         return written
+
+
+def panels(board: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """All panels of a board in Grafana's classic schema, those in collapsed rows too, without the rows."""
+    within = [held for panel in board["panels"] for held in (panel, *(panel.get("panels") or ()))]
+    return [panel for panel in within if panel["type"] != "row"]
 
 
 def cluster_variable() -> dashboard.QueryVariable:

@@ -50,11 +50,11 @@ def boards(schema: str = CLASSIC) -> dict[str, dict[str, Any]]:
     return {f"{name}.json": SCHEMAS[schema](board.to_json()) for name, board in made.items()}
 
 
-def files(runbook_url: str = alerts.RUNBOOK, grafana_url: str = "", schema: str = CLASSIC) -> dict[str, str]:
+def files(runbook_url: str | None = None, grafana_url: str | None = None, schema: str = CLASSIC) -> dict[str, str]:
     """File name → text of all that is made.
 
     Args:
-        runbook_url: where the runbook is published, for the links of alerts.
+        runbook_url: where the runbook is published, for the links of alerts; None for none of its own.
         grafana_url: where Grafana is, likewise.
         schema: of the dashboards, of `SCHEMAS`.
     """

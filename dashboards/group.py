@@ -251,10 +251,21 @@ _REBALANCES: Final = (
     ),
 )
 
+_MOVED_BY_A_REBALANCE: Final = (
+    "Members by protocol",
+    "Epochs",
+    "Assignment",
+    "Lag by partition",
+    "Lag by partition in time",
+    "Commits",
+    "Partitions moved",
+)
+
 _EPISODES: Final = (
     Episodes(
         name="Rebalances under way",
         scope=ONE_GROUP,
+        over=_MOVED_BY_A_REBALANCE,
         query=Query(signal="rebalancing_seconds", over="%s > 0"),
         colour="orange",
         title="Rebalance of {{group}}",
@@ -262,6 +273,7 @@ _EPISODES: Final = (
     Episodes(
         name="Rebalances completed",
         scope=ONE_GROUP,
+        over=_MOVED_BY_A_REBALANCE,
         query=Query(signal="rebalances", over="%s > 0"),
         colour="blue",
         title="Rebalance of {{group}} completed",
@@ -269,6 +281,7 @@ _EPISODES: Final = (
     Episodes(
         name="Alerts",
         scope=ONE_GROUP,
+        over=("Lag by partition", "Lag by partition in time", "Commits", "Rebalances", "Ownership"),
         query=Query(signal="firing_alerts"),
         colour="red",
         title="{{alertname}}",

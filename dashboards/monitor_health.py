@@ -81,15 +81,6 @@ _KEEPING_UP: Final = (
     ),
 )
 
-_KEPT: Final = (
-    timeseries_panel(
-        CLUSTERS,
-        "Size of the history",
-        [Query(signal="history_bytes", legend="{{cluster}}")],
-        span=24,
-    ),
-)
-
 _INPUT: Final = (
     timeseries_panel(
         CLUSTERS,
@@ -143,14 +134,14 @@ _INPUT: Final = (
     ),
 )
 
-_OUTPUT: Final = (
+_OPTIONAL: Final = (
     timeseries_panel(
         CLUSTERS,
         "Silence of the monitor",
         [Query(signal="source_age", legend="{{cluster}}")],
-        span=24,
         limit=at.SOURCE_AGE_SECONDS,
     ),
+    timeseries_panel(CLUSTERS, "Size of the history", [Query(signal="history_bytes", legend="{{cluster}}")]),
     timeseries_panel(
         CLUSTERS,
         "Waits for a sink",
@@ -177,7 +168,6 @@ MONITOR_HEALTH: Final = Board(
         Row("Now", _NOW),
         Row("Keeping up", _KEEPING_UP),
         Row("What comes in", _INPUT),
-        Row("What goes out", _OUTPUT),
-        Row("What is kept", _KEPT),
+        Row("If configured: sinks, serving from topics, history", _OPTIONAL, collapsed=True),
     ),
 )

@@ -138,6 +138,7 @@ OVERVIEW: Final = Board(
         Episodes(
             name="Alerts",
             scope=GROUPS,
+            over=("Largest lag", "Largest lag in time", "Rebalances", "Partitions with two owners or with none"),
             query=Query(signal="firing_alerts"),
             colour="red",
             title="{{alertname}} {{group}}",

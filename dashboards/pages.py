@@ -11,6 +11,7 @@ from typing import Final
 
 from dashboards.alert import SEVERITIES, Alert
 from dashboards.alerts import ALERTS, GROUPS
+from dashboards.board import panels
 from dashboards.build import boards
 from dashboards.signals import SIGNALS
 from dashboards.thresholds import duration
@@ -47,7 +48,8 @@ has caught up with the log, and fires after a minute at the earliest. Each is te
 fires, not a minute too early, and not for look-alikes.
 
 Summaries name cluster and group, and the members involved where the monitor knows them. Annotations: `summary`,
-`reason` (why its limits are those), `first_look`, `dashboard_url` and `runbook_url`.
+`reason` (why its limits are those), `first_look`; `group-monitor dashboards build --grafana-url U --runbook-url U` adds
+`dashboard_url` and `runbook_url`, whole addresses.
 """
 
 _BOARDS: Final = tuple(boards().values())
@@ -126,7 +128,7 @@ def _judging(metric: Metric) -> list[Alert]:
 
 def _boards(metric: Metric) -> Iterator[str]:
     for board in _BOARDS:
-        asked = [target["expr"] for panel in board["panels"] for target in panel.get("targets", [])]
+        asked = [target["expr"] for panel in panels(board) for target in panel.get("targets", [])]
         if any(_asks(expr, metric) for expr in asked):
             yield board["title"].removeprefix("Kafka groups: ")
 

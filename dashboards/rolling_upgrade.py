@@ -1,7 +1,8 @@
 """What stays open while consumers are rolled from one protocol to the other, and after they were rolled back.
 
-Left to right and top to bottom it is the order in which one asks: may we go on, how far are we, which groups are on
-the way and for how long, is anything in the way, does it hurt (lag, rebalances, ownership), is anything left over.
+Left to right and top to bottom it is the order in which one asks. The first screen is the roll itself: how many members
+remain, does it hurt (lag against before, owners), which groups are in which phase and for how long, is anything in the
+way. Below it: may we go on, how it went, how much it hurts, is anything left over.
 """
 
 from typing import Final
@@ -27,50 +28,19 @@ _SUM: Final = "sum by (cluster) (%s)"
 
 _VERDICTS: Final = words(VERDICT_CODES, VERDICT_COLOURS)
 
-_GATES: Final = (
+_THE_ROLL: Final = (
     monitor_panel(),
-    stat_panel(CLUSTERS, "Gates", Query(signal="gate_code", legend="{{cluster}} {{gate}}"), span=6, texts=_VERDICTS),
-    timeline_panel(
-        CLUSTERS,
-        "Gates until now",
-        Query(signal="gate_code", legend="{{cluster}} {{gate}}"),
-        _VERDICTS,
-        span=15,
-        height=4,
-    ),
-    table_panel(
-        CLUSTERS, "Reasons of the gates", [Query(signal="gate_reasons", legend="how many")], height=7, sort_by="effect"
-    ),
-)
-
-_PROGRESS: Final = (
-    stat_panel(GROUPS, "Members upgraded", Query(signal="upgraded_share", legend="{{cluster}}")),
+    stat_panel(GROUPS, "Classic members remaining", Query(signal="classic_members", legend="{{cluster}}"), span=3),
+    stat_panel(GROUPS, "Members upgraded", Query(signal="upgraded_share", legend="{{cluster}}"), span=3),
     stat_panel(
         GROUPS,
         "Groups still mixed",
         Query(signal="mixed_seconds", legend="{{cluster}}", over="count by (cluster) (%s > 0)", zero_when_ready=True),
+        span=3,
         limit=at.NONE,
         colour="yellow",
     ),
-    stat_panel(
-        GROUPS,
-        "Longest mixed",
-        Query(signal="mixed_seconds", legend="{{cluster}}", over="max by (cluster) (%s)"),
-        limit=at.MIXED_SECONDS,
-        colour="orange",
-    ),
-    stat_panel(
-        GROUPS,
-        "Groups a broker would refuse",
-        Query(
-            signal="upgrade_blockers",
-            legend="{{cluster}}",
-            over="count by (cluster) (max by (cluster, group) (%s))",
-            zero_when_ready=True,
-        ),
-        limit=at.NONE,
-        colour="orange",
-    ),
+    stat_panel(GROUPS, "Lag against before", Query(signal="lag_growth", legend="{{cluster}}", over=_SUM), span=4),
     stat_panel(
         GROUPS,
         "Partitions with two owners",
@@ -78,16 +48,13 @@ _PROGRESS: Final = (
         limit=at.NONE,
     ),
     stat_panel(
-        CLUSTERS,
-        "Records left over",
-        Query(signal="unclean_leftovers", legend="{{type}}", over="sum by (cluster) (%s)", zero_when_ready=True),
+        GROUPS,
+        "Partitions without an owner",
+        Query(signal="unassigned_partitions", legend="{{cluster}}", over=_SUM),
         limit=at.NONE,
         colour="orange",
     ),
-)
-
-_ON_THE_WAY: Final = (
-    timeline_panel(GROUPS, "Phases", Query(signal="phase_code", legend=_GROUP), _PHASES, height=9, links=True),
+    timeline_panel(GROUPS, "Phases", Query(signal="phase_code", legend=_GROUP), _PHASES, height=7, links=True),
     table_panel(
         GROUPS,
         "Groups on the way",
@@ -104,6 +71,50 @@ _ON_THE_WAY: Final = (
         texts={"phase": _PHASES},
     ),
     table_panel(GROUPS, "In the way", [Query(signal="upgrade_blockers", legend="found")], span=8),
+)
+
+_GATES: Final = (
+    stat_panel(CLUSTERS, "Gates", Query(signal="gate_code", legend="{{cluster}} {{gate}}"), span=6, texts=_VERDICTS),
+    stat_panel(
+        GROUPS,
+        "Groups a broker would refuse",
+        Query(
+            signal="upgrade_blockers",
+            legend="{{cluster}}",
+            over="count by (cluster) (max by (cluster, group) (%s))",
+            zero_when_ready=True,
+        ),
+        span=3,
+        limit=at.NONE,
+        colour="orange",
+    ),
+    stat_panel(
+        GROUPS,
+        "Longest mixed",
+        Query(signal="mixed_seconds", legend="{{cluster}}", over="max by (cluster) (%s)"),
+        span=3,
+        limit=at.MIXED_SECONDS,
+        colour="orange",
+    ),
+    stat_panel(
+        CLUSTERS,
+        "Records left over",
+        Query(signal="unclean_leftovers", legend="{{type}}", over="sum by (cluster) (%s)", zero_when_ready=True),
+        span=3,
+        limit=at.NONE,
+        colour="orange",
+    ),
+    timeline_panel(
+        CLUSTERS,
+        "Gates until now",
+        Query(signal="gate_code", legend="{{cluster}} {{gate}}"),
+        _VERDICTS,
+        span=9,
+        height=4,
+    ),
+    table_panel(
+        CLUSTERS, "Reasons of the gates", [Query(signal="gate_reasons", legend="how many")], height=7, sort_by="effect"
+    ),
 )
 
 _OVER_TIME: Final = (
@@ -228,10 +239,19 @@ _LEFT_OVER: Final = (
     ),
 )
 
+_MOVED_BY_A_CONVERSION: Final = (
+    "Members by protocol",
+    "Groups by phase",
+    "Largest lag",
+    "Rebalances",
+    "Partitions moved",
+)
+
 _EPISODES: Final = (
     Episodes(
         name="Conversions to the consumer protocol",
         scope=GROUPS,
+        over=_MOVED_BY_A_CONVERSION,
         query=Query(signal="upgrades", over="%s > 0"),
         colour="green",
         title="{{group}} was converted to the consumer protocol",
@@ -239,12 +259,18 @@ _EPISODES: Final = (
     Episodes(
         name="Conversions to the classic protocol",
         scope=GROUPS,
+        over=_MOVED_BY_A_CONVERSION,
         query=Query(signal="downgrades", over="%s > 0"),
         colour="orange",
         title="{{group}} was converted to the classic protocol",
     ),
     Episodes(
-        name="Alerts", scope=GROUPS, query=Query(signal="firing_alerts"), colour="red", title="{{alertname}} {{group}}"
+        name="Alerts",
+        scope=GROUPS,
+        over=("Largest lag", "Largest lag in time", "Rebalances", "Partitions with two owners or with none"),
+        query=Query(signal="firing_alerts"),
+        colour="red",
+        title="{{alertname}} {{group}}",
     ),
 )
 
@@ -257,9 +283,8 @@ ROLLING_UPGRADE: Final = Board(
     episodes=_EPISODES,
     since="now-3h",
     rows=(
+        Row("The roll", _THE_ROLL),
         Row("Go on or stop", _GATES),
-        Row("How far", _PROGRESS),
-        Row("On the way", _ON_THE_WAY),
         Row("Over time", _OVER_TIME),
         Row("Does it hurt", _DOES_IT_HURT),
         Row("What is left over", _LEFT_OVER),

@@ -164,6 +164,13 @@ _GROUPS: Final = (
         ("cluster", "protocol"),
     ),
     _signal(
+        "classic_members",
+        'sum by (cluster) (kafka_group_members{GROUP, protocol="classic"})',
+        "short",
+        "Members that speak the classic protocol: in an upgrade those that remain.",
+        _C,
+    ),
+    _signal(
         "members_changed",
         "sum by (cluster, group) (changes(kafka_group_members{GROUP}[WINDOW]))",
         "short",

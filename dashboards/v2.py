@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
+from dashboards.board import panels
 from dashboards.sdk import JSONEncoder, v2_model
 
 API_VERSION: Final = "dashboard.grafana.app/v2beta1"
@@ -32,7 +33,7 @@ _ENVELOPE: Final = frozenset({"datasource", "refId", "hide"})
 
 def resource(classic: Mapping[str, Any]) -> dict[str, Any]:
     """The resource of the second schema that shows what a classic dashboard shows."""
-    panels = [panel for panel in classic["panels"] if panel["type"] != "row"]
+    held = panels(classic)
     spec = v2_model.Dashboard(
         title=classic["title"],
         description=classic["description"],
@@ -48,9 +49,9 @@ def resource(classic: Mapping[str, Any]) -> dict[str, Any]:
         links=[_link(link) for link in classic["links"]],
         variables=[_variable(variable) for variable in classic.get("templating", {}).get("list", [])],
         annotations=[_annotation(annotation) for annotation in classic["annotations"].get("list", [])],
-        elements={_name(panel): _panel(panel) for panel in panels},
+        elements={_name(panel): _panel(panel) for panel in held},
         layout=v2_model.RowsLayoutKind(
-            spec=v2_model.RowsLayoutSpec(rows=[_row(title, held) for title, held in _rows(classic["panels"])])
+            spec=v2_model.RowsLayoutSpec(rows=[_row(heading, held) for heading, held in _rows(classic["panels"])])
         ),
     )
     made = {"apiVersion": API_VERSION, "kind": "Dashboard", "metadata": {"name": classic["uid"]}, "spec": spec}
@@ -67,15 +68,15 @@ def _name(panel: Mapping[str, Any]) -> str:
     return f"panel-{panel['id']}"
 
 
-def _rows(panels: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Sequence[Mapping[str, Any]]]]:
-    """Headings with what stands under them: a classic row is a panel that others follow."""
-    starts = [index for index, panel in enumerate(panels) if panel["type"] == "row"]
-    for start, end in pairwise([*starts, len(panels)]):
-        yield panels[start]["title"], panels[start + 1 : end]
+def _rows(listed: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]]:
+    """Headings with what stands under them: a classic row is a panel that others follow, or, collapsed, holds them."""
+    starts = [index for index, panel in enumerate(listed) if panel["type"] == "row"]
+    for start, end in pairwise([*starts, len(listed)]):
+        yield listed[start], listed[start]["panels"] or listed[start + 1 : end]
 
 
-def _row(title: str, panels: Sequence[Mapping[str, Any]]) -> v2_model.RowsLayoutRowKind:
-    top = min(panel["gridPos"]["y"] for panel in panels)
+def _row(heading: Mapping[str, Any], held: Sequence[Mapping[str, Any]]) -> v2_model.RowsLayoutRowKind:
+    top = min(panel["gridPos"]["y"] for panel in held)
     items = [
         v2_model.GridLayoutItemKind(
             spec=v2_model.GridLayoutItemSpec(
@@ -86,10 +87,12 @@ def _row(title: str, panels: Sequence[Mapping[str, Any]]) -> v2_model.RowsLayout
                 element=v2_model.ElementReference(name=_name(panel)),
             )
         )
-        for panel in panels
+        for panel in held
     ]
     grid = v2_model.GridLayoutKind(spec=v2_model.GridLayoutSpec(items=items))
-    return v2_model.RowsLayoutRowKind(spec=v2_model.RowsLayoutRowSpec(title=title, collapse=False, layout=grid))
+    return v2_model.RowsLayoutRowKind(
+        spec=v2_model.RowsLayoutRowSpec(title=heading["title"], collapse=heading["collapsed"], layout=grid)
+    )
 
 
 def _panel(panel: Mapping[str, Any]) -> v2_model.PanelKind:
@@ -144,6 +147,7 @@ def _annotation(annotation: Mapping[str, Any]) -> v2_model.AnnotationQueryKind:
             hide=False,
             icon_color=annotation["iconColor"],
             query=_query({**asked, "refId": "Anno"}),
+            filter_val=v2_model.AnnotationPanelFilter(exclude=False, ids=annotation["filter"]["ids"]),
             legacy_options=asked,
         )
     )

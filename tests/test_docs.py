@@ -12,6 +12,7 @@ from coordinator_model.migration.phases import PHASES
 from coordinator_model.state.events import SEVERITIES as EVENT_KINDS
 from dashboards import pages
 from dashboards.alerts import ALERTS
+from dashboards.board import panels
 from dashboards.build import boards
 from streaming.config import loading
 from streaming.demo.embedded_broker import PROPERTIES
@@ -200,7 +201,7 @@ def test_rolling_upgrade_page_speaks_of_what_is_shown() -> None:
     """Panels it names stand on the board, phases are all explained, events it names exist, and so do the settings."""
     text = TEXTS["docs/reading-a-rolling-upgrade.md"]
     (board,) = [board for board in boards().values() if board["title"].endswith("Rolling upgrade")]
-    titles = {panel["title"] for panel in board["panels"]}
+    titles = {panel["title"] for panel in panels(board)}
 
     assert set(re.findall(r"^\| (\w+) \| .* \|$", text, re.MULTILINE)) >= set(PHASES)
     assert [] == [name for name in re.findall(r"(?<!\*)\*([A-Z][\w ]+)\*(?!\*)", text) if name not in titles]

@@ -29,11 +29,18 @@ def build(
     check: Annotated[bool, typer.Option("--check", help="Compare with what is there, and write nothing.")] = False,
     runbook_url: Annotated[
         str | None,
-        typer.Option("--runbook-url", metavar="U", help="Where the runbook is published, for alerts' links."),
+        typer.Option(
+            "--runbook-url",
+            metavar="U",
+            help="Where the runbook is published, for alerts' links; its board in Grafana unless said otherwise.",
+        ),
     ] = None,
     grafana_url: Annotated[
-        str, typer.Option("--grafana-url", metavar="U", help="Where Grafana is, for alerts' links.")
-    ] = "",
+        str | None,
+        typer.Option(
+            "--grafana-url", metavar="U", help="Where Grafana is, for alerts' links; without it they have none."
+        ),
+    ] = None,
     schema: Annotated[
         str,
         typer.Option(
@@ -42,15 +49,17 @@ def build(
     ] = "classic",
 ) -> None:
     """Write dashboards (JSON) and alert rules (YAML) into a directory."""
-    from dashboards import alerts  # imported late, with the SDK
-    from dashboards import build as builder
+    from dashboards import build as builder  # imported late, with the SDK
 
+    for option, link in (("--runbook-url", runbook_url), ("--grafana-url", grafana_url)):
+        if link is not None and not link.startswith(("http://", "https://")):
+            raise UsageError(f"{option}: found {link!r}, accepted: a whole address, http://… or https://…")
     if schema not in builder.SCHEMAS:
         raise UsageError(f"--schema: found {schema!r}, accepted: {' or '.join(builder.SCHEMAS)}")
     if schema != builder.CLASSIC and out is None:
         raise UsageError(f"--schema: found {schema!r} without --out, accepted: a directory beside the committed boards")
     directory = builder.GENERATED if out is None else out
-    made = builder.files(alerts.RUNBOOK if runbook_url is None else runbook_url, grafana_url, schema)
+    made = builder.files(runbook_url, grafana_url, schema)
     if check:
         stale = builder.differing(made, directory)
         if stale:
@@ -105,11 +114,12 @@ def push(  # noqa: PLR0913 - a command's options are its arguments
 
 def _print(steps: "Sequence[Step]", *, dry_run: bool, as_json: bool) -> None:
     if as_json:
-        told = [{"kind": step.kind, "name": step.name, "action": step.action} for step in steps]
+        told = [{"kind": of.kind, "name": of.name, "action": of.action, "url": of.address} for of in steps]
         output.print_json({"dry_run": dry_run, "steps": told})
         return
     title = "WOULD BE" if dry_run else "ACTION"
-    output.print_line(output.table(["WHAT", "NAME", title], [[step.kind, step.name, step.action] for step in steps]))
+    rows = [[step.kind, step.name, step.action, step.address or "-"] for step in steps]
+    output.print_line(output.table(["WHAT", "NAME", title, "ADDRESS"], rows))
 
 
 app.command("build")(output.guarded(build))

@@ -44,11 +44,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing put into Grafana, or found there: its kind, its name, and what was done."""
+    """One thing put into Grafana, or found there: its kind, its name, what was done, and a board's address."""
 
     kind: str
     name: str
     action: str
+    address: str | None = None
 
 
 class Grafana:
@@ -75,8 +76,9 @@ class Grafana:
         parts = _address(url)
         self._url = url.rstrip("/")
         self._dry_run = dry_run
+        self._credentials = _credentials(os.environ if environment is None else environment)
         self._api = GrafanaApi(
-            _credentials(os.environ if environment is None else environment),
+            self._credentials,
             # With brackets around an IPv6 address, which `hostname` takes off; the port stands here too.
             host=parts.netloc,
             port=None,
@@ -94,7 +96,8 @@ class Grafana:
         Args:
             boards: dashboards in the classic schema, by any name.
             folder: title of the folder, made if there is none.
-            prometheus_url: Prometheus as Grafana reaches it; None leaves the data sources as they are.
+            prometheus_url: Prometheus as Grafana reaches it; None leaves the data sources as they are. Boards show the
+                data source that is made of it at first, and with None that of an earlier push.
 
         Raises:
             CannotTellError: Grafana is out of reach, not one, or refuses the credentials.
@@ -106,8 +109,9 @@ class Grafana:
                 yield self._data_source(prometheus_url)
             uid, step = self._folder(folder)
             yield step
+            is_bound = prometheus_url is not None or self._found_data_source() is not None
             for board in boards.values():
-                yield self._dashboard(dict(board), uid)
+                yield self._dashboard(_bound(board) if is_bound else dict(board), uid)
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -123,7 +127,7 @@ class Grafana:
             raise CheckFailed(f"--url: found Grafana {release} at {self._url}, accepted: {OLDEST_RELEASE} or newer")
 
     def _data_source(self, url: str) -> Step:
-        found = _or_none(lambda: self._api.datasource.get_datasource_by_uid(DATA_SOURCE))
+        found = self._found_data_source()
         wanted = {"uid": DATA_SOURCE, "name": DATA_SOURCE, "type": "prometheus", "access": "proxy", "url": url}
         if found is None:
             self._change(lambda: self._api.datasource.create_datasource(wanted))
@@ -132,6 +136,9 @@ class Grafana:
             return Step("data source", DATA_SOURCE, UNCHANGED)
         self._change(lambda: self._api.datasource.update_datasource_by_uid(DATA_SOURCE, {**found, **wanted}))
         return Step("data source", DATA_SOURCE, UPDATED)
+
+    def _found_data_source(self) -> Any:  # noqa: ANN401 - JSON of the API
+        return _or_none(lambda: self._api.datasource.get_datasource_by_uid(DATA_SOURCE))
 
     def _folder(self, title: str) -> tuple[str | None, Step]:
         """The folder's uid, None for one that a dry run does not make."""
@@ -142,10 +149,10 @@ class Grafana:
         return None if made is None else made["uid"], Step("folder", title, CREATED)
 
     def _dashboard(self, board: dict[str, Any], folder_uid: str | None) -> Step:
-        title = board["title"]
+        title, address = board["title"], f"{self._url}/d/{board['uid']}"
         found = _or_none(lambda: self._api.dashboard.get_dashboard(board["uid"]))
         if found is not None and _same(found["dashboard"], board) and found["meta"].get("folderUid") == folder_uid:
-            return Step("dashboard", title, UNCHANGED)
+            return Step("dashboard", title, UNCHANGED, address)
         sent = {
             "dashboard": board,
             "folderUid": folder_uid,
@@ -153,7 +160,7 @@ class Grafana:
             "message": "group-monitor dashboards push",
         }
         self._change(lambda: self._api.dashboard.update_dashboard(sent))
-        return Step("dashboard", title, CREATED if found is None else UPDATED)
+        return Step("dashboard", title, CREATED if found is None else UPDATED, address)
 
     def _change(self, change: Callable[[], T]) -> T | None:
         return None if self._dry_run else change()
@@ -176,15 +183,32 @@ class Grafana:
 
     def _refused(self, error: GrafanaException) -> Exception:
         if error.status_code in _UNAUTHORIZED:
-            needed = "a service account token that may do this" if error.status_code == _FORBIDDEN else "its token"
-            return CannotTellError(
-                f"{TOKEN_VARIABLE}: found credentials that {self._url} refuses ({error.message}), accepted: {needed}, "
-                f"or {USERNAME_VARIABLE} and {PASSWORD_VARIABLE}"
-            )
+            return self._unauthorized(error)
         if isinstance(error, GrafanaClientError) and error.status_code != _NOT_FOUND:
             return CheckFailed(f"--url: {self._url} does not take what is pushed ({error.message})")
         reason = error.message or "no answer in time"
         return CannotTellError(f"--url: found {self._url} ({reason}), accepted: the address of a Grafana")
+
+    def _unauthorized(self, error: GrafanaException) -> CannotTellError:
+        """Names the credentials that were used, or what there is to use."""
+        refused = f"credentials that {self._url} refuses ({error.message})"
+        may = " that may do this" if error.status_code == _FORBIDDEN else ""
+        if self._credentials is None:
+            return CannotTellError(
+                f"{TOKEN_VARIABLE}: found no credentials, and {self._url} wants some ({error.message}), accepted: a "
+                f"service account token, or {USERNAME_VARIABLE} and {PASSWORD_VARIABLE}"
+            )
+        if isinstance(self._credentials, str):
+            return CannotTellError(f"{TOKEN_VARIABLE}: found {refused}, accepted: a service account token{may}")
+        return CannotTellError(f"{USERNAME_VARIABLE}, {PASSWORD_VARIABLE}: found {refused}, accepted: a user{may}")
+
+
+def _bound(board: Mapping[str, Any]) -> dict[str, Any]:
+    """A board that shows our data source until another one is chosen: of several, Grafana's default may be any."""
+    ours = {"selected": True, "text": DATA_SOURCE, "value": DATA_SOURCE}
+    listed = board.get("templating", {}).get("list", [])
+    variables = [{**of, "current": ours} if of["type"] == "datasource" else of for of in listed]
+    return {**board, "templating": {**board["templating"], "list": variables}} if variables else dict(board)
 
 
 def _address(url: str) -> SplitResult:

@@ -88,12 +88,25 @@ def test_limits_are_those_of_the_events() -> None:
 
 
 def test_links_lead_where_one_says() -> None:
-    """Runbook and Grafana are where `build` is told; every link of every rule begins there."""
-    made = rules("https://docs.example/runbook", "https://grafana.example/")
-    links = [rule["annotations"] for group in made["groups"] for rule in group["rules"]]
+    """Runbook and Grafana are where `build` is told; without a runbook of its own, its board in that Grafana is it."""
+    for alert, links in annotations("https://docs.example/runbook", "https://grafana.example/graphs/"):
+        assert f"https://docs.example/runbook#{alert.name.lower()}" == links["runbook_url"]
+        assert links["dashboard_url"].startswith("https://grafana.example/graphs/d/group-monitor-")
+        assert ("{{ $labels.group | urlquery }}" in links["dashboard_url"]) == alert.by_group
+    for _, links in annotations(None, "https://grafana.example"):
+        assert "https://grafana.example/d/group-monitor-runbook" == links["runbook_url"]
 
-    assert all(link["runbook_url"].startswith("https://docs.example/runbook#kafkagroup") for link in links)
-    assert all(link["dashboard_url"].startswith("https://grafana.example/d/group-monitor-") for link in links)
+
+def test_no_link_is_half_an_address() -> None:
+    """Where no address is known there is no link: nobody could complete it who reads it in a mail."""
+    for _, links in annotations(None, None):
+        assert {"summary", "reason", "first_look"} == links.keys()
+
+
+def annotations(runbook_url: str | None, grafana_url: str | None) -> list[tuple[Alert, dict[str, str]]]:
+    """Of each alert, with these addresses."""
+    made = rules(runbook_url, grafana_url)
+    return [(BY_NAME[rule["alert"]], rule["annotations"]) for group in made["groups"] for rule in group["rules"]]
 
 
 @pytest.mark.parametrize(

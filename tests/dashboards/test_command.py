@@ -75,6 +75,12 @@ class TestBuild:
         assert sorted(files()) == sorted(path.name for path in tmp_path.iterdir())
         assert "https://docs.example/r#kafkagroupduplicateowner" in (tmp_path / "rules.yaml").read_text("utf-8")
 
+    @pytest.mark.parametrize("option", ["--runbook-url", "--grafana-url"])
+    def test_half_an_address_is_refused(self, option: str, capsys: pytest.CaptureFixture[str]) -> None:
+        """A link in an alert is read in mails and on telephones, where nothing completes it."""
+        assert 2 == main(["dashboards", "build", option, "/runbook"])
+        assert f"error: {option}: found '/runbook', accepted: a whole address" in capsys.readouterr().err
+
     def test_check(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """What is committed is current: 0. What is not there is stale: 1, and nothing is written."""
         assert 0 == main(["dashboards", "build", "--check"])
@@ -144,6 +150,30 @@ class TestPush:
         assert "http://new:9090" == grafana.data_sources["group-monitor"]["url"]
         assert "prometheus" == grafana.data_sources["group-monitor"]["type"]
 
+    def test_boards_show_the_data_source_that_was_pushed(
+        self, grafana: GrafanaStub, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Of several, Grafana's default may be any; a push without an address keeps what an earlier one made."""
+        actions(capsys, grafana.url)
+        before = chosen(grafana)
+        actions(capsys, grafana.url, "--prometheus-url", "http://prometheus:9090")
+        bound = chosen(grafana)
+
+        assert [None] * 4 == before
+        assert ["group-monitor"] * 4 == bound
+        assert {"unchanged": 6} == counted(actions(capsys, grafana.url))
+
+    def test_addresses_are_printed(self, grafana: GrafanaStub, capsys: pytest.CaptureFixture[str]) -> None:
+        """Of each board, under the path that Grafana is served under; a folder has none."""
+        assert 0 == main([*PUSH, grafana.url, "--json"])
+        steps = json.loads(capsys.readouterr().out)["steps"]
+        assert 0 == main([*PUSH, grafana.url])
+
+        assert [None, *(f"{grafana.url}/d/{board['uid']}" for board in boards().values())] == [
+            of["url"] for of in steps
+        ]
+        assert f"{grafana.url}/d/group-monitor-overview" in capsys.readouterr().out
+
     def test_dry_run(self, grafana: GrafanaStub, capsys: pytest.CaptureFixture[str]) -> None:
         """Everything is told that would be done, and nothing is."""
         options = (grafana.url, "--dry-run", "--prometheus-url", "http://prometheus:9090", "--folder", "Ours")
@@ -167,6 +197,29 @@ class TestRefusals:
         assert 3 == status
         assert line.startswith(f"error: GRAFANA_TOKEN: found credentials that {grafana.url} refuses (Unauthorized)")
         assert "glsa_wrong" not in line
+
+    @pytest.mark.parametrize(
+        ("given", "named"),
+        [
+            ({}, "GRAFANA_TOKEN: found no credentials"),
+            ({"GRAFANA_USERNAME": "admin", "GRAFANA_PASSWORD": "wrong"}, "GRAFANA_USERNAME, GRAFANA_PASSWORD: found "),
+        ],
+    )
+    def test_what_was_used_is_named(
+        self,
+        grafana: GrafanaStub,
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
+        given: dict[str, str],
+        named: str,
+    ) -> None:
+        """Not the token where a password was given, nor a token that is not there."""
+        monkeypatch.delenv("GRAFANA_TOKEN")
+        for name, value in given.items():
+            monkeypatch.setenv(name, value)
+        status, line = refusal(capsys, grafana.url)
+
+        assert (3, True, False) == (status, line.startswith(f"error: {named}"), "wrong" in line)
 
     def test_nobody_there(self, capsys: pytest.CaptureFixture[str]) -> None:
         """An address nobody listens on is named with the reason."""
@@ -206,6 +259,13 @@ class TestRefusals:
         status, line = refusal(capsys, "http://admin:secret@grafana:3000")
 
         assert (2, False) == (status, "secret" in line)
+
+
+def chosen(grafana: GrafanaStub) -> list[str | None]:
+    """The data source each board that has the choice shows at first."""
+    boards = (held["dashboard"] for held in grafana.dashboards.values())
+    variables = (of for board in boards for of in board.get("templating", {}).get("list", ()))
+    return [of.get("current", {}).get("value") for of in variables if of["type"] == "datasource"]
 
 
 def counted(values: list[str]) -> dict[str, int]:

@@ -11,12 +11,16 @@ import pytest
 import yaml
 
 from dashboards import build
-from dashboards.build import COMMAND, GENERATED, RULES
+from dashboards.board import panels as board_panels
+from dashboards.build import COMMAND, GENERATED, RULES, SCHEMAS
 from tests.dashboards.prometheus_tools import answer, needs_prometheus, running_prometheus
 
 BOARDS: Final[dict[str, dict[str, Any]]] = {
     path.stem: json.loads(path.read_text("utf-8")) for path in sorted(GENERATED.glob("*.json"))
 }
+FIRST_SCREEN: Final = 20
+"""Lines of the grid on a screen 900 pixels high."""
+
 # What Grafana puts in the place of its own words, so that Prometheus sees what it is asked in earnest.
 INTERPOLATED: Final = {
     "$__rate_interval": "1m",
@@ -30,7 +34,12 @@ INTERPOLATED: Final = {
 
 
 def panels(board: str) -> list[dict[str, Any]]:
-    return [panel for panel in BOARDS[board]["panels"] if panel["type"] != "row"]
+    return board_panels(BOARDS[board])
+
+
+def with_headings(board: str) -> list[dict[str, Any]]:
+    """Panels and the rows they stand in."""
+    return [*panels(board), *(panel for panel in BOARDS[board]["panels"] if panel["type"] == "row")]
 
 
 def asking(board: str) -> list[dict[str, Any]]:
@@ -108,7 +117,7 @@ def test_board_loads_in_grafana_10_and_later(name: str) -> None:
 @pytest.mark.parametrize("name", BOARDS)
 def test_panels_have_what_they_need(name: str) -> None:
     """Each panel has an id of its own and a title; each that asks has a description, a unit and the data source."""
-    ids = [panel["id"] for panel in BOARDS[name]["panels"]]
+    ids = [panel["id"] for panel in with_headings(name)]
     titles = [panel["title"] for panel in panels(name)]
 
     assert sorted(set(ids)) == sorted(ids)
@@ -140,14 +149,66 @@ def test_legends_are_shown(name: str) -> None:
             assert all(target["legendFormat"] for target in panel["targets"]), panel["title"]
 
 
+@pytest.mark.parametrize("schema", SCHEMAS)
 @pytest.mark.parametrize("name", BOARDS)
-def test_series_of_a_panel_differ_in_colour(name: str) -> None:
-    """Colours go by a series' place: Grafana 10 hashes the field's name, which is the same for all, to one colour."""
-    modes = {
-        panel["fieldConfig"]["defaults"]["color"]["mode"] for panel in panels(name) if panel["type"] == "timeseries"
-    }
+def test_series_of_a_panel_differ_in_colour(name: str, schema: str) -> None:
+    """Colours go by a series' place, in Grafana 10 as in 12.
 
-    assert modes <= {"palette-classic"}
+    By name they do not: Grafana 10 hashes that of the field, which is the same for all series, to one colour. And no
+    override gives several series one colour.
+    """
+    for title, look in field_configs(name, schema):
+        assert "palette-classic" == look["defaults"]["color"]["mode"], title
+        assert not look["defaults"]["color"].get("fixedColor"), title
+        assert "color" not in [each["id"] for held in look["overrides"] for each in held["properties"]], title
+
+
+def field_configs(name: str, schema: str) -> list[tuple[str, dict[str, Any]]]:
+    """(title, field configuration) of each time series of a board, where Grafana reads it."""
+    board = build.boards(schema)[f"{name}.json"]
+    if schema == build.CLASSIC:
+        return [(of["title"], of["fieldConfig"]) for of in board_panels(board) if of["type"] == "timeseries"]
+    elements = [element["spec"] for element in board["spec"]["elements"].values()]
+    return [
+        (of["title"], of["vizConfig"]["spec"]["fieldConfig"])
+        for of in elements
+        if of["vizConfig"]["group"] == "timeseries"
+    ]
+
+
+def test_what_few_have_is_out_of_the_way() -> None:
+    """Sinks, serving from topics and the history stand in a row that is closed, so that nothing of it is asked."""
+    (closed,) = (panel for panel in BOARDS["monitor_health"]["panels"] if panel.get("collapsed"))
+    asked = " ".join(target["expr"] for panel in closed["panels"] for target in panel["targets"])
+    open_ = " ".join(
+        target["expr"] for panel in BOARDS["monitor_health"]["panels"] for target in panel.get("targets", ())
+    )
+
+    for metric in ("group_monitor_sink_", "group_monitor_source_age", "group_monitor_history_bytes"):
+        assert metric in asked
+        assert metric not in open_
+
+
+def test_first_screen_of_a_roll_is_the_roll() -> None:
+    """Phases, members that remain, lag against before and owners stand on the first screen."""
+    seen = {panel["title"] for panel in panels("rolling_upgrade") if panel["gridPos"]["y"] < FIRST_SCREEN}
+
+    assert {
+        "Phases",
+        "Classic members remaining",
+        "Lag against before",
+        "Partitions with two owners",
+        "Partitions without an owner",
+    } <= seen
+
+
+@pytest.mark.parametrize("name", [name for name in BOARDS if marks(name)])
+def test_marks_are_over_the_graphs_they_explain(name: str) -> None:
+    """Each is over some of the board's graphs, not over all."""
+    drawn = {panel["id"] for panel in panels(name) if panel["type"] == "timeseries"}
+    for mark in marks(name):
+        assert not mark["filter"]["exclude"]
+        assert set() < set(mark["filter"]["ids"]) < drawn
 
 
 @pytest.mark.parametrize("name", BOARDS)
@@ -177,7 +238,7 @@ def test_every_board_says_whether_it_may_be_believed(name: str) -> None:
 def test_panels_fill_their_rows_and_do_not_overlap(name: str) -> None:
     """Nothing lies on top of anything, and a row of panels is as wide as the screen."""
     taken: dict[tuple[int, int], str] = {}
-    for panel in BOARDS[name]["panels"]:
+    for panel in with_headings(name):
         place = panel["gridPos"]
         assert place["x"] + place["w"] <= 24, f"{panel['title']} ends outside the screen"
         for x in range(place["x"], place["x"] + place["w"]):

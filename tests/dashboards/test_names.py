@@ -13,6 +13,7 @@ from coordinator_model.records import record_types
 from dashboards import thresholds
 from dashboards.alert import Alert
 from dashboards.alerts import ALERTS
+from dashboards.board import panels
 from dashboards.build import boards
 from dashboards.promql import Signal
 from dashboards.runbook import FILE, asked_of_groups, sections
@@ -84,7 +85,7 @@ def test_alert_reads_signals_only(alert: Alert) -> None:
 def test_first_look_is_a_panel(alert: Alert) -> None:
     """Who is woken finds the panel under the name the alert gives, showing something the alert reads."""
     board, _, title = alert.first_look.partition(": ")
-    (panel,) = [panel for panel in BOARDS[board]["panels"] if panel["title"] == title]
+    (panel,) = [panel for panel in panels(BOARDS[board]) if panel["title"] == title]
     shown = "".join(target["expr"] for target in panel["targets"])
 
     assert any(metric in shown for name in alert.signals for metric in SIGNALS[name].metrics)
@@ -128,7 +129,7 @@ def test_runbook_says_what_is_needed(alert: Alert) -> None:
 
 def test_runbook_is_a_board() -> None:
     """Every alert has its panel in Grafana, with the words of the file."""
-    shown = {panel["title"]: panel for panel in BOARDS["Runbook"]["panels"] if panel["type"] == "text"}
+    shown = {panel["title"]: panel for panel in panels(BOARDS["Runbook"]) if panel["type"] == "text"}
 
     assert [alert.name for alert in ALERTS] == list(shown)
     for name, panel in shown.items():

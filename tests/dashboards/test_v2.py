@@ -7,6 +7,7 @@ from typing import Any, Final
 import pytest
 
 from dashboards import sdk
+from dashboards.board import panels as board_panels
 from dashboards.build import V2, boards
 
 CLASSIC: Final = boards()
@@ -14,7 +15,7 @@ RESOURCES: Final = boards(V2)
 
 
 def panels(name: str) -> list[dict[str, Any]]:
-    return [panel for panel in CLASSIC[name]["panels"] if panel["type"] != "row"]
+    return board_panels(CLASSIC[name])
 
 
 def element(name: str, panel: dict[str, Any]) -> dict[str, Any]:

@@ -10,11 +10,12 @@ import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from dashboards.build import GENERATED, RULES
+from dashboards.build import RULES, files
 from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.demo.verifiable_consumer import create_topics
 from tests.dashboards.prometheus_tools import (
@@ -40,6 +41,7 @@ pytestmark = [
 GROUP: Final = "orders-service"
 SOUND: Final = "audit-trail"
 ALERT: Final = "KafkaGroupDuplicateOwner"
+GRAFANA: Final = "https://grafana.example/graphs"
 TOPICS: Final = {"orders": 4}
 
 FIRES_SECONDS: Final = 150.0
@@ -74,7 +76,7 @@ def woken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Woken]:
         webhook = stack.enter_context(running_webhook())
         alertmanager = stack.enter_context(running_alertmanager(directory, notifying(webhook.url)))
         monitor.await_ready()
-        prometheus = stack.enter_context(running_prometheus(directory, scraping(monitor.url, alertmanager)))
+        prometheus = stack.enter_context(running_prometheus(directory, scraping(directory, monitor.url, alertmanager)))
         second = stack.enter_context(DoublingMember(broker.bootstrap_servers, GROUP, "orders", "second"))
         until(lambda: bool(webhook.alerts), FIRES_SECONDS, lambda: f"nobody is told: {state_of(prometheus, monitor)}")
         found = answer(prometheus, f'kafka_group_duplicate_partitions{{group="{GROUP}"}}')
@@ -106,7 +108,10 @@ def test_the_notification_says_what_is_wrong(woken: Woken) -> None:
         r" Members: first-\S+ on /127\.0\.0\.1, second-\S+ on /127\.0\.0\.1$", alert["annotations"]["summary"]
     )
     assert "Board Group, panel Ownership" == alert["annotations"]["first_look"]
-    assert alert["annotations"]["runbook_url"].endswith(f"#{ALERT.lower()}")
+    assert (
+        f"{GRAFANA}/d/group-monitor-group?var-cluster=tested&var-group={GROUP}" == alert["annotations"]["dashboard_url"]
+    )
+    assert f"{GRAFANA}/d/group-monitor-runbook" == alert["annotations"]["runbook_url"]
 
 
 def test_a_sound_group_on_the_same_topic_stays_quiet(woken: Woken) -> None:
@@ -114,12 +119,14 @@ def test_a_sound_group_on_the_same_topic_stays_quiet(woken: Woken) -> None:
     assert [] == woken.told_of_sound_group
 
 
-def scraping(monitor: str, alertmanager: str) -> str:
-    """Prometheus's configuration: the committed rules, judged every second."""
+def scraping(directory: Path, monitor: str, alertmanager: str) -> str:
+    """Prometheus's configuration: the committed rules with links to a Grafana, judged every second."""
+    rules = directory / RULES
+    rules.write_text(files(grafana_url=GRAFANA)[RULES], encoding="utf-8")
     return json.dumps(
         {
             "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
-            "rule_files": [str(GENERATED / RULES)],
+            "rule_files": [str(rules)],
             "alerting": {"alertmanagers": [{"static_configs": [{"targets": [alertmanager.removeprefix("http://")]}]}]},
             "scrape_configs": [
                 {"job_name": "group-monitor", "static_configs": [{"targets": [monitor.removeprefix("http://")]}]}

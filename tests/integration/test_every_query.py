@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dashboards.alerts import ALERTS
+from dashboards.board import panels
 from dashboards.build import GENERATED, RULES, boards
 from dashboards.promql import Signal
 from dashboards.signals import SIGNALS
@@ -139,7 +140,7 @@ def of_boards() -> Iterator[Question]:
     """Each target of each panel, and each mark over the graphs."""
     for made in boards().values():
         board = made["title"].removeprefix("Kafka groups: ")
-        for panel in made["panels"]:
+        for panel in panels(made):
             for target in panel.get("targets", []):
                 yield Question(board, f"{panel['title']} {target['refId']}", forms(target["expr"]))
         for mark in made["annotations"].get("list", []):
