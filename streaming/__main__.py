@@ -86,7 +86,7 @@ def common(
     debug: Annotated[bool, typer.Option("--debug", help="Log everything, and show the traceback of an error.")] = False,
     log_level: Annotated[str, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")] = "info",
     log_format: Annotated[str, typer.Option(metavar="FORMAT", help="text (key=value) or json.")] = "text",
-    version: Annotated[  # noqa: ARG001 - told before anything else
+    version: Annotated[  # noqa: ARG001 - answered before anything else
         bool, typer.Option("--version", help="Show which release this is.", is_eager=True, callback=_show_version)
     ] = False,
 ) -> None:

@@ -6,7 +6,7 @@ error, 3 cannot tell. Messages are one line that names the option, file or line,
 
 
 class MonitorError(Exception):
-    """An end of a command that is told to the user in one line, without a traceback.
+    """An end of a command that is shown to the user in one line, without a traceback.
 
     Attributes:
         exit_status: what the process ends with.

@@ -9,7 +9,7 @@ class SinkState:
 
     Attributes:
         name: of the sink, as metrics have it.
-        waiting: what is told and not delivered: events, or groups.
+        waiting: what was reported and is not delivered: events, or groups.
         oldest_ms: since when the oldest of them waits; None for none.
         dropped: how many were given up since this monitor started.
         delivered: how many were delivered since then.

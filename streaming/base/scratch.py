@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def directory(prefix: str) -> str:
-    """Make one of this process; those of the same prefix that nobody owns any more go."""
+    """Make one of this process; those of the same prefix whose process is gone are removed."""
     _remove_left_over(prefix)
     return tempfile.mkdtemp(prefix=f"{prefix}{os.getpid()}-")
 

@@ -1,4 +1,4 @@
-"""Secrets that must not be written anywhere: whoever reads one says so here, whoever writes a line asks here.
+"""Secrets that must not be written anywhere: code that reads one registers it here, code that writes a line asks here.
 
 Our own messages never hold one. This is for what others write: kafka-python logs its whole configuration at debug
 level, and an error's text may quote what was sent.
@@ -9,7 +9,7 @@ from typing import Final
 
 MASK: Final = "**********"
 
-# Shorter ones would be found in every other word; whoever has such a password has no secret.
+# Shorter ones would be found in every other word; such a password is no secret.
 _SHORTEST: Final = 4
 
 _hidden: frozenset[str] = frozenset()
@@ -19,7 +19,7 @@ def hide(secret: str, *, instead_of: str = "") -> None:
     """Have `masked` replace a secret from now on, in every form a log line may give it.
 
     Args:
-        secret: what nobody may read.
+        secret: what must not be read.
         instead_of: one that was hidden and is of no use any more, as a token that was renewed.
     """
     global _hidden  # noqa: PLW0603 - replaced, never changed: other threads read it meanwhile

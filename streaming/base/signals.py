@@ -1,4 +1,4 @@
-"""The signals that end a command: Ctrl-C, a service manager's, and that of a terminal that is closed."""
+"""The signals that end a command: Ctrl-C, a service manager's, and a closed terminal's."""
 
 import signal
 import threading

@@ -24,7 +24,7 @@ _Client = TypeVar("_Client", bound=Closable)
 
 
 class Connection(Generic[_Client]):
-    """A client that is made when it is first asked for, and anew after it was dropped."""
+    """A client that is made when it is first asked for, and again after it was dropped."""
 
     def __init__(self, connect: Callable[[], _Client]) -> None:
         self._connect = connect
@@ -46,7 +46,7 @@ class Connection(Generic[_Client]):
 
 
 class Background:
-    """A thread that runs until it is told to stop.
+    """A thread that runs until it is stopped.
 
     Args:
         name: the thread's.
@@ -78,7 +78,7 @@ class Background:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread, even out of a question that nobody answers; one that never began is no thread to end."""
+        """End the thread, even out of a question without an answer; one that never began is no thread to end."""
         self.stopping.set()
         self._join()
         if self._interrupt is not None:

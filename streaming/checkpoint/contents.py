@@ -90,12 +90,12 @@ def settle(checkpoint: str) -> None:
 
 
 def is_gone(checkpoint: str) -> bool:
-    """Whether there is nothing where a checkpoint was; not to be told of one on another machine."""
+    """Whether there is nothing where a checkpoint was; not known of one on another machine."""
     return _is_local(checkpoint) and not has_committed_batch(checkpoint)
 
 
 def last_written_ms(checkpoint: str) -> int | None:
-    """When the last micro-batch was finished, by the clock of the file system; None where that is not to be told."""
+    """When the last micro-batch was finished, by the clock of the file system; None where that is not known."""
     commits = _path(checkpoint) / "commits"
     times = [entry.stat().st_mtime_ns // 1_000_000 for entry in commits.glob("[0-9]*")] if commits.is_dir() else []
     return max(times, default=None)
@@ -108,7 +108,7 @@ def has_committed_batch(checkpoint: str) -> bool:
 
 
 def query_id(checkpoint: str) -> str:
-    """The id Spark gave the query when it made the checkpoint; one made anew counts its batches anew.
+    """The id Spark gave the query when it made the checkpoint; a new one counts its batches from zero.
 
     Where the checkpoint is not on this machine, its location has to do.
     """
@@ -154,14 +154,14 @@ def stored_rows(spark: SparkSession, checkpoint: str) -> Iterator[OutputRow]:
                 single.add(tuple(key))
                 yield _row(key, text)
         for (pack,) in _values(_if_there(parts.pop(PACKS_STATE))):
-            # Where there are two of an entry, the one by itself is the newer.
+            # Where there are two of an entry, the single one is the newer.
             yield from (_row(key, text) for key, text in unpacked_entries(pack) if key not in single)
         for (text,) in _values(parts.pop(BOOK_STATE).result()):
             for partition, book in json.loads(text)["partitions"].items():
                 totals = {**book["counters"], "last_offset": book["last_offset"]}
                 yield OutputRow(int(partition), "shard", "", json.dumps(totals))
     finally:
-        # Who is told to stop meanwhile does not wait for it: it ends with the JVM.
+        # A stop meanwhile does not wait for it: it ends with the JVM.
         ahead.shutdown(wait=False, cancel_futures=True)
 
 

@@ -50,7 +50,7 @@ REBUILD: Final = "run --rebuild, which reads the log from its beginning"
 REMEDY: Final = {
     "cluster_id": "kafka.bootstrap_servers of the same cluster, or another state.dir",
     "offsets_topic": "the same kafka.offsets_topic, or another state.dir",
-    "topic_id": f"the same offsets topic; made anew, it needs {REBUILD}",
+    "topic_id": f"the same offsets topic; recreated, it needs {REBUILD}",
     "partitions": f"the offsets topic as it was, or {REBUILD}",
     "shuffle_partitions": f"the same spark.shuffle_partitions, or {REBUILD}",
     "isolation": f"the same source.isolation, or {REBUILD}",
@@ -73,13 +73,13 @@ ANOTHER_ONES: Final = ("cluster_id", "offsets_topic")
 Forget = Callable[[Mapping[str, Any] | None], object]
 
 
-def claim(directory: Path, identity: Identity, anew: Forget | None = None) -> None:
+def claim(directory: Path, identity: Identity, forget: Forget | None = None) -> None:
     """Make the state directory this identity's, or see that it is.
 
     Args:
         directory: made where it is not.
         identity: who wants it.
-        anew: forgets what is in it, given whose it is if that can be read; what it was made with then does not matter.
+        forget: forgets what is in it, given whose it is if that can be read; what it was made with does not matter.
 
     Raises:
         UsageError: it belongs to another one, is damaged, or cannot be written.
@@ -92,13 +92,13 @@ def claim(directory: Path, identity: Identity, anew: Forget | None = None) -> No
     former = held
     if held is not None and held.get("state_layout") in RESUMABLE_LAYOUTS:
         held = {**held, "state_layout": identity.state_layout}
-    if path.exists() and anew is None and held is None:
+    if path.exists() and forget is None and held is None:
         raise damaged(directory, f"{IDENTITY_FILE} is no JSON object")
     if held is not None:
-        _same(directory, held, {name: wanted[name] for name in (wanted if anew is None else ANOTHER_ONES)})
+        _same(directory, held, {name: wanted[name] for name in (wanted if forget is None else ANOTHER_ONES)})
     with _writable(directory):
-        if anew is not None:
-            anew(former)
+        if forget is not None:
+            forget(former)
         if former != wanted:
             replace(path, json.dumps(wanted, indent=1) + "\n")
 
@@ -140,5 +140,5 @@ def _identity_in(path: Path) -> dict[str, Any] | None:
 
 
 def damaged(directory: Path, reason: str) -> UsageError:
-    """What to say of a state directory from which nobody can go on."""
+    """What to say of a state directory from which no run can go on."""
     return UsageError(f"state.dir: found {str(directory)!r}, damaged ({reason}), accepted: a whole one, or {REBUILD}")

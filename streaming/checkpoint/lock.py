@@ -47,7 +47,7 @@ class StateLock:
             )
 
     def wait(self, look: Callable[[], object] = lambda: None) -> None:
-        """Take it as soon as nobody has it; `look` is called now and then, and may raise."""
+        """Take it as soon as it is free; `look` is called now and then, and may raise."""
         while not self._taken():
             look()
             time.sleep(LOOK_EVERY_SECONDS)

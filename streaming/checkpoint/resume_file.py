@@ -1,6 +1,6 @@
 """What a run leaves for the next one besides the checkpoint: how far the log was read, and when.
 
-Three things cannot be told from a checkpoint, or not from a damaged one.
+A checkpoint does not say three things, or not once it is damaged.
 
 `read_ms`: all that was in the log at this time has been read. A compacted log keeps a tombstone for
 `delete.retention.ms` after it was first cleaned, and then it is gone: who comes later does not read that a group ended.
@@ -16,11 +16,11 @@ within the same time; so before the first end is reached, `read_ms` is when read
 `live_from`: by partition, the log's end as it was when reading began. Alarms are drawn beyond it only (`steps.py`), as
 what was cleaned shows states that never were. A run that goes on within `SAME_TAIL_MS` of the former one's last look
 reads the same live tail that one would have read, and keeps its marks, so that an alarm that came and went between the
-two is told; one that comes later cannot know what was cleaned meanwhile, and takes the log's end as it finds it.
+two is reported; one that comes later cannot know what was cleaned meanwhile, and takes the log's end as it finds it.
 
-`told`: by partition, up to where all there is was concluded and told, at `read_ms`. Who reads the log from its
+`told`: by partition, up to where all there is was concluded and reported, at `read_ms`. Who reads the log from its
 beginning once more comes to the same conclusions, but of what the cleaner has left of it, and at its end: some events
-would have other ids. So a rebuilt reading tells nothing of records before what the former one had told (`told_before`).
+would have other ids. So a rebuilt reading reports nothing of records that the former one reported (`told_before`).
 """
 
 import json
@@ -57,7 +57,7 @@ class Resume:
         read_ms: the log as it was then has been read, or its reading had begun then.
         seen_ms: the last time that a micro-batch was finished, or the end of the log reached.
         live_from: offsets partition to the end of the log as it was when reading began.
-        told: offsets partition to the first offset of which not all is known to be told.
+        told: offsets partition to the first offset of which not all is known to be reported.
         told_before: the same of a former reading of the same log.
         has_batches: whether a micro-batch was ever finished, so that there is a checkpoint.
         is_to_go: whether the checkpoint is to be forgotten, if it is still there.
@@ -82,7 +82,7 @@ class Resume:
         )
 
     def all_told(self) -> Offsets:
-        """By partition, the first offset of which not all was told by this reading or a former one."""
+        """By partition, the first offset of which not all was reported by this reading or a former one."""
         partitions = self.told.keys() | self.told_before.keys()
         return {of: max(self.told.get(of, 0), self.told_before.get(of, 0)) for of in partitions}
 

@@ -55,7 +55,7 @@ class StateDirectory:
         self.checkpoint = checkpoint or (directory / CHECKPOINT).resolve().as_uri()
         self.tombstone_retention_ms = DEFAULT_TOMBSTONE_RETENTION_MS
         self.rebuilds = 0
-        """How often the log was read anew because tombstones may have been missed."""
+        """How often the log was read again because tombstones may have been missed."""
         self._reads_uncommitted = reads_uncommitted
         self._clock_ms = clock_ms
         self._former: Resume | None = None
@@ -71,11 +71,11 @@ class StateDirectory:
         """
         former = resume_file.load(self.directory)
 
-        def anew(held: Mapping[str, Any] | None) -> None:
+        def forget(held: Mapping[str, Any] | None) -> None:
             is_same_log = held is not None and held.get("topic_id") == identity.topic_id
             self._forget(former.all_told() if former is not None and is_same_log else {})
 
-        claim(self.directory, identity, anew if rebuild else None)
+        claim(self.directory, identity, forget if rebuild else None)
         if rebuild:
             return
         if former is not None and former.is_to_go:
@@ -95,7 +95,7 @@ class StateDirectory:
 
     @property
     def told_before(self) -> Offsets:
-        """By partition, the first offset whose events were not told by a former reading of the same log."""
+        """By partition, the first offset whose events were not reported by a former reading of the same log."""
         return self._told_before
 
     def holds_state(self) -> bool:
@@ -113,7 +113,7 @@ class StateDirectory:
             yield from contents.stored_rows(spark, self.checkpoint)
 
     def rebuild_if_outlived(self, log_end: Offsets, last_stable: Offsets, positions: Positions) -> bool:
-        """Forget the state where what is unread may lack tombstones; tells whether it was so."""
+        """Forget the state where what is unread may lack tombstones; returns whether it did."""
         former = self._follower.resume if self._follower is not None else self._former
         now_ms, retention_ms = self._clock_ms(), self.tombstone_retention_ms
         if former is None or not former.unread_too_long(now_ms, retention_ms):
@@ -174,7 +174,7 @@ class StateDirectory:
 
     @contextmanager
     def _noting_when_full(self) -> Iterator[None]:
-        """A disk that is full or gone is told once; the stream has its own way of telling, and waits for it."""
+        """A disk that is full or gone is reported once; the stream reports it in its own way, and waits."""
         try:
             yield
             self._is_writable = True

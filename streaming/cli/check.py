@@ -55,7 +55,7 @@ def check(
 
 
 def exit_status(findings: "list[Finding]") -> int:
-    """1 if anything does not hold, else 3 if anything cannot be told, else 0."""
+    """1 if anything does not hold, else 3 if anything is not known, else 0."""
     statuses = {finding.status for finding in findings}
     return 1 if "fail" in statuses else 3 if "cannot tell" in statuses else 0
 

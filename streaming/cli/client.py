@@ -58,7 +58,7 @@ class MonitorClient:
         return list(self.found()["groups"])
 
     def found(self, **asked: str | None) -> dict[str, Any]:
-        """`groups` by `topic`, `owner`, `client_id`, `host`, `instance_id`; and of how many it cannot be told."""
+        """`groups` by `topic`, `owner`, `client_id`, `host`, `instance_id`; and how many of which it is not known."""
         query = urlencode({name: value for name, value in asked.items() if value is not None})
         return self._get("/api/v1/groups" + (f"?{query}" if query else ""))
 
@@ -78,7 +78,7 @@ class MonitorClient:
         return list(self._get("/api/v1/events?" + urlencode(wanted))["events"])
 
     def history(self, name: str, **asked: int | None) -> dict[str, Any]:
-        """What the monitor's history tells of a group: its events, or with `at` how it was.
+        """What the monitor's history has of a group: its events, or with `at` how it was.
 
         Raises:
             CheckFailed: there is, or was, no such group.

@@ -11,7 +11,7 @@ from streaming.cli.run import ConfigFile, Settings, load_config
 
 Seconds = Annotated[
     float | None,
-    typer.Option("--seconds", metavar="N", min=1, envvar="DEMO_SECONDS", help="End by itself after so many seconds."),
+    typer.Option("--seconds", metavar="N", min=1, envvar="DEMO_SECONDS", help="End after so many seconds."),
 ]
 BootstrapServer = Annotated[
     str | None,
@@ -59,7 +59,7 @@ def provide_jars(*, yes: bool) -> None:
     """See that the jars of Kafka are there; a wheel comes without, and fetches them once it may.
 
     Raises:
-        UsageError: it may not, as nobody can be asked, or no was the answer.
+        UsageError: it may not: there is no terminal to ask on, or no was the answer.
         CannotTellError: they cannot be fetched.
     """
     from streaming.spark import java, kafka_jars  # imported late, as above

@@ -1,7 +1,7 @@
 """Putting boards into a Grafana over its HTTP API: the same boards twice change nothing.
 
 Boards are known by their uid, a folder by its title, the data source by a uid of ours. What is there and equal is left
-alone, what differs is replaced: whoever changes a board in the browser saves it under another name.
+alone, what differs is replaced: save a board that you change in the browser under another name.
 """
 
 import os
@@ -167,7 +167,7 @@ class Grafana:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Let whatever goes wrong on the way be told in one line."""
+        """Show whatever goes wrong on the way in one line."""
         try:
             yield
         except GrafanaException as error:

@@ -53,7 +53,7 @@ def groups(  # noqa: PLR0913 - options of a command
 ) -> None:
     """List the groups a running monitor sees, one line each; on a terminal, what needs a look first.
 
-    Exit 3 where it cannot be told of some groups whether they read the topic: their topics are not known.
+    Exit 3 where it is not known of some groups whether they read the topic.
     """
     client = MonitorClient(url, ca_file)
     answer = client.found(topic=topic, owner=owner, client_id=client_id, host=host, instance_id=instance_id)

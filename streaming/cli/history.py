@@ -141,7 +141,7 @@ def _time(name: str, text: str | None, asked_ms: int) -> int | None:
 
 
 def _show_group(found: dict[str, Any], at_ms: int, *, as_json: bool) -> None:
-    output.note(f"as told at {time_text(found['as_of'])}, asked for {time_text(at_ms)}")
+    output.note(f"as of {time_text(found['as_of'])}, asked for {time_text(at_ms)}")
     if as_json:
         output.print_json(found)
     elif sys.stdout.isatty():

@@ -19,7 +19,7 @@ from streaming.base.times import ACCEPTED, time_ms
 from streaming.cli.render import output, plain
 from streaming.recording.file_format import RecordingReader, open_recording
 
-# Undecodable records told one by one; a damaged recording may hold millions.
+# Undecodable records shown one by one; a damaged recording may hold millions.
 _REPORTED = 20
 _PROGRESS_EVERY = 2_000
 
@@ -84,7 +84,7 @@ def _replayed(recording: RecordingReader, replica: Replica, looks: Looks, until_
         for count, record in enumerate(recording):
             if count % _PROGRESS_EVERY == 0:
                 advance(recording.fraction_read)
-            # The state at a time is that of a prefix of each partition: one record too late ends its partition.
+            # The state at a time is the state of a prefix of each partition: one record too late ends its partition.
             if until_ms is not None and (record.partition in ended or record.timestamp_ms > until_ms):
                 ended.add(record.partition)
                 continue

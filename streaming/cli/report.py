@@ -50,7 +50,7 @@ def report(  # noqa: PLR0913 - a command's options are its arguments
     until_ms = None if until is None else _time("--until", until, asked_ms)
     if until_ms is not None and until_ms <= since_ms:
         raise UsageError(f"--until: found {until!r}, accepted: a time after --since")
-    from streaming.rehearsal.report import read_rehearsal  # imported late: a mistake above is told at once
+    from streaming.rehearsal.report import read_rehearsal  # imported late: a mistake above is shown at once
 
     beside = None if rehearsal is None else read_rehearsal(rehearsal)
     if recording is not None:

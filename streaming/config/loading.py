@@ -10,7 +10,7 @@ variable NAME, `${file:PATH}` for what is in the file PATH (without the line's e
 reference is the only thing the file may hold, so that a configuration can be shown, committed and mailed. Values that
 came that way are shown by their reference, never by their content.
 
-All problems are told in one message, before anything is started.
+All problems are shown in one message, before anything is started.
 """
 
 import difflib
@@ -287,7 +287,7 @@ def _validated(entries: dict[str, _Entry], problems: list[Problem]) -> Config:
     try:
         Config.model_validate(_tree(entries))
     except UsageError:
-        pass  # told by the rules below, with the places the values came from
+        pass  # shown by the rules below, with the places the values came from
     except ValidationError as error:
         for detail in error.errors(include_url=False, include_context=False):
             dotted = _option_of(detail["loc"], known)
@@ -311,7 +311,7 @@ def _validated(entries: dict[str, _Entry], problems: list[Problem]) -> Config:
 
 
 def _constructed(section: type[Section], tree: dict[str, Any]) -> Any:  # noqa: ANN401 - the type passed in, built unchecked
-    """Build a section without its cross-option rules, so that all of them can be told at once."""
+    """Build a section without its cross-option rules, so that all of them can be shown at once."""
     values = {}
     for name, field in section.model_fields.items():
         inner = _section_of(field)

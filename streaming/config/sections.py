@@ -223,7 +223,7 @@ class AlarmsSection(Section):
     """When something is said to be wrong, where that is a matter of taste."""
 
     unsettled_after_ms: Annotated[Whole, Field(ge=60_000)] = option(
-        600_000, "How long a group may not come to rest, epochs going by, before `group_unsettled` is told."
+        600_000, "How long a group may not come to rest, epochs going by, before `group_unsettled` is reported."
     )
     expectations: dict[str, ExpectationSection] = Field(
         default={},

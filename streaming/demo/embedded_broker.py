@@ -180,7 +180,7 @@ class EmbeddedBroker:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports nobody listens on, all different; held together until the last is chosen."""
+    """Free ports, all different; held together until the last is chosen."""
     sockets = [socket.create_server((HOST, 0)) for _ in range(count)]
     ports = [each.getsockname()[1] for each in sockets]
     for each in sockets:
@@ -192,7 +192,7 @@ def _coordinates_groups(port: int) -> bool:
     """Whether a node answers, and answers for groups; asking creates the coordinator's log (one broker: it is its own).
 
     Raises:
-        OSError: nobody listens yet.
+        OSError: no broker listens yet.
     """
     with socket.create_connection((HOST, port), timeout=5) as connection:
         # Response v0 starts with the error; versions v0 as well.

@@ -35,7 +35,7 @@ _POLL_SECONDS: Final = 0.1
 
 
 class _StoppingError(Exception):
-    """The scenario was told to stop while it waited."""
+    """The scenario was stopped while it waited."""
 
 
 class DemoScenario:
@@ -62,7 +62,7 @@ class DemoScenario:
         Args:
             bootstrap_servers: the cluster; its topics are created.
             directory: where members keep their settings and logs.
-            on_step: told in a sentence what happens next, from the scenario's thread.
+            on_step: called with a sentence of what happens next, from the scenario's thread.
             settle_seconds: how long the group is left alone after each member.
             pause_seconds: how long it is left alone between a roll and the next.
             jars_dir: the jars of one Kafka version.

@@ -24,7 +24,7 @@ _QUIET: Final = {"log_level": 2}
 
 
 def start(work: Callable[[], None], name: str, stopping: threading.Event) -> threading.Thread:
-    """Run one of the functions below on a thread, started anew after an error of the cluster until it shall stop."""
+    """Run one of the functions below on a thread, restarted after an error of the cluster until it shall stop."""
 
     def run() -> None:
         while not stopping.is_set():

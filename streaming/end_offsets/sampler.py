@@ -3,7 +3,7 @@
 Each round asks for the high watermark and for the last stable offset of every partition that some group has to do
 with, and of the offsets topic: two requests a broker. Where a transaction stays open in the offsets topic, the record
 it began with is read once (`open_transactions.py`). Topics are described again when a name or an id comes up that is
-not known, when something is amiss, and every half minute: that is how a topic made anew is noticed.
+not known, when something is amiss, and every half minute: that is how a recreated topic is noticed.
 
 A round that fails is not the end of anything: the figures grow old, which is shown, and the next round tries again.
 """
@@ -90,12 +90,12 @@ class EndOffsetSampler:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread, even out of a question that nobody answers, and keep the histories."""
+        """End the thread, even out of a question without an answer, and keep the histories."""
         self._thread.stop()
         self._save()
 
     def sample(self) -> bool:
-        """One round; tells whether it came in. Never raises."""
+        """One round; returns whether it came in. Never raises."""
         try:
             self._round(self._connection.client)
         except Exception as error:  # noqa: BLE001 - whatever a client throws must not end the sampling

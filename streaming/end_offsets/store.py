@@ -96,7 +96,7 @@ class EndOffsets:
         self._history_points = history_points
         self._history_span_ms = history_span_ms
         self._partitions: dict[TopicPartition, PartitionEnds] = {}
-        # The same by topic: whoever goes through a topic's partitions finds them side by side.
+        # The same by topic: loops over a topic's partitions find them side by side.
         self._by_topic: dict[str, dict[int, PartitionEnds]] = {}
         self._topics: dict[str, Topic] = {}
         self._sizes: dict[str, Topic] = {}
@@ -137,7 +137,7 @@ class EndOffsets:
 
     @property
     def sizes(self) -> Mapping[str, Topic]:
-        """The same, replaced only when a topic came, went, grew or was made anew: for what is worked out from those."""
+        """The same, replaced only when a topic came, went, grew or was recreated: for what is worked out from those."""
         return self._sizes
 
     def topic(self, name: str) -> Topic | None:
@@ -168,7 +168,7 @@ class EndOffsets:
     def set_topics(self, described: Iterable[Topic], asked: Iterable[str], now_ms: int = 0) -> None:
         """Take a description of all topics by the names `asked`: what is not among `described` is gone.
 
-        A topic that came back under another id is another topic: its history begins anew.
+        A topic that came back under another id is another topic: its history begins again.
 
         Args:
             described: the topics that there are.
@@ -179,11 +179,11 @@ class EndOffsets:
             former = {**self._former_ids, **{topic.name: topic.id for topic in self._topics.values()}}
             found = {topic.name: topic for topic in described}
             gone = {*asked, *self._topics} - found.keys()
-            anew = {name for name, topic in found.items() if former.get(name, topic.id) != topic.id}
-            for name in found.keys() - anew:
+            recreated = {name for name, topic in found.items() if former.get(name, topic.id) != topic.id}
+            for name in found.keys() - recreated:
                 self._note_moves(self._topics.get(name), found[name], now_ms)
                 self._note_epochs(found[name])
-            over = gone | anew
+            over = gone | recreated
             self._moved.update(dict.fromkeys(over, self._version + 1))
             self._partitions = {place: ends for place, ends in self._partitions.items() if place[0] not in over}
             self._by_topic = {topic: known for topic, known in self._by_topic.items() if topic not in over}
@@ -202,7 +202,7 @@ class EndOffsets:
     ) -> bool:
         """Take one round of samples, asked for in this order and with these two isolation levels.
 
-        Tells whether an end went backwards, which is what a topic made anew does.
+        Returns whether an end went backwards, which is what a recreated topic does.
         """
         backwards = False
         with self.lock:
@@ -334,7 +334,7 @@ class EndOffsets:
             self._former_ids = ids
 
     def _note_moves(self, former: Topic | None, now: Topic, now_ms: int) -> None:
-        """An election that the same broker won counts too: it loads the groups anew, and starts their timers."""
+        """An election that the same broker won counts too: it loads the groups again, and starts their timers."""
         if former is None:
             return
         for partition, leader in now.leaders.items():
@@ -346,7 +346,7 @@ class EndOffsets:
                 self._moves[place] = LeaderMoves(self._moves.get(place, NEVER_MOVED).count + moves, now_ms)
 
     def _note_epochs(self, topic: Topic) -> None:
-        """The leader that cut a log off is that of the first description after it was noticed."""
+        """The leader that cut a log off is the one in the first description after the cut was noticed."""
         for number, ends in self._by_topic.get(topic.name, {}).items():
             epoch = topic.leader_epochs.get(number, -1)
             if epoch >= 0 and any(cut.leader_epoch is None for cut in ends.cuts):

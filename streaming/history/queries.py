@@ -118,7 +118,7 @@ class History:
         return self._again(lambda: self._timeline(_Wanted(group, since_ms, until_ms), limit))
 
     def state_at(self, group: str, at_ms: int) -> Was:
-        """How a group was at a time: as it was last told to be, then or before.
+        """How a group was at a time: as it was last written, then or before.
 
         Raises:
             CannotTellError: the history does not go back so far; the message says how far.
@@ -137,7 +137,7 @@ class History:
     def events(
         self, group: str, *, since_ms: int | None = None, until_ms: int | None = None, limit: int = DEFAULT_EVENTS
     ) -> list[dict[str, Any]]:
-        """As `timeline`; raises CheckFailed where nothing was ever told of the group that is still kept."""
+        """As `timeline`; raises CheckFailed where nothing is kept of the group."""
         found = self.timeline(group, since_ms=since_ms, until_ms=until_ms, limit=limit)
         if not found and not self.knows(group):
             raise CheckFailed(f"group: found no {group!r} in the history, accepted: a group it knows")
@@ -163,7 +163,7 @@ class History:
         return self._again(lambda: self._records(group))
 
     def knows(self, group: str) -> bool:
-        """Whether anything was ever told of a group that is still kept."""
+        """Whether anything is kept of a group."""
         return self._again(
             lambda: any(
                 part.read(["group"]).num_rows

@@ -1,7 +1,7 @@
 """The tables of the history: their columns, and how rows of the spool become rows of them.
 
     HISTORY/events/day=2026-01-31/….parquet     what happened, by the log's time
-    HISTORY/groups/day=2026-01-31/….parquet     how groups were, each time they were told to be otherwise
+    HISTORY/groups/day=2026-01-31/….parquet     how groups were, each time they had changed
     HISTORY/records/day=2026-01-31/….parquet    records of the log, where they are kept
 
 Days are days of the row's time, in UTC. Within a file rows are sorted by group and time, so one group stands in few row

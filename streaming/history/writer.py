@@ -1,4 +1,4 @@
-"""From the spool into the history: what was told is written at once, and what was written is kept in order.
+"""From the spool into the history: entries are written at once, and the files kept in order.
 
 A second thread looks after the files: it merges small ones, removes old ones, and once a day writes the states of all
 groups. So every day can be asked without the days before it, and these can go.

@@ -61,7 +61,7 @@ def describe_topics(admin: Any, names: list[str] | None = None) -> list[TopicDes
 
 
 def broker_release(admin: Any) -> str | None:  # noqa: ANN401 - kafka-python has no types
-    """Release of a broker as far as the protocol tells it ("4.3"); None if it does not."""
+    """Release of a broker as far as the protocol shows it ("4.3"); None if it does not."""
     from kafka.errors import KafkaError  # see admin_client
 
     try:

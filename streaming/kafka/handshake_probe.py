@@ -1,7 +1,7 @@
 """The first contact with a broker: a connection, a TLS handshake, and the two questions that every listener answers.
 
 Kafka's clients try again and again and in the end say that no broker was there. Asked by hand once, each thing that
-can be wrong with a listener, a certificate, a name or a password tells by itself which option to look at. ApiVersions
+can be wrong with a listener, a certificate, a name or a password says which option to look at. ApiVersions
 (KIP-35) and SaslHandshake (KIP-43) are answered before anybody has said who they are; then we say it (KIP-152).
 """
 

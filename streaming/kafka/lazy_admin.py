@@ -32,7 +32,7 @@ class LazyAdmin:
         """The client, connected. Raises KafkaError, OSError or RuntimeError."""
         if not self._is_open:
             if not logging.getLogger("kafka").isEnabledFor(logging.DEBUG):
-                silence_clients()  # whoever asks tells of an outage once, kafka-python with every try
+                silence_clients()  # callers report an outage once, kafka-python with every try
             self._client.__init__(**self._settings)
             self._is_open = True
         return self._client

@@ -27,7 +27,7 @@ REMEMBERED_SECONDS: Final = 30.0
 """How long a finished scan is the answer: an operator who waits for the cleaner asks again and again."""
 
 ANSWER_SECONDS: Final = 4.0
-"""How long whoever asks waits for a scan before it is said to be under way."""
+"""How long a caller waits for a scan before it is said to be under way."""
 
 HIGHEST_TYPE_BEFORE: Final = 2
 """Record types that brokers before 3.4.1 know are 0 to 2: offset commits and classic groups."""

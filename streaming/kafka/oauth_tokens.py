@@ -1,6 +1,6 @@
 """Bearer tokens for kafka-python: the client credentials grant of OAuth 2 (RFC 6749, 4.4), kept while they last.
 
-librdkafka fetches tokens by itself; kafka-python asks whoever uses it. All connections of this
+librdkafka fetches tokens on its own; kafka-python asks its caller. All connections of this
 process share a token: it is fetched once, and again when four fifths of its life are over.
 """
 

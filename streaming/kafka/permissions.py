@@ -23,7 +23,7 @@ class Permission:
         is_prefix: whether it is on everything whose name begins so.
         purpose: what it is for; a part of a sentence.
         without: what is lost without it; a part of a sentence.
-        check: name of the finding in which `check` tells about it.
+        check: name of the finding in which `check` reports it.
         needed: whether nothing runs without it.
     """
 
@@ -76,7 +76,7 @@ DESCRIBE_GROUPS: Final = Permission(
     resource="group",
     name="*",
     purpose="the state of classic groups that have been silent for long, asked of their coordinator",
-    without="a classic rebalance that hangs is not told from silence",
+    without="a classic rebalance that hangs looks like silence",
     check="permission to describe groups",
 )
 READ_BROKER_CONFIGS: Final = Permission(
@@ -92,7 +92,7 @@ READ_TOPIC_CONFIGS: Final = Permission(
     operation="DESCRIBE_CONFIGS",
     resource="topic",
     name=OFFSETS_TOPIC,
-    purpose="its `delete.retention.ms`: after how long unread the log must be read anew",
+    purpose="its `delete.retention.ms`: after how long unread the log must be read again",
     without="Kafka's default of a day is assumed",
     check="permission to read the log's configuration",
 )

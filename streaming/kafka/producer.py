@@ -1,7 +1,7 @@
 """Writing to topics of Kafka: each record once and in order as long as this process lives, and acknowledged by all.
 
-The client sends again by itself what brokers do not acknowledge, without making it twice (idempotent producer). What
-it gives up is the caller's to write again, with a client made anew: from there on a record may be there twice.
+The client sends again what brokers do not acknowledge, without making it twice (idempotent producer). What
+it gives up is the caller's to write again, with a new client: from there on a record may be there twice.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -19,7 +19,7 @@ SETTINGS: Final[Mapping[str, Any]] = {
     "compression.type": "gzip",
     # Counted before compression, by this client; brokers judge for themselves, after it.
     "message.max.bytes": 64 * 1024 * 1024,
-    # The client's own retries; then the caller is told, and shows it.
+    # The client's own retries; then the caller gets the error, and shows it.
     "message.timeout.ms": 10_000,
     # librdkafka writes to standard error itself; what goes wrong we tell.
     "log_level": 2,

@@ -1,4 +1,4 @@
-"""Reading the topics of events and groups, without a group: nothing is committed, nobody rebalances."""
+"""Reading the topics of events and groups, without a group: nothing is committed, nothing rebalances."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

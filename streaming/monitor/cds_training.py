@@ -158,7 +158,7 @@ def _installed_home() -> Iterator[None]:
 
 @contextmanager
 def _spark(config: Config, log: Path) -> Iterator[SparkSession]:
-    """A session whose JVM ends by itself, however long that takes: it writes the archive then."""
+    """A session whose JVM ends on its own, however long that takes: it writes the archive then."""
     spark = session.start(config, log)
     jvm = SparkContext._gateway.proc  # type: ignore[union-attr]  # noqa: SLF001 - the only way to the process
     try:

@@ -176,7 +176,7 @@ class Monitor:
         self._stack.close()
 
     def run_until(self, stopped: threading.Event) -> None:
-        """Keep the query running until told to stop.
+        """Keep the query running until stopped.
 
         Raises:
             MonitorError: the query cannot go on.

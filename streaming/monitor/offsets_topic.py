@@ -67,7 +67,7 @@ class OffsetsTopic:
 
         Raises:
             CannotTellError: the brokers do not answer.
-            UsageError: the topic was made anew.
+            UsageError: the topic was recreated.
         """
         kafka = self._config.kafka
         try:

@@ -227,12 +227,12 @@ def failure(error: Exception, spark_log: Path) -> Exception:
         MonitorError: the JVM is gone, and cannot be started again in this process.
     """
     if isinstance(error, Py4JNetworkError | ConnectionError):
-        raise MonitorError(f"spark: its JVM ended by itself (see {spark_log})") from error
+        raise MonitorError(f"spark: its JVM ended (see {spark_log})") from error
     return error
 
 
 def _stopped(query: StreamingQuery) -> bool:
-    """Stop a query; tells whether it has: one that waits for brokers that are away does not in time."""
+    """Stop a query; returns whether it has: one that waits for brokers that are away does not in time."""
     with suppress(PySparkException, Py4JError, OSError):
         query.stop()
         return not query.isActive

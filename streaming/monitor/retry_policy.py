@@ -1,9 +1,9 @@
 """Why a query ended, and what is done about it: most of it passes, and is waited for.
 
     the query failed, and …                            what is done
-    the log was cut off or made anew                   the end, with `run --rebuild` as the way out
+    the log was cut off or recreated                   the end, with `run --rebuild` as the way out
     the checkpoint is damaged                          as above
-    the disk of the checkpoint is full                 tried again without end; told once, and when it is over
+    the disk of the checkpoint is full                 tried again without end; reported once, and when it is over
     brokers cannot be reached                          as above
     none of these (a slow machine: Spark waits 10 s     as above
     for its Python, and has no option for it)
@@ -39,7 +39,7 @@ _log = get_logger("job")
 
 
 class RetryPolicy:
-    """The failures of one monitor's query, each told once as long as it lasts."""
+    """The failures of one monitor's query, each reported once as long as it lasts."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -78,7 +78,7 @@ class RetryPolicy:
         text = str(error)
         if LOG_LOST in text:
             raise MonitorError(
-                f"state.dir: found {str(self._directory)!r} of a log that was cut off or made anew "
+                f"state.dir: found {str(self._directory)!r} of a log that was cut off or recreated "
                 f"({_lost(text)}), accepted: another state.dir, or {identity.REBUILD}"
             ) from error
         if any(sign in text for sign in DISK_FULL):

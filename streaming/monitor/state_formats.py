@@ -43,7 +43,7 @@ _KINDS: Final = (
 def refuse_others(directory: Path, *, rebuild: bool) -> None:
     """See that this release reads each file, or that it says no format: damage is its reader's business.
 
-    With `rebuild` the resume file does not count, as it is written anew.
+    With `rebuild` the resume file does not count: a new one is written.
 
     Raises:
         UsageError: a file is of another format, or cannot be read.

@@ -69,7 +69,7 @@ def commits_told(offsets: _Ints, keys: pa.LargeBinaryArray, values: pa.LargeBina
     plain, committed, ids = (column[by_key] for column in _committed(held))
     plain &= _whole_keys(_Bytes(distinct.dictionary))[codes]
     forward = np.r_[True, committed[1:] >= committed[:-1]]
-    # A topic made anew under its name is an event of the very commit that shows it.
+    # A topic recreated under its name is an event of the very commit that shows it.
     forward &= np.r_[True, ids[1:] == ids[:-1]]
     forward[first] = True
     forward &= plain

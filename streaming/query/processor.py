@@ -47,7 +47,7 @@ class CoordinatorShards(StatefulProcessor):
     Args:
         live_from: by partition, from where on alarms are drawn: its end when reading began (`resume.py`).
         log_end: its end as it was when this run began, if that is another: up to there batches are cut anywhere.
-        told: by partition, the first offset whose events were not told by a former reading of the same log.
+        told: by partition, the first offset whose events were not reported by a former reading of the same log.
     """
 
     def __init__(

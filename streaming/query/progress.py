@@ -20,7 +20,7 @@ KINDS: Final = (COMMITS, MEMBERSHIP)
 class Progress:
     """One finished micro-batch.
 
-    `positions` has the next offsets to read, of commits and of membership (`source`). `is_late` tells that its query
+    `positions` has the next offsets to read, of commits and of membership (`source`). `is_late` says that its query
     has ended since: Spark reports from a thread of its own, on a busy machine seconds later.
     """
 
@@ -48,7 +48,7 @@ class ProgressListener:
         self._runs = False
 
     def listen(self, spark: SparkSession) -> None:
-        """Be told of what the session's queries do from now on."""
+        """Follow what the session's queries do from now on."""
         spark.streams.addListener(self)  # type: ignore[arg-type]  # asked for `_jlistener` alone
 
     @property
@@ -57,7 +57,7 @@ class ProgressListener:
         return SparkContext._jvm.PythonStreamingQueryListenerWrapper(self)  # noqa: SLF001 - as Spark does
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: ANN401, N802 - Java's
-        """Told before the query's start returns."""
+        """Called before the query's start returns."""
         if event.name() == self._query:
             self._runs = True
 
@@ -80,7 +80,7 @@ class ProgressListener:
         """Nothing new in the log."""
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: ANN401, N802 - Java's
-        """The supervisor sees it by itself."""
+        """The supervisor sees it on its own."""
 
     class Java:
         """Py4J's way to say what it is to Java."""

@@ -43,7 +43,7 @@ AWAY: Final = frozenset(
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.NOT_LEADER_FOR_PARTITION,
         KafkaError.NETWORK_EXCEPTION,
-        # Said while a leader goes or comes, and it and whoever asks know of different epochs.
+        # Said while a leader goes or comes, and it and its client know of different epochs.
         KafkaError.FENCED_LEADER_EPOCH,
         KafkaError.UNKNOWN_LEADER_EPOCH,
         KafkaError.OFFSET_NOT_AVAILABLE,
@@ -62,11 +62,11 @@ Offsets = dict[int, int]
 
 
 class LogLostError(RuntimeError):
-    """Records that are to be read are gone: the log was cut off, or made anew."""
+    """Records that are to be read are gone: the log was cut off, or recreated."""
 
 
 class Columns(NamedTuple):
-    """Records as columns, in no order but that of their partition."""
+    """Records as columns, in no order but the order of their partition."""
 
     partitions: npt.NDArray[np.int64]
     offsets: npt.NDArray[np.int64]
@@ -224,10 +224,10 @@ class LogBounds:
             except KafkaException as error:
                 if error.args[0].code() != KafkaError._NOENT or not self._has_answered:  # noqa: SLF001 - its public name
                     raise
-                # Its brokers have said that they go, and that nobody leads a partition any more.
+                # Its brokers have said that they go, and that a partition has no leader any more.
                 offsets = {}
             if min(offsets.values(), default=-1) < 0:
-                # Of a partition whose leader is gone the client says that for good: another one looks anew.
+                # Of a partition whose leader is gone the client says that for good: another one looks again.
                 self._admin = None
                 raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
             self._has_answered = True

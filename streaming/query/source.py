@@ -127,7 +127,7 @@ class CoordinatorLogReader(DataSourceStreamReader):
         return ReadMaxRows(self._settings["max_records"])
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's
-        """Where the next micro-batch ends; where it begins while the brokers are away, which `end_offsets` tells of.
+        """Where the next micro-batch ends; where it begins while the brokers are away, which `end_offsets` shows.
 
         It begins there, too, while the log is said to end before what was read: a leader that has just been made one
         may not know yet how far its log reaches. What lasts for `LOST_AFTER_SECONDS` is an error.

@@ -32,7 +32,7 @@ SLOTS: Final = 32
 PACK_FROM: Final = 8
 """From so many on, a pack costs less than entries one by one: it takes what three of them take, and is read back."""
 PACK_SHARE: Final = 1 / 8
-"""Of the entries of a pack, so many have to change for it to be written anew."""
+"""Of the entries of a pack, so many have to change for it to be rewritten."""
 
 _LAYOUT: Final = pa.schema(
     [("group", pa.string()), ("topic", pa.string()), ("bucket", pa.int32()), ("snapshot", pa.large_string())]
@@ -101,7 +101,7 @@ class StateCache:
     def change(self, partition: int, changed: Mapping[Key, str], deleted: Iterable[Key]) -> bool:
         """Have entries of a partition be these, and others gone, once this is written.
 
-        Returns whether any of them is to be by itself.
+        Returns whether any of them is to be stored singly.
         """
         gone = [key for key in deleted if key not in changed]
         self._ask({partition: [*changed, *gone]})
@@ -135,7 +135,7 @@ class StateCache:
         return self._state.groups if len(key) == 1 else self._state.offsets
 
     def _ask(self, wanted: Mapping[int, Iterable[Key]]) -> None:
-        """Read what there is by itself of keys that were not asked for yet."""
+        """Read what is stored singly of keys that were not asked for yet."""
         new = {partition: [key for key in keys if key not in self._single] for partition, keys in wanted.items()}
         self._single.update((key, None) for keys in new.values() for key in keys)
         asked = [key for partition, keys in new.items() if partition in self._with_single for key in keys]

@@ -8,7 +8,7 @@ Two sides that both write and do not read would wait for each other for ever. So
 of the connection hold: the requests of a round when values are asked for, the answers when values are put.
 
 What is used of Spark is not public and pinned by the lock of packages; a test holds it to what one access at a time
-does. A state without a connection, as that of Spark's own tester, is accessed one key at a time.
+does. A state without a connection, as in Spark's own tester, is accessed one key at a time.
 """
 
 import pickle

@@ -45,7 +45,7 @@ class _Reader:
     waiting: dict[int, deque[RecordedRecord]]
 
     def poll(self) -> bool:
-        """Fetch once; tells whether anything moved."""
+        """Fetch once; returns whether anything moved."""
         for partition, records in self.consumer.poll(timeout_ms=_POLL_TIMEOUT_MS).items():
             number = partition.partition
             self.waiting[number].extend(
@@ -230,7 +230,7 @@ def _reader(kafka: KafkaSection, partitions: list[int], keeps: Kept, begin: Mapp
         offset = begin.get(keeps, {}).get(partition.partition)
         if offset is not None:
             consumer.seek(partition, offset)
-    # The end a read_committed reader is told is the last stable offset, and that is as far as it comes.
+    # A read_committed reader gets the last stable offset as the end, and that is as far as it comes.
     ends = {partition.partition: float(end) for partition, end in consumer.end_offsets(assigned).items()}
     positions = {partition.partition: consumer.position(partition) for partition in assigned}
     return _Reader(consumer, keeps, ends, positions, {partition: deque() for partition in partitions})

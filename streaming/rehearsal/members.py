@@ -28,7 +28,7 @@ _COMMIT_MS: Final = "1000"
 
 
 class Member(Protocol):
-    """Whoever takes part."""
+    """The members that take part."""
 
     name: str
     refusal: str | None
@@ -64,7 +64,7 @@ class ClientMember:
         command: list[str | Path] = [sys.executable, "-P", _PROGRAM]
         self._process = child_processes.start(command, log=directory / "members.log", piped=True)
         assert self._process.stdin is not None  # noqa: S101 - asked for
-        # It may have ended already; its reader then tells.
+        # It may have ended already; its reader then says so.
         with suppress(OSError):
             self._process.stdin.write(json.dumps({"settings": dict(settings), "topics": list(member.topics)}) + "\n")
             self._process.stdin.flush()

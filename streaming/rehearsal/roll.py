@@ -77,11 +77,11 @@ class Roll:
         options: how.
         members: makes members.
         follower: knows how the group stands.
-        say: told in a sentence what happens.
-        advance: told how much is done, 0 … 1.
+        say: called with a sentence of what happens.
+        advance: called with how much is done, 0 … 1.
     """
 
-    def __init__(  # noqa: PLR0913 - who does, who watches, and who is told
+    def __init__(  # noqa: PLR0913 - who does, who watches, and who is informed
         self,
         shape: Shape,
         to: str,
@@ -224,7 +224,7 @@ class Roll:
         raise CannotTellError(f"rehearsal: the group has not settled within {patience:g} s after {what}")
 
     def _expiry_seconds(self) -> float:
-        """Whoever was killed is a member until its session has expired."""
+        """A killed member stays one until its session has expired."""
         if self._options.ending is not Ending.KILLED:
             return 0.0
         return max(member.session_timeout_ms for member in self._shape.members) / 1000

@@ -16,11 +16,11 @@ from streaming.recording.file_format import Header, RecordedRecord
 from streaming.rehearsal.measure import NOT_IN_THE_LOG, ROLL_FORMAT, MeasuredGroup
 
 EVENTS_ONLY: Final = (
-    "a running monitor tells events: ownerless seconds need the log's records, from --from RECORDING or from the "
+    "a running monitor has events: ownerless seconds need the log's records, from --from RECORDING or from the "
     "files of a history kept with history.records (--dir)"
 )
 NO_LAG: Final = (
-    "lag added is not known: end offsets are not in the coordinator's log, and no running monitor tells the lag from "
+    "lag added is not known: end offsets are not in the coordinator's log, and no running monitor has the lag from "
     "before the roll on; it remembers an hour"
 )
 

@@ -47,7 +47,7 @@ BROKER_DEFAULTS: Final[Mapping[str, str]] = {
 }
 
 
-def rehearse(  # noqa: PLR0913 - what is rolled, how, and who is told
+def rehearse(  # noqa: PLR0913 - what is rolled, how, and who is informed
     shape: Shape,
     direction: str,
     options: RollOptions,
@@ -89,7 +89,7 @@ def rehearse(  # noqa: PLR0913 - what is rolled, how, and who is told
         return report
 
 
-def compared(  # noqa: PLR0913 - what is restarted, where, how, and who is told
+def compared(  # noqa: PLR0913 - what is restarted, where, how, and who is informed
     bootstrap_servers: str,
     directory: Path,
     shape: Shape,
@@ -183,7 +183,7 @@ def broker_version(jars_dir: Path = DEFAULT_JARS_DIR) -> str:
 
 
 def _header(bootstrap_servers: str, shape: Shape) -> Header:
-    """Once all topics are known to the broker: they are made before it tells of them.
+    """Once all topics are known to the broker: they are made before it describes them.
 
     Raises:
         CannotTellError: it does not tell.

@@ -48,7 +48,7 @@ class MemberShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """A group to be rehearsed; `type` is that of its members, `topics` are partition counts by name."""
+    """A group to be rehearsed; `type` is its members' type, `topics` are partition counts by name."""
 
     group: str
     type: str
@@ -68,7 +68,7 @@ class Shape:
 def of_recording(file: Path, group: str, before: str) -> Shape:
     """The shape of a group of a recording, with members of the protocol `before`.
 
-    It is that at the end; where the group has no such members there, that of the last moment with the most of them.
+    It is the shape at the end; where the group has no such members there, at the last moment with the most of them.
 
     Raises:
         UsageError: the file is no recording.

@@ -27,7 +27,7 @@ from streaming.sinks import topic_format
 CHECK_EVERY_SECONDS: Final = 0.2
 GROUPS_AT_ONCE: Final = 200
 MONITOR_EVERY_MS: Final = 1_000
-"""How often the monitor says how far it is: whoever hears nothing for longer knows that it is away."""
+"""How often the monitor says how far it is: a reader that hears nothing for longer knows that it is away."""
 
 _log = get_logger("group_topic")
 
@@ -219,7 +219,7 @@ class GroupsTopic:
 
 
 def _digest_of(value: bytes) -> bytes:
-    """Of what cannot be read: one that no snapshot has, so that it is written anew."""
+    """Of what cannot be read: one that no snapshot has, so that it is written again."""
     try:
         shot: dict[str, Any] = topic_format.read_value(value, topic_format.GROUP_FORMAT)["snapshot"]
         return topic_format.digest(shot)

@@ -114,7 +114,7 @@ class Outputs:
         self._stack.close()
 
     def add_events(self, events: Iterable[Event]) -> None:
-        """Pass on events that no micro-batch brought; raises SpoolError, and is to be told them again."""
+        """Pass on events that no micro-batch brought; raises SpoolError, and is to be given them again."""
         if self._sink is not None:
             self._sink.add_events(events)
 

@@ -1,4 +1,4 @@
-"""What was told and has not been passed on: on disk, in order, until every reader has taken it.
+"""What was reported and has not been passed on: on disk, in order, until every reader has taken it.
 
 Between the stream, which must go on, and what stands behind it (a Kafka topic, a history), which may be slow or gone.
 Entries are lines of JSON in files that are only ever appended to (`spool_files.py`):
@@ -16,7 +16,7 @@ they pass on carries a stable id, or is absolute.
 
 **At the bound.** Two rules keep the disk from filling up while a reader is gone, and the stream from waiting for it:
 
-1. From half of the bound on there is no room for states of groups (`has_room_for_states`): whoever offers them keeps
+1. From half of the bound on there is no room for states of groups (`has_room_for_states`): their writer keeps
    in mind which it owes, and offers their newest state once there is room. Events still go in.
 2. At the bound the oldest segment goes, taken or not. What a reader had not taken is lost to it: counted
    (`Waiting.dropped`) and logged as an error.
@@ -40,7 +40,7 @@ DEFAULT_MAX_BYTES: Final = 256 * 1024 * 1024
 READ_BYTES: Final = 8 * 1024 * 1024
 """What is read at once at most, as text: the state of one group may be a megabyte."""
 REMEMBERED_IDS: Final = 1_000
-"""Of events told outside of batches, so many of the latest are known again."""
+"""Of events reported outside of batches, so many of the latest are known again."""
 
 _SEGMENTS: Final = 16
 """The bound in segments: a sixteenth goes at once when it is reached."""
@@ -60,7 +60,7 @@ class Spooled(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """What a reader has yet to take: how many, when the oldest was told (ms), how many it lost since the start."""
+    """What a reader has yet to take: how many, when the oldest was appended (ms), how many it lost since the start."""
 
     entries: int
     oldest_ms: int | None
@@ -122,7 +122,7 @@ class Spool:
 
     @property
     def last_ms(self) -> int | None:
-        """When something was last appended; None where nothing tells."""
+        """When something was last appended; None where it is not known."""
         return self._last_ms
 
     @property
@@ -131,11 +131,11 @@ class Spool:
         return self._size() < self._max_bytes // 2
 
     def append(self, source: str, batch_id: int | None, entries: Iterable[Mapping[str, Any]]) -> int:
-        """Take entries, all or none; they are on the disk when this returns, which tells how many were new.
+        """Take entries, all or none; they are on the disk when this returns, and says how many were new.
 
         Args:
             source: whose numbers batch ids are. One not above the source's last is a repeat, and changes nothing.
-            batch_id: None for what no batch brought: of it, events whose `id` was told before are left out.
+            batch_id: None for what no batch brought: of it, events whose `id` was appended before are left out.
             entries: what JSON can hold, each with its `kind`.
 
         Raises:

@@ -69,7 +69,7 @@ class QueueSink:
         self._thread.stop()
 
     def owe_since(self, last_ms: int | None) -> None:
-        """Owe the state of every group that may have changed since then; of all groups if nobody knows."""
+        """Owe the state of every group that may have changed since then; of all groups if that is not known."""
         since_ms = 0 if last_ms is None else last_ms - (self._interval_ms or 0) - _CLOCKS_APART_MS
         groups = self._board.shown.groups.items()
         self._owe(name for name, held in groups if last_ms is None or (held.newest_commit_ms or 0) >= since_ms)
@@ -86,7 +86,7 @@ class QueueSink:
         self._write(self._source(), batch_id, entries, changed)
 
     def add_events(self, events: Iterable[Event]) -> None:
-        """Write events that no batch brought; those told before change nothing. Raises SpoolError."""
+        """Write events that no batch brought; those written before change nothing. Raises SpoolError."""
         self._spool.append(_WATCH, None, [{"kind": "event", "event": event} for event in events])
 
     def write_owed(self) -> None:
@@ -104,7 +104,7 @@ class QueueSink:
         """Append entries and the first states of changed groups (name → when, if known); the others stay owed."""
         taken = list(changed)[:STATES_AT_ONCE] if self._spool.has_room_for_states else []
         with self._lock:
-            # Before their states are read: what changes from here on is owed anew.
+            # Before their states are read: what changes from here on is owed again.
             for name in taken:
                 self._owed.pop(name, None)
         groups, topic_names, now_ms = self._board.shown.groups, self._board.ends.topic_names, self._clock_ms()
@@ -136,7 +136,7 @@ class QueueSink:
         # While it catches up, a group changes again and again, as it did long ago: its state is written once, after.
         if not self._board.ready()[0]:
             return {}
-        # The time of a change is that of the event that tells it, where there is one.
+        # The time of a change is its event's, where there is one.
         return {**changed, **{event["group"]: event["time"] for event in events if event["group"] in changed}}
 
     def _owe(self, names: Iterable[str]) -> None:

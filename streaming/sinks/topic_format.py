@@ -124,7 +124,7 @@ def rows(group: str, shot: Snapshot, known: BoardGroup | None) -> Iterator[Row]:
     buckets: Sequence[str] = shot["offsets"]
     former = set() if known is None else {bucket.key for bucket in known.buckets}
     if former - {OffsetColumns(text).key for text in buckets}:
-        # It ended and began again while nobody looked.
+        # It ended and began again unseen.
         yield -1, "group_deleted", group, "", ""
     yield -1, "group", group, shot["group"], ""
     for text in buckets:

@@ -1,6 +1,6 @@
 """The topics a monitor writes to: whether they are as they must be, and making them.
 
-The topic of groups must be compacted: deletion by age would make groups vanish that nobody touched for a week. The
+The topic of groups must be compacted: deletion by age would make groups vanish that did not change for a week. The
 topic of events must not be: its keys are groups, of which only the newest event would stay.
 """
 
@@ -113,7 +113,7 @@ def _lacking(topic: SinkTopic, status: Status, operations: list[str], more: str 
 
 
 def _make(admin: Any, topic: SinkTopic) -> bool:  # noqa: ANN401 - kafka-python has no types
-    """Make it; tells whether we may."""
+    """Make it; returns whether we may."""
     from kafka.errors import ClusterAuthorizationFailedError, TopicAuthorizationFailedError  # see _findings
 
     settings = {"cleanup.policy": topic.policy}

@@ -8,7 +8,7 @@ processor time of a start. A JVM can write down what it has loaded, and others o
     there                       takes its classes from it
     not there, or cut short     goes without
     damaged                     goes without: what a JVM maps it does not look at, so its sum is compared before
-    of another Java, of other   goes without: the JVM sees that by itself, and says so in `spark.log`
+    of another Java, of other   goes without: the JVM sees that, and says so in `spark.log`
     jars or of other modules
 """
 
@@ -24,7 +24,7 @@ from streaming.base import atomic_files
 from streaming.base.places import IS_CHECKOUT, ROOT
 
 _INSTALLED: Final = Path(sys.prefix) / "share" / "group-monitor"
-"""Beside an installed wheel: whoever may install it may write there."""
+"""Beside an installed wheel: an account that may install it may write there."""
 
 _PIECE_BYTES: Final = 1 << 22
 

@@ -22,7 +22,7 @@ _log = get_logger("session")
 def hold(spark: SparkSession, file: Path) -> Any:  # noqa: ANN401 - an object of Java
     """Have the JVM lock a file, as soon as no other JVM does; it is given back by `release`, or with the JVM's end.
 
-    A wait is told, as the start stands still meanwhile.
+    A wait is shown, as the start stands still meanwhile.
     """
     assert spark._jvm is not None  # noqa: S101, SLF001 - there is one
     opened = spark._jvm.java.io.RandomAccessFile(str(file.resolve()), "rw")  # noqa: SLF001 - Java's own classes

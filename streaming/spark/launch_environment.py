@@ -74,7 +74,7 @@ def output_to(log_file: Path) -> Iterator[None]:
 
 
 def unix_sockets() -> dict[str, str]:
-    """Settings by which the JVM and its Python processes talk over Unix sockets, in a directory of nobody else's.
+    """Settings by which the JVM and its Python processes talk over Unix sockets, in a directory of this account's own.
 
     Over TCP each of them now and then waits 40 ms for the other's acknowledgement of what it has: Spark's JVM sends
     answers about state in small pieces and does without TCP_NODELAY. None where the path is too long for sockets. Not

@@ -3,7 +3,7 @@
 The driver is our process, wherever the tasks run: in its own JVM (`local[8]`), in executors on this machine
 (`local-cluster`), or on a cluster. Executors get our own code from the driver; what they must have is a Python of the
 same minor version with the packages of the lock, and a checkpoint that they all reach. Under `spark-submit` master and
-memory are those that it was told.
+memory are those that it was given.
 """
 
 import logging
@@ -33,7 +33,7 @@ from streaming.spark.launch_environment import (
 )
 
 WITHOUT_CODE: Final = {
-    # A micro-batch has a few packed rows, and each time they are planned for anew: to make code for them took longer
+    # A micro-batch has a few packed rows, and each time they are planned again: to make code for them took longer
     # than to do without, a seventh of a batch.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -65,7 +65,7 @@ SETTINGS: Final = {
 }
 
 ON_THIS_MACHINE: Final = {
-    # Nobody elsewhere talks to the driver of a local master.
+    # No other machine talks to the driver of a local master.
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     # Other accounts of this machine do: without a secret Spark's RPC and block manager answer anybody.
@@ -161,7 +161,7 @@ def runs_here(master: str) -> bool:
 
 
 def submitted_master() -> str | None:
-    """The master that spark-submit was told, where it runs us."""
+    """The master that spark-submit was given, where it runs us."""
     if SUBMITTED not in os.environ:
         return None
     SparkContext._ensure_initialized()  # noqa: SLF001 - the JVM knows, and we have to ask before there is a session

@@ -1,12 +1,12 @@
 """Spark's daemon of Python workers, less what costs a short task more than its work.
 
 Spark puts its own Python code as archives before everything else on its workers' path. What comes out of an archive is
-compiled again in every worker, and with every task a worker reads the archive's directory anew: 30 ms.
+compiled again in every worker, and with every task a worker reads the archive's directory again: 30 ms.
 Where the same packages are installed beside us, they are taken instead.
 
 After every task a worker collects garbage in full: 40 ms after a catch-up, when much is held that is none. Python's
-collector runs by itself as objects come, so here that is done after many tasks, or when tasks that left much behind are
-over. And it runs less often than by default, with which a fifth of a catch-up was its.
+collector runs on its own as objects come, so here that is done after many tasks, or when tasks that left much behind
+are over. And it runs less often than by default, with which a fifth of a catch-up was its.
 """
 
 import gc
@@ -20,7 +20,7 @@ from typing import Any, Final
 from streaming.base import gc_tuning
 
 _ARCHIVES: Final = ("pyspark.zip", "-src.zip")
-"""How the names of Spark's archives end: its own code, and that of py4j."""
+"""How the names of Spark's archives end: its own code, and py4j's."""
 
 TASKS_A_COLLECTION: Final = 100
 

@@ -1,4 +1,4 @@
-"""The threads beside a board that ask brokers and look at the clock: the same for whoever fills the board."""
+"""The threads beside a board that ask brokers and look at the clock: the same however the board is filled."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -42,7 +42,7 @@ def watchers(
     Args:
         config: where the brokers are.
         board: what they feed and look at.
-        publish: takes events that no record told, each with its id.
+        publish: takes events that no record showed, each with its id.
         clock_ms: the wall clock.
         ends_file: where the histories of log ends survive a restart; None for nowhere.
     """

@@ -30,7 +30,7 @@ _log = get_logger("clock")
 
 
 class ClockJumps:
-    """Compares the wall clock with one that nobody can set; used by one thread.
+    """Compares the wall clock with one that cannot be set; used by one thread.
 
     Args:
         elapsed_seconds: goes on while the machine runs, whatever is done to its wall clock.
@@ -42,7 +42,7 @@ class ClockJumps:
         self._settled_at = -1.0
 
     def settling(self, now_ms: int) -> bool:
-        """Take a reading of the wall clock; tells whether it jumped a short while ago."""
+        """Take a reading of the wall clock; returns whether it jumped a short while ago."""
         elapsed = self._elapsed_seconds()
         if self._last is not None:
             last_ms, last_elapsed = self._last

@@ -136,7 +136,7 @@ class CutLogs:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread, even out of a question that nobody answers."""
+        """End the thread, even out of a question without an answer."""
         self._thread.stop()
 
     def check(self) -> None:

@@ -93,7 +93,7 @@ class HangSampler:
     """The thread that asks.
 
     Args:
-        board: where the groups are; nobody is suspected before it is ready.
+        board: where the groups are; no group is suspected before it is ready.
         connect: makes a client; called again after a failure.
         clock_ms: the wall clock, in milliseconds.
     """

@@ -1,4 +1,4 @@
-"""Asks brokers when records were written that groups have not read and no sample of log ends tells the age of.
+"""Asks brokers when records were written that groups have not read and no sample of log ends shows the age of.
 
 A group that had stopped before the monitor began has only a lower bound: the first sample. Its commit stands still, so
 the time of the record there is sought once (`bisection.py`) and kept. All searches go on together, a question a second
@@ -110,7 +110,7 @@ class LagTimes:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread, even out of a question that nobody answers."""
+        """End the thread, even out of a question without an answer."""
         self._thread.stop()
 
     def look(self) -> None:

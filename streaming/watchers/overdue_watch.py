@@ -33,14 +33,14 @@ class OverdueWatch:
 
     Args:
         board: what to look at; nothing is found before it is ready.
-        publish: takes events, each with its id and once as long as what it tells lasts.
+        publish: takes events, each with its id and once as long as what it reports lasts.
         clock_ms: the wall clock.
         answers: what coordinators last said of groups that were suspected to hang.
-        settling: given the time, whether the clock has jumped a short while ago; nothing is told then.
-        unsettled_after_ms: how long a group may not come to rest before it is told.
+        settling: given the time, whether the clock has jumped a short while ago; nothing is reported then.
+        unsettled_after_ms: how long a group may not come to rest before it is reported.
     """
 
-    def __init__(  # noqa: PLR0913 - whom it asks, whom it tells, and the clock
+    def __init__(  # noqa: PLR0913 - whom it asks, where it reports, and the clock
         self,
         board: Board,
         publish: Publish,
@@ -67,7 +67,7 @@ class OverdueWatch:
         self.start, self.stop = thread.start, thread.stop
 
     def check(self) -> None:
-        """Publish what is overdue now, and what nobody holds for too long."""
+        """Publish what is overdue now, and what no member holds for too long."""
         now_ms = self._clock_ms()
         if self._settling(now_ms) or not self._board.ready()[0]:
             return
@@ -101,7 +101,7 @@ class OverdueWatch:
         self._told = frozenset(event.id for event in found)
 
     def _to_be_asked(self, groups: GroupMap[BoardGroup], topics: Mapping[str, Topic]) -> Iterator[BoardGroup]:
-        """Groups in which nobody holds some partition, or that were followed for it: of the others nothing is new."""
+        """Groups in which no member holds some partition, or that were followed for it; others have nothing new."""
         changed = {name for name, _, now in groups.since(self._seen) if now is not None}
         if topics is not self._topics:
             names = {name for name in topics.keys() | self._topics.keys() if topics.get(name) != self._topics.get(name)}
@@ -131,7 +131,7 @@ class OverdueWatch:
 
 
 def _event(told: Mapping[str, Any]) -> Event:
-    """An event as it was before it was told; its id ends with its ordinal."""
+    """An event as it was before it was reported; its id ends with its ordinal."""
     return Event(
         time_ms=told["time"],
         group=told["group"],

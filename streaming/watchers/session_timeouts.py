@@ -1,6 +1,6 @@
 """How long a static member that is away may stay so: configuration, asked of the brokers where the log does not tell.
 
-The log has the session timeout of classic members. That of a consumer-protocol member is its group's configuration
+The log has the session timeout of classic members. A consumer-protocol member's is its group's configuration
 `consumer.session.timeout.ms`, by default the brokers' `group.consumer.session.timeout.ms` (KIP-848); a broker answers
 with whichever holds. Asked are groups with a member that is away and no other, all at once, and not again for a minute.
 
@@ -59,7 +59,7 @@ class KafkaConfigsClient:
 
 
 class SessionTimeoutSampler:
-    """The thread that asks, and tells the board.
+    """The thread that asks, and passes it to the board.
 
     Args:
         board: where the groups are, and the answers go.

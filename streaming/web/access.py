@@ -128,7 +128,7 @@ class Guard:
         async def send_safely(message: Message) -> None:
             if message["type"] == "http.response.start":
                 given = list(message.get("headers", ()))
-                # What is shown is of now and for whoever may see it: no cache on the way keeps it, unless it is a file.
+                # What is shown is of now and for those who may see it: no cache keeps it, unless it is a file.
                 fresh = [] if any(name == b"cache-control" for name, _ in given) else [(b"cache-control", b"no-store")]
                 message["headers"] = [*given, *fresh, *self._headers]
             await send(message)

@@ -88,7 +88,7 @@ class Api:
         self._settings = _Remembered(self._brokers.settings)
 
     def tidy(self) -> None:
-        """To be called every few seconds: let go of the overview where nobody looks at it."""
+        """To be called every few seconds: let go of the overview where no client looks at it."""
         if self._overview.let_go():
             with self._lock:
                 self._overview_json = (-1, b"")
@@ -215,7 +215,7 @@ class Api:
         """(version, what is newer than version `since`): `groups` that changed, names that are `gone`, `events`.
 
         `reset` instead of groups where `since` is too long ago, of another run, or not given: then everything is to
-        be read anew.
+        be read again.
 
         Args:
             since: a version this gave before, or None.

@@ -1,7 +1,7 @@
 """The server's certificate: loaded at start, and again when its files have changed.
 
 Certificates that renew themselves every few weeks must not need a restart. Every handshake takes the newest context
-that could be made; one that cannot be made (half a file, a key that does not fit) is told of once, and the former
+that could be made; one that cannot be made (half a file, a key that does not fit) is reported once, and the former
 stays.
 """
 

@@ -1,8 +1,8 @@
 """All groups in a line each, and what of it changed: what the page keeps up with.
 
 Rows are made once for all who look, at most every second and less often where making them takes long. A row that
-differs from the one before gets the number of this making, its *version*; whoever has seen version n is sent what is
-newer than n. Five thousand groups of which ten move cost ten rows a second.
+differs from the one before gets the number of this making, its *version*; a client that has seen version n is sent what
+is newer than n. Five thousand groups of which ten move cost ten rows a second.
 """
 
 import threading
@@ -93,12 +93,12 @@ class Overview:
             return self._version, rows_now, sorted(name for name in wanted if name not in self._rows)
 
     def let_go(self) -> bool:
-        """Keep nothing where nobody has looked lately; tells whether that is so."""
+        """Keep nothing where no client has looked lately; returns whether that is so."""
         with self._lock:
             unasked = time.monotonic() - self._asked > UNASKED_SECONDS
             if unasked and self._rows:
                 self._forget()
-                # Whoever has seen the last version is to be sent everything: what has gone since is not known any more.
+                # A client that has seen the last version is sent everything: what has gone since is not known.
                 self._version += 1
             return unasked
 

@@ -41,7 +41,7 @@ MEDIA_TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "ima
 
 STREAM_POLL_SECONDS: Final = 0.05
 LIVE_SECONDS: Final = 1.0
-"""How often the live stream speaks, with news or without: whoever hears nothing for longer knows that it broke."""
+"""How often the live stream speaks, with news or without: a client that hears nothing longer knows that it broke."""
 
 KEEP_ALIVE_SECONDS: Final = 15.0
 MOST_STREAMS: Final = 100

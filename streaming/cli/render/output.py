@@ -47,7 +47,7 @@ def set_up_logging(context: typer.Context, *, clients_silent: bool = False) -> N
 
 
 def guarded(command: Callable[P, R]) -> Callable[P, R]:
-    """Let a command end quietly when nobody reads its output any more (`… | head`)."""
+    """Let a command end quietly when its output is no longer read (`… | head`)."""
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -88,7 +88,7 @@ def warn(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Print one line on standard error that tells how it went."""
+    """Print one line on standard error that says how it went."""
     sys.stderr.write(f"{printable(text)}\n")
 
 

@@ -261,7 +261,7 @@ def _offsets(offsets: Sequence[Object], width: int) -> Table:
 
 
 def _who(member: Object) -> str:
-    """What tells members apart, in few letters: the instance id, or the client id with the end of the member id."""
+    """What distinguishes members, in few letters: the instance id, or the client id with the end of the member id."""
     name = member["instance_id"] or f"{member['client_id'] or 'member'} · {member['member_id'][-6:]}"
     return _short(name)
 

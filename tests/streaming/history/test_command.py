@@ -120,7 +120,7 @@ def test_group_as_it_was(ask: Ask) -> None:
     """In the words of describe, and as the GROUP; both say of when it is."""
     _, out, err = ask(GROUP, "--at", str(NOW_MS - 3_000))
     assert "orders:0,1" in out
-    assert f"as told at {time_text(NOW_MS - 5_000)}, asked for {time_text(NOW_MS - 3_000)}" in err
+    assert f"as of {time_text(NOW_MS - 5_000)}, asked for {time_text(NOW_MS - 3_000)}" in err
 
     _, out, _ = ask(GROUP, "--at", str(NOW_MS - 3_000), "--json")
     found = json.loads(out)

@@ -15,7 +15,7 @@ LOG = Path("state") / "spark.log"
 @pytest.mark.parametrize("error", [Py4JNetworkError("gone"), ConnectionRefusedError(), BrokenPipeError()])
 def test_a_lost_connection_to_the_jvm_names_it(error: Exception) -> None:
     """It cannot be started again in this process; its own words are in its log."""
-    with pytest.raises(MonitorError, match=r"its JVM ended by itself \(see state/spark\.log\)"):
+    with pytest.raises(MonitorError, match=r"its JVM ended \(see state/spark\.log\)"):
         failure(error, LOG)
 
 

@@ -36,7 +36,7 @@ def failing(tmp_path: Path, reachable: list[bool]) -> RetryPolicy:
 
 def test_log_that_is_another_is_the_end(failing: RetryPolicy) -> None:
     """With the state directory, and that it may be rebuilt, in the line."""
-    with pytest.raises(MonitorError, match=r"^state\.dir: found .* cut off or made anew .*run --rebuild"):
+    with pytest.raises(MonitorError, match=r"^state\.dir: found .* cut off or recreated .*run --rebuild"):
         failing.pause_seconds(RuntimeError(f"Job aborted\nCaused by: x: {LOG_LOST}"), got_on=True)
 
 
