@@ -72,6 +72,10 @@ def watchers(
     lag = LagSampler(board.lag_history, lambda: board.shown.groups, ends, lambda: board.ready()[0], clock_ms)
     times = LagTimes(ends, lambda: KafkaTimesClient(settings("lag-times")), board.lag_history.without_time, clock_ms)
     cut_logs = CutLogs(
-        ends, lambda: KafkaEpochsClient(settings("cut-logs")), lambda: board.shown.groups, lambda: board.ready()[0]
+        ends,
+        lambda: KafkaEpochsClient(settings("cut-logs")),
+        lambda: board.shown.groups,
+        lambda: board.ready()[0],
+        clock_ms,
     )
     return [sampler, suspects, timeouts, watch, lag, times, cut_logs]

@@ -13,6 +13,7 @@ from kafka.errors import KafkaError
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
 from streaming.base.logging_setup import get_logger
+from streaming.base.outage import Outage
 from streaming.base.persistent_map import GroupMap
 from streaming.base.threads import Connection, Repeating
 from streaming.base.throttle import Pauses, in_lots
@@ -110,6 +111,7 @@ class CutLogs:
         connect: makes a client; called again after a failure.
         groups: the groups as they are now.
         ready: whether they are what they are at the end of the log; before, nothing is asked.
+        clock_ms: the wall clock.
     """
 
     def __init__(
@@ -118,6 +120,7 @@ class CutLogs:
         connect: Callable[[], EpochsClient],
         groups: Callable[[], GroupMap[BoardGroup]],
         ready: Callable[[], bool],
+        clock_ms: Callable[[], int],
     ) -> None:
         self._ends = ends
         self._connection = Connection(connect)
@@ -128,7 +131,7 @@ class CutLogs:
         # Epoch → the furthest offset committed in it, of those that a later leader may have cut off.
         self._furthest: dict[Epoch, int] = {}
         self._answers: dict[Epoch, int] = {}
-        self._fails = False
+        self._outage = Outage(_log, "ends_of_epochs", clock_ms)
         self._thread = Repeating("cut-logs", EVERY_SECONDS, self.check, interrupt=self._connection.drop)
 
     def start(self) -> None:
@@ -164,11 +167,9 @@ class CutLogs:
             self._answers.update(self._connection.client.epoch_ends(epochs, leaders))
         except (KafkaError, OSError, RuntimeError) as error:
             self._connection.drop()
-            if not self._fails:
-                _log.warning("ends_of_epochs_not_available", reason=str(error) or type(error).__name__)
-            self._fails = True
+            self._outage.failed(error)
             return
-        self._fails = False
+        self._outage.succeeded()
         # Who does not answer is asked again when the leader changes.
         unanswered = dict.fromkeys(epochs, _NOT_SAID)
         self._answers = {**unanswered, **self._answers}

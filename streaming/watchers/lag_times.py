@@ -13,6 +13,7 @@ from kafka import TopicPartition as KafkaTopicPartition
 from kafka.errors import BrokerResponseError, KafkaError
 
 from streaming.base.logging_setup import get_logger
+from streaming.base.outage import Outage
 from streaming.base.threads import Connection, Repeating
 from streaming.end_offsets.bisection import Bisection
 from streaming.end_offsets.store import EndOffsets, TopicPartition
@@ -102,7 +103,7 @@ class LagTimes:
         self._clock_ms = clock_ms
         self._searches: dict[TopicPartition, Bisection] = {}
         self._settled: dict[tuple[str, int, int], float] = {}
-        self._fails = False
+        self._outage = Outage(_log, "times_of_records", clock_ms)
         self._thread = Repeating("lag-times", EVERY_SECONDS, self.look, interrupt=self._connection.drop)
 
     def start(self) -> None:
@@ -123,11 +124,9 @@ class LagTimes:
             answers = self._connection.client.first_since(asked)
         except (KafkaError, OSError, RuntimeError) as error:
             self._connection.drop()
-            if not self._fails:
-                _log.warning("times_of_records_not_available", reason=str(error) or type(error).__name__)
-            self._fails = True
+            self._outage.failed(error)
             return
-        self._fails = False
+        self._outage.succeeded()
         found: dict[TopicPartition, dict[int, int]] = {}
         for place in asked:
             search = self._searches[place]

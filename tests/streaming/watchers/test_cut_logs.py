@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 from kafka.errors import KafkaConnectionError
+from structlog.testing import capture_logs
 
 from streaming.board.board import Board
 from streaming.end_offsets.store import EndOffsets, Topic, TopicPartition
@@ -47,7 +48,9 @@ class Rig:
             shard.pending.append((THEN_MS, *builders.offset_commit(name, "t", 0, offset, leader_epoch=epoch)))
         self.board: Board = board_of(shard, self.ends)
         self.cluster = FakeCluster(ended)
-        self.thread = CutLogs(self.ends, lambda: self.cluster, lambda: self.board.shown.groups, lambda: True)
+        self.thread = CutLogs(
+            self.ends, lambda: self.cluster, lambda: self.board.shown.groups, lambda: True, lambda: NOW_MS
+        )
 
     def lead(self, epoch: int) -> None:
         topic = Topic(builders.topic_id("t"), "t", 1, {0: 1}, {0: epoch})
@@ -119,13 +122,16 @@ def test_new_leader_is_asked_again() -> None:
 
 
 def test_brokers_that_are_away_or_do_not_say_change_nothing() -> None:
-    """Away, they are asked again; who does not say is let be."""
+    """Away, they are asked again, which is logged once and when it is over; who does not say is let be."""
     rig = Rig({"g": (90, 4)}, {})
-    rig.cluster.down = True
-    rig.thread.check()
-    rig.cluster.down = False
-    rig.thread.check()
-    rig.thread.check()
+    with capture_logs() as lines:
+        rig.cluster.down = True
+        rig.thread.check()
+        rig.thread.check()
+        rig.cluster.down = False
+        rig.thread.check()
+        rig.thread.check()
 
-    assert 2 == len(rig.cluster.asked)
+    assert ["ends_of_epochs_unavailable", "ends_of_epochs_available_again"] == [line["event"] for line in lines]
+    assert 3 == len(rig.cluster.asked)
     assert (110, "interpolated") == rig.lag("g")

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 from kafka.errors import KafkaConnectionError
+from structlog.testing import capture_logs
 
 from streaming.board.board import Board
 from streaming.board.lag_history import LagHistory
@@ -114,14 +115,16 @@ def test_round_asks_about_so_many_partitions_and_no_more() -> None:
 
 
 def test_brokers_that_are_away_end_nothing() -> None:
-    """The lower bound stays, and the search goes on when they are back."""
+    """The lower bound stays, the search goes on when they are back, and both are logged once."""
     rig = Rig({"g": 7})
-    rig.cluster.down = True
-    rig.rounds(3)
-    away = rig.offset("g")["lag_method"]
-    rig.cluster.down = False
-    rig.rounds()
+    with capture_logs() as lines:
+        rig.cluster.down = True
+        rig.rounds(3)
+        away = rig.offset("g")["lag_method"]
+        rig.cluster.down = False
+        rig.rounds()
 
+    assert ["times_of_records_unavailable", "times_of_records_available_again"] == [line["event"] for line in lines]
     assert ("at_least", "list_offsets") == (away, rig.offset("g")["lag_method"])
 
 
