@@ -2,7 +2,7 @@
 
 A process of its own, so that nothing else is in it. Rows as a micro-batch brings them are made by another process, from
 the generator's log. Then a board takes them: first all groups without their offsets, then the offsets; what the process
-has more of the machine's memory each time, told by the kernel, is what they take.
+has more of the machine's memory each time, as the kernel counts it, is what they take.
 """
 
 import gc

@@ -87,7 +87,7 @@ def _caught_up(stage: Stage, read: Log, spark: SparkSession, tree: ProcessTree) 
 
 
 def _counted(spark: SparkSession, config: Config) -> tuple[float, int]:
-    """Seconds and records of a bare read by Spark's own Kafka source, every byte looked at by nobody but Spark.
+    """Seconds and records of a bare read by Spark's own Kafka source, every byte looked at by Spark alone.
 
     With compiled plans, as Spark does it by default: what is no gain for a micro-batch is one for a million rows.
     """

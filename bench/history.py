@@ -2,7 +2,7 @@
 
     python -m bench.history [--events N] [--groups N] [--days N] [--dir DIR] [--json]
 
-A history is made of events as a rolling cluster tells them, and one state of a group for every 25. The first hundred
+A history is made of events as of a rolling cluster, and one state of a group for every 25. The first hundred
 writes are of 1,000 entries, as a monitor makes them, and timed; the rest is written in larger pieces, and merged as a
 monitor merges it. Questions are asked as `group-monitor history` asks them, each in a process of its own.
 """
@@ -39,7 +39,7 @@ MEMBERS = [f"service-{place}-{uuid.uuid5(uuid.NAMESPACE_URL, str(place))}" for p
 
 @dataclass(frozen=True)
 class Cluster:
-    """What events are told of."""
+    """Groups that events are about."""
 
     events: int
     groups: int

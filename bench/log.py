@@ -181,7 +181,7 @@ def records(plan: Plan, expected: Expected, end_ms: int, topic_ids: Mapping[str,
 
     Args:
         plan: what it holds.
-        expected: is told what the records lead to.
+        expected: notes what the records lead to.
         end_ms: time of the last record.
         topic_ids: topic name → id, where the topics are there; others have ids made up from their names.
     """
@@ -344,7 +344,7 @@ def _arrivals(name: str, shares: Mapping[str, Mapping[str, list[int]]]) -> Itera
 
 @cache
 def _rebalance(plan: Plan, kind: str, epoch: int) -> tuple[RecordBytes, ...]:
-    """The model group is given its partitions anew in this generation or epoch."""
+    """The model group is given its partitions again in this generation or epoch."""
     name = _model_name(kind)
     shares = assignments(plan, name, _MODEL_TOPIC)
     if kind == "classic":

@@ -1,4 +1,4 @@
-"""Members that come and go: how soon it is told, and what twenty thousand rebalances at once are.
+"""Members that come and go: how soon it is reported, and what twenty thousand rebalances at once are.
 
 The records are those by which a coordinator makes members join and leave; they go the way of all others, so the figure
 has the whole job in it but not the time that a member itself takes to be let in.
@@ -49,7 +49,7 @@ def events(stage: Stage, size: dict[str, Any]) -> Outcome:
             time.sleep(_POLL_SECONDS)
     missing = asked.keys() - told.at.keys()
     if missing:
-        raise truth.WrongResult(f"{len(missing)} of {len(asked)} events were not told, {min(missing)} is one")
+        raise truth.WrongResult(f"{len(missing)} of {len(asked)} events were not reported, {min(missing)} is one")
     for kind in ("member_joined", "member_left"):
         waits = [told.at[change] - sent for change, sent in asked.items() if change[0] == kind]
         outcome.add(f"{kind}_p50_seconds", "s", percentile(waits, 0.5))
@@ -97,7 +97,7 @@ def storm(stage: Stage, size: dict[str, Any]) -> Outcome:
 
 
 class _Told:
-    """Events as they are told to whoever listens, with the time at which they arrived."""
+    """Events as a listener gets them, with the time at which they arrived."""
 
     def __init__(self, monitor: Monitored) -> None:
         self._url = f"{monitor.url}/api/v1/events/stream"

@@ -3,7 +3,7 @@
 There is one machine. A monitor of a million groups runs on it as its users run it (`one_machine`). Of a cluster what
 its executors do side by side is done here one after the other (`shares`): the log is dealt out to as many topics as
 there are executors, each with its partitions and nothing else; the job's query reads them in turn, in one session, as
-an executor of these cores would. What the driver does, which nobody does for it, is done with what left all shares, in
+an executor of these cores would. What the driver does alone is done with what left all shares, in
 a process of its own (`million_board`).
 
 Left out is what only a network has: rows on their way between machines, and a checkpoint on a file system that all

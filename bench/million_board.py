@@ -93,7 +93,7 @@ def _packs(file: Path) -> list[bytes]:
 
 
 def _stored(directory: Path) -> Iterator[OutputRow]:
-    """Rows as they are read back at a restart: all groups, all offsets, all partitions; without what was told."""
+    """Rows as they are read back at a restart: all groups, all offsets, all partitions; without events."""
     for kind in ("group", "offsets", "shard"):
         for file in sorted(directory.glob("rows-*")):
             for pack in _packs(file):
@@ -142,7 +142,7 @@ def _held(held: BoardGroup | None) -> tuple[object, ...] | None:
 
 
 def _require_moved(directory: Path, board: Board, names: Collection[str], rounds: int) -> None:
-    """See that of these groups every partition has moved on by so many commits."""
+    """See that every partition of these groups has moved on by so many commits."""
     moved = Expected()
     for expected in _truths(directory):
         for name in expected.groups.keys() & set(names):

@@ -1,6 +1,6 @@
 """What a process and all below it use: processor time and memory, as Linux counts them in /proc.
 
-Workers of Spark come and go, so processor time of those that ended is that which their parents were told when they
+Workers of Spark come and go, so the processor time of ended ones is what their parents got when they
 waited for them. Memory of forked workers is shared: the proportional share (PSS) of all processes adds up to what the
 machine has less, the resident size (RSS) does not.
 """
@@ -39,7 +39,7 @@ class ProcessTree:
         self._without = set(without)
 
     def cpu_seconds(self) -> dict[int, float]:
-        """Processor time so far of each process there is. What others had that have ended is in nobody's."""
+        """Processor time so far of each process there is. What other ended ones had is in none."""
         times = {}
         for pid in self.pids():
             with suppress(OSError):

@@ -2,13 +2,13 @@
 
 All layouts are measured in turn in one warm session, on the same log, so that they meet the same machine; the order is
 another with each repeat. The job's own query runs in this process with another processor, and what its board shows at
-the end is compared with what was written. Processor time is that of this process and of Spark, the load included, which
+the end is compared with what was written. Processor time is this process's and Spark's, the load included, which
 is the same for all.
 
     seconds                 of a catch-up
     batch_*_seconds         micro-batches under an even load
     written_kib_a_batch     changelogs of the state, as Spark keeps them in the checkpoint
-    accesses_a_batch        keys that Spark's state store was asked for or told of
+    accesses_a_batch        keys that Spark's state store was asked for or given
     checkpoint_mib          all of the state in the checkpoint after that
 """
 

@@ -40,11 +40,11 @@ class Alert:
         condition: PromQL with signals by name.
         limits: what it compares with; their reasons go with the alert.
         wait: how long the condition has to hold.
-        severity: of `SEVERITIES`; that of the monitor's event where there is one.
+        severity: of `SEVERITIES`; the monitor's event's where there is one.
         summary: a sentence that names the group, with Prometheus's placeholders.
         first_look: board and panel to open first, as `Board: Panel`.
         event: kind of the monitor's event that says the same, if there is one.
-        names: finding whose members are named after the sentence, if the monitor tells who they are.
+        names: finding whose members are named after the sentence, if the monitor knows them.
     """
 
     name: str

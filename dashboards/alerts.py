@@ -352,7 +352,7 @@ _MONITOR_ITSELF: Final = (
         wait=at.AT_ONCE,
         severity=WARNING,
         summary=f"{MONITOR} has waited {{{{ $value | humanizeDuration }}}} for {{{{ $labels.sink }}}} to take what it "
-        "tells; it goes on, and nothing is lost yet.",
+        "reports; it goes on, and nothing is lost yet.",
         first_look="Monitor health: Waits for a sink",
     ),
     Alert(

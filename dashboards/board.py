@@ -201,7 +201,7 @@ def _links() -> dashboard.DashboardLink:
 
 
 def _without_placement(value: Any) -> Any:  # noqa: ANN401 - any JSON
-    """JSON without the SDK's `placement` of links: it would put them into a menu, where nobody finds them."""
+    """JSON without the SDK's `placement` of links: it would put them into a menu, where they are hard to find."""
     if isinstance(value, Mapping):
         kept = {key: _without_placement(item) for key, item in value.items()}
         return {key: item for key, item in kept.items() if (key, item) != ("placement", "inControlsMenu")}

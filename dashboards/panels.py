@@ -1,8 +1,8 @@
 """House style: how a stat, a time series, a table, a state timeline and a text look, and nothing about what they show.
 
 What holds for every panel: a title, a description made of the meanings of its signals and the reason of its limit, a
-unit, the board's data source, a legend. The SDK hides legends and leaves ids out unless told; `board.py` gives the ids.
-A limit colours from where an alert would begin: what is red on the wall is what somebody is told about.
+unit, the board's data source, a legend. The SDK hides legends and leaves ids out by default; `board.py` gives the ids.
+A limit colours from where an alert would begin: what is red on the wall is what somebody is paged about.
 """
 
 from collections.abc import Mapping, Sequence
@@ -96,7 +96,7 @@ class Query:
         return f"({asked}) or on (cluster) ({SIGNALS['ready'].promql(cluster=scope.cluster)} == 1) * 0"
 
 
-def stat_panel(  # noqa: PLR0913 - what a panel may be told is its vocabulary
+def stat_panel(  # noqa: PLR0913 - what can be said of a panel
     scope: Scope,
     title: str,
     query: Query,
@@ -313,7 +313,7 @@ def _whole_numbers(panel: stat.Panel | timeseries.Panel, queries: Sequence[Query
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-def _target(  # noqa: PLR0913 - what a query is told
+def _target(  # noqa: PLR0913 - what can be said of a query
     scope: Scope, query: Query, letter: str, window: str, *, instant: bool = False, as_table: bool = False
 ) -> prometheus.Dataquery:
     target = prometheus.Dataquery().ref_id(letter).datasource(DATASOURCE).expr(query.promql(scope, window))

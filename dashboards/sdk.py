@@ -1,7 +1,7 @@
 """The one door to Grafana's SDK: builders under their own names, models under theirs with `_model`.
 
 The SDK says while it is imported that it would rather have boards of the second schema. Grafana reads that from 12 on;
-these boards load in 10 and later, so the warning is no news, and whoever turns warnings into errors is spared it here.
+these boards load in 10 and later, so the warning is no news, and it is no error here where warnings are errors.
 """
 
 import warnings

@@ -119,7 +119,7 @@ _GROUPS: Final = (
         "groups_in_state",
         "sum by (cluster, type, state) (kafka_cluster_groups{CLUSTER})",
         "short",
-        "Groups by type and state; the broker's own group-count tells the same.",
+        "Groups by type and state; the broker's own group-count counts the same.",
         ("cluster", "type", "state"),
     ),
     _signal("groups", "sum by (cluster) (kafka_cluster_groups{CLUSTER})", "short", "Groups a broker would list.", _C),
@@ -413,7 +413,7 @@ _MIGRATION: Final = (
         )
         + ")",
         "short",
-        "May consumers (upgrade) or brokers (downgrade) be rolled now, as far as the log tells; what only brokers know "
+        "May consumers (upgrade) or brokers (downgrade) be rolled now, as far as the log shows; what only brokers know "
         "is asked by `group-monitor gate`.",
         ("cluster", "gate"),
     ),
@@ -472,7 +472,7 @@ _OFFSETS: Final = (
     _gauge(
         "max_lag_seconds",
         f"{_LAG}_max_lag_seconds",
-        "Largest lag of a partition of the group, in seconds; a lower bound while that of some partition is one.",
+        "Largest lag of a partition of the group, in seconds; a lower bound while some partition's is one.",
         "s",
     ),
     _gauge("sum_lag", f"{_LAG}_sum_lag", "Lag of all partitions of the group, in records."),
@@ -484,7 +484,7 @@ _OFFSETS: Final = (
     ),
     _signal(
         "lag_growth",
-        # Differences, not `delta`: that reaches beyond the samples and makes records nobody wrote.
+        # Differences, not `delta`: that reaches beyond the samples and makes records that were never written.
         f"{_READ_LAG} - ({_READ_LAG.replace('{GROUP}', '{GROUP} offset WINDOW')})",
         "short",
         "By how many records the group's lag grew, without topics that no member reads any more.",

@@ -1,7 +1,7 @@
 """Asks OSV (osv.dev) about everything in the bill of materials: `python -m supply.audit`, after `supply.sbom`.
 
 Exit status: 0 nothing is known of anything, or only what is accepted with a reason; 1 something is; 2 the bill of
-materials or the list of what is accepted cannot be read; 3 nobody could be asked.
+materials or the list of what is accepted cannot be read; 3 no source answered.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def findings(urls: Sequence[str], service: str) -> Iterator[tuple[str, str]]:
     """(package URL, identifier) of every vulnerability that is known.
 
     Raises:
-        OSError: nobody answers.
+        OSError: no answer.
         ValueError: the answer is not what was asked for.
     """
     for first in range(0, len(urls), _MOST_OF_A_QUERY):
