@@ -1,6 +1,7 @@
 """`run`: the streaming job."""
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,14 +48,16 @@ def run(
     output.set_up_logging(context, clients_silent=True)
     os.umask(0o077)  # state, spool, history and logs hold names, hosts and metadata: they are this account's alone
     loaded = [load_config(path, settings) for path in config or ()] or [load_config(None, settings)]
+    brokers = ", ".join(config.kafka.bootstrap_servers for config in loaded)
+    # The first second goes by with what follows. In a log, a start that is refused is one line, and no more.
+    if sys.stderr.isatty():
+        output.note(f"asking {brokers} …")
     from streaming.base.logging_setup import get_logger  # imported late, with all they need
     from streaming.base.version import release
     from streaming.kafka.preflight import preflight
 
     if len(loaded) == 1:
         preflight(loaded[0], by_spark=True)
-    # A start that is refused is one line, and no more.
-    brokers = ", ".join(config.kafka.bootstrap_servers for config in loaded)
     get_logger("start").info("starting", version=release(), brokers=brokers)
     from streaming.monitor.several import (
         run as run_monitors,  # imported last: Spark takes seconds, a mistake above none

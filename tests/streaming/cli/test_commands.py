@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import signal
 import socket
 import subprocess
@@ -201,6 +202,19 @@ class TestCannotTell:
 
         assert (3, 1) == (result.returncode, len(result.stderr.splitlines()))
         assert result.stderr.startswith("error: kafka.bootstrap_servers: found")
+
+    def test_run_says_on_a_terminal_whom_it_asks(self, closed_port: int) -> None:
+        """Before the seconds in which clients are loaded and brokers answer, or do not."""
+        server = f"127.0.0.1:{closed_port}"
+        shown, terminal = pty.openpty()
+        command = [sys.executable, "-m", "streaming", "run", "--set", f"kafka.bootstrap_servers={server}"]
+        status = subprocess.run(command, cwd=ROOT, stderr=terminal, timeout=60, check=False).returncode  # noqa: S603 - our own interpreter and module
+        lines = os.read(shown, 10_000).decode().splitlines()
+        os.close(shown)
+        os.close(terminal)
+
+        assert (3, f"asking {server} …") == (status, lines[0])
+        assert lines[1].startswith("error: kafka.bootstrap_servers: found")
 
     def test_listener_that_is_no_broker(self, tmp_path: Path) -> None:
         """Something that accepts connections but does not speak Kafka is told apart from nothing at all."""
