@@ -57,7 +57,7 @@ def memory(stage: Stage, size: dict[str, Any]) -> Outcome:
 def metrics(stage: Stage, size: dict[str, Any]) -> Outcome:
     """Pages of /metrics, one after the other, while `rate` commits a second go on; and what batches take meanwhile.
 
-    Before that, `warm` seconds are for what a monitor prepares after its start. The last few pages are for a client
+    Before that, `warm` seconds are for what a monitor has to do after its start. The last few pages are for a client
     without gzip; what batches take during those is not in the figures.
     """
     outcome = Outcome(size)
@@ -91,7 +91,7 @@ def metrics(stage: Stage, size: dict[str, Any]) -> Outcome:
 def restart(stage: Stage, size: dict[str, Any]) -> Outcome:
     """End the monitor and start it again on its state: seconds to /ready, with right figures; then the small page.
 
-    Of each start the first page is measured, for which nothing is kept yet. The last start has no series per partition,
+    Of each start the first page is measured. The last start has no series per partition,
     so that the aggregated page is measured too.
     """
     outcome = Outcome(size)

@@ -182,6 +182,10 @@ class EndOffsetHistory:
         """(time in milliseconds, end offset), oldest first."""
         return list(zip(self._times, self._ends, strict=True))
 
+    def columns(self) -> tuple[array[int], array[int]]:
+        """Times in milliseconds and end offsets, oldest first; not to be changed, and read before the next sample."""
+        return self._times, self._ends
+
     def dump(self) -> bytes:
         """For a file: all times, then all ends, as little-endian int64."""
         return struct.pack(f"<{2 * len(self)}q", *self._times, *self._ends)

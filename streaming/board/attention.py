@@ -131,15 +131,14 @@ def reasons(held: BoardGroup, lags: Collection[TopicLag], now_ms: int, watched: 
         now_ms: the wall clock.
         watched: what was found with a clock.
     """
-    found = [] if held.summary.steady else [*_of_state(held, now_ms, watched.read_ms)]
+    found = [] if held.summary.words.steady else [*_of_state(held, now_ms, watched.read_ms)]
     found += _of_offsets(held, lags)
     found += _of_lag(held, lags, now_ms, lag_grew=watched.lag_grew is not False)
-    of = held.summary.unsettled
     if watched.stuck:
         found = [look for look in found if look.code != "rebalancing"]
         found.append(Reason("rebalance_stuck", "rebalance stuck", _since(held)))
     if watched.unsettled:
-        found.append(Reason("group_unsettled", "does not settle", None if of is None else of.since_ms))
+        found.append(Reason("group_unsettled", "does not settle", held.summary.unsettled_since_ms))
     if watched.unassigned:
         found.append(Reason("unassigned_partitions", f"{_count(watched.unassigned, 'partition')} unassigned"))
     return sorted(found, key=lambda look: _RANKS[look.code]) if len(found) > 1 else found
@@ -199,7 +198,7 @@ def _of_offsets(held: BoardGroup, lags: Iterable[TopicLag]) -> Iterator[Reason]:
 def _of_lag(held: BoardGroup, lags: Collection[TopicLag], now_ms: int, *, lag_grew: bool) -> Iterator[Reason]:
     of = held.summary
     read = [each for each in lags if not held.is_unsubscribed(each.topic)]
-    if of.simple or not any(records for each in read for records in each.records):
+    if of.words.simple or not any(records for each in read for records in each.records):
         return
     committed_ms = max((time_ms for each in read for time_ms in each.commit_times_ms), default=-1)
     silent_ms, empty_ms = now_ms - committed_ms, now_ms - of.last_step_ms

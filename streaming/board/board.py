@@ -320,7 +320,7 @@ class Board:
         for _, held in sorted(self._shown.groups.items()):
             if (
                 self.scope.groups(held.name)
-                and type_ in (None, held.summary.type)
+                and type_ in (None, held.summary.words.type)
                 and state in (None, held.group_state)
                 and chosen(held)
             ):

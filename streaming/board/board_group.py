@@ -8,13 +8,12 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from coordinator_model.clocked import unassigned_partitions
 from coordinator_model.clocked.unassigned_partitions import Unheld
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.membership import CLASSIC, CONSUMER
 from coordinator_model.state.offsets import CommittedOffset
 from coordinator_model.views import group_view
-from streaming.board import group_lag
+from streaming.board import group_lag, lag_columns
 from streaming.board.group_lag import OffsetLag, TopicLag
 from streaming.board.group_summary import GroupSummary, state_of, summary
 from streaming.board.offset_columns import OffsetColumns
@@ -26,13 +25,12 @@ TopicNames = Mapping[str, str]
 class StateText:
     """A group's state but for its offsets, as long as it stays as it is."""
 
-    __slots__ = ("_summary", "_unheld", "text")
+    __slots__ = ("_summary", "text")
 
     def __init__(self, text: str) -> None:
         """From the text of `snapshot.dump_group`."""
         self.text = text
         self._summary: GroupSummary | None = None
-        self._unheld: tuple[Mapping[str, Topic] | None, Unheld | None] = (None, None)
 
     @property
     def summary(self) -> GroupSummary:
@@ -40,19 +38,6 @@ class StateText:
         found = self._summary
         if found is None:
             found = self._summary = summary(state_of(self.text))
-        return found
-
-    def unheld(self, topics: Mapping[str, Topic]) -> Unheld | None:
-        """See `BoardGroup.unheld`."""
-        of_topics, found = self._unheld
-        if of_topics is not topics:
-            of = self.summary
-            found = (
-                unassigned_partitions.unheld_of(of.subscribed_topics, of.assigned, topics, by_id=of.is_modern)
-                if of.assignment_can_be_told
-                else None
-            )
-            self._unheld = (topics, found)
         return found
 
 
@@ -84,7 +69,7 @@ class BoardGroup:
     @property
     def group_state(self) -> str:
         """The state as Kafka's tools print it."""
-        return self.summary.group_state
+        return self.summary.words.group_state
 
     @property
     def committed_topics(self) -> frozenset[str]:
@@ -94,9 +79,7 @@ class BoardGroup:
     @property
     def topic_names(self) -> frozenset[str]:
         """Names of the topics the group has to do with: commits, subscriptions, classic assignments."""
-        of = self.summary
-        names = self.committed_topics | of.subscribed_topics
-        return names if of.is_modern else names | of.assigned.keys()
+        return self.committed_topics | self.summary.topics.names
 
     @property
     def commits(self) -> Mapping[str, tuple[int, int]]:
@@ -125,7 +108,7 @@ class BoardGroup:
 
         Asked with every scrape and every second, of a group and topics that rarely change.
         """
-        return self.kept.unheld(topics)
+        return self.kept.summary.topics.unheld(topics)
 
     def unassigned_partitions(self, topics: Mapping[str, Topic]) -> int | None:
         """How many partitions of subscribed topics no member holds; None where that cannot be told."""
@@ -141,7 +124,7 @@ class BoardGroup:
     def is_unsubscribed(self, topic: str) -> bool:
         """Whether no member reads this topic of committed offsets any more, as far as that can be told."""
         of = self.summary
-        return of.all_topics_known and topic not in of.subscribed_topics
+        return of.words.all_topics_known and topic not in of.topics.subscribed
 
     def lags_somewhere(self, ends: EndOffsets) -> bool:
         """Whether records of a topic that members read wait for it; quicker to answer than how many."""
@@ -158,7 +141,7 @@ class BoardGroup:
 
     def topic_lags(self, ends: EndOffsets, now_ms: int) -> list[TopicLag]:
         """Lag of all committed offsets at this moment, by topic."""
-        return group_lag.topic_lags(self.buckets, ends, now_ms)
+        return lag_columns.measure(lag_columns.table_of([self]), ends, now_ms).of(0)
 
     def offset_lags(self, by_topic: list[TopicLag], ends: EndOffsets) -> list[OffsetLag]:
         """What there is to say of each offset, given `topic_lags` of this moment; hold the lock of `ends` over both."""

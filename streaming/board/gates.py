@@ -34,11 +34,11 @@ def upgrade(
     concerned = [
         held
         for held in chosen
-        if held.summary.upgrade_reasons
-        or (held.summary.to_upgrade and most is not None and held.summary.members > most)
+        if held.summary.words.upgrade_reasons
+        or (held.summary.words.to_upgrade and most is not None and held.summary.members > most)
     ]
-    if not any(held.summary.to_upgrade for held in concerned):
-        concerned += [held for held in chosen if held.summary.to_upgrade][:1]
+    if not any(held.summary.words.to_upgrade for held in concerned):
+        concerned += [held for held in chosen if held.summary.words.to_upgrade][:1]
     answer = upgrade_gate((held.state for held in concerned), cluster)
     return {**answer, "groups": _by_type(chosen)}
 
@@ -75,7 +75,9 @@ def downgrade(
         offset_versions={held.name: held.offset_versions for held in chosen},
     )
     # Without a target there are all reasons that there could be with one.
-    concerned = [held for held in chosen if held.summary.downgrade_reasons or held.summary.mixed_since_ms is not None]
+    concerned = [
+        held for held in chosen if held.summary.words.downgrade_reasons or held.summary.mixed_since_ms is not None
+    ]
     others = cluster.offset_versions.keys()
     answer = downgrade_gate((held.state for held in concerned), cluster, target, others=others)
     return {**answer, "groups": _by_type(chosen)}
@@ -119,7 +121,7 @@ def _between_restarts(board: Board, sums: Sums, now_ms: int) -> int:
         held = groups.get(name)
         if held is not None:
             of = held.summary
-            rests = of.is_modern and (STOP, "rebalancing") not in of.downgrade_reasons
+            rests = of.words.is_modern and (STOP, "rebalancing") not in of.words.downgrade_reasons
             count += rests and unsettled(now_ms, of.last_step_ms, mixed=of.mixed_since_ms is not None)
     return count
 
@@ -137,7 +139,7 @@ def _chosen(board: Board, groups: Collection[str]) -> list[BoardGroup]:
 
 
 def _by_type(chosen: Iterable[BoardGroup]) -> dict[str, int]:
-    return dict(sorted(Counter(held.summary.type for held in chosen).items()))
+    return dict(sorted(Counter(held.summary.words.type for held in chosen).items()))
 
 
 def _missing(board: Board) -> list[str]:

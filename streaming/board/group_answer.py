@@ -29,7 +29,7 @@ def with_lag(board: "Board", held: BoardGroup, now_ms: int) -> dict[str, Any]:
     rebalance = held.state.rebalance
     unheld = held.unheld(board.ends.sizes)
     offsets = [{**shown, **_lag_view(figure)} for shown, figure in zip(group["offsets"], lags, strict=True)]
-    if held.summary.type != SHARE and (uncommitted := never_committed.rows(group, board.ends)):
+    if held.summary.words.type != SHARE and (uncommitted := never_committed.rows(group, board.ends)):
         offsets = never_committed.in_order([*offsets, *uncommitted])
     if "static_members" in group:
         group["static_members"] = [_with_age(board, of, held.state.name, now_ms) for of in group["static_members"]]
@@ -41,7 +41,7 @@ def with_lag(board: "Board", held: BoardGroup, now_ms: int) -> dict[str, Any]:
         "max_lag": sums.max_records,
         "max_lag_seconds": sums.max_seconds,
         "max_lag_seconds_at_least": sums.at_least,
-        **({"lag_left_out": SHARE_LAG} if held.summary.type == SHARE else {}),
+        **({"lag_left_out": SHARE_LAG} if held.summary.words.type == SHARE else {}),
         "rebalances": held.state.counters.rebalances,
         "rebalancing_since": None if rebalance is None else rebalance.since_ms,
         "duplicates": {place: list(members) for place, members in duplicates.items()},

@@ -1,25 +1,24 @@
 """What lag was in the last hour, for charts: groups, and as many partitions as there is room for.
 
 All series share one axis of time. A sample of all groups is taken every few seconds; when there are more moments than
-`points`, every second one of the older half goes, from the axis and from every series alike, so the picture is dense
-lately and sparser the older. A series takes 12 bytes a moment for a group and 8 for a partition: at 180 moments,
-20,000 groups are 43 MB and the 5,000 partitions that are kept at most are 7 MB. Of more groups there are fewer moments.
-Kept in memory only: what has to outlive a restart is Prometheus's.
+`points`, every second one of the older half goes, so the picture is dense lately and sparser the older. A moment is a
+column with a place for each series, kept compressed: where little moves, a group takes some bytes of it. Of more than
+20,000 groups there are fewer moments. Kept in memory only: what has to outlive a restart is Prometheus's.
 """
 
-import math
 import threading
-from array import array
-from bisect import bisect_right
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+import zlib
+from bisect import bisect_left, bisect_right
+from collections.abc import Hashable, Sequence
+from typing import Any, Final, Generic, TypeVar
 
-from coordinator_model.lag import AT_LEAST
+import numpy as np
+import numpy.typing as npt
+
+from coordinator_model import lag
 from streaming.base.persistent_map import GroupMap
-from streaming.base.throttle import in_lots, no_pause
 from streaming.board.board_group import BoardGroup
-from streaming.board.group_lag import TopicLag, total
-from streaming.board.lag_changes import Unrest
+from streaming.board.lag_columns import UNKNOWN, Lags, OffsetTable, begins_of, measure, table_of
 from streaming.end_offsets.store import EndOffsets
 
 POINTS: Final = 180
@@ -41,11 +40,13 @@ SHOWN_PARTITIONS: Final = 12
 """Most lines that a chart can show and a person can tell apart."""
 
 
-_UNKNOWN: Final = -1
+_QUICK: Final = 1
 
 
 Place = tuple[str, str, int]
 """(group, topic, partition)"""
+
+Key = TypeVar("Key", bound=Hashable)
 
 
 class LagHistory:
@@ -60,75 +61,42 @@ class LagHistory:
     def __init__(self, points: int = POINTS, span_ms: int = SPAN_MS, most_partitions: int = MOST_PARTITIONS) -> None:
         self._points = max(4, points)
         self._span_ms = span_ms
-        self._room = most_partitions
-        self._unrest = Unrest()
-        # What was last worked out: a group of which nothing changed has the same figures at the next moment.
-        self._figures: dict[str, tuple[int, float]] = {}
-        self._places: dict[str, dict[Place, int]] = {}
-        self._behind: dict[str, list[tuple[str, int, int, bool]]] = {}
+        self._most_partitions = most_partitions
+        self._followed: list[str] = []
+        self._without_time: set[tuple[str, int, int]] = set()
         self._lock = threading.Lock()
-        self._times = array("q")
-        # A series is as long as the axis, or shorter: then it began later, and its end is the axis's end.
-        self._records: dict[str, array[int]] = {}
-        self._seconds: dict[str, array[float]] = {}
-        self._partitions: dict[Place, array[int]] = {}
+        self._times: list[int] = []
+        self._groups: _Lines[str] = _Lines()
+        self._partitions: _Lines[Place] = _Lines()
 
-    def sample(
-        self,
-        groups: GroupMap[BoardGroup],
-        ends: EndOffsets,
-        now_ms: int,
-        between: Callable[[], object] = no_pause,
-    ) -> None:
-        """Take the lag of all groups at this moment; groups and partitions that are gone take their series along.
-
-        `between` is called between some groups and others: where it pauses, the later ones are measured against log
-        ends that are as much later.
-        """
-        names, gone = self._unrest.look(groups, ends, between)
-        for name in gone:
-            self._figures.pop(name, None)
-            self._behind.pop(name, None)
-            self._keep_places(name, {})
-        resting = []
-        for name in in_lots(sorted(names), between):
-            lags = groups[name].topic_lags(ends, now_ms)
-            sums = total(lags)
-            self._figures[name] = (_known(sums.records), math.nan if sums.max_seconds is None else sums.max_seconds)
-            self._keep_behind(name, lags)
-            self._keep_places(
-                name,
-                {
-                    (name, each.topic, partition): _known(records)
-                    for each in lags
-                    for partition, records in zip(each.partitions, each.records, strict=True)
-                },
-            )
-            if not any(each.fleeting for each in lags):
-                resting.append(name)
-        self._unrest.rest(resting)
-        ends.hold(self._earliest_behind())
+    def sample(self, groups: GroupMap[BoardGroup], ends: EndOffsets, now_ms: int) -> None:
+        """Take the lag of all groups at this moment; groups and partitions that are gone take their series along."""
+        table = table_of(groups.values())
+        lags = measure(table, ends, now_ms)
+        ends.hold(_earliest_behind(lags))
+        self._without_time = _without_time(lags)
+        names = [of.name for of in table.held]
+        rows, places = self._follow(table)
         with self._lock:
             while self._times and self._times[-1] >= now_ms:  # a clock set back
-                self._cut(len(self._times) - 1, len(self._times))
+                self._cut(slice(len(self._times) - 1, None))
             self._times.append(now_ms)
-            _append(self._records, {name: records for name, (records, _) in self._figures.items()}, "q")
-            _append(self._seconds, {name: seconds for name, (_, seconds) in self._figures.items()}, "f")
-            _append(self._partitions, {place: at for of in self._places.values() for place, at in of.items()}, "q")
+            self._groups.append(now_ms, names, lags.sum_records, lags.max_seconds)
+            self._partitions.append(now_ms, places, lags.records[rows])
             self._forget(now_ms)
 
     def group(self, name: str) -> dict[str, Any]:
         """`times` (ms), `lag`, `max_lag_seconds`, and `partitions` with the largest lag; null where not known."""
         with self._lock:
-            records = self._records.get(name, array("q"))
+            records, seconds = self._groups.line(name, self._times)
             times = self._times[len(self._times) - len(records) :]
-            seconds = self._seconds.get(name, array("f"))
-            series = {place[1:]: values for place, values in self._partitions.items() if place[0] == name}
+            places = [place for place in self._partitions.keys if place[0] == name]
+            series = {place[1:]: self._partitions.line(place, self._times)[0] for place in places}
             largest = sorted(series, key=lambda place: (-max(series[place]), place))
             return {
-                "times": times.tolist(),
+                "times": times,
                 "lag": [_shown(value) for value in records],
-                "max_lag_seconds": [None if math.isnan(value) else round(value, 1) for value in seconds],
+                "max_lag_seconds": [None if value != value else round(value, 1) for value in seconds],  # noqa: PLR0124 - NaN
                 "partition_count": len(series),
                 "partitions": [
                     {"topic": topic, "partition": partition, "lag": _padded(series[topic, partition], len(times))}
@@ -139,95 +107,170 @@ class LagHistory:
     def grew(self, name: str, since_ms: int) -> bool | None:
         """Whether a group's lag is larger than it was then; None where it was not sampled so long ago."""
         with self._lock:
-            records = self._records.get(name)
-            if not records or not self._times:
+            at = bisect_right(self._times, since_ms) - 1
+            if at < 0:
                 return None
-            at = bisect_right(self._times, since_ms) - 1 - (len(self._times) - len(records))
-            if at < 0 or _UNKNOWN in (records[at], records[-1]):
-                return None
-            return records[-1] > records[at]
+            was, now = self._groups.value(name, self._times[at], at), self._groups.value(name, self._times[at], -1)
+            return None if UNKNOWN in (was, now) else now > was
 
     def trends(self, points: int) -> dict[str, Any]:
         """Of every group that ever lagged the lag at the last `points` moments; a flat line is left out."""
         with self._lock:
             times = self._times[-points:]
-            lines = ((name, values[-points:]) for name, values in self._records.items())
-            shown = {name: [_shown(value) for value in line] for name, line in lines if any(line)}
-            return {"times": times.tolist(), "groups": shown}
+            lines = self._groups.lines(times)
+            shown = {name: [_shown(value) for value in line] for name, line in lines.items()}
+            return {"times": times, "groups": shown}
 
     def without_time(self) -> set[tuple[str, int, int]]:
         """(topic, partition, committed offset) where the last sample had but a lower bound of the lag in seconds."""
-        behind = list(self._behind.values())
-        return {place[:3] for places in behind for place in places if place[3]}
+        return self._without_time
 
-    def _keep_behind(self, name: str, lags: list[TopicLag]) -> None:
-        """Remember where the group is behind, and whether since when is known."""
-        places = [
-            (each.topic, partition, offset, method == AT_LEAST)
-            for each in lags
-            for partition, offset, records, method in zip(
-                each.partitions, each.committed, each.records, each.methods, strict=True
-            )
-            if records
-        ]
-        if places:
-            self._behind[name] = places
-        else:
-            self._behind.pop(name, None)
-
-    def _earliest_behind(self) -> dict[tuple[str, int], int]:
-        """Partition → the earliest offset that a group is behind at."""
-        found: dict[tuple[str, int], int] = {}
-        for places in self._behind.values():
-            for topic, partition, offset, _ in places:
-                known = found.get((topic, partition))
-                if known is None or offset < known:
-                    found[topic, partition] = offset
-        return found
-
-    def _keep_places(self, name: str, places: dict[Place, int]) -> None:
-        """Follow a group's partitions where there is room for all of them; those that came first stay."""
-        self._room += len(self._places.pop(name, ()))
-        if 0 < len(places) <= self._room:
-            self._places[name] = places
-            self._room -= len(places)
+    def _follow(self, table: OffsetTable) -> tuple[list[int], list[Place]]:
+        """Rows of the partitions with series of their own: of groups that have room for all; the first ones stay."""
+        sizes = np.bincount(table.owners, minlength=len(table.held))
+        firsts = np.cumsum(sizes) - sizes
+        room, followed = self._most_partitions, []
+        rows: list[int] = []
+        places: list[Place] = []
+        former = [table.numbers[name] for name in self._followed if name in table.numbers]
+        others = np.flatnonzero((sizes > 0) & (sizes <= room - int(sizes[former].sum()))).tolist()
+        for number in [*former, *sorted(set(others).difference(former))] if room else ():
+            size, first, name = int(sizes[number]), int(firsts[number]), table.held[number].name
+            if 0 < size <= room:
+                room -= size
+                followed.append(name)
+                rows += range(first, first + size)
+                topics, partitions = table.topic_of[first : first + size], table.partitions[first : first + size]
+                places += [
+                    (name, table.topics[topic], partition)
+                    for topic, partition in zip(topics.tolist(), partitions.tolist(), strict=True)
+                ]
+            if not room:
+                break
+        self._followed = followed
+        return rows, places
 
     def _forget(self, now_ms: int) -> None:
-        times = self._times
-        gone = sum(1 for moment in times if moment < now_ms - self._span_ms)
+        gone = bisect_left(self._times, now_ms - self._span_ms)
         if gone:
-            self._cut(0, gone)
-        if len(times) > min(self._points, max(FEWEST_POINTS, MOST_VALUES // max(1, len(self._records)))):
-            self._cut(1, len(times) // 2, step=2)
+            self._cut(slice(0, gone))
+        times = self._times
+        if len(times) > min(self._points, max(FEWEST_POINTS, MOST_VALUES // max(1, len(self._groups.keys)))):
+            self._cut(slice(1, len(times) // 2, 2))
 
-    def _cut(self, start: int, stop: int, step: int = 1) -> None:
-        moments = len(self._times)
-        for series in (self._records, self._seconds, self._partitions):
-            for values in series.values():
-                missing = moments - len(values)
-                first = start + step * max(0, -(-(missing - start) // step))
-                if stop > missing:
-                    del values[first - missing : stop - missing : step]
-        del self._times[start:stop:step]
+    def _cut(self, moments: slice) -> None:
+        for of in (self._times, self._groups.columns, self._partitions.columns):
+            del of[moments]
 
 
-def _append(series: dict[Any, Any], values: Mapping[Any, float], typecode: str) -> None:
-    for gone in series.keys() - values.keys():
-        del series[gone]
-    for key, value in values.items():
-        line = series.get(key)
-        if line is None:
-            line = series[key] = array(typecode)
-        line.append(value)
+class _Lines(Generic[Key]):
+    """Values of many keys over time: a column for each moment, in which a key has its place as long as it is there.
+
+    Attributes:
+        keys: key → its place.
+        columns: of each moment the values, integers and seconds, compressed.
+    """
+
+    def __init__(self) -> None:
+        self.keys: dict[Key, int] = {}
+        self.columns: list[tuple[bytes, bytes]] = []
+        self._order: Sequence[Key] = ()
+        self._at = np.empty(0, np.int64)
+        self._free: list[int] = []
+        # When a key came to its place: what stands there in older columns is of another.
+        self._began_ms = np.empty(0, np.int64)
+        self._read: dict[bytes, npt.NDArray[np.int64]] = {}
+
+    def append(
+        self,
+        now_ms: int,
+        keys: Sequence[Key],
+        values: npt.NDArray[np.int64],
+        seconds: npt.NDArray[np.float64] | None = None,
+    ) -> None:
+        """Take a moment; keys that are not among these are gone."""
+        if keys != self._order:
+            self._place(now_ms, keys)
+        column = np.full(len(self._began_ms), UNKNOWN, np.int64)
+        column[self._at] = values
+        ages = np.full(0 if seconds is None else len(column), np.nan, np.float32)
+        if seconds is not None:
+            ages[self._at] = seconds
+        self.columns.append((zlib.compress(column.tobytes(), _QUICK), zlib.compress(ages.tobytes(), _QUICK)))
+
+    def line(self, key: Key, times: Sequence[int]) -> tuple[list[int], list[float]]:
+        """The values of a key and its seconds, from the moment on at which it came; none for none."""
+        at = self.keys.get(key)
+        if at is None:
+            return [], []
+        columns = self.columns[bisect_left(times, int(self._began_ms[at])) :]
+        ages = (np.frombuffer(zlib.decompress(packed), np.float32) for _, packed in columns)
+        return [int(_unpacked(packed)[at]) for packed, _ in columns], [float(of[at]) for of in ages if len(of)]
+
+    def value(self, key: Key, since_ms: int, moment: int) -> int:
+        """The value of a key at a moment, if it was there since then; `UNKNOWN` if not."""
+        at = self.keys.get(key)
+        if at is None or self._began_ms[at] > since_ms:
+            return UNKNOWN
+        packed = self.columns[moment][0]
+        column = self._read.get(packed)
+        if column is None:
+            # Whoever asks about one group asks about all, at the same two moments.
+            self._read = {**dict(list(self._read.items())[-1:]), packed: (column := _unpacked(packed))}
+        return int(column[at])
+
+    def lines(self, times: Sequence[int]) -> dict[Key, list[int]]:
+        """The values at the last moments, which were at these times, of keys of which one is not 0."""
+        columns = [_unpacked(packed) for packed, _ in self.columns[len(self.columns) - len(times) :]]
+        values = np.full((len(columns), len(self._began_ms)), UNKNOWN, np.int64)
+        for row, column in zip(values, columns, strict=True):
+            row[: len(column)] = column
+        is_there = np.array(times, np.int64)[:, None] >= self._began_ms
+        moves = ((values != 0) & is_there).any(axis=0)
+        firsts = np.searchsorted(times, self._began_ms)
+        return {key: values[firsts[at] :, at].tolist() for key, at in self.keys.items() if moves[at]}
+
+    def _place(self, now_ms: int, keys: Sequence[Key]) -> None:
+        for gone in self.keys.keys() - set(keys):
+            self._free.append(self.keys.pop(gone))
+        began_ms = self._began_ms.tolist()
+        for key in keys:
+            if key not in self.keys:
+                if not self._free:
+                    self._free.append(len(began_ms))
+                    began_ms.append(now_ms)
+                at = self.keys[key] = self._free.pop()
+                began_ms[at] = now_ms
+        self._began_ms = np.array(began_ms, np.int64)
+        self._at = np.array([self.keys[key] for key in keys], np.int64)
+        self._order = keys
 
 
-def _known(records: int | None) -> int:
-    return _UNKNOWN if records is None else records
+def _unpacked(column: bytes) -> npt.NDArray[np.int64]:
+    return np.frombuffer(zlib.decompress(column), np.int64)
+
+
+def _earliest_behind(lags: Lags) -> dict[tuple[str, int], int]:
+    """Partition → the earliest offset that a group is behind at."""
+    table = lags.table
+    rows = np.flatnonzero(lags.records > 0)
+    rows = rows[np.lexsort((table.offsets[rows], table.place_of[rows]))]
+    places = table.place_of[rows]
+    first = begins_of(places)
+    offsets = table.offsets[rows[first]].tolist()
+    return {table.places[place]: offset for place, offset in zip(places[first].tolist(), offsets, strict=True)}
+
+
+def _without_time(lags: Lags) -> set[tuple[str, int, int]]:
+    table = lags.table
+    rows = np.flatnonzero(lags.methods == lag.METHODS.index(lag.AT_LEAST))
+    asked = zip(table.place_of[rows].tolist(), table.offsets[rows].tolist(), strict=True)
+    return {(*table.places[place], offset) for place, offset in set(asked)}
 
 
 def _shown(value: int) -> int | None:
-    return None if value == _UNKNOWN else value
+    return None if value == UNKNOWN else value
 
 
-def _padded(values: "array[int]", length: int) -> list[int | None]:
+def _padded(values: Sequence[int], length: int) -> list[int | None]:
     return [None] * (length - len(values)) + [_shown(value) for value in values]

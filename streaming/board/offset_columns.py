@@ -44,7 +44,7 @@ class OffsetColumns:
     def __init__(self, text: str) -> None:
         """From the text of `snapshot.dump_offsets`."""
         self._text: str | None = text
-        # Partitions, then their offsets, then times of commit (ms), then leader epochs; None while it is text.
+        # Of each offset, by partition: partition, offset, time of commit (ms), leader epoch; None while it is text.
         self._numbers: array[int] | None = None
         self._said: _Said | tuple[_Said, ...] = ()
         head = _HEAD.match(text)
@@ -69,14 +69,17 @@ class OffsetColumns:
     def columns(self) -> "tuple[array[int], array[int], array[int]]":
         """Partitions ascending, their committed offsets, and when these were committed (ms, negative if not known)."""
         numbers = self._held()
-        count = len(numbers) // 4
-        return numbers[:count], numbers[count : 2 * count], numbers[2 * count : 3 * count]
+        return numbers[::4], numbers[1::4], numbers[2::4]
+
+    @property
+    def numbers(self) -> "array[int]":
+        """The numbers of all offsets by partition, four each: partition, offset, time of commit (ms), leader epoch."""
+        return self._held()
 
     @property
     def leader_epochs(self) -> "array[int]":
         """Leader epochs of the commits, by partition as `columns`; -1 where a client gave none."""
-        numbers = self._held()
-        return numbers[3 * (len(numbers) // 4) :]
+        return self._held()[3::4]
 
     @property
     def newest_commit_ms(self) -> int:
@@ -90,6 +93,14 @@ class OffsetColumns:
         return self._said.topic_id if isinstance(self._said, _Said) else tuple(each.topic_id for each in self._said)
 
     @property
+    def newest_version(self) -> int:
+        """The largest value version that its offsets were written in, 0 for none."""
+        numbers = self._held()
+        if isinstance(self._said, _Said) and numbers:
+            return _committed(numbers, 0, self._said).value_version
+        return max(self.versions, default=0)
+
+    @property
     def versions(self) -> Mapping[int, int]:
         """Value version → how many offsets were written in it."""
         numbers = self._held()
@@ -101,7 +112,10 @@ class OffsetColumns:
         """(partition, committed offset), by partition."""
         numbers = self._held()
         for at in range(len(numbers) // 4):
-            yield numbers[at], _committed(numbers, at, self._said if isinstance(self._said, _Said) else self._said[at])
+            yield (
+                numbers[4 * at],
+                _committed(numbers, at, self._said if isinstance(self._said, _Said) else self._said[at]),
+            )
 
     def _held(self) -> "array[int]":
         text, numbers = self._text, self._numbers
@@ -115,10 +129,7 @@ class OffsetColumns:
         self.topic, self.number = sys.intern(bucket.topic), bucket.number
         self.commits, self.rewinds = bucket.commits, bucket.rewinds
         held = sorted(bucket.offsets.items())
-        numbers = [partition for partition, _ in held]
-        numbers += [of.offset for _, of in held]
-        numbers += [of.commit_timestamp_ms for _, of in held]
-        numbers += [of.leader_epoch for _, of in held]
+        numbers = [n for at, of in held for n in (at, of.offset, of.commit_timestamp_ms, of.leader_epoch)]
         words = tuple(_said(of.metadata, _interned(of.topic_id), of.other_version) for _, of in held)
         self._said = words[0] if words and all(each is words[0] for each in words) else words
         found = self._numbers = array("q", numbers)
@@ -127,12 +138,12 @@ class OffsetColumns:
 
 
 def _committed(numbers: "array[int]", at: int, said: _Said) -> CommittedOffset:
-    count = len(numbers) // 4
+    _, offset, time_ms, leader_epoch = numbers[4 * at : 4 * at + 4]
     return CommittedOffset(
-        offset=numbers[count + at],
-        leader_epoch=numbers[3 * count + at],
+        offset=offset,
+        leader_epoch=leader_epoch,
         metadata=said.metadata,
-        commit_timestamp_ms=numbers[2 * count + at],
+        commit_timestamp_ms=time_ms,
         topic_id=said.topic_id,
         other_version=said.other_version,
     )

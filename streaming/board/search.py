@@ -17,9 +17,9 @@ from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from coordinator_model.rules.members import Member, members_of
-from streaming.board import group_lag
 from streaming.board.board import Board
 from streaming.board.board_group import BoardGroup
+from streaming.board.group_lag import total
 
 MEMBER_VALUES: Final[Mapping[str, Callable[[Member], str | None]]] = {
     "client_id": lambda member: member.client_id,
@@ -68,14 +68,14 @@ def matches(value: str | None, pattern: str) -> bool:
 def topics_of(board: Board, held: BoardGroup) -> frozenset[str]:
     """Names of the topics a group has to do with, as far as they are known."""
     names = board.ends.topic_names
-    return held.topic_names | {names[id_] for id_ in held.summary.topic_ids if id_ in names}
+    return held.topic_names | {names[id_] for id_ in held.summary.topics.ids if id_ in names}
 
 
 def has_untold_topics(board: Board, held: BoardGroup) -> bool:
     """Whether it may read topics besides `topics_of`; workers of Kafka Connect and their like read none."""
     of, names = held.summary, board.ends.topic_names
-    return any(id_ not in names for id_ in of.topic_ids) or (
-        of.members > 0 and not of.all_topics_known and of.out_of_scope is None
+    return any(id_ not in names for id_ in of.topics.ids) or (
+        of.members > 0 and not of.words.all_topics_known and of.words.out_of_scope is None
     )
 
 
@@ -134,23 +134,23 @@ def topic_view(board: Board, name: str, now_ms: int) -> dict[str, Any] | None:
 
 def _reader(board: Board, held: BoardGroup, topic: str, now_ms: int) -> dict[str, Any]:
     of, names = held.summary, board.ends.topic_names
-    lags = group_lag.topic_lags([bucket for bucket in held.buckets if bucket.topic == topic], board.ends, now_ms)
-    sums = group_lag.total(lags)
+    lags = [each for each in held.topic_lags(board.ends, now_ms) if each.topic == topic]
+    sums = total(lags)
     records = [figure for each in lags for figure in each.records]
     held_there: set[int] = set()
-    for key, partitions in of.assigned.items():
-        if (names.get(key) if of.is_modern else key) == topic:
+    for key, partitions in of.topics.assigned.items():
+        if (names.get(key) if of.words.is_modern else key) == topic:
             held_there |= partitions
     return {
         "group": held.name,
         "owner": board.expectations.owner(held.name),
-        "type": of.type,
-        "state": of.group_state,
+        "type": of.words.type,
+        "state": of.words.group_state,
         "members": of.members,
         "subscribed": True
-        if topic in of.subscribed_topics
+        if topic in of.topics.subscribed
         else False
-        if of.all_topics_known or not of.members
+        if of.words.all_topics_known or not of.members
         else None,
         "assigned_partitions": len(held_there),
         "committed_partitions": len(records),

@@ -10,7 +10,7 @@ from coordinator_model.gates.downgrade import FLEXIBLE_OFFSETS
 from coordinator_model.records.record_types import RecordType
 from streaming.base.persistent_map import GroupMap
 from streaming.board.board_group import BoardGroup
-from streaming.board.group_summary import GroupSummary
+from streaming.board.group_summary import GroupSummary, GroupWords
 
 Pair = tuple[str, str]
 Key = TypeVar("Key", bound=Hashable)
@@ -74,11 +74,8 @@ class Totals:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._seen: GroupMap[BoardGroup] = GroupMap()
-        self._kinds: Counter[Pair] = Counter()
-        self._records: Counter[RecordType] = Counter()
-        self._upgrade: Counter[Pair] = Counter()
-        self._downgrade: Counter[Pair] = Counter()
-        self._to_upgrade = 0
+        # Groups that say the same share one object: there are few, however many groups.
+        self._words: Counter[GroupWords] = Counter()
         self._flexible = 0
         self._topic_names: Final = _Kept()
         self._topic_ids: Final = _Kept()
@@ -97,12 +94,22 @@ class Totals:
                         if not same:
                             self._count_state(name, held.summary, by)
             self._seen = groups
+            kinds: Counter[Pair] = Counter()
+            records: Counter[RecordType] = Counter()
+            reasons: tuple[Counter[Pair], Counter[Pair]] = (Counter(), Counter())
+            for words, count in self._words.items():
+                kinds[words.type, words.group_state] += count
+                for type_, live in words.new_protocol_records:
+                    records[type_] += count * live
+                for counted, pairs in zip(reasons, (words.upgrade_reasons, words.downgrade_reasons), strict=True):
+                    for pair in pairs:
+                        counted[pair] += count
             return Sums(
-                kinds=dict(self._kinds),
-                new_protocol_records=dict(self._records),
-                upgrade_reasons=dict(self._upgrade),
-                downgrade_reasons=dict(self._downgrade),
-                to_upgrade=self._to_upgrade,
+                kinds=kinds,
+                new_protocol_records=records,
+                upgrade_reasons=reasons[0],
+                downgrade_reasons=reasons[1],
+                to_upgrade=sum(count for words, count in self._words.items() if words.to_upgrade),
                 flexible=self._flexible,
                 topic_names=self._topic_names.names,
                 topic_ids=self._topic_ids.names,
@@ -111,23 +118,17 @@ class Totals:
             )
 
     def _count_state(self, name: str, of: GroupSummary, by: int) -> None:
-        _count(self._kinds, (of.type, of.group_state), by)
-        for type_, records in of.new_protocol_records.items():
-            _count(self._records, type_, by * records)
-        for pair in of.upgrade_reasons:
-            _count(self._upgrade, pair, by)
-        for pair in of.downgrade_reasons:
-            _count(self._downgrade, pair, by)
-        self._to_upgrade += by * of.to_upgrade
-        self._topic_ids.change(of.topic_ids, by)
-        if not of.steady:
+        _count(self._words, of.words, by)
+        self._topic_names.change(of.topics.names, by)
+        self._topic_ids.change(of.topics.ids, by)
+        if not of.words.steady:
             self._unsteady.change([name], by)
-        if of.awaits_static:
+        if of.words.awaits_static:
             self._awaiting.change([name], by)
 
     def _count_offsets(self, held: BoardGroup, by: int) -> None:
-        self._topic_names.change(held.topic_names, by)
-        self._flexible += by * any(max(bucket.versions, default=0) >= FLEXIBLE_OFFSETS for bucket in held.buckets)
+        self._topic_names.change({bucket.topic for bucket in held.buckets if bucket.count}, by)
+        self._flexible += by * any(bucket.newest_version >= FLEXIBLE_OFFSETS for bucket in held.buckets)
 
 
 def _count(counts: Counter[Key], key: Key, by: int) -> None:

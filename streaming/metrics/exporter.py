@@ -1,13 +1,12 @@
-"""The board as Prometheus samples, worked out when they are scraped.
+"""The board as Prometheus samples, worked out and written when they are scraped.
 
 What is not known has no sample: no -1, no NaN, no 0 in its place. What is gone has none either, because every page is
-of the groups there are. How a page is made stands in `page_cache.py`; here it becomes text.
-
-A page may have a million lines, so its text is streamed in pieces and never held in memory as a whole: no other thread
-waits for more than a piece.
+of the groups there are. Nothing is kept from one page to the next: figures are columns (`group_columns.py`,
+`lag_columns.py`), and their text is written by kernels (`page.py`).
 """
 
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
@@ -17,15 +16,19 @@ from streaming.base.name_filter import Scope
 from streaming.base.times import now_ms
 from streaming.board.board import Board
 from streaming.board.left_out import LeftOut
-from streaming.metrics import gzip_pieces, text_format
-from streaming.metrics.group_metrics import Moment
-from streaming.metrics.gzip_pieces import Piece
-from streaming.metrics.page_cache import KeptPages, Page
-from streaming.metrics.sample_cache import MANY_GROUPS
+from streaming.metrics import text_format
+from streaming.metrics.catalogue import CATALOGUE
+from streaming.metrics.group_metrics import DURATION, Moment
+from streaming.metrics.page import Page
 from streaming.metrics.text_format import END_OF_OPENMETRICS
 
-_PREPARED_PAGES: Final = 2
-"""With the second one, groups that never rest are apart from those that do."""
+SENT_AT_ONCE: Final = 262_144
+"""Bytes in one part of an answer, about."""
+
+_QUICK: Final = 1
+"""Level of compression: the next one takes half as long again, for a tenth less to send."""
+
+_GZIP: Final = zlib.MAX_WBITS | 16
 
 
 class Exporter:
@@ -54,8 +57,11 @@ class Exporter:
         self.cluster = cluster
         self._clock_ms = clock_ms
         self._exported = LeftOut((scope or Scope()).within(board.scope))
-        self._pages = KeptPages(cluster, partition_series=partition_series, rebalance_histogram=rebalance_histogram)
-        self._to_prepare = _PREPARED_PAGES
+        self._names = [
+            name
+            for name, metric in CATALOGUE.items()
+            if (partition_series or not metric.per_partition) and (rebalance_histogram or name != DURATION)
+        ]
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
         """The page of /metrics, as OpenMetrics if the Accept header names it, and its content type."""
@@ -66,42 +72,38 @@ class Exporter:
         """The same, to be sent piece by piece, as gzip if that is asked for; all of it is of this moment."""
         openmetrics = "application/openmetrics-text" in accept
         content_type = OPENMETRICS_CONTENT_TYPE if openmetrics else CONTENT_TYPE_PLAIN_0_0_4
-        told = _told(self._page(), openmetrics=openmetrics)
-        return gzip_pieces.gzipped(told) if gzip else gzip_pieces.plain(told), content_type
+        page = Page(self.cluster, Moment(self._board, self._clock_ms(), self._exported))
+        text = self._text(page, openmetrics=openmetrics)
+        return _gathered(_gzipped(text) if gzip else text), content_type
 
-    def tidy(self) -> None:
-        """To be called every few seconds: make what the first page will need, and let go of it where nobody asks.
-
-        The first page of many groups takes so long that a scrape might not wait for it; so it is prepared, in a quarter
-        of a processor's time.
-        """
-        if self._to_prepare and self._board.ready()[0]:
-            self._to_prepare -= 1
-            if len(self._board.shown.groups) > MANY_GROUPS:
-                self._pages.prepare(self._moment)
-        self._pages.let_go()
-
-    def stop(self) -> None:
-        """End what `tidy` is at, or would begin."""
-        self._pages.stop()
-
-    def _page(self) -> Page:
-        return self._pages.page(self._moment)
-
-    def _moment(self) -> Moment:
-        return Moment(self._board, self._clock_ms(), self._exported)
-
-
-def _told(page: Page, *, openmetrics: bool) -> Iterator[Piece]:
-    """The page in the form that is asked for."""
-    for name, parts in page.metrics:
-        before = text_format.head(name, openmetrics=openmetrics).encode()
-        for part in parts:
-            piece = part() if callable(part) else part
-            if piece:
-                if before:
+    def _text(self, page: Page, *, openmetrics: bool) -> Iterator[bytes | memoryview]:
+        """The page in the form that is asked for; metrics without samples are left out."""
+        for name in self._names:
+            before = text_format.head(name, openmetrics=openmetrics).encode()
+            for piece in page.text(name):
+                if piece:
                     yield before
+                    yield piece
                     before = b""
-                yield piece
-    if openmetrics:
-        yield END_OF_OPENMETRICS.encode()
+        if openmetrics:
+            yield END_OF_OPENMETRICS.encode()
+
+
+def _gzipped(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes]:
+    """As gzip; other threads have their turn while a piece is compressed."""
+    packing = zlib.compressobj(_QUICK, zlib.DEFLATED, _GZIP)
+    for piece in pieces:
+        yield packing.compress(piece)
+    yield packing.flush()
+
+
+def _gathered(parts: Iterable[bytes | memoryview]) -> Iterator[bytes]:
+    held: list[bytes | memoryview] = []
+    size = 0
+    for part in parts:
+        held.append(part)
+        size += len(part)
+        if size >= SENT_AT_ONCE:
+            yield b"".join(held)
+            held, size = [], 0
+    yield b"".join(held)

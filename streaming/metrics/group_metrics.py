@@ -1,11 +1,15 @@
-"""What /metrics says of each group's state: tables from a metric's name to where its values come from.
+"""What /metrics says of each group's state: tables from a metric's name to where its samples come from.
 
-What it says of a group's offsets stands in `offset_samples.py`.
+Samples are columns: whose they are, what labels they have besides, and the values. What a metric says of a group's
+offsets stands in `offset_metrics.py`; what becomes of the columns in `page.py`.
 """
 
-import math
-from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from coordinator_model.clocked.finding_members import involved_members
 from coordinator_model.clocked.stuck import effective_start_ms
@@ -14,20 +18,17 @@ from coordinator_model.rules import rebalance_storm
 from coordinator_model.rules.rebalance_storm import STORM_WINDOW_MS
 from coordinator_model.rules.settling import AT_REST_MS
 from coordinator_model.state.membership import CLASSIC, SHARE
-from coordinator_model.state.rule_memory import REBALANCE_DURATION_BUCKETS_MS, GroupCounters
+from coordinator_model.state.rule_memory import REBALANCE_DURATION_BUCKETS_MS
 from streaming.board.board import Board
-from streaming.board.board_group import BoardGroup, is_migrating_kind
+from streaming.board.board_group import is_migrating_kind
+from streaming.board.group_columns import Flags, GroupColumns, Integers
+from streaming.board.group_summary import NONE, GroupTopics, GroupWords
+from streaming.board.lag_columns import Lags, measure, table_of
 from streaming.board.left_out import LeftOut
-from streaming.metrics.text_format import label, labelled, of_group
+from streaming.metrics.text_format import label, labelled
 
-Samples = Iterable[tuple[str, float]]
-"""(labels as `labelled` writes them, value)"""
-
-DURATION: Final = "kafka_group_rebalance_duration_seconds"
-UNASSIGNED: Final = "kafka_group_unassigned_partitions"
-ASSIGNED: Final = "kafka_group_assigned_partitions"
-
-DURATION_BOUNDS: Final = tuple(bound / 1000 for bound in REBALANCE_DURATION_BUCKETS_MS)
+Figures = npt.NDArray[Any]
+"""Integers or floating-point numbers."""
 
 
 class Moment:
@@ -37,11 +38,12 @@ class Moment:
         """Of what `exported` has in scope, and by default of all that the board shows."""
         self.board = board
         self.exported = exported or LeftOut(board.scope)
-        self.groups = self.exported.scope.groups
         self.topics = self.exported.scope.topics
         self.now_ms = now_ms
         self.shown = board.shown
         self.sums = board.sums_of(self.shown.groups)
+        self.groups = GroupColumns(self.shown.groups.values())
+        self.lags: Lags = measure(table_of(self.groups.held), board.ends, now_ms)
         self.stuck = board.stuck
         self.read_ms = board.read_ms
         self.event_counts = board.events.counts_by_group()
@@ -50,205 +52,290 @@ class Moment:
         self.sizes = board.ends.sizes
         self.topic_names = board.ends.topic_names
 
-
-class StateRow:
-    """The state of one group at that moment; `weight` is about how many lines a metric may have of it."""
-
-    __slots__ = ("held", "label", "of", "weight")
-
-    def __init__(self, held: BoardGroup, _: Moment) -> None:
-        self.held = held
-        self.of = held.summary
-        self.label = of_group(held.name)
-        self.weight = max(1, len(self.of.assigned))
-
-    def good_until_ms(self, _: Moment) -> float:
-        """When time alone changes what is said of it."""
-        return math.inf
+    @cached_property
+    def in_scope(self) -> Flags:
+        """Whether a group has series of its own."""
+        chosen = self.exported.scope.groups
+        if chosen.takes_all:
+            return np.ones(len(self.groups), np.bool_)
+        return np.array([chosen(of.name) for of in self.groups.held], np.bool_)
 
 
-class FindingsRow(StateRow):
-    """The same, asked for what changes with time or is found by others than the log."""
+class Samples(NamedTuple):
+    """Samples of one metric: of the groups in these places, with further labels, and with these values.
 
-    __slots__ = ()
+    `labels` is one text for all, or those that there are and of each sample the place among them.
+    """
 
-    def good_until_ms(self, moment: Moment) -> float:
-        """See the base; now for what changes all the time."""
-        of, now_ms = self.of, moment.now_ms
-        if of.rebalancing_since_ms is not None or of.mixed_since_ms is not None or of.contended:
-            return now_ms
-        if of.unsettled is not None and of.unsettled.lasts(now_ms):
-            return now_ms
-        # A rebalance goes out of the window; one that a clock ahead of ours has timed comes into it first.
-        turns = [ms + by for ms in of.recent_rebalances_ms for by in (-STORM_WINDOW_MS, STORM_WINDOW_MS + 1)]
-        turns += [] if of.unsettled is None else [of.unsettled.last_ms - AT_REST_MS]
-        return min((turn for turn in turns if turn > now_ms), default=math.inf)
+    groups: Integers
+    labels: str | tuple[Sequence[str], Integers]
+    values: Figures
 
 
-def _duplicates(row: StateRow, _: Moment) -> float | None:
-    return None if row.of.type == SHARE else row.of.duplicates
+Source = Callable[[Moment], Iterable[Samples]]
 
 
-def _rebalancing_seconds(row: StateRow, moment: Moment) -> float | None:
-    if row.of.type == CLASSIC:
-        return None  # its log does not tell
-    since_ms = row.of.rebalancing_since_ms
-    return 0 if since_ms is None else _believed_age(row, moment, since_ms)
+def of_groups(moment: Moment, where: Flags, values: Figures | float, labels: str = "") -> Samples:
+    """One sample of each group in scope where that holds, with its value of a column."""
+    places = np.flatnonzero(where & moment.in_scope)
+    return Samples(places, labels, values[places] if isinstance(values, np.ndarray) else np.full(len(places), values))
 
 
-def _believed_age(row: StateRow, moment: Moment, since_ms: int) -> float:
-    return age(moment.now_ms, effective_start_ms(since_ms, moment.now_ms, moment.read_ms.get(row.held.name)))
+def _number(name: str) -> Source:
+    return lambda moment: [of_groups(moment, moment.groups.has(name), moment.groups[name])]
 
 
-def _unsettled_seconds(row: StateRow, moment: Moment) -> float | None:
-    of = row.of.unsettled
-    return _believed_age(row, moment, of.since_ms) if of is not None and of.lasts(moment.now_ms) else None
-
-
-def _unsettled_epochs(row: StateRow, moment: Moment) -> float | None:
-    of = row.of.unsettled
-    return of.epochs if of is not None and of.lasts(moment.now_ms) else None
-
-
-def _storm(row: StateRow, moment: Moment) -> float:
-    recent_ms = row.of.recent_rebalances_ms
-    return rebalance_storm.storm_rebalances(recent_ms, moment.now_ms) if recent_ms else 0
-
-
-def _mixed_seconds(row: StateRow, moment: Moment) -> float | None:
-    if not is_migrating_kind(row.of.type):
-        return None
-    return 0 if row.of.mixed_since_ms is None else _believed_age(row, moment, row.of.mixed_since_ms)
-
-
-def _if_migrating(value: Callable[[StateRow], float]) -> Callable[[StateRow, Moment], float | None]:
-    return lambda row, _: value(row) if is_migrating_kind(row.of.type) else None
-
-
-def _counted(count: Callable[[GroupCounters], int]) -> Callable[[StateRow, Moment], float | None]:
+def _counted(name: str, labels: str = "") -> Source:
     """A counter begins with its first count: `kafka_group_info` says that the group is known, so none means 0."""
-    return lambda row, _: count(row.of.counters) or None
+    return lambda moment: [of_groups(moment, moment.groups[name] > 0, moment.groups[name], labels)]
 
 
-STATE_VALUES: Final[Mapping[str, Callable[[StateRow, Moment], float | None]]] = {
-    "kafka_group_epoch": lambda row, _: row.of.epoch,
-    "kafka_group_assignment_epoch": lambda row, _: row.of.assignment_epoch,
-    "kafka_group_rebalances_total": _counted(lambda counters: counters.rebalances),
-    "kafka_group_rebalance_rounds_lost_total": _counted(lambda counters: counters.rounds_lost),
-    "kafka_group_rebalances_avoidable_total": _counted(lambda counters: counters.rebalances_avoidable),
-    "kafka_group_partitions_moved_total": _counted(lambda counters: counters.partitions_moved),
-    "kafka_group_partitions_kept_total": _counted(lambda counters: counters.partitions_kept),
-    "kafka_group_stale_claims_total": _counted(lambda counters: counters.stale_claims),
-    "kafka_group_duplicate_partitions": _duplicates,
-    UNASSIGNED: lambda row, moment: row.held.unassigned_partitions(moment.sizes),
-    "kafka_group_static_members": lambda row, _: row.of.static_members,
-    "kafka_group_static_members_absent": lambda row, _: row.of.absent_members,
-    "kafka_group_static_member_replacements_total": _counted(lambda counters: counters.static_replacements),
-    "kafka_group_static_member_returns_total": _counted(lambda counters: counters.static_returns),
-    "kafka_group_rebalances_saved_total": _counted(lambda counters: counters.rebalances_saved),
-    "kafka_group_offset_resets_total": _counted(lambda counters: counters.offset_resets),
-    "kafka_group_leftover_records": _if_migrating(lambda row: row.of.leftovers),
-    "kafka_group_migration_upgraded_members": _if_migrating(lambda row: row.of.upgraded_members),
-}
-"""Metrics with one sample a group, None for none: of its state alone, or of topics besides."""
-
-FINDINGS_VALUES: Final[Mapping[str, Callable[[StateRow, Moment], float | None]]] = {
-    "kafka_group_rebalancing_seconds": _rebalancing_seconds,
-    "kafka_group_rebalance_stuck": lambda row, moment: int(row.held.name in moment.stuck),
-    "kafka_group_storm_rebalances": _storm,
-    "kafka_group_unsettled_seconds": _unsettled_seconds,
-    "kafka_group_unsettled_epochs": _unsettled_epochs,
-    "kafka_group_migration_mixed_seconds": _mixed_seconds,
-}
-"""Likewise: of the clock besides, or of what is found beside the log."""
+def _if_migrating(name: str) -> Source:
+    return lambda moment: [of_groups(moment, _is_migrating(moment), moment.groups[name])]
 
 
-def _info(row: StateRow, _: Moment) -> Samples:
-    return [(label(type=row.of.type, protocol=row.of.protocol or ""), 1)]
+def _is_migrating(moment: Moment) -> Flags:
+    return moment.groups.by_words(lambda words: is_migrating_kind(words.type))
 
 
-def _members(row: StateRow, _: Moment) -> Samples:
-    return [(',protocol="classic"', row.of.classic_members), (',protocol="consumer"', row.of.consumer_members)]
+def _ages(moment: Moment, name: str, *, of_none: float = np.nan) -> npt.NDArray[np.float64]:
+    """Seconds since a time that is one of the groups' numbers, or since it was read where it is not to be believed."""
+    groups, now_ms = moment.groups, moment.now_ms
+    since_ms = groups[name]
+    ages = np.where(since_ms == NONE, of_none, np.maximum(0, now_ms - np.maximum(since_ms, 0)) / 1000)
+    for group, read_ms in moment.read_ms.items():
+        place = groups.places.get(group)
+        if place is not None and since_ms[place] != NONE:
+            ages[place] = age(now_ms, effective_start_ms(int(since_ms[place]), now_ms, read_ms))
+    return ages
 
 
-def _events(row: StateRow, moment: Moment) -> Samples:
-    counts = moment.event_counts.get(row.held.name, _NONE)
-    return [(label(kind=kind), count) for kind, count in sorted(counts.items())]
+def _duplicates(moment: Moment) -> Iterator[Samples]:
+    yield of_groups(moment, moment.groups.by_words(lambda words: words.type != SHARE), moment.groups["duplicates"])
 
 
-def _silenced(row: StateRow, moment: Moment) -> Samples:
+def _unassigned(moment: Moment) -> Iterator[Samples]:
+    def count(topics: GroupTopics) -> int:
+        unheld = topics.unheld(moment.sizes)
+        return NONE if unheld is None else sum(map(len, unheld.values()))
+
+    counts = moment.groups.by_topics(count)
+    yield of_groups(moment, counts != NONE, counts)
+
+
+def _rebalancing_seconds(moment: Moment) -> Iterator[Samples]:
+    is_told = moment.groups.by_words(lambda words: words.type != CLASSIC)  # the log of a classic group does not tell
+    yield of_groups(moment, is_told, _ages(moment, "rebalancing_since_ms", of_none=0.0))
+
+
+def _mixed_seconds(moment: Moment) -> Iterator[Samples]:
+    yield of_groups(moment, _is_migrating(moment), _ages(moment, "mixed_since_ms", of_none=0.0))
+
+
+def _is_unsettled(moment: Moment) -> Flags:
+    """Groups that have not come to rest (`coordinator_model.rules.settling.is_yet`)."""
+    groups = moment.groups
+    under_way, last_ms = groups["unsettled_under_way"] > 0, groups["unsettled_last_ms"]
+    lately: Flags = np.abs(moment.now_ms - np.maximum(last_ms, 0)) <= AT_REST_MS
+    found: Flags = groups.has("unsettled_since_ms") & (under_way | lately)
+    return found
+
+
+def _unsettled_seconds(moment: Moment) -> Iterator[Samples]:
+    yield of_groups(moment, _is_unsettled(moment), _ages(moment, "unsettled_since_ms"))
+
+
+def _unsettled_epochs(moment: Moment) -> Iterator[Samples]:
+    yield of_groups(moment, _is_unsettled(moment), moment.groups["unsettled_epochs"])
+
+
+def _stuck(moment: Moment) -> Iterator[Samples]:
+    stuck = moment.groups.named(moment.stuck)
+    yield of_groups(moment, np.ones(len(stuck), np.bool_), stuck.astype(np.int64))
+
+
+def _storm(moment: Moment) -> Iterator[Samples]:
+    groups, now_ms = moment.groups, moment.now_ms
+    counts = np.zeros(len(groups), np.int64)
+    # The last of them may be of a clock ahead of ours, and those before it within the window.
+    for place in np.flatnonzero(groups["last_rebalance_ms"] >= now_ms - STORM_WINDOW_MS).tolist():
+        counts[place] = rebalance_storm.storm_rebalances(groups.summaries[place].recent_rebalances_ms, now_ms)
+    yield of_groups(moment, np.ones(len(groups), np.bool_), counts)
+
+
+def _of_words(moment: Moment, of: Callable[[GroupWords], str | None]) -> Samples:
+    """A sample of 1 with the label that a group's words have; none for none."""
+    labels = [of(words) for words in moment.groups.words]
+    has_one = np.array([text is not None for text in labels], np.bool_)[moment.groups.words_of]
+    places = np.flatnonzero(has_one & moment.in_scope)
+    return Samples(places, ([text or "" for text in labels], moment.groups.words_of[places]), np.ones(len(places), int))
+
+
+def _info(moment: Moment) -> Iterator[Samples]:
+    yield _of_words(moment, lambda words: label(type=words.type, protocol=words.protocol or ""))
+
+
+def _state(moment: Moment) -> Iterator[Samples]:
+    yield _of_words(moment, lambda words: label(state=words.group_state))
+
+
+def _phase(moment: Moment) -> Iterator[Samples]:
+    yield _of_words(
+        moment,
+        lambda words: label(phase=words.phase) if words.phase is not None and is_migrating_kind(words.type) else None,
+    )
+
+
+def _blockers(moment: Moment) -> Iterator[Samples]:
+    for reason in sorted({reason for words in moment.groups.words for reason in words.blockers}):
+
+        def is_blocked(words: GroupWords, reason: str = reason) -> bool:
+            return is_migrating_kind(words.type) and reason in words.blockers
+
+        yield of_groups(moment, moment.groups.by_words(is_blocked), 1, label(reason=reason))
+
+
+def _members(moment: Moment) -> Iterator[Samples]:
+    for protocol in ("classic", "consumer"):
+        yield of_groups(moment, _all(moment), moment.groups[f"{protocol}_members"], label(protocol=protocol))
+
+
+def _all(moment: Moment) -> Flags:
+    return np.ones(len(moment.groups), np.bool_)
+
+
+def _assigned(moment: Moment) -> Iterator[Samples]:
+    groups = moment.groups
+    of_topics = [list(_topics_assigned(moment, topics)) for topics in groups.topics]
+    labels = [text for each in of_topics for text, _ in each]
+    counts = np.array([count for each in of_topics for _, count in each], np.int64)
+    lengths = np.array(list(map(len, of_topics)), np.int64)
+    firsts = np.cumsum(lengths) - lengths
+    places = np.flatnonzero(moment.in_scope)
+    times = lengths[groups.topics_of[places]]
+    # A group has as many samples in a row as its topics have labels in a row.
+    into = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
+    at = np.repeat(firsts[groups.topics_of[places]], times) + into
+    yield Samples(np.repeat(places, times), (labels, at), counts[at])
+
+
+def _topics_assigned(moment: Moment, topics: GroupTopics) -> Iterator[tuple[str, int]]:
+    """(label, partitions that are held) of topics that have series."""
+    for topic, partitions in topics.assigned.items():
+        name = moment.topic_names.get(topic) if topics.by_id else topic
+        if name is not None and moment.topics(name):
+            yield label(topic=name), len(partitions)
+
+
+def _by_kind(moment: Moment, counts: Iterable[tuple[str, str, int]]) -> Iterator[Samples]:
+    """(group, kind, count) as samples by kind."""
+    of_kinds: dict[str, tuple[list[int], list[int]]] = {}
+    in_scope = moment.in_scope
+    for group, kind, count in counts:
+        place = moment.groups.places.get(group)
+        if place is not None and in_scope[place]:
+            places, values = of_kinds.setdefault(kind, ([], []))
+            places.append(place)
+            values.append(count)
+    for kind, (places, values) in sorted(of_kinds.items()):
+        yield Samples(np.array(places, np.int64), label(kind=kind), np.array(values, np.int64))
+
+
+def _events(moment: Moment) -> Iterator[Samples]:
+    counts = moment.event_counts.items()
+    return _by_kind(moment, ((group, kind, count) for group, of in counts for kind, count in of.items()))
+
+
+def _silenced(moment: Moment) -> Iterator[Samples]:
     """From 0 on for each kind that is expected: alert rules leave out what has this series."""
-    counts = moment.silenced.get(row.held.name, _NONE)
-    return [(label(kind=kind), counts.get(kind, 0)) for kind in sorted(moment.expectations.kinds(row.held.name))]
-
-
-def _assigned(row: StateRow, moment: Moment) -> Samples:
-    names = {topic: topic if row.of.type == CLASSIC else moment.topic_names.get(topic) for topic in row.of.assigned}
-    return [
-        (label(topic=name), len(row.of.assigned[topic]))
-        for topic, name in names.items()
-        if name is not None and moment.topics(name)
-    ]
-
-
-def _involved(row: StateRow, moment: Moment) -> Samples:
-    if row.of.steady:
-        return ()
-    board = moment.board
-    moved_ms = board.ends.leader_moves(board.offsets_topic, row.of.partition).last_ms
-    return [
+    if not moment.expectations:
+        return iter(())
+    counts, names = moment.silenced, moment.groups.places
+    return _by_kind(
+        moment,
         (
+            (group, kind, counts.get(group, _NO_COUNTS).get(kind, 0))
+            for group in names
+            for kind in moment.expectations.kinds(group)
+        ),
+    )
+
+
+def _involved(moment: Moment) -> Iterator[Samples]:
+    board = moment.board
+    restless = moment.groups.by_words(lambda words: not words.steady)
+    for place in np.flatnonzero(restless & moment.in_scope).tolist():
+        held = moment.groups.held[place]
+        moved_ms = board.ends.leader_moves(board.offsets_topic, held.summary.partition).last_ms
+        found = [
             labelled(
                 finding=finding,
                 member_id=member.member_id,
                 instance_id=member.instance_id or "",
                 client_id=member.client_id,
                 client_host=member.client_host,
-            ),
-            1,
-        )
-        for finding, member in involved_members(
-            row.held.state, moment.now_ms, moved_ms, moment.read_ms.get(row.held.name)
-        )
-    ]
+            )
+            for finding, member in involved_members(held.state, moment.now_ms, moved_ms, moment.read_ms.get(held.name))
+        ]
+        if found:
+            yield Samples(np.full(len(found), place), (found, np.arange(len(found))), np.ones(len(found), np.int64))
 
 
-def _phase(row: StateRow, _: Moment) -> Samples:
-    phase = row.of.phase
-    return [(label(phase=phase), 1)] if phase is not None and is_migrating_kind(row.of.type) else ()
-
-
-def _conversions(row: StateRow, _: Moment) -> Samples:
-    if not is_migrating_kind(row.of.type):
-        return ()
-    counters = row.of.counters
-    by_direction = {phases.UPGRADE: counters.upgrades, phases.DOWNGRADE: counters.downgrades}
-    return [(label(direction=direction), count) for direction, count in by_direction.items() if count]
-
-
-def _blockers(row: StateRow, _: Moment) -> Samples:
-    return [(label(reason=reason), 1) for reason in row.of.blockers] if is_migrating_kind(row.of.type) else ()
-
-
-STATE_SAMPLES: Final[Mapping[str, Callable[[StateRow, Moment], Samples]]] = {
+GROUP_METRICS: Final[Mapping[str, Source]] = {
     "kafka_group_info": _info,
-    "kafka_group_state": lambda row, _: [(label(state=row.of.group_state), 1)],
+    "kafka_group_state": _state,
+    "kafka_group_epoch": _number("epoch"),
+    "kafka_group_assignment_epoch": _number("assignment_epoch"),
     "kafka_group_members": _members,
-    ASSIGNED: _assigned,
-    "kafka_group_migration_phase": _phase,
-    "kafka_group_conversions_total": _conversions,
-    "kafka_group_upgrade_blockers": _blockers,
-}
-"""Metrics with samples by another label, or of some groups only: of a group's state alone, or of topics besides."""
-
-FINDINGS_SAMPLES: Final[Mapping[str, Callable[[StateRow, Moment], Samples]]] = {
+    "kafka_group_rebalances_total": _counted("rebalances"),
+    "kafka_group_rebalance_rounds_lost_total": _counted("rounds_lost"),
+    "kafka_group_rebalances_avoidable_total": _counted("rebalances_avoidable"),
+    "kafka_group_partitions_moved_total": _counted("partitions_moved"),
+    "kafka_group_partitions_kept_total": _counted("partitions_kept"),
+    "kafka_group_rebalancing_seconds": _rebalancing_seconds,
+    "kafka_group_rebalance_stuck": _stuck,
+    "kafka_group_unsettled_seconds": _unsettled_seconds,
+    "kafka_group_unsettled_epochs": _unsettled_epochs,
+    "kafka_group_storm_rebalances": _storm,
     "kafka_group_events_total": _events,
     "kafka_group_silenced_total": _silenced,
+    "kafka_group_duplicate_partitions": _duplicates,
+    "kafka_group_assigned_partitions": _assigned,
+    "kafka_group_unassigned_partitions": _unassigned,
+    "kafka_group_stale_claims_total": _counted("stale_claims"),
+    "kafka_group_static_members": _number("static_members"),
+    "kafka_group_static_members_absent": _number("absent_members"),
+    "kafka_group_static_member_replacements_total": _counted("static_replacements"),
+    "kafka_group_static_member_returns_total": _counted("static_returns"),
+    "kafka_group_rebalances_saved_total": _counted("rebalances_saved"),
     "kafka_group_involved_members": _involved,
+    "kafka_group_migration_phase": _phase,
+    "kafka_group_migration_upgraded_members": _if_migrating("upgraded_members"),
+    "kafka_group_migration_mixed_seconds": _mixed_seconds,
+    "kafka_group_conversions_total": lambda moment: [
+        of_groups(moment, _is_migrating(moment) & (moment.groups[name] > 0), moment.groups[name], label(direction=way))
+        for way, name in ((phases.UPGRADE, "upgrades"), (phases.DOWNGRADE, "downgrades"))
+    ],
+    "kafka_group_leftover_records": _if_migrating("leftovers"),
+    "kafka_group_upgrade_blockers": _blockers,
+    "kafka_group_offset_resets_total": _counted("offset_resets"),
 }
-"""Likewise: of the clock or of events besides."""
+"""Metrics of a group's state, of the clock and of what is found beside the log."""
 
-_NONE: Final[Mapping[str, int]] = {}
+DURATION: Final = "kafka_group_rebalance_duration_seconds"
+DURATION_BOUNDS: Final = tuple(bound / 1000 for bound in REBALANCE_DURATION_BUCKETS_MS)
+
+_NO_COUNTS: Final[Mapping[str, int]] = {}
+
+
+def durations(moment: Moment) -> Iterator[tuple[int, Sequence[int], float]]:
+    """(place of a group, counts of its rebalances by duration, the sum of those in seconds)."""
+    for place in np.flatnonzero(moment.in_scope).tolist():
+        *counts, sum_ms = moment.groups.summaries[place].durations or _NO_DURATIONS
+        yield place, counts, sum_ms / 1000
+
+
+_NO_DURATIONS: Final = (0,) * (len(DURATION_BOUNDS) + 2)
 
 
 def age(now_ms: int, since_ms: int) -> float:

@@ -15,8 +15,11 @@ from streaming.board import gates
 from streaming.board.board import Board
 from streaming.board.histogram import Distribution
 from streaming.end_offsets.store import PartitionEnds
-from streaming.metrics.group_metrics import Moment, Samples
+from streaming.metrics.group_metrics import Moment
 from streaming.metrics.text_format import labelled
+
+Samples = Iterable[tuple[str, float]]
+"""(labels as `labelled` writes them, value)"""
 
 TOPIC_FIGURES: Final[Mapping[str, Callable[[PartitionEnds], int | None]]] = {
     "kafka_partition_latest_offset": attrgetter("high_watermark"),

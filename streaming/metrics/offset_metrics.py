@@ -1,94 +1,116 @@
-"""What /metrics says of each group's committed offsets and their lag: tables like those of `group_samples.py`."""
+"""What /metrics says of each group's committed offsets and their lag: tables like that of `group_metrics.py`."""
 
-import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from streaming.board.board_group import BoardGroup
-from streaming.board.group_lag import TopicLag, total
-from streaming.metrics.group_metrics import Moment, Samples
-from streaming.metrics.text_format import label, of_group
+import numpy as np
 
-COMMIT_AGE: Final = "kafka_group_commit_age_seconds"
-
-
-class OffsetRow:
-    """The offsets of one group at that moment, `exported` those of topics with series; `weight` is how many lines."""
-
-    __slots__ = ("commits", "exported", "held", "label", "lags", "sums", "weight")
-
-    def __init__(self, held: BoardGroup, moment: Moment) -> None:
-        self.held = held
-        self.label = of_group(held.name)
-        self.lags = held.topic_lags(moment.board.ends, moment.now_ms)
-        self.exported = [each for each in self.lags if moment.topics(each.topic)]
-        self.sums = total(self.lags)
-        self.commits = held.commits
-        self.weight = 1 + sum(len(each.partitions) for each in self.exported)
-
-    def good_until_ms(self, moment: Moment) -> float:
-        """When time alone changes what is said of them, but for how old commits are; now for what changes at once."""
-        return moment.now_ms if any(each.fleeting for each in self.lags) else math.inf
+from streaming.board.group_columns import Flags, Integers
+from streaming.board.lag_columns import UNKNOWN, begins_of
+from streaming.metrics.group_metrics import Figures, Moment, Samples, Source, of_groups
+from streaming.metrics.text_format import label
 
 
-def _unsubscribed_lag(row: OffsetRow, _: Moment) -> float | None:
-    if row.sums.records is None:
-        return None
-    unread = [each for each in row.lags if row.held.is_unsubscribed(each.topic)]
-    return (total(unread).records or 0) if unread else 0
+def _sum_lag(moment: Moment) -> Iterator[Samples]:
+    yield of_groups(moment, moment.lags.sum_records != UNKNOWN, moment.lags.sum_records)
 
 
-OFFSET_VALUES: Final[Mapping[str, Callable[[OffsetRow, Moment], float | None]]] = {
+def _max_lag(moment: Moment) -> Iterator[Samples]:
+    yield of_groups(moment, moment.lags.max_records != UNKNOWN, moment.lags.max_records)
+
+
+def _max_seconds(moment: Moment) -> Iterator[Samples]:
+    seconds = moment.lags.max_seconds
+    yield of_groups(moment, ~np.isnan(seconds), seconds)
+
+
+def _unsubscribed_lag(moment: Moment) -> Iterator[Samples]:
+    lags, groups = moment.lags, moment.groups
+    table, runs = lags.table, lags.table.runs
+    owners, topics = table.owners[runs], table.topic_of[runs]
+    # Whether a topic is one that nobody reads any more is the same for all groups of the same topics.
+    pairs, of_pair = np.unique(groups.topics_of[owners] * max(1, len(table.topics)) + topics, return_inverse=True)
+    is_read = [
+        table.topics[pair % len(table.topics)] in groups.topics[pair // len(table.topics)].subscribed
+        for pair in pairs.tolist()
+    ]
+    is_told = groups.by_words(lambda words: words.all_topics_known)[owners]
+    unread = is_told & ~np.array(is_read, np.bool_)[of_pair]
+    sums = np.zeros(len(groups), np.int64)
+    np.add.at(sums, owners[unread], np.maximum(lags.run_records[unread], 0))
+    yield of_groups(moment, lags.sum_records != UNKNOWN, sums)
+
+
+def _chosen(moment: Moment) -> Flags:
+    """Whether a topic of the table has series."""
+    return np.array([moment.topics(topic) for topic in moment.lags.table.topics], np.bool_)
+
+
+def _topic_labels(moment: Moment) -> list[str]:
+    return [label(topic=topic) for topic in moment.lags.table.topics]
+
+
+def _by_topic(moment: Moment, owners: Integers, topics: Integers, values: Integers, where: Flags) -> Samples:
+    """Samples of groups and topics in scope, where that holds."""
+    rows = np.flatnonzero(where & moment.in_scope[owners] & _chosen(moment)[topics])
+    return Samples(owners[rows], (_topic_labels(moment), topics[rows]), values[rows])
+
+
+def _topic_sum_lag(moment: Moment) -> Iterator[Samples]:
+    table, records = moment.lags.table, moment.lags.run_records
+    yield _by_topic(moment, table.owners[table.runs], table.topic_of[table.runs], records, records != UNKNOWN)
+
+
+def _counts(column: int, fewest: int) -> Source:
+    """Commits, or rewinds, where there are so many at least."""
+
+    def found(moment: Moment) -> Iterator[Samples]:
+        owners, topics, *counts = moment.lags.table.counted
+        begins = begins_of(owners, topics)
+        sums = np.add.reduceat(counts[column], begins) if len(begins) else begins
+        yield _by_topic(moment, owners[begins], topics[begins], sums, sums >= fewest)
+
+    return found
+
+
+OFFSET_METRICS: Final[Mapping[str, Source]] = {
+    "kafka_group_commits_total": _counts(0, 0),
+    "kafka_group_offset_rewinds_total": _counts(1, 1),
     "kafka_group_unsubscribed_lag": _unsubscribed_lag,
-    "kafka_consumergroup_group_sum_lag": lambda row, _: row.sums.records,
-    "kafka_consumergroup_group_max_lag": lambda row, _: row.sums.max_records,
-    "kafka_consumergroup_group_max_lag_seconds": lambda row, _: row.sums.max_seconds,
-}
-"""Metrics with one sample a group; None for none."""
-
-
-def _by_topic(figures: Mapping[str, float | None], moment: Moment) -> Samples:
-    chosen = moment.topics
-    return [(label(topic=topic), of) for topic, of in figures.items() if of is not None and chosen(topic)]
-
-
-def _topic_sum_lag(row: OffsetRow, moment: Moment) -> Samples:
-    if len(row.lags) == 1:
-        return _by_topic({row.lags[0].topic: row.sums.records}, moment)
-    return _by_topic({each.topic: total([each]).records for each in row.lags}, moment)
-
-
-OFFSET_SAMPLES: Final[Mapping[str, Callable[[OffsetRow, Moment], Samples]]] = {
-    "kafka_group_commits_total": lambda row, moment: _by_topic(
-        {of: commits for of, (commits, _) in row.commits.items()}, moment
-    ),
-    "kafka_group_offset_rewinds_total": lambda row, moment: _by_topic(
-        {of: back or None for of, (_, back) in row.commits.items()}, moment
-    ),
+    "kafka_consumergroup_group_sum_lag": _sum_lag,
+    "kafka_consumergroup_group_max_lag": _max_lag,
+    "kafka_consumergroup_group_max_lag_seconds": _max_seconds,
     "kafka_consumergroup_group_topic_sum_lag": _topic_sum_lag,
 }
-"""Metrics with samples by topic."""
+"""Metrics with a sample for each group, or for each of its topics."""
 
 
-def _commit_ages(each: TopicLag, moment: Moment) -> Iterable[float | None]:
-    return [None if ms < 0 else commit_age(ms, moment.now_ms) for ms in each.commit_times_ms]
+def rows_in_scope(moment: Moment) -> Integers:
+    """The offsets that have series of their own."""
+    table = moment.lags.table
+    return np.flatnonzero(moment.in_scope[table.owners] & _chosen(moment)[table.topic_of])
 
 
-def _stable_lags(each: TopicLag, _: Moment) -> Iterable[float | None]:
+def _commit_ages(moment: Moment) -> tuple[Flags, Figures]:
+    times_ms = moment.lags.table.times_ms
+    return times_ms >= 0, np.maximum(0, moment.now_ms - times_ms) / 1000
+
+
+def _stable_lags(moment: Moment) -> tuple[Flags, Figures]:
     """Where a transaction is open: elsewhere both ends are one, and the series would be the same twice."""
-    return [stable if stable != records else None for stable, records in zip(each.stable, each.records, strict=True)]
+    lags = moment.lags
+    return lags.stable != lags.records, lags.stable
 
 
-PARTITION_COLUMNS: Final[Mapping[str, Callable[[TopicLag, Moment], Iterable[float | None]]]] = {
-    COMMIT_AGE: _commit_ages,
-    "kafka_consumergroup_group_offset": lambda each, _: each.committed,
-    "kafka_consumergroup_group_lag": lambda each, _: each.records,
+PARTITION_METRICS: Final[Mapping[str, Callable[[Moment], tuple[Flags, Figures]]]] = {
+    "kafka_group_commit_age_seconds": _commit_ages,
+    "kafka_consumergroup_group_offset": lambda moment: (_all(moment), moment.lags.table.offsets),
+    "kafka_consumergroup_group_lag": lambda moment: (moment.lags.records != UNKNOWN, moment.lags.records),
     "kafka_consumergroup_group_stable_lag": _stable_lags,
-    "kafka_consumergroup_group_lag_seconds": lambda each, _: each.seconds,
+    "kafka_consumergroup_group_lag_seconds": lambda moment: (~np.isnan(moment.lags.seconds), moment.lags.seconds),
 }
-"""Metrics with a sample for each committed offset."""
+"""Metrics with a sample for each committed offset: whether it is there, and its value."""
 
 
-def commit_age(committed_ms: int, now_ms: int) -> float:
-    """Seconds since a commit; 0 for one that the brokers' clocks say is yet to come."""
-    return (now_ms - committed_ms) / 1000 if committed_ms < now_ms else 0.0
+def _all(moment: Moment) -> Flags:
+    return np.ones(len(moment.lags.records), np.bool_)

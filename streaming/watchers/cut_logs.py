@@ -9,6 +9,7 @@ KIP-320, which consumers ask for the same reason): DESCRIBE on the topic is all 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Protocol
 
+import numpy as np
 from kafka.errors import KafkaError
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
@@ -16,8 +17,8 @@ from streaming.base.logging_setup import get_logger
 from streaming.base.outage import Outage
 from streaming.base.persistent_map import GroupMap
 from streaming.base.threads import Connection, Repeating
-from streaming.base.throttle import Pauses, in_lots
 from streaming.board.board_group import BoardGroup
+from streaming.board.lag_columns import OffsetTable, table_of
 from streaming.end_offsets.store import EndOffsets, Topic, TopicPartition
 from streaming.kafka.lazy_admin import LazyAdmin
 
@@ -183,18 +184,16 @@ class CutLogs:
             self._answers = {of: end for of, end in self._answers.items() if of[0] in epochs and of[0] not in changed}
             self._furthest.clear()
             self._epochs, self._seen = epochs, GroupMap()
-        for _, _, held in in_lots(groups.since(self._seen), Pauses(self._thread.stopping.wait)):
-            for bucket in () if held is None else held.buckets:
-                topic = topics.get(bucket.topic)
-                if topic is not None:
-                    self._take(topic, *bucket.columns[:2], bucket.leader_epochs)
+        self._take(table_of(held for _, _, held in groups.since(self._seen) if held is not None), topics)
         self._seen = groups
 
-    def _take(self, topic: Topic, partitions: Iterable[int], offsets: Iterable[int], epochs: Iterable[int]) -> None:
-        for partition, offset, epoch in zip(partitions, offsets, epochs, strict=True):
-            if 0 <= epoch < topic.leader_epochs.get(partition, -1):
-                place = (topic.name, partition, epoch)
-                self._furthest[place] = max(offset, self._furthest.get(place, -1))
+    def _take(self, table: OffsetTable, topics: Mapping[str, Topic]) -> None:
+        leaders = [topics[name].leader_epochs.get(at, -1) if name in topics else -1 for name, at in table.places]
+        epochs = table.leader_epochs
+        is_former = (epochs >= 0) & (epochs < np.array(leaders, np.int64)[table.place_of])
+        for row in np.flatnonzero(is_former).tolist():
+            place = (*table.places[table.place_of[row]], int(epochs[row]))
+            self._furthest[place] = max(int(table.offsets[row]), self._furthest.get(place, -1))
 
 
 _NOT_SAID: Final = (1 << 63) - 1

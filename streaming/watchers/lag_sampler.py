@@ -7,7 +7,6 @@ from typing import Final
 from streaming.base.logging_setup import get_logger
 from streaming.base.persistent_map import GroupMap
 from streaming.base.threads import Background
-from streaming.base.throttle import Pauses
 from streaming.board.board_group import BoardGroup
 from streaming.board.lag_history import LagHistory
 from streaming.end_offsets.store import EndOffsets
@@ -16,8 +15,7 @@ SAMPLE_EVERY_SECONDS: Final = 5.0
 
 
 SHARE_OF_TIME: Final = 0.02
-"""Sampling a million offsets takes seconds of a processor: then it is done more seldom, so that it never takes more of
-one than this."""
+"""Of one processor, at most: what takes longer is done more seldom."""
 
 
 _log = get_logger("lag_history")
@@ -61,8 +59,7 @@ class LagSampler:
         """Take one sample; returns how many seconds to wait for the next."""
         begun = time.thread_time()
         if self._ready():
-            pauses = Pauses(self._thread.stopping.wait)
-            self._history.sample(self._groups(), self._ends, self._clock_ms(), pauses)
+            self._history.sample(self._groups(), self._ends, self._clock_ms())
         return max(SAMPLE_EVERY_SECONDS, (time.thread_time() - begun) / SHARE_OF_TIME)
 
     def _run(self) -> None:

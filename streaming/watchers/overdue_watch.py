@@ -106,7 +106,7 @@ class OverdueWatch:
         if topics is not self._topics:
             names = {name for name in topics.keys() | self._topics.keys() if topics.get(name) != self._topics.get(name)}
             changed.update(
-                name for name, held in groups.items() if not names.isdisjoint(held.summary.subscribed_topics)
+                name for name, held in groups.items() if not names.isdisjoint(held.summary.topics.subscribed)
             )
         self._seen, self._topics = groups, topics
         for name in changed | self._unassigned.followed:

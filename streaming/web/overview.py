@@ -16,7 +16,7 @@ from streaming.base.persistent_map import GroupMap
 from streaming.board.board import Board
 from streaming.board.board_group import BoardGroup
 from streaming.board.group_lag import TopicLag, total
-from streaming.board.lag_changes import Unrest
+from streaming.board.lag_columns import Lags, measure, table_of
 from streaming.end_offsets.store import Topic
 
 MAKE_EVERY_SECONDS: Final = 1.0
@@ -56,8 +56,8 @@ class Overview:
         self._made_until = 0.0
         self._rows: dict[str, Row] = {}
         self._names: list[str] | None = None
-        self._held: dict[str, BoardGroup] = {}
-        self._unrest = Unrest()
+        self._held: GroupMap[BoardGroup] = GroupMap()
+        self._figures: dict[str, tuple[float, ...]] = {}
         self._found: tuple[frozenset[str], frozenset[str], Mapping[str, Topic]] = (frozenset(), frozenset(), {})
         self._changes: deque[tuple[int, frozenset[str], frozenset[str]]] = deque(maxlen=REMEMBERED)
 
@@ -108,65 +108,72 @@ class Overview:
             return
         now_ms = self._clock_ms()
         groups = self._board.shown.groups
-        self._rouse(groups)
-        names, gone = self._unrest.look(groups, self._board.ends)
+        lags = measure(table_of(groups.values()), self._board.ends, now_ms)
+        touched = {name: now is not None for name, _, now in groups.since(self._held)}
+        gone = {name for name, is_there in touched.items() if not is_there}
         changed = set()
-        resting = []
-        for name in names:
+        for name in self._to_make(groups, lags) | (touched.keys() - gone):
             held = groups[name]
-            lags = held.topic_lags(self._board.ends, now_ms)
-            row = self._row(held, lags, now_ms)
+            row = self._row(held, lags.of(lags.table.numbers[name]), now_ms)
             # A group that was touched counts as changed: its members' assignments are no part of the row.
-            if self._held.get(name) is not held or self._rows.get(name) != row:
+            if name in touched or self._rows.get(name) != row:
                 if name not in self._rows:
                     self._names = None
                 changed.add(name)
                 self._rows[name] = row
-                self._held[name] = held
-            if not row["lag"] and held.summary.steady and not any(each.ahead for each in lags):
-                resting.append(name)
-        self._unrest.rest(resting)
         for name in gone:
             self._names = None
             self._rows.pop(name, None)
-            self._held.pop(name, None)
+        self._held = groups
         self._version += 1
         self._changes.append((self._version, frozenset(changed), frozenset(gone)))
         done = time.monotonic()
         self._made_until = begun + max(MAKE_EVERY_SECONDS, (done - begun) / SHARE_OF_TIME)
 
-    def _rouse(self, groups: GroupMap[BoardGroup]) -> None:
-        """What a row depends on besides the group and its lag: what the threads found, and the topics' sizes."""
-        found = (self._board.stuck, self._board.unassigned, self._board.ends.sizes)
-        if found[2] is not self._found[2]:
-            self._unrest.rouse(groups.keys())
-        self._unrest.rouse((found[0] ^ self._found[0]) | (found[1] ^ self._found[1]))
-        self._found = found
+    def _to_make(self, groups: GroupMap[BoardGroup], lags: Lags) -> set[str]:
+        """Groups whose rows may be others, besides those that were touched.
+
+        That is where lag or what is lost is another, records wait, or a group is not at rest; and where what a row
+        depends on besides is another: what the threads found, and the topics' sizes.
+        """
+        former, self._found = self._found, (self._board.stuck, self._board.unassigned, self._board.ends.sizes)
+        stuck, unassigned, sizes = self._found
+        if sizes is not former[2]:
+            self._figures = {}
+        columns = (lags.sum_records, lags.lost_offsets)
+        names = [of.name for of in groups.values()]
+        was, self._figures = (
+            self._figures,
+            dict(zip(names, zip(*(column.tolist() for column in columns), strict=True), strict=True)),
+        )
+        asked = {name for name, figures in self._figures.items() if figures[0] > 0 or was.get(name) != figures}
+        asked |= (stuck ^ former[0]) | (unassigned ^ former[1]) | self._board.sums_of(groups).unsteady
+        return asked & groups.keys()
 
     def _row(self, held: BoardGroup, lags: list[TopicLag], now_ms: int) -> Row:
         of = held.summary
         sums = total(lags)
         return {
             "group": held.name,
-            "type": of.type,
-            "state": of.group_state,
-            "simple": of.simple,
+            "type": of.words.type,
+            "state": of.words.group_state,
+            "simple": of.words.simple,
             "epoch": of.epoch,
             "classic_members": of.classic_members,
             "consumer_members": of.consumer_members,
             "absent_members": of.absent_members,
-            "phase": of.phase,
-            "blockers": list(of.blockers),
-            "out_of_scope": of.out_of_scope,
+            "phase": of.words.phase,
+            "blockers": list(of.words.blockers),
+            "out_of_scope": of.words.out_of_scope,
             "mixed_since": of.mixed_since_ms,
             "leftovers": of.leftovers,
-            "upgrades": of.counters.upgrades,
-            "downgrades": of.counters.downgrades,
+            "upgrades": of.upgrades,
+            "downgrades": of.downgrades,
             "lag": sums.records,
             "max_lag": sums.max_records,
             "max_lag_seconds": _rounded(sums.max_seconds),
             "max_lag_seconds_at_least": sums.at_least,
-            "rebalances": of.counters.rebalances,
+            "rebalances": of.rebalances,
             "rebalancing_since": of.rebalancing_since_ms,
             "duplicate_partitions": of.duplicates,
             "unassigned_partitions": held.unassigned_partitions(self._board.ends.sizes),

@@ -24,7 +24,6 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from streaming.base import throttle
 from streaming.base.errors import CannotTellError, CheckFailed
 from streaming.base.version import release
 from streaming.board.event_window import Event
@@ -112,14 +111,12 @@ class Pages:
         self.app = Guard(application, credentials or Credentials(), door)
 
     def tidy(self) -> None:
-        """To be called every few seconds, see `Exporter.tidy` and `Api.tidy`."""
+        """To be called every few seconds, see `Api.tidy`."""
         self._api.tidy()
-        self._exporter.tidy()
 
     def close(self) -> None:
-        """End the streams, and what `tidy` is at."""
+        """End the streams."""
         self.closing = True
-        self._exporter.stop()
 
     def _routes(self) -> list[Route]:
         return [
@@ -197,14 +194,13 @@ class Pages:
 
     def metrics(self, request: Request) -> Response:
         """Prometheus."""
-        # Here and not in the middleware: most of it is kept as gzip, and the rest would hold up all other answers.
+        # Here and not in the middleware, which would hold up all other answers while it compresses.
         gzip = "gzip" in request.headers.get("accept-encoding", "")
         pieces, content_type = self._exporter.pieces(request.headers.get("accept", ""), gzip=gzip)
         headers = {"content-type": content_type}
         if gzip:
             headers |= {"content-encoding": "gzip", "vary": "Accept-Encoding"}
-        # The stream goes through the same process: of many groups a page is so long that it would wait for it.
-        return StreamingResponse(throttle.unhurried(pieces), headers=headers)
+        return StreamingResponse(pieces, headers=headers)
 
     async def healthz(self, _: Request) -> Response:
         """Alive: the event loop answers; and which release this is."""

@@ -151,7 +151,9 @@ def test_the_table_is_in_order() -> None:
 def lagging(*, members: bool, committed_ms: int, was: int | None, now_ms: int) -> list[str]:
     """What wants a look in a group that lags by 90 records, and lagged by `was` fifteen minutes ago."""
     shard = Shard()
-    sample(ends := log_ends(t=3), now_ms, "t", 100, 100, 100)
+    ends = log_ends(t=3)
+    if was is not None:
+        sample(ends, now_ms - 16 * MINUTE_MS, "t", 10 + was, 100, 100)
     assigned = {"a": [0, 1, 2]} if members else {}
     shard.pending += [(THEN_MS, *record) for record in classic({"a": [0, 1, 2]})]
     shard.pending.append((committed_ms, *builders.offset_commit("g", "t", 0, 10, timestamp=committed_ms)))
@@ -160,8 +162,8 @@ def lagging(*, members: bool, committed_ms: int, was: int | None, now_ms: int) -
     board = board_of(shard, ends)
     if was is not None:
         board.lag_history.sample(board.shown.groups, ends, now_ms - 16 * MINUTE_MS)
-        board.lag_history._records["g"][-1] = was
-        board.lag_history.sample(board.shown.groups, ends, now_ms)
+    sample(ends, now_ms, "t", 100, 100, 100)
+    board.lag_history.sample(board.shown.groups, ends, now_ms)
     held = board.shown.groups["g"]
     return [look["code"] for look in board.attention(held, held.topic_lags(board.ends, now_ms), now_ms)]
 

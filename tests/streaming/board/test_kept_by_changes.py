@@ -177,7 +177,7 @@ def test_rows_that_nobody_looks_at_are_let_go_of(monkeypatch: pytest.MonkeyPatch
 
     assert overview.let_go()
     assert overview.let_go()
-    assert ({}, {}, 0) == (overview._rows, overview._held, len(overview._unrest._seen))
+    assert ({}, {}, 0) == (overview._rows, overview._figures, len(overview._held))
 
     story.happened([builders.group_metadata_tombstone(rows[0]["group"])])
 

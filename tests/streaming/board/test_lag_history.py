@@ -1,14 +1,7 @@
 """What lag was: bounded, aligned, and gone with what it was of."""
 
-import itertools
-
-import pytest
-
 from streaming.board.board import Board
-from streaming.board.board_group import BoardGroup
-from streaming.board.group_lag import TopicLag
 from streaming.board.lag_history import LagHistory
-from streaming.end_offsets.store import EndOffsets
 from streaming.watchers.lag_sampler import LagSampler
 from tests import builders
 from tests.streaming.board_rows import Shard
@@ -126,40 +119,6 @@ def test_a_clock_set_back_repeats_no_moment() -> None:
 
     assert [NOW_MS, NOW_MS + STEP_MS] == history.group("a")["times"]
     assert 2 == len(history.group("a")["lag"])
-
-
-def test_lag_that_time_does_not_change_is_not_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody is behind: the line goes on all the same."""
-    shard, history = Shard(), LagHistory()
-    shard.pending.append((THEN_MS, *builders.offset_commit("a", "orders", 0, 100)))
-    sample(ends := log_ends(orders=1), NOW_MS, "orders", 100)
-    board = board_of(shard, ends)
-    measured: list[str] = []
-    topic_lags = BoardGroup.topic_lags
-
-    def counted(held: BoardGroup, ends: EndOffsets, now_ms: int) -> list[TopicLag]:
-        measured.append(held.name)
-        return topic_lags(held, ends, now_ms)
-
-    monkeypatch.setattr(BoardGroup, "topic_lags", counted)
-    for moment in range(3):
-        history.sample(board.shown.groups, ends, NOW_MS + moment * STEP_MS)
-    sample(ends, NOW_MS + 3 * STEP_MS, "orders", 101)
-    history.sample(board.shown.groups, ends, NOW_MS + 3 * STEP_MS)
-
-    assert ["a", "a"] == measured
-    assert [0, 0, 0, 1] == history.group("a")["lag"]
-
-
-def test_many_groups_are_measured_with_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between any two lots of them; what a group that nothing happened to looks like asks for none."""
-    monkeypatch.setattr("streaming.base.throttle.LOT", 2)
-    history, board, pauses = LagHistory(), committing(*"abcdefg"), itertools.count()
-    history.sample(board.shown.groups, board.ends, NOW_MS, lambda: next(pauses))
-    history.sample(board.shown.groups, board.ends, NOW_MS + STEP_MS, lambda: next(pauses))
-
-    assert 4 + 4 == next(pauses), "once to see which changed, and once to measure them"
-    assert [0, 0] == history.group("g")["lag"]
 
 
 def test_nothing_is_sampled_before_lag_may_be_believed() -> None:

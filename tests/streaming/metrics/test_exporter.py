@@ -400,7 +400,7 @@ def test_series_of_a_topic_go_when_no_group_has_to_do_with_it() -> None:
 
 def test_a_page_is_of_one_moment_though_batches_go_on_while_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups that change, end or begin after its first piece are on it as they were."""
-    monkeypatch.setattr("streaming.metrics.gzip_pieces.SENT_AT_ONCE", 1)
+    monkeypatch.setattr("streaming.metrics.exporter.SENT_AT_ONCE", 1)
     shard = Shard()
     for name in ("a", "b", "c"):
         classic_group(shard, name, {"m-1": {"orders": [0]}})

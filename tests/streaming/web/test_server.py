@@ -9,7 +9,6 @@ import ssl
 import subprocess
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -662,30 +661,3 @@ def test_tls_is_served_and_bad_files_are_told(tmp_path: Path) -> None:
     key.write_text("no key")
     with pytest.raises(UsageError, match=r"^http.tls_certificate_file: found .*certificate.pem.*accepted: PEM files"):
         server_of(Board(EndOffsets()), tls_certificate_file=certificate, tls_key_file=key)
-
-
-def test_a_server_that_ends_does_not_wait_for_a_page_that_is_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However long its pauses are, the thread is at its end, too."""
-    pausing = threading.Event()
-
-    def endless(wait: Callable[[float], object]) -> Callable[[], object]:
-        def pause() -> None:
-            pausing.set()
-            wait(3_600)
-
-        return pause
-
-    monkeypatch.setattr("streaming.metrics.page_cache.Pauses", endless)
-    monkeypatch.setattr("streaming.metrics.exporter.MANY_GROUPS", 1)
-    monkeypatch.setattr("streaming.web.server._TIDY_SECONDS", 0.01)
-    board = some_board()
-    board.set_log_end_at_start({}, {})
-    board.set_positions({}, {}, NOW_MS)
-    server = Server(pages_of(board))
-    server.start()
-
-    assert pausing.wait(60)
-
-    server.stop()
-
-    assert not server._tidying.is_alive()

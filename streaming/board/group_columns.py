@@ -1,0 +1,81 @@
+"""The figures of many groups in columns: what each has packed (`group_summary.py`), put side by side.
+
+What groups share, words and topics, is there once, with a column that says whose it is: what is worked out of it is
+worked out once for all of them.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from streaming.board.group_summary import NONE, NUMBERS, GroupSummary, GroupTopics, GroupWords
+
+if TYPE_CHECKING:
+    from streaming.board.board_group import BoardGroup
+
+Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+Shared = TypeVar("Shared")
+
+_PLACES: Final = {name: place for place, name in enumerate(NUMBERS)}
+
+
+class GroupColumns:
+    """Some groups, never changed.
+
+    Attributes:
+        held: the groups.
+        words, topics: what they share, each once.
+        words_of, topics_of: group → place of its own in those.
+    """
+
+    def __init__(self, groups: Iterable["BoardGroup"]) -> None:
+        self.held: Sequence[BoardGroup] = list(groups)
+        self.summaries: Sequence[GroupSummary] = [of.kept.summary for of in self.held]
+        packed = b"".join([of.numbers for of in self.summaries])
+        self._numbers: Integers = np.frombuffer(packed, np.int64).reshape(-1, len(NUMBERS)).T
+        self.words, self.words_of = _encoded([of.words for of in self.summaries])
+        self.topics, self.topics_of = _encoded([of.topics for of in self.summaries])
+
+    def __len__(self) -> int:
+        return len(self.held)
+
+    def __getitem__(self, name: str) -> Integers:
+        """One of `NUMBERS` of every group; `NONE` where it is not there."""
+        found: Integers = self._numbers[_PLACES[name]]
+        return found
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Name of a group → its place in `held`."""
+        return {of.name: place for place, of in enumerate(self.held)}
+
+    def named(self, names: Iterable[str]) -> Flags:
+        """Whether a group is one of these."""
+        found = np.zeros(len(self), np.bool_)
+        found[[self.places[name] for name in names if name in self.places]] = True
+        return found
+
+    def has(self, name: str) -> Flags:
+        """Whether the number of that name is there."""
+        found: Flags = self[name] != NONE
+        return found
+
+    def by_words(self, of: Callable[[GroupWords], bool]) -> Flags:
+        """Whether that holds of a group's words."""
+        return np.array([of(words) for words in self.words], np.bool_)[self.words_of]
+
+    def by_topics(self, of: Callable[[GroupTopics], int]) -> Integers:
+        """What there is to say of a group by its topics."""
+        return np.array([of(topics) for topics in self.topics], np.int64)[self.topics_of]
+
+
+def _encoded(values: Iterable[Shared]) -> tuple[list[Shared], Integers]:
+    """Each value once, and of each its place in those."""
+    places: dict[Shared, int] = {}
+    numbers = [places.setdefault(value, len(places)) for value in values]
+    return list(places), np.array(numbers, np.int64)
