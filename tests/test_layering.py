@@ -40,7 +40,7 @@ ROOMS: Final = {
     "streaming": {
         "base": ("", "structlog"),
         "config": ("base", "annotated_types pydantic yaml"),
-        "kafka": ("base config", "confluent_kafka kafka pydantic"),
+        "kafka": ("base config", "aws_msk_iam_sasl_signer confluent_kafka kafka pydantic"),
         "query": ("base config kafka", "confluent_kafka numpy pandas pyarrow pyspark"),
         "spark": ("base config", "py4j pyarrow pyspark"),
         "end_offsets": ("base kafka", "kafka"),

@@ -35,7 +35,7 @@ def test_every_mechanism_is_shown() -> None:
     """By example or by name."""
     mechanisms = re.findall(r"'([A-Z0-9-]+)'", str(KafkaSecuritySection.model_fields["sasl_mechanism"].annotation))
 
-    assert len(mechanisms) == 4
+    assert len(mechanisms) == 5
     assert [] == [name for name in mechanisms if name not in TEXT]
 
 

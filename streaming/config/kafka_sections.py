@@ -1,5 +1,6 @@
 """Sections about the brokers: where they are, and how a client is authenticated."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
@@ -31,7 +32,14 @@ def _http_url(value: str) -> str:
     return value
 
 
-SASL_MECHANISMS = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
+def _aws_region(value: str) -> str:
+    # It becomes part of a host name.
+    if not re.fullmatch(r"[a-z]{2,}(-[a-z]+)+-\d+", value):
+        raise ValueError(value)
+    return value
+
+
+SASL_MECHANISMS = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"]
 
 
 class KafkaSecuritySection(Section):
@@ -43,12 +51,21 @@ class KafkaSecuritySection(Section):
     sasl_mechanism: SASL_MECHANISMS | None = option(
         None, "Kafka's sasl.mechanism; needed with SASL_PLAINTEXT and SASL_SSL."
     )
-    username: str | None = option(None, "SASL user name; with any mechanism but OAUTHBEARER.")
-    password: SecretStr | None = option(None, "SASL password; with any mechanism but OAUTHBEARER.")
+    username: str | None = option(None, "SASL user name; with PLAIN and SCRAM.")
+    password: SecretStr | None = option(None, "SASL password; with PLAIN and SCRAM.")
+    aws_msk_region: Annotated[str, AfterValidator(_aws_region)] | None = option(
+        None,
+        "Region of an Amazon MSK cluster with IAM: with OAUTHBEARER, tokens are signed with the AWS credentials found "
+        "where each process runs (environment, profile, role), and none are fetched. Needs group-monitor[msk].",
+        accepted="a region of AWS, as eu-central-1",
+    )
+    kerberos_service_name: Text = option(
+        "kafka", "First part of the brokers' principals, with GSSAPI. Tickets come from the account's cache or keytab."
+    )
     oauth_token_url: Annotated[str, AfterValidator(_http_url)] | None = option(
         None,
-        "Where tokens are fetched with OAUTHBEARER (client credentials). With http:// the client's secret crosses the "
-        "network in clear.",
+        "Where tokens are fetched with OAUTHBEARER (client credentials) and without aws_msk_region. With http:// the "
+        "client's secret crosses the network in clear.",
         accepted="an https:// or http:// address",
     )
     oauth_client_id: Text | None = option(None, "Client id that tokens are fetched with.")
@@ -76,6 +93,11 @@ class KafkaSecuritySection(Section):
         return self.uses_sasl and self.sasl_mechanism == "OAUTHBEARER"
 
     @property
+    def uses_kerberos(self) -> bool:
+        """Whether we are let in by tickets."""
+        return self.uses_sasl and self.sasl_mechanism == "GSSAPI"
+
+    @property
     def uses_tls(self) -> bool:
         """Whether the connection is encrypted."""
         return self.protocol.endswith("SSL")
@@ -100,26 +122,34 @@ class KafkaSecuritySection(Section):
         with_sasl = "a value with SASL_PLAINTEXT and SASL_SSL, none with PLAINTEXT and SSL"
         if (self.sasl_mechanism is not None) != self.uses_sasl:
             yield self._misplaced("sasl_mechanism", with_sasl)
+        nameless = self.uses_oauth or self.uses_kerberos
         for name in ("username", "password"):
-            if (getattr(self, name) is not None) != (self.uses_sasl and not self.uses_oauth):
-                yield self._misplaced(name, "none with OAUTHBEARER" if self.uses_oauth else with_sasl)
+            if (getattr(self, name) is not None) != (self.uses_sasl and not nameless):
+                yield self._misplaced(name, f"none with {self.sasl_mechanism}" if nameless else with_sasl)
+        if self.aws_msk_region is not None and not self.uses_oauth:
+            yield self._misplaced("aws_msk_region", "none without sasl_mechanism OAUTHBEARER")
+        fetches = self.uses_oauth and self.aws_msk_region is None
         for name in ("oauth_token_url", "oauth_client_id", "oauth_client_secret"):
-            if (getattr(self, name) is not None) != self.uses_oauth:
-                yield self._misplaced(name, "a value with sasl_mechanism OAUTHBEARER, none otherwise")
+            if (getattr(self, name) is not None) != fetches:
+                yield self._misplaced(
+                    name, "a value with sasl_mechanism OAUTHBEARER unless aws_msk_region has one, none otherwise"
+                )
         for name in ("oauth_scope", "oauth_ca_file"):
-            if getattr(self, name) is not None and not self.uses_oauth:
-                yield self._misplaced(name, "none without sasl_mechanism OAUTHBEARER")
+            if getattr(self, name) is not None and not fetches:
+                yield self._misplaced(name, "none without sasl_mechanism OAUTHBEARER, and none with aws_msk_region")
         if self.oauth_ca_file is not None:
             yield from must_be_file("oauth_ca_file", self.oauth_ca_file)
 
     def _misplaced(self, name: str, accepted: str) -> Problem:
         mechanism = f" and sasl_mechanism {self.sasl_mechanism}" if self.sasl_mechanism is not None else ""
+        if name.startswith("oauth_") and self.aws_msk_region is not None:
+            mechanism += " and an aws_msk_region"
         found = "none" if getattr(self, name) is None else "a value"
         return Problem(
             option=name,
             found=f"{found} with protocol {self.protocol}{mechanism}",
             accepted=accepted,
-            involves=("protocol", "sasl_mechanism"),
+            involves=("protocol", "sasl_mechanism", *(["aws_msk_region"] if name.startswith("oauth_") else [])),
         )
 
 

@@ -8,7 +8,7 @@ import socket
 import struct
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -77,6 +77,7 @@ class EmbeddedBroker:
         initial_rebalance_delay_ms: int = 500,
         heap: str = "512m",
         properties: Mapping[str, str] | None = None,
+        also: Sequence[Path] = (),
     ) -> None:
         """Choose ports and properties; nothing runs yet.
 
@@ -87,9 +88,11 @@ class EmbeddedBroker:
             initial_rebalance_delay_ms: how long a new classic group waits for further members.
             heap: largest Java heap.
             properties: broker settings that win over those set here.
+            also: folders of classes that they name.
         """
         self._jars_dir = jars_dir
         self._heap = heap
+        self._also = also
         self._port, controller_port = _free_ports(2)
         self.data_dir = data_dir
         self.log_file = data_dir / "broker.log"
@@ -127,9 +130,8 @@ class EmbeddedBroker:
         settings.write_text("".join(f"{name}={value}\n" for name, value in self._properties.items()), encoding="utf-8")
         if not (self.data_dir / "log" / "meta.properties").exists():
             self._format(settings)
-        self._process = child_processes.start(
-            java.command(self._jars_dir, "kafka.Kafka", [str(settings)], heap=self._heap), log=self.log_file
-        )
+        node = java.command(self._jars_dir, "kafka.Kafka", [str(settings)], heap=self._heap, also=self._also)
+        self._process = child_processes.start(node, log=self.log_file)
         try:
             self._await_coordinator()
         except BaseException:

@@ -11,8 +11,9 @@ import struct
 from contextlib import suppress
 from typing import Final
 
-from streaming.base.errors import CannotTellError
+from streaming.base.errors import CannotTellError, first_line
 from streaming.config.kafka_sections import KafkaSection, KafkaSecuritySection
+from streaming.kafka.kerberos import refuse_without_libraries
 from streaming.kafka.oauth_tokens import tokens_of
 from streaming.kafka.security_settings import python_security_settings, revealed
 
@@ -43,8 +44,9 @@ def refuse_unreachable(kafka: KafkaSection) -> None:
 
     Raises:
         CannotTellError: none did. Names the option to look at, by what became of the first server that could be
-            connected to; where none could, every server with its reason.
+            connected to; where none could, every server with its reason. Also, what Kerberos needs is not here.
     """
+    refuse_without_libraries(kafka.security)
     context = _context(kafka.security) if kafka.security.uses_tls else None
     timeout_seconds = min(_TIMEOUT_SECONDS, kafka.request_timeout_ms / 1_000)
     reasons: list[str] = []
@@ -127,7 +129,23 @@ def _judge_handshake(answer: bytes, server: str, security: KafkaSecuritySection)
 
 
 def _authenticate(connection: socket.socket, host: str, server: str, security: KafkaSecuritySection) -> None:
-    """Say who we are, in kafka-python's words."""
+    """Say who we are, in kafka-python's words; what Kerberos says to that is told."""
+    try:
+        _converse(connection, host, server, security)
+    except (CannotTellError, OSError, ValueError, struct.error):
+        raise
+    except Exception as error:
+        # Errors of gssapi, a package that only Kerberos needs.
+        if not security.uses_kerberos:
+            raise
+        raise CannotTellError(
+            f"kafka.security.kerberos_service_name: found {security.kerberos_service_name!r}, and no ticket for "
+            f"{server} ({first_line(error)}), accepted: the service of the brokers' principals, and a ticket cache "
+            "(klist) or a keytab (KRB5_CLIENT_KTNAME) of this account"
+        ) from None
+
+
+def _converse(connection: socket.socket, host: str, server: str, security: KafkaSecuritySection) -> None:
     from kafka.net.sasl import get_sasl_mechanism  # imported late: commands that need no broker start sooner
 
     settings = {name: value for name, value in python_security_settings(security).items() if value is not None}
@@ -148,6 +166,16 @@ def _stranger(server: str, security: KafkaSecuritySection) -> CannotTellError:
     if security.uses_oauth:
         # Whatever it was that is wrong with the token, a new one may be right.
         tokens_of(security).forget()
+    if security.aws_msk_region is not None:
+        return CannotTellError(
+            f"kafka.security.aws_msk_region: found {security.aws_msk_region!r}, and AWS credentials that {server} does "
+            "not let in, accepted: the cluster's region, and credentials that may kafka-cluster:Connect"
+        )
+    if security.uses_kerberos:
+        return CannotTellError(
+            f"kafka.security.kerberos_service_name: found {security.kerberos_service_name!r}, and a ticket that "
+            f"{server} does not let in, accepted: the service of the brokers' principals, and one that they know"
+        )
     option = "oauth_client_id" if security.uses_oauth else "username"
     return CannotTellError(
         f"kafka.security.{option}: found {getattr(security, option)!r}, whom {server} does not let in with "

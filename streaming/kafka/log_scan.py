@@ -19,6 +19,7 @@ from coordinator_model.gates.verdict import LogScan
 from streaming.base.logging_setup import get_logger
 from streaming.config.kafka_sections import KafkaSection
 from streaming.kafka.client_settings import confluent_settings
+from streaming.kafka.msk_iam import connectable
 
 SCAN_SECONDS: Final = 120.0
 """Most time that one scan takes."""
@@ -92,7 +93,7 @@ def scanned(
         "isolation.level": "read_uncommitted",
         "allow.auto.create.topics": False,
     }
-    with closing(Consumer(settings)) as consumer:
+    with closing(Consumer(connectable(settings))) as consumer:
         yield from scan_with(consumer, kafka.offsets_topic, stopping or threading.Event(), limit_seconds)
 
 

@@ -1,7 +1,7 @@
-"""Bearer tokens for kafka-python: the client credentials grant of OAuth 2 (RFC 6749, 4.4), kept while they last.
+"""Bearer tokens: the client credentials grant of OAuth 2 (RFC 6749, 4.4), or signed for Amazon MSK; kept for a while.
 
-librdkafka fetches tokens on its own; kafka-python asks its caller. All connections of this
-process share a token: it is fetched once, and again when four fifths of its life are over.
+librdkafka has the grant built in; kafka-python asks for tokens here, and both ask here for those of MSK. All
+connections of this process share a token: it is fetched once, and again when four fifths of its life are over.
 """
 
 import base64
@@ -17,7 +17,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote_plus, urlencode
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
-from streaming.base.errors import CannotTellError
+from streaming.base.errors import CannotTellError, first_line
 from streaming.base.secret_masking import hide
 from streaming.config.kafka_sections import KafkaSecuritySection
 
@@ -40,6 +40,34 @@ class Token:
 
     text: str
     life_seconds: float
+
+
+def signed(region: str) -> Token:
+    """A token for the MSK clusters of a region, signed with the AWS credentials found here; asks no server for it.
+
+    Raises:
+        CannotTellError: the signer is not installed, or there are no credentials; names the option.
+    """
+    found = f"kafka.security.aws_msk_region: found {region!r}"
+    try:
+        from aws_msk_iam_sasl_signer.MSKAuthTokenProvider import generate_auth_token  # imported late: an extra
+    except ImportError:
+        raise CannotTellError(
+            f"{found} without the package aws-msk-iam-sasl-signer-python, accepted: with it, as in "
+            "pip install 'group-monitor[msk]'"
+        ) from None
+    try:
+        text, until_ms = generate_auth_token(region)
+    except AttributeError:
+        # What the signer makes of a search for credentials that found none.
+        reason = "nothing in the environment, in a profile, or of a role"
+    except Exception as error:  # noqa: BLE001 - a chain of providers, each with its own errors
+        reason = first_line(error)
+    else:
+        return Token(text, until_ms / 1_000 - time.time())
+    raise CannotTellError(
+        f"{found} and no AWS credentials to sign with ({reason}), accepted: credentials where AWS' own tools find them"
+    )
 
 
 def fetch(security: KafkaSecuritySection) -> Token:
@@ -100,12 +128,16 @@ class Tokens:
 
     def token(self) -> str:
         """The text of a token that is still good. Raises as `fetch`."""
+        return self.lasting().text
+
+    def lasting(self) -> Token:
+        """A token that is still good, and for how long it should be used."""
         with self._lock:
             if self._clock() >= self._until:
                 token = self._fetch()
                 hide(token.text, instead_of=self._text)
                 self._text, self._until = token.text, self._clock() + token.life_seconds * _RENEW_AT
-            return self._text
+            return Token(self._text, self._until - self._clock())
 
     def forget(self) -> None:
         """Fetch another one next time: this one was refused."""
@@ -116,7 +148,15 @@ class Tokens:
 @lru_cache(maxsize=16)
 def tokens_of(security: KafkaSecuritySection) -> Tokens:
     """The tokens of one configuration; all clients of this process share them."""
+    if security.aws_msk_region is not None:
+        return msk_tokens(security.aws_msk_region)
     return Tokens(lambda: fetch(security))
+
+
+@lru_cache(maxsize=16)
+def msk_tokens(region: str) -> Tokens:
+    """The tokens for the MSK clusters of a region."""
+    return Tokens(lambda: signed(region))
 
 
 def token_provider(security: KafkaSecuritySection) -> Any:  # noqa: ANN401 - kafka-python has no types

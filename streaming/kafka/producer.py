@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from streaming.base.logging_setup import get_logger
+from streaming.kafka.msk_iam import connectable
 
 SETTINGS: Final[Mapping[str, Any]] = {
     "enable.idempotence": True,
@@ -65,7 +66,7 @@ class KafkaWriter:
         """
         if self._producer is None:
             self._look_first()
-            self._producer = Producer({**self._settings, "error_cb": self._note})
+            self._producer = Producer(connectable({**self._settings, "error_cb": self._note}))
         producer, errors, refused = self._producer, [], 0
 
         def told(error: KafkaError | None, message: Message) -> None:

@@ -2,7 +2,8 @@
 
 Certificates are given by path where a client runs beside us, and by content where it reads the log, on executors that
 may have no copies of the files. With OAUTHBEARER each client fetches its own tokens from the same endpoint: librdkafka
-directly, kafka-python through `streaming.kafka.oauth_tokens`.
+directly, kafka-python through `streaming.kafka.oauth_tokens`. For Amazon MSK both sign them
+(`streaming.kafka.msk_iam`).
 """
 
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from pydantic import SecretStr
 
 from streaming.base.errors import CannotTellError
 from streaming.config.kafka_sections import KafkaSecuritySection
+from streaming.kafka.msk_iam import REGION_SETTING
 
 _LIBRDKAFKA_FILES: Final = {
     "ca_file": ("ssl.ca.location", "ssl.ca.pem"),
@@ -32,6 +34,8 @@ def python_security_settings(security: KafkaSecuritySection) -> dict[str, Any]:
         from streaming.kafka.oauth_tokens import token_provider  # imported late: it loads kafka-python
 
         settings["sasl_oauth_token_provider"] = token_provider(security)
+    elif security.uses_kerberos:
+        settings["sasl_kerberos_service_name"] = security.kerberos_service_name
     elif security.uses_sasl:
         settings["sasl_plain_username"] = security.username
         settings["sasl_plain_password"] = revealed(security.password)
@@ -49,13 +53,19 @@ def confluent_security_settings(security: KafkaSecuritySection) -> dict[str, str
     settings: dict[str, str | None] = {"security.protocol": security.protocol.lower()}
     if security.uses_sasl:
         settings["sasl.mechanisms"] = security.sasl_mechanism
-    if security.uses_oauth:
+    if security.aws_msk_region is not None:
+        settings[REGION_SETTING] = security.aws_msk_region
+    elif security.uses_oauth:
         settings["sasl.oauthbearer.method"] = "oidc"
         settings["sasl.oauthbearer.client.id"] = security.oauth_client_id
         settings["sasl.oauthbearer.client.secret"] = revealed(security.oauth_client_secret)
         settings["sasl.oauthbearer.token.endpoint.url"] = security.oauth_token_url
         settings["sasl.oauthbearer.scope"] = security.oauth_scope
         settings["https.ca.location"] = _text(security.oauth_ca_file)
+    elif security.uses_kerberos:
+        settings["sasl.kerberos.service.name"] = security.kerberos_service_name
+        # Its own kinit, with a keytab of its own, would be a second way: GSSAPI knows the account's cache and keytab.
+        settings["sasl.kerberos.kinit.cmd"] = ":"
     elif security.uses_sasl:
         settings["sasl.username"] = security.username
         settings["sasl.password"] = revealed(security.password)

@@ -19,6 +19,8 @@ import pyarrow as pa
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # exported, though not by name
 
+from streaming.kafka.msk_iam import connectable
+
 _POLL_SECONDS: Final = 0.01
 """How long to wait for the last of as many records as there can still be; compaction has left fewer."""
 _READ_AT_ONCE: Final = 10_000
@@ -95,8 +97,8 @@ class RangeReader:
         self._topic = topic
         self._timeout_seconds = timeout_seconds
         self._consumer = Consumer(
-            {
-                **settings,
+            connectable(settings)
+            | {
                 # Must be there, and is used for nothing: no group is joined, no offset committed.
                 "group.id": f"{settings.get('client.id', 'group-monitor')}-reader",
                 "enable.auto.commit": False,
@@ -237,7 +239,7 @@ class LogBounds:
 
     def _client(self) -> AdminClient:
         if self._admin is None:
-            admin = AdminClient(self._settings)
+            admin = AdminClient(connectable(self._settings))
             # Asked for offsets while it is still getting to know who leads, a client now and then waits for 3 s.
             admin.list_topics(self._topic, timeout=self._timeout_seconds)
             self._admin = admin

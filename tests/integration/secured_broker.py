@@ -26,6 +26,7 @@ from streaming.demo.embedded_broker import HOST, EmbeddedBroker, _free_ports
 from streaming.kafka.permissions import Permission
 from tests.certificates import Authority
 from tests.integration.token_endpoint import AUDIENCE, ISSUER, TokenEndpoint
+from tests.kafka_replay.judge import compile_java
 
 USER: Final = "monitor"
 PRINCIPAL: Final = f"User:{USER}"
@@ -33,9 +34,15 @@ PASSWORD: Final = "planted-broker-password-Zq7"  # noqa: S105 - of a user that l
 CLIENT_SECRET: Final = "planted-client-secret-Xw9"  # noqa: S105 - as above
 _ADMIN_SECONDS: Final = 30
 
-_TLS_LISTENERS: Final = ("TLS", "MUTUAL", "SASL", "ELSEWHERE", "EXPIRED")
+_TLS_LISTENERS: Final = ("TLS", "MUTUAL", "SASL", "MSK", "ELSEWHERE", "EXPIRED")
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
-WAYS: Final = ("TLS", "MUTUAL", *MECHANISMS)
+MSK: Final = "MSK"
+"""As brokers of Amazon MSK with IAM: tokens that AWS credentials sign, checked by `MskSignatures.java`."""
+WAYS: Final = ("TLS", "MUTUAL", *MECHANISMS, MSK)
+
+AWS_REGION: Final = "eu-central-1"
+AWS_SECRET: Final = "planted-aws-secret-key-Lp4"  # noqa: S105 - of an account that only the test's broker knows
+AWS_ENVIRONMENT: Final = {"AWS_ACCESS_KEY_ID": "AKIAGROUPMONITORTEST", "AWS_SECRET_ACCESS_KEY": AWS_SECRET}
 
 
 class SecuredBroker:
@@ -53,7 +60,9 @@ class SecuredBroker:
         self.authority = Authority(directory / "certificates")
         self.stranger = Authority(directory / "certificates", "stranger")
         self.tokens = TokenEndpoint(directory, self.authority, "monitor-client", CLIENT_SECRET, USER)
-        self.broker = EmbeddedBroker(directory / "broker", offsets_partitions=4)
+        classes = directory / "classes"
+        compile_java(Path(__file__).with_name("MskSignatures.java"), classes)
+        self.broker = EmbeddedBroker(directory / "broker", offsets_partitions=4, also=[classes])
         ports = _free_ports(len(_TLS_LISTENERS))
         self.servers = {name: f"{HOST}:{port}" for name, port in zip(_TLS_LISTENERS, ports, strict=True)}
         self.open_servers = self.broker.bootstrap_servers
@@ -83,13 +92,15 @@ class SecuredBroker:
     def options(self, way: str) -> dict[str, Any]:
         """Options of `kafka.security` to come in this way."""
         options: dict[str, Any] = {
-            "protocol": "SASL_SSL" if way in MECHANISMS else "SSL",
+            "protocol": "SASL_SSL" if way in (*MECHANISMS, MSK) else "SSL",
             "ca_file": self.authority.file,
         }
         if way == "MUTUAL":
             options["certificate_file"], options["key_file"] = self.client_files
         if way in MECHANISMS:
             options["sasl_mechanism"] = way
+        if way == MSK:
+            options |= {"sasl_mechanism": "OAUTHBEARER", "aws_msk_region": AWS_REGION}
         if way == "OAUTHBEARER":
             options["oauth_token_url"] = self.tokens.url
             options["oauth_client_id"] = "monitor-client"
@@ -145,8 +156,8 @@ class SecuredBroker:
         good = self._keystore("broker", *self.authority.issue("broker", HOST))
         elsewhere = self._keystore("elsewhere", *self.authority.issue("elsewhere", "elsewhere.test"))
         expired = self._keystore("expired", *self.authority.issue("expired", HOST, expired=True))
-        protocols = {name: "SASL_SSL" if name == "SASL" else "SSL" for name in _TLS_LISTENERS}
-        sasl = "listener.name.sasl"
+        protocols = {name: "SASL_SSL" if name in ("SASL", MSK) else "SSL" for name in _TLS_LISTENERS}
+        sasl, msk = "listener.name.sasl", "listener.name.msk"
         return {
             "listener.security.protocol.map": ",".join(
                 ["CONTROLLER:PLAINTEXT", "PLAINTEXT:PLAINTEXT", *(f"{name}:{kind}" for name, kind in protocols.items())]
@@ -178,6 +189,15 @@ class SecuredBroker:
             f"{sasl}.oauthbearer.sasl.oauthbearer.jwks.endpoint.url": self.keys_url,
             f"{sasl}.oauthbearer.sasl.oauthbearer.expected.audience": AUDIENCE,
             f"{sasl}.oauthbearer.sasl.oauthbearer.expected.issuer": ISSUER,
+            f"{msk}.sasl.enabled.mechanisms": "OAUTHBEARER",
+            f"{msk}.oauthbearer.sasl.jaas.config": (
+                "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;"
+            ),
+            f"{msk}.oauthbearer.sasl.server.callback.handler.class": "MskSignatures",
+            "test.msk.region": AWS_REGION,
+            "test.msk.accessKey": AWS_ENVIRONMENT["AWS_ACCESS_KEY_ID"],
+            "test.msk.secretKey": AWS_SECRET,
+            "test.msk.principal": USER,
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": "User:ANONYMOUS",
         }

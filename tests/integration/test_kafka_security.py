@@ -3,25 +3,40 @@
 What must be allowed behind the door is `streaming.kafka.permissions`; each is taken away in turn.
 """
 
+import json
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
 from confluent_kafka.admin import AdminClient
 
 from streaming.config.loading import Config, load
-from streaming.kafka.client_settings import confluent_settings
+from streaming.kafka.client_settings import confluent_settings, portable_settings
+from streaming.kafka.msk_iam import connectable
+from streaming.kafka.oauth_tokens import msk_tokens, tokens_of
 from streaming.kafka.permissions import EVENTS_TOPIC, GROUPS_TOPIC, PERMISSIONS, SINK_PERMISSIONS, Permission
 from streaming.kafka.preflight import Finding, broker_findings
+from streaming.kafka.producer import KafkaWriter, TopicRecord
+from streaming.query.range_reader import LogBounds, RangeReader
 from streaming.recording.recorder import LogRecorder
 from streaming.sinks.topic_setup import sink_findings
 from tests.integration.monitor_process import until
-from tests.integration.secured_broker import CLIENT_SECRET, PASSWORD, WAYS, SecuredBroker
+from tests.integration.secured_broker import (
+    AWS_ENVIRONMENT,
+    AWS_SECRET,
+    CLIENT_SECRET,
+    MSK,
+    PASSWORD,
+    WAYS,
+    SecuredBroker,
+)
 from tests.integration.test_permissions import somebody_s_group
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
 
-SECRETS: Final = (PASSWORD, CLIENT_SECRET)
+SECRETS: Final = (PASSWORD, CLIENT_SECRET, AWS_SECRET)
 WRONG: Final = "planted-wrong-password-Vk3"
 
 
@@ -33,6 +48,21 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
         made = sink_findings(with_topics(broker), create=True)
         assert {"ok"} == {finding.status for finding in made}, made
         yield broker
+
+
+@pytest.fixture(autouse=True)
+def credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """AWS credentials of an account that the broker knows, and none of the machine."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name, value in AWS_ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    yield
+    msk_tokens.cache_clear()
+    tokens_of.cache_clear()
 
 
 def findings(config: Config) -> dict[str, Finding]:
@@ -49,7 +79,7 @@ def test_every_client_comes_in(broker: SecuredBroker, way: str) -> None:
     config = broker.config(way)
 
     assert {} == not_ok(config)
-    admin = AdminClient({**confluent_settings(config.kafka, "test"), "log_level": 2})
+    admin = AdminClient(connectable({**confluent_settings(config.kafka, "test"), "log_level": 2}))
     assert 1 == len(admin.list_topics(timeout=20).brokers)
 
 
@@ -61,6 +91,29 @@ def test_the_log_can_be_recorded(broker: SecuredBroker, way: str) -> None:
         assert 0 < sum(log.ends.values()) == len(list(log.records()))
     finally:
         log.close()
+
+
+@pytest.mark.parametrize("way", ["OAUTHBEARER", MSK])
+def test_the_query_reads_the_log_with_tokens(broker: SecuredBroker, way: str) -> None:
+    """Spark's workers ask where the log ends and read it; their settings are text that any machine can use."""
+    settings = json.loads(json.dumps(portable_settings(broker.config(way).kafka, "log")))
+    stable, _ = LogBounds(settings, "__consumer_offsets", 4, 20).ends()
+    reader = RangeReader(settings, "__consumer_offsets", committed=True, timeout_seconds=20)
+    try:
+        read = reader.read({partition: (0, end) for partition, end in stable.items()})
+        assert 0 < sum(stable.values()) == sum(len(columns.offsets) for columns in read)
+    finally:
+        reader.close()
+
+
+def test_the_topics_are_written_with_a_signed_token(broker: SecuredBroker) -> None:
+    """The producer of the sinks is let in as the readers are."""
+    config = with_topics(broker, MSK)
+    writer = KafkaWriter(confluent_settings(config.kafka, "events"))
+    try:
+        assert 0 == writer.write([TopicRecord(EVENTS_TOPIC, b"g", b"{}")])
+    finally:
+        writer.close()
 
 
 def test_a_token_is_fetched_once_for_all_connections(broker: SecuredBroker) -> None:
@@ -141,6 +194,33 @@ WRONGS: Final = (
 )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("gone", "says"),
+    [
+        ({"AWS_SECRET_ACCESS_KEY": WRONG}, "'eu-central-1', and AWS credentials that 127.0.0.1:"),
+        ({"AWS_PROFILE": "nobody"}, "'eu-central-1' and no AWS credentials to sign with (The config profile (nobody)"),
+        ({}, "'eu-central-1' and no AWS credentials to sign with (nothing in the environment, in a profile, or of "),
+    ],
+    ids=["another secret key", "a profile that is not there", "none"],
+)
+def test_wrong_aws_credentials_are_told(
+    broker: SecuredBroker, gone: dict[str, str], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Refused by the broker, or not there to sign with; in one line, without a secret."""
+    if not gone:
+        for name in AWS_ENVIRONMENT:
+            monkeypatch.delenv(name)
+    for name, value in gone.items():
+        monkeypatch.setenv(name, value)
+    told = findings(broker.config(MSK))["broker"]
+
+    assert "cannot tell" == told.status
+    assert told.detail.startswith(f"kafka.security.aws_msk_region: found {says}"), told.detail
+    assert ", accepted: " in told.detail
+    assert 1 == len(told.detail.splitlines())
+    assert [] == [secret for secret in (*SECRETS, WRONG) if secret in told.detail]
+
+
 @pytest.mark.parametrize("wrong", WRONGS)
 def test_what_is_wrong_is_named_by_its_option(broker: SecuredBroker, wrong: str) -> None:
     """One line that begins with the option, says what was found and what is accepted, and holds no secret."""
@@ -188,11 +268,11 @@ def test_each_permission_is_missed_when_it_is_taken_away(broker: SecuredBroker, 
     assert permission.operation in found.detail
 
 
-def with_topics(broker: SecuredBroker) -> Config:
+def with_topics(broker: SecuredBroker, way: str = "SCRAM-SHA-256") -> Config:
     """A configuration of a monitor that writes topics, too."""
     topics = {"EVENTS_TOPIC": EVENTS_TOPIC, "GROUPS_TOPIC": GROUPS_TOPIC}
     options = {f"GROUP_MONITOR__KAFKA_SINK__{option}": name for option, name in topics.items()}
-    return load(None, {**broker.environment("SCRAM-SHA-256"), **options})
+    return load(None, {**broker.environment(way), **options})
 
 
 def remove_topic(servers: str, name: str) -> None:

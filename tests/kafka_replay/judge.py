@@ -79,12 +79,12 @@ class Judge:
         return Verdict(answer["shown"], answer["unknown_types"], failed and Failure(failed["at"], failed["error"]))
 
 
-def compile_judge(into: Path) -> None:
-    """Compile `KafkaReplay.java` with the Eclipse compiler, which asks for a Java runtime only."""
+def compile_java(source: Path, into: Path) -> None:
+    """Compile a source against Kafka with the Eclipse compiler, which asks for a Java runtime only."""
     # Not --release: a runtime lacks the file that describes other releases.
     (compiler,) = JUDGE_JARS.glob("ecj-*.jar")
     jars = os.pathsep.join(str(jar) for jar in sorted(KAFKA_JARS.glob("*.jar")))
-    arguments = ["-source", "17", "-target", "17", "-proc:none", "-classpath", jars, "-d", str(into), str(SOURCE)]
+    arguments = ["-source", "17", "-target", "17", "-proc:none", "-classpath", jars, "-d", str(into), str(source)]
     done = subprocess.run(  # noqa: S603 - no shell takes part
         [str(find_java()), "-XX:TieredStopAtLevel=1", "-jar", str(compiler), *arguments],
         capture_output=True,
@@ -98,7 +98,7 @@ def compile_judge(into: Path) -> None:
 @contextmanager
 def kafka_judge(directory: Path) -> Iterator[Judge]:
     """A judge compiled into `directory`, whose JVM ends with the context."""
-    compile_judge(directory)
+    compile_java(SOURCE, directory)
     words, said = command(KAFKA_JARS, MAIN_CLASS, heap="256m", also=[directory]), directory / "stderr"
     with (
         said.open("wb") as stderr,

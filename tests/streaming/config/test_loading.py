@@ -182,6 +182,22 @@ class TestRefusals:
             ),
             ("kafka: {security: {oauth_scope: x}}", "accepted: none without sasl_mechanism OAUTHBEARER"),
             (
+                "kafka: {security: {aws_msk_region: eu-west-1}}",
+                "kafka.security.aws_msk_region: found a value with protocol PLAINTEXT, accepted: none without",
+            ),
+            (
+                "kafka: {security: {aws_msk_region: eu-west-1.example}}",
+                "kafka.security.aws_msk_region: found 'eu-west-1.example', accepted: a region of AWS, as eu-central-1",
+            ),
+            (
+                "kafka: {security: {protocol: SASL_SSL, sasl_mechanism: OAUTHBEARER, aws_msk_region: eu-west-1, oauth_scope: x}}",  # noqa: E501 - one line of YAML
+                "OAUTHBEARER and an aws_msk_region, accepted: none without sasl_mechanism OAUTHBEARER, and none with",
+            ),
+            (
+                "kafka: {security: {protocol: SASL_SSL, sasl_mechanism: GSSAPI, username: me}}",
+                "found a value with protocol SASL_SSL and sasl_mechanism GSSAPI, accepted: none with GSSAPI",
+            ),
+            (
                 "kafka: {security: {protocol: SASL_SSL, sasl_mechanism: OAUTHBEARER, oauth_token_url: 'ftp://x'}}",
                 "kafka.security.oauth_token_url: found 'ftp://x', accepted: an https:// or http:// address",
             ),
