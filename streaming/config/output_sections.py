@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -14,6 +14,11 @@ class KafkaSinkSection(Section):
     """Kafka topics that events and states of groups are written to; docs/topics.md has what is in them."""
 
     events_topic: Text | None = option(None, "Topic of events; none are written without it.", accepted="a topic's name")
+    events_format: Literal["json", "cloudevents_binary", "cloudevents_structured"] = option(
+        "json",
+        "How an event is written: as its JSON; or as a CloudEvent 1.0 of the Kafka protocol binding, in binary mode "
+        "(the same value, attributes in headers) or in structured mode (an envelope with the event in data).",
+    )
     groups_topic: Text | None = option(
         None,
         "Compacted topic of the groups as they are, from which `group-monitor serve` serves; none are written without.",

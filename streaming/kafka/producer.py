@@ -42,6 +42,7 @@ class TopicRecord(NamedTuple):
     topic: str
     key: bytes
     value: bytes | None
+    headers: tuple[tuple[str, bytes], ...] = ()
 
 
 class KafkaWriter:
@@ -105,7 +106,9 @@ def _produce(producer: Producer, record: TopicRecord, told: Callable[[Any, Any],
     """Hand a record to the client; 1 if it does not take it for good, else 0."""
     while True:
         try:
-            producer.produce(record.topic, key=record.key, value=record.value, on_delivery=told)
+            producer.produce(
+                record.topic, key=record.key, value=record.value, headers=list(record.headers), on_delivery=told
+            )
         except BufferError:
             producer.poll(0.1)
         except KafkaException as error:

@@ -1,4 +1,4 @@
 """What leaves for Kafka topics or disk, with a durable queue in between.
 
-Reading order: outputs, queue, delivery; groups_topic and topic_format are the topics.
+Reading order: outputs, queue, delivery; groups_topic, topic_format and cloud_events are the topics.
 """

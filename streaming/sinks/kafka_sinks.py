@@ -4,11 +4,12 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from streaming.board.board import Board
+from streaming.board.event_window import Event
 from streaming.config.sections import Config
 from streaming.kafka.client_settings import confluent_settings, python_settings
 from streaming.kafka.producer import KafkaWriter, TopicRecord
 from streaming.kafka.topic_reader import TopicReader
-from streaming.sinks import topic_format, topic_setup
+from streaming.sinks import cloud_events, topic_format, topic_setup
 from streaming.sinks.groups_topic import GroupsTopic
 from streaming.sinks.outputs import SpoolReader
 from streaming.sinks.queue import Spooled
@@ -25,9 +26,15 @@ def readers(config: Config, board: Board) -> list[SpoolReader]:
         return []
     writer = _writer(config, topic, "events")
 
+    cluster, how = config.cluster.name, config.kafka_sink.events_format
+
+    def record(event: Event) -> TopicRecord:
+        key, value = topic_format.event_record(cluster, event)
+        value, headers = cloud_events.enveloped(cluster, event, value, how)
+        return TopicRecord(topic, key, value, headers)
+
     def deliver(entries: Sequence[Spooled]) -> int:
-        events = [board.named(entry["event"]) for _, entry in entries if entry["kind"] == "event"]
-        return writer.write(TopicRecord(topic, *topic_format.event_record(config.cluster.name, of)) for of in events)
+        return writer.write(record(board.named(entry["event"])) for _, entry in entries if entry["kind"] == "event")
 
     return [SpoolReader(name=EVENTS_SINK, deliver=deliver, close=writer.close)]
 

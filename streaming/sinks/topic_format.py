@@ -1,7 +1,7 @@
 """Records of the two topics that others read (docs/topics.md): how they are spelt, and read again.
 
     topic     key                        value
-    events    group, as UTF-8            docs/schemas/event.schema.json
+    events    group, as UTF-8            docs/schemas/event.schema.json, in an envelope if asked for (cloud_events)
     groups    ["cluster","group"]        the group: as people read it (`state`), and as the board holds it (`snapshot`)
               ["cluster"]                the monitor: how far it is, what it counted
 
@@ -24,6 +24,7 @@ from streaming.board.board import Board
 from streaming.board.board_group import BoardGroup
 from streaming.board.event_window import Event
 from streaming.board.offset_columns import OffsetColumns
+from streaming.sinks import cloud_events
 
 GROUP_FORMAT: Final = "group-state/1"
 MONITOR_FORMAT: Final = "monitor-state/1"
@@ -112,8 +113,8 @@ def read_value(value: bytes, accepted: str) -> dict[str, Any]:
 
 
 def read_event(value: bytes | None) -> dict[str, Any]:
-    """An event; raises ValueError for what is none."""
-    held = json.loads(value or b"null")
+    """An event, with an envelope or without; raises ValueError for what is none."""
+    held = cloud_events.opened(json.loads(value or b"null"))
     if not isinstance(held, dict) or not {"id", "time", "group", "kind"} <= held.keys():
         raise ValueError("no event")
     return held

@@ -6,21 +6,29 @@ What must be allowed behind the door is `streaming.kafka.permissions`; each is t
 import json
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
+from cloudevents.core.bindings.kafka import KafkaMessage, from_binary, from_structured
+from cloudevents.core.formats.json import JSONFormat
+from confluent_kafka import Consumer, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from streaming.board.board import Board
 from streaming.config.loading import Config, load
+from streaming.end_offsets.store import EndOffsets
 from streaming.kafka.client_settings import confluent_settings, portable_settings
 from streaming.kafka.msk_iam import connectable
 from streaming.kafka.oauth_tokens import msk_tokens, tokens_of
 from streaming.kafka.permissions import EVENTS_TOPIC, GROUPS_TOPIC, PERMISSIONS, SINK_PERMISSIONS, Permission
 from streaming.kafka.preflight import Finding, broker_findings
-from streaming.kafka.producer import KafkaWriter, TopicRecord
 from streaming.query.range_reader import LogBounds, RangeReader
 from streaming.recording.recorder import LogRecorder
+from streaming.sinks import kafka_sinks
+from streaming.sinks.cloud_events import EventsFormat
+from streaming.sinks.queue import Spooled
 from streaming.sinks.topic_setup import sink_findings
 from tests.integration.monitor_process import until
 from tests.integration.secured_broker import (
@@ -106,14 +114,39 @@ def test_the_query_reads_the_log_with_tokens(broker: SecuredBroker, way: str) ->
         reader.close()
 
 
-def test_the_topics_are_written_with_a_signed_token(broker: SecuredBroker) -> None:
-    """The producer of the sinks is let in as the readers are."""
-    config = with_topics(broker, MSK)
-    writer = KafkaWriter(confluent_settings(config.kafka, "events"))
-    try:
-        assert 0 == writer.write([TopicRecord(EVENTS_TOPIC, b"g", b"{}")])
-    finally:
-        writer.close()
+@pytest.mark.parametrize("how", ["json", "cloudevents_binary", "cloudevents_structured"])
+def test_events_are_written_with_a_signed_token(broker: SecuredBroker, how: EventsFormat) -> None:
+    """The producer of the sinks is let in as the readers are; it writes a CloudEvent where one is asked for."""
+    config = with_topics(broker, MSK, GROUP_MONITOR__KAFKA_SINK__EVENTS_FORMAT=how)
+    event = {"id": f"1-{how}", "time": 1_700_000_000_000, "group": "g", "kind": "member_joined", "detail": {}}
+    (reader,) = kafka_sinks.readers(config, Board(EndOffsets()))
+    assert 0 == reader.deliver([Spooled(0, {"kind": "event", "event": event})])
+    reader.close()
+    written = newest(broker.open_servers, EVENTS_TOPIC)
+    value = written.value() or b""
+    headers: dict[str, Any] = dict(written.headers() or ())
+    expected = {**event, "cluster": config.cluster.name}
+
+    assert b"g" == written.key()
+    if how == "json":
+        assert (expected, {}) == (json.loads(value), headers)
+        return
+    message = KafkaMessage(headers=headers, key=None, value=value)
+    envelope = (from_binary if how == "cloudevents_binary" else from_structured)(message, JSONFormat())
+    assert (event["id"], expected) == (envelope.get_id(), envelope.get_data())
+
+
+def newest(servers: str, topic: str) -> Message:
+    """The newest record of a topic of one partition."""
+    place = TopicPartition(topic, 0)
+    settings = {"bootstrap.servers": servers, "group.id": "test", "enable.auto.commit": False, "log_level": 2}
+    with closing(Consumer(settings)) as consumer:
+        place.offset = consumer.get_watermark_offsets(place, timeout=20)[1] - 1
+        consumer.assign([place])
+        message = consumer.poll(20)
+    assert message is not None
+    assert message.error() is None
+    return message
 
 
 def test_a_token_is_fetched_once_for_all_connections(broker: SecuredBroker) -> None:
@@ -268,11 +301,11 @@ def test_each_permission_is_missed_when_it_is_taken_away(broker: SecuredBroker, 
     assert permission.operation in found.detail
 
 
-def with_topics(broker: SecuredBroker, way: str = "SCRAM-SHA-256") -> Config:
+def with_topics(broker: SecuredBroker, way: str = "SCRAM-SHA-256", **more: str) -> Config:
     """A configuration of a monitor that writes topics, too."""
     topics = {"EVENTS_TOPIC": EVENTS_TOPIC, "GROUPS_TOPIC": GROUPS_TOPIC}
     options = {f"GROUP_MONITOR__KAFKA_SINK__{option}": name for option, name in topics.items()}
-    return load(None, {**broker.environment(way), **options})
+    return load(None, {**broker.environment(way), **options, **more})
 
 
 def remove_topic(servers: str, name: str) -> None:

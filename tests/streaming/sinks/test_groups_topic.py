@@ -36,7 +36,7 @@ class Topic:
     def write(self, records: Iterable[TopicRecord]) -> int:
         if self.fails:
             raise WriteError("nobody there")
-        self.records += records
+        self.records += [(record.topic, record.key, record.value) for record in records]
         return self.refused
 
     def close(self) -> None:
