@@ -51,15 +51,16 @@ ROOMS: Final = {
         "recording": ("base config kafka", "kafka"),
         "sinks": ("base config kafka query board", "kafka"),
         "history": ("base config recording board sinks", "pyarrow"),
+        "otlp": ("base config board metrics sinks", "google opentelemetry prometheus_client requests"),
         "web": ("base config end_offsets board metrics history", "h11 jinja2 starlette uvicorn"),
         "monitor": (
-            "base config kafka query spark end_offsets board watchers checkpoint metrics sinks history web",
+            "base config kafka query spark end_offsets board watchers checkpoint metrics sinks history otlp web",
             "kafka py4j pyarrow pyspark structlog",
         ),
         "demo": ("base config query spark monitor", "confluent_kafka rich"),
         "rehearsal": ("base config recording demo", "confluent_kafka"),
         "cli": (
-            "base checkpoint config kafka spark recording sinks history monitor demo rehearsal",
+            "base checkpoint config kafka spark recording sinks history otlp monitor demo rehearsal",
             "dashboards grafana_client rich typer",
         ),
         TOP: ("base cli", "typer"),

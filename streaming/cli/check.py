@@ -50,6 +50,7 @@ def check(
         advance(0.5)
         findings += broker_findings(loaded.kafka)
         findings += sink_findings(loaded, create=create_topics)
+        findings += _otlp(loaded)
     _print(findings, as_json=json)
     raise typer.Exit(exit_status(findings))
 
@@ -139,6 +140,22 @@ def _asked(http: "HttpSection", path: str) -> int:
         return asking.getresponse().status
     finally:
         asking.close()
+
+
+def _otlp(config: "Config") -> Iterator["Finding"]:
+    from streaming.kafka.preflight import Finding
+    from streaming.otlp.connection import ExportError, refuse_unreachable
+
+    if config.otlp.endpoint is None:
+        return
+    try:
+        refuse_unreachable(config.otlp)
+    except UsageError as error:
+        yield Finding("otlp", "fail", str(error))
+    except ExportError as error:
+        yield Finding("otlp", "cannot tell", str(error))
+    else:
+        yield Finding("otlp", "ok", f"{config.otlp.endpoint} answers")
 
 
 def _state_dir(config: "Config") -> "Finding":

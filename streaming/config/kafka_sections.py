@@ -25,7 +25,8 @@ def host_port_list(value: str) -> str:
     return ",".join(entry.strip() for entry in value.split(","))
 
 
-def _http_url(value: str) -> str:
+def http_url(value: str) -> str:
+    """The value, if it is an address without credentials in it; raises ValueError."""
     parts = urlsplit(value)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
         raise ValueError
@@ -62,7 +63,7 @@ class KafkaSecuritySection(Section):
     kerberos_service_name: Text = option(
         "kafka", "First part of the brokers' principals, with GSSAPI. Tickets come from the account's cache or keytab."
     )
-    oauth_token_url: Annotated[str, AfterValidator(_http_url)] | None = option(
+    oauth_token_url: Annotated[str, AfterValidator(http_url)] | None = option(
         None,
         "Where tokens are fetched with OAUTHBEARER (client credentials) and without aws_msk_region. With http:// the "
         "client's secret crosses the network in clear.",

@@ -404,7 +404,8 @@ def _plain(section: Section) -> dict[str, Any]:
         elif isinstance(value, SecretStr):
             plain[name] = MASK
         elif isinstance(value, dict):
-            plain[name] = {key: MASK if _SECRET_NAME.search(key) else inner for key, inner in value.items()}
+            hides = name == "headers"
+            plain[name] = {key: MASK if hides or _SECRET_NAME.search(key) else inner for key, inner in value.items()}
         else:
             plain[name] = str(value) if isinstance(value, Path) else list(value) if isinstance(value, tuple) else value
     return plain

@@ -1,13 +1,22 @@
-"""Sections about what leaves the monitor: Kafka topics, the queue, history."""
+"""Sections about what leaves the monitor: Kafka topics, OTLP, the queue, history."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from streaming.config.kafka_sections import KafkaSection, KafkaSecuritySection, bootstrap_servers_text, host_port_list
-from streaming.config.section import MIB, Positive, Problem, Section, Text, Whole, option
+from streaming.config.kafka_sections import (
+    KafkaSection,
+    KafkaSecuritySection,
+    bootstrap_servers_text,
+    host_port_list,
+    http_url,
+)
+from streaming.config.section import MIB, Positive, Problem, Section, Text, Whole, must_be_file, option
+
+_HEADER: Final = re.compile(r"[A-Za-z0-9-]+")
 
 
 class KafkaSinkSection(Section):
@@ -79,6 +88,48 @@ class SpoolSection(Section):
         "Shortest time between two states of a group that only commits offsets; a change of members, epoch or state "
         "is passed on at once.",
     )
+
+
+class OtlpSection(Section):
+    """Metrics and events by OTLP over HTTP (OpenTelemetry), beside /metrics and topics. Needs group-monitor[otlp]."""
+
+    endpoint: Annotated[str, AfterValidator(http_url)] | None = option(
+        None,
+        "Where a collector takes OTLP over HTTP, without /v1/metrics and /v1/logs; nothing is exported without it.",
+        accepted="an https:// or http:// address, as http://127.0.0.1:4318",
+    )
+    headers: dict[str, str] = Field(
+        default={},
+        # What lets in is among them.
+        repr=False,
+        description="Headers of each request, as Authorization; secrets in them by ${env:NAME} or ${file:PATH}.",
+        json_schema_extra={"accepted": "a mapping of names to text"},
+    )
+    ca_file: Path | None = option(
+        None, "PEM file with the certificates to trust there; without it, those that the system trusts."
+    )
+    metrics: bool = option(True, "Whether the page of /metrics is exported; each series costs time (docs/metrics.md).")
+    events: bool = option(True, "Whether events are exported, as log records.")
+    interval_ms: Annotated[Whole, Field(ge=1_000)] = option(30_000, "Time between two exports of metrics.")
+
+    def rules(self) -> Iterator[Problem]:
+        """A file that is there, headers that are, and something to export."""
+        if self.ca_file is not None:
+            yield from must_be_file("ca_file", self.ca_file)
+        for name, value in self.headers.items():
+            if not _HEADER.fullmatch(name) or not value.isprintable() or not value.isascii():
+                yield Problem(
+                    option="headers",
+                    found=f"{name!r}, which with its value is no header",
+                    accepted="a name of letters, digits and hyphens, and a value of printable ASCII",
+                )
+        if self.endpoint is not None and not self.metrics and not self.events:
+            yield Problem(
+                option="endpoint",
+                found=f"{self.endpoint!r}, with metrics and events false",
+                accepted="one of them true, or no endpoint",
+                involves=("metrics", "events"),
+            )
 
 
 class HistorySection(Section):

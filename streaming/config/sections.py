@@ -16,7 +16,7 @@ from streaming.base.errors import UsageError
 from streaming.base.expectations import HELD_BACK, Expectations, Expected
 from streaming.base.places import STATE
 from streaming.config.kafka_sections import KafkaSection, bootstrap_servers_text
-from streaming.config.output_sections import HistorySection, KafkaSinkSection, SpoolSection
+from streaming.config.output_sections import HistorySection, KafkaSinkSection, OtlpSection, SpoolSection
 from streaming.config.section import (
     MIB,
     NotNegative,
@@ -280,6 +280,7 @@ class Config(Section):
     spool: SpoolSection = SpoolSection()
     history: HistorySection = HistorySection()
     kafka_sink: KafkaSinkSection = KafkaSinkSection()
+    otlp: OtlpSection = OtlpSection()
     metrics: MetricsSection = MetricsSection()
 
     @property

@@ -35,6 +35,9 @@ from streaming.monitor import state_formats
 from streaming.monitor.offsets_topic import OffsetsTopic
 from streaming.monitor.query_supervisor import QuerySupervisor
 from streaming.monitor.state_formats import END_OFFSETS_FILE, EVENTS_FILE
+from streaming.otlp import events_export
+from streaming.otlp.connection import refuse_without_library
+from streaming.otlp.metrics_export import MetricsExport
 from streaming.query.foreach_batch import BatchSink
 from streaming.sinks import kafka_sinks
 from streaming.sinks.outputs import Outputs, SpoolReader
@@ -77,6 +80,7 @@ class Monitor:
     ) -> None:
         """See that Java is there, and take the port, unless it may be another one's yet."""
         java.find_java()
+        refuse_without_library(config.otlp)
         self._config = config
         self._directory = Path(config.state.dir)
         self._log = OffsetsTopic(config)
@@ -95,15 +99,6 @@ class Monitor:
             scope=config.view.scope,
             expectations=config.alarms.expected,
         )
-        self._outputs = Outputs(
-            config,
-            self._readers(),
-            self.board,
-            others=kafka_sinks.group_topics(config, self.board, now_ms),
-            source=lambda: contents.query_id(self._state.checkpoint),
-            clock_ms=now_ms,
-        )
-        self.board.show_sinks(self._outputs.states)
         self._exporter = Exporter(
             self.board,
             config.cluster.name,
@@ -111,6 +106,15 @@ class Monitor:
             rebalance_histogram=config.metrics.rebalance_histogram,
             scope=config.metrics.scope,
         )
+        self._outputs = Outputs(
+            config,
+            self._readers(),
+            self.board,
+            others=[*kafka_sinks.group_topics(config, self.board, now_ms), *self._metrics_exports()],
+            source=lambda: contents.query_id(self._state.checkpoint),
+            clock_ms=now_ms,
+        )
+        self.board.show_sinks(self._outputs.states)
         self._standby = standby
         self._while_waiting = while_waiting
         self._lock = StateLock(self._directory)
@@ -213,13 +217,21 @@ class Monitor:
     def _readers(self) -> list[SpoolReader]:
         """Who takes what leaves the stream, as configured."""
         settings = self._config.history
-        readers = list(kafka_sinks.readers(self._config, self.board))
+        readers = [
+            *kafka_sinks.readers(self._config, self.board),
+            *events_export.readers(self._config, self.board),
+        ]
         if settings.enabled:
             kafka = self._config.kafka if settings.records else None
             history = HistoryWriter(self._config.history_dir, settings, self.board, now_ms, kafka=kafka)
             self.board.show_history_size(history.size_bytes)
             readers.insert(0, history.reader())
         return readers
+
+    def _metrics_exports(self) -> list[MetricsExport]:
+        """What exports the page, if it is to be."""
+        otlp = self._config.otlp
+        return [MetricsExport(otlp, self._exporter)] if otlp.endpoint is not None and otlp.metrics else []
 
     def _publish(self, events: Sequence[Event]) -> None:
         known = self.board.expectations.applied(events) if self.board.expectations else events
