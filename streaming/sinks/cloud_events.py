@@ -8,7 +8,7 @@ The attributes, with `cluster` and fields of the event:
 
     specversion      1.0
     id               id
-    source           /group-monitor/CLUSTER, percent-encoded; (source, id) tells a repeat
+    source           /group-monitor/CLUSTER, percent-encoded; a repeat has the same source and id
     type             group-monitor.KIND
     time             time, RFC 3339 in UTC
     subject          group, but for characters that an attribute may not have; not where nothing is left

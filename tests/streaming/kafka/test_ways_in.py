@@ -55,10 +55,10 @@ def test_the_service_reaches_both_clients() -> None:
 def test_a_signer_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """MSK's IAM without its extra: the option, and what to install."""
     monkeypatch.setitem(sys.modules, "aws_msk_iam_sasl_signer.MSKAuthTokenProvider", None)
-    with pytest.raises(CannotTellError) as told:
+    with pytest.raises(CannotTellError) as raised:
         oauth_tokens.signed("eu-west-1")
 
     assert (
         "kafka.security.aws_msk_region: found 'eu-west-1' without the package aws-msk-iam-sasl-signer-python, "
         "accepted: with it, as in pip install 'group-monitor[msk]'"
-    ) == str(told.value)
+    ) == str(raised.value)

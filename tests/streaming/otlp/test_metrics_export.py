@@ -210,7 +210,7 @@ def test_nobody_there_is_told_with_the_cause(board: Board) -> None:
 
 
 def test_check_asks_the_collector_with_nothing_in_it(collector: Collector) -> None:
-    """Once for each signal that is exported; what it answers is told."""
+    """Once for each signal that is exported; what it answers is reported."""
     refuse_unreachable(OtlpSection(endpoint=collector.url))
     refuse_unreachable(OtlpSection(endpoint=collector.url, events=False))
     assert ["/v1/metrics", "/v1/logs", "/v1/metrics"] == [path for path, _ in collector.taken]
@@ -225,10 +225,10 @@ def test_without_its_library_the_option_is_refused(monkeypatch: pytest.MonkeyPat
     """With what to install; nothing is asked of it where nothing is exported."""
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http", None)
     refuse_without_library(OtlpSection())
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as raised:
         refuse_without_library(OtlpSection(endpoint="http://c:4318"))
 
     assert (
         "otlp.endpoint: found 'http://c:4318' without the package opentelemetry-exporter-otlp-proto-http, "
         "accepted: with it, as in pip install 'group-monitor[otlp]'"
-    ) == str(told.value)
+    ) == str(raised.value)
