@@ -12,14 +12,16 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /build
 # What is fetched depends on these files only, so a change of the code fetches nothing.
-COPY Makefile pyproject.toml requirements.lock requirements.run.lock ./
+COPY Makefile pyproject.toml requirements.lock requirements.run.lock requirements.extras.lock ./
 COPY conf/ivy.xml conf/ivysettings.xml conf/
 COPY streaming/__init__.py streaming/
 COPY streaming/base/__init__.py streaming/base/errors.py streaming/base/
 COPY streaming/spark/__init__.py streaming/spark/java.py streaming/spark/
 RUN make setup
+# With requirements.extras.lock the image can sign for Amazon MSK and export by OTLP: `--build-arg LOCK=…`.
+ARG LOCK=requirements.run.lock
 RUN python -m venv /opt/group-monitor \
-    && /opt/group-monitor/bin/pip install --no-cache-dir --require-hashes -r requirements.run.lock
+    && /opt/group-monitor/bin/pip install --no-cache-dir --require-hashes -r "$LOCK"
 
 COPY . .
 ENV XDG_CACHE_HOME=/opt/group-monitor/cache

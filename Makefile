@@ -85,6 +85,7 @@ audit: sbom ## ask osv.dev whether anything of it is known to be vulnerable ("Er
 lock: ## pin the packages of pyproject.toml again; needs uv
 	uv pip compile --universal --extra test --extra audit --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements.lock
 	uv pip compile --universal --generate-hashes --no-emit-index-url --no-header -c requirements.lock pyproject.toml -o requirements.run.lock
+	uv pip compile --universal --extra msk --extra otlp --generate-hashes --no-emit-index-url --no-header -c requirements.lock pyproject.toml -o requirements.extras.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header tests/fuzz/requirements.in -o tests/fuzz/requirements.lock
 
 clean: ## remove what set-up and tests have left

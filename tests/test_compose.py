@@ -230,6 +230,11 @@ class TestMonitor:
 
         assert run.items() <= locked.items()
         assert {of.lower() for each in dependencies for of in re.findall(r"^[\w-]+", each)} <= run.keys()
+        extras = locked_in("requirements.extras.lock")
+        asked = [each for name in ("msk", "otlp") for each in PROJECT["project"]["optional-dependencies"][name]]
+        assert run.items() <= extras.items() <= locked.items()
+        assert {of.lower() for each in asked for of in re.findall(r"^[\w-]+", each)} <= extras.keys() - run.keys()
+        assert "ARG LOCK=requirements.run.lock" in DOCKERFILE
         assert {"pytest", "ruff", "mypy", "playwright", "setuptools", "hypothesis"} <= locked.keys() - run.keys()
         assert [
             "COPY --from=build /opt/group-monitor /opt/group-monitor",

@@ -19,7 +19,7 @@ A group's readiness is the worst effect among its reasons:
     no_members                   unknown       a classic group that is empty now
     consumer_protocol            blocked       the brokers do not serve the consumer protocol
     migration_policy             blocked       the brokers convert no group that has members
-    assignment_user_data         blocked       a custom assignor's data is in the assignment (`upgrade_blockers.py`)
+    assignment_user_data         blocked       an assignor's data is in the assignment (`upgrade_blockers.py`)
     malformed_embedded_protocol  blocked       likewise, a subscription or an assignment that does not decode
     group_size                   blocked       more members than a consumer group may have
     duplicate_assignment         blocked       a partition has two owners now
@@ -107,7 +107,10 @@ REASONS: Final[Mapping[str, tuple[str, str]]] = {
         BLOCKED,
         f"set group.consumer.migration.policy to {' or '.join(UPGRADING_POLICIES)} on the brokers",
     ),
-    "assignment_user_data": (BLOCKED, "roll to an assignor of Kafka's own first, e.g. cooperative-sticky"),
+    "assignment_user_data": (
+        BLOCKED,
+        "roll to an assignor without such data first, e.g. range; librdkafka's cooperative-sticky, for example, has it",
+    ),
     "malformed_embedded_protocol": (BLOCKED, "find the client whose subscription or assignment does not decode"),
     "group_size": (BLOCKED, "raise group.consumer.max.size on the brokers, or run fewer members"),
     "duplicate_assignment": (BLOCKED, "find out why a partition has two owners before anything else"),

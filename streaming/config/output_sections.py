@@ -108,7 +108,7 @@ class OtlpSection(Section):
     ca_file: Path | None = option(
         None, "PEM file with the certificates to trust there; without it, those that the system trusts."
     )
-    metrics: bool = option(True, "Whether the page of /metrics is exported; each series costs time (docs/metrics.md).")
+    metrics: bool = option(True, "Whether the page of /metrics is exported; each sample costs time (docs/operate.md).")
     events: bool = option(True, "Whether events are exported, as log records.")
     interval_ms: Annotated[Whole, Field(ge=1_000)] = option(30_000, "Time between two exports of metrics.")
 

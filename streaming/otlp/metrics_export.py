@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from streaming.base.logging_setup import get_logger
 from streaming.base.output_status import SinkState
 from streaming.base.threads import Repeating
-from streaming.base.throttle import Pauses
 from streaming.config.output_sections import OtlpSection
 from streaming.metrics.exporter import Exporter
 from streaming.otlp.connection import POINTS_AT_ONCE, ExportError, Exporting, metrics_exporting, resource
@@ -23,6 +22,10 @@ if TYPE_CHECKING:
     from prometheus_client import Metric as Family
 
 SINK: Final = "otlp-metrics"
+SHARE: Final = 0.25
+"""Of one processor, that an export may take."""
+SHORTEST_WORK_SECONDS: Final = 0.005
+"""After less there is no pause: it would cost more than it gives."""
 
 _log = get_logger("otlp")
 
@@ -42,6 +45,7 @@ class MetricsExport:
         self._resource = resource(exporter.cluster)
         self._clock_ns = clock_ns
         self._start_ns = 0
+        self._used_seconds = 0.0
         self._failing_since_ms: int | None = None
         self._failure: str | None = None
         self._delivered = self._dropped = 0
@@ -71,6 +75,7 @@ class MetricsExport:
         """Send the page of now; what fails is shown, and the next page says the same and more."""
         now_ns = self._clock_ns()
         self._start_ns = self._start_ns or now_ns
+        self._used_seconds = time.thread_time()
         refused = 0
         try:
             for size, batch in _batches(self._metrics(now_ns)):
@@ -94,12 +99,16 @@ class MetricsExport:
         """How many points it has, and the metric."""
         from prometheus_client.parser import text_fd_to_metric_families  # imported late: few export
 
-        # No request waits for a page of many samples: others have their share of the processor meanwhile.
-        pauses = Pauses(self._thread.stopping.wait)
         pieces, _ = self._exporter.pieces()
-        families: Iterable[Family] = text_fd_to_metric_families(_lines(pieces, pauses))  # type: ignore[arg-type]  # of a file it takes the lines alone
+        families: Iterable[Family] = text_fd_to_metric_families(_lines(pieces, self._pause))  # type: ignore[arg-type]  # of a file it takes the lines alone
         for family in families:
             yield from _metric(family, self._start_ns, now_ns)
+
+    def _pause(self) -> None:
+        """Leave others their share of the processor: no request waits for this page."""
+        used, self._used_seconds = time.thread_time() - self._used_seconds, time.thread_time()
+        if used > SHORTEST_WORK_SECONDS:
+            self._thread.stopping.wait(used * (1 / SHARE - 1))
 
     def _data(self, metrics: list["Metric"]) -> "MetricsData":
         from opentelemetry.sdk.metrics.export import MetricsData, ResourceMetrics, ScopeMetrics
@@ -124,7 +133,7 @@ def _batches(metrics: Iterable[tuple[int, "Metric"]]) -> Iterator[tuple[int, lis
 
 
 def _lines(pieces: Iterable[bytes], between: Callable[[], object]) -> Iterator[str]:
-    """The lines of a page that comes in pieces; `between`, such as `Pauses`, is called before each piece."""
+    """The lines of a page that comes in pieces; `between` is called before each piece."""
     rest = b""
     for piece in pieces:
         between()

@@ -206,6 +206,20 @@ class TestRefusals:
                 "kafka: {security: {ca_file: /none.pem}}",
                 "kafka.security.ca_file: found /none.pem with protocol PLAINTEXT",
             ),
+            ("otlp: {endpoint: 'collector:4318'}", "otlp.endpoint: found 'collector:4318', accepted: an https:// or"),
+            (
+                "otlp: {endpoint: 'http://c:4318', metrics: false, events: false}",
+                "otlp.endpoint: found 'http://c:4318', with metrics and events false, accepted: one of them true",
+            ),
+            ("otlp: {headers: {'a b': x}}", "otlp.headers: found 'a b', which with its value is no header, accepted:"),
+            ('otlp: {headers: {a: "x\\ny"}}', "otlp.headers: found 'a', which with its value is no header, accepted:"),
+            ("otlp: {headers: [a]}", "otlp.headers: found a list (not shown), accepted: a mapping of names to text"),
+            ("otlp: {ca_file: /none.pem}", "otlp.ca_file: found '/none.pem', which is no file"),
+            ("otlp: {interval_ms: 999}", "otlp.interval_ms: found 999, accepted: a whole number, 1000 or more"),
+            (
+                "kafka_sink: {events_format: avro}",
+                "found 'avro', accepted: json, cloudevents_binary or cloudevents_structured",
+            ),
             ("a: [b", "monitor.yaml:1: not YAML"),
         ],
     )
@@ -357,6 +371,16 @@ class TestSecrets:
 
         assert SECRET == config.spark.conf["spark.x.secret.key"]
         assert SECRET not in repr(config) + str(config) + effective_yaml(config)
+
+    def test_headers_are_shown_by_their_names_alone(self, tmp_path: Path) -> None:
+        """Whatever they are called: what lets in has another name with each collector."""
+        text = "otlp: {headers: {X-Team: '${env:KAFKA_PASSWORD}', X-Scope-OrgID: literal-tenant}}"
+        config = load(written(tmp_path, text), SASL_ENV)
+
+        assert {"X-Team": SECRET, "X-Scope-OrgID": "literal-tenant"} == config.otlp.headers
+        shown = repr(config) + str(config) + effective_yaml(config)
+        assert "X-Team" in shown
+        assert [] == [value for value in config.otlp.headers.values() if value in shown]
 
     def test_options_named_like_secrets_are_secrets(self) -> None:
         """Every option called password, token or secret is declared as a secret."""

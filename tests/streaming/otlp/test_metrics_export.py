@@ -1,5 +1,7 @@
 """The page of metrics as a collector gets it: the same samples, each of its kind, and what is said when it does not."""
 
+import json
+import re
 import sys
 from collections.abc import Iterator
 from itertools import accumulate
@@ -7,16 +9,21 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+import yaml
 from prometheus_client.parser import text_string_to_metric_families
+from typer.testing import CliRunner
 
+from streaming.__main__ import app
 from streaming.base.errors import UsageError
 from streaming.board.board import Board
+from streaming.config.loading import load
 from streaming.config.output_sections import OtlpSection
 from streaming.metrics.exporter import Exporter
 from streaming.otlp import connection, metrics_export
 from streaming.otlp.connection import ExportError, refuse_unreachable, refuse_without_library
 from streaming.otlp.metrics_export import MetricsExport
 from tests.certificates import Authority
+from tests.integration.monitor_process import ROOT
 from tests.streaming.boards import NOW_MS
 from tests.streaming.otlp.collector import Collector, plain, points_of
 from tests.streaming.sinks.test_topic_format import RECORDINGS, board_of
@@ -219,6 +226,31 @@ def test_check_asks_the_collector_with_nothing_in_it(collector: Collector) -> No
     collector.status = 403
     with pytest.raises(ExportError, match=r"otlp\.headers: found .*HTTP 403"):
         refuse_unreachable(OtlpSection(endpoint=collector.url, metrics=False))
+
+
+def test_check_has_a_line_for_the_collector(collector: Collector) -> None:
+    """Beside those of brokers, which are not there."""
+    settings = ["--set", "kafka.bootstrap_servers=127.0.0.1:1", "--set", "http.port=0"]
+
+    def line() -> tuple[str, str]:
+        answer = CliRunner().invoke(app, ["check", "--json", *settings, "--set", f"otlp.endpoint={collector.url}"])
+        (found,) = (of for of in json.loads(answer.stdout)["checks"] if of["check"] == "otlp")
+        return found["status"], found["detail"]
+
+    assert ("ok", f"{collector.url} answers") == line()
+    collector.status = 401
+    assert "cannot tell" == line()[0]
+    assert line()[1].startswith("otlp.headers: found those given, with which ")
+
+
+def test_the_configuration_shown_is_one() -> None:
+    """The snippet of docs/operate.md, with the variable that it refers to."""
+    (snippet,) = re.findall(r"```yaml\n(otlp:.*?)```", (ROOT / "docs" / "operate.md").read_text("utf-8"), re.DOTALL)
+    options = yaml.safe_load(snippet)["otlp"]
+    environment = {"COLLECTOR_AUTHORIZATION": "Bearer planted"}
+    config = load(None, environment, {f"otlp.{name}": value for name, value in options.items()})
+
+    assert (options["endpoint"], {"Authorization": "Bearer planted"}) == (config.otlp.endpoint, config.otlp.headers)
 
 
 def test_without_its_library_the_option_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
