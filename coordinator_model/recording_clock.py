@@ -50,7 +50,7 @@ class Looks:
         self._replica = replica
         self._topics = topics
         self._behind = dict(live_from or {})
-        """Partitions of which no record of the live tail was read."""
+        """Partitions that were not looked at since their live tail began."""
         self._unassigned = Unassigned()
         self._unheld: dict[str, Unheld | None] = {}
         """Of the groups that are followed, as long as they do not change."""
@@ -62,17 +62,20 @@ class Looks:
         self._lasting = LastingAlarms()
         self._next_ms: dict[int, int] = {}
         self._last_ms: dict[int, int] = {}
-        self._latest_ms = 0
+        self.latest_ms = 0
+        """Time of the latest record."""
 
     def before(self, place: Position) -> list[Event]:
         """Look before the record of this place is replayed, if it is time to."""
         partition, offset, now_ms = place
-        self._latest_ms = max(self._latest_ms, now_ms)
+        self.latest_ms, known = max(self.latest_ms, now_ms), partition in self._last_ms
         former_ms, self._last_ms[partition] = self._last_ms.get(partition, now_ms), now_ms
         if partition in self._behind:
             if offset < self._behind[partition]:
                 return []
-            del self._behind[partition]
+            if known and former_ms == now_ms:  # perhaps within an event
+                self._behind[partition] = 0
+                return []
             return self._becomes_live(partition, now_ms)
         if now_ms < self._next_ms.get(partition, 0):
             return []
@@ -82,14 +85,17 @@ class Looks:
 
     def at_end(self, until_ms: int | None = None) -> list[Event]:
         """Look once more, at the time of the latest record or at a given one: no later record is to come."""
-        now_ms = self._latest_ms if until_ms is None else until_ms
-        self._take_changes()
+        now_ms = self.latest_ms if until_ms is None else until_ms
         events: list[Event] = []
+        for partition in [of for of, offset in self._behind.items() if offset == 0 and of in self._last_ms]:
+            events += self._becomes_live(partition, self._last_ms[partition])
+        self._take_changes()
         for partition in sorted({*self._changed, *self._unsteady, *self._next_ms} - self._behind.keys()):
             events += self._look_until(partition, now_ms, all_groups=True)
         return events
 
     def _becomes_live(self, partition: int, now_ms: int) -> list[Event]:
+        del self._behind[partition]
         events = self._replica.settle(partition)
         for name in [name for name, state in self._replica.groups.items() if state.partition == partition]:
             events += self._replica.judge(name)

@@ -113,7 +113,8 @@ class Replica:
     """Groups by name, their offset buckets by (group, topic, number).
 
     `live_from` is the end of the log as it was when reading began, for all partitions or by partition: below it nothing
-    is an alarm. What is first met there of a type or version unknown is information.
+    is an alarm. What is first met there of a type or version unknown is information. `topic_ids` has the ids of topics
+    by name, as far as the caller knows them: transactional commits name no id, and assignments nothing else.
     """
 
     def __init__(
@@ -122,6 +123,7 @@ class Replica:
         counters: Counters | None = None,
         *,
         live_from: int | Mapping[int, int] = 0,
+        topic_ids: Mapping[str, str] | None = None,
     ) -> None:
         self.groups: dict[str, GroupState] = {}
         self.buckets: dict[tuple[str, str, int], OffsetBucket] = {}
@@ -129,6 +131,7 @@ class Replica:
         self.undecodable: list[tuple[Position, UndecodableRecord]] = []
         """Records passed over since the caller last emptied the list, for its log."""
         self._live_from = live_from if isinstance(live_from, int) else dict(live_from)
+        self._topic_ids = dict(topic_ids or {})
         self._store: GroupStore = store if store is not None else NoStore()
         self._changes = Changes()
         self._open: dict[str, None] = {}
@@ -212,6 +215,7 @@ class Replica:
         if state is None and name not in self._begun_anew:
             state = self._store.load_group(name)
             if state is not None:
+                state.known_ids = self._topic_ids
                 self.groups[name] = state
                 if state.step is not None or state.rewinds is not None:
                     self._open[name] = None
@@ -221,7 +225,7 @@ class Replica:
         """The group's state, new where nothing is known of it."""
         state = self.known(name)
         if state is None:
-            state = self.groups[name] = GroupState(name=name, partition=partition)
+            state = self.groups[name] = GroupState(name=name, partition=partition, known_ids=self._topic_ids)
         return state
 
     def offsets(self, name: str) -> Iterator[tuple[str, int, CommittedOffset]]:
@@ -268,7 +272,10 @@ class Replica:
         name = record.group_name
         state = self.group(name, position.partition)
         events = self._tell_rewinds(state, position)
-        if state.step is not None and state.step.timestamp_ms != position.timestamp_ms:
+        classic = record.type is RecordType.GROUP_METADATA
+        if state.step is not None and steps.is_over(
+            state.step, state.membership, position.timestamp_ms, of_classic_group=classic
+        ):
             events += self._close(state)
             state = self.group(name, position.partition)
         if state.step is None:
@@ -324,7 +331,9 @@ class Replica:
         del self.groups[name]
         self._begun_anew.add(name)
         if state.membership.leftovers():
-            self.groups[name] = GroupState(name=name, partition=state.partition, membership=state.membership)
+            self.groups[name] = GroupState(
+                name=name, partition=state.partition, membership=state.membership, known_ids=self._topic_ids
+            )
             self._changes.groups.add(name)
 
     def _replay_offset(self, position: Position, record: Record, commits: int) -> list[Event]:

@@ -15,7 +15,7 @@ would leave it.
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
@@ -102,9 +102,9 @@ class History:
         """Offset of the record that would come next; control records leave gaps, so it is not their number."""
         return self.records[-1].place.offset + 1 if self.records else 0
 
-    def replayed(self, *, live_from: int = 0) -> "Told":
+    def replayed(self, *, live_from: int = 0, topic_ids: Mapping[str, str] | None = None) -> "Told":
         """Replay everything in one go, and close what is open at the end."""
-        replica = Replica(live_from=live_from)
+        replica = Replica(live_from=live_from, topic_ids=topic_ids)
         events = [event for record in self.records for event in _replay(replica, record)]
         events += replica.settle()
         return Told(events, _views(replica, self.topic_names), replica.counters, dict(_existing(replica)))

@@ -63,6 +63,14 @@ def expected_alarms(path: Path, group: str) -> set[str]:
     return set(BY_GROUP[group].alarms_of(BY_NAME[release_of(path)]))
 
 
+def timeless(views: dict[str, Any]) -> dict[str, Any]:
+    """GROUP views without what depends on the moment at which they are looked at."""
+    for view in views.values():
+        for member in view["members"]:
+            member.pop("classic_protocol", None)
+    return views
+
+
 def alarms(found: Told, group: str) -> set[str]:
     return {event.kind for event in found.events if event.group == group and event.severity != INFO} - {
         "unknown_record"
@@ -130,11 +138,14 @@ class TestWhole:
         assert [] == [event for state in told(path).states.values() for event in overdue(state, end_ms)]
 
     def test_replay_command_tells_the_same(self, path: Path) -> None:
-        """`group-monitor replay` looks as time passes, too: nothing more comes of it, and groups are the same."""
+        """`group-monitor replay` looks as time passes, too: nothing more comes of it, and groups are the same.
+
+        It shows them as of the recording's end, which only what members on the classic protocol do depends on.
+        """
         result = CliRunner().invoke(app, ["replay", str(path), "--json"])
         replayed = json.loads(result.stdout)
 
-        assert json.loads(json.dumps(told(path).views)) == replayed["groups"]
+        assert timeless(json.loads(json.dumps(told(path).views))) == timeless(replayed["groups"])
         assert told(path).alarms() == Counter(
             (event["group"], event["kind"]) for event in replayed["events"] if event["severity"] != INFO
         )

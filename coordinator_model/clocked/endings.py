@@ -17,11 +17,10 @@ from collections.abc import Iterator
 
 from coordinator_model.clocked.moment import Moment
 from coordinator_model.rules import rebalance_storm, static_members
-from coordinator_model.state.clocks import within
 from coordinator_model.state.events import INFO, Event
 from coordinator_model.state.findings import Finding, Position, events_of
 from coordinator_model.state.group_state import GroupState
-from coordinator_model.state.rule_memory import Ending, InstanceHistory
+from coordinator_model.state.rule_memory import Ending
 
 
 def alarms_over(moment: Moment) -> Iterator[Event]:
@@ -30,7 +29,7 @@ def alarms_over(moment: Moment) -> Iterator[Event]:
     for ending in state.endings.values():
         yield from _cleared(state, ending)
     for instance_id, history in (*state.instances.items(), *state.departed.items()):
-        if not is_going_on(history, moment.now_ms):
+        if not static_members.is_going_on(history, moment.now_ms):
             time_ms = static_members.last_take_over_ms(history)
             for kind in static_members.open_alarms(history):
                 yield from _cleared(
@@ -40,22 +39,6 @@ def alarms_over(moment: Moment) -> Iterator[Event]:
                 )
     if state.storm and not is_storm(state, moment.now_ms):
         yield from _cleared(state, rebalance_storm.ending(state))
-
-
-def is_contended(history: InstanceHistory, now_ms: int) -> bool:
-    """Whether processes take the instance id from each other."""
-    # The flag falls with the next take-over only, and there may be none.
-    return history.contended and is_going_on(history, now_ms)
-
-
-def is_restarting(history: InstanceHistory, now_ms: int) -> bool:
-    """Whether one process takes the instance id again and again."""
-    return history.restarting and is_going_on(history, now_ms)
-
-
-def is_going_on(history: InstanceHistory, now_ms: int) -> bool:
-    """Whether another take-over would belong to the same run."""
-    return within(static_members.RUN_GAP_MS, static_members.last_take_over_ms(history), now_ms)
 
 
 def is_storm(state: GroupState, now_ms: int) -> bool:

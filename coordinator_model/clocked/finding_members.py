@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from coordinator_model.clocked import stuck
-from coordinator_model.clocked.endings import is_contended, is_restarting
 from coordinator_model.clocked.moment import Moment
 from coordinator_model.rules.members import Member, is_absent, members_of
+from coordinator_model.rules.static_members import is_contended, is_restarting
 from coordinator_model.state.group_state import GroupState
 
 FINDINGS: Final = (

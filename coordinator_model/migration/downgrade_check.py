@@ -63,7 +63,7 @@ def complete(state: GroupState, step: Step) -> dict[str, Any]:
         return {}
     given = {_who(member): member.assigned for member in made.members.values()}
     targets, held = _before(group, made, step.targets)
-    names = {topic_id: name for name, ids in state.topic_ids.items() for topic_id in ids}
+    names = state.topics_by_id()
     downgrade.completed_ms, downgrade.generation = step.timestamp_ms, made.generation
     downgrade.differing = differing(targets, given, names)
     downgrade.unsettled = tuple(sorted(who for who in held if held[who] != targets[who]))

@@ -15,7 +15,8 @@ that name the generation itself, or in members that the generation did not have;
 members without partitions are lawful. Of a topic that is nowhere in the consumer group, where others are, nothing is
 said: it was deleted. A member that left in the seconds before, so that no other had rejoined yet, looks as if it was
 lost. A roll whose members restart faster than a classic round takes does so each time: where nothing but dynamic
-members is missing, the event is inferred, and information. A static member does not leave when it stops.
+members is missing, the event is inferred, and information. A static member does not leave when it stops,
+and of a member that left nothing is written.
 
 A group without members begins with a first epoch, and is not compared. Assignors are compared with nothing: who
 rolls may mean to change it.
@@ -127,8 +128,11 @@ def unclean(state: GroupState, step: Step) -> Iterator[Finding]:
         "members_with_other_partitions": list(upgrade.moved),
         "offsets_back": dict(sorted(upgrade.offsets_back.items())),
     }
-    static = {member.instance_id for member in was.members.values()}
-    upgrade.may_have_left = upgrade.wrong == ("members",) and static.isdisjoint(upgrade.missing)
+    upgrade.may_have_left = upgrade.wrong == ("members",) and all(
+        member.instance_id is None and member.member_id not in step.carried
+        for member in was.members.values()
+        if _who(member) in upgrade.missing
+    )
     severity = INFO if upgrade.may_have_left else None
     yield Finding("upgrade_unclean", detail, severity=severity, inferred=upgrade.may_have_left)
 
@@ -193,7 +197,7 @@ def _moved(
     """Who does not have, or is not to have, what it had in the classic group."""
     given = {_who(member): member.assigned for member in was.members.values() if _who(member) in found}
     void = {who for who, of in found.items() if under_way and not of.assigned and not of.target}
-    names = {topic_id: name for name, ids in state.topic_ids.items() for topic_id in ids}
+    names = state.topics_by_id()
     moved: set[str] = set()
     for parts in ({who: of.assigned for who, of in found.items()}, {who: of.target or {} for who, of in found.items()}):
         kept = {who: given[who] for who in given.keys() - void}

@@ -44,6 +44,7 @@ _Owner = dict[tuple[str, int], str]
 
 def successions(transition: Transition) -> Iterable[Finding]:
     """Remember who owned what another took, and count it; finds nothing."""
+    transition.former_handovers = transition.state.handovers
     moved = _moved(transition.state, transition.before, transition.after, transition.time_ms)
     transition.partitions_moved = moved
     transition.state.counters.partitions_moved += moved
@@ -107,7 +108,7 @@ def translated(
     Classic groups name topics, consumer groups their ids. A topic of which the log does not tell both is left out.
     """
     modern = before.modern_group or after.modern_group
-    ids = {topic: known[-1] for topic, known in state.topic_ids.items()}
+    ids = state.ids_by_topic()
     if modern is not None:
         ids = {**ids, **modern.topic_ids}
     words = ids if before.modern_group is None else {id_: topic for topic, id_ in ids.items()}
@@ -196,9 +197,11 @@ def _names_in_assignments(state: GroupState, topic: str) -> tuple[str, ...]:
     if modern.family == STREAMS:
         return tuple(name for name, topics in modern.subtopologies.items() if topic in topics)
     known = [*state.topic_ids.get(topic, ())[-1:], *([modern.topic_ids[topic]] if topic in modern.topic_ids else [])]
+    if not known and topic in state.known_ids:
+        known = [state.known_ids[topic]]
     if known or topic not in subscribed_topics(state.membership):
         return tuple(known)
-    of_others = {id_ for other, ids in state.topic_ids.items() for id_ in ids if other != topic}
+    of_others = {id_ for id_, other in state.topics_by_id().items() if other != topic}
     assigned = {id_: None for of in modern.members.values() for id_ in of.assigned}
     handed = {id_: None for of in state.handovers for parts in of.former_owners.values() for id_ in parts}
     return tuple(id_ for id_ in {**assigned, **handed} if id_ not in of_others)

@@ -28,7 +28,6 @@ from coordinator_model.rules.lasting import opened_and_cleared
 from coordinator_model.rules.transition import Transition
 from coordinator_model.state.events import INFO
 from coordinator_model.state.findings import Finding
-from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.membership import Claim, ClassicGroup, Partitions
 
 CONTRADICTING: Final = ""
@@ -39,7 +38,7 @@ def stale_claims(transition: Transition) -> Iterator[Finding]:
     """Findings about the claims made in a new generation."""
     state, before, after = transition.state, transition.before.classic_group, transition.after.classic_group
     if after is None or not after.members:
-        yield from _still(state, {})  # no member claims anything
+        yield from _still(transition, {})  # no member claims anything
         return
     if before is None or before.generation >= after.generation:
         return
@@ -63,13 +62,16 @@ def stale_claims(transition: Transition) -> Iterator[Finding]:
     if twice:
         detail = {"contradicting": True, "claimed_generation": newest, "partitions": twice}
         found[CONTRADICTING] = (", ".join(twice), Finding("stale_claim", detail, inferred=True))
-    yield from _still(state, found)
+    yield from _still(transition, found)
     if after.protocol != STICKY:
         yield from _without_revocation(current, after)
 
 
-def _still(state: GroupState, found: Mapping[str, tuple[str, Finding]]) -> Iterator[Finding]:
+def _still(transition: Transition, found: Mapping[str, tuple[str, Finding]]) -> Iterator[Finding]:
     """What was not reported yet, and what is over: a member that repeats the same old claim is reported once."""
+    state = transition.state
+    if not transition.live:  # a claim that lasts is reported with the first generation of the live tail
+        return
     # Another claim of the same member is another finding, and no end of the former one.
     reported = [
         whose

@@ -49,11 +49,18 @@ Growth = Mapping[str, tuple[int, int]]
 """Topic → partitions it had and has."""
 
 
-def causes(before: Membership, after: Membership, overdue: Collection[str] = (), *, whole: bool = True) -> list[str]:
+def causes(
+    before: Membership,
+    after: Membership,
+    overdue: Collection[str] = (),
+    *,
+    whole: bool = True,
+    known: Iterable[Partitions] = (),
+) -> list[str]:
     """Causes of a rebalance between two memberships, of `CAUSES`.
 
     `overdue` are members whose time had run out. Of a group that is not `whole` a cleaned log may not have shown all
-    partitions before, so that no topic is said to have grown.
+    partitions before, so that no topic is said to have grown. `known` are partitions that members had before that.
     """
     was, now = members_of(before), members_of(after)
     came = [member for member_id, member in now.items() if member_id not in was]
@@ -69,7 +76,7 @@ def causes(before: Membership, after: Membership, overdue: Collection[str] = (),
         "static_return": bool(returned),
         "subscription": any(_asks_for_others(was[i], now[i]) for i in was.keys() & now.keys()),
         "wildcard": _matches_changed(before.modern_group, after.modern_group),
-        PARTITION_COUNT: (whole or _told_sizes(before, after)) and bool(growth(before, after)),
+        PARTITION_COUNT: (whole or _told_sizes(before, after)) and bool(growth(before, after, known)),
     }
     told = [cause for cause in CAUSES if found.get(cause)]
     return told or _unexplained(before.classic_group, after.classic_group)
@@ -81,14 +88,16 @@ def _told_sizes(before: Membership, after: Membership) -> bool:
     return after.modern_group is None or (was is not None and bool(was.partition_counts))
 
 
-def triggers(before: Membership, after: Membership, why: Collection[str]) -> dict[str, Any]:
+def triggers(
+    before: Membership, after: Membership, why: Collection[str], known: Iterable[Partitions] = ()
+) -> dict[str, Any]:
     """Which topics it was about, where topics are the cause."""
     told: dict[str, Any] = {}
     if "subscription" in why or "wildcard" in why:
         was, now = subscribed_topics(before), subscribed_topics(after)
         told = {"topics_added": sorted(now - was), "topics_removed": sorted(was - now)}
     if PARTITION_COUNT in why:
-        told.update(growth_detail(growth(before, after)))
+        told.update(growth_detail(growth(before, after, known)))
     return told
 
 
@@ -99,7 +108,7 @@ def growth_detail(grown: Growth) -> dict[str, Any]:
     return {PARTITION_COUNT: {topic: {"from": was, "to": now} for topic, (was, now) in sorted(grown.items())}}
 
 
-def growth(before: Membership, after: Membership) -> Growth:
+def growth(before: Membership, after: Membership, known: Iterable[Partitions] = ()) -> Growth:
     """Topics that have other numbers of partitions than before."""
     was, now = before.modern_group, after.modern_group
     if was is not None and now is not None:
@@ -114,7 +123,7 @@ def growth(before: Membership, after: Membership) -> Growth:
         return {}
     claimed = [member.claim.owned for group in (old, new) for member in group.members.values() if member.claim]
     return grown(
-        highest([*(member.assigned for member in old.members.values()), *claimed]),
+        highest([*(member.assigned for member in old.members.values()), *claimed, *known]),
         highest(member.assigned for member in new.members.values()),
     )
 

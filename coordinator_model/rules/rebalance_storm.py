@@ -10,6 +10,8 @@ more than 20 + 4 a member were counted   opens: a rolling restart costs every me
 done twice
 half as many                             is over, by the clock (`clocked/endings.py`)
 
+A storm that began before the live tail is reported with its next rebalance.
+
 A group of both protocols is judged like any other: a roll replaces its members one by one, which is no storm, and that
 it is rolled is when a storm is feared most.
 """
@@ -47,7 +49,7 @@ def storm(transition: Transition) -> Iterator[Finding]:
     recent = (*state.recent_rebalances_ms, time_ms)
     state.recent_rebalances_ms = tuple(ms for ms in recent if within(STORM_WINDOW_MS, ms, time_ms))
     state.last_rebalance_offset = transition.position.offset
-    if state.storm or not is_storm(state, time_ms):
+    if state.storm or not transition.live or not is_storm(state, time_ms):
         return
     state.storm = True
     detail = {"rebalances": len(state.recent_rebalances_ms), "window_ms": STORM_WINDOW_MS, "members": members}

@@ -76,14 +76,16 @@ def progress(transition: Transition) -> Iterator[Finding]:
     if was is not None and now is not None and now.generation > was.generation:
         yield from _lost_rounds(state, was, now, time_ms)
         if now.members:
-            why = causes(before, after)
+            known = [parts for of in transition.former_handovers for parts in of.former_owners.values()]
+            why = causes(before, after, known=known)
             cost = _cost(
                 state.counters,
                 owners_of(was.members),
                 owners_of(now.members),
                 transition.partitions_moved,
             )
-            detail = {**_sync_time(state.counters, now, time_ms), **cost, "causes": why, **triggers(before, after, why)}
+            detail = {**_sync_time(state.counters, now, time_ms), **cost, "causes": why}
+            detail |= triggers(before, after, why, known)
             detail = {"generation": now.generation, "members": len(now.members), **detail}
             yield _completed(state, detail, time_ms)
 

@@ -23,6 +23,8 @@ known by client id and host. In a run
     the id was taken over five times, and none of these         static_member_restarting: one process in a loop, or two
                                                                 that look alike
     fewer                                                       nothing: a roll, done twice or three times
+    again within two seconds, by the same process               not counted: the process retries its join, whose answer
+                                                                was lost with a connection or a broker
 
 A coordinator keeps the client id and host of a classic member whose successor joins while the group is Stable
 (docs/coordinator-log.md, "Classic groups"), so that two processes of different hosts may look alike there. The consumer
@@ -56,6 +58,13 @@ run."""
 
 RESTARTS: Final = 5
 """So many take-overs in a run are no roll: it restarts each process once, and may be done three times."""
+
+RETRY_MS: Final = 2_000
+"""A join without an answer is sent again after retry.backoff.max.ms, one second, and gets another member id. No process
+is up again so soon."""
+
+RETRIES_MS: Final = 60_000
+"""What retries for longer is counted once a minute: it may be a loop after all."""
 
 CONTENDED: Final = "static_member_contended"
 RESTARTING: Final = "static_member_restarting"
@@ -95,12 +104,16 @@ def succession(transition: Transition) -> Iterator[Finding]:
 def contention(transition: Transition) -> Iterator[Finding]:
     """Instance ids that processes begin to take from each other, or one takes again and again.
 
-    The clock reports that it is over.
+    The clock reports that it is over. What began before the live tail is reported with the next take-over.
     """
     state, members = transition.state, members_of(transition.after)
+    if not transition.live:
+        return
     for instance_id, history in state.instances.items():
+        if history.since_ms != transition.time_ms:
+            continue  # nobody took it in this step
         fought = history.process in history.displaced
-        restarted = history.takeovers >= RESTARTS and not fought and not history.contended
+        restarted = history.restarts >= RESTARTS and not fought and not history.contended
         if not (fought and not history.contended) and not (restarted and not history.restarting):
             continue
         if fought:
@@ -131,6 +144,22 @@ def contention(transition: Transition) -> Iterator[Finding]:
 def last_take_over_ms(history: InstanceHistory) -> int:
     """When the instance id was last taken over in the run at hand."""
     return history.replaced_ms[-1] if history.replaced_ms else history.since_ms
+
+
+def is_contended(history: InstanceHistory, now_ms: int) -> bool:
+    """Whether processes take the instance id from each other."""
+    # The flag falls with the next take-over only, and there may be none.
+    return history.contended and is_going_on(history, now_ms)
+
+
+def is_restarting(history: InstanceHistory, now_ms: int) -> bool:
+    """Whether one process takes the instance id again and again."""
+    return history.restarting and is_going_on(history, now_ms)
+
+
+def is_going_on(history: InstanceHistory, now_ms: int) -> bool:
+    """Whether another take-over would belong to the same run."""
+    return within(RUN_GAP_MS, last_take_over_ms(history), now_ms)
 
 
 def open_alarms(history: InstanceHistory) -> Iterator[str]:
@@ -173,8 +202,13 @@ def _take_over(history: InstanceHistory, former: Member | None, member: Member, 
     history.former = (*history.former, predecessor)[-FORMER_KEPT:]
     history.member_id, history.since_ms = member.member_id, time_ms
     history.takeovers += 1
+    there = former is not None and not is_absent(former)
+    soon = any(within(RETRY_MS, ms, time_ms) for ms in history.replaced_ms[-1:])
+    retried = there and soon and history.process == process
+    if not (retried and within(RETRIES_MS, history.restarted_ms, time_ms)):
+        history.restarts, history.restarted_ms = history.restarts + 1, time_ms
     history.replaced_ms, history.replaced_offset = (*history.replaced_ms, time_ms)[-FORMER_KEPT:], position.offset
-    if former is None or is_absent(former):
+    if not there:
         history.displaced.clear()
     elif history.process and history.process != process:
         history.displaced[history.process] = time_ms
@@ -183,12 +217,12 @@ def _take_over(history: InstanceHistory, former: Member | None, member: Member, 
 
 def _end_of_run(state: GroupState, instance_id: str, history: InstanceHistory, time_ms: int) -> None:
     """Begin another run if the last take-over is long ago."""
-    if within(RUN_GAP_MS, last_take_over_ms(history), time_ms):
+    if is_going_on(history, time_ms):
         return
     for kind in open_alarms(history):
         time_ms = last_take_over_ms(history)
         endings.remember(state, Ending(kind=kind, name=instance_id, offset=history.replaced_offset, time_ms=time_ms))
-    history.takeovers, history.replaced_ms, history.displaced = 0, (), {}
+    history.takeovers, history.restarts, history.replaced_ms, history.displaced = 0, 0, (), {}
     history.contended = history.restarting = False
 
 

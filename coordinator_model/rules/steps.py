@@ -8,7 +8,7 @@ A step is a run of one group's membership records with one timestamp: all record
 (CoordinatorRuntime, `appendRecords`). Nothing in the log marks its end, so it ends when the group's next record has
 another timestamp, or when the caller knows that a record batch ended (`Replica.settle`), because an event never spans
 two. Offset commits do not take part. Two events of one group in the same millisecond become one step, which then
-shows what both did together.
+shows what both did together; of a classic group each generation is an event of its own.
 
 What would be an alarm is reported only of the live tail. While catching up, a compacted log shows states that
 never were; what is then found is withheld and judged again when the group is live (KAFKA-19862).
@@ -23,6 +23,7 @@ from coordinator_model.state.clocks import went_back
 from coordinator_model.state.events import Event
 from coordinator_model.state.findings import Position, events_of
 from coordinator_model.state.group_state import GroupState
+from coordinator_model.state.membership import Membership
 from coordinator_model.state.rule_memory import Step
 
 
@@ -34,6 +35,13 @@ def open_step(state: GroupState, position: Position) -> None:
         before=state.membership.copy(),
         whole_before=state.whole,
     )
+
+
+def is_over(step: Step, membership: Membership, timestamp_ms: int, *, of_classic_group: bool) -> bool:
+    """Whether the group's next record, perhaps one of a classic group, is of another event than the open step."""
+    if step.timestamp_ms != timestamp_ms:
+        return True
+    return of_classic_group and membership.classic is not None and membership.classic != step.before.classic
 
 
 def note_record(state: GroupState, was: epochs.Epochs, member_id: str | None) -> None:

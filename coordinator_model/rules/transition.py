@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from coordinator_model.state.findings import Finding, Position
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.membership import Holders, Membership
-from coordinator_model.state.rule_memory import Step
+from coordinator_model.state.rule_memory import Handover, Step
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,6 +36,8 @@ class Transition:
     """Whether to ask of every member, because something may hold that no earlier step was asked for."""
     duplicates: Holders = field(default_factory=dict)
     """Partitions with two owners, as the rule of duplicates found them in this step."""
+    former_handovers: tuple[Handover, ...] = ()
+    """The hand-overs that were remembered before the step."""
     partitions_moved: int = 0
     """How many partitions another member took in this step, as the rule of hand-overs counted them."""
     withheld: bool = False

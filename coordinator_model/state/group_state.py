@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from coordinator_model.state.membership import Membership
 from coordinator_model.state.rule_memory import (
@@ -17,6 +19,9 @@ from coordinator_model.state.rule_memory import (
     Scaling,
     Step,
 )
+
+NOT_KEPT: Final = {"kept": False}
+"""Metadata of a field that is no part of a checkpoint (`snapshot.py`): who loads a state sets it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -67,6 +72,8 @@ class GroupState:
     """Kind → names of its alarms that were reported and still hold, of kinds without a field here (`lasting.py`)."""
     topic_ids: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Topic → ids its commits named, the latest last: a recreated topic has another (`offset_commits.py`)."""
+    known_ids: Mapping[str, str] = field(default_factory=dict, compare=False, metadata=NOT_KEPT)
+    """Topic → its id, as the caller knows it beside the log; what the log says of a topic goes before it."""
     newer_versions: dict[str, int] = field(default_factory=dict)
     """Record type → newest value version met of it that is above the highest known."""
     whole: bool = False
@@ -77,6 +84,15 @@ class GroupState:
     last_step_ms: int = -1
     last_step_offset: int = -1
     """When and where the last concluded step was written: since then nothing about the group was."""
+
+    def ids_by_topic(self) -> dict[str, str]:
+        """Topic → the latest id known of it."""
+        return {**self.known_ids, **{topic: ids[-1] for topic, ids in self.topic_ids.items()}}
+
+    def topics_by_id(self) -> dict[str, str]:
+        """Id → topic, former ids too."""
+        known = {id_: topic for topic, id_ in self.known_ids.items()}
+        return {**known, **{id_: topic for topic, ids in self.topic_ids.items() for id_ in ids}}
 
     @property
     def exists(self) -> bool:

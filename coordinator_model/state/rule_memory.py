@@ -305,6 +305,10 @@ class InstanceHistory:
     """Where the last of these was written."""
     takeovers: int = 0
     """How many the run has."""
+    restarts: int = 0
+    """The same without retries."""
+    restarted_ms: int = -1
+    """When the last of these was written."""
     process: str = ""
     """Client id and host of who stands for it."""
     displaced: dict[str, int] = field(default_factory=dict)

@@ -135,7 +135,7 @@ def _mapping_codec(key_type: type, of: _Codec) -> _Codec:
 
 def _dataclass_codec(cls: type) -> _Codec:
     hints = typing.get_type_hints(cls)
-    codecs = {of.name: _codec(hints[of.name]) for of in fields(cls)}
+    codecs = {of.name: _codec(hints[of.name]) for of in _kept(cls)}
     decoders = {name: codec.decode for name, codec in codecs.items() if not codec.is_same}
     known = codecs.keys()
 
@@ -149,11 +149,15 @@ def _dataclass_codec(cls: type) -> _Codec:
     return _Codec(_encoder(cls, codecs), decode, False, False)
 
 
+def _kept(cls: type) -> list[Field[Any]]:
+    return [of for of in fields(cls) if of.metadata.get("kept", True)]
+
+
 def _encoder(cls: type, codecs: Mapping[str, _Codec]) -> Callable[[Any], Any]:
     """A function compiled for the class: most fields of most objects have their defaults, and cost a comparison."""
     names: dict[str, Any] = {}
     lines = ["def encode(value):", "    body = {}"]
-    for number, of in enumerate(fields(cls)):
+    for number, of in enumerate(_kept(cls)):
         codec, default = codecs[of.name], _default(of)
         names |= {f"default_{number}": default, f"encode_{number}": codec.encode}
         lines.append(f"    item = value.{of.name}")

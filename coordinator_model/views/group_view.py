@@ -67,7 +67,7 @@ def group_view(
         "members": members_view(state, topic_names, now_ms),
         "offsets": [{**_offset_view(*each), "subscribed": reads(each[0])} for each in offsets],
         "migration": migration_view(state),
-        **_past(state),
+        **_past(state, state.last_step_ms if now_ms is None else now_ms),
         **({} if modern is None else modern_groups.group_keys(modern)),
     }
 
@@ -80,9 +80,9 @@ def group_state(state: GroupState) -> str:
     return classic.EMPTY if state.membership.classic is None else classic.state(state.membership.classic)
 
 
-def _past(state: GroupState) -> dict[str, Any]:
+def _past(state: GroupState, now_ms: int) -> dict[str, Any]:
     """What is remembered of the way the group came: only where there is something."""
-    found: dict[str, Any] = {"static_members": static_members_view(state)} if state.instances else {}
+    found: dict[str, Any] = {"static_members": static_members_view(state, now_ms)} if state.instances else {}
     if state.newer_versions:
         found["newer_value_versions"] = dict(sorted(state.newer_versions.items(), key=lambda item: int(item[0])))
     if state.scaling is not None and state.scaling.changed > 1:
@@ -90,7 +90,7 @@ def _past(state: GroupState) -> dict[str, Any]:
     return found
 
 
-def static_members_view(state: GroupState) -> list[dict[str, Any]]:
+def static_members_view(state: GroupState, now_ms: int) -> list[dict[str, Any]]:
     """Who stands for each instance id, who did before, and who is away; times in ms, None for what is not known."""
     members = members_of(state.membership)
     return [
@@ -102,8 +102,8 @@ def static_members_view(state: GroupState) -> list[dict[str, Any]]:
             "rebalances_saved": history.bounces,
             "absent_since": history.absent_since_ms,
             "session_timeout_ms": static_members.session_timeout_ms(members[history.member_id]),
-            "contended": history.contended,
-            "restarting": history.restarting,
+            "contended": static_members.is_contended(history, now_ms),
+            "restarting": static_members.is_restarting(history, now_ms),
         }
         for instance_id, history in sorted(state.instances.items())
         if history.member_id in members

@@ -36,6 +36,7 @@ from typing import Any, Final
 from coordinator_model.clocked import endings, stuck
 from coordinator_model.clocked.moment import Moment
 from coordinator_model.migration import phases
+from coordinator_model.rules import static_members
 from coordinator_model.rules.members import is_absent, members_of
 from coordinator_model.state.events import CRITICAL, INFO, WARNING
 from streaming.board.board_group import BoardGroup
@@ -150,10 +151,10 @@ def _of_state(held: BoardGroup, now_ms: int, read_ms: int | None) -> Iterator[Re
         yield Reason("duplicate_assignment", f"{_count(len(state.duplicates), 'partition')} owned twice")
     if state.rebalance is not None:
         yield Reason("rebalancing", "rebalancing", _since(held))
-    contended = sum(endings.is_contended(history, now_ms) for history in state.instances.values())
+    contended = sum(static_members.is_contended(history, now_ms) for history in state.instances.values())
     if contended:
         yield Reason("static_member_contended", f"{_count(contended, 'instance id')} contended")
-    restarting = sum(endings.is_restarting(history, now_ms) for history in state.instances.values())
+    restarting = sum(static_members.is_restarting(history, now_ms) for history in state.instances.values())
     if restarting:
         yield Reason("static_member_restarting", f"{_count(restarting, 'instance id')} restarting")
     if endings.is_storm(state, now_ms):

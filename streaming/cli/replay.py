@@ -47,12 +47,12 @@ def replay(  # noqa: PLR0913 - a command's options are its arguments
     with open_recording(file) as recording:
         header = recording.header
         live_from = {} if past else header.live_from
-        replica = Replica(live_from=live_from)
+        replica = Replica(live_from=live_from, topic_ids={topic.name: topic.id for topic in header.topics})
         looks = Looks(replica, {topic.name: topic for topic in header.topics}, live_from)
         happened = _replayed(recording, replica, looks, until_ms)
         names = recording.header.topic_names
     groups = {
-        name: group_view(state, replica.offsets(name), names)
+        name: group_view(state, replica.offsets(name), names, looks.latest_ms)
         for name, state in sorted(replica.groups.items())
         if state.exists and group in (None, name)
     }

@@ -191,3 +191,32 @@ def test_commits_that_go_forward_after_any_hand_over_say_nothing(seed: int) -> N
         commit(scene, dict.fromkeys(owned(scene.group), 100 * turn), transactional=chance.random() < 0.5)
 
     assert [] == [event for event in rewinds(scene) if event.severity in (WARNING, CRITICAL)]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_owner_is_known_where_no_commit_names_an_id_and_topics_are_several(seed: int) -> None:
+    """Looks alike: a partition of one topic has moved, and its owner goes back on that of another which has not.
+
+    Who reads a recording, or asks a cluster, knows which topic has which id.
+    """
+    scene, chance = Scene(seed), Random(seed)
+    for _ in range(2):
+        scene.coordinator.join_consumer(scene.group, topics=("t", "u"))
+        scene.coordinator.settle(scene.group)
+    scene.coordinator.lag(600_000)
+    before = owned(scene.group)
+    commit(scene, dict.fromkeys(before, 500), transactional=True)
+    scene.coordinator.join_consumer(scene.group, topics=("t", "u"))
+    scene.coordinator.settle(scene.group)
+    now = owned(scene.group)
+    commit(scene, dict.fromkeys(now, 600), transactional=True)
+    moved, stayed = ([of for of in sorted(now) if (before[of] != now[of]) is has] for has in (True, False))
+    for places in (moved, stayed):
+        scene.coordinator.lag(1_000)
+        commit(scene, {chance.choice(places): 100}, transactional=True)
+
+    names = scene.coordinator.cluster.topic_names()
+    told = log_of(scene.coordinator).replayed(topic_ids={name: id_ for id_, name in names.items()}).events
+    first, second = (of.detail for of in told if of.group == VICTIM and of.kind == "offset_rewound")
+    assert (True, before[first["topic"], first["partition"]]) == (first.get("after_handover"), first["former_owner"])
+    assert "after_handover" not in second

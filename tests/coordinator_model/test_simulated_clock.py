@@ -145,3 +145,85 @@ def test_nothing_before_the_live_tail_is_an_alarm(seed: int, case: tuple[object,
 
     assert [] == [of.kind for of in played(log, live_from=log.end) if of.severity != INFO]
     assert expected.keys() <= {of.kind for of in played(log, live_from=0)}
+
+
+def loops(scene: Scene, _: int) -> None:
+    scene.classic_members(2, static=True)
+    faults.flap(scene.coordinator, scene.group, next(iter(scene.group.members.values())), times=20, every_ms=61_000)
+
+
+def claims(scene: Scene, _: int) -> None:
+    """A member makes the claim of long ago in each round."""
+    scene.classic_members(3)
+    member = faults.claim_of_the_past(scene.coordinator, scene.group)
+    owned, generation = set(member.owned), member.owned_generation
+    for _ in range(8):
+        member.owned, member.owned_generation = set(owned), generation
+        scene.coordinator.rebalance(scene.group)
+
+
+LASTING: Final = [
+    (fights, "static_member_contended"),
+    (loops, "static_member_restarting"),
+    (storms, "rebalance_storm"),
+    (flaps, "group_unsettled"),
+]
+
+
+def of_victim(log: History) -> list[int]:
+    """Offsets of its records."""
+    return [of.place.offset for of in log.records if VICTIM.encode() in of.key]
+
+
+@pytest.mark.parametrize(("script", "kind"), LASTING)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_goes_on_into_the_live_tail_is_told_there(
+    seed: int, script: Callable[[Scene, int], None], kind: str
+) -> None:
+    """A monitor that is started in the middle of it says so: once, and once that it is over."""
+    scene = Scene(seed)
+    script(scene, seed)
+    scene.coordinator.settle(scene.group)
+    scene.coordinator.lag(3_600_000)
+    scene.coordinator.join_classic(scene.group)
+    scene.coordinator.lag(60_000)
+    log = log_of(scene.coordinator)
+    offsets = of_victim(log)
+    cut = offsets[int(len(offsets) * Random(seed).uniform(0.55, 0.75))]
+
+    told = [of for of in played(log, live_from=cut) if of.group == VICTIM and of.kind == kind]
+
+    assert [None, True] == [of.detail.get("cleared") for of in told]
+
+
+@pytest.mark.parametrize(("script", "kind"), LASTING)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_was_over_before_the_live_tail_is_not_told_there(
+    seed: int, script: Callable[[Scene, int], None], kind: str
+) -> None:
+    """Looks alike: the group remembers it, is written of again within the hour, and is quiet."""
+    scene = Scene(seed)
+    script(scene, seed)
+    scene.coordinator.settle(scene.group)
+    scene.coordinator.lag(900_000)
+    cut = log_of(scene.coordinator).end
+    scene.coordinator.join_classic(scene.group)
+    scene.coordinator.lag(1_200_000)
+    scene.coordinator.rebalance(scene.group)
+
+    assert [] == [of.kind for of in played(log_of(scene.coordinator), live_from=cut) if of.kind == kind]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_live_tail_may_begin_anywhere_in_a_lawful_history(seed: int) -> None:
+    """In the middle of an event, too: what its other half brings in order is no alarm."""
+    scene, chance = Scene(seed), Random(seed)
+    scene.classic_members(3)
+    scene.consumer_members(3)
+    scene.coordinator.leave(scene.group, next(iter(scene.group.members.values())))
+    scene.coordinator.settle(scene.group)
+    log = log_of(scene.coordinator)
+
+    for cut in chance.sample(of_victim(log), 12):
+        told = [of for of in played(log.compacted(cut), live_from=cut) if of.group == VICTIM and of.severity != INFO]
+        assert [] == [(of.kind, of.detail) for of in told]

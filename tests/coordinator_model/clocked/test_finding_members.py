@@ -69,9 +69,9 @@ def test_who_stands_for_an_instance_id_that_is_taken_over_is_named_as_long_as_it
     takeovers = []
     for number in range(RESTARTS + 1):
         there = member(f"m-{number}", {"t": [0]}, instance_id="i", client_host=hosts[number % len(hosts)])
-        takeovers.append(at(1_000 * number, group_metadata("g", generation=1, members=[there])))
+        takeovers.append(at(3_000 * number, group_metadata("g", generation=1, members=[there])))
     told = history(*takeovers).replayed()
-    last_ms = 1_000 * RESTARTS
+    last_ms = 3_000 * RESTARTS
 
     assert [(finding, f"m-{RESTARTS}")] == named(told, last_ms + RUN_GAP_MS)
     assert [] == named(told, last_ms + RUN_GAP_MS + 1)

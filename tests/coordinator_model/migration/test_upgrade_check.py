@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.builders import group_metadata, member, offset_commit
+from tests.builders import consumer_group_current_assignment, group_metadata, member, offset_commit, topic_id
 from tests.coordinator_events import consumer_join, converted_to_consumer, speaks_classic
 from tests.histories import Told, at, history
 from tests.side_by_side import Scene, kinds
@@ -226,3 +226,27 @@ def test_members_that_had_rejoined_explain_what_the_log_lacks() -> None:
     ).replayed()
 
     assert [] == told.details("upgrade_unclean")
+
+
+def test_member_that_is_carried_over_by_half_did_not_leave() -> None:
+    """Of a member that left nothing is written. This one has metadata and a target, and no current assignment."""
+    *converted, last = converted_to_consumer("g", generation=5, members={"a": {"t": [0, 1]}, "b": {"t": [2], "u": [0]}})
+    joined = consumer_join("g", "n", epoch=6, targets={"n": {"t": [0]}}, assigned={})
+
+    told = history(CLASSIC, at(9_000, *converted, *joined)).replayed()
+
+    assert last == consumer_group_current_assignment("g", "b", epoch=5, assigned={"t": [2], "u": [0]})
+    (event,) = (of for of in told.events if of.kind == "upgrade_unclean")
+    assert (False, "warning", ["b"]) == (event.inferred, event.severity, event.detail["members_not_carried_over"])
+
+
+@pytest.mark.parametrize(("known", "expected"), [({}, 0), ({"t": topic_id("t"), "u": topic_id("u")}, 1)])
+def test_partitions_of_one_topic_for_those_of_another(known: dict[str, str], expected: int) -> None:
+    """The log names both topics before the upgrade, and both ids after it, and may not say which is which."""
+    classic = group_metadata("g", generation=5, members=[member("a", {"t": [0, 1]}), member("b", {"u": [0, 1]})])
+    converted = converted_to_consumer("g", generation=5, members={"a": {"u": [0, 1]}, "b": {"t": [0, 1]}})
+    joined = consumer_join("g", "n", epoch=6, targets={"n": {}}, assigned={})
+
+    told = history(at(0, classic), at(9_000, *converted, *joined)).replayed(topic_ids=known)
+
+    assert [["assignments"]] * expected == [of["wrong"] for of in told.details("upgrade_unclean")]

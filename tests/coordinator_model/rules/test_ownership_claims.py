@@ -253,3 +253,22 @@ def test_claims_are_over_with_the_members() -> None:
 
     assert [False, True] == ["cleared" in detail for detail in told.details("stale_claim")]
     assert {} == told.states["g"].open_claims
+
+
+def test_claim_that_lasts_into_the_live_tail_is_told_with_its_first_round_there() -> None:
+    """Before it nothing is told, and then it is not known already."""
+    rounds = [
+        at(
+            number,
+            generation(
+                number,
+                member("a", {"t": [0, 1]}, owned={"t": [0, 1]}, owned_generation=number - 1),
+                member("b", {}, owned={"t": [1]}, owned_generation=2),
+            ),
+        )
+        for number in (6, 7, 8, 9)
+    ]
+
+    told = history(FORMER, *rounds).replayed(live_from=3)
+
+    assert [(8, "stale_claim")] == told.timed_alarms()

@@ -192,3 +192,23 @@ def test_member_that_leaves_in_time_was_not_fenced() -> None:
 def test_member_with_nothing_to_release_was_not_fenced() -> None:
     """It may leave whenever it likes."""
     assert {} == revocation(gone_ms=2_000 + 2 * DEFAULT_REBALANCE_TIMEOUT_MS, pending=[]).alarms()
+
+
+def test_partitions_given_out_rounds_after_they_were_taken_are_no_growth() -> None:
+    """Members that come meanwhile cost a cooperative group rounds, in which nobody owns what will be given out."""
+    had, rest = {"t": [0, 1, 2, 3]}, {"t": [0, 1]}
+
+    def generation(number: int, *members: Any) -> Moment:
+        record = group_metadata("g", generation=number, members=members, protocol="cooperative-sticky")
+        return at(10_000 * number, record)
+
+    told = history(
+        generation(4, member("a", had)),
+        generation(5, member("a", rest, owned=had, owned_generation=4), member("b", {})),
+        generation(6, member("a", rest, owned=rest, owned_generation=5), member("b", {}), member("c", {})),
+        generation(
+            7, member("a", rest, owned=rest, owned_generation=6), member("b", {"t": [2]}), member("c", {"t": [3]})
+        ),
+    ).replayed()
+
+    assert ["rejoin"] == completed(told)["causes"]

@@ -8,6 +8,7 @@ import pytest
 
 from coordinator_model.rules.static_members import CONTENDED, FORMER_KEPT, RESTARTING, RESTARTS, RUN_GAP_MS
 from coordinator_model.state.events import INFO
+from coordinator_model.views.group_view import group_view
 from tests.builders import (
     HOST,
     SESSION_TIMEOUT_MS,
@@ -370,3 +371,29 @@ def test_end_before_another_run_is_said_after_it_began() -> None:
 def test_restart_is_nothing_that_could_be_over() -> None:
     """Only what was told is taken back."""
     assert [] == over(history(*_takeovers(1, every_ms=3_000)).replayed(), 3_000 + RUN_GAP_MS + 1)
+
+
+@pytest.mark.parametrize(("every_ms", "expected"), [(1_000, 0), (3_000, 1)])
+def test_join_that_is_retried_is_one_restart(every_ms: int, expected: int) -> None:
+    """Its answer was lost with a connection or a broker. A process may be up again in three seconds, not in one."""
+    told = history(*_takeovers(12, every_ms=every_ms, hosts=(HOST,))).replayed()
+
+    assert expected == len(told.details("static_member_restarting"))
+    assert 12 == len(told.details("static_member_replaced"))
+
+
+def test_what_is_retried_for_minutes_is_a_loop_after_all() -> None:
+    """It counts once a minute."""
+    told = history(*_takeovers(400, every_ms=1_000, hosts=(HOST,))).replayed()
+
+    assert [245_000] == [of.time_ms for of in told.events if of.kind == "static_member_restarting"]
+
+
+def test_flags_fall_when_time_has_passed() -> None:
+    """Nothing is written of it, and the view does not say for ever what was so once."""
+    log = history(*_takeovers(RESTARTS, every_ms=3_000, hosts=TWO_HOSTS))
+    state, last_ms = log.replayed().states["g"], RESTARTS * 3_000
+
+    for now_ms, contended in ((None, True), (last_ms + RUN_GAP_MS, True), (last_ms + RUN_GAP_MS + 1, False)):
+        (shown,) = group_view(state, [], {}, now_ms)["static_members"]
+        assert (contended, False) == (shown["contended"], shown["restarting"])
