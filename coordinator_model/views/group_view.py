@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from coordinator_model.groups import classic, consumer, share, streams
 from coordinator_model.migration import (
@@ -155,13 +155,22 @@ def members_view(state: GroupState, topic_names: TopicNames, now_ms: int | None 
     return sorted(views, key=lambda view: str(view["member_id"]))
 
 
+_IDS: Final = frozenset({"topic_id", "former_topic_id"})
+"""Fields of an event's detail that hold topic ids."""
+
+
 def named(detail: Any, topic_names: TopicNames) -> Any:
-    """An event's detail with topic ids replaced by names where they are known: `id` and `id/partition` alike."""
+    """An event's detail with topic ids replaced by names where they are known: `id` and `id/partition` alike.
+
+    What a field says to be an id stays one.
+    """
     if isinstance(detail, str):
         topic, slash, rest = detail.partition("/")
         return topic_names.get(topic, topic) + slash + rest
     if isinstance(detail, Mapping):
-        return {named(key, topic_names): named(item, topic_names) for key, item in detail.items()}
+        return {
+            named(key, topic_names): item if key in _IDS else named(item, topic_names) for key, item in detail.items()
+        }
     if isinstance(detail, list | tuple):
         return [named(item, topic_names) for item in detail]
     return detail

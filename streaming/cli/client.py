@@ -4,7 +4,7 @@ import base64
 import json
 import os
 import ssl
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.error import HTTPError, URLError
@@ -75,7 +75,7 @@ class MonitorClient:
     def events(self, group: str | None = None, limit: int = 10) -> list[dict[str, Any]]:
         """The latest events, oldest first, of one group or of all."""
         wanted = {"limit": limit} if group is None else {"limit": limit, "group": group}
-        return list(self._get("/api/v1/events?" + urlencode(wanted))["events"])
+        return _as_kept(self._get("/api/v1/events?" + urlencode(wanted))["events"])
 
     def history(self, name: str, **asked: int | None) -> dict[str, Any]:
         """What the monitor's history has of a group: its events, or with `at` how it was.
@@ -85,7 +85,8 @@ class MonitorClient:
             CannotTellError: the monitor keeps no history, or none that goes back so far.
         """
         query = [("name", name), *((of, value) for of, value in asked.items() if value is not None)]
-        return self._get("/api/v1/history?" + urlencode(query))
+        found = self._get("/api/v1/history?" + urlencode(query))
+        return {**found, "events": _as_kept(found["events"])} if "events" in found else found
 
     def lag(self, name: str) -> dict[str, Any]:
         """A group's lag in the last hour: `times` (ms) and `lag` (records, None where it was not known).
@@ -170,3 +171,8 @@ def _reason_of(error: HTTPError) -> str:
         return error.reason
     reason = answer.get("error") if isinstance(answer, dict) else None
     return reason if isinstance(reason, str) else error.reason
+
+
+def _as_kept(events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """EVENTs as topics and files have them, without the sentence that the API adds for the page."""
+    return [{name: value for name, value in event.items() if name != "text"} for event in events]

@@ -136,7 +136,7 @@ def rehearse(  # noqa: PLR0913 - a command's options are its arguments
 
 def show(report: dict[str, Any], *, json: bool, markdown: bool, html: Path | None) -> None:
     """Print a report in the form that was asked for, and write the HTML file if one was."""
-    from streaming.rehearsal import report as forms  # imported late, as above
+    from streaming.reports import forms  # imported late, as above
 
     if html is not None:
         write("--html", html, forms.html_page(report))

@@ -50,7 +50,7 @@ def report(  # noqa: PLR0913 - a command's options are its arguments
     until_ms = None if until is None else _time("--until", until, asked_ms)
     if until_ms is not None and until_ms <= since_ms:
         raise UsageError(f"--until: found {until!r}, accepted: a time after --since")
-    from streaming.rehearsal.report import read_rehearsal  # imported late: a mistake above is shown at once
+    from streaming.reports.forms import read_rehearsal  # imported late: a mistake above is shown at once
 
     beside = None if rehearsal is None else read_rehearsal(rehearsal)
     if recording is not None:
@@ -73,7 +73,7 @@ def report(  # noqa: PLR0913 - a command's options are its arguments
 
 def _add_lag(report: dict[str, Any], client: MonitorClient) -> None:
     """What the monitor knows of the group's lag; files of a history may be read without one."""
-    from streaming.rehearsal.rolled import NO_LAG, lag_added  # imported late, as above
+    from streaming.reports.rolled import NO_LAG, lag_added  # imported late, as above
 
     with suppress(CannotTellError, CheckFailed):
         chart = client.lag(report["group"])
@@ -91,7 +91,7 @@ def _time(option: str, text: str, asked_ms: int) -> int:
 
 def _of_recording(file: Path, group: str, since_ms: int, until_ms: int | None) -> dict[str, Any]:
     from streaming.recording.file_format import open_recording  # imported late, as above
-    from streaming.rehearsal.rolled import of_records
+    from streaming.reports.rolled import of_records
 
     with open_recording(file) as reader:
         return of_records(reader.header, reader, group, since_ms, until_ms)
@@ -100,7 +100,7 @@ def _of_recording(file: Path, group: str, since_ms: int, until_ms: int | None) -
 def _of_history(directory: Path, group: str, since_ms: int, until_ms: int | None) -> dict[str, Any]:
     from streaming.history.log_archive import header  # imported late, as above
     from streaming.history.queries import History
-    from streaming.rehearsal.rolled import of_records
+    from streaming.reports.rolled import of_records
 
     if not directory.is_dir():
         raise UsageError(f"--dir: found {str(directory)!r}, accepted: a directory that a monitor keeps a history in")
@@ -109,7 +109,7 @@ def _of_history(directory: Path, group: str, since_ms: int, until_ms: int | None
 
 def _of_monitor(client: MonitorClient, group: str, since_ms: int, until_ms: int) -> dict[str, Any]:
     """Events from the history where one is kept, else those the monitor has in its window."""
-    from streaming.rehearsal.rolled import of_events  # imported late, as above
+    from streaming.reports.rolled import of_events  # imported late, as above
 
     client.group(group)
     try:

@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from coordinator_model.views.event_sentences import sentence
 from streaming.base.text import printable
 from streaming.base.times import time_text
 
@@ -100,29 +101,8 @@ class Terminal:
 
 
 def event_line(event: Mapping[str, Any]) -> str:
-    """`time kind group detail` on one line; the detail is empty or name=value pairs."""
-    return printable(
-        f"{time_text(event['time'])} {event['kind']} {event['group']} {detail_text(event['detail'])}"
-    ).rstrip()
-
-
-def detail_text(detail: Mapping[str, Any]) -> str:
-    """An event's detail as name=value pairs: what is absent is left out, what is nested is counted."""
-    return " ".join(f"{name}={_value_text(value)}" for name, value in detail.items() if value is not None)
-
-
-def _value_text(value: object) -> str:
-    match value:
-        case bool():
-            return str(value).lower()
-        case dict():
-            return str(len(value))
-        case list() if all(isinstance(each, str | int) for each in value):
-            return ",".join(map(str, value))
-        case list():
-            return str(len(value))
-        case _:
-            return str(value)
+    """`time kind group detail` on one line; the detail is a sentence."""
+    return printable(f"{time_text(event['time'])} {event['kind']} {event['group']} {sentence(event)}")
 
 
 def groups_table(groups: Sequence[GroupView]) -> Table:
@@ -151,13 +131,11 @@ def groups_table(groups: Sequence[GroupView]) -> Table:
 
 
 def event_rows(events: Sequence[Mapping[str, Any]]) -> Iterator[Text]:
-    """One row an event, the last one at the bottom; a detail that is too long is cut at the terminal's edge."""
-    kinds = max((len(event["kind"]) for event in events), default=0)
+    """One row an event, the last one at the bottom; a sentence that is too long is cut at the terminal's edge."""
     groups = max((len(printable(event["group"])) for event in events), default=0)
     for event in events:
-        clock = time_text(event["time"]).partition("T")[2].removesuffix("Z")
-        row = f"{clock:<12}  {event['kind']:<{kinds}}  {printable(event['group']):<{groups}}  "
-        text = row + printable(detail_text(event["detail"]))
+        clock = time_text(event["time"]).partition("T")[2]
+        text = f"{clock:<13}  {printable(event['group']):<{groups}}  {printable(sentence(event))}"
         yield Text(text, style=_SEVERITY_STYLES[event["severity"]], no_wrap=True, overflow="ellipsis")
 
 

@@ -1,4 +1,4 @@
 """The Parquet history: written, merged, queried.
 
-Reading order: tables, writer, store, queries; log_archive holds records for recordings.
+Reading order: tables, writer, store, burn_down, queries; log_archive holds records for recordings.
 """

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from streaming.base.errors import CannotTellError, CheckFailed
 from streaming.base.times import time_text
+from streaming.history.burn_down import STALLED, BurnDown
 from streaming.history.store import HistoryStore
 from streaming.history.tables import DAY_MS, EVENTS, GROUPS, RECORDS, Table, day_text, event_of
 from streaming.recording.file_format import RecordedRecord
@@ -25,6 +26,10 @@ T = TypeVar("T")
 
 DEFAULT_EVENTS: Final = 1_000
 MOST_EVENTS: Final = 10_000
+POINTS: Final = 61
+"""Of a burn-down."""
+STALLED_BEFORE_MS: Final = 7 * DAY_MS
+"""A roll that stalled longer ago, and still is, is not known to be."""
 _ATTEMPTS: Final = 5
 _APART_MS: Final = 3_600_000
 """So much later than its time nothing is written any more, but while the monitor catches up."""
@@ -54,15 +59,16 @@ class _Told(NamedTuple):
 
 
 class _Wanted(NamedTuple):
-    """Rows of one group, from a time up to and including another one."""
+    """Rows of one group, or of all (None), from a time up to and including another one."""
 
-    group: str
+    group: str | None
     since_ms: int | None = None
     until_ms: int | None = None
 
     def may_be_in(self, group: pq.Statistics | None, time: pq.Statistics | None) -> bool:
         """Whether a row group with these statistics may hold such rows; it may where there are none."""
-        if group is not None and group.has_min_max and not group.min <= self.group <= group.max:
+        known = group is not None and group.has_min_max
+        if known and self.group is not None and group is not None and not group.min <= self.group <= group.max:
             return False
         # As numbers: a log may hold times that no calendar has.
         if time is None or not time.has_min_max:
@@ -93,7 +99,7 @@ class _Part:
         """Some columns of the rows that are wanted; times as numbers."""
         read = self.file.read_row_group(self.number, columns=[*dict.fromkeys([*columns, "group", "time"])])
         times = read.column("time").cast(pa.int64())
-        keep = pc.equal(read.column("group"), self.wanted.group)
+        keep = pc.is_valid(times) if self.wanted.group is None else pc.equal(read.column("group"), self.wanted.group)
         if self.wanted.since_ms is not None:
             keep = pc.and_(keep, pc.greater_equal(times, self.wanted.since_ms))
         if self.wanted.until_ms is not None:
@@ -161,6 +167,15 @@ class History:
     def records(self, group: str) -> list[RecordedRecord]:
         """Records of a group's keys, in the order of the log: the last ones of old keys, and all that followed."""
         return self._again(lambda: self._records(group))
+
+    def burn_down(self, since_ms: int, until_ms: int, chosen: Callable[[str], bool]) -> dict[str, Any]:
+        """The migration of the chosen groups over a span, at `POINTS` times (`burn_down.BurnDown.view`)."""
+        return self._again(lambda: self._burn_down(since_ms, until_ms, chosen))
+
+    @property
+    def directory(self) -> Path:
+        """Where its files are."""
+        return self._store.directory
 
     def knows(self, group: str) -> bool:
         """Whether anything is kept of a group."""
@@ -251,6 +266,26 @@ class History:
             rows = rows.filter(pc.is_in(rows.column("sequence"), pa.array(latest, pa.int64())))
             found.update((row["sequence"], _Told._make(row.values())) for row in rows.to_pylist())
         return [found[sequence] for sequence in reversed(latest)]
+
+    def _burn_down(self, since_ms: int, until_ms: int, chosen: Callable[[str], bool]) -> dict[str, Any]:
+        step = max(1, (until_ms - since_ms) // (POINTS - 1))
+        made = BurnDown([until_ms - step * number for number in range(POINTS - 1, -1, -1)], chosen)
+        # Each day holds the states of all groups, the first one perhaps not from its beginning on.
+        wanted = _Wanted(None, made.times_ms[0] - DAY_MS, until_ms)
+        for day in self._days(GROUPS, wanted):
+            for part in self._parts(GROUPS, day, wanted):
+                keys = part.read(["group", "time", "sequence"])
+                rows = made.wanted(*(keys.column(name).to_pylist() for name in ("group", "time", "sequence")))
+                if rows:
+                    made.take(part.read(["state"]).column("state").take(rows).to_pylist())
+        wanted = _Wanted(None, made.times_ms[0] - STALLED_BEFORE_MS, until_ms)
+        for day in self._days(EVENTS, wanted):
+            for part in self._parts(EVENTS, day, wanted):
+                kept = part.read(["group", "time", "kind", "detail"])
+                for row in kept.filter(pc.equal(kept.column("kind"), STALLED)).to_pylist():
+                    made.stalled(row["group"], row["time"], cleared=bool(json.loads(row["detail"]).get("cleared")))
+        complete = self._store.complete_times_ms()
+        return made.view(complete[0] if complete else None)
 
     def _records(self, group: str) -> list[RecordedRecord]:
         columns = ["partition", "offset", "time", "key", "value"]

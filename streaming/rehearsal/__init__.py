@@ -1,1 +1,1 @@
-"""A group's shape, rolled on an embedded real broker with real members, and what a roll cost."""
+"""A group's shape, rolled on an embedded real broker with real members."""

@@ -16,7 +16,7 @@ from coordinator_model.views.roll_cost import Cost
 from streaming.base.errors import CannotTellError, first_line
 from streaming.base.times import now_ms
 from streaming.recording.file_format import RecordedRecord, RecordedTopic
-from streaming.rehearsal.measure import MeasuredGroup
+from streaming.reports.measure import MeasuredGroup
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 _POLL_SECONDS: Final = 0.05

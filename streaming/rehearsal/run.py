@@ -24,10 +24,10 @@ from streaming.demo.verifiable_consumer import create_topics
 from streaming.recording.file_format import Header, open_new_recording
 from streaming.recording.recorder import header_of
 from streaming.rehearsal.follow import Follower
-from streaming.rehearsal.measure import NOT_IN_THE_LOG, REHEARSAL_FORMAT
 from streaming.rehearsal.members import Members
 from streaming.rehearsal.roll import Roll, RollOptions, protocols
 from streaming.rehearsal.shape import Shape
+from streaming.reports.measure import NOT_IN_THE_LOG, REHEARSAL_FORMAT
 
 RESTARTS: Final = (
     ("eager (range)", CLASSIC, "range"),

@@ -15,11 +15,21 @@ from coordinator_model.migration import phases
 from streaming.base.times import now_ms
 from streaming.board import gates
 from streaming.board.board import Board
+from streaming.board.event_window import Event
 from streaming.board.plan import plan
 from streaming.board.search import ASKED, Search, topic_view, topics_view
-from streaming.web.history_api import DEFAULT_EVENTS, HistoryApi
+from streaming.reports import forms
+from streaming.web.history_api import DEFAULT_EVENTS, HistoryApi, with_sentence
 from streaming.web.overview import Overview
-from streaming.web.query_parameters import BadRequestError, NotFoundError, limit_of, max_size, target_version, time_of
+from streaming.web.query_parameters import (
+    SHOWN,
+    BadRequestError,
+    NotFoundError,
+    limit_of,
+    max_size,
+    target_version,
+    time_of,
+)
 
 if TYPE_CHECKING:
     from streaming.history.queries import History
@@ -39,6 +49,14 @@ _TOKEN: Final = re.compile(r"(?P<run>[0-9a-f]+)-(?P<version>[0-9]{1,15})-(?P<num
 
 BROKER_ANSWER_SECONDS: Final = 5.0
 """How long the brokers' word is taken: a page that is left open asks a gate every few seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A report of a roll, in one of `REPORT_FORMS`."""
+
+    text: str
+    media_type: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +164,12 @@ class Api:
         size = self.board.events.size
         limit = limit_of(query.get("limit") or str(min(DEFAULT_EVENTS, size)), size)
         since_ms = time_of("since", query["since"]) if query.get("since") else None
-        return {"events": self.board.latest_events(limit, group=query.get("group") or None, since_ms=since_ms)}
+        found = self.board.latest_events(limit, group=query.get("group") or None, since_ms=since_ms)
+        return {"events": [with_sentence(event) for event in found]}
+
+    def event(self, event: Event) -> Event:
+        """An event of the board's memory as the API shows it: topics by name, and a sentence."""
+        return with_sentence(self.board.named(event))
 
     @property
     def keeps_history(self) -> bool:
@@ -156,6 +179,19 @@ class Api:
     def history(self, name: str, query: Mapping[str, str]) -> dict[str, Any]:
         """What was of a group: see `HistoryApi.of`."""
         return self._past.of(name, query)
+
+    def burn_down(self, query: Mapping[str, str]) -> dict[str, Any]:
+        """The migration over time: see `HistoryApi.burn_down`."""
+        return self._past.burn_down(query, self._clock_ms())
+
+    def report(self, name: str, query: Mapping[str, str]) -> Report:
+        """What a roll of a group cost (`HistoryApi.report`), as `format` asks: json (an object), markdown or html."""
+        form = query.get("format") or "json"
+        if form not in REPORT_FORMS:
+            raise BadRequestError(f"format: found {form[:SHOWN]!r}, accepted: {', '.join(REPORT_FORMS)}")
+        made = self._past.report(name, query, self._clock_ms())
+        media_type, write = REPORT_FORMS[form]
+        return Report(write(made), media_type)
 
     def gate(self, name: str, groups: Collection[str], query: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Verdict of a gate, on the groups named or on all; raises NotFoundError and BadRequestError.
@@ -205,7 +241,7 @@ class Api:
                 shown = {
                     "cluster": self.cluster,
                     **self._freshness(),
-                    "events": self.board.latest_events(OVERVIEW_EVENTS),
+                    "events": [with_sentence(event) for event in self.board.latest_events(OVERVIEW_EVENTS)],
                     "trends": self.board.lag_history.trends(TREND_POINTS),
                 }
                 self._overview_json = (version, to_json(shown)[:-1] + b',"groups":[' + b"".join(_listed(rows)) + b"]}")
@@ -225,7 +261,7 @@ class Api:
         known = match is not None and match["run"] == self._overview.run
         after = int(match["number"]) if match and known else self.board.events.last
         newer = self.board.events.after(after)
-        events = [self.board.named(event) for _, event in newer if self._concerns(event["group"], group)]
+        events = [self.event(event) for _, event in newer if self._concerns(event["group"], group)]
         after = newer[-1][0] if newer else after
         changed = self._overview.changes(int(match["version"]), group) if match and known else None
         if changed is None:
@@ -284,6 +320,14 @@ def _listed(items: Iterable[object]) -> Iterator[bytes]:
     while piece := list(islice(rest, ITEMS_A_PIECE)):
         yield comma + to_json(piece)[1:-1]
         comma = b","
+
+
+REPORT_FORMS: Final[Mapping[str, tuple[str, Callable[[Mapping[str, Any]], str]]]] = {
+    "json": ("application/json", lambda report: to_json(report).decode("ascii")),
+    "markdown": ("text/markdown", forms.markdown),
+    "html": ("text/html", forms.html_page),
+}
+"""How a report may be asked for → its media type, and what writes it."""
 
 
 def to_json(answer: object) -> bytes:

@@ -1,17 +1,23 @@
 """What the API answers of the past: from the history if one is kept, and of the last seconds from the board."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
+from coordinator_model.views.event_sentences import sentence
+from streaming.base.errors import CannotTellError, CheckFailed
 from streaming.board.board import Board
 from streaming.board.event_window import Event
-from streaming.web.query_parameters import limit_of, time_of
+from streaming.reports import rolled
+from streaming.web.query_parameters import SHOWN, BadRequestError, NotFoundError, limit_of, time_of
 
 if TYPE_CHECKING:
     from streaming.history.queries import History
 
 DEFAULT_EVENTS: Final = 1_000
+WEEK_MS: Final = 7 * 86_400_000
 MOST_EVENTS: Final = 10_000
 MOST_QUESTIONS: Final = 4
 """The history reads files for each question; more than so many at a time would keep others from being answered."""
@@ -53,14 +59,78 @@ class HistoryApi:
             CheckFailed: there is, or was, no such group.
             CannotTellError: the history does not go back so far, or cannot be read.
         """
+        with self._turn() as history:
+            if query.get("at"):
+                return history.group_at(name, time_of("at", query["at"]))
+            return {"group": name, "events": self._events(history, name, query)}
+
+    def burn_down(self, query: Mapping[str, str], now_ms: int) -> dict[str, Any]:
+        """The migration from `since` until now, of the groups in scope that the pattern `group` matches.
+
+        Raises:
+            BadRequestError, NoHistoryError, BusyError, CannotTellError: as `of`.
+        """
+        since_ms = time_of("since", query["since"]) if query.get("since") else now_ms - WEEK_MS
+        if since_ms >= now_ms:
+            raise BadRequestError(f"since: found {query['since'][:SHOWN]!r}, accepted: a time of the past")
+        pattern = query.get("group") or "*"
+
+        def chosen(name: str) -> bool:
+            return self._board.scope.groups(name) and fnmatchcase(name, pattern)
+
+        with self._turn() as history:
+            return history.burn_down(since_ms, now_ms, chosen)
+
+    def report(self, name: str, query: Mapping[str, str], now_ms: int) -> dict[str, Any]:
+        """What a roll of a group cost since `since`: measured from kept records, else from events, kept or remembered.
+
+        Raises:
+            BadRequestError: a parameter is not what is accepted.
+            NotFoundError: there is no such group.
+            BusyError, CannotTellError: as `of`.
+        """
+        if name not in self._board.shown.groups:
+            raise NotFoundError(f"group: found {name!r}, accepted: a group of this cluster")
+        if not query.get("since"):
+            raise BadRequestError("since: found nothing, accepted: when the roll began")
+        since_ms = time_of("since", query["since"])
+        until_ms = time_of("until", query["until"]) if query.get("until") else now_ms
+        if until_ms <= since_ms:
+            raise BadRequestError("until: found a time not after since, accepted: a later one")
+        found = self._measured(name, since_ms, until_ms)
+        if found is None:
+            span = {"since": str(since_ms), "until": str(until_ms), "limit": str(MOST_EVENTS)}
+            events = self.of(name, span)["events"] if self.is_kept else self._remembered(name, since_ms, until_ms)
+            found = rolled.of_events(events, name, since_ms, until_ms)
+        chart = self._board.lag_history.group(name)
+        found["lag_added"] = rolled.lag_added(chart["times"], chart["lag"], since_ms, until_ms)
+        if found["lag_added"] is not None:
+            found["unknown"].remove(rolled.NO_LAG)
+        return found
+
+    def _measured(self, name: str, since_ms: int, until_ms: int) -> dict[str, Any] | None:
+        """From the records that a history keeps; None where it keeps none, or none as late."""
+        if self._history is None:
+            return None
+        from streaming.history.log_archive import header  # imported late: without a history there is no Parquet
+
+        with suppress(CannotTellError, CheckFailed), self._turn() as history:
+            return rolled.of_records(header(history.directory), history.records(name), name, since_ms, until_ms)
+        return None
+
+    def _remembered(self, name: str, since_ms: int, until_ms: int) -> list[Event]:
+        window = self._board.events
+        found = window.latest(window.size, group=name, since_ms=since_ms)
+        return [self._board.named(event) for event in found if event["time"] <= until_ms]
+
+    @contextmanager
+    def _turn(self) -> Iterator["History"]:
         if self._history is None:
             raise NoHistoryError("history: found none kept, accepted: a monitor with history.enabled")
         if not self._turns.acquire(blocking=False):
             raise BusyError(f"history: found {MOST_QUESTIONS} questions under way, accepted: fewer at a time")
         try:
-            if query.get("at"):
-                return self._history.group_at(name, time_of("at", query["at"]))
-            return {"group": name, "events": self._events(self._history, name, query)}
+            yield self._history
         finally:
             self._turns.release()
 
@@ -75,4 +145,9 @@ class HistoryApi:
         kept = ask(name, since_ms=since_ms, until_ms=until_ms, limit=limit)
         by_id = {event["id"]: event for event in (*kept, *recent)}
         found = sorted(by_id.values(), key=lambda event: (event["time"], event["partition"], event["offset"]))
-        return [self._board.named(event) for event in found[-limit:]]
+        return [with_sentence(self._board.named(event)) for event in found[-limit:]]
+
+
+def with_sentence(event: Event) -> Event:
+    """The event with its sentence as `text`."""
+    return {**event, "text": sentence(event)}

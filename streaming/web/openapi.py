@@ -19,7 +19,7 @@ FILE: Final = ROOT / "docs" / "schemas" / "openapi.json"
 ANSWERS: Final[Mapping[str, str]] = {
     "Error": "error:string",
     "Event": "id:string time:integer group:string kind:string severity:string partition:integer offset:integer "
-    "detail:object inferred:boolean",
+    "detail:object inferred:boolean text:string",
     "Attention": "severity:string code:string text:string since:integer?",
     "Member": "member_id:string instance_id:string? client_id:string client_host:string protocol:string epoch:integer "
     "state:string ~assigned:any{} ~pending_revocation:any{} ~target:any{}",
@@ -60,6 +60,10 @@ ANSWERS: Final[Mapping[str, str]] = {
     "Planned": "group:string readiness:string reasons:Remedy[] members:integer partitions:integer? protocol:string? "
     "assignor:string? assignor_after:string? rebalances_a_day:number? lag:integer? wave:integer? owner:string?",
     "Plan": "ready:boolean missing:object[] left_out:integer groups:Planned[] waves:integer counts:integer{}",
+    "BurnDown": "times:integer[] groups:any{} members:any{}",
+    "Roll": "format:string group:string since:integer until:integer rebalances:integer partitions_moved:integer "
+    "ownerless_seconds:object? lag_added:object? causes:integer{} conversions:integer{} verdicts:string[] "
+    "events:object[] unknown:string[] notes:string[]",
     "Description": "openapi:string info:object paths:object components:object",
 }
 """Name of an answer → its fields."""
@@ -73,11 +77,12 @@ PARAMETERS: Final[Mapping[str, str]] = {
     "type": "Groups of this type: classic, consumer, share, streams.",
     "state": "Groups in this state, as Kafka's tools print it.",
     "name": "The name, where a path cannot hold it: `.`, `..`, nothing.",
-    "group": "This group; for a gate as often as there are groups, for a plan a shell pattern.",
+    "group": "This group; for a gate as often as there are groups, for a plan and its burn-down a shell pattern.",
     "since": "From this time on: milliseconds since 1970, or ISO 8601; for a stream, the id of the last event seen.",
     "until": "Up to this time.",
     "at": "The group as it was at this time.",
     "limit": "The latest so many.",
+    "format": "Report: json (as described), markdown or html, which come as files.",
     "max_size": "Upgrade gate: in place of the brokers' group.consumer.max.size.",
     "target_version": "Downgrade gate: the release that brokers are rolled to.",
 }
@@ -145,6 +150,18 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
         summary="May brokers be rolled now?", answer="Gate", query="group target_version", errors=(404,)
     ),
     "/api/v1/plan": Operation(summary="Readiness of groups, in waves.", answer="Plan", query="group"),
+    "/api/v1/burndown": Operation(
+        summary="The migration over time: groups and members by protocol, null where it is not known.",
+        answer="BurnDown",
+        query="group since",
+        errors=(410, 501, 503),
+    ),
+    "/api/v1/report/{name}": Operation(
+        summary="What a roll of a group cost.",
+        answer="Roll",
+        query="name since until format",
+        errors=(404, 410, 503),
+    ),
     "/api/v1/events": Operation(summary="The latest events, oldest first.", answer="Events", query="group since limit"),
     "/api/v1/events/stream": Operation(
         summary="Events as they come; after a break, those since Last-Event-ID.",

@@ -10,7 +10,7 @@ import inspect
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.applications import Starlette
@@ -35,6 +35,8 @@ from streaming.web.history_api import BusyError, NoHistoryError
 from streaming.web.openapi import description
 from streaming.web.query_parameters import SHOWN, BadRequestError, NotFoundError
 
+T = TypeVar("T")
+
 PAGE: Final = Path(__file__).parent / "page"
 MEDIA_TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
@@ -58,6 +60,11 @@ _READINESS_LOOKS: Final = {
     "out_of_scope": "",
 }
 """Readiness of a group → how its pill looks; what is not known has no colour that means well."""
+
+
+_PLAN_COLUMNS: Final = (
+    "Wave", "Group", "Owner", "Readiness", "Members", "Assignor", "After", "Lag", "What to do",
+)  # fmt: skip
 
 
 class _AnyName(Convertor[str]):
@@ -144,6 +151,8 @@ class Pages:
             _route("/api/v1/gate/downgrade", self.gate, "group", "target_version"),
             Route("/api/v1/gate/{gate}", self.gate),
             _route("/api/v1/plan", self.plan, "group"),
+            _route("/api/v1/burndown", self.burn_down, "group", "since"),
+            _route("/api/v1/report/{name:name}", self.report, "name", "since", "until", "format"),
             _route("/api/v1/events", self.events, "group", "since", "limit"),
             _route("/api/v1/events/stream", self.stream, "group"),
             _route("/api/v1/live", self.live, "group", "since"),
@@ -173,12 +182,25 @@ class Pages:
     def plan_page(self, request: Request) -> Response:
         """The page of the migration plan: every group's readiness, in waves."""
         pattern = request.query_params.get("group", "")
-        shown = {"plan": self._api.plan(request.query_params), "pattern": pattern, "looks": _READINESS_LOOKS}
+        shown: dict[str, Any] = {"plan": self._api.plan(request.query_params), "pattern": pattern}
+        shown |= {"looks": _READINESS_LOOKS, "columns": _PLAN_COLUMNS, "history": self._api.keeps_history}
         return HTMLResponse(self._plan.render(cluster=self._cluster, at="plan", **shown))
 
     def plan(self, request: Request) -> Response:
         """The same as JSON, of the groups that `?group=PATTERN` matches, or of all."""
         return _found(self._api.plan, request.query_params)
+
+    def burn_down(self, request: Request) -> Response:
+        """The migration over time, of the groups that `?group=PATTERN` matches, or of all."""
+        return _found(self._api.burn_down, request.query_params)
+
+    def report(self, request: Request) -> Response:
+        """What a roll of a group cost since `?since=`; Markdown and HTML are files to be kept, not pages of ours."""
+        name = request.path_params["name"] or request.query_params.get("name", "")
+        made = _asked(self._api.report, name, request.query_params)
+        ending = {"text/markdown": "md", "text/html": "html"}.get(made.media_type)
+        kept = {"content-disposition": f'attachment; filename="roll.{ending}"'} if ending else {}
+        return Response(made.text, media_type=made.media_type, headers={"cache-control": "no-store", **kept})
 
     def file(self, request: Request) -> Response:
         """A style sheet, script or picture of the page."""
@@ -321,7 +343,7 @@ class Pages:
                 yield ": keep-alive\n\n"
 
     def _sent(self, event: Event) -> str:
-        return f"id: {event['id']}\ndata: {to_json(self._api.board.named(event)).decode()}\n\n"
+        return f"id: {event['id']}\ndata: {to_json(self._api.event(event)).decode()}\n\n"
 
 
 class _Counted(StreamingResponse):
@@ -366,8 +388,13 @@ def _answer(answer: object, status: int = 200) -> Response:
 
 
 def _found(ask: Callable[..., object], *arguments: object) -> Response:
+    return _answer(_asked(ask, *arguments))
+
+
+def _asked(ask: Callable[..., T], *arguments: object) -> T:
+    """The answer; what keeps it from being given as HTTP's status."""
     try:
-        return _answer(ask(*arguments))
+        return ask(*arguments)
     except BadRequestError as error:
         raise HTTPException(400, str(error)) from None
     except (NotFoundError, CheckFailed) as error:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from coordinator_model.views.event_sentences import sentence
 from streaming.base.text import printable
 from streaming.base.times import time_text
 from streaming.cli.render.output import table
@@ -140,10 +141,9 @@ def _migration_paragraphs(migration: Mapping[str, Any]) -> Iterator[str]:
 
 
 def event_text(event: Mapping[str, Any]) -> str:
-    """One line an event: time, kind, group, details, and whether it is inferred."""
-    detail = " ".join(f"{name}={_detail(value)}" for name, value in event["detail"].items())
+    """One line an event: time, severity, kind, group, a sentence, and whether it is inferred."""
     inferred = " (inferred)" if event["inferred"] else ""
-    line = f"{time_text(event['time'])} {event['severity']:<8} {event['kind']} {event['group']} {detail}"
+    line = f"{time_text(event['time'])} {event['severity']:<8} {event['kind']} {event['group']} {sentence(event)}"
     return printable(line.rstrip()) + inferred
 
 

@@ -12,6 +12,8 @@ from rich.console import JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from coordinator_model.views.event_sentences import sentence
+from coordinator_model.views.words import duration
 from streaming.base.text import printable
 from streaming.base.times import time_text
 from streaming.cli.render.plain import partitions_text
@@ -105,32 +107,18 @@ def group_picture(group: Object, events: Sequence[Object], width: int, now_ms: i
 
 
 def event_lines(events: Iterable[Object], *, with_group: bool) -> Iterator[Text]:
-    """One line an event, the newest first."""
+    """One line an event, the newest first; times in UTC."""
     for event in reversed(list(events)):
-        clock = time_text(event["time"]).partition("T")[2].partition(".")[0] or "-"
-        line = Text(no_wrap=True, overflow="ellipsis").append(f"{clock}  ", style="dim")
-        line.append(event["kind"].replace("_", " "), style=_EVENT_STYLES.get(event["severity"], ""))
+        clock = time_text(event["time"]).partition("T")[2].partition(".")[0]
+        line = Text(no_wrap=True, overflow="ellipsis").append(f"{clock}Z  " if clock else "-  ", style="dim")
         if with_group:
-            line.append(f"  {_short(event['group'])}", style="bold")
-        told = (_told(name, value) for name, value in event["detail"].items() if value is not None)
-        yield line.append(f"  {printable('  '.join(told))}", style="dim")
-
-
-def duration(seconds: float | None) -> str:
-    """Seconds as people say them: 0.4 s, 12 s, 3 m 20 s, 2 h 5 m."""
-    if seconds is None:
-        return "-"
-    whole = int(seconds)
-    if whole < 60:  # noqa: PLR2004 - a minute
-        return f"{seconds:.1f} s" if 0 < seconds < 10 else f"{whole} s"  # noqa: PLR2004 - a digit more below ten
-    minutes, seconds_left = divmod(whole, 60)
-    hours, minutes_left = divmod(minutes, 60)
-    return f"{hours} h {minutes_left} m" if hours else f"{minutes} m {seconds_left} s"
+            line.append(f"{_short(event['group'])}  ", style="bold")
+        yield line.append(printable(sentence(event)), style=_EVENT_STYLES.get(event["severity"], ""))
 
 
 def lag_time(of: Object, name: str) -> str:
     """Lag in time as people say it, a lower bound as such: `> 12 m 0 s`."""
-    return ("> " if of.get(f"{name}_at_least") else "") + duration(of.get(name))
+    return ("> " if of.get(f"{name}_at_least") else "") + duration(of.get(name), "-")
 
 
 def _cells(group: Object, width: int) -> dict[str, Text]:
@@ -271,28 +259,10 @@ def _short(name: str) -> str:
     return shown if len(shown) <= MOST_NAME else shown[: MOST_NAME - 1] + "…"
 
 
-def _told(name: str, value: object) -> str:
-    if name.endswith("_ms") and isinstance(value, int):
-        return f"{name.removesuffix('_ms').replace('_', ' ')} {duration(value / 1000)}"
-    return f"{name.replace('_', ' ')} {_plain(value)}"
-
-
 def _name(name: str) -> str:
     """A name as it can be read, in quotes if there is nothing to read."""
     shown = printable(name)
     return shown if shown.strip() else f"“{shown}”"
-
-
-def _plain(value: object) -> str:
-    match value:
-        case bool():
-            return "yes" if value else "no"
-        case list():
-            return ", ".join(map(_plain, value))
-        case dict():
-            return " ".join(f"{name}: {_plain(each)}" for name, each in value.items())
-        case _:
-            return str(value)
 
 
 def _tiny(value: int | None) -> str:

@@ -142,7 +142,7 @@ class TestOnATerminal:
         assert "nothing needs a look" in on_terminal("groups", "--url", url)
         described = on_terminal("describe", "orders", "--url", url)
         assert "commits only" in described
-        assert "group created" in described
+        assert "A group appeared" in described
         assert "orders" == json.loads(on_terminal("describe", "orders", "--json", "--url", url))["group"]
 
     def test_watch_stays_when_the_monitor_goes(self, start: Start, stop_servers: Callable[[], None]) -> None:

@@ -19,8 +19,8 @@ from streaming.history.store import HistoryStore
 from streaming.history.tables import RECORDS
 from streaming.metrics.exporter import Exporter
 from streaming.recording.file_format import open_recording
-from streaming.rehearsal.measure import REHEARSAL_FORMAT
 from streaming.rehearsal.shape import of_view
+from streaming.reports.measure import REHEARSAL_FORMAT
 from streaming.web.server import Server
 from tests import builders
 from tests.streaming.board_rows import Shard

@@ -19,7 +19,7 @@ def event(offset: int, *, group: str = "a", time_ms: int = NOON_MS, kind: str = 
             "severity": "info",
             "partition": 0,
             "offset": offset,
-            "detail": {"member": f"m{offset}"},
+            "detail": {"member_id": f"m{offset}"},
             "inferred": False,
         },
     }

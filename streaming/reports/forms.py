@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from coordinator_model.views.event_sentences import sentence
 from streaming.base.errors import UsageError
 from streaming.base.text import printable
 from streaming.base.times import time_text
-from streaming.rehearsal.measure import REHEARSAL_FORMAT
+from streaming.reports.measure import REHEARSAL_FORMAT
 
 Report = Mapping[str, Any]
 Row = tuple[str, ...]
@@ -162,24 +163,9 @@ def _sections(report: Report, most: int | None = _MOST_PARTITIONS) -> Iterator[t
         rows = [("partition", "seconds"), *((name, f"{value:.3f}") for name, value in shown)]
         yield _OWNERLESS, rows
     if report["events"]:
-        rows = [("time", "event", "what")]
-        rows += [(_clock(event["time"]), event["kind"], _what(event)) for event in report["events"]]
+        rows = [("time", "event")]
+        rows += [(_clock(event["time"]), sentence(event)) for event in report["events"]]
         yield "Timeline", rows
-
-
-def _what(event: Mapping[str, Any]) -> str:
-    """What is worth a line of an event's detail."""
-    detail = event["detail"]
-    parts = []
-    if detail.get("client_id"):
-        parts.append(str(detail["client_id"]))
-    if detail.get("causes"):
-        parts.append(" ".join(detail["causes"]))
-    for name in ("partitions_moved", "duration_ms", "sync_ms", "upgraded_members", "wrong"):
-        if detail.get(name):
-            value = detail[name]
-            parts.append(f"{name}={' '.join(value) if isinstance(value, list) else value}")
-    return ", ".join(parts)
 
 
 def _notes(report: Report) -> Iterator[str]:

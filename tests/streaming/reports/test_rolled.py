@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from streaming.rehearsal.rolled import EVENTS_ONLY, lag_added, of_events
+from streaming.reports.rolled import EVENTS_ONLY, lag_added, of_events
 
 
 def event(time_ms: int, kind: str, severity: str = "info", *, inferred: bool = False, **detail: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from coordinator_model.views.roll_cost import EXPECTED, cost_view, seconds
 from streaming.base.errors import CheckFailed
 from streaming.base.times import time_text
 from streaming.recording.file_format import Header, RecordedRecord
-from streaming.rehearsal.measure import NOT_IN_THE_LOG, ROLL_FORMAT, MeasuredGroup
+from streaming.reports.measure import NOT_IN_THE_LOG, ROLL_FORMAT, MeasuredGroup
 
 EVENTS_ONLY: Final = (
     "a running monitor has events: ownerless seconds need the log's records, from --from RECORDING or from the "

@@ -1,0 +1,492 @@
+"""An event in a sentence: the one table that page, terminal and reports read from.
+
+A sentence names what the event's detail has, and leaves out what it lacks: those kept by a former release have less.
+Names in it are the clients' own, to be made safe by whoever shows them. No time stands in it as a number, and no field
+by its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from coordinator_model.migration.upgrade_blockers import BLOCKERS
+from coordinator_model.views.words import alternatives, counted, duration, listed, member, partitions
+
+Event = Mapping[str, Any]
+Detail = Mapping[str, Any]
+
+CAUSES: Final[Mapping[str, str]] = {
+    "conversion": "its type changed",
+    "join": "a member joined",
+    "leave": "a member left",
+    "expiry": "a session or a rebalance timeout expired",
+    "static_return": "a static member came back",
+    "subscription": "a subscription changed",
+    "wildcard": "a pattern matches other topics",
+    "partition_count": "a topic has more partitions",
+    "follow_up": "it is the second round of a cooperative rebalance",
+    "metadata": "topics or racks changed",
+    "rejoin": "the leader rejoined, or topics changed",
+}
+"""Cause of a rebalance (`rules/rebalance_causes.py`) → how it goes on after "because"."""
+
+_WRONG: Final[Mapping[str, str]] = {
+    "epoch": "its epoch does not go on from the generation",
+    "members": "members are missing",
+    "assignments": "members have other partitions",
+    "offsets": "committed offsets went back",
+}
+
+_DELETED_BY: Final[Mapping[str, str]] = {
+    "topic_deleted": "its topic was deleted",
+    "offset_delete": "an admin deleted it",
+    "expiry": "it expired",
+    "group_deleted": "the group was deleted",
+}
+
+_RULES: Final[Mapping[str, str]] = {
+    "group_epoch": "the group epoch",
+    "generation": "the generation",
+    "assignment_epoch": "the assignment epoch",
+    "member_epoch": "the member epoch",
+    "conversion_epoch": "the epoch after a conversion",
+    "one_kind": "the group's type",
+    "assignment_bound": "the assignment epoch beside the group's",
+    "member_bound": "the member epoch beside the assignment's",
+    "previous_epoch": "the member's previous epoch",
+    "partition_epoch": "the epoch in which a partition was assigned",
+    "member_state": "the member's state",
+    "held_and_pending": "what the member owns and what it is to revoke",
+    "beyond_target": "what the member owns beside its target",
+    "target_overlap": "the targets of two members",
+    "member_records": "the member's records",
+    "leader": "the leader",
+    "generation_zero": "a generation without number",
+    "same_generation": "a generation written again",
+}
+"""Rule of `rules/epochs.py` or `rules/record_consistency.py` → what contradicts."""
+
+_PROCESSES: Final[Mapping[str, str]] = {
+    "one_process": "one process that restarts",
+    "two_processes": "two processes",
+}
+
+_STUCK_ON: Final[Mapping[str, str]] = {
+    "members": "members have yet to join or to release partitions",
+    "partitions": "partitions that others have yet to release",
+    "assignor": "the assignor has yet to compute an assignment",
+}
+
+
+def sentence(event: Event) -> str:
+    """What happened, as an operator would say it, without the group's name.
+
+    Of a kind or a detail that it does not know: the kind's words.
+    """
+    kind, detail = str(event["kind"]), event["detail"]
+    try:
+        if detail.get("cleared") and kind in CLEARED:
+            return CLEARED[kind](detail)
+        return SENTENCES[kind](detail, int(event["time"]))
+    except (AttributeError, KeyError, TypeError, ValueError):  # of another release, out of a history or a topic
+        return kind.replace("_", " ").capitalize()
+
+
+def _who(of: Detail) -> str:
+    return member(str(of.get("member_id") or "A member"), of.get("instance_id"), of.get("client_id"))
+
+
+def _static(of: Detail) -> str:
+    return f"static member {of.get('instance_id') or 'without an id'}"
+
+
+def _first(text: str) -> str:
+    """At the head of a sentence."""
+    return text[:1].upper() + text[1:]
+
+
+def _names(of: Detail, field: str) -> str:
+    return listed([member(str(each)) for each in of.get(field) or ()])
+
+
+def _clauses(head: str, *more: str) -> str:
+    """The head, and after a semicolon each thing more there is to say."""
+    return "; ".join(filter(None, (head, *more)))
+
+
+def _span(of: Detail, field: str, before: str, after: str = "") -> str:
+    """A duration between words, or nothing where it is not known."""
+    ms = of.get(field)
+    return "" if ms is None else f"{before}{duration(ms / 1_000)}{after}"
+
+
+def _number(of: Detail, field: str, one: str, many: str = "") -> str:
+    found = of.get(field)
+    return "" if found is None else counted(int(found), one, many)
+
+
+def _round(of: Detail) -> str:
+    """Which assignment: the generation of a classic group, the epoch of others."""
+    for field in ("generation", "epoch"):
+        if of.get(field) is not None:
+            return f"{field} {of[field]:,}"
+    return ""
+
+
+def _because(of: Detail) -> str:
+    causes = [CAUSES.get(cause, cause.replace("_", " ")) for cause in of.get("causes") or ()]
+    grown = [f"{name} from {each['from']} to {each['to']}" for name, each in (of.get("partition_count") or {}).items()]
+    topics = [
+        f"{word} {listed(list(of[field]))}"
+        for field, word in (("topics_added", "with"), ("topics_removed", "without"))
+        if of.get(field)
+    ]
+    about = ", ".join(filter(None, (listed(grown), *topics)))
+    return f"because {alternatives(causes)}{f' ({about})' if about else ''}" if causes else ""
+
+
+def _owners(of: Detail) -> str:
+    """`t/4 by a and b`, of partitions with more than one."""
+    return listed(
+        [f"{at} by {alternatives([member(id_) for id_ in ids])}" for at, ids in of["partitions"].items()], "; "
+    )
+
+
+def _group_created(of: Detail, _: int) -> str:
+    if of.get("simple"):
+        return "A group appeared that only commits offsets"
+    return f"A {of['type']} group appeared" if of.get("type") else "A group appeared"
+
+
+def _group_emptied(of: Detail, _: int) -> str:
+    at = f", at {'generation' if of.get('type') == 'classic' else 'epoch'} {of['epoch']:,}" if "epoch" in of else ""
+    return f"The last member left{at}"
+
+
+def _member_joined(of: Detail, _: int) -> str:
+    protocol = f" on the {of['protocol']} protocol" if of.get("protocol") else ""
+    host = f", from {of['client_host']}" if of.get("client_host") else ""
+    return f"{_who(of)} joined{protocol}{host}"
+
+
+def _member_left(of: Detail, _: int) -> str:
+    return f"{_who(of)} left, or its session expired"
+
+
+def _member_fenced(of: Detail, _: int) -> str:
+    late = _span(of, "waited_ms", " after ") + _span(of, "timeout_ms", " (its rebalance timeout is ", ")")
+    held = partitions(of.get("not_released") or {})
+    return _clauses(f"{_who(of)} was removed{late}", held and f"it had not released {held}")
+
+
+def _rebalance_started(of: Detail, _: int) -> str:
+    to = f" to {_round(of)}" if _round(of) else ""
+    return ", ".join(filter(None, (f"A rebalance{to} began", _number(of, "members", "member"), _because(of))))
+
+
+def _rebalance_completed(of: Detail, _: int) -> str:
+    cost = [_number(of, "partitions_moved", "partition") + " moved" if "partitions_moved" in of else ""]
+    if of.get("partitions_kept") is not None:
+        cost.append(f"{of['partitions_kept']:,} kept")
+    done = f"Rebalanced{f' to {_round(of)}' if _round(of) else ''}{_span(of, 'duration_ms', ' in ')}"
+    scaling = of.get("scaling")
+    episode = ""
+    if scaling and scaling.get("rebalances", 0) > scaling.get("rebalances_needed", 1):
+        sizes = f"from {scaling['members_before']:,} to {counted(scaling['members_after'], 'member')}"
+        episode = f"scaling {sizes} took {counted(scaling['rebalances'], 'rebalance')}, one would have done"
+    said = ", ".join(filter(None, (done, _number(of, "members", "member"), *cost, _because(of))))
+    return _clauses(said, episode)
+
+
+def _rebalance_stuck(of: Detail, _: int) -> str:
+    waits = _STUCK_ON.get(str(of.get("waiting_for")), "")
+    late = []
+    for each in of.get("members") or ():
+        held = partitions(each.get("will_not_release") or {})
+        awaited = partitions(each.get("awaits") or {})
+        what = f"has yet to release {held}" if held else f"waits for {awaited}" if awaited else "has yet to answer"
+        late.append(f"{_who(each)} {what}{_span(each, 'late_ms', ' for ')}")
+    if late:
+        waits = listed(late, "; ")
+    return f"The rebalance is stuck{_span(of, 'rebalancing_ms', ', under way for ')}{f': {waits}' if waits else ''}"
+
+
+def _rebalance_storm(of: Detail, _: int) -> str:
+    rebalances = f"{_number(of, 'rebalances', 'rebalance') or 'Rebalances'}{_span(of, 'window_ms', ' in ')}"
+    return f"{rebalances}, more than restarting {_number(of, 'members', 'member') or 'every member'} one by one takes"
+
+
+def _rounds_lost(of: Detail, _: int) -> str:
+    between = ""
+    if "from_generation" in of and "to_generation" in of:
+        between = f", between generations {of['from_generation']:,} and {of['to_generation']:,}"
+    return f"{_number(of, 'rounds_lost', 'rebalance') or 'Rebalances'} began and did not complete{between}"
+
+
+def _unassigned(of: Detail, _: int) -> str:
+    asking = _number(of, "subscribed_members", "member")
+    return (
+        f"No member owns {partitions(of['partitions'])}{_span(of, 'unassigned_ms', ', for ')}"
+        f"{f'; subscribed: {asking}' if asking else ''}"
+    )
+
+
+def _handover(of: Detail, _: int) -> str:
+    former, present = (member(str(of.get(field) or "a member")) for field in ("from_member_id", "to_member_id"))
+    moved = partitions(of.get("partitions") or {}) or "Partitions"
+    at = f" in {_round(of)}" if _round(of) else ""
+    return f"{moved} went from {former} to {present}{at}, while {former} still claimed them"
+
+
+def _stale_claim(of: Detail, _: int) -> str:
+    if of.get("contradicting"):
+        return f"Members contradict each other: {_owners(of)} claimed at once"
+    claimed, newest = of.get("claimed_generation"), of.get("newest_generation")
+    held = partitions(of.get("partitions") or {}) or "partitions"
+    return f"{_who(of)} joined claiming {held} of generation {claimed}, while the newest is {newest}"
+
+
+def _static_absent(of: Detail, _: int) -> str:
+    held = partitions(of.get("partitions") or {})
+    expires = f"its session expires{_span(of, 'session_timeout_ms', ', after ')}"
+    keeps = f", and keeps {held}" if held else ", and keeps its place"
+    return f"{_first(_static(of))} closed{keeps} until it is back or {expires}"
+
+
+def _saved(of: Detail) -> str:
+    return "which saved a rebalance" if of.get("rebalance_saved") else ""
+
+
+def _static_returned(of: Detail, _: int) -> str:
+    back = f"{_first(_static(of))} came back{_span(of, 'absent_ms', ' after ')}"
+    return ", ".join(filter(None, (back, _saved(of))))
+
+
+def _static_replaced(of: Detail, _: int) -> str:
+    host = f" on {of['client_host']}" if of.get("client_host") else ""
+    return ", ".join(filter(None, (f"Another process{host} took over {_static(of)}", _saved(of))))
+
+
+def _take_overs(of: Detail, time_ms: int) -> str:
+    times = _number(of, "replacements", "take-over")
+    since = of.get("since")
+    within = f" within {duration(max(0, time_ms - since) / 1_000)}" if since is not None and times else ""
+    hosts = listed([str(host) for host in of.get("client_hosts") or ()])
+    may_be = alternatives([_PROCESSES.get(each, str(each)) for each in of.get("may_be") or ()], "or")
+    return _clauses(times + within, hosts and f"on {hosts}", may_be and f"it may be {may_be}")
+
+
+def _contended(of: Detail, time_ms: int) -> str:
+    return f"Processes take {_static(of)} from each other: {_take_overs(of, time_ms)}"
+
+
+def _restarting(of: Detail, time_ms: int) -> str:
+    return f"{_first(_static(of))} restarts again and again: {_take_overs(of, time_ms)}"
+
+
+def _share_upgraded(of: Detail) -> str:
+    if of.get("upgraded_members") is None or of.get("members") is None:
+        return ""
+    return f"{of['upgraded_members']:,} of {_number(of, 'members', 'member')} on the consumer protocol"
+
+
+def _upgrade_started(of: Detail, _: int) -> str:
+    head = (
+        "The roll turned round, to the consumer protocol"
+        if of.get("turned_round")
+        else "The upgrade goes on: a classic member came back"
+        if of.get("resumed")
+        else "The upgrade to the consumer protocol began"
+    )
+    assignor = of.get("assignor_before")
+    return _clauses(
+        head,
+        _share_upgraded(of),
+        f"its assignor was {assignor}" if assignor else "",
+        "" if of.get("assignments_kept", True) else "members have other partitions than before",
+    )
+
+
+def _upgrade_completed(of: Detail, _: int) -> str:
+    awaited = of.get("replacements_awaited")
+    return _clauses(
+        f"The upgrade is complete: {_number(of, 'members', 'member') or 'all members'} on the consumer protocol",
+        _span(of, "mixed_ms", "both protocols for ") if of.get("mixed_ms") else "",
+        f"{counted(awaited, 'more member')} awaited" if awaited else "",
+    )
+
+
+def _upgrade_unclean(of: Detail, _: int) -> str:
+    wrong = alternatives([_WRONG.get(each, str(each)) for each in of.get("wrong") or ()])
+    return _clauses(
+        f"The upgrade was not clean{f': {wrong}' if wrong else ''}",
+        *(
+            f"{word} {_names(of, field)}"
+            for field, word in (
+                ("members_not_carried_over", "not carried over"),
+                ("members_with_other_partitions", "with other partitions"),
+                ("offsets_back", "offsets went back of"),
+            )
+            if of.get(field)
+        ),
+    )
+
+
+def _reasons(of: Detail) -> str:
+    return alternatives([BLOCKERS.get(each, str(each).replace("_", " ")) for each in of.get("reasons") or ()])
+
+
+def _upgrade_blocked(of: Detail, _: int) -> str:
+    assignor = f" (assignor {of['protocol']})" if of.get("protocol") else ""
+    return f"A broker would refuse the consumer protocol: {_reasons(of) or 'the group is not of consumers'}{assignor}"
+
+
+def _downgrade_started(of: Detail, _: int) -> str:
+    head = (
+        "The roll turned round, to the classic protocol"
+        if of.get("turned_round")
+        else "The downgrade to the classic protocol began"
+    )
+    return _clauses(head, _share_upgraded(of))
+
+
+def _downgrade_completed(of: Detail, _: int) -> str:
+    left = sum((of.get("leftover_records") or {}).values())
+    differing = _names(of, "members_not_given_their_target")
+    back = listed([str(each) for each in of.get("offsets_back") or ()])
+    return _clauses(
+        "The downgrade is complete: a classic group"
+        + (f" of {_number(of, 'members', 'member')}" if of.get("members") else ""),
+        _span(of, "mixed_ms", "both protocols for ") if of.get("mixed_ms") else "",
+        f"not given their targets: {differing}"
+        if differing
+        else "assignments kept"
+        if of.get("assignments_kept")
+        else "",
+        f"offsets went back of {back}" if back else "",
+        f"{counted(left, 'record')} left over" if left else "",
+    )
+
+
+def _downgrade_unclean(of: Detail, _: int) -> str:
+    types = listed([f"{count:,} of type {type_}" for type_, count in (of.get("record_types") or {}).items()])
+    left = _number(of, "leftover_records", "record") or "Records"
+    return f"{left} of the consumer protocol outlived the downgrade{f' ({types})' if types else ''}"
+
+
+def _migration_stalled(of: Detail, _: int) -> str:
+    both = _span(of, "mixed_ms", ", both protocols for ")
+    return _clauses(f"The roll has stalled: no member came or went for half an hour{both}", _share_upgraded(of))
+
+
+def _unsettled(of: Detail, _: int) -> str:
+    head = f"The group has not settled{_span(of, 'unsettled_ms', ' for ')}"
+    epochs = _number(of, "epochs", "epoch")
+    comings = [
+        f"{each.get('instance_id') or each.get('client_id') or 'a member'} "
+        f"{counted(each.get('joined', 0), 'time')} in and {each.get('left', 0):,} out"
+        for each in of.get("come_and_go") or ()
+    ]
+    return _clauses(f"{head}{f': {epochs}' if epochs else ''}", listed(comings, most=3))
+
+
+def _offset_rewound(of: Detail, _: int) -> str:
+    offsets = of.get("offsets") or {}
+    went = [f"{at} from {each['from']:,} to {each['to']:,}" for at, each in offsets.items()]
+    owners = ""
+    if of.get("after_handover"):
+        present = of.get("present_owner")
+        to = f" to {member(str(present))}" if present else ""
+        owners = f"handed over shortly before from {member(str(of.get('former_owner')))}{to}"
+    empty = "the group had no members" if of.get("group_empty") else ""
+    return _clauses(
+        f"Committed offsets went back: {listed(went) or partitions(of.get('partitions') or {})}", owners, empty
+    )
+
+
+def _offset_deleted(of: Detail, _: int) -> str:
+    may_be = of.get("may_be") or ()
+    by = alternatives([_DELETED_BY.get(each, str(each)) for each in may_be], "or")
+    by = f"either {by}" if len(may_be) > 1 else by
+    age = _span(of, "age_ms", ", ", " after the commit")
+    return _clauses(f"The committed offset of {of.get('topic')}/{of.get('partition')} went{age}", by)
+
+
+def _topic_recreated(of: Detail, _: int) -> str:
+    to = f" (partition {of['partition']} at {of['to']:,})" if "partition" in of and "to" in of else ""
+    return f"{of.get('topic')} was deleted and made again under its name: commits are to the new one{to}"
+
+
+def _epoch_anomaly(of: Detail, _: int) -> str:
+    rule = str(of.get("rule"))
+    whose = f" of {member(str(of['member_id']))}" if of.get("member_id") else ""
+    what = _RULES.get(rule, rule.replace("_", " "))
+    return f"Records contradict each other in {what}{whose}: {of.get('found')}, where it has to be {of.get('expected')}"
+
+
+def _unknown_record(of: Detail, _: int) -> str:
+    version = of.get("value_version")
+    type_ = f"type {of.get('record_type')}"
+    if version is not None:
+        return f"A record of {type_} has value version {version}, newer than this release knows"
+    return f"A record of {type_}, which this release does not know"
+
+
+SENTENCES: Final[Mapping[str, Callable[[Detail, int], str]]] = {
+    "group_created": _group_created,
+    "group_deleted": lambda _of, _: "The group was deleted, or its last offsets expired",
+    "group_emptied": _group_emptied,
+    "member_joined": _member_joined,
+    "member_left": _member_left,
+    "member_fenced": _member_fenced,
+    "rebalance_started": _rebalance_started,
+    "rebalance_completed": _rebalance_completed,
+    "rebalance_stuck": _rebalance_stuck,
+    "rebalance_storm": _rebalance_storm,
+    "rebalance_rounds_lost": _rounds_lost,
+    "duplicate_assignment": lambda of, _: f"Owned twice: {_owners(of)}",
+    "duplicate_assignment_cleared": lambda of, _: f"One owner again: {listed(list(of['partitions']))}",
+    "partition_unassigned": _unassigned,
+    "handover_without_revocation": _handover,
+    "stale_claim": _stale_claim,
+    "static_member_absent": _static_absent,
+    "static_member_returned": _static_returned,
+    "static_member_replaced": _static_replaced,
+    "static_member_contended": _contended,
+    "static_member_restarting": _restarting,
+    "upgrade_started": _upgrade_started,
+    "upgrade_completed": _upgrade_completed,
+    "upgrade_unclean": _upgrade_unclean,
+    "upgrade_blocked": _upgrade_blocked,
+    "downgrade_started": _downgrade_started,
+    "downgrade_completed": _downgrade_completed,
+    "downgrade_unclean": _downgrade_unclean,
+    "migration_stalled": _migration_stalled,
+    "group_unsettled": _unsettled,
+    "offset_rewound": _offset_rewound,
+    "offset_deleted": _offset_deleted,
+    "topic_recreated": _topic_recreated,
+    "epoch_anomaly": _epoch_anomaly,
+    "unknown_record": _unknown_record,
+}
+"""Kind of event → its sentence, of its detail and its time in milliseconds."""
+
+CLEARED: Final[Mapping[str, Callable[[Detail], str]]] = {
+    "rebalance_stuck": lambda _: "The rebalance is no longer stuck",
+    "rebalance_storm": lambda _: "The rebalance storm is over",
+    "partition_unassigned": lambda of: f"With an owner again: {partitions(of['partitions'])}",
+    "stale_claim": lambda of: (
+        "Claims no longer contradict each other"
+        if of.get("contradicting")
+        else f"{_who(of)} no longer claims what is not its own"
+    ),
+    "static_member_contended": lambda of: f"Processes no longer take {_static(of)} from each other",
+    "static_member_restarting": lambda of: f"{_first(_static(of))} no longer restarts",
+    "upgrade_blocked": lambda of: f"No longer in the way of an upgrade: {_reasons(of)}",
+    "downgrade_unclean": lambda _: "No record of the consumer protocol is left over",
+    "migration_stalled": lambda _: "The roll goes on, or is over",
+    "group_unsettled": lambda _: "The group has come to rest",
+    "epoch_anomaly": lambda of: f"Records agree again on {_RULES.get(str(of.get('rule')), 'what they say')}",
+}
+"""The same of alarms that end (`detail.cleared`)."""

@@ -1,0 +1,4 @@
+"""What a roll or its rehearsal cost: measured from the log or from events, as text, Markdown and HTML.
+
+Reading order: measure, rolled, forms.
+"""

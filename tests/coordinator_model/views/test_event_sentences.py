@@ -1,0 +1,208 @@
+"""Events in sentences: one for every kind, with what the detail has and without how it is called there."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import pytest
+
+from coordinator_model.rules import rebalance_causes
+from coordinator_model.state.events import SEVERITIES, event_view
+from coordinator_model.views.event_sentences import CAUSES, CLEARED, SENTENCES, sentence
+from coordinator_model.views.words import duration, member, percent, ranges
+from tests.coordinator_model.test_simulated_faults import FAULTS, scene_of
+from tests.histories import History, recording
+from tests.recorder.recordings import PATHS
+from tests.side_by_side import log_of
+
+AN_ID: Final = "orders-1-7b1a3f2e-0c5d-4e6f-8a9b-0c1d2e3f4a5b"
+
+# What neither recordings nor simulated faults show: kind, detail, sentence.
+SAID: Final[tuple[tuple[str, Mapping[str, Any], str], ...]] = (
+    (
+        "rebalance_stuck",
+        {
+            "waiting_for": "members",
+            "members": [{"member_id": AN_ID, "late_ms": 310_000, "will_not_release": {"t": [0, 1, 2]}, "awaits": {}}],
+            "rebalancing_ms": 320_400,
+            "silent_ms": 1_795_342_106_093,
+        },
+        "The rebalance is stuck, under way for 5 m 20 s: orders-1 · 3f4a5b has yet to release t 0\u20132 for 5 m 10 s",
+    ),
+    (
+        "rebalance_stuck",
+        {"state": "CompletingRebalance", "waiting_for": "assignor", "described_members": 3, "rebalancing_ms": 61_000},
+        "The rebalance is stuck, under way for 1 m 1 s: the assignor has yet to compute an assignment",
+    ),
+    (
+        "partition_unassigned",
+        {"partitions": {"t": [3]}, "unassigned_ms": 600_000, "subscribed_members": 1, "members": ["a"]},
+        "No member owns t 3, for 10 m 0 s; subscribed: 1 member",
+    ),
+    (
+        "member_fenced",
+        {"member_id": "a", "waited_ms": 46_000, "timeout_ms": 45_000, "not_released": {"t": [0]}},
+        "a was removed after 46 s (its rebalance timeout is 45 s); it had not released t 0",
+    ),
+    (
+        "static_member_contended",
+        {"instance_id": "i", "replacements": 4, "since": 1_795_342_106_093, "client_hosts": ["/10.0.0.1", "/10.0.0.2"]},
+        "Processes take static member i from each other: 4 take-overs within 1 m 0 s; on /10.0.0.1, /10.0.0.2",
+    ),
+    (
+        "migration_stalled",
+        {"direction": "upgrade", "members": 3, "upgraded_members": 1, "mixed_ms": 2_400_000, "classic_members": {}},
+        (
+            "The roll has stalled: no member came or went for half an hour, both protocols for 40 m 0 s; "
+            "1 of 3 members on the consumer protocol"
+        ),
+    ),
+    (
+        "upgrade_unclean",
+        {"wrong": ["epoch", "offsets"], "offsets_back": {"t/0": {}}, "members_not_carried_over": []},
+        (
+            "The upgrade was not clean: its epoch does not go on from the generation and committed offsets went back; "
+            "offsets went back of t/0"
+        ),
+    ),
+    (
+        "group_unsettled",
+        {
+            "unsettled_ms": 720_000,
+            "epochs": 31,
+            "come_and_go": [{"instance_id": None, "client_id": "flaps", "joined": 15, "left": 15}],
+        },
+        "The group has not settled for 12 m 0 s: 31 epochs; flaps 15 times in and 15 out",
+    ),
+    (
+        "offset_rewound",
+        {
+            "offsets": {"t/0": {"from": 1_200, "to": 3}},
+            "after_handover": True,
+            "former_owner": AN_ID,
+            "present_owner": "b",
+            "handover_time": 1_795_342_106_093,
+        },
+        "Committed offsets went back: t/0 from 1,200 to 3; handed over shortly before from orders-1 · 3f4a5b to b",
+    ),
+)
+
+ENDS: Final = (
+    "rebalance_stuck",
+    "rebalance_storm",
+    "partition_unassigned",
+    "stale_claim",
+    "static_member_contended",
+    "static_member_restarting",
+    "upgrade_blocked",
+    "downgrade_unclean",
+    "migration_stalled",
+    "group_unsettled",
+    "epoch_anomaly",
+)
+"""Kinds that come again with `cleared`."""
+
+
+def logs() -> Iterator[History]:
+    yield from (recording(path) for path in PATHS)
+    for script, kind, _ in FAULTS:
+        scene = scene_of(1, kind)
+        script(scene)
+        yield log_of(scene.coordinator)
+
+
+def fields(detail: object) -> Iterator[str]:
+    if isinstance(detail, Mapping):
+        for name, item in detail.items():
+            yield str(name)
+            yield from fields(item)
+    elif isinstance(detail, list | tuple):
+        for item in detail:
+            yield from fields(item)
+
+
+def event(kind: str, detail: Mapping[str, Any]) -> dict[str, Any]:
+    return {"kind": kind, "detail": detail, "time": 1_795_342_166_093}
+
+
+def test_every_kind_has_a_sentence() -> None:
+    """The table has the kinds of the vocabulary and no others, and words for every cause."""
+    assert SEVERITIES.keys() == SENTENCES.keys()
+    assert set(ENDS) == CLEARED.keys()
+    assert set(rebalance_causes.CAUSES) == CAUSES.keys()
+
+
+def test_no_sentence_shows_a_field_or_a_bare_time() -> None:
+    """Over all recordings and simulated faults: no name of a detail's field, no milliseconds, nothing not filled in."""
+    said: dict[str, set[str]] = defaultdict(set)
+    internals: set[str] = set()
+    for log in logs():
+        for view in map(event_view, log.replayed().events):
+            said[str(view["kind"])].add(sentence(view))
+            internals |= {name for name in fields(view["detail"]) if "_" in name and name.islower()}
+    for kind, detail, _ in SAID:
+        said[kind].add(sentence(event(kind, detail)))
+        internals |= {name for name in fields(detail) if "_" in name and name.islower()}
+    assert len(said) > 25
+    assert {"duration_ms", "partitions_moved", "will_not_release"} <= internals
+    for kind, sentences in said.items():
+        for text in sentences:
+            found = {name for name in internals if re.search(rf"\b{re.escape(name)}\b", text)}
+            assert set() == found, text
+            assert not re.search(r"\d{10}|\d{1,3}(,\d{3}){3}|None|[{}\[\]]", text), text
+            assert kind.replace("_", " ").capitalize() != text, f"{kind}: {text}"
+
+
+@pytest.mark.parametrize(("kind", "detail", "expected"), SAID)
+def test_what_only_time_or_brokers_show_is_said_too(kind: str, detail: Mapping[str, Any], expected: str) -> None:
+    """Members by names that tell them apart, durations in two units, partitions in runs."""
+    assert expected == sentence(event(kind, detail))
+
+
+@pytest.mark.parametrize("kind", ENDS)
+def test_an_alarm_that_ends_is_another_sentence(kind: str) -> None:
+    """With what its end carries, or with nothing: a look's end has no detail."""
+    detail: dict[str, Any] = {"partitions": {"t": [1]}, "instance_id": "i", "reasons": ["assignment_user_data"]}
+    ended = sentence(event(kind, {**detail, "member_id": "m", "rule": "leader", "cleared": True}))
+
+    assert ended not in (sentence(event(kind, detail)), kind.replace("_", " ").capitalize())
+
+
+@pytest.mark.parametrize("kind", [*SENTENCES, "kind_of_a_later_release"])
+@pytest.mark.parametrize("detail", [{}, {"members": ["a"], "partitions": 7, "since": "x"}])
+def test_a_detail_of_another_release_is_no_error(kind: str, detail: Mapping[str, Any]) -> None:
+    """What a history or a topic kept may lack fields, or have others."""
+    assert sentence(event(kind, detail))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (None, "\u2013"),
+        (0, "0 s"),
+        (0.04, "40 ms"),
+        (0.44, "0.4 s"),
+        (9.96, "10 s"),
+        (12.7, "13 s"),
+        (59.7, "1 m 0 s"),
+        (200, "3 m 20 s"),
+        (7_500, "2 h 5 m"),
+        (97_200, "1 d 3 h"),
+    ],
+)
+def test_durations_are_said_as_people_do(seconds: float | None, expected: str) -> None:
+    """Two units at most."""
+    assert expected == duration(seconds)
+
+
+def test_names_and_shares_are_short_and_never_too_good() -> None:
+    """A member by what sets it apart; a percent more only when it is whole."""
+    assert ["i", "c · 3f4a5b", "orders-1 · 3f4a5b", "xMMOwX2GTIyU8a5NneVQmg"] == [
+        member(AN_ID, "i"),
+        member(AN_ID, None, "c"),
+        member(AN_ID),
+        member("xMMOwX2GTIyU8a5NneVQmg"),
+    ]
+    assert [66, 99, 100, 0] == [percent(2, 3), percent(299, 300), percent(300, 300), percent(0, 0)]
+    assert "0\u20132, 4, 5, 7" == ranges([7, 0, 1, 2, 5, 4])
