@@ -378,7 +378,8 @@ def _bounds(metadata: list[Any]) -> str:
 
 
 def _shown(field: FieldInfo, value: object) -> str:
-    if is_secret(field) or isinstance(value, dict):
+    # A mapping may hold credentials, and so may what stands in the place of one.
+    if is_secret(field) or isinstance(value, dict) or _alternatives(field.annotation)[0] is dict:
         return f"a {type(value).__name__} (not shown)"
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
