@@ -1,4 +1,4 @@
-"""Which tests hold each alarm: where it is told, and where something only looks like it and it must not be told.
+"""Which tests hold each alarm: where it is reported, and where something only looks like it and it must stay silent.
 
 `docs/events.md` is made of this table and of the docstrings of the tests it names.
 """
@@ -22,7 +22,7 @@ ANY_ALARM: Final = (
     "simulated.log_cleaned_while_it_is_read_ends_in_the_same_groups",
     "replica.recording_compacted_anywhere_ends_in_the_same_groups",
 )
-"""Tests in which no alarm may be told but those of what did happen."""
+"""Tests in which no alarm may be reported but those of what did happen."""
 
 CASES: Final[Mapping[str, Cases]] = {
     "member_fenced": Cases(

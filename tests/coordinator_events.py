@@ -33,7 +33,7 @@ def consumer_join(
     classic: ClassicMemberMetadata | None = None,
     server_assignor: str | None = None,
 ) -> list[RecordBytes]:
-    """A member joins and the target is computed at once; it owns `assigned`, its whole target unless told."""
+    """A member joins and the target is computed at once; it owns `assigned`, its whole target by default."""
     target = targets[member_id]
     owned = target if assigned is None else assigned
     return [
@@ -104,7 +104,7 @@ def consumer_gone(group: str, member_id: str) -> list[RecordBytes]:
 
 
 def consumer_leave(group: str, *member_ids: str, epoch: int) -> list[RecordBytes]:
-    """Members leave or expire; nobody's target is computed anew yet."""
+    """Members leave or expire; no target is computed again yet."""
     gone = [record for member_id in member_ids for record in consumer_gone(group, member_id)]
     return [*gone, builders.consumer_group_epoch(group, epoch)]
 

@@ -66,7 +66,7 @@ def _golden(name: str, key: str, value: str, type_: RecordType, decoded_key: Any
 
 GOLDEN_RECORDS = (
     _golden(
-        "classic group nobody has joined",
+        "classic group without members",
         "00020009672d636c6173736963",
         "0003000000000000ffffffff000001a1fc6dce1a00000000",
         RecordType.GROUP_METADATA,

@@ -194,7 +194,7 @@ class Told:
         return [(event.time_ms, event.kind) for event in self.events if event.severity != INFO]
 
     def event_texts(self) -> list[str]:
-        """Every event as JSON, sorted: two replays that told the same compare equal, whenever they told it."""
+        """Every event as JSON, sorted: two replays that reported the same compare equal, whenever they reported it."""
         return sorted(json.dumps(event_view(event), sort_keys=True) for event in self.events)
 
 

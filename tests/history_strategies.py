@@ -1,4 +1,4 @@
-"""Hypothesis strategies for whole logs: lawful ones of a simulated coordinator, and ones that nobody would write."""
+"""Hypothesis strategies for whole logs: lawful ones of a simulated coordinator, and ones that no one would write."""
 
 from dataclasses import fields, replace
 from typing import Any, Final

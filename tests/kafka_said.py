@@ -34,7 +34,7 @@ def kind(truth: Truth) -> str:
 
 
 def state(truth: Truth) -> dict[str, Any]:
-    """`state`, number of `members`, and the epochs that are told."""
+    """`state`, number of `members`, and the epochs that are reported."""
     if kind(truth) == "consumer":
         (told,) = state_rows(truth["state"])
         return {name: told[name] for name in ("state", "members", "epoch", "assignment_epoch")}
@@ -48,15 +48,15 @@ def state(truth: Truth) -> dict[str, Any]:
 
 
 def members(truth: Truth) -> list[dict[str, Any]]:
-    """What is told of each member, by member id; `owned` is what it is said to have been assigned."""
+    """What is reported of each member, by member id; `owned` is what it is said to have been assigned."""
     of_kind = {"consumer": _consumer_members, "share": _share_members, "streams": _streams_members}[kind(truth)]
     return sorted(of_kind(truth["members"]), key=lambda member: str(member["member_id"]))
 
 
 def offsets(truth: Truth) -> dict[tuple[str, int], int] | None:
-    """(topic, partition) → committed offset; None where the tool tells of something else.
+    """(topic, partition) → committed offset; None where the tool shows something else.
 
-    Of share groups it tells what is in another log, and of a streams group without members it tells nothing.
+    Of share groups it shows what is in another log, and of a streams group without members it shows nothing.
     """
     if kind(truth) == "share" or (kind(truth) == "streams" and not truth["offsets"].strip()):
         return None
@@ -74,7 +74,7 @@ def offsets(truth: Truth) -> dict[tuple[str, int], int] | None:
 
 
 def as_told(member: dict[str, Any], release: tuple[int, int]) -> dict[str, Any]:
-    """A member's view in the form of `members`, with all that any tool tells of a broker of a release."""
+    """A member's view in the form of `members`, with all that any tool shows of a broker of a release."""
     names = ("member_id", "instance_id", "client_id", "client_host", "epoch", "target", "protocol")
     return {
         **{name: member[name] for name in names},
@@ -99,9 +99,9 @@ def _consumer_members(text: str) -> list[dict[str, Any]]:
             "client_id": row["client_id"],
             "client_host": row["client_host"],
             "owned": row["assigned"],
-            # Not told of members of a classic group.
+            # Not reported of members of a classic group.
             **({} if row["epoch"] is None else {"epoch": row["epoch"], "target": row["target"]}),
-            # Told only where a group is half upgraded.
+            # Reported only where a group is half upgraded.
             **({} if row["upgraded"] is None else {"protocol": "consumer" if row["upgraded"] else "classic"}),
         }
         for row in member_rows(text)

@@ -69,7 +69,7 @@ def _as_known(view: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
 
 
 def without_past(views: Views) -> Views:
-    """The same without what only the past tells, which a cleaned log does not hold.
+    """The same without what only the past shows, which a cleaned log does not hold.
 
     That is the way a mixed group goes, and since when, how often it was converted and what came of it; who stood for an
     instance id; who came or went when; when a member on the classic protocol rejoined; and whether the memory of a
@@ -189,7 +189,7 @@ class Scene:
             self.traffic()
 
     def told(self) -> tuple[list[Event], History]:
-        """What a replica tells of the victim; it holds what the coordinator holds, and nobody else alarmed."""
+        """What a replica shows of the victim; it holds what the coordinator holds, and no one else alarmed."""
         self.traffic()
         log = log_of(self.coordinator)
         told = log.replayed()

@@ -122,7 +122,7 @@ class TestSpecification:
 
     @pytest.mark.parametrize("name", [name for name, service in SERVICES.items() if "ports" in service])
     def test_ports_are_open_on_loopback_only(self, name: str) -> None:
-        """Nobody outside this machine reaches a port that is open without a password."""
+        """No one outside this machine reaches a port that is open without a password."""
         assert all(re.fullmatch(r"127\.0\.0\.1:(\d+):\1", port) for port in SERVICES[name]["ports"])
 
     def test_no_port_is_open_twice(self) -> None:
@@ -342,7 +342,7 @@ def addresses() -> set[str]:
 
 
 class TestPrometheus:
-    """What it scrapes, judges by and tells."""
+    """What it scrapes, judges by and shows."""
 
     def test_it_scrapes_the_monitor(self) -> None:
         """The scrape target is the monitor's service and port, and the path one it answers."""
@@ -376,7 +376,7 @@ class TestPrometheus:
 
 
 class TestAlertmanager:
-    """Who is told of what."""
+    """Who is notified of what."""
 
     @pytest.mark.skipif(shutil.which("amtool") is None, reason="amtool is not installed; it comes with Alertmanager")
     def test_its_configuration_is_accepted(self) -> None:

@@ -29,7 +29,7 @@ def test_tables_are_current(tables: ModuleType, capsys: pytest.CaptureFixture[st
 
 
 def test_every_alarm_has_tests_of_both_kinds() -> None:
-    """In which it is told, and of what only looks like it."""
+    """In which it is reported, and of what only looks like it."""
     beyond_info = {kind for kind, severity in SEVERITIES.items() if severity != INFO}
 
     assert beyond_info == alarm_cases.CASES.keys()

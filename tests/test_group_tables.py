@@ -61,7 +61,7 @@ def test_members_of_one_protocol_do_not() -> None:
 
 
 def test_offsets_of_a_simple_group_have_no_member() -> None:
-    """What only commits has offsets and lag, and nobody who owns them."""
+    """What only commits has offsets and lag, and no one who owns them."""
     rows = group_tables.offset_rows(TRUTH["rec-simple"]["offsets"])
 
     assert [(0, 7, 102, 95), (1, 20, 116, 96), (2, 30, 98, 68)] == [

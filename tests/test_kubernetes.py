@@ -47,7 +47,7 @@ def test_a_misspelt_key_is_found() -> None:
 
 
 def test_all_of_them_are_applied_under_one_label() -> None:
-    """The list of resources is the folder; every selector is that of the pods."""
+    """The list of resources is the folder; every selector is the pods'."""
     listed = MANIFESTS["kustomization.yaml"]
     selectors = [
         STATEFULSET["spec"]["selector"]["matchLabels"],

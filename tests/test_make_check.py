@@ -67,7 +67,7 @@ BREAKS: Final[dict[str, tuple[str, str | None, str, str]]] = {
         '"group_monitor_prepared"',
         "test_every_metric_has_a_signal",
     ),
-    "a signal that nobody sees": (
+    "a signal that is not shown": (
         "dashboards/group.py",
         'signal="assignment_epoch"',
         'signal="group_epoch"',
@@ -93,7 +93,7 @@ BREAKS: Final[dict[str, tuple[str, str | None, str, str]]] = {
     ),
 }
 
-# What is broken at once: each is told beside the others, and a copy is checked in a few seconds, not for nothing.
+# What is broken at once: each is reported beside the others, and a copy is checked in a few seconds, not for nothing.
 TOGETHER: Final = (
     tuple(what for what in BREAKS if what.startswith(("a board", "rules", "a page", "figures", "an option"))),
     tuple(

@@ -49,7 +49,7 @@ def test_online_downgrade_hands_over_the_targets_and_keeps_the_offsets(release: 
 
 @pytest.mark.parametrize("release", FROM_4_0)
 def test_member_of_a_roll_is_awaited_and_comes(release: str) -> None:
-    """In the recorded rolls each old member goes first; static ones are replaced in place, and nobody is awaited."""
+    """In the recorded rolls each old member goes first; static ones are replaced in place, and no one is awaited."""
     told = replayed(release, "conversions")
     awaited = {group: of["replacements_awaited"] for group, of in details(told, "upgrade_completed").items()}
 
@@ -98,7 +98,7 @@ def test_group_that_a_broker_refused_to_upgrade_was_told_of_before(release: str)
 
 
 def test_broker_of_3_9_converts_what_later_ones_refuse() -> None:
-    """The same application, told to be blocked before, is a consumer group afterwards: the older broker let it."""
+    """The same application, reported as blocked before, is a consumer group afterwards: the older broker let it."""
     told = replayed("3.9.1", "conversions")
 
     assert {"upgrade-that-is-refused"} == details(told, "upgrade_blocked").keys()

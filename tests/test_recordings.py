@@ -107,7 +107,7 @@ class TestWhole:
         assert UNREAD.get(name_of(path), ({}, {})) == (counters.unknown_records, counters.undecodable_records)
 
     def test_state_and_events_are_the_same_cut_and_restored_anywhere(self, path: Path) -> None:
-        """At every record the whole state goes through its snapshots and back, and all is told as if it had not."""
+        """At every record the whole state goes through its snapshots and back, and all is reported as if it had not."""
         for sizes in ([1] * len(log(path)), [7] * len(log(path))):
             pieces = log(path).replayed_in_batches(sizes)
 
@@ -156,7 +156,7 @@ class TestGroup:
     """A group as Kafka's tools showed it."""
 
     def test_state_and_epochs(self, path: Path, group: str) -> None:
-        """State, number of members, and both epochs where they are told, are Kafka's."""
+        """State, number of members, and both epochs where they are reported, are Kafka's."""
         expected = kafka_said.state(truths(path)[group])
         view = told(path).view(group)
         found = {**view, "members": len(view["members"])}
@@ -189,5 +189,5 @@ class TestGroup:
     [pytest.param(path, group, id=f"{name_of(path)}-{group}") for path in PATHS for group in truths(path)],
 )
 def test_alarms_are_those_of_the_scenario(path: Path, group: str) -> None:
-    """What went wrong in it is told, and nothing else."""
+    """What went wrong in it is reported, and nothing else."""
     assert expected_alarms(path, group) == alarms(told(path), group)

@@ -24,7 +24,7 @@ SETTINGS: Final = dict(re.findall(r"^(\w+)=(.*)$", TEXT, re.MULTILINE))
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
 @pytest.mark.parametrize(("line", "expected"), [("", ""), ("KilMode=mixed\n", "Unknown key")], ids=["ours", "misspelt"])
 def test_systemd_takes_it(tmp_path: Path, line: str, expected: str) -> None:
-    """Every key and value is one that it knows; the program's place is that of Python here."""
+    """Every key and value is one that it knows; the program's place is Python's here."""
     program = SETTINGS["ExecStart"].partition(" ")[0]
     unit = tmp_path / UNIT.name
     unit.write_text(TEXT.replace(program, sys.executable).replace("[Service]\n", f"[Service]\n{line}"), "utf-8")

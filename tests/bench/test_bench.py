@@ -92,7 +92,7 @@ def test_joins_and_leaves_are_all_told(told: Told) -> None:
 
 
 def test_memory_is_that_of_all_processes(told: Told) -> None:
-    """Driver, JVM and workers are told apart, and add up to the whole."""
+    """Driver, JVM and workers are distinguished, and add up to the whole."""
     figures = told.parts["memory"]["figures"]
     parts = [held["median"] for name, held in figures.items() if name.startswith("pss_mib of ")]
 

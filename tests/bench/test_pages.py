@@ -75,7 +75,7 @@ def test_goals_stand_beside_what_was_measured(held: dict[str, Any]) -> None:
 
 
 def test_slopes_and_plan_follow_from_the_figures(held: dict[str, Any]) -> None:
-    """A slope is that of the sizes measured, and a plan for more executors divides what divides."""
+    """A slope is over the sizes measured, and a plan for more executors divides what divides."""
     page = pages.files(held, pages.DOCS)["scale.md"]
 
     assert "+10 ms for 10,000 groups" == row(page, "micro-batch under")[2]
@@ -165,14 +165,14 @@ def test_advised_settings_are_settings(tmp_path: Path) -> None:
 
 
 def test_a_million_groups_were_measured_with_what_is_advised() -> None:
-    """The last block of settings is that of the benchmark."""
+    """The last block of settings is the benchmark's."""
     blocks = re.findall(r"```yaml\n(.*?)```", (pages.DOCS / "scale.md").read_text("utf-8"), re.DOTALL)
 
     assert million.SETTINGS == yaml.safe_load(blocks[-1])
 
 
 def test_stale_pages_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A page with other figures than the results have is told, with the command that puts them in."""
+    """A page with other figures than the results have is reported, with the command that puts them in."""
     for name in pages.PAGES:
         (tmp_path / name).write_text((pages.DOCS / name).read_text("utf-8"), "utf-8")
     assert 0 == pages.main(["--out", str(tmp_path)])

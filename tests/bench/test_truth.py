@@ -84,7 +84,7 @@ def test_whatever_differs_is_told(wrong: dict[str, object]) -> None:
 
 
 def test_groups_missing_and_too_many_are_told() -> None:
-    """A group that is not shown, and one that nobody wrote, differ."""
+    """A group that is not shown, and one that no one wrote, differ."""
     expected = Expected({"a": GroupTruth(epoch=1, members=0)})
 
     told = list(truth.differences(expected, {"b": GroupTruth(epoch=1, members=0)}))
@@ -139,7 +139,7 @@ def came_late(event: Event) -> bool:
 
 
 def test_guests_come_and_go() -> None:
-    """The records by which members join and leave tell of exactly these, and leave the group as it is expected."""
+    """The records by which members join and leave show exactly these, and leave the group as it is expected."""
     expected = Expected()
     written = list(log.records(PLAN, expected, NOW_MS, IDS))
     read = Log(PLAN, "t", expected, IDS, {})

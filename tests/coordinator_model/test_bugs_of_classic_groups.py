@@ -64,7 +64,7 @@ def test_kafka_7026_sticky_assignor_gives_a_partition_to_two_members() -> None:
     """KAFKA-7026, KIP-341: without a generation in the claim the leader cannot tell that it is old.
 
     The duplicate is critical and names partitions and members; the claim has no generation, so that it is stale
-    cannot be told. Nobody should upgrade such a group.
+    is not known. No one should upgrade such a group.
     """
     told = paused_and_back(None, leader_believes_it=True)
 
@@ -85,10 +85,10 @@ def test_kip_341_generation_makes_the_old_claim_harmless() -> None:
 
 
 def test_kafka_12984_cooperative_assignor_is_wedged_by_an_invalid_claim() -> None:
-    """KAFKA-12984: two members claim t/0 each time they join; it counts as still to be revoked, and goes to nobody.
+    """KAFKA-12984: two members claim t/0 each time they join; it counts as still to be revoked, and goes to no one.
 
-    The claims that contradict each other are told once, however often they are made again, and when there are too many
-    generations in five minutes, a storm, once. No duplicate is told: there is none.
+    The claims that contradict each other are reported once, however often they are made, and when there are too many
+    generations in five minutes, a storm, once. No duplicate is reported: there is none.
     """
     wedged = [
         generation(
@@ -111,7 +111,7 @@ def test_kafka_12984_cooperative_assignor_is_wedged_by_an_invalid_claim() -> Non
 
 
 def test_kafka_14639_partition_is_revoked_and_assigned_in_a_single_round() -> None:
-    """KAFKA-14639: t/1 goes from a to b while a, which joined claiming it, has not been told to stop reading it.
+    """KAFKA-14639: t/1 goes from a to b while a, which joined claiming it, has not been asked to stop reading it.
 
     There is no duplicate in the record, so the hand-over is all there is to tell.
     """
@@ -167,7 +167,7 @@ def test_kafka_13419_member_that_missed_a_sync_claims_what_it_had_before() -> No
 def test_kafka_12890_rounds_that_end_in_nothing() -> None:
     """KAFKA-12890, KAFKA-9752: rounds that wait for a member that never syncs leave no record.
 
-    The next one that ends tells how many there were.
+    The next one that ends shows how many there were.
     """
     told = history(
         at(0, generation(1, member("a", {"t": [0, 1]}), protocol="range")),
@@ -181,7 +181,7 @@ def test_kafka_12890_rounds_that_end_in_nothing() -> None:
 def test_kafka_8653_members_of_old_clients_rebalance_for_ever() -> None:
     """KAFKA-8653, KAFKA-7610: an old client that joins again with each answer makes a generation with each.
 
-    They are a storm, told once.
+    They are a storm, reported once.
     """
     told = history(
         *(

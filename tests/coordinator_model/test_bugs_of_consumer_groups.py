@@ -50,7 +50,7 @@ def test_kafka_16147_partition_is_assigned_to_two_members() -> None:
 
 
 def test_kafka_20442_empty_group_keeps_its_epoch_ahead_of_its_target() -> None:
-    """KAFKA-20442: the last member's leaving bumps the group epoch, and nobody is left for whom to compute a target.
+    """KAFKA-20442: the last member's leaving bumps the group epoch, and no one is left for whom to compute a target.
 
     The group is Empty, not Assigning, no rebalance is under way, and none is found stuck however long it lasts.
     """
@@ -73,7 +73,7 @@ def test_kafka_16224_commit_that_is_retried_for_ever_holds_a_partition() -> None
     """KAFKA-16224: before it revokes, the member commits to a topic that is deleted, again and again.
 
     Nothing is written meanwhile; beyond its rebalance timeout the clock finds it, with what it holds. The coordinator
-    removes it then, and if it does, that is told too.
+    removes it then, and if it does, that is reported too.
     """
     log = (
         *TWO_MEMBERS,
@@ -109,7 +109,7 @@ def without_members_of_the_new_protocol() -> History:
 def test_kafka_20273_consumer_group_of_classic_members_only() -> None:
     """It should be a classic group again, and lives on as a mixed one none of whose members is upgraded.
 
-    No rule is broken by a record; a roll that nobody goes on with is what it is told as, after half an hour.
+    No rule is broken by a record; a roll that no one goes on with is what it is reported as, after half an hour.
     """
     told = without_members_of_the_new_protocol().replayed()
 

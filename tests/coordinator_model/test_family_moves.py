@@ -66,7 +66,7 @@ def comes_or_goes(scene: Scene, chance: Random) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("protocol", ["cooperative-sticky", "sticky", "range"])
 def test_moves_of_classic_groups_are_all_counted(protocol: str, seed: int) -> None:
-    """Also those of a cooperative group, by way of a generation in which nobody owns the partition."""
+    """Also those of a cooperative group, by way of a generation in which no member owns the partition."""
     scene, chance = Scene(seed, protocol), Random(seed)
     watcher = Watcher(scene)
     for _ in range(12):
@@ -134,7 +134,7 @@ def test_restarts_of_static_members_move_nothing(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_partitions_given_up_and_taken_back_move_nowhere(seed: int) -> None:
-    """Looks alike: in between they were nobody's."""
+    """Looks alike: in between they had no owner."""
     scene, chance = Scene(seed, "cooperative-sticky"), Random(seed)
     scene.classic_members(3)
     before = told(scene).states[VICTIM].counters.partitions_moved

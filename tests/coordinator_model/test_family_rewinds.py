@@ -16,7 +16,7 @@ PRODUCER: Final = 1
 
 
 def rewinds(scene: Scene) -> list[Event]:
-    """What is told of the victim's offsets that went back."""
+    """What is reported of the victim's offsets that went back."""
     events = log_of(scene.coordinator).replayed().events
     return [of for of in events if of.group == VICTIM and of.kind == "offset_rewound"]
 
@@ -181,7 +181,7 @@ def test_resets_and_syncs_wake_nobody(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_commits_that_go_forward_after_any_hand_over_say_nothing(seed: int) -> None:
-    """Looks alike: partitions move all the time, and whoever has them commits."""
+    """Looks alike: partitions move all the time, and their owners commit."""
     scene, chance = Scene(seed, chance_protocol(seed)), Random(seed)
     scene.classic_members(2)
     for turn in range(1, 8):

@@ -19,7 +19,7 @@ KINDS: Final = {"static_member_contended", "static_member_restarting"}
 
 
 def told(scene: Scene) -> tuple[list[Event], list[Event]]:
-    """What is told of instance ids by the log, and by the clock once all is over; wherever the log is cut."""
+    """What is reported of instance ids by the log, and by the clock once all is over; wherever the log is cut."""
     log = log_of(scene.coordinator)
     chance = Random(len(log))
     made = log.replayed_in_batches([chance.randint(0, 30) for _ in range(len(log) // 15)])

@@ -21,7 +21,7 @@ LOOK_EVERY_MS: Final = 5_000
 
 
 def looked_at(coordinator: ReferenceCoordinator, *, until_ms: int = 0, without_storms: bool = True) -> list[Event]:
-    """What is told of the victim by its log, and by looks every few seconds, each event once; to the end and beyond."""
+    """What is reported of the victim by its log, and by looks every few seconds, each event once."""
     replica, lasting, told = Replica(), LastingAlarms(), dict[str, Event]()
     next_ms = coordinator.log[0].time_ms
 
@@ -212,7 +212,7 @@ def test_streams_group_within_its_initial_delay_waits_for_no_assignor(seed: int)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("family", ["consumer", "streams"])
 def test_target_that_a_member_waits_for_in_vain_is_a_stuck_assignor(family: str, seed: int) -> None:
-    """One is there who calls in; told once, and once when there is a target."""
+    """One is there who calls in; reported once, and once when there is a target."""
     scene = Scene(seed, family=family)
     join = scene.coordinator.join_consumer if family == "consumer" else scene.coordinator.join_streams
     join(scene.group)

@@ -60,7 +60,7 @@ CASES = {
     "a commit of -1 says there is none": (-1, 2_000, STEADY, Lag(None, None, "no_committed_offset")),
     "end unknown": (1_500, None, (), Lag(None, None, "no_end_offset")),
     "committed at 0 is a commit": (0, 0, ((100_000, 0),), Lag(0, 0.0, "caught_up", 0)),
-    "fresher than the sample of a topic made anew": (
+    "fresher than the sample of a recreated topic": (
         1_500,
         10,
         ((99_000, 5), (100_000, 10)),
@@ -110,7 +110,7 @@ def test_every_method_of_the_table_is_declared() -> None:
 def test_commit_beyond_a_log_sampled_long_after_it(
     high_watermark: int | None, committed_ms: int, expected: bool
 ) -> None:
-    """The topic was made anew, or cut off: what it has been given since is behind nobody, and nobody reads it."""
+    """The topic was recreated, or cut off: what it has been given since is behind no one, and no one reads it."""
     assert expected == is_beyond(1_500, high_watermark, committed_ms, NOW_MS)
 
 
@@ -352,7 +352,7 @@ CUT = Cut(offset=50, time_ms=10_000, leader_epoch=7)
 def test_commit_of_a_log_that_was_cut_off_below_it_counts_from_the_cut(
     offset: int, leader_epoch: int, committed_ms: int, expected: int | None
 ) -> None:
-    """Told by the leader epoch of the commit, or by its time where the client gave none."""
+    """Reported by the leader epoch of the commit, or by its time where the client gave none."""
     assert expected == cut_of([CUT], offset, leader_epoch, committed_ms)
 
 

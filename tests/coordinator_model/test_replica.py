@@ -46,7 +46,7 @@ MEMBER_KEPT: Final = (
 
 
 def kept(views: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """GROUP views without what only the past tells, which a compacted log need not keep."""
+    """GROUP views without what only the past shows, which a compacted log need not keep."""
     return {
         name: {
             **{part: view[part] for part in ("type", "state", "epoch", "assignment_epoch", "simple", "offsets")},
@@ -246,14 +246,14 @@ def test_event_is_judged_when_the_next_one_of_its_group_begins() -> None:
 
 
 def test_event_stands_at_its_last_record() -> None:
-    """Its place is that of the record that completed it, its time the records'."""
+    """It has the place of the record that completed it, its time the records'."""
     told = history(at(9, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0]}}))).replayed()
 
     assert {(7, 4, 9)} == {(event.partition, event.offset, event.time_ms) for event in told.events}
 
 
 def test_two_events_of_one_millisecond_are_told_together() -> None:
-    """Nothing separates them in the log; what both did is what is told."""
+    """Nothing separates them in the log; what both did is what is reported."""
     told = history(
         at(0, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0]}}), *consumer_leave("g", "a", epoch=3))
     ).replayed()

@@ -137,7 +137,7 @@ def test_alarm_that_lasted_opens_once_and_is_over_once(
 @pytest.mark.parametrize("case", [case for case in FAULTS if case[2]], ids=lambda case: str(case[0].__name__))
 @pytest.mark.parametrize("seed", range(3))
 def test_nothing_before_the_live_tail_is_an_alarm(seed: int, case: tuple[object, str, dict[str, int]]) -> None:
-    """Whatever went wrong is long past: that the log was replayed at last must wake nobody."""
+    """Whatever went wrong is long past: that the log was replayed at last must wake no one."""
     script, protocol, expected = case
     scene = scene_of(seed, protocol)
     script(scene)  # type: ignore[operator]  # a script

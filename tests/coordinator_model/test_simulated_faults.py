@@ -264,7 +264,7 @@ LASTING: Final = [case for case in FAULTS if case[0] in (leader_assigns_twice, c
 def test_fault_that_lasts_is_told_once_of_a_cleaned_log(
     script: Script, protocol: str, seed: int, before: int, drop_tombstones: bool
 ) -> None:
-    """If it holds at the end of the log it is told there, whatever the cleaner took."""
+    """If it holds at the end of the log it is reported there, whatever the cleaner took."""
     scene = scene_of(seed, protocol)
     script(scene)
     log = log_of(scene.coordinator)

@@ -29,7 +29,7 @@ ROLLED: Final = ["upgrade_started", "upgrade_completed", "downgrade_started", "d
 
 
 def assert_rolled(scene: Scene, begun: int, turned: int) -> None:
-    """Told once each, nothing else alarmed, and the phase was right after each event on either way."""
+    """Reported once each, nothing else alarmed, and the phase was right after each event on either way."""
     events, _ = scene.told()
     way = phases(scene.coordinator)
 

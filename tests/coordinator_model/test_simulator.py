@@ -33,7 +33,7 @@ NOT_PLAYED: Final = ("subscribed-topic-made-anew",)
 
 
 def family_of(recorded: Recording, group: str) -> str:
-    """What the group is, or may become: told by the types of its records."""
+    """What the group is, or may become: by the types of its records."""
     types = {of.type.name.split("_")[0].capitalize() for event in recorded.events[group] for of in event.records}
     return next((family for name, family in FAMILIES.items() if name in types), "consumer")
 

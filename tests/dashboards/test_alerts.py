@@ -88,7 +88,7 @@ def test_limits_are_those_of_the_events() -> None:
 
 
 def test_links_lead_where_one_says() -> None:
-    """Runbook and Grafana are where `build` is told; without a runbook of its own, its board in that Grafana is it."""
+    """Runbook and Grafana are where `build` is given them; without a runbook, it is its board in that Grafana."""
     for alert, links in annotations("https://docs.example/runbook", "https://grafana.example/graphs/"):
         assert f"https://docs.example/runbook#{alert.name.lower()}" == links["runbook_url"]
         assert links["dashboard_url"].startswith("https://grafana.example/graphs/d/group-monitor-")
@@ -98,7 +98,7 @@ def test_links_lead_where_one_says() -> None:
 
 
 def test_no_link_is_half_an_address() -> None:
-    """Where no address is known there is no link: nobody could complete it who reads it in a mail."""
+    """Where no address is known there is no link: no one could complete it who reads it in a mail."""
     for _, links in annotations(None, None):
         assert {"summary", "reason", "first_look"} == links.keys()
 

@@ -175,7 +175,7 @@ class TestPush:
         assert f"{grafana.url}/d/group-monitor-overview" in capsys.readouterr().out
 
     def test_dry_run(self, grafana: GrafanaStub, capsys: pytest.CaptureFixture[str]) -> None:
-        """Everything is told that would be done, and nothing is."""
+        """Everything is reported that would be done, and nothing is."""
         options = (grafana.url, "--dry-run", "--prometheus-url", "http://prometheus:9090", "--folder", "Ours")
 
         assert ["created"] * 7 == actions(capsys, *options)
@@ -222,7 +222,7 @@ class TestRefusals:
         assert (3, True, False) == (status, line.startswith(f"error: {named}"), "wrong" in line)
 
     def test_nobody_there(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """An address nobody listens on is named with the reason."""
+        """An address without a listener is named with the reason."""
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))
             url = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -239,7 +239,7 @@ class TestRefusals:
         assert line.startswith(f"error: --url: found {grafana.url}/elsewhere (Client Error 404")
 
     def test_too_old(self, grafana: GrafanaStub, capsys: pytest.CaptureFixture[str]) -> None:
-        """A Grafana that does not show these boards is told from one that does, before anything is put into it."""
+        """A Grafana that does not show these boards is distinguished from one that does, before anything is written."""
         grafana.release = "9.5.2"
 
         assert (1, f"error: --url: found Grafana 9.5.2 at {grafana.url}, accepted: 10 or newer\n") == refusal(

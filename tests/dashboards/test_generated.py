@@ -82,7 +82,7 @@ def test_what_is_committed_is_current(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_stale_files_are_named_with_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A changed, a missing and a foreign file are told in one line, which says what to run."""
+    """A changed, a missing and a foreign file are reported in one line, which says what to run."""
     build.write(build.files(), tmp_path)
     (tmp_path / "group.json").write_text("{}", encoding="utf-8")
     (tmp_path / RULES).unlink()
@@ -104,7 +104,7 @@ def test_writing_twice_writes_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", BOARDS)
 def test_board_loads_in_grafana_10_and_later(name: str) -> None:
-    """The classic schema: a uid, panels in a list, a schema version Grafana migrates from by itself."""
+    """The classic schema: a uid, panels in a list, a schema version Grafana migrates from on its own."""
     board = BOARDS[name]
 
     assert f"group-monitor-{name.replace('_', '-')}" == board["uid"]
@@ -142,7 +142,7 @@ def sources(value: Any) -> Iterator[Any]:
 
 @pytest.mark.parametrize("name", BOARDS)
 def test_legends_are_shown(name: str) -> None:
-    """Whoever stands in front of the wall can tell the lines apart: legends are shown, and every series has a name."""
+    """The lines on the wall can be told by their legends: legends are shown, and every series has a name."""
     for panel in panels(name):
         if panel["type"] in {"timeseries", "state-timeline"}:
             assert panel["options"]["legend"]["showLegend"], panel["title"]
@@ -154,7 +154,7 @@ def test_legends_are_shown(name: str) -> None:
 def test_series_of_a_panel_differ_in_colour(name: str, schema: str) -> None:
     """Colours go by a series' place, in Grafana 10 as in 12.
 
-    By name they do not: Grafana 10 hashes that of the field, which is the same for all series, to one colour. And no
+    By name they do not: Grafana 10 hashes the field's, which is the same for all series, to one colour. And no
     override gives several series one colour.
     """
     for title, look in field_configs(name, schema):
@@ -295,7 +295,7 @@ def texts() -> str:
 
 
 def test_links_lead_to_boards_there_are() -> None:
-    """An address inside a panel or an alert is that of a board that is generated, and passes variables it has."""
+    """An address inside a panel or an alert is a generated board's, and passes variables it has."""
     text = texts()
     by_uid = {board["uid"]: board for board in BOARDS.values()}
     links = re.findall(r'/d/([\w-]+)(?:\?([^"]*))?', text)

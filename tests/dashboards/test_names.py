@@ -39,7 +39,7 @@ def sources() -> str:
 
 
 def test_every_metric_has_a_signal() -> None:
-    """A metric nobody looks at is fed for nothing; one that is left out says why."""
+    """A metric no one looks at is fed for nothing; one that is left out says why."""
     read = frozenset[str]().union(*(signal.metrics for signal in SIGNALS.values()))
 
     assert CATALOGUE.keys() - UNUSED_METRICS.keys() == read - BUILT_IN
@@ -145,14 +145,14 @@ def test_runbook_leads_to_alerts_and_commands_there_are() -> None:
 
 
 def test_every_limit_is_used() -> None:
-    """A figure nobody compares with says nothing."""
+    """A figure no one compares with says nothing."""
     limits = {name for name, value in vars(thresholds).items() if isinstance(value, thresholds.Limit)}
 
     assert limits == {name for name in limits if re.search(rf"\bat\.{name}\b", sources())}
 
 
 def test_states_and_phases_have_a_colour_each() -> None:
-    """Every state the log tells and every phase of a migration is drawn."""
+    """Every state the log shows and every phase of a migration is drawn."""
     states = {
         *(classic.EMPTY, classic.STABLE, consumer.ASSIGNING, consumer.RECONCILING, consumer.EMPTY, consumer.STABLE),
         *(share.EMPTY, share.STABLE, streams.EMPTY, streams.NOT_READY, streams.ASSIGNING, streams.RECONCILING),

@@ -19,7 +19,7 @@ SILENT: Final[dict[str, str]] = {
     "monitor_gone": "the monitor is there",
     "rounds_lost": "a counter begins with its first count, and no round was lost",
     "stable_lag": "no transaction is open in the topics of the recording",
-    "stale_claims": "a counter begins with its first count, and nobody made one",
+    "stale_claims": "a counter begins with its first count, and none was made",
     "static_member_returns": "a counter begins with its first count, and a classic group does not show who was away",
     "upgrade_blockers": "no group of the recording is one that a broker refuses",
     "contended_members": "no two processes take an instance id from each other there",

@@ -2,7 +2,7 @@
 
     python -m tests.faults [--rounds N] [--which NAME[,NAME…]]
 
-Ends with status 1 where anything was lost, told twice or shown otherwise. The page is made of what was written down:
+Ends with status 1 where anything was lost, reported twice or shown otherwise. The page is made of what was noted:
 `python docs/build_tables.py`.
 """
 

@@ -1,4 +1,4 @@
-"""A log that is cleaned within seconds, tombstones and all, so that nobody waits for a day."""
+"""A log that is cleaned within seconds, tombstones and all, so that no one waits for a day."""
 
 import time
 from collections.abc import Callable
@@ -41,7 +41,7 @@ def groups_in(log: Log) -> set[str]:
 
 
 def clean_away(log: Log, group: str) -> None:
-    """Write on until nothing tells any more that there was such a group."""
+    """Write on until nothing shows any more that there was such a group."""
     write_on_until(log, lambda: group not in groups_in(log), f"the cleaner leaves records of {group}")
 
 

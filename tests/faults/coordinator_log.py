@@ -1,6 +1,6 @@
 """A log with one right answer: histories of real groups in an ordinary topic of the same layout as the coordinator's.
 
-Nobody else writes to it, and it is read through `kafka.offsets_topic`; so what a monitor must show, count and tell
+No one else writes to it, and it is read through `kafka.offsets_topic`; so what a monitor must show, count and tell
 follows from it by a replay in one piece, whatever was done to the monitor meanwhile.
 """
 
@@ -75,7 +75,7 @@ def histories() -> list[Events]:
 
 
 def commits(rounds: int, seed: int = 1) -> Iterator[Events]:
-    """Simple groups that commit, some backwards, some for the last time, and records of a type nobody knows."""
+    """Simple groups that commit, some backwards, some for the last time, and records of an unknown type."""
     chance = random.Random(seed)
     offsets: dict[tuple[str, int], int] = {}
     for number in range(rounds):
@@ -95,7 +95,7 @@ def commits(rounds: int, seed: int = 1) -> Iterator[Events]:
 
 
 def crowds(rounds: int) -> Iterator[Events]:
-    """Many groups that commit together; every time another eighth of them ends, to begin anew the next time."""
+    """Many groups that commit together; every time another eighth of them ends, to begin again the next time."""
     for number in range(rounds):
         time_ms = START_MS + 1_000 * number
         written: Events = []
@@ -162,7 +162,7 @@ class Log:
         admin.delete_topics([self.topic], operation_timeout=30)[self.topic].result(30)
 
     def grow(self) -> None:
-        """Give the topic a partition more, which nobody writes to."""
+        """Give the topic a partition more, which stays empty."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 2})
         admin.create_partitions([NewPartitions(self.topic, PARTITIONS + 1)])[self.topic].result(30)
 
@@ -224,7 +224,7 @@ class Log:
 
 @dataclass
 class Answer:
-    """What must be shown, counted and told, in the form of the checkpoint, of the API and of events."""
+    """What must be shown, counted and reported, in the form of the checkpoint, of the API and of events."""
 
     events: dict[str, dict[str, Any]] = field(default_factory=dict)
     groups: dict[str, Any] = field(default_factory=dict)
@@ -290,5 +290,5 @@ class Writing:
             for events in self._events:
                 self._log.write(events)
                 self._hurry.wait(self._pause)
-        except BaseException as error:  # noqa: BLE001 - told by who waits for the thread
+        except BaseException as error:  # noqa: BLE001 - reported by who waits for the thread
             self._failed = error

@@ -87,7 +87,7 @@ def older_snapshots(state: Path) -> None:
 
 
 def left_by_older_release(state: Path) -> None:
-    """What a real monitor left whose layout nobody reads any more."""
+    """What a real monitor left whose layout no one reads any more."""
     _left(state, REFUSED_FILE)
 
 

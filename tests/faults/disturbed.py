@@ -1,4 +1,4 @@
-"""A monitor that faults are done to: one after the other on one state directory, all told to one file."""
+"""A monitor that faults are done to: one after the other on one state directory, all reported to one file."""
 
 import sys
 from contextlib import ExitStack
@@ -71,7 +71,7 @@ class Disturbed:
         until(lambda: not monitor.left_over(), 60, "processes of a killed monitor are still there")
 
     def refused(self, *arguments: str) -> str:
-        """Start one that must end by itself, and return the one line it says."""
+        """Start one that must end on its own, and return the one line it says."""
         monitor = self.start(*arguments)
         status = monitor.await_end(PATIENCE_SECONDS)
         (line,) = [line for line in monitor.error_lines() if line.startswith("error: ")]
@@ -80,7 +80,7 @@ class Disturbed:
         return line
 
     def await_told(self, ends: dict[int, int] | None = None) -> Told:
-        """Wait until a sink was told all that is in the log, and return that."""
+        """Wait until a sink was given all that is in the log, and return that."""
         ends = self._log.ends() if ends is None else ends
         until(lambda: self._has_told(ends), PATIENCE_SECONDS, lambda: f"told {told_in(self.told_file).shards}, {ends}")
         return told_in(self.told_file)
@@ -88,9 +88,9 @@ class Disturbed:
     def difference(
         self, monitor: MonitorProcess, live_from: dict[int, int] | None = None, *, had_gaps: bool = False
     ) -> Difference:
-        """How what was told, and is shown in the end, differs from what follows from the log.
+        """How what was reported, and is shown in the end, differs from what follows from the log.
 
-        With `had_gaps` records were cleaned away before they were read, and with them what only they had told.
+        With `had_gaps` records were cleaned away before they were read, and with them what only they had reported.
         """
         self.await_ready(monitor)
         answer = self._log.undisturbed(live_from)
@@ -111,14 +111,14 @@ class Disturbed:
         return found
 
     def await_noted(self) -> None:
-        """Wait until what was told is also written down, so that a monitor that reads all anew knows."""
+        """Wait until what was reported is also written down, so that a monitor that reads all again knows."""
         ends = self._log.ends()
 
         def is_noted() -> bool:
             left = resume_file.load(self.state)
             return left is not None and all(left.all_told().get(of, 0) >= end for of, end in ends.items())
 
-        until(is_noted, PATIENCE_SECONDS, "what was told is not noted")
+        until(is_noted, PATIENCE_SECONDS, "what was reported is not noted")
 
     def end(self, monitor: MonitorProcess) -> None:
         """End one as a service manager does."""

@@ -87,13 +87,13 @@ LATER_TYPES: Final = (40, 1_000, 32_767)
 
 
 def unknown(type_: int, number: int) -> Events:
-    """A record of a type that nobody knows, with bytes that mean nothing here."""
+    """A record of an unknown type, with bytes that mean nothing here."""
     place = number % 4
     return [Write(place, _now_ms(), type_.to_bytes(2) + bytes([number % 256, 255, 7]), b"\x00\x05\xff")]
 
 
 def later_version(number: int) -> Events:
-    """A commit in a value version that nobody knows: the group is known, what it committed is not."""
+    """A commit in an unknown value version: the group is known, what it committed is not."""
     key, _ = builders.offset_commit(f"later-{number}", "t", 0, 1)
     return [Write(hash_of(f"later-{number}"), _now_ms(), key, (99).to_bytes(2) + b"\x01\x02\x03")]
 

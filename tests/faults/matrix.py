@@ -204,7 +204,7 @@ def leaders_killed(trial: Trial) -> None:
             trial.times += 1
 
 
-def topic_made_anew_while_running(trial: Trial) -> None:
+def topic_recreated_while_running(trial: Trial) -> None:
     """The topic is deleted and recreated under a running monitor, and filled beyond what was read; then `--rebuild`."""
     for _ in range(trial.rounds):
         with trial.writing(0.2 / trial.rounds):
@@ -221,7 +221,7 @@ def topic_made_anew_while_running(trial: Trial) -> None:
         rebuilt(trial)
 
 
-def topic_made_anew_while_away(trial: Trial) -> None:
+def topic_recreated_while_away(trial: Trial) -> None:
     """The topic is deleted and recreated while no monitor runs; the next one refuses in one line; then `--rebuild`."""
     for _ in range(trial.rounds):
         with trial.writing(0.2 / trial.rounds):
@@ -300,8 +300,8 @@ FAULTS: Final[dict[str, Fault]] = {
         former_release,
         broker_stopped,
         leaders_killed,
-        topic_made_anew_while_running,
-        topic_made_anew_while_away,
+        topic_recreated_while_running,
+        topic_recreated_while_away,
         other_number_of_partitions,
         scrapers_hang,
         compacted_while_read,

@@ -1,6 +1,6 @@
 """What `make faults` found, and the page that is made of it (`docs/build_tables.py`).
 
-`results.json` holds a row for each fault: what was done, how often, and what of that was lost, told twice or shown
+`results.json` holds a row for each fault: what was done, how often, and what of that was lost, reported twice or shown
 otherwise than by a monitor that nothing disturbed. A run replaces the rows of the faults that it ran. With
 `FAULTS_WRITE` set in the environment, the tests of faults write down theirs as well.
 """
@@ -26,9 +26,9 @@ class Result:
         times: how often it was.
         records: written to the log meanwhile.
         events: that follow from the log.
-        lost: events not told, and groups, offsets and counters not shown.
-        repeated: events told under two ids, or in two batches.
-        wrong: what was told or shown otherwise.
+        lost: events not reported, and groups, offsets and counters not shown.
+        repeated: events reported under two ids, or in two batches.
+        wrong: what was reported or shown otherwise.
         figures: what was measured besides, each with its unit in words.
     """
 

@@ -121,7 +121,7 @@ def shown(trial: Trial, what: str, sink: str) -> float:
 
 
 def has_all(trial: Trial, found: Iterator[dict[str, Any]]) -> None:
-    """Every event that was told is there, under its id and as it was told; those that are there twice are counted."""
+    """Every event that was reported is there, under its id and as it was; those that are there twice are counted."""
     told = told_in(trial.disturbed.told_file).events
     times = Counter[str]()
     for event in found:

@@ -1,6 +1,6 @@
-"""Never wrong: a monitor that is killed, starved and cheated shows, counts and tells what an undisturbed one would.
+"""Never wrong: a monitor that is killed, starved and cheated shows, counts and reports what an undisturbed one would.
 
-One log, one story, told once in `told`. While it is written the monitor is killed at stages of a micro-batch, its
+One log, one story, played once in `told`. While it is written the monitor is killed at stages of a micro-batch, its
 workers are killed, its disk is full for a while. Then its checkpoint is damaged in several ways, and rebuilt. The
 whole matrix, with its rounds, is `make faults`; what it found is in docs/faults.md.
 """
@@ -46,7 +46,7 @@ NOTHING: Final = Difference(
 
 @dataclass
 class Seen:
-    """What was seen while the story was told."""
+    """What was seen while the story was played."""
 
     differences: dict[str, Difference] = field(default_factory=dict)
     lines: dict[str, list[str]] = field(default_factory=dict)
@@ -76,7 +76,7 @@ def tell(log: Log, disturbed: Disturbed, disk: SmallDisk) -> Seen:
     disturbed.await_ready(monitor)
     beginning, rest = parts[0][:10], parts.pop(0)[10:]
     log.write(*beginning)
-    until(lambda: bool(told_in(disturbed.told_file).batches), 180, "no sink was told anything")
+    until(lambda: bool(told_in(disturbed.told_file).batches), 180, "no sink was given anything")
     with Writing(log, rest, PER_SECOND):
         disturbed.await_death(monitor)
     for stage in later:
@@ -136,14 +136,14 @@ def test_nothing_is_lost_repeated_or_changed(seen: Seen, when: str) -> None:
 
 
 def test_it_was_disturbed(seen: Seen) -> None:
-    """Several processes had a part in it, and batches came twice to the sinks: those whose end nobody recorded."""
+    """Several processes had a part in it, and batches came twice to the sinks: those whose end no one recorded."""
     assert len(KILLED_AT) <= len(seen.told.processes)
     assert seen.told.repeated >= 1
     assert len(seen.told.events) > 900
 
 
 def test_full_disk_is_told_once_and_waited_for(seen: Seen) -> None:
-    """The stream goes on by itself once there is room."""
+    """The stream goes on on its own once there is room."""
     if not seen.disk_was_full:
         pytest.skip("no small file system could be mounted here: only root may")
     happened = [line.partition("event=")[2].split()[0] for line in seen.lines["killed"]]

@@ -1,7 +1,7 @@
 """Who was away for longer than the log keeps tombstones reads no end of the groups that were deleted meanwhile.
 
 The topic is really compacted, with a retention of seconds. The monitor must notice, and read the log from its
-beginning; that nothing in the log tells of the deleted group any more is seen to first.
+beginning; that nothing in the log shows the deleted group any more is seen to first.
 """
 
 import os
@@ -44,7 +44,7 @@ def deleted(group: str) -> Events:
 
 
 def test_group_deleted_while_nobody_looked_is_no_ghost(servers: str, tmp_path: Path) -> None:
-    """The state is read anew and said to be; what is in the log is shown, what is not is not; nothing is told twice."""
+    """The state is read again, which is logged; what is in the log is shown, nothing else is; no event comes twice."""
     with ExitStack() as stack:
         log = Log(servers, "cleaned-log", settings=compaction.COMPACTED)
         disturbed = Disturbed(stack, tmp_path, log)
@@ -74,7 +74,7 @@ def test_group_deleted_while_nobody_looked_is_no_ghost(servers: str, tmp_path: P
         [
             Result(
                 fault="away for longer than tombstones are kept",
-                done="a group deleted while no monitor runs, and all its records cleaned away; read anew by itself",
+                done="a group deleted while no monitor runs, and all its records cleaned away; the log is read again",
                 times=1,
                 records=sum(log.ends().values()),
                 events=len(told.events),

@@ -1,4 +1,4 @@
-"""A topic that groups read is deleted and made anew, on a real broker: lag does not lie about it.
+"""A topic that groups read is deleted and recreated, on a real broker: lag does not lie about it.
 
 What is committed on the former topic says nothing of the new one. Brokers delete such offsets with the topic; but a
 consumer that still runs has its position, and commits it again: an offset beyond the end of a topic that is nearly
@@ -109,7 +109,7 @@ def story(servers: str, tmp_path: Path) -> Iterator[Story]:
         yield Story(servers, stack, tmp_path)
 
 
-def test_lag_of_a_topic_made_anew_is_of_the_new_one_or_of_none(story: Story) -> None:
+def test_lag_of_a_topic_recreated_is_of_the_new_one_or_of_none(story: Story) -> None:
     """Under a running monitor, and while none runs: never the old offset against the new end, and right in the end."""
     until_told = 0.0
     for away in (False, True):
@@ -137,8 +137,8 @@ def test_lag_of_a_topic_made_anew_is_of_the_new_one_or_of_none(story: Story) -> 
     results.save_if_asked(
         [
             Result(
-                fault="consumed topic made anew",
-                done="A topic that a group reads is deleted and made anew, under a monitor and while none runs; the "
+                fault="consumed topic recreated",
+                done="A topic that a group reads is deleted and recreated, under a monitor and while none runs; the "
                 "position of before is committed again, and has no lag.",
                 times=2,
                 records=story.records(),

@@ -1,4 +1,4 @@
-"""What a disturbed run told, shows and counts, and how it differs from what follows from the log."""
+"""What a disturbed run reported, shows and counts, and how it differs from what follows from the log."""
 
 import json
 from collections import Counter
@@ -44,7 +44,7 @@ def told_in(file: Path) -> Told:
         try:
             batch = json.loads(line)
         except ValueError:
-            continue  # torn by a kill or being written: nobody was told it
+            continue  # torn by a kill or being written: no sink has it
         told.batches += 1
         told.repeated += batch["batch"] in seen
         told.processes[batch["process"]] += 1
@@ -111,7 +111,7 @@ def difference(told: Told, answer: Answer) -> Difference:
 def difference_with_gaps(told: Told, answer: Answer) -> Difference:
     """The same where records were cleaned away unread: each had a successor of its key, which says how things are.
 
-    So every member, epoch and committed offset must be right. What happened in between nobody can know; but no alarm
+    So every member, epoch and committed offset must be right. What happened in between no one can know; but no alarm
     may be made of the gap.
     """
     whole = difference(told, answer)
@@ -146,7 +146,7 @@ def _committed(of: Told | Answer) -> dict[Any, Any]:
 
 
 def shown(monitor: MonitorProcess, answer: Answer) -> dict[str, dict[str, Any]]:
-    """Groups as the API answers them, with what the log alone tells."""
+    """Groups as the API answers them, with what the log alone shows."""
     return {
         name: _as_known(_committed_alone(view), answer.views[name]) if name in answer.views else view
         for name, view in monitor.groups().items()

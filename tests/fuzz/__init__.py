@@ -1,4 +1,4 @@
-"""Bytes that nobody meant to write, for every decoder.
+"""Bytes that no one meant to write, for every decoder.
 
     targets.py     what is asked of each decoder, as a function of bytes that raises where a property does not hold
     mutations.py   damage done to whole records: one of them changed, doubled, dropped, moved, or another one's value

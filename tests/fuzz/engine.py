@@ -1,6 +1,6 @@
 """One target under libFuzzer: `python -m tests.fuzz.engine PROGRAM TARGET [libFuzzer's arguments]`.
 
-PROGRAM is what libFuzzer is to call itself when it starts itself anew.
+PROGRAM is what libFuzzer is to call itself when it starts itself again.
 """
 
 import gc
@@ -29,7 +29,7 @@ def main() -> None:
     for found in gc.get_objects():
         if isinstance(found, FunctionType) and found.__code__.co_filename == _MADE_OF_TEXT:
             atheris.instrument_func(found)
-    # What is imported at the first call is no matter of an input, and takes long where nobody is in a hurry.
+    # What is imported at the first call is no matter of an input, and takes long where no one is in a hurry.
     for data in corpus.read(name)[-1:]:
         targets.TARGETS[name](data)
     custom = {"custom_mutator": _mutator} if name in mutations.OF_RECORDS else {}

@@ -1,6 +1,6 @@
 """What is asked of each decoder. A target takes any bytes, and raises where a property does not hold.
 
-Of all of them: no exception but the errors that are told to the user, and what is read can be written and read again.
+Of all of them: no exception but the errors that users see, and what is read can be written and read again.
 Time and memory are asked of the corpus in `test_corpus.py`, and by libFuzzer's limits of every input.
 """
 
@@ -114,7 +114,7 @@ def embedded(data: bytes) -> None:
 
 
 def log(data: bytes) -> None:
-    """Records in any order: the model never raises, and tells the same with everything kept as text in between."""
+    """Records in any order: the model never raises, and says the same with everything kept as text in between."""
     history = History(tuple(_placed(read_records(data))))
     whole = history.replayed()
     json.dumps([whole.views, whole.event_texts()])
@@ -144,7 +144,7 @@ _file: int | None = None
 
 
 def runs(data: bytes) -> None:
-    """Commits in a few keys, many of them damaged: passing over runs of them tells what replaying each one tells."""
+    """Commits in a few keys, many of them damaged: passing over runs of them shows what replaying each one shows."""
     rows = list(_commits(data))
     if not rows:
         return

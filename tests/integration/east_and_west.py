@@ -4,7 +4,7 @@ One process monitors the cluster `east` and writes what it knows to topics there
 `again`, and monitors the cluster `west`; of two further ones nothing comes: `nowhere` has no brokers, and `foreign` the
 state directory of another cluster. A second process serves from the topics alone; a third stands by with the
 configuration of `east`. The broker of `west` is killed and comes back; then the first process is killed, members come
-and go while nobody watches, and the standby takes over.
+and go while no one watches, and the standby takes over.
 """
 
 import json
@@ -60,7 +60,7 @@ MEMBERS: Final[tuple[tuple[str, str, Protocol], ...]] = (
     ("consumer-1", CONSUMER, "consumer"),
 )
 
-# What is of the process that is asked, or of the moment, and what starts anew with a monitor.
+# What is of the process that is asked, or of the moment, and what starts again with a monitor.
 OF_ONE_PROCESS: Final = (
     "group_monitor_batch_seconds",
     "group_monitor_record_to_metric_seconds",
@@ -77,7 +77,7 @@ Shown = tuple[dict[str, Any], Samples]
 
 @dataclass
 class Told:
-    """What was seen while the story was told."""
+    """What was seen while the story was played."""
 
     check: dict[str, str] = field(default_factory=dict)
     """Finding → status, of a `check` that made the topics."""
@@ -102,7 +102,7 @@ class Told:
     answer: Answer = field(default_factory=Answer)
     """What follows from it, undisturbed."""
     views: dict[str, Any] = field(default_factory=dict)
-    """Groups as the standby shows them in the end, with what the log alone tells."""
+    """Groups as the standby shows them in the end, with what the log alone shows."""
     events: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     """Who → the events it shows in the end."""
     records: list[tuple[str, tuple[str, ...], Any]] = field(default_factory=list)
@@ -152,7 +152,7 @@ class Story:
         self._compare("at first", east, served, with_events=True)
         self._look_at_each(east, again, west)
         self.told.refused = second.await_end(PATIENCE_SECONDS), second.error_lines()
-        until(lambda: _happened(standby, "standing_by"), PATIENCE_SECONDS, "nobody stands by")
+        until(lambda: _happened(standby, "standing_by"), PATIENCE_SECONDS, "no monitor stands by")
         self.told.errors["both"] = both.error_lines()
         self.told.addresses = both.output_lines()
 
@@ -222,7 +222,7 @@ class Story:
         assert process is not None
         child_processes.kill(process)
         self._west._process = None
-        until(lambda: _happened(west, "end_offsets_unavailable"), PATIENCE_SECONDS, "nobody misses west")
+        until(lambda: _happened(west, "end_offsets_unavailable"), PATIENCE_SECONDS, "west is not missed")
         for each, offset in ((east, 4), (again, 5)):
             self._commit(SIMPLE, offset)
             until(lambda: _committed(each, SIMPLE) >= offset, PATIENCE_SECONDS, "west holds up east")  # noqa: B023 - called here
@@ -291,7 +291,7 @@ class Story:
 
 
 def told_in(directory: Path) -> Told:
-    """The story, told; nothing of it runs any more."""
+    """The story, played; nothing of it runs any more."""
     with ExitStack() as stack:
         return Story(stack, directory).tell()
 
@@ -350,7 +350,7 @@ def _members(monitor: MonitorProcess) -> int:
 
 
 def _delete(bootstrap_servers: str, group: str) -> None:
-    # The future is the client's: without it nobody answers.
+    # The future is the client's: without it no one answers.
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
     (deleted,) = admin.delete_consumer_groups([group]).values()
     deleted.result(30)

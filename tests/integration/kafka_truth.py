@@ -15,7 +15,7 @@ Described = dict[str, dict[str, Any]]
 
 
 def of_tool(tool: GroupTool) -> Described:
-    """Every group as Kafka's own tool tells it."""
+    """Every group as Kafka's own tool shows it."""
     # A header, then a name and a type in each line.
     types = dict(line.split() for line in tool.run("--list", "--type").splitlines()[1:])
     groups: Described = {name: {"type": type_.lower(), "members": {}, "offsets": {}} for name, type_ in types.items()}
@@ -74,7 +74,7 @@ def agreement(
 
 
 def _of_view(group: Mapping[str, Any]) -> dict[str, Any]:
-    # Of a classic group the tool tells no epochs, neither its own nor its members'.
+    # Of a classic group the tool shows no epochs, neither its own nor its members'.
     epochs = group["type"] != "classic"
     return {
         "type": group["type"],

@@ -31,7 +31,7 @@ READY_SECONDS: Final = 90.0
 """A cold Spark needs 15 s of two cores that are its own."""
 
 END_SECONDS: Final = 15.0
-"""How long a monitor may take to end once it is told to."""
+"""How long a monitor may take to end once it is asked to."""
 
 _POLL_SECONDS: Final = 0.2
 
@@ -175,7 +175,7 @@ class MonitorProcess(CommandProcess):
         """Status and body of an answer.
 
         Raises:
-            OSError: nobody answers.
+            OSError: no answer.
         """
         try:
             with urlopen(self.url + path, timeout=10) as response:  # noqa: S310 - our own address
@@ -188,7 +188,7 @@ class MonitorProcess(CommandProcess):
         return json.loads(self.get(path)[1])
 
     def is_ready(self) -> bool:
-        """Whether /ready says yes; not if nobody answers."""
+        """Whether /ready says yes; not if no one answers."""
         with suppress(OSError):
             return self.get("/ready")[0] == 200
         return False

@@ -64,7 +64,7 @@ class StandaloneCluster:
         return sorted(pid for pid, command in marked_processes(self._mark) if _EXECUTOR in command)
 
     def _start(self, class_: str, *arguments: str) -> subprocess.Popen[str]:
-        # Not the class alone: the script tells the worker what it needs to know to start executors.
+        # Not the class alone: the script gives the worker what it needs to know to start executors.
         command: list[str | Path] = [SPARK_HOME / "bin" / "spark-class", f"{_DEPLOY}.{class_}", *arguments]
         environment = {
             "SPARK_HOME": str(SPARK_HOME),

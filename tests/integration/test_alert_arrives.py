@@ -78,7 +78,7 @@ def woken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Woken]:
         monitor.await_ready()
         prometheus = stack.enter_context(running_prometheus(directory, scraping(directory, monitor.url, alertmanager)))
         second = stack.enter_context(DoublingMember(broker.bootstrap_servers, GROUP, "orders", "second"))
-        until(lambda: bool(webhook.alerts), FIRES_SECONDS, lambda: f"nobody is told: {state_of(prometheus, monitor)}")
+        until(lambda: bool(webhook.alerts), FIRES_SECONDS, lambda: f"no notification: {state_of(prometheus, monitor)}")
         found = answer(prometheus, f'kafka_group_duplicate_partitions{{group="{GROUP}"}}')
         second.close()
         until(lambda: len(webhook.alerts) > 1, RESOLVED_SECONDS, lambda: f"not over: {state_of(prometheus, monitor)}")
@@ -115,7 +115,7 @@ def test_the_notification_says_what_is_wrong(woken: Woken) -> None:
 
 
 def test_a_sound_group_on_the_same_topic_stays_quiet(woken: Woken) -> None:
-    """Another group that reads the same partitions is nobody's duplicate."""
+    """Another group that reads the same partitions is no one's duplicate."""
     assert [] == woken.told_of_sound_group
 
 

@@ -1,4 +1,4 @@
-"""What is wrong is told in one line, at once, and leaves nothing behind: no process, no change to the state.
+"""What is wrong is reported in one line, at once, and leaves nothing behind: no process, no change to the state.
 
 Where brokers have a part in it they are real.
 """
@@ -128,7 +128,7 @@ class TestSetUp:
 
 
 class TestBrokers:
-    """What brokers refuse is exit status 3: nothing can be told about the groups."""
+    """What brokers refuse is exit status 3: nothing is known about the groups."""
 
     def test_nobody_listens(self, state: Path) -> None:
         """The address and the cause are named."""
@@ -158,7 +158,7 @@ class TestBrokers:
         assert refusal.line.endswith(f" on {OFFSETS_TOPIC}, accepted: READ")
 
     def test_no_permission_to_see(self, servers: str, state: Path) -> None:
-        """A topic that must not even be described is told apart from one that is not there."""
+        """A topic that must not even be described is distinguished from one that is not there."""
         with only_allowed(servers, "somebody-else", AclOperation.READ):
             refusal = refused(state, servers)
 

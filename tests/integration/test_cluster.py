@@ -96,7 +96,7 @@ class Log:
         assert 0 == self._producer.flush(60)
 
     def views(self) -> dict[str, dict[str, Any]]:
-        """GROUPs, as far as the log alone tells."""
+        """GROUPs, as far as the log alone shows."""
         for replica in self.replicas.values():
             replica.settle()
         return {
@@ -158,7 +158,7 @@ def counted(monitor: MonitorProcess) -> dict[str, float]:
 
 
 def shown(monitor: MonitorProcess, expected: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Groups as the API answers them, of each what the log alone tells."""
+    """Groups as the API answers them, of each what the log alone shows."""
     return {name: as_known(view, expected.get(name, {})) for name, view in monitor.groups().items()}
 
 

@@ -49,7 +49,7 @@ def test_a_cluster_that_is_away_holds_up_no_other(told: Told) -> None:
 
 
 def test_what_is_known_of_a_cluster_that_is_away_stays(told: Told) -> None:
-    """Its page, metrics and groups; that it was away, and is back, is told once by each part of its monitor."""
+    """Its page, metrics and groups; that it was away, and is back, is reported once by each part of its monitor."""
     lines = [line for line in told.errors["both"] if line.endswith(" cluster=west")]
     happened = [line.partition("event=")[2].split()[0] for line in lines]
 

@@ -1,4 +1,4 @@
-"""The demo as a newcomer runs it, and both its ends: by itself, and by Ctrl-C."""
+"""The demo as a newcomer runs it, and both its ends: on its own, and by Ctrl-C."""
 
 import re
 import time

@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.broker,
     pytest.mark.spark,
     pytest.mark.timeout(900),
-    pytest.mark.skipif("INSTALL" not in os.environ, reason="fetches all packages anew: `make package-test`"),
+    pytest.mark.skipif("INSTALL" not in os.environ, reason="fetches all packages again: `make package-test`"),
 ]
 
 _INSTALL_SECONDS: Final = 420.0
@@ -72,7 +72,7 @@ def ran(
 
 
 def test_a_fresh_installation_monitors(program: Path, tmp_path: Path) -> None:
-    """It says which release it is, finds all in order, and counts every commit; told to, it ends and leaves nothing."""
+    """It says which release it is, finds all in order, and counts every commit; asked to end, it leaves nothing."""
     assert re.fullmatch(r"group-monitor \d+\.\d+\.\d+\n", ran(program, "--version", cwd=tmp_path).stdout)
     with EmbeddedBroker(tmp_path / "broker") as broker:
         create_topics(broker.bootstrap_servers, {TOPIC: PARTITIONS})

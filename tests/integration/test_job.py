@@ -1,8 +1,8 @@
 """The whole job beside a real cluster: what it says of every group is what Kafka's own tool says.
 
-One story is told once, in `told`; the tests below judge what was seen meanwhile. Three members are rolled from the
+One story is played once, in `told`; the tests below judge what was seen meanwhile. Three members are rolled from the
 classic protocol to the consumer protocol and back, static members of both protocols are bounced, offsets are committed
-without members and in transactions, a group is deleted, and the log gets a record of a type nobody knows.
+without members and in transactions, a group is deleted, and the log gets a record of an unknown type.
 """
 
 import json
@@ -78,7 +78,7 @@ NOT_FED: Final = {
 
 @dataclass
 class Told:
-    """What was seen while the story was told."""
+    """What was seen while the story was played."""
 
     stages: dict[str, tuple[Described, Described]] = field(default_factory=dict)
     phases: dict[str, str] = field(default_factory=dict)
@@ -158,7 +158,7 @@ class Story:
 
     def _write_what_nobody_knows(self) -> None:
         """A record of a type that no release has, and an offset commit whose key is cut off."""
-        # Brokers let nobody write to their internal topics but a client of this name.
+        # Brokers let no one write to their internal topics but a client of this name.
         writer = Producer({"bootstrap.servers": self._servers, "client.id": "__admin_client"})
         writer.produce("__consumer_offsets", key=b"\x03\xe7\x00\x06future", value=b"\x00\x00", partition=0)
         writer.produce("__consumer_offsets", key=b"\x00\x01\x00\x09cut", value=b"\x00\x00", partition=1)
@@ -290,7 +290,7 @@ def test_migration_is_told_once(told: Told) -> None:
 
 
 def test_only_what_is_wrong_is_a_warning(told: Told) -> None:
-    """A downgrade, a static member that is away, and a record nobody knows: nothing else was out of order."""
+    """A downgrade, a static member that is away, and an unknown record: nothing else was out of order."""
     assert {
         (ROLLED, "downgrade_started"): 1,
         (STATIC_NEW, "static_member_absent"): 1,

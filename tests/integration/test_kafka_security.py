@@ -271,7 +271,7 @@ def test_what_is_wrong_is_named_by_its_option(broker: SecuredBroker, wrong: str)
     "permission", [*PERMISSIONS, *SINK_PERMISSIONS], ids=lambda of: f"{of.operation} {of.resource} {of.name}"
 )
 def test_each_permission_is_missed_when_it_is_taken_away(broker: SecuredBroker, permission: Permission) -> None:
-    """`check` tells of the one that is missing, and of those alone that go with it; what is needed fails."""
+    """`check` reports the one that is missing, and those alone that go with it; what is needed fails."""
     config = with_topics(broker)
     gone = [
         other
@@ -296,7 +296,7 @@ def test_each_permission_is_missed_when_it_is_taken_away(broker: SecuredBroker, 
 
     assert {each.check for each in gone} == missed.keys()
     found = missed[permission.check]
-    # Whoever is asked to make a topic and may not has no topic.
+    # A monitor that is to make a topic and may not has no topic.
     assert ("fail" if permission.needed or making else "note") == found.status
     assert permission.operation in found.detail
 

@@ -150,14 +150,14 @@ def test_stretches_are_read_again_and_again(log: Log, committed: RangeReader, ag
 
 
 def test_a_stretch_without_records_ends(committed: RangeReader) -> None:
-    """Markers of transactions are all there is in it: nothing comes, and nobody waits for it."""
+    """Markers of transactions are all there is in it: nothing comes, and no one waits for it."""
     assert {} == read(committed, {MIXED: (4, 5)})
     assert {} == read(committed, {MIXED: (1, 3)})
     assert {} == read(committed, {})
 
 
 def test_records_that_are_gone_are_an_error(log: Log, committed: RangeReader) -> None:
-    """A log that was cut off before what is to be read is told as such, with the partition."""
+    """A log that was cut off before what is to be read is reported as such, with the partition."""
     admin = KafkaAdminClient(bootstrap_servers=log.servers)
     admin.delete_records({KafkaTopicPartition(TOPIC, CUT): 5})
     admin.close()
@@ -169,7 +169,7 @@ def test_records_that_are_gone_are_an_error(log: Log, committed: RangeReader) ->
 
 
 def test_a_broker_that_does_not_answer_is_an_error_in_time(log: Log) -> None:
-    """Whoever waits for records that do not come is told after the time they were given."""
+    """Waiting for records that do not come ends with an error after the time that was given."""
     reader = RangeReader(log.client, TOPIC, committed=True, timeout_seconds=0.5)
 
     with pytest.raises(KafkaException, match=r"no record for 0\.5 s"):

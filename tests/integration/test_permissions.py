@@ -36,7 +36,7 @@ WRITTEN: Final = 10
 
 @dataclass(frozen=True)
 class Seen:
-    """What `check` found before and after, and what the monitor told that was started then."""
+    """What `check` found before and after, and what the monitor reported that was started then."""
 
     before: tuple[int, dict[str, str]]
     after: tuple[int, dict[str, str]]
@@ -136,7 +136,7 @@ def run(words: list[str], servers: str) -> None:
 
 
 def guarded_broker(directory: Path) -> tuple[EmbeddedBroker, str]:
-    """A broker that lets nobody do anything without permission but who comes by its plain door, and its other door."""
+    """A broker that lets no one do anything without permission but who comes by its plain door, and its other door."""
     broker = EmbeddedBroker(directory, offsets_partitions=4)
     (port,) = _free_ports(1)
     guarded = f"127.0.0.1:{port}"

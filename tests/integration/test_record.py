@@ -264,7 +264,7 @@ class TestRecording:
 
 
 class TestPermissions:
-    """Who may not read is told so, in one line, before anything starts."""
+    """A refusal to read is reported in one line, before anything starts."""
 
     def test_reader_is_let_in(self, cluster: Cluster) -> None:
         """READ on the offsets topic is enough to record; Spark, which `run` reads with, needs to look up groups too."""
@@ -286,7 +286,7 @@ class TestPermissions:
         ],
     )
     def test_others_are_told_what_they_lack(self, cluster: Cluster, user: str, expected: str) -> None:
-        """Seeing the topic is not reading it, and not seeing it is told apart from its absence."""
+        """Seeing the topic is not reading it, and not seeing it is distinguished from its absence."""
         with pytest.raises(CannotTellError) as refused:
             preflight(load(None, cluster.environment(user)))
 
@@ -324,7 +324,7 @@ class TestTls:
         preflight(cluster.tls())
 
     def test_librdkafka(self, cluster: Cluster) -> None:
-        """The client that reads the log, and that of the demo."""
+        """The client that reads the log, and the demo's."""
         admin = AdminClient({**confluent_settings(cluster.tls().kafka, "test")})
 
         assert "orders" in admin.list_topics(timeout=10).topics
@@ -339,7 +339,7 @@ class TestTls:
 
 
 class TestCheck:
-    """`check` tells all of it in one list."""
+    """`check` shows all of it in one list."""
 
     def test_all_is_well(self, cluster: Cluster, tmp_path: Path) -> None:
         """Everything in order ends with 0."""
@@ -349,7 +349,7 @@ class TestCheck:
         assert 0 == told["exit_status"]
 
     def test_what_can_be_done_without_is_noted(self, cluster: Cluster, tmp_path: Path) -> None:
-        """Who may only read the log is told what does not work, and apart from it what works less well."""
+        """With permission to read the log alone, what does not work is reported, and beside it what works less well."""
         told = check(cluster.environment("monitor"), tmp_path)
         statuses = {found["check"]: found["status"] for found in told["checks"]}
 
@@ -359,7 +359,7 @@ class TestCheck:
         assert {"ok"} == {status for name, status in statuses.items() if name not in {*optional, FIND_GROUPS}}
 
     def test_group_that_may_not_be_described_is_no_suspect(self, cluster: Cluster) -> None:
-        """The coordinator's refusal is told apart from all other answers."""
+        """The coordinator's refusal is distinguished from all other answers."""
         config = load(None, cluster.environment("monitor"), {})
         client = KafkaGroupsClient(python_settings(config.kafka, "suspects"))
         try:
@@ -368,7 +368,7 @@ class TestCheck:
             client.close()
 
     def test_missing_permission_does_not_hold(self, cluster: Cluster, tmp_path: Path) -> None:
-        """What is refused fails, what cannot be looked at because of it is told apart, and the rest is looked at."""
+        """What is refused fails, what cannot be looked at because of it is distinguished, and the rest is looked at."""
         told = check(cluster.environment("stranger"), tmp_path)
         statuses = {found["check"]: found["status"] for found in told["checks"]}
 

@@ -170,7 +170,7 @@ def test_cooperative_members_that_come_back_late_are_no_custom_assignor(broker: 
 
 
 def test_a_downgrade_is_rolled_with_killed_members(broker: EmbeddedBroker, tmp_path: Path) -> None:
-    """Whoever is killed is an owner until its session expires, and the group is classic at the end."""
+    """A killed member is an owner until its session expires, and the group is classic at the end."""
     group = shape("back", 1, kind="consumer", assignor=None)
     killed = replace(OPTIONS, ending=Ending.KILLED)
 

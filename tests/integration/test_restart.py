@@ -1,6 +1,6 @@
 """A monitor that is killed, stopped, started again, and left without brokers: it goes on as if nothing had been.
 
-One story is told once, in `told`. Traffic runs; the monitor is killed in the middle of a micro-batch and started again
+One story is played once, in `told`. Traffic runs; the monitor is killed in the middle of a micro-batch and restarted
 on the same state directory; it is stopped and started with nothing new in the log; the brokers go away and come back.
 What it shows is compared with Kafka's tool, what it counted with a replay of the whole log that nothing disturbed.
 """
@@ -41,7 +41,7 @@ PARTITIONS: Final = 4
 CLASSIC: Final = "classic-service"
 CONSUMER: Final = "consumer-service"
 OUTAGE_SECONDS: Final = 8.0
-"""Longer than whoever asks the brokers waits for an answer."""
+"""Longer than a client of the brokers waits for an answer."""
 
 Counts = dict[tuple[str, ...], float]
 """(what, group[, topic]) → total."""
@@ -49,12 +49,12 @@ Counts = dict[tuple[str, ...], float]
 
 @dataclass
 class Told:
-    """What was seen while the story was told."""
+    """What was seen while the story was played."""
 
     truths: dict[str, tuple[Described, Described]] = field(default_factory=dict)
     counts: dict[str, tuple[Counts, Counts]] = field(default_factory=dict)
     events: dict[str, tuple[set[str], list[dict[str, Any]], Counts]] = field(default_factory=dict)
-    """Ids of what a replay told, events that the monitor remembers, what it counted of them."""
+    """Ids of what a replay reported, events that the monitor remembers, what it counted of them."""
     ends: dict[str, tuple[int, float, list[str]]] = field(default_factory=dict)
     """Which end → exit status, seconds it took, processes left."""
     groups: dict[str, tuple[int, dict[str, Any]]] = field(default_factory=dict)
@@ -97,7 +97,7 @@ class Story:
             self._change_members()
             self._await_batch_under_way()
             monitor.kill()
-            # Nobody watches; members come and go, a group goes for good.
+            # No one watches; members come and go, a group goes for good.
             self._change_members()
             self._commit_once("made-unseen")
             self._tool.delete("deleted-unseen")
@@ -122,7 +122,7 @@ class Story:
             until(
                 lambda: time.monotonic() - gone > OUTAGE_SECONDS and len(monitor.error_lines()) > said,
                 60,
-                "nobody misses the brokers",
+                "the brokers are not missed",
             )
             addresses = ("/healthz", "/metrics", f"/api/v1/groups/{CLASSIC}")
             self.told.while_away = [monitor.get(address)[0] for address in addresses]
@@ -138,7 +138,7 @@ class Story:
         self._stop(monitor, "without brokers")
 
     def _await_history(self, name: str) -> None:
-        """Wait until what was told and shown then is in the history's files."""
+        """Wait until what was reported and shown then is in the history's files."""
         history = History(self.told.state / "history")
         _, events, _ = self.told.events[name]
         ids = {event["id"] for event in events if event["group"] == CLASSIC}
@@ -313,7 +313,7 @@ class TestGoesOn:
         assert found["kafka_group_offset_rewinds_total", "simple", "payments"] > 0
 
     def test_nothing_is_told_twice_or_lost(self, told: Told, name: str) -> None:
-        """Events of the runs before are there, each once, among them all that a replay tells; so are their counts."""
+        """Events of the runs before are there, each once, among them all that a replay shows; so are their counts."""
         expected, events, counts = told.events[name]
         ids = [event["id"] for event in events]
 
@@ -336,7 +336,7 @@ def test_history_holds_how_groups_were(told: Told, name: str) -> None:
 
 
 def test_history_holds_what_happened(told: Told) -> None:
-    """Every event that any of the runs told is in the files, and comes back once, a group that is gone included."""
+    """Every event that any of the runs reported is in the files, and comes back once, a group that is gone included."""
     history = History(told.state / "history")
     _, events, _ = told.events["brokers back"]
 
@@ -347,14 +347,14 @@ def test_history_holds_what_happened(told: Told) -> None:
 
 
 def test_groups_come_and_go_unseen(told: Told) -> None:
-    """A group deleted while nobody watched is gone, one made meanwhile is there."""
+    """A group deleted while no one watched is gone, one made meanwhile is there."""
     _, found = told.truths["after the kill"]
 
     assert {CLASSIC, CONSUMER, "simple", "transactional", "made-unseen"} == found.keys()
 
 
 def test_start_with_nothing_new_in_the_log(told: Told) -> None:
-    """It became ready although not one record came: what it was told was read from the checkpoint."""
+    """It became ready although not one record came: what it shows was read from the checkpoint."""
     before, after = told.log_ends
 
     assert before == after
@@ -392,7 +392,7 @@ def test_says_once_that_the_brokers_are_gone_and_back(told: Told) -> None:
 
 
 def test_no_moment_of_it_is_taken_for_an_error(told: Told) -> None:
-    """Whoever asks all the time where the log ends is told that brokers are away, and never that something is wrong."""
+    """A reader that always asks where the log ends learns that brokers are away, never that something is wrong."""
     assert [] == told.refused
 
 
@@ -440,7 +440,7 @@ def counted(monitor: MonitorProcess, *names: str) -> Counts:
     }
 
 
-# Whether an alarm is drawn depends on where the log ended when a monitor was started; these are told of any log.
+# Whether an alarm is drawn depends on where the log ended when a monitor was started; these are reported of any log.
 _TOLD_ALWAYS: Final = ("group_created", "group_deleted", "member_joined", "member_left", "rebalance_completed")
 
 _EVENTS_TOTAL: Final = "kafka_group_events_total"

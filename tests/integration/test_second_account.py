@@ -140,7 +140,7 @@ def test_callbacks_take_no_command_without_the_secret(watched: Watched) -> None:
 
 
 def test_files_are_this_account_s_alone(watched: Watched) -> None:
-    """Nobody else reads what the state directory holds: names, hosts, commit metadata, logs."""
+    """No one else reads what the state directory holds: names, hosts, commit metadata, logs."""
     assert 0o700 == stat.S_IMODE(watched.state.stat().st_mode)
     files = [path for path in watched.state.rglob("*") if path.is_file() and not path.is_symlink()]
 

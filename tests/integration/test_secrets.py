@@ -39,7 +39,7 @@ OUR_PAGES: Final = ("/", "/metrics", "/ready", "/api/v1/overview", "/api/v1/grou
 
 @dataclass(frozen=True)
 class Told:
-    """What was written and served (place → text), the secrets, and what the monitor told of its group and troubles."""
+    """What was written and served (place → text), the secrets, and what the monitor reported of its troubles."""
 
     texts: dict[str, str]
     secrets: tuple[str, ...]

@@ -44,7 +44,7 @@ def test_who_serves_the_topics_shows_what_the_monitor_shows(told: Told, when: st
 
 
 def test_who_serves_goes_on_while_the_monitor_is_away(told: Told) -> None:
-    """The groups stay, and how long nothing was heard is told; nothing went wrong that had to be logged."""
+    """The groups stay, and how long nothing was heard is reported; nothing went wrong that had to be logged."""
     assert {CLASSIC, CONSUMER, SIMPLE, DOOMED} <= told.away["groups"]
     assert told.away["age"] > 0
     assert [] == told.errors["served"]

@@ -23,7 +23,7 @@ def test_the_standby_shows_what_follows_from_the_log(told: Told) -> None:
 
 
 def test_nothing_is_lost_and_nothing_is_told_under_another_id(told: Told) -> None:
-    """The events of both monitors, once each, are those that an undisturbed replay tells, word for word."""
+    """The events of both monitors, once each, are those that an undisturbed replay shows, word for word."""
     events = {event["id"]: event for event in told.events["standby"]}
 
     assert len(told.events["standby"]) == len(events)
@@ -33,7 +33,7 @@ def test_nothing_is_lost_and_nothing_is_told_under_another_id(told: Told) -> Non
 
 def test_taking_over_is_all_there_is_to_say(told: Told) -> None:
     """No error, and no warning but that the other one's JVM has yet to end."""
-    print(f"takeover: {told.takeover_seconds:.1f} s")  # noqa: T201 - for whoever asks with -s
+    print(f"takeover: {told.takeover_seconds:.1f} s")  # noqa: T201 - for a run with -s
     told_of = [line for line in told.errors["standby"] if "level=info" not in line]
 
     assert [] == [line for line in told_of if "event=waits_for_former_jvm" not in line]

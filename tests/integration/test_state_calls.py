@@ -42,7 +42,7 @@ PACKS = {(n, 31 - n): bytes(range(256)) * (n * n * 40) for n in range(12)}
 
 
 class Accesses(StatefulProcessor):
-    """Puts in one way, gets in both, and tells what it found."""
+    """Puts in one way, gets in both, and shows what it found."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._map = handle.getMapState("map", BUCKET_KEY, SNAPSHOT)
@@ -220,6 +220,6 @@ def test_classes_are_those_of_the_archive(spark: SparkSession) -> None:
     jvm: Any = spark.sparkContext._gateway.proc  # type: ignore[union-attr]
     maps = Path(f"/proc/{jvm.pid}/maps")
     if not maps.exists():
-        pytest.skip("only Linux tells what a process maps")
+        pytest.skip("only Linux shows what a process maps")
 
     assert str(cds_archive.place().resolve()) in maps.read_text("utf-8")

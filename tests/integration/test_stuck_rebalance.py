@@ -1,4 +1,4 @@
-"""A real classic rebalance that hangs: suspected by its silence, confirmed by its coordinator, told once."""
+"""A real classic rebalance that hangs: suspected by its silence, confirmed by its coordinator, reported once."""
 
 import time
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ pytestmark = [
 
 PATIENCE_SECONDS: Final = 30
 HASTE: Final = 20
-"""How much faster the monitor's clock runs than the brokers', so that nobody waits for a minute."""
+"""How much faster the monitor's clock runs than the brokers', so that no one waits for a minute."""
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +148,7 @@ def test_running_monitor_tells_it_while_it_lasts(broker: EmbeddedBroker, tmp_pat
         hanging.commit(0, 1)
         write(broker, 5)
         hanging.join(rebalance_timeout_ms=100_000)
-        until(lambda: bool(stuck_events(monitor)), 90, "the rebalance that hangs is not told")
+        until(lambda: bool(stuck_events(monitor)), 90, "the rebalance that hangs is not reported")
         (event,) = stuck_events(monitor)
         assert "CompletingRebalance" == event["detail"]["state"]
         assert [1.0] == stuck_gauge(monitor)

@@ -54,7 +54,7 @@ class Rig:
         return producer
 
     def settled(self) -> None:
-        """Wait for the markers of ended transactions, which are written after their producers are told of the end."""
+        """Wait for the markers of ended transactions, which are written after their producers hear of the end."""
         deadline, open_ones = time.monotonic() + _SECONDS, {0: 1}
         while open_ones and time.monotonic() < deadline:
             recorder = LogRecorder(KafkaSection(bootstrap_servers=self.servers), [0])

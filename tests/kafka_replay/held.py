@@ -67,7 +67,7 @@ def _classic(group: ClassicGroup) -> dict[str, Any]:
 
 
 def _subscribed(group: ClassicGroup) -> list[str] | None:
-    """Of all members, and None where that of one cannot be read."""
+    """Of all members, and None where one's cannot be read."""
     claims = [member.claim for member in group.members.values()]
     if group.protocol_type != CONSUMER_PROTOCOL_TYPE or None in claims:
         return None

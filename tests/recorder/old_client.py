@@ -24,7 +24,7 @@ class OldClient:
         self._socket = socket.create_connection((host, int(port)), timeout=_TIMEOUT_SECONDS)
 
     def commit(self, group: str, topic: str, offsets: dict[int, int], *, retention_ms: int) -> None:
-        """Commit partition → offset for a group nobody is a member of, to be kept so long."""
+        """Commit partition → offset for a group without members, to be kept so long."""
         partitions = b"".join(struct.pack(">iq", *item) + _text("old") for item in offsets.items())
         body = _text(group) + struct.pack(">i", _NO_GENERATION) + _text("") + struct.pack(">qi", retention_ms, 1)
         body += _text(topic) + struct.pack(">i", len(offsets)) + partitions

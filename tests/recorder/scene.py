@@ -134,7 +134,7 @@ class Scene:
         return member
 
     def join_librdkafka(self, topic: str) -> None:
-        """A classic member of another make; it commits by itself what there is to read."""
+        """A classic member of another make; it commits on its own what there is to read."""
         self.members.append(InProcessMember(self.cluster.servers, self.group, topic, protocol="classic"))
 
     def join_kafka_python(self, name: str, topic: str) -> None:
@@ -157,7 +157,7 @@ class Scene:
         return self.cluster.tool.run("--group", self.group, *arguments)
 
     def state(self) -> StateRow | None:
-        """What the tool tells of the group, of whichever kind but share and streams; None while it does not exist."""
+        """What the tool shows of the group, of whichever kind but share and streams; None while it does not exist."""
         try:
             (row,) = self.cluster.tool.states(self.group)
         except CannotTellError:

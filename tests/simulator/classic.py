@@ -1,4 +1,4 @@
-"""Classic groups (docs/coordinator-log.md): members join, a leader assigns, and one record tells how it ended.
+"""Classic groups (docs/coordinator-log.md): members join, a leader assigns, and one record shows how it ended.
 
 A process says what it owns when it joins. In the eager protocols that is nothing; `sticky` remembers in user data,
 `cooperative-sticky` keeps what it has and names the generation it got it in (KIP-341, KIP-429, KIP-792). A process
@@ -20,7 +20,7 @@ USER_DATA = b"custom"
 
 
 def begun(group: Group, now_ms: int) -> list[RecordBytes]:
-    """The first JoinGroup of a group nobody knows; where offsets are known, so is the group, and nothing is written."""
+    """The first JoinGroup of a unknown group; where offsets are known, so is the group, and nothing is written."""
     group.generation = 0
     if group.exists:
         return []
@@ -30,7 +30,7 @@ def begun(group: Group, now_ms: int) -> list[RecordBytes]:
 
 
 def round_completed(group: Group, *, joined_ms: int, assignor: Assignor | None = None) -> list[RecordBytes]:
-    """The next generation: all members joined by `joined_ms`, the leader has synced; or nobody is left to."""
+    """The next generation: all members joined by `joined_ms`, the leader has synced; or no one is left to."""
     group.generation += 1
     claims = {member.member_id: _believed(group, member) for member in group.members.values()}
     given = (assignor or assigned)(group, claims) if group.members else {}

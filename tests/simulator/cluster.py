@@ -24,7 +24,7 @@ class Release:
     first_epoch: int = 0
     """Group and assignment epoch in memory before anything is written."""
     first_streams_epoch: int = 1
-    """The same of a streams group; it is that of 4.3 since 4.2 already."""
+    """The same of a streams group; since 4.2 as in 4.3."""
     commit_version: int = 4
     """Of an OffsetCommitValue: 4 names the topic's id."""
     partition_metadata: bool = False
@@ -67,7 +67,7 @@ NEWEST: Final = RELEASES["4.3"]
 
 @dataclass(slots=True)
 class Cluster:
-    """Topics by name. One that is made anew has another id, and stands in assignments as `name~2`."""
+    """Topics by name. One that is recreated has another id, and stands in assignments as `name~2`."""
 
     release: Release = NEWEST
     partitions: dict[str, int] = field(default_factory=lambda: dict(PARTITIONS))

@@ -1,7 +1,7 @@
 """Consumer groups (docs/coordinator-log.md): a target for the group, and each member on its way to it.
 
-The way of a member is that of upstream's CurrentAssignmentBuilder: give up what the target does not have, wait until
-the process has let go, move to the target's epoch, take what nobody holds any more.
+A member's way is upstream's CurrentAssignmentBuilder: give up what the target does not have, wait until
+the process has let go, move to the target's epoch, take what no member holds any more.
 """
 
 import re
@@ -96,7 +96,7 @@ def matched(group: Group) -> list[RecordBytes]:
 
 
 def left(group: Group, leavers: Iterable[Member]) -> list[RecordBytes]:
-    """Members leave, expire or are removed: one new epoch, and nobody's target is computed anew yet."""
+    """Members leave, expire or are removed: one new epoch, and no target is computed again yet."""
     records = [record for member in leavers for record in forgotten(group, member)]
     records += _unused_regexes(group)
     group.epoch += 1
@@ -238,14 +238,14 @@ def _retargeted(group: Group, now_ms: int) -> list[RecordBytes]:
 
 
 def answered(group: Group) -> dict[str, set[Place]] | None:
-    """What the assignor answers where that is known: of some members anew, of the others what they had."""
+    """What the assignor answers where that is known: of some members again, of the others what they had."""
     return with_answer(group, group.answer, group.targets)
 
 
 def with_answer(
     group: Group, answer: dict[str, set[Place]] | None, targets: dict[str, set[Place]]
 ) -> dict[str, set[Place]] | None:
-    """Targets with those that are answered anew."""
+    """Targets with those that are answered again."""
     return None if answer is None else {of: answer.get(of, targets.get(of, set())) for of in group.members}
 
 

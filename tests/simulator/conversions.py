@@ -44,7 +44,7 @@ def _epoch(group: Group) -> list[RecordBytes]:
 
 
 def upgraded_offline(group: Group) -> list[RecordBytes]:
-    """An empty classic group, or one that only commits, becomes a consumer group: epochs start anew."""
+    """An empty classic group, or one that only commits, becomes a consumer group: epochs start again."""
     known = group.exists
     begin(group, "consumer")
     return [builders.group_metadata_tombstone(group.name)] if known else []

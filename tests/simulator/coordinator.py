@@ -246,7 +246,7 @@ class ReferenceCoordinator(OffsetCoordinator):
         return True
 
     def recreate(self, topic: str, partitions: int) -> bool:
-        """A topic is deleted, its offsets with it, and made anew."""
+        """A topic is deleted, its offsets with it, and recreated."""
         if topic not in self.cluster.partitions:
             return False
         former = self.cluster.of_name(topic)
@@ -258,7 +258,7 @@ class ReferenceCoordinator(OffsetCoordinator):
         return True
 
     def upgrade_brokers(self, release: Release) -> None:
-        """From here on the log is that of another release."""
+        """From here on another release writes the log."""
         self.cluster.release = release
 
     # -- parts --------------------------------------------------------------------------------------------------------

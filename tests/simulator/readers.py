@@ -61,7 +61,7 @@ class Oddities:
 
     `rewinds`: (group, topic, partition, from, to) of each that is below the one before, of the same topic.
     `recreated`: (group, topic) each time one names an id of the topic that none of the group did before.
-    A commit of a topic made anew goes back on nothing; one within a transaction does not say which topic it means.
+    A commit of a recreated topic goes back on nothing; one within a transaction does not say which topic it means.
     """
 
     rewinds: list[tuple[str, str, int, int, int]]
@@ -69,7 +69,7 @@ class Oddities:
 
 
 def oddities(log: Sequence[Written]) -> Oddities:
-    """What is to be told of the offsets of a log."""
+    """What is to be reported of the offsets of a log."""
     held: Offsets = {}
     ids: dict[tuple[str, str], list[str]] = {}
     found, recreated = [], []

@@ -1,8 +1,8 @@
 """A recording of a real broker, read as requests: who called, and what clients and assignors had to say.
 
-The first record of an event tells who called, and what about. What assignors answered (targets), leaders sent
+The first record of an event shows who called, and what about. What assignors answered (targets), leaders sent
 (assignments) and which topics changed is taken from the recording as well. All else the reference coordinator has to
-know by itself: which records there are, in which order, for whom, with which epochs, and what each member has of its
+know on its own: which records there are, in which order, for whom, with which epochs, and what each member has of its
 target, and since when.
 """
 
@@ -105,7 +105,7 @@ class Player:
         self.group: Group = self.coordinator.open(group, family=family)
 
     def play(self, event: RecordedEvent) -> list[Record]:
-        """What the coordinator writes when it is asked what the event tells that the broker was."""
+        """What the coordinator writes when it is asked what the event says that the broker was asked."""
         self.coordinator.now_ms = event.time_ms - 1
         before = len(self.coordinator.log)
         self._answer(event)
@@ -184,7 +184,7 @@ class Player:
             claim = claim_of(value.protocol, told[member_id].subscription)
             member.topics = () if claim is None else claim.topics
         group.members, group.protocol = members, value.protocol or group.protocol
-        group.generation = value.generation - 1  # which rounds were lost, nobody wrote
+        group.generation = value.generation - 1  # which rounds were lost, no record says
         self.coordinator.rebalance(group, assignor=lambda _, __: {of: _given(told[of].assignment) for of in told})
 
     def _told_of_itself(self, event: RecordedEvent, record: Any) -> None:

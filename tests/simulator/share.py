@@ -11,7 +11,7 @@ from tests.simulator.memory import Group, Member, by_topic
 
 
 def joined(group: Group, member: Member, now_ms: int) -> list[RecordBytes]:
-    """A member joins; partitions nobody subscribed to before are to be initialized."""
+    """A member joins; partitions that were not subscribed to before are to be initialized."""
     group.members[member.member_id] = member
     group.epoch += 1
     records = [_described(group, member), _epoch(group), *_retargeted(group, now_ms)]

@@ -2,7 +2,7 @@
 
 A task is a subtopology and a number; there are as many as the largest source topic has partitions. An active task has
 one owner at a time, and comes to a process only when no member of it runs the same one in another role. A group that
-had no members waits for more before its first target. Where a source topic is missing nobody has tasks.
+had no members waits for more before its first target. Where a source topic is missing no member has tasks.
 """
 
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ CONFIG: Final = "num.standby.replicas"
 
 
 def joined(group: Group, member: Member, now_ms: int) -> list[RecordBytes]:
-    """A member joins; the first one tells the topology, and a target comes only after a while."""
+    """A member joins; the first one brings the topology, and a target comes only after a while."""
     if not group.members and group.cluster.release.validates_topology:
         group.delayed_until_ms = now_ms + INITIAL_DELAY_MS
     group.members[member.member_id] = member
@@ -95,7 +95,7 @@ def left(group: Group, leavers: Iterable[Member]) -> list[RecordBytes]:
 
 
 def ended(group: Group) -> list[RecordBytes]:
-    """Tombstones of an empty group; that of the topology comes after that of the epoch."""
+    """Tombstones of an empty group; the topology's comes after the epoch's."""
     name, group.topology, group.validated = group.name, False, -1
     return [
         builders.streams_group_target_assignment_epoch_tombstone(name),

@@ -63,7 +63,7 @@ def _looks(monitor: MonitorProcess, load: Load, seconds: float) -> Iterator[Samp
     sampler.look(0.0, load.acknowledged)
     _say("| minute | commits/s | driver MiB | JVM MiB | workers MiB | latency p50 s | p95 s | batch s | lag records |")
     _say("|---|---|---|---|---|---|---|---|---|")
-    # A last look after a moment would tell of a latency of nothing.
+    # A last look after a moment would show a latency of nothing.
     while seconds - (time.monotonic() - started) > EVERY_SECONDS / 2:
         time.sleep(EVERY_SECONDS)
         yield sampler.look((time.monotonic() - started) / 60, load.acknowledged)

@@ -87,7 +87,7 @@ class Load:
                 self.committed[name].rounds += 1
             for consumer in consumers.values():
                 consumer.close()
-        except BaseException as error:  # noqa: BLE001 - told by who waits for the threads
+        except BaseException as error:  # noqa: BLE001 - reported by who waits for the threads
             self._failed = error
 
     @staticmethod

@@ -28,7 +28,7 @@ TOLD: Final[dict[str, Callable[[Sample], float]]] = {
     "batch s": lambda of: of.batch_seconds,
     "lag records": lambda of: of.lag_records,
 }
-"""What is told of a run over its time."""
+"""What is reported of a run over its time."""
 JUDGED: Final = tuple(TOLD)[:5]
 """What of it must not grow."""
 PARTS: Final = 10
@@ -74,7 +74,7 @@ def grown(samples: Sequence[Sample]) -> list[Growth]:
 
 
 def parts(samples: Sequence[Sample]) -> list[dict[str, float]]:
-    """A run in ten parts or fewer: the minute at which each ends, and the mean of what is told of it."""
+    """A run in ten parts or fewer: the minute at which each ends, and the mean of what is reported of it."""
     found = []
     count = min(PARTS, len(samples))
     for number in range(count):
@@ -112,7 +112,7 @@ def load(file: Path = FILE) -> list[dict[str, Any]]:
 
 
 def page(current: str, file: Path = FILE) -> str:
-    """The page with the part between its marks made anew."""
+    """The page with the part between its marks written again."""
     before, begin, rest = current.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:

@@ -1,4 +1,4 @@
-"""A cluster that answers the sampler from memory, and fails when told to."""
+"""A cluster that answers the sampler from memory, and fails when it is to."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field

@@ -175,7 +175,7 @@ class RandomBoard:
             self.board.ends.record_earliest(dict.fromkeys(high, draw.randrange(12)))
 
     def _change_topics(self) -> None:
-        """A topic comes, grows, is made anew under its name, or goes."""
+        """A topic comes, grows, is recreated under its name, or goes."""
         name = self._random.choice(TOPICS)
         topic = self._topics.get(name)
         match self._random.randrange(4):
@@ -203,7 +203,7 @@ class RandomBoard:
         self.board.set_read_times(dict.fromkeys(chosen[::2], self.now_ms - 5_000))
 
     def _tell(self) -> None:
-        """An event that no record told."""
+        """An event that no record reported."""
         self._told += 1
         kind, name = self._random.choice(_KINDS), self._some()
         self.board.add_events(

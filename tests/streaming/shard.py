@@ -32,7 +32,7 @@ def log_rows(cells: list[tuple[Any, ...]]) -> pa.Table:
 class Shard:
     """Feeds micro-batches to one partition of the log, and keeps what comes out.
 
-    `live_from` is the end of the partition's log as the run finds it, `told` up to where a former reading told of it.
+    `live_from` is the end of the partition's log as the run finds it, `told` up to where a former reading reported it.
     """
 
     def __init__(

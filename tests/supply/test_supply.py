@@ -1,4 +1,4 @@
-"""The bill of materials lists what is installed, always in the same bytes; the audit tells what it could learn."""
+"""The bill of materials lists what is installed, always in the same bytes; the audit shows what it could learn."""
 
 import json
 import re
@@ -50,7 +50,7 @@ def test_all_jars_are_listed(bill: dict[str, Any]) -> None:
 def test_setup_fetches_what_is_listed(tmp_path: Path) -> None:
     """The broker's jars and the tests' compiler; not what only `make bench` needs."""
     plan = subprocess.run(  # noqa: S603 - the words are ours
-        ["make", "-n", "setup", f"CACHE={tmp_path}"],  # noqa: S607 - the make of whoever runs the tests
+        ["make", "-n", "setup", f"CACHE={tmp_path}"],  # noqa: S607 - the make of this machine
         cwd=components.ROOT,
         capture_output=True,
         text=True,

@@ -1,4 +1,4 @@
-"""Which members a finding is about: those who are named to whoever is woken, and nobody else."""
+"""Which members a finding is about: those who are named to the operator, and no other."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def test_findings_are_kinds_of_events() -> None:
 
 
 def test_sound_group_has_no_involved() -> None:
-    """Members that share a topic concern nobody."""
+    """Members that share a topic concern no one."""
     takes = at(6_000, *consumer_moves("g", "b", epoch=3, assigned={"t": [1]}))
 
     assert [] == named(history(ALONE, SECOND, A_GIVES_UP, takes).replayed(), 10**9)
@@ -88,7 +88,7 @@ def test_who_does_not_let_go_is_named_once_its_timeout_is_over() -> None:
 
 
 def test_nobody_is_late_when_the_coordinator_has_just_moved() -> None:
-    """It gave every member its whole timeout anew, so nobody is named for what ran before."""
+    """It gave every member its whole timeout again, so no member is named for what ran before."""
     revokes = at(2_000, *consumer_moves("g", "a", epoch=2, previous_epoch=2, assigned={"t": [0]}, pending={"t": [1]}))
     state = history(ALONE, SECOND, revokes).replayed().states["g"]
     late_ms = 2_000 + REBALANCE_TIMEOUT_MS + GRACE_MS + 1

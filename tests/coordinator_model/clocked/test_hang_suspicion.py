@@ -53,7 +53,7 @@ def group(*records: RecordBytes) -> GroupState:
 def test_whom_to_ask_about(
     records: list[RecordBytes], after_ms: int, committed_ms: int | None, lags: bool, expected: str | None
 ) -> None:
-    """Silence alone is no reason: an idle group has no lag, and a group of old has nobody who could hang."""
+    """Silence alone is no reason: an idle group has no lag, and a group of old has no one who could hang."""
     assert expected == suspicion(group(*records), committed_ms, STEP_MS + after_ms, lags=lags)
 
 
@@ -74,7 +74,7 @@ def every(pause_ms: int, until_ms: int, state: str = PREPARING) -> list[tuple[in
 
 
 def stuck(answer: Described | None, *, now_ms: int | None = None, moved_ms: int | None = None) -> list[dict[str, Any]]:
-    """Details of what is told of the group of two."""
+    """Details of what is reported of the group of two."""
     at_ms = now_ms if now_ms is not None else 0 if answer is None else answer.asked_ms
     return [dict(event.detail) for event in overdue(group(MEMBERS), at_ms, moved_ms, described=answer)]
 
@@ -94,7 +94,7 @@ def test_rebalance_that_outlasts_every_member_is_stuck() -> None:
 
 
 def test_leader_that_gives_no_assignment_is_waited_for() -> None:
-    """Who leads now is not told; who led the last generation is."""
+    """Who leads now is not reported; who led the last generation is."""
     (detail,) = stuck(asked(*every(5_000, 20_000 + LONGEST_MS + 1, COMPLETING)))
 
     assert ("assignor", "a") == (detail["waiting_for"], detail["former_leader"])

@@ -1,4 +1,4 @@
-"""What nothing is written of: overdue rebalances and rolls nobody is at, told by the clock."""
+"""Conditions without a record: overdue rebalances and abandoned rolls, reported by the clock."""
 
 from dataclasses import replace
 
@@ -87,7 +87,7 @@ def test_member_within_its_rebalance_timeout_is_not_stuck() -> None:
 
 
 def test_target_that_is_never_computed_is_a_stuck_assignor() -> None:
-    """A group epoch ahead of the assignment epoch for a minute is nobody's revocation."""
+    """A group epoch ahead of the assignment epoch for a minute is no member's revocation."""
     state = group_after(
         consumer_group_member_subscription("g", "a", topics=["t"], rebalance_timeout_ms=TIMEOUT_MS * 100),
         consumer_group_target_assignment_epoch("g", 2),
@@ -154,7 +154,7 @@ def test_only_who_holds_it_up_is_named() -> None:
 
 
 def test_time_of_a_member_begins_anew_with_each_record_of_it() -> None:
-    """With each the coordinator starts its timer anew; what is written of others changes nothing."""
+    """With each the coordinator restarts its timer; what is written of others changes nothing."""
     again = at(100_000, *consumer_moves("g", "a", epoch=2, assigned={}, pending={"t": [0, 1]}, state=1))
     of_other = at(100_000, *consumer_moves("g", "b", epoch=3, previous_epoch=3, assigned={}, state=2))
 
@@ -174,7 +174,7 @@ def test_one_that_waits_in_vain_is_told_when_nobody_holds_it_up() -> None:
 
 
 def test_it_is_one_finding_whatever_is_written_meanwhile() -> None:
-    """It has the place of the record that began the rebalance, so it is told once."""
+    """It has the place of the record that began the rebalance, so it is reported once."""
     third = at(200_000, *throttled_consumer_join("g", "c", epoch=4, assignment_epoch=3))
     (first,) = stuck_events(*JOINS, REVOKES, at_ms=2_000 + LATE_MS + 1)
     (later,) = stuck_events(*JOINS, REVOKES, third, at_ms=900_000)
@@ -194,7 +194,7 @@ def test_target_that_is_computed_again_and_again_is_no_stuck_assignor() -> None:
 
 
 def test_no_time_runs_from_before_the_coordinator_moved() -> None:
-    """The new one starts every timer anew when it has loaded the group, and says so once it is late by its own."""
+    """The new one restarts every timer when it has loaded the group, and says so once it is late by its own."""
     assert [] == stuck_events(*JOINS, REVOKES, at_ms=2_000 + LATE_MS + 1, moved_ms=50_000)
     (event,) = stuck_events(*JOINS, REVOKES, at_ms=50_000 + LATE_MS + 1, moved_ms=50_000)
 
@@ -202,7 +202,7 @@ def test_no_time_runs_from_before_the_coordinator_moved() -> None:
 
 
 def test_stalled_roll_is_one_finding_too() -> None:
-    """Heartbeats of classic members write records, and nobody comes or goes."""
+    """Heartbeats of classic members write records, and no member comes or goes."""
     replica = Replica()
     records = [
         consumer_group_member_subscription("g", "a", classic=speaks_classic()),

@@ -1,4 +1,4 @@
-"""Partitions that nobody holds: told when it lasts, each once, and once that it is over; and never before."""
+"""Partitions that no member holds: reported when it lasts, each once, and once that it is over; and never before."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -71,7 +71,7 @@ def told(events: list[Event]) -> list[tuple[bool, dict[str, list[int]]]]:
 TWO_OF_FOUR: Final = at(0, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0, 2]}}))
 
 
-# -- what nobody holds ------------------------------------------------------------------------------------------------
+# -- what no member holds ---------------------------------------------------------------------------------------------
 
 
 def classic(*members: Any) -> list[Moment]:
@@ -97,7 +97,7 @@ UNHELD: dict[str, tuple[list[Moment], dict[str, int], dict[str, tuple[int, ...]]
         {"t": 2, "u": 1},
         {"t": (1,), "u": (0,)},
     ),
-    "a topic nobody subscribes to does not count": (classic(member("a", {"t": [0]})), {"t": 1, "u": 3}, {}),
+    "a topic without subscribers does not count": (classic(member("a", {"t": [0]})), {"t": 1, "u": 3}, {}),
     "topics that an expression matches": (
         [
             at(
@@ -110,13 +110,13 @@ UNHELD: dict[str, tuple[list[Moment], dict[str, int], dict[str, tuple[int, ...]]
         {"rx-a": 2},
         {"rx-a": (1,)},
     ),
-    "a topic made anew under the name": (
+    "a topic recreated under the name": (
         [at(0, *consumer_join("g", "a", epoch=2, targets={"a": {"u": [0]}}))],
         {"t": 1},
         {"t": (0,)},
     ),
     "of a share group": ([at(0, *share_join("g", "s", epoch=2, targets={"s": {"t": [0]}}))], {"t": 2}, {"t": (1,)}),
-    "a topic nobody described": ([TWO_OF_FOUR], {}, None),
+    "a topic without a description": ([TWO_OF_FOUR], {}, None),
     "a topic beside it that does not exist": (
         classic(member("a", {"t": [0]}, topics=("t", "no-such-topic")), member("b", {}, topics=("no-such-topic",))),
         {"t": 2},
@@ -139,7 +139,7 @@ UNHELD: dict[str, tuple[list[Moment], dict[str, int], dict[str, tuple[int, ...]]
 def test_what_nobody_holds(
     moments: list[Moment], sizes: dict[str, int], expected: dict[str, tuple[int, ...]] | None
 ) -> None:
-    """Partitions of subscribed topics less what members hold; None is "cannot be told"."""
+    """Partitions of subscribed topics less what members hold; None is "not known"."""
     assert expected == unheld(replayed(*moments).membership, topics(**sizes))
 
 
@@ -215,7 +215,7 @@ def test_what_cannot_be_told_neither_opens_nor_clears() -> None:
 
 
 def test_group_without_members_lacks_no_owner() -> None:
-    """It says so itself (`group_emptied`); what was told before is over."""
+    """It says so itself (`group_emptied`); what was reported before is over."""
     state, watch = replayed(TWO_OF_FOUR), Unassigned()
     empty = replayed(TWO_OF_FOUR, at(1, *consumer_leave("g", "a", epoch=3)))
     watch.look(state, {"t": (1,)}, NOW_MS)
@@ -252,7 +252,7 @@ def test_event_is_the_same_after_a_restart() -> None:
 
 
 def test_group_that_is_gone_is_forgotten() -> None:
-    """One of its name that comes later starts anew."""
+    """One of its name that comes later starts again."""
     state, watch = replayed(TWO_OF_FOUR), Unassigned()
     watch.look(state, {"t": (1,)}, NOW_MS)
     watch.forget(["g"])
@@ -303,7 +303,7 @@ def test_other_groups_make_time_pass() -> None:
 
 
 def test_partitions_of_the_offsets_topic_stand_in_any_order() -> None:
-    """One after another or interleaved: each has its own clock, and the end is that of the latest."""
+    """One after another or interleaved: each has its own clock, and ends with the latest."""
     late = [at(2 * LASTING_MS, group_metadata("h", generation=1))]
     other = [(Position(3, of.place.offset, of.place.timestamp_ms), of.key, of.value) for of in history(*late).records]
     replica = Replica()

@@ -42,7 +42,7 @@ M_JOINS = at(1, *consumer_join("g", "m", epoch=3, targets={"m": {"t": [0]}, "n":
 
 
 def upgrade(log: History, cluster: Cluster | None = None, named: Collection[str] = ()) -> dict[str, Any]:
-    """The upgrade gate on all groups of a log; brokers that say everything unless told otherwise."""
+    """The upgrade gate on all groups of a log; brokers that say everything by default."""
     states = log.replayed().states.values()
     return upgrade_gate(states, cluster or Cluster(settings=KNOWN), named)
 
@@ -105,7 +105,7 @@ def test_versions_of_the_embedded_protocol_are_noted_member_by_member() -> None:
 
 @pytest.mark.parametrize("policy", ["disabled", "downgrade", "DISABLED"])
 def test_brokers_that_convert_nothing_stop_an_upgrade(policy: str) -> None:
-    """Unless there is nobody to convert."""
+    """Unless there is no one to convert."""
     settings = BrokerSettings(migration_policy=policy, consumer_max_size=10, classic_max_size=10)
     cluster = Cluster(settings=settings)
 
@@ -166,7 +166,7 @@ def test_group_of_more_members_than_brokers_allow_stops(most: int, expected: lis
     ],
 )
 def test_what_a_broker_refuses_stops_an_upgrade(of_member: dict[str, Any], code: str) -> None:
-    """Naming the members it is about, and nobody else."""
+    """Naming the members it is about, and no one else."""
     odd = member("odd", {"t": [0]}, **of_member)
     log = history(at(0, group_metadata("g", generation=1, protocol="own", members=[odd, member("c", {"t": [1]})])))
     answer = upgrade(log)

@@ -183,5 +183,5 @@ def test_plan_view_counts_every_readiness() -> None:
 
 
 def test_every_reason_has_a_remedy() -> None:
-    """A reason without a next step helps nobody."""
+    """A reason without a next step helps no one."""
     assert all(remedy for _, remedy in REASONS.values())

@@ -223,7 +223,7 @@ def test_record_that_changes_only_the_previous_epoch_says_nothing() -> None:
 
 
 def test_leave_bumps_the_epoch_and_leaves_targets_for_later() -> None:
-    """Nobody's target is computed until someone's next heartbeat: the group is Assigning so long."""
+    """No target is computed until some member's next heartbeat: the group is Assigning so long."""
     told = history(*TWO_MEMBERS, at(9_000, *consumer_leave("g", "b", epoch=4))).replayed()
 
     assert "Assigning 4/3" == told.status("g")
@@ -241,7 +241,7 @@ def test_expiry_of_several_members_at_once_is_one_event_each() -> None:
 
 
 def test_empty_group_ahead_of_its_target_is_empty_and_not_rebalancing() -> None:
-    """Group epoch above assignment epoch for ever is legal when nobody is there to compute a target for."""
+    """Group epoch above assignment epoch for ever is legal without a member to compute a target for."""
     told = history(ALONE, at(1_000, *consumer_leave("g", "a", epoch=3))).replayed()
 
     assert "Empty 3/2" == told.status("g")
@@ -514,7 +514,7 @@ def test_partition_metadata_of_older_brokers_alone_makes_no_difference() -> None
 
 
 def test_any_value_record_makes_a_group() -> None:
-    """A cleaned log may begin with any of a group's records; epochs are 1 until told."""
+    """A cleaned log may begin with any of a group's records; epochs are 1 until a record has them."""
     for record in (
         consumer_group_epoch("g", 5),
         consumer_group_partition_metadata("g", {"t": 1}),

@@ -40,7 +40,7 @@ def test_share_group_is_stable_as_soon_as_it_has_members() -> None:
 
 
 def test_initialized_partitions_are_assigned_with_the_next_epoch() -> None:
-    """The state of partitions says nothing by itself; the epoch after it is a rebalance."""
+    """The state of partitions says nothing on its own; the epoch after it is a rebalance."""
     told = history(FIRST, INITIALIZED, ASSIGNED).replayed()
 
     assert 100 not in told.kinds()

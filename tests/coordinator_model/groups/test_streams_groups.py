@@ -297,7 +297,7 @@ def test_tombstones_of_unknown_streams_records_are_nothing() -> None:
 
 
 def test_broker_of_4_1_does_not_say_whether_the_topology_is_valid() -> None:
-    """It gives tasks for one that is: so a target with tasks tells."""
+    """It gives tasks for one that is: so a target with tasks shows it."""
     first = (streams_group_member("w", "a"), streams_group_topology("w", 0, {"s": ["t"]}), streams_group_epoch("w", 1))
     nothing = streams_group_target_assignment("w", "a")
     tasks = streams_group_target_assignment("w", "a", active={"s": [0]})

@@ -1,4 +1,4 @@
-"""Members on the classic protocol in a consumer group, as KIP-848 lets the coordinator drive each of them by itself.
+"""Members on the classic protocol in a consumer group, as KIP-848 lets the coordinator drive each of them on its own.
 
 The history is a roll of two classic members, c1 and c2, that begins with the first upgraded one, n1.
 """
@@ -78,7 +78,7 @@ def test_conversion_asks_every_classic_member_to_rejoin() -> None:
 
 
 def test_member_on_the_consumer_protocol_has_no_such_state() -> None:
-    """Nobody translates for it."""
+    """No one translates for it."""
     told = history(CLASSIC, FIRST_UPGRADES).replayed()
 
     assert "classic_protocol" not in told.member("g", "n1")

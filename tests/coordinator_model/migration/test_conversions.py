@@ -1,4 +1,4 @@
-"""When an upgrade is complete: the last classic member has left, and whoever was there is there again.
+"""When an upgrade is complete: the last classic member has left, and its former members are there again.
 
 Members of a roll are replaced one by one, in one of two ways: the new one comes before the old one goes, or after.
 """
@@ -64,7 +64,7 @@ def completed(told: Told) -> list[tuple[int, int, bool]]:
 
 
 def kinds(told: Told) -> list[tuple[int, str]]:
-    """What was told of upgrades and downgrades, and when."""
+    """What was reported of upgrades and downgrades, and when."""
     return [(of.time_ms, of.kind) for of in told.events if of.kind.startswith(("upgrade_", "downgrade_"))]
 
 
@@ -143,11 +143,11 @@ def view(told: Told) -> dict[str, object]:
 @pytest.mark.parametrize(
     "then",
     [
-        # Everyone is there: whoever comes now is not awaited.
+        # Everyone is there: a newcomer is not awaited.
         (COMES, at(7_000, *joins(8, "c4", as_classic=True))),
-        # An upgraded one went first, as it does on the way down, and nobody is awaited any more.
+        # An upgraded one went first, as it does on the way down, and no one is awaited any more.
         (COMES, at(7_000, *leaves(8, "n1")), at(8_000, *joins(9, "c4", as_classic=True))),
-        # Nobody restarts for so long.
+        # No one restarts for so long.
         (at(5_000 + 600_001, *joins(7, "c4", as_classic=True)),),
     ],
 )

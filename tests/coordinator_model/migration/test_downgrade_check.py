@@ -127,7 +127,7 @@ def test_member_that_is_not_given_its_target_is_named(given: Targets, names_know
 
 
 def test_topics_that_change_places_are_seen_where_names_are_known() -> None:
-    """By their form alone they are the same; of what nobody knows nothing can be said."""
+    """By their form alone they are the same; of what no one knows nothing can be said."""
     swapped = n_leaves({"c": {"u": [1], "t": [0]}})
 
     assert (False, ["c"]) == compared(history(*BEFORE, swapped).replayed())[:2]
@@ -212,7 +212,7 @@ def test_member_without_a_target_gets_nothing() -> None:
 
 
 def test_offsets_that_stay_or_go_forward_are_kept() -> None:
-    """Their number is told with the downgrade."""
+    """Their number is reported with the downgrade."""
     told = history(*BEFORE, at(2_500, offset_commit("g", "t", 0, 11)), n_leaves()).replayed()
 
     assert (3, {}) == (completed(told)["offsets"], completed(told)["offsets_back"])
@@ -245,7 +245,7 @@ def test_offsets_are_watched_to_the_first_generation_of_the_classic_group() -> N
 
 
 def test_offset_that_goes_right_after_the_conversion_counts_whether_or_not_that_step_is_closed() -> None:
-    """A log read in one go, where nothing ends the step yet, tells what one read live tells."""
+    """A log read in one go, where nothing ends the step yet, shows what one read live shows."""
     log = history(
         N_JOINS,
         COMMITS,
@@ -289,7 +289,7 @@ def test_offset_that_goes_back_twice_counts_from_where_it_was_first() -> None:
 
 
 def test_offline_downgrade_tells_of_offsets_alone() -> None:
-    """There is nobody whose assignment could be compared."""
+    """There is no one whose assignment could be compared."""
     told = history(
         N_JOINS,
         COMMITS,

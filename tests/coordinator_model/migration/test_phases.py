@@ -96,7 +96,7 @@ def migration(told: Told) -> tuple[str, int, int, int | None]:
 
 
 def migration_kinds(told: Told) -> list[str]:
-    """What was told of the migration, in order."""
+    """What was reported of the migration, in order."""
     return [event.kind for event in told.events if event.kind.startswith(("upgrade_", "downgrade_"))]
 
 
@@ -208,7 +208,7 @@ def test_upgrade_of_an_empty_group_is_offline() -> None:
 
 
 def test_group_of_the_consumer_protocol_from_the_start_never_migrated() -> None:
-    """It counts as upgraded, and nothing is told of an upgrade; nor where it only had committed before."""
+    """It counts as upgraded, and nothing is reported of an upgrade; nor where it only had committed before."""
     for before in ([], [at(0, offset_commit("g", "t", 0, 1))]):
         told = history(*before, at(1_000, *consumer_join("g", "n1", epoch=2, targets={"n1": {"t": [0]}}))).replayed()
 

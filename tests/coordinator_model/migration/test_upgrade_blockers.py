@@ -1,4 +1,4 @@
-"""What would keep a group from being upgraded, told before anyone rolls, once, and only where somebody might."""
+"""What would keep a group from being upgraded, reported before anyone rolls, once, and only where somebody might."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def custom(number: int, protocol: str = "own") -> RecordBytes:
 
 
 def told_of(told: Told) -> list[tuple[int, str, list[str]]]:
-    """(time, severity, reasons) of what was told to be in the way."""
+    """(time, severity, reasons) of what was reported to be in the way."""
     return [
         (event.time_ms, event.severity, event.detail["reasons"])
         for event in told.events
@@ -39,7 +39,7 @@ def told_of(told: Told) -> list[tuple[int, str, list[str]]]:
     ]
 
 
-# -- what is told -----------------------------------------------------------------------------------------------------
+# -- what is reported -------------------------------------------------------------------------------------------------
 
 
 def test_user_data_of_a_custom_assignor_is_told_once() -> None:
@@ -82,7 +82,7 @@ def test_group_that_becomes_blocked_is_told_then() -> None:
 
 
 def test_second_reason_is_told_by_itself() -> None:
-    """What was told before is not told again."""
+    """What was reported before is not reported again."""
     both = group_metadata(
         "g",
         generation=2,
@@ -112,7 +112,7 @@ def test_reason_that_went_and_came_back_is_told_again() -> None:
 
 
 def test_kafka_streams_application_is_told_as_information() -> None:
-    """Its assignor always puts user data there: it does not move to the consumer protocol, but to that of streams."""
+    """Its assignor always puts user data there: it moves to the streams protocol, not to the consumer protocol."""
     told = history(at(0, custom(1, protocol="stream"))).replayed()
 
     assert [(0, "info", ["assignment_user_data"])] == told_of(told)
@@ -232,7 +232,7 @@ def test_reason_that_still_holds_is_told_when_reading_has_caught_up() -> None:
 
 
 def test_restart_does_not_tell_again() -> None:
-    """What was told is kept with the group, cut wherever a batch ends."""
+    """What was reported is kept with the group, cut wherever a batch ends."""
     log = history(at(0, custom(1)), at(1_000, custom(2)), at(2_000, custom(3)))
 
     for size in (1, 2):

@@ -133,7 +133,7 @@ def test_arbitrary_bytes_never_raise(blob: bytes) -> None:
 
 
 def test_sticky_user_data_carries_what_was_owned_and_when() -> None:
-    """Its first layout lacks the generation, its second has it, and no version tells them apart."""
+    """Its first layout lacks the generation, its second has it, and no version distinguishes them."""
     previous = (TopicPartition(topic="t", partitions=(0, 2)),)
 
     assert StickyUserData(previous_assignment=previous, generation=4) == decode_sticky_user_data(

@@ -66,12 +66,12 @@ class TestGoldenRecords:
 
     @every_golden_record
     def test_encode_chooses_the_version_a_broker_writes(self, golden: GoldenRecord) -> None:
-        """Without being told a version, the writer picks that of Kafka 4.3.1."""
+        """Without a version, the writer picks Kafka 4.3.1's."""
         assert (golden.key, golden.value) == encode_record(golden.record.key, golden.record.value)
 
     @every_golden_record
     def test_cut_value_is_undecodable(self, golden: GoldenRecord) -> None:
-        """A value that lacks its end is told from a whole one at every length."""
+        """A value that lacks its end is distinguished from a whole one at every length."""
         for length in range(len(golden.value)):
             cut = decode_record(golden.key, golden.value[:length])
 
@@ -81,7 +81,7 @@ class TestGoldenRecords:
 
     @every_golden_record
     def test_cut_key_is_undecodable(self, golden: GoldenRecord) -> None:
-        """A key that lacks its end is told from a whole one, with its type as long as that is there."""
+        """A key that lacks its end is distinguished from a whole one, with its type as long as that is there."""
         for length in range(len(golden.key)):
             cut = decode_record(golden.key[:length], golden.value)
 
@@ -451,7 +451,7 @@ class TestNulls:
 
 class TestRefusals:
     def test_encode_refuses_a_version_without_layout(self) -> None:
-        """Nobody can write a version that is not known."""
+        """No one can write a version that is not known."""
         with pytest.raises(UnsupportedVersion, match="OffsetCommitValue has no version 5, known are 0 to 4"):
             builders.offset_commit("g", "t", 0, 1, version=5)
 

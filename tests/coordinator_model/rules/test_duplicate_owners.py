@@ -36,7 +36,7 @@ T1 = f"{topic_id('t')}/1"
 
 
 def alarms(told: Told) -> list[tuple[int, str, dict[str, object]]]:
-    """(time, kind, partitions) of what was told of duplicates."""
+    """(time, kind, partitions) of what was reported of duplicates."""
     return [
         (event.time_ms, event.kind, dict(event.detail["partitions"]))
         for event in told.events
@@ -79,7 +79,7 @@ def test_partition_yet_to_be_revoked_is_still_held() -> None:
 
 
 def test_static_member_away_still_holds_its_partitions() -> None:
-    """Nobody else may have them until it has expired."""
+    """No one else may have them until it has expired."""
     told = history(
         at(0, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [1]}}, instance_id="i")),
         at(1_000, *static_goes_away("g", "a", assigned={"t": [1]}, previous_epoch=2)),
@@ -130,7 +130,7 @@ def test_gaining_member_written_before_the_losing_one_is_no_duplicate() -> None:
 
 
 def test_targets_that_overlap_are_no_duplicate() -> None:
-    """A target is what will be: worth a warning, and nobody holds anything twice."""
+    """A target is what will be: worth a warning, and no partition is held twice."""
     told = history(
         *TWO_MEMBERS[:1], at(1_000, *consumer_join("g", "b", epoch=3, targets={"b": {"t": [0, 1]}}, assigned={}))
     ).replayed()
@@ -262,7 +262,7 @@ def _caught_up(log: History) -> Replica:
 
 
 def test_group_that_writes_nothing_more_is_judged_when_asked() -> None:
-    """The duplicate is as real if nobody writes: it is told of the record that showed it, at that record's time."""
+    """The duplicate is as real if no one writes: it is reported of the record that showed it, at that record's time."""
     log = history(*PAST)
     replica = _caught_up(log)
 
@@ -324,7 +324,7 @@ def test_clean_group_is_never_withheld(live_from: int) -> None:
 
 
 def test_judging_a_group_that_is_clean_says_nothing() -> None:
-    """Nor does asking after a group nobody knows make one."""
+    """Nor does asking after a unknown group make one."""
     replica = _caught_up(history(*TWO_MEMBERS))
 
     assert [] == replica.judge("g")

@@ -1,4 +1,4 @@
-"""Epochs run one way (docs/coordinator-log.md): what no coordinator writes is told, what only looks odd is not."""
+"""Epochs run one way (docs/coordinator-log.md): what no coordinator writes is reported, what only looks odd is not."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -110,7 +110,7 @@ def test_member_epoch_that_goes_back() -> None:
 
 
 def test_upgrade_that_lowers_the_epoch_is_an_unclean_upgrade() -> None:
-    """Online, the group epoch goes on from the generation; it is told once, as what it is (`upgrade_unclean`)."""
+    """Online, the group epoch goes on from the generation; it is reported once, as what it is (`upgrade_unclean`)."""
     told = after(
         CLASSIC,
         *converted_to_consumer("g", generation=1, members={"a": {"t": [0, 1]}}),
@@ -282,7 +282,7 @@ LEGAL: dict[str, list[Moment]] = {
         at(4_000, *consumer_leave("g", "n", epoch=3)),
         at(5_000, *consumer_group_deleted("g"), new_group_metadata("g")),
     ],
-    "consumer group made anew": [
+    "consumer group recreated": [
         *ONE_MEMBER,
         at(1_000, *consumer_leave("g", "a", epoch=3)),
         at(2_000, *consumer_group_deleted("g")),

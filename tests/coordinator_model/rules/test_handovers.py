@@ -95,7 +95,7 @@ def test_rewind_long_after_a_hand_over_has_nothing_to_do_with_it(late_ms: int, t
 
 
 def test_rewind_while_the_partition_is_between_two_owners() -> None:
-    """The former one has given it up, the other one has not got it: nobody should commit it."""
+    """The former one has given it up, the other one has not got it: no one should commit it."""
     inferred, detail = rewound(*CONSUMER[:-1], at_ms=9_500)
 
     assert (True, "a", None, 9_000) == (
@@ -107,7 +107,7 @@ def test_rewind_while_the_partition_is_between_two_owners() -> None:
 
 
 def test_rewind_in_a_group_that_emptied_is_a_reset() -> None:
-    """An admin's, which is meant; whoever had the partition before."""
+    """An admin's, which is meant, whatever member had the partition before."""
     inferred, detail = rewound(*CONSUMER, at(10_500, *consumer_leave("g", "a", "b", epoch=4)), at_ms=11_000)
 
     assert (False, True, False) == (inferred, detail["group_empty"], "after_handover" in detail)
@@ -131,7 +131,7 @@ COOPERATIVE = (
 
 
 def test_rewind_after_a_cooperative_hand_over_names_both_owners() -> None:
-    """For a generation the partition was nobody's."""
+    """For a generation the partition had no owner."""
     inferred, detail = rewound(*COOPERATIVE)
 
     assert inferred

@@ -141,7 +141,7 @@ def test_topic_deleted_under_a_group_with_members_leaves_the_group() -> None:
 
 
 def test_topic_id_is_kept_and_zero_is_none() -> None:
-    """It tells a topic made anew from its namesake; commits before 4.1 and in transactions have none."""
+    """It distinguishes a recreated topic from its namesake; commits before 4.1 and in transactions have none."""
     told = history(
         at(
             0,
@@ -170,7 +170,7 @@ def test_topic_made_anew_takes_the_new_id() -> None:
 
 
 def test_offset_that_goes_back_into_another_topic_is_no_rewind() -> None:
-    """The commit names another topic id: the topic was made anew, and its tombstones were not written or are gone."""
+    """The commit names another topic id: the topic was recreated, and its tombstones were not written or are gone."""
     told = history(
         at(0, offset_commit("g", "t", 0, 500, id_of_topic=topic_id("t"))),
         at(1_000, offset_commit("g", "t", 0, 1, id_of_topic=topic_id("t again"))),
@@ -245,7 +245,7 @@ EMPTY = group_metadata("g", generation=2)
 def test_deleted_offset_says_what_may_be_the_cause(
     membership: RecordBytes | None, topic: str, deleted_ms: int, may_be: list[str]
 ) -> None:
-    """A coordinator refuses to delete, and never expires, what a member reads; of the rest nobody can tell."""
+    """A coordinator refuses to delete, and never expires, what a member reads; of the rest no one can tell."""
     told = history(
         at(0, *([membership] if membership else [])),
         at(COMMITTED_MS, offset_commit("g", topic, 0, 5, timestamp=COMMITTED_MS), offset_commit("g", "v", 0, 5)),
@@ -300,7 +300,7 @@ def test_deletion_read_after_a_later_membership_is_not_explained_by_it() -> None
 def test_offset_of_a_topic_that_no_member_reads_is_told_apart(
     membership: list[RecordBytes], expected: dict[str, bool | None]
 ) -> None:
-    """Its lag grows with every record written, and nobody has to do anything about it."""
+    """Its lag grows with every record written, and no one has to do anything about it."""
     told = history(at(0, *membership), at(1_000, *(offset_commit("g", topic, 0, 5) for topic in ("t", "u")))).replayed()
 
     assert expected == {shown["topic"]: shown["subscribed"] for shown in told.view("g")["offsets"]}

@@ -26,7 +26,7 @@ FORMER = at(-1, group_metadata("g", generation=1))
 
 
 def findings(told: Told) -> list[tuple[str, dict[str, Any]]]:
-    """What was told of claims."""
+    """What was reported of claims."""
     kinds = {"stale_claim", "handover_without_revocation"}
     return [(event.kind, dict(event.detail)) for event in told.events if event.kind in kinds]
 
@@ -210,7 +210,7 @@ def test_claims_in_a_record_that_a_downgrade_wrote_are_not_judged() -> None:
 
 
 def test_claims_in_the_first_record_seen_of_a_group_are_not_judged() -> None:
-    """In a cleaned log nothing tells whether a downgrade wrote it."""
+    """In a cleaned log nothing shows whether a downgrade wrote it."""
     stale = member("b", {}, owned={"t": [1]}, owned_generation=2)
     told = history(at(0, generation(6, member("a", {}, owned={"t": [0]}, owned_generation=5), stale))).replayed()
 

@@ -1,4 +1,4 @@
-"""Causes of rebalances that only one kind of record tells: expressions, partition counts, members that expire."""
+"""Causes of rebalances that only one kind of record shows: expressions, partition counts, members that expire."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ ALONE = at(0, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0, 1]}}))
 
 
 def completed(told: Told) -> dict[str, Any]:
-    """What the last completed rebalance was told with."""
+    """Details of the last completed rebalance."""
     return told.details("rebalance_completed")[-1]
 
 
@@ -42,7 +42,7 @@ def test_topic_that_grew_is_seen_by_the_partitions_given_out() -> None:
 
 
 def test_topic_that_grew_is_seen_when_its_target_comes_late() -> None:
-    """It may be computed a second after the epoch: the rebalance's end tells what its beginning could not."""
+    """It may be computed a second after the epoch: the rebalance's end shows what its beginning could not."""
     told = history(
         ALONE,
         at(5_000, consumer_group_epoch("g", 3, metadata_hash=77)),
@@ -172,7 +172,7 @@ def revocation(*, gone_ms: int, pending: list[int]) -> Told:
 
 
 def test_member_gone_after_its_rebalance_timeout_was_fenced() -> None:
-    """The coordinator removes who does not revoke in time; which partitions it did not release is told."""
+    """The coordinator removes who does not revoke in time; which partitions it did not release is reported."""
     told = revocation(gone_ms=2_000 + DEFAULT_REBALANCE_TIMEOUT_MS, pending=[1])
 
     (event,) = (event for event in told.events if event.kind == "member_fenced")
@@ -182,7 +182,7 @@ def test_member_gone_after_its_rebalance_timeout_was_fenced() -> None:
 
 
 def test_member_that_leaves_in_time_was_not_fenced() -> None:
-    """One millisecond earlier it went by itself, for all that is known."""
+    """One millisecond earlier it went on its own, for all that is known."""
     told = revocation(gone_ms=2_000 + DEFAULT_REBALANCE_TIMEOUT_MS - 1, pending=[1])
 
     assert {} == told.alarms()

@@ -29,7 +29,7 @@ from tests.moments import overdue
 
 
 def rebalances(told: Told) -> list[tuple[int, str]]:
-    """(time, kind) of what was told of rebalances."""
+    """(time, kind) of what was reported of rebalances."""
     return [(event.time_ms, event.kind) for event in told.events if event.kind.startswith("rebalance_")]
 
 
@@ -154,7 +154,7 @@ def test_group_met_half_way_tells_nothing_until_both_epochs_are_known() -> None:
     ],
 )
 def test_partition_has_moved_when_another_owner_takes_it(generations: Any, kept: int, moved: int) -> None:
-    """Whoever had it last: a generation with no owner in between hides nothing. Giving up alone is neither."""
+    """From its last owner: a generation with no owner in between hides nothing. Giving up alone is neither."""
     moments = [
         at(1_000 * turn, group_metadata("g", generation=turn, members=[member(id_, of) for id_, of in owners.items()]))
         for turn, owners in enumerate(generations, 1)
@@ -167,7 +167,7 @@ def test_partition_has_moved_when_another_owner_takes_it(generations: Any, kept:
 
 @pytest.mark.parametrize(("later_ms", "moved"), [(REMEMBERED_MS, 1), (REMEMBERED_MS + 1, 0)])
 def test_last_owner_is_remembered_for_minutes(later_ms: int, moved: int) -> None:
-    """Whoever begins when everything was stopped for longer takes over from nobody."""
+    """A member that begins when everything was stopped for longer takes over from none."""
     told = history(
         at(0, group_metadata("g", generation=1, members=[member("a", {"t": [0]})])),
         at(1_000, group_metadata("g", generation=2)),
@@ -374,7 +374,7 @@ def test_storm_that_is_over_is_said_by_the_clock() -> None:
 
 
 def test_storm_that_ended_before_another_began_is_said_to_have() -> None:
-    """No one looked in between; what is told of a storm twice is told to be over twice."""
+    """No one looked in between; what is reported of a storm twice is reported to be over twice."""
     first = _generations(ENOUGH, every_ms=1_000)
     later = [
         at(1_000_000 + turn * 1_000, group_metadata("g", generation=100 + turn, members=[member("a", {})]))

@@ -86,7 +86,7 @@ SHARE = (
 
 
 def anomalies(told: Told) -> list[tuple[int, str, str | None, list[str]]]:
-    """(time, rule, member, partitions) of every anomaly told."""
+    """(time, rule, member, partitions) of every anomaly reported."""
     return [
         (of.time_ms, of.detail["rule"], of.detail["member_id"], sorted(of.detail.get("partitions", {})))
         for of in told.events
@@ -158,7 +158,7 @@ BROKEN: dict[str, Broken] = {
         [consumer_group_member_subscription("g", "c"), consumer_group_epoch("g", 4)],
         ("member_records", "c", []),
     ),
-    "target of nobody": (
+    "target without a member": (
         TWO,
         [consumer_group_target_assignment("g", "nobody", {"u": [0]})],
         ("member_records", "nobody", []),
@@ -201,7 +201,7 @@ BROKEN: dict[str, Broken] = {
         [streams_group_current_assignment("g", "s", epoch=3, previous_epoch=2, active={"0": [0, 1]})],
         ("beyond_target", "s", ["0/1"]),
     ),
-    "share group's assignment of nobody": (
+    "share group's assignment without a member": (
         SHARE,
         [share_group_epoch("g", 4), share_group_current_assignment("g", "nobody", epoch=3)],
         ("member_records", "nobody", []),
@@ -236,7 +236,7 @@ def test_broken_rule_is_told_alike_wherever_the_log_is_cut(
 
 
 def test_generation_zero_with_members() -> None:
-    """Generation 0 is that of a group nobody has completed a round in; from there on the record is whole."""
+    """A group in generation 0 has completed no round yet; from there on the record is whole."""
     told = history(
         at(0, group_metadata("g", generation=1)),
         at(9_000, group_metadata("g", generation=0, members=[member("a", {})])),
@@ -246,7 +246,7 @@ def test_generation_zero_with_members() -> None:
 
 
 def test_anomaly_that_is_over_says_so_once() -> None:
-    """By the same kind of event, of no severity: who was told that it began is told that it ended."""
+    """By the same kind of event, of no severity: who heard that it began hears that it ended."""
     fault = at(5_000, consumer_group_current_assignment("g", "b", epoch=3, assigned={"t": {1: 4}}))
     mended = at(6_000, consumer_group_current_assignment("g", "b", epoch=3, assigned={"t": [1]}))
     noise = at(7_000, consumer_group_member_subscription("g", "b", rack_id="r"))
@@ -355,7 +355,7 @@ LEGAL: dict[str, list[Moment]] = {
         *TWO,
         at(5_000, consumer_group_epoch("g", 4), *retarget("g", 4, {"b": {"t": [0, 1]}, "a": {}})),
     ],
-    "members gone, nobody's target computed anew": [*TWO, at(5_000, *consumer_leave("g", "a", "b", epoch=4))],
+    "members gone, no target computed again": [*TWO, at(5_000, *consumer_leave("g", "a", "b", epoch=4))],
     "target of a departed member given on": [
         *TWO,
         at(5_000, *consumer_leave("g", "a", epoch=4)),

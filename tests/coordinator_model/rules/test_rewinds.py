@@ -1,4 +1,4 @@
-"""Offsets that go back, topics made anew under a group, and groups that begin and end by their offsets."""
+"""Offsets that go back, topics recreated under a group, and groups that begin and end by their offsets."""
 
 import pytest
 
@@ -24,7 +24,7 @@ NO_MEMBERS = (group_metadata("g", generation=2),)
 
 
 def recreated(told: Told) -> list[tuple[int, str, int]]:
-    """(time, topic, partition) of each topic told to be made anew."""
+    """(time, topic, partition) of each topic reported as recreated."""
     return [
         (of.time_ms, of.detail["topic"], of.detail["partition"]) for of in told.events if of.kind == "topic_recreated"
     ]
@@ -75,7 +75,7 @@ def test_rewind_of_a_consumer_group(left: bool) -> None:
 
 
 def test_rewind_of_a_group_that_only_commits_is_information() -> None:
-    """Whoever commits there decides where it goes on, as MirrorMaker's syncs do: nobody is woken."""
+    """Its committer decides where it goes on, as MirrorMaker's syncs do: no alarm."""
     told = history(at(0, offset_commit("g", "t", 0, 500)), at(1_000, offset_commit("g", "t", 0, 200))).replayed()
 
     assert {} == told.alarms()
@@ -98,7 +98,7 @@ def test_partitions_that_go_back_at_one_moment_are_one_event() -> None:
 
 
 def test_moment_of_rewinds_is_one_event_wherever_the_log_is_cut() -> None:
-    """What is not told yet is kept with the group."""
+    """What is not reported yet is kept with the group."""
     forward = [commit(partition, 500, "t") for partition in range(3)]
     log = history(at(0, *MEMBERS, *forward), at(1_000, commit(0, 4, "t"), commit(1, 1, "t")), at(2_000, *NO_MEMBERS))
     whole = log.replayed()
@@ -133,11 +133,11 @@ def test_rewind_read_after_a_later_membership_is_not_judged_by_it() -> None:
     assert ("warning", False) == (event.severity, "group_empty" in event.detail)
 
 
-# -- topics made anew -------------------------------------------------------------------------------------------------
+# -- recreated topics -------------------------------------------------------------------------------------------------
 
 
 def test_topic_made_anew_is_told_once_for_all_its_partitions() -> None:
-    """The first commit that names the new id tells it, though it goes forward."""
+    """The first commit that names the new id shows it, though it goes forward."""
     told = history(
         at(0, *(commit(partition, 5, "t") for partition in (0, 1, BUCKET_PARTITIONS))),
         at(1_000, *(commit(partition, 9, "t anew") for partition in (1, 0, BUCKET_PARTITIONS))),
@@ -162,7 +162,7 @@ def test_topic_made_anew_after_its_offsets_are_gone() -> None:
 
 
 def test_partition_that_goes_back_after_its_topic_was_told_is_no_rewind() -> None:
-    """Its former offset is of the former topic, whichever partition told first."""
+    """Its former offset is of the former topic, whichever partition came first."""
     told = history(
         at(0, commit(0, 500, "t"), commit(1, 500, "t")), at(1_000, commit(0, 1, "t anew"), commit(1, 1, "t anew"))
     ).replayed()
@@ -215,7 +215,7 @@ def test_topic_made_anew_again_and_again_is_told_each_time() -> None:
 
 
 def test_ids_are_of_a_topic_and_of_a_group() -> None:
-    """Another topic, another group and a group made anew under the name start without."""
+    """Another topic, another group and a group recreated under the name start without."""
     told = history(
         at(0, commit(0, 5, "t"), commit(0, 5, "u", name="u"), offset_commit("h", "t", 0, 1, id_of_topic=topic_id("w"))),
         at(1_000, offset_commit_tombstone("g", "t", 0), offset_commit_tombstone("g", "u", 0)),
@@ -247,7 +247,7 @@ ENDS = (at(0, *MEMBERS), at(1_000, *NO_MEMBERS), at(2_000, group_metadata_tombst
 
 @pytest.mark.parametrize("settled", [False, True])
 def test_group_that_is_deleted_and_begins_anew_by_a_commit(settled: bool) -> None:
-    """Whether its end was concluded before the commit is read or by it: it is another group, and told as such."""
+    """Whether its end was concluded before the commit is read or by it: it is another group, and reported as such."""
     replica = Replica()
     events = []
     for record in history(*ENDS, at(3_000, commit(0, 5, "t"))).records:

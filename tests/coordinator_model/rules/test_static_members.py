@@ -137,7 +137,7 @@ def test_rejoin_that_rebalances_is_still_the_same_member() -> None:
 
 
 def test_instance_that_left_and_joined_later_did_both() -> None:
-    """Gone in one generation and back in another: nobody held its place."""
+    """Gone in one generation and back in another: no one held its place."""
     told = history(
         at(0, group_metadata("g", generation=1, members=[member("i-1", {"t": [0]}, instance_id="i")])),
         at(1_000, group_metadata("g", generation=2)),
@@ -358,7 +358,7 @@ def test_what_is_over_is_said_by_the_clock(hosts: Sequence[str]) -> None:
 
 
 def test_end_before_another_run_is_said_after_it_began() -> None:
-    """Nobody looked in between: the monitor was away."""
+    """No one looked in between: the monitor was away."""
     first, later = _takeovers(3, every_ms=3_000, hosts=TWO_HOSTS), RUN_GAP_MS + 60_000
     again = [replace(of, time_ms=of.time_ms + later) for of in _takeovers(3, every_ms=3_001, hosts=TWO_HOSTS)]
     told = history(*first, *again).replayed()
@@ -369,7 +369,7 @@ def test_end_before_another_run_is_said_after_it_began() -> None:
 
 
 def test_restart_is_nothing_that_could_be_over() -> None:
-    """Only what was told is taken back."""
+    """Only what was reported is taken back."""
     assert [] == over(history(*_takeovers(1, every_ms=3_000)).replayed(), 3_000 + RUN_GAP_MS + 1)
 
 

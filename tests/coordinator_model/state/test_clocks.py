@@ -37,7 +37,7 @@ def rebalanced(begun_ms: int, done_ms: int) -> Told:
     ],
 )
 def test_rebalance_that_a_clock_jumped_in_has_no_duration(begun_ms: int, done_ms: int, expected: int | None) -> None:
-    """Back by a day at its beginning or its end, or ahead by a year: it is counted, and told without one."""
+    """Back by a day at its beginning or its end, or ahead by a year: it is counted, and reported without one."""
     told = rebalanced(begun_ms, done_ms)
     counters = told.states["g"].counters
 

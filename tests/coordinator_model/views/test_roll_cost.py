@@ -164,7 +164,7 @@ def test_nothing_before_the_roll_is_counted() -> None:
 
 
 def test_causes_conversions_and_alarms_are_those_of_the_events() -> None:
-    """Nothing is an alarm that whoever rolls asked for."""
+    """Nothing that a roll asks for is an alarm."""
     found = cost(
         generation(1_000, 1, member("a", {"t": [0]})),
         generation(2_000, 5, member("a", {"t": [0]}), member("b", {"t": [1]})),

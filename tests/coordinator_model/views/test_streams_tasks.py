@@ -234,7 +234,7 @@ def test_member_shows_what_it_runs_stands_by_for_and_has_copies_of() -> None:
 
 
 def test_copy_is_behind_the_most_advanced_one() -> None:
-    """Where nobody ran the task; by no less than that, the changelogs' end being unknown."""
+    """Where no member ran the task; by no less than that, the changelogs' end being unknown."""
     told = application(a=sums(t0_1=100, t0_2=7), b=sums(t0_1=40, t0_2=-3), c=sums(t0_1=90))
 
     assert {"0_1": 0, "0_2": 0} == behind(told, "a")

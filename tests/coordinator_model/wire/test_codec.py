@@ -88,7 +88,7 @@ def test_field_without_a_wire_type_is_a_mistake() -> None:
 
 
 def test_field_of_some_versions_needs_a_default() -> None:
-    """Otherwise nobody could say what a version without it means."""
+    """Otherwise no one could say what a version without it means."""
 
     @dataclass(frozen=True)
     class Wrong:

@@ -197,7 +197,7 @@ def test_tagged_fields_are_written_in_ascending_order() -> None:
 
 
 def test_errors_are_one_family() -> None:
-    """Whoever decodes foreign bytes catches one class."""
+    """Decoders of foreign bytes catch one class."""
     assert all(
         issubclass(error, WireError)
         for error in (BufferUnderflow, OutOfBoundValue, UnexpectedNull, primitives.UnsupportedVersion)

@@ -83,7 +83,7 @@ def static_members_downgraded_in_place(scene: Scene) -> None:
 
 
 def upgraded_while_empty(scene: Scene) -> None:
-    """All classic members leave before the first of the new protocol comes: epochs begin anew."""
+    """All classic members leave before the first of the new protocol comes: epochs begin again."""
     topic = scene.topic(2)
     old = scene.join("old", topic)
     old.await_owned(2)

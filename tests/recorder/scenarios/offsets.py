@@ -9,7 +9,7 @@ from tests.recorder.scene import Scenario, Scene, eventually
 
 
 def simple_commits(scene: Scene) -> None:
-    """Nobody is a member; offsets go forward and, by an admin's reset, back."""
+    """The group has no member; offsets go forward and, by an admin's reset, back."""
     topic = scene.topic(2)
     scene.commit(topic, {0: 5, 1: 6})
     scene.commit(topic, {0: 8})
@@ -43,7 +43,7 @@ def offsets_that_are_deleted(scene: Scene) -> None:
 
 
 def offsets_of_a_deleted_topic(scene: Scene) -> None:
-    """A topic with committed offsets is deleted, and made anew."""
+    """A topic with committed offsets is deleted, and recreated."""
     topic, kept = scene.topic(2), scene.topic(1, "-kept")
     scene.commit(topic, {0: 9, 1: 8})
     scene.commit(kept, {0: 3})

@@ -1,4 +1,4 @@
-"""The events of a batch: parsed once, whoever of the sinks asks first."""
+"""The events of a batch: parsed once, whichever sink asks first."""
 
 import json
 from pathlib import Path

@@ -51,7 +51,7 @@ def test_level_and_chatty_libraries(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_silenced_clients_say_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    """Where a command tells failures itself, the client library does not tell them again."""
+    """Where a command shows failures itself, the client library does not log them again."""
     logging_setup.configure("info")
     logging_setup.silence_clients()
     logging.getLogger("kafka.net.manager").error("no broker")

@@ -12,7 +12,7 @@ from streaming.base import scratch
 
 
 def test_what_a_killed_run_left_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That of a process there is no more; not that of one there is, nor another's, nor a link."""
+    """A directory whose process is gone; not a running one's, nor another's, nor a link."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         ended.wait()

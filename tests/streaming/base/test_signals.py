@@ -1,4 +1,4 @@
-"""How a command ends that is told to: by Ctrl-C, by a service manager, by a terminal that is closed."""
+"""How a command ends that is asked to: by Ctrl-C, by a service manager, by a terminal that is closed."""
 
 import logging
 import os

@@ -87,7 +87,7 @@ def test_a_file_that_was_taken_back_is_no_lock(tmp_path: Path) -> None:
 
 
 def test_waiting_can_be_ended(tmp_path: Path) -> None:
-    """What is looked at meanwhile may say that nobody waits any more."""
+    """What is looked at meanwhile may say that no one waits any more."""
     held, looks = StateLock(tmp_path), []
     held.take()
 

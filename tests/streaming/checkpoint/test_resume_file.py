@@ -35,7 +35,7 @@ def follower(directory: Path, *, reads_uncommitted: bool = True) -> ResumeWriter
         (DAY_MS, True),
         (30 * DAY_MS, True),
         (-CLOCK_SLACK_MS, False),  # as clocks are set right
-        (-CLOCK_SLACK_MS - 1, True),  # nobody can tell how long it was
+        (-CLOCK_SLACK_MS - 1, True),  # no one can tell how long it was
         (-30 * DAY_MS, True),
     ],
 )
@@ -98,7 +98,7 @@ class TestFollower:
         ],
     )
     def test_each_reader_has_its_own_end(self, tmp_path: Path, positions: Positions, reached: bool) -> None:
-        """That of commits cannot pass an open transaction, and has read all it can."""
+        """The reader of commits cannot pass an open transaction, and has read all it can."""
         followed = follower(tmp_path)
         seen = NOW_MS + 1_000
 
@@ -127,7 +127,7 @@ class TestFollower:
         assert NOW_MS == followed.resume.read_ms
 
     def test_saved_with_the_first_batch_and_now_and_then(self, tmp_path: Path) -> None:
-        """That there is a checkpoint is known at once, and what was told; when nothing came, to some seconds."""
+        """That there is a checkpoint is known at once, and what was reported; when nothing came, to some seconds."""
         followed = follower(tmp_path)
         followed.finished_batch(NOW_MS + 1)
         saved: Any = resume_file.load(tmp_path)
@@ -157,7 +157,7 @@ def test_unread(membership: dict[int, int], commits: dict[int, int], expected: b
 
 
 def test_another_reading_tells_nothing_that_was_told() -> None:
-    """By this one or a former one, whichever came further; a log read on is told on."""
+    """By this one or a former one, whichever came further; a log read on is reported on."""
     left = replace(LEFT, told={0: 9, 1: 2}, told_before={1: 7, 2: 1})
     again = Resume.begun(NOW_MS, {0: 1}, left.all_told())
 

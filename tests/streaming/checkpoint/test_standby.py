@@ -49,7 +49,7 @@ class Waiting:
 
 @pytest.mark.parametrize("error", [None, UsageError("state.dir: found it damaged")])
 def test_state_is_read_back_once_as_soon_as_there_is_some(tmp_path: Path, error: Exception | None) -> None:
-    """Not before, not again, and a state that cannot be read while it is written keeps nobody from waiting on."""
+    """Not before, not again, and a state that cannot be read while it is written keeps no one from waiting on."""
     reads = []
 
     def read_back() -> None:
@@ -70,7 +70,7 @@ def test_state_is_read_back_once_as_soon_as_there_is_some(tmp_path: Path, error:
 
 
 def test_it_can_be_told_to_wait_no_more(tmp_path: Path) -> None:
-    """By an error of whoever asks meanwhile."""
+    """By an error of what it asks meanwhile."""
     holder = StateLock(tmp_path)
     holder.take()
 

@@ -1,4 +1,4 @@
-"""Whose a state directory is: told before anything in it is touched."""
+"""Whose a state directory is: reported before anything in it is touched."""
 
 import json
 import re
@@ -117,7 +117,7 @@ def test_directory_that_the_former_release_left_is_gone_on_from_wherever_it_is_n
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "\udcff"])
 def test_directory_whose_identity_is_damaged_is_refused(tmp_path: Path, text: str) -> None:
-    """Nobody can tell whose it is; it may be rebuilt."""
+    """No one can tell whose it is; it may be rebuilt."""
     (tmp_path / IDENTITY_FILE).write_bytes(text.encode("utf-8", "surrogateescape"))
 
     with pytest.raises(UsageError, match=f"damaged .*{IDENTITY_FILE}.* accepted: a whole one, or {REBUILD}"):
@@ -140,7 +140,7 @@ def test_directory_of_another_layout_may_be_rebuilt(tmp_path: Path, name: str) -
 
 @pytest.mark.parametrize("name", ANOTHER_ONES)
 def test_directory_of_another_cluster_is_not_rebuilt(tmp_path: Path, name: str) -> None:
-    """It is another monitor's, whoever asks."""
+    """It is another monitor's, whatever process asks."""
     claim(tmp_path, replace(IDENTITY, **{name: OTHERS[name]}))
     forgotten: list[None] = []
 

@@ -1,4 +1,4 @@
-"""What a run finds in its state directory: gone on from, refused, or read anew."""
+"""What a run finds in its state directory: gone on from, refused, or read again."""
 
 import json
 import os
@@ -25,7 +25,7 @@ IDENTITY = Identity(
 
 
 class Clock:
-    """A wall clock that stands still until told otherwise."""
+    """A wall clock that stands still until it is set."""
 
     def __init__(self) -> None:
         self.now_ms = NOW_MS
@@ -59,7 +59,7 @@ def spark_finishes(directory: Path, offset: int, batch: int = 0) -> None:
 
 
 def run(directory: Path, clock: Clock, end: int) -> StateDirectory:
-    """A run that reads an empty log up to an end, tells all there is, and is ended."""
+    """A run that reads an empty log up to an end, shows all there is, and is ended."""
     state = opened(directory, clock)
     state.begin({0: 0})
     spark_finishes(directory, end)
@@ -92,7 +92,7 @@ def test_what_another_run_left_is_gone_on_from(tmp_path: Path, clock: Clock) -> 
 def test_log_unread_for_too_long_is_read_anew(
     tmp_path: Path, clock: Clock, away_ms: int, end: int, expected: bool
 ) -> None:
-    """The checkpoint is forgotten, which is said and counted; what was told is kept in mind."""
+    """The checkpoint is forgotten, which is said and counted; what was reported is kept in mind."""
     run(tmp_path, clock, 7)
     clock.now_ms += away_ms
     state = opened(tmp_path, clock)
@@ -106,7 +106,7 @@ def test_log_unread_for_too_long_is_read_anew(
 
 
 def test_log_in_which_nothing_is_unread_is_as_it_was(tmp_path: Path, clock: Clock) -> None:
-    """However long nobody looked: nothing was written, so nobody was deleted."""
+    """However long no one looked: nothing was written, so no one was deleted."""
     run(tmp_path, clock, 7)
     clock.now_ms += 1_000 * RETENTION_MS
 
@@ -114,7 +114,7 @@ def test_log_in_which_nothing_is_unread_is_as_it_was(tmp_path: Path, clock: Cloc
 
 
 def test_run_that_was_cut_off_from_the_log_notices_too(tmp_path: Path, clock: Clock) -> None:
-    """It need not have ended: brokers were away for it, and nobody else."""
+    """It need not have ended: brokers were away for it, and no one else."""
     state = run(tmp_path, clock, 7)
     clock.now_ms += RETENTION_MS
 
@@ -125,7 +125,7 @@ def test_run_that_was_cut_off_from_the_log_notices_too(tmp_path: Path, clock: Cl
 
 
 def test_rebuilding_that_was_interrupted_is_finished(tmp_path: Path, clock: Clock) -> None:
-    """The next run does not go on from what was to go, and is not told that it is damaged."""
+    """The next run does not go on from what was to go, and does not call it damaged."""
     run(tmp_path, clock, 7)
     shutil.copytree(tmp_path, tmp_path.with_suffix(".whole"))
     opened(tmp_path, clock, rebuild=True)
@@ -182,7 +182,7 @@ def test_checkpoint_of_an_earlier_release_is_as_old_as_its_files(tmp_path: Path,
 
 
 def test_disk_that_is_full_does_not_end_a_run(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What could not be noted is told once, and noted when there is room."""
+    """What could not be noted is reported once, and noted when there is room."""
 
     def full(directory: Path, _resume: resume_file.Resume) -> None:
         raise OSError(28, "No space left on device", str(directory))

@@ -48,7 +48,7 @@ def process(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
 
 @pytest.fixture
 def closed_port() -> int:
-    """A port nobody listens on."""
+    """A free port."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
@@ -75,7 +75,7 @@ class TestHelp:
 
     @pytest.mark.parametrize("name", sorted(COMMANDS))
     def test_every_command_is_in_the_readme(self, name: str) -> None:
-        """A command nobody can find is not finished: the README names it."""
+        """A command no one can find is not finished: the README names it."""
         assert f"group-monitor {name}" in (ROOT / "README.md").read_text(encoding="utf-8")
 
     def test_release_is_told(self) -> None:
@@ -185,7 +185,7 @@ class TestCannotTell:
         assert capsys.readouterr().err.startswith(expected)
 
     def test_no_broker_there(self, tmp_path: Path, closed_port: int) -> None:
-        """A broker that does not answer is told in one line, at once, and leaves no file behind."""
+        """A broker that does not answer is reported in one line, at once, and leaves no file behind."""
         server = f"127.0.0.1:{closed_port}"
         result = process("record", "--bootstrap-server", server, "--out", str(tmp_path / "r.ndjson"))
 
@@ -217,7 +217,7 @@ class TestCannotTell:
         assert lines[1].startswith("error: kafka.bootstrap_servers: found")
 
     def test_listener_that_is_no_broker(self, tmp_path: Path) -> None:
-        """Something that accepts connections but does not speak Kafka is told apart from nothing at all."""
+        """Something that accepts connections but does not speak Kafka is distinguished from nothing at all."""
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))
             listener.listen()
@@ -277,7 +277,7 @@ class TestReplay:
         assert "rec-new" not in text
 
     def test_until_shows_the_state_at_a_time(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """The state is that of the records up to the time, given either way."""
+        """The state follows from the records up to the time, given either way."""
         shown = []
         for until in ("1795238304724", "2026-11-21T05:18:24.724Z", "2026-11-21 06:18:24.724+01:00"):
             assert 0 == main(["replay", str(SCENARIOS), "--json", "--until", until])
@@ -319,7 +319,7 @@ class TestReplay:
     def test_undecodable_record_is_reported_counted_and_passed_over(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """A damaged record is told by its place, and what follows it is still replayed."""
+        """A damaged record is reported by its place, and what follows it is still replayed."""
         path = tmp_path / "r.ndjson"
         with open_new_recording(path, HEADER) as new:
             new.write(RecordedRecord(4, 7, 1000, b"\x00\x01\x00\x05ab", b"\x00\x00"))
@@ -336,7 +336,7 @@ class TestReplay:
     def test_a_flood_of_undecodable_records_is_summed_up(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """Twenty are told one by one, the rest by number."""
+        """Twenty are reported one by one, the rest by number."""
         path = tmp_path / "r.ndjson.gz"
         with open_new_recording(path, HEADER) as new:
             for offset in range(30):
@@ -556,7 +556,7 @@ class TestText:
         ],
     )
     def test_check_ends_with_the_worst(self, statuses: list[Any], expected: int) -> None:
-        """What does not hold outweighs what cannot be told."""
+        """What does not hold outweighs what is not known."""
         assert expected == exit_status([Finding("x", status, "") for status in statuses])
 
 

@@ -90,7 +90,7 @@ def test_streams_group_is_shown_with_its_topology_and_tasks() -> None:
 
 
 def test_streams_group_without_a_valid_topology_says_so() -> None:
-    """None told yet, or one that was not found valid."""
+    """None reported yet, or one that was not found valid."""
     epoch, topology = builders.streams_group_epoch("w", 2), builders.streams_group_topology("w", 0, {})
 
     assert ["topology: -", "topology: epoch 0, not validated"] == [

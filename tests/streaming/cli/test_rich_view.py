@@ -94,7 +94,7 @@ def test_a_partition_owned_twice_is_marked_in_both_rows() -> None:
 
 
 def test_a_matrix_that_does_not_fit_is_left_to_the_list() -> None:
-    """On a narrow terminal who owns what is told in words."""
+    """On a narrow terminal who owns what is reported in words."""
     narrow = "\n".join(shown(group_picture(group("rolled"), [], 20, NOW_MS), 60))
 
     assert "◐" not in narrow

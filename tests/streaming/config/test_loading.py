@@ -127,7 +127,7 @@ class TestRefusals:
         assert "command line: http.prot" in message
 
     def test_all_problems_in_one_message(self, refused: Any) -> None:
-        """Unknown names, wrong values and options that do not fit together are told at once, in one line."""
+        """Unknown names, wrong values and options that do not fit together are reported at once, in one line."""
         message = refused(
             "clutser: {}\n"
             "source:\n  isolation: exakt\n  tasks: 0\n"

@@ -37,7 +37,7 @@ def is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     stat = Path(f"/proc/{pid}/stat")
-    # What nobody has waited for yet is dead all the same.
+    # What no one has waited for yet is dead all the same.
     return not (stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z")
 
 

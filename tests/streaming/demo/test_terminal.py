@@ -83,7 +83,7 @@ def test_piped_output_ends_with_the_event_it_is_given() -> None:
 
 
 def test_members_are_counted_by_protocol() -> None:
-    """A row tells how many members speak which protocol, and what the group lags in all."""
+    """A row shows how many members speak which protocol, and what the group lags in all."""
     header, row = drawn(groups_table([group("orders-service")]))
 
     assert ["GROUP", "TYPE", "STATE", "EPOCH", "CLASSIC", "CONSUMER", "MIGRATION", "LAG"] == header.split()
@@ -91,7 +91,7 @@ def test_members_are_counted_by_protocol() -> None:
 
 
 def test_lag_that_is_not_known_is_a_dash() -> None:
-    """Where no lag can be told, there is no figure."""
+    """Where no lag is known, there is no figure."""
     assert "-" == drawn(groups_table([group("g", lag=None)]))[1].split()[-1]
 
 

@@ -99,7 +99,7 @@ def test_new_topics_are_described_at_once_and_missing_ones_now_and_then() -> Non
 
 
 def test_an_end_that_goes_backwards_has_its_topic_described_soon() -> None:
-    """A topic made anew under our eyes: the old id must not stand for half a minute."""
+    """A topic recreated under our eyes: the old id must not stand for half a minute."""
     rig = Rig()
     rig.sample()
     rig.cluster.high_watermarks[OFFSETS_TOPIC, 0] = rig.cluster.last_stable[OFFSETS_TOPIC, 0] = 3
@@ -336,7 +336,7 @@ def test_one_bad_partition_costs_itself_only() -> None:
 
 
 def test_a_broker_that_is_down_costs_its_partitions_only() -> None:
-    """Each broker is asked by itself then, and the one that does not answer is not asked in halves."""
+    """Each broker is asked on its own then, and the one that does not answer is not asked in halves."""
     down = {place: NodeNotReadyError() for place, broker in PLACES.items() if broker == 1}
     answer = client_over(admin := FakeAdmin(down)).ends(PLACES, committed=False)
 
@@ -444,7 +444,7 @@ def led(broker: int, epoch: int) -> Topic:
     ids=["stays", "moves", "comes back between two looks", "of brokers without epochs", "epochs from now on"],
 )
 def test_moves_of_a_coordinator_are_counted(leaders: list[tuple[int, int]], moves: int) -> None:
-    """It is the leader of the group's offsets partition; each election loads the groups anew."""
+    """It is the leader of the group's offsets partition; each election loads the groups again."""
     ends = EndOffsets()
     for number, (broker, epoch) in enumerate(leaders):
         ends.set_topics([led(broker, epoch)], [], NOW_MS + number)

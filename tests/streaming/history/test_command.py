@@ -107,7 +107,7 @@ def test_tells_it_as_json(ask: Ask) -> None:
 
 
 def test_span_and_number_of_events(ask: Ask) -> None:
-    """--since, --until and --limit bound what is told; that there may be more is said."""
+    """--since, --until and --limit bound what is reported; that there may be more is said."""
     _, out, err = ask(GROUP, "--since", str(NOW_MS - 4_000), "--until", time_text(NOW_MS - 2_000), "--limit", "2")
 
     assert ["m2 joined", "m3 joined"] == [line[-len("m0 joined") :] for line in out.splitlines()]
@@ -168,7 +168,7 @@ def test_directory_there_is_not(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_monitor_tells_the_last_seconds_too(
     directory: Path, servers: list[Server], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What is not in the files yet is in the window of the latest events; told once where it is in both."""
+    """What is not in the files yet is in the window of the latest events; reported once where it is in both."""
     url = serve(servers, History(directory))
     window = servers[0]._pages._api.board.events
     window.add([event(4, group=GROUP, time_ms=NOW_MS - 1_000)["event"], event(5, group=GROUP, time_ms=NOW_MS)["event"]])
@@ -246,7 +246,7 @@ def test_a_history_that_is_asked_much_says_so(directory: Path, servers: list[Ser
     ],
 )
 def test_no_question_leads_out_of_the_history(directory: Path, servers: list[Server], path: str) -> None:
-    """A name is compared with what rows hold, and is part of no path; nobody may name a directory."""
+    """A name is compared with what rows hold, and is part of no path; no one may name a directory."""
     outside = directory.parent / "elsewhere"
     for table, ordered in rows([(0, event(0, group="elsewhere"))]).items():
         HistoryStore(outside).write(table, ordered)

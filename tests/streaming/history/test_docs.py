@@ -27,7 +27,7 @@ def test_columns(table: Table) -> None:
     [("pandas", r"orders-service +member_joined +1$"), ("pyarrow", r"2024-10-04 12:00:00\+00:00 +member_joined ")],
 )
 def test_example(library: str, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It finds what was written; that of pandas counts once what was written twice."""
+    """It finds what was written; the one of pandas counts once what was written twice."""
     (code,) = re.findall(rf"```python\n(import {library}\b.*?)```", PAGE, re.DOTALL)
     store = HistoryStore(tmp_path)
     for _ in range(2):

@@ -35,7 +35,7 @@ class Kept:
             self.store.write(table, ordered)
 
     def offsets(self, group: str = "a", **asked: int) -> list[int]:
-        """Offsets of a group's events, in the order they are told."""
+        """Offsets of a group's events, in the order they are reported."""
         return [found["offset"] for found in self.history.timeline(group, **asked)]
 
     def names(self) -> list[str]:
@@ -49,7 +49,7 @@ def kept(tmp_path: Path) -> Kept:
 
 
 def test_event_comes_back_as_it_was_told(kept: Kept) -> None:
-    """What a timeline tells is the EVENT with its id, detail included."""
+    """What a timeline shows is the EVENT with its id, detail included."""
     told = event(5, group='quo"te\n☃', kind="epoch_anomaly")
     kept.write([told])
 
@@ -96,7 +96,7 @@ def test_timeline_keeps_to_its_bounds(kept: Kept) -> None:
 
 
 def test_group_is_as_it_was_last_told_to_be(kept: Kept) -> None:
-    """The state at a time is the last one at or before it; of two of one moment, the one told later."""
+    """The state at a time is the last one at or before it; of two of one moment, the one reported later."""
     kept.write([state(1), state(2, time_ms=NOON_MS + 10), state(3, time_ms=NOON_MS + 10)])
     kept.write([state(9, group="b", time_ms=NOON_MS + 5)])
 
@@ -178,7 +178,7 @@ def test_row_groups_are_of_few_groups(kept: Kept, monkeypatch: pytest.MonkeyPatc
 
 
 def test_merge_that_is_cut_off_tells_nothing_twice(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed before the small files are gone, rows stand in two files; they are told once and merged into one."""
+    """Killed before the small files are gone, rows stand in two files; they are reported once and merged into one."""
     for number in range(FAN_IN):
         kept.write([event(number), state(number, time_ms=NOON_MS + number)])
     with monkeypatch.context() as patched:

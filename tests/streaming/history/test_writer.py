@@ -1,4 +1,4 @@
-"""From the spool into the history: what is told arrives whatever happens, and every day stands by itself."""
+"""From the spool into the history: what is reported arrives whatever happens, and every day stands on its own."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -122,7 +122,7 @@ def test_topics_are_named_in_what_is_kept(writing: Writing) -> None:
 
 
 def test_every_day_begins_with_all_groups(writing: Writing) -> None:
-    """A group nothing is told of is known all the same, from when the history began; also once older days are gone."""
+    """A quiet group is known all the same, from when the history began; also once older days are gone."""
     writing.writer.keep_in_order()
     assert 3 == writing.epoch("quiet", NOW_MS)
     assert [NOW_MS] == writing.store.complete_times_ms()
@@ -227,7 +227,7 @@ def test_looking_after_the_files_goes_on_after_a_full_disk(writing: Writing, mon
 
 
 def test_size_is_that_of_the_files(writing: Writing) -> None:
-    """What the metric tells is measured on the disk."""
+    """What the metric shows is measured on the disk."""
     writing.writer.deliver([Spooled(0, event(1))])
     (day,) = writing.store.days(EVENTS)
     (file,) = writing.store.files(EVENTS, day)

@@ -1,4 +1,4 @@
-"""Writing to a Kafka that is not there: told with its cause, and tried anew."""
+"""Writing to a Kafka that is not there: reported with its cause, and tried again."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from streaming.kafka.producer import KafkaWriter, TopicRecord, WriteError
 
 
 def test_what_nobody_acknowledges_is_told_with_its_cause(monkeypatch: Any) -> None:
-    """Each attempt is one with a client of its own, and fails by itself, in a time that is bounded."""
+    """Each attempt is one with a client of its own, and fails on its own, in a time that is bounded."""
     monkeypatch.setattr(producer, "SETTINGS", {**producer.SETTINGS, "message.timeout.ms": 300})
     looks = []
     (port,) = _free_ports(1)
@@ -23,7 +23,7 @@ def test_what_nobody_acknowledges_is_told_with_its_cause(monkeypatch: Any) -> No
 
 
 def test_a_topic_that_is_unfit_is_not_written_to() -> None:
-    """What keeps from writing is told before there is a client, again each time until it is gone."""
+    """What keeps from writing is reported before there is a client, again each time until it is gone."""
 
     def unfit() -> None:
         raise LookupError("not compacted")

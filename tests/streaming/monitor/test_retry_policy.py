@@ -1,4 +1,4 @@
-"""Why a query ended: what passes is waited for, what does not is told with the way out."""
+"""Why a query ended: what passes is waited for, what does not is reported with the way out."""
 
 from pathlib import Path
 
@@ -48,7 +48,7 @@ def test_damaged_checkpoint_is_the_end(failing: RetryPolicy, sign: str) -> None:
 
 
 def test_full_disk_is_no_damage(failing: RetryPolicy) -> None:
-    """A file that could not be written whole is told as what it is."""
+    """A file that could not be written whole is reported as what it is."""
     error = RuntimeError(f"{DAMAGED[2]}\nCaused by: java.io.IOException: {DISK_FULL[0]}")
 
     assert RETRY_DELAYS_SECONDS[1] == failing.pause_seconds(error, got_on=False)
@@ -58,7 +58,7 @@ def test_full_disk_is_no_damage(failing: RetryPolicy) -> None:
 def test_what_passes_is_waited_for_and_told_once(
     failing: RetryPolicy, reachable: list[bool], error: Exception, event: str
 ) -> None:
-    """However often it is tried in between; the pauses grow, and the end of it is told."""
+    """However often it is tried in between; the pauses grow, and the end of it is reported."""
     reachable[0] = False
     with capture_logs() as lines:
         pauses = [failing.pause_seconds(error, got_on=False) for _ in range(15)]
@@ -71,7 +71,7 @@ def test_what_passes_is_waited_for_and_told_once(
 
 
 def test_what_is_not_known_is_waited_for_too(failing: RetryPolicy) -> None:
-    """A slow machine looks like this. Told once until a micro-batch is finished, with the count; never the end."""
+    """A slow machine looks like this. Reported once until a micro-batch is finished, with the count; never the end."""
     with capture_logs() as lines:
         pauses = [failing.pause_seconds(UNKNOWN, got_on=False) for _ in range(20)]
         failing.finished_batch()

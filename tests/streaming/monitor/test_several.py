@@ -1,6 +1,6 @@
 """Which configurations go together in one process, and what becomes of the others when one monitor fails.
 
-Here monitors do as they are told; real ones, with brokers and Spark, are in tests/integration/test_clusters.py.
+Here monitors do as they are scripted; real ones, with brokers and Spark, are in tests/integration/test_clusters.py.
 """
 
 import os
@@ -48,7 +48,7 @@ ELSEWHERE = {"checkpoint_location": "hdfs://name/checkpoint"}
     ],
 )
 def test_configurations_that_do_not_go_together(second: Config, option: str, found: str) -> None:
-    """What each must have for itself, and what all must have alike, is told by its option, before anything starts."""
+    """What each must have for itself, and what all must have alike, is named by its option, before anything starts."""
     with pytest.raises(UsageError) as told:
         refuse_unfit([EAST, of_cluster("north", "/n"), second])
 
@@ -62,7 +62,7 @@ def test_configurations_that_go_together() -> None:
 
 
 def test_only_one_is_rebuilt_at_a_time() -> None:
-    """Nobody's checkpoint is forgotten because another one's is to be."""
+    """No one's checkpoint is forgotten because another one's is to be."""
     with pytest.raises(UsageError, match=r"^--rebuild: found 2 of --config, accepted: the one"):
         refuse_unfit([EAST, of_cluster("west", "/b")], rebuild=True)
 
@@ -160,21 +160,21 @@ def run_until_signal(when: Callable[[], bool], *, standby: bool = False) -> None
 
 
 def test_a_signal_ends_all(scripted: type[Scripted]) -> None:
-    """Each in order; nothing is told."""
+    """Each in order; nothing is reported."""
     run_until_signal(lambda: len(scripted.happened) == 2)
 
     assert {("east", "ended"), ("west", "ended")} == set(scripted.happened[2:])
 
 
 def test_a_signal_ends_those_who_stand_by(scripted: type[Scripted]) -> None:
-    """They wait for nobody any more, and have never run."""
+    """They wait for no one any more, and have never run."""
     run_until_signal(lambda: len(scripted.happened) == 2, standby=True)
 
     assert {("east", "waits"), ("west", "waits")} == set(scripted.happened)
 
 
 def test_one_that_cannot_go_on_leaves_the_others_running(scripted: type[Scripted]) -> None:
-    """Its address goes at once; what it ended for is told in the log, and is how the process ends."""
+    """Its address goes at once; what it ended for is reported in the log, and is how the process ends."""
     scripted.ends["east"] = SURE
     with capture_logs() as said, pytest.raises(UsageError, match="found it damaged"):
         run_until_signal(lambda: ("east", "ended") in scripted.happened and ("west", "runs") in scripted.happened)
@@ -184,7 +184,7 @@ def test_one_that_cannot_go_on_leaves_the_others_running(scripted: type[Scripted
 
 
 def test_the_process_ends_with_its_last_monitor(scripted: type[Scripted]) -> None:
-    """Nobody has to send a signal; the first error is the process's."""
+    """No one has to send a signal; the first error is the process's."""
     scripted.ends["east"], scripted.starts["west"] = SURE, [RuntimeError("a bug"), None]
     with capture_logs() as said, pytest.raises(MonitorError):
         several.run(BOTH)
@@ -194,7 +194,7 @@ def test_the_process_ends_with_its_last_monitor(scripted: type[Scripted]) -> Non
 
 
 def test_brokers_that_do_not_answer_at_first_are_waited_for(scripted: type[Scripted]) -> None:
-    """Told once, however often it is tried; then it runs like the other."""
+    """Reported once, however often it is tried; then it runs like the other."""
     scripted.starts["west"] = [AWAY, AWAY, AWAY, None]
     with capture_logs() as said:
         run_until_signal(lambda: {("east", "runs"), ("west", "runs")} <= set(scripted.happened))
@@ -203,7 +203,7 @@ def test_brokers_that_do_not_answer_at_first_are_waited_for(scripted: type[Scrip
 
 
 def test_the_port_of_one_that_waits_is_given_back(scripted: type[Scripted], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody is kept waiting on an address behind which nothing runs yet."""
+    """No one is kept waiting on an address behind which nothing runs yet."""
     answers = [AWAY, None]
 
     def ask(config: Config, **_: bool) -> None:

@@ -99,7 +99,7 @@ def test_damage_is_no_other_format(left: Path, name: str, damage: Callable[[Path
 
 
 def test_rebuilding_asks_nothing_of_the_resume_file(left: Path) -> None:
-    """It is written anew then; the files that stay are asked as ever."""
+    """It is written again then; the files that stay are asked as ever."""
     for name in (RESUME_FILE, EVENTS_FILE):
         accepted, later = FORMATS[name]
         path = left / name

@@ -1,4 +1,4 @@
-"""Reducing commits: fewer records replayed, nothing told differently."""
+"""Reducing commits: fewer records replayed, nothing reported differently."""
 
 from collections.abc import Sequence
 from itertools import count
@@ -65,7 +65,7 @@ oddities = st.tuples(st.just(offset_commit("a", "t", 0, 1)[0]), st.binary(max_si
 
 @given(st.lists(st.one_of(commits, commits, commits, tombstones, memberships, oddities), max_size=60))
 def test_reduced_log_gives_the_same_state_counters_and_events(records: list[RecordBytes]) -> None:
-    """Whatever the log holds, replaying it reduced tells exactly what replaying every record tells."""
+    """Whatever the log holds, replaying it reduced shows exactly what replaying every record shows."""
     rows = rows_of(records)
     padding: list[Row] = [
         (0, len(rows) + n, 5_000, *offset_commit("c", "t", n % 3, n)) for n in range(commit_compaction.WORTH_REDUCING)

@@ -209,7 +209,7 @@ def test_batches_of_any_size_come_to_the_same(log: History, size: int, worth: tu
 def is_information(text: str) -> bool:
     """Of an event as JSON; not the end of an alarm, and not a record of a kind unknown, which is an alarm when live.
 
-    Nor offsets that went back: of a moment that a batch cuts, each part is told with its batch.
+    Nor offsets that went back: of a moment that a batch cuts, each part is reported with its batch.
     """
     event = json.loads(text)
     ended = "cleared" in event["detail"] or event["kind"] == "duplicate_assignment_cleared"
@@ -351,7 +351,7 @@ def test_alarm_that_resolved_while_catching_up_is_not_told() -> None:
 
 
 def test_alarm_told_before_a_restart_is_not_told_again_and_clears() -> None:
-    """The checkpoint holds what is open; what resolved itself meanwhile is told once the new run has caught up."""
+    """The checkpoint holds what is open; what resolved itself meanwhile is reported once the new run has caught up."""
     shard = Shard()
     shard.batch(DUPLICATE)
     assert 1 == shard.kinds().count("duplicate_assignment")
@@ -388,7 +388,7 @@ def test_alarm_that_came_and_went_between_two_runs_is_told() -> None:
 
 @pytest.mark.parametrize("told", range(len(DUPLICATE) + 1))
 def test_log_that_is_read_anew_is_told_from_where_it_was_told_to(told: int) -> None:
-    """Also what would have another id now: an alarm of the past is told of the group's last record."""
+    """Also what would have another id now: an alarm of the past is reported of the group's last record."""
     whole, anew = Shard(), Shard(live_from=len(DUPLICATE), told=told)
     whole.batch(DUPLICATE)
     anew.batch(DUPLICATE)

@@ -22,7 +22,7 @@ def finished(batch: int, query: str = QUERY) -> Any:
 
 
 def test_report_of_a_run_that_has_ended_is_late() -> None:
-    """So nobody takes brokers for reachable because Spark reports a batch after they have gone."""
+    """So no one takes brokers for reachable because Spark reports a batch after they have gone."""
     told: list[Progress] = []
     listener = ProgressListener(QUERY, told.append)
     listener.onQueryStarted(started())

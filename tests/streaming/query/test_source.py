@@ -65,7 +65,7 @@ class TestEnd:
         assert at({0: 4, 1: 2}, {0: 4, 1: 2}) == next_position(at({0: 4}, {0: 4}), {0: 4, 1: 2}, {0: 4, 1: 2}, None)
 
     def test_a_log_shorter_than_what_was_read_is_another_log(self) -> None:
-        """It was cut off or made anew: that is an error, and says where."""
+        """It was cut off or recreated: that is an error, and says where."""
         with pytest.raises(LogLostError, match="partition 1 ends at 3, and was read to 4"):
             next_position(at({0: 4, 1: 4}, {0: 4, 1: 4}), {0: 4, 1: 3}, {0: 4, 1: 3}, None)
 
@@ -138,7 +138,7 @@ def admins(monkeypatch: pytest.MonkeyPatch, offset: Callable[[int], int]) -> lis
             made.append(settings)
 
         def list_topics(self, topic: str, *, timeout: float) -> None:
-            """Who leads, which nobody looks at."""
+            """Who leads, which no one looks at."""
 
         def list_offsets(
             self, asked: dict[TopicPartition, object], **_: object
@@ -157,7 +157,7 @@ def admins(monkeypatch: pytest.MonkeyPatch, offset: Callable[[int], int]) -> lis
 
 
 def test_brokers_that_take_leave_are_waited_for_once_they_have_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Having said that nobody leads a partition any more, librdkafka finds none: before any answer that is an error."""
+    """Having said that a partition has no leader any more, librdkafka finds none: before an answer that is an error."""
     said: list[int | None] = [KafkaError._NOENT]
 
     def offset(_: int) -> int:
@@ -194,7 +194,7 @@ def test_brokers_that_take_leave_are_waited_for_once_they_have_answered(monkeypa
 
 
 def test_an_end_that_is_no_offset_is_a_leader_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Librdkafka says -1001 of a partition whose leader was killed: nothing is lost, and another client asks anew."""
+    """Librdkafka says -1001 of a partition whose leader was killed: nothing is lost, and another client asks again."""
     made = admins(monkeypatch, lambda partition: -1001 if partition == 1 and len(made) == 1 else 7)
     ends = LogBounds({}, "log", 2, 1.0)
 

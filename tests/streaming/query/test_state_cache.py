@@ -1,4 +1,4 @@
-"""What of the state is kept in packs, and what by itself; whichever it is, it is the same state."""
+"""What of the state is kept in packs, and what singly; whichever it is, it is the same state."""
 
 import json
 from typing import Any
@@ -47,7 +47,7 @@ def test_what_a_catch_up_brings_is_in_packs(shard: Shard) -> None:
 
 
 def test_commit_leaves_packs_as_they_are(shard: Shard) -> None:
-    """It would rewrite the entries of every other group of its slot; what is by itself is the newer."""
+    """It would rewrite the entries of every other group of its slot; what is stored singly is the newer."""
     before = shard.packs()
 
     shard.batch(commits(["g7"], 11))
@@ -60,7 +60,7 @@ def test_commit_leaves_packs_as_they_are(shard: Shard) -> None:
 
 
 def test_what_a_storm_changes_is_packed_anew(shard: Shard) -> None:
-    """But for what is there by itself: its pack must not become the newer one."""
+    """But for what is stored singly: its pack must not become the newer one."""
     shard.batch(commits(["g7"], 11))
 
     shard.batch(commits(GROUPS, 12))

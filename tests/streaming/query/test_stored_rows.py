@@ -64,7 +64,7 @@ def reading(monkeypatch: pytest.MonkeyPatch, before: Callable[[str], object]) ->
 
 
 def test_the_next_part_is_read_while_the_rows_of_one_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Groups, offsets, packs, books, each in their order, nothing twice: what is by itself is newer than in a pack."""
+    """Groups, offsets, packs, books, each in their order, nothing twice: a single entry is newer than in a pack."""
     began = threading.Event()
     read = reading(monkeypatch, lambda variable: began.set() if variable == OFFSETS_STATE else None)
     rows = contents.stored_rows(SPARK, "here")

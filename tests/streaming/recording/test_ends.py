@@ -46,7 +46,7 @@ def test_a_log_that_grows_has_no_open_transaction() -> None:
 
 
 def test_an_open_transaction_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The commits that it holds back are not in the recording, and that is told."""
+    """The commits that it holds back are not in the recording, and that is reported."""
     monkeypatch.setattr(BusyLog, "open_since", 4)
     log = recorder.LogRecorder(KafkaSection(), [0])
 

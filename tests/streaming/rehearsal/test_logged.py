@@ -47,7 +47,7 @@ def test_the_members_that_were_logged_have_what_was_logged() -> None:
 
 
 def test_other_members_keep_what_they_have_and_share_the_rest() -> None:
-    """Whoever is left takes what the other had; whoever comes back takes nothing away from it that is held."""
+    """The member that is left takes what the other had; one that comes back takes nothing that is held."""
     logged = known(SHAPE)
     divided(logged, "id-a", "id-b")
 
@@ -56,7 +56,7 @@ def test_other_members_keep_what_they_have_and_share_the_rest() -> None:
 
 
 def test_a_cooperative_leader_takes_away_in_one_round_and_gives_in_the_next() -> None:
-    """Nobody is given what another still has; then all have as many, give or take one."""
+    """No one is given what another still has; then all have as many, give or take one."""
     logged = known(replace(SHAPE, assignor="cooperative-sticky"))
     divided(logged, "id-a", "id-b")
     divided(logged, "id-a")
@@ -75,7 +75,7 @@ def test_a_dynamic_member_that_is_started_again_begins_with_nothing() -> None:
 
 
 def test_what_is_no_consumer_s_is_given_out_byte_by_byte() -> None:
-    """Nobody here knows the format of a protocol type of its own."""
+    """No one here knows the format of a protocol type of its own."""
     shape = Shape(
         group="g", type="classic", protocol_type="connect", members=(MemberShape(name="a", assignment=b"\x01"),)
     )

@@ -1,4 +1,4 @@
-"""What events alone, and a chart of lag, tell of a roll."""
+"""What events alone, and a chart of lag, show of a roll."""
 
 from typing import Any
 

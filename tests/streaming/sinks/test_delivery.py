@@ -25,7 +25,7 @@ PATIENCE_SECONDS = 20
 
 
 class Taker:
-    """Takes entries, or fails as long as it is told to."""
+    """Takes entries, or fails as long as it is set to."""
 
     def __init__(self) -> None:
         self.ids: list[str] = []
@@ -110,7 +110,7 @@ def test_ready_says_how_sinks_are_doing() -> None:
 
 
 def test_readers_are_fed_each_for_itself_and_closed_at_the_end(tmp_path: Path) -> None:
-    """One that is gone holds up nobody; what it did not take waits for the next run."""
+    """One that is gone holds up no one; what it did not take waits for the next run."""
     here, gone = Taker(), Taker()
     gone.fails = True
     readers = [

@@ -200,7 +200,7 @@ def test_what_is_refused_is_counted_and_not_tried_again() -> None:
 
 
 def test_after_a_restart_what_differs_is_written_and_nothing_else() -> None:
-    """A group that went while nobody looked has its tombstone; one as it was is left; an unreadable one is new."""
+    """A group that went while no one looked has its tombstone; one as it was is left; an unreadable one is new."""
     of, shard = kept(), Shard()
     for group in ("same", "changed", "gone", "damaged"):
         of.apply(commit(shard, 1, group))

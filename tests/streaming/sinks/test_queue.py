@@ -38,7 +38,7 @@ def told(of: Spool, reader: str = ONE, limit: int = 1_000) -> list[str]:
 
 @contextmanager
 def no_room_beyond(size: int) -> Iterator[None]:
-    """Have no file of this process grow beyond so many bytes: to whoever writes it is a full disk."""
+    """Have no file of this process grow beyond so many bytes: to a writer it is a full disk."""
     former = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, former[1]))
@@ -106,7 +106,7 @@ def test_the_last_batch_is_known_when_its_segment_is_gone(tmp_path: Path) -> Non
 
 
 def test_events_of_no_batch_are_known_by_their_ids(tmp_path: Path) -> None:
-    """Told again they are left out, after a restart too; the oldest ids are forgotten. States are never repeats."""
+    """Appended again they are left out, after a restart too; the oldest ids are forgotten. States are never repeats."""
     of = spool(tmp_path)
     state = {"kind": "group", "group": "g", "time": 1, "state": {}}
     assert 2 == of.append("watch", None, [event(0), event(1)])
@@ -259,7 +259,7 @@ def test_what_waits_has_a_count_and_an_age(tmp_path: Path) -> None:
 
 
 def test_at_the_bound_states_wait_and_then_the_oldest_goes_and_is_counted(tmp_path: Path) -> None:
-    """The stream goes on, the disk does not fill up, what a reader lost is told; one that had taken it lost none."""
+    """The stream goes on, the disk does not fill up, what a reader lost is reported; one that took it lost none."""
     bound = 16_000
     of = spool(tmp_path, ONE, TWO, max_bytes=bound)
     had_room, number = [], 0

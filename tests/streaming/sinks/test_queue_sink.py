@@ -63,7 +63,7 @@ def commit(shard: Shard, offset: int, group: str = "g", at_ms: int = THEN_MS) ->
 
 
 def test_a_batch_brings_its_events_and_the_groups_that_changed(tmp_path: Path) -> None:
-    """The state is the GROUP, with the time of the event that tells of the change."""
+    """The state is the GROUP, with the time of the event that shows the change."""
     told, shard = Told(tmp_path), Shard()
     classic_group(shard, "g", {"m-1": {"orders": [0, 1]}})
     told.apply(shard.flush())

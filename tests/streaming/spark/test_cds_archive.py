@@ -58,7 +58,7 @@ def test_classes_come_from_a_whole_archive_of_these_jars(archive: Path, tmp_path
 
 @pytest.mark.parametrize("damage", ["gone", "cut short", "one bit", "no sum", "sum of nothing"])
 def test_a_damaged_archive_is_passed_by(tmp_path: Path, damage: str) -> None:
-    """A JVM would map whatever is in it; so it is not told of one that is not what was kept."""
+    """A JVM would map whatever is in it; so it is not given one that is not what was kept."""
     archive, made = tmp_path / "spark.jsa", tmp_path / "made"
     made.write_bytes(bytes(range(256)) * 100)
     cds_archive.keep(made, archive)

@@ -74,6 +74,6 @@ def test_check_ends_with_the_status_of_usage_errors(
 
 
 def test_a_folder_without_jars_is_refused(tmp_path: Path) -> None:
-    """A class path that is empty is told before a JVM fails over it."""
+    """A class path that is empty is reported before a JVM fails over it."""
     with pytest.raises(UsageError, match=r"^jars: found none in .*make setup"):
         java.command(tmp_path, "kafka.Kafka")

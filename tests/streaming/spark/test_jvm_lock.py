@@ -44,7 +44,7 @@ def test_a_wait_for_the_former_jvm_is_told(spark: Any, tmp_path: Path) -> None:
             fcntl.lockf(former, fcntl.LOCK_EX)
             thread = threading.Thread(target=lambda: held.append(jvm_lifecycle.hold(spark, file)), daemon=True)
             thread.start()
-            until(lambda: bool(lines), PATIENCE_SECONDS, "no wait is told")
+            until(lambda: bool(lines), PATIENCE_SECONDS, "no wait is shown")
             assert [] == held
         thread.join(PATIENCE_SECONDS)
 

@@ -63,7 +63,7 @@ def test_sockets_are_where_nobody_else_comes(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_sockets_of_a_deep_directory_are_tcp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The path of a Unix socket is short; where that of the machine's temporary directory is not, TCP is spoken."""
+    """The path of a Unix socket is short; where the machine's temporary directory has a long one, TCP is spoken."""
     deep = tmp_path / ("d" * 60)
     deep.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(deep))

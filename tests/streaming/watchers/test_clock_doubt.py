@@ -1,4 +1,4 @@
-"""A clock that is set makes nobody's rebalance overdue."""
+"""A clock that is set makes no one's rebalance overdue."""
 
 import pytest
 from structlog.testing import capture_logs

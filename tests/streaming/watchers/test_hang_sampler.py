@@ -82,7 +82,7 @@ def test_suspects_of_a_coordinator_are_one_question() -> None:
 
 @pytest.mark.parametrize(("end", "ready"), [(5, True), (9, False)], ids=["idle", "catching up"])
 def test_nobody_else_is_asked_about(end: int, ready: bool) -> None:
-    """Nobody waits for an idle group, and while catching up nothing is known of now."""
+    """No one waits for an idle group, and while catching up nothing is known of now."""
     made = rig("a", end=end, ready=ready)
 
     made.look()
@@ -134,7 +134,7 @@ def test_only_so_many_are_asked_about_at_once_and_all_in_turn() -> None:
 
 
 def test_brokers_that_are_away_end_nothing() -> None:
-    """The next look connects anew."""
+    """The next look connects again."""
     made = rig("a")
     made.cluster.down = OSError("gone")
     made.look()

@@ -140,7 +140,7 @@ def test_partition_that_does_not_answer_is_let_be_for_a_while() -> None:
 
 
 def test_commit_that_moves_on_ends_its_search() -> None:
-    """What it was asked for is of nobody any more."""
+    """What it was asked for is of no one any more."""
     rig = Rig({"g": 7})
     rig.round()
     rig.history.sample(Rig({"g": 10_001}).board.shown.groups, rig.ends, NOW_MS)

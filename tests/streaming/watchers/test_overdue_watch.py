@@ -14,7 +14,7 @@ LASTING_MS = METADATA_MAX_AGE_MS + REBALANCE_TIMEOUT_MS
 
 
 class Clock:
-    """A wall clock that stands still until told otherwise."""
+    """A wall clock that stands still until it is set."""
 
     def __init__(self) -> None:
         self.now_ms = NOW_MS
@@ -155,7 +155,7 @@ def stuck_group(shard: Shard) -> None:
 
 
 def test_alarm_that_only_looks_find_is_over_once_also_after_a_restart() -> None:
-    """What was told before is taken up from the events that are kept."""
+    """What was reported before is taken up from the events that are kept."""
     shard = Shard()
     stuck_group(shard)
     board = board_of(shard, ends := log_ends(orders=1))
@@ -183,7 +183,7 @@ def test_alarm_that_only_looks_find_is_over_once_also_after_a_restart() -> None:
 
 
 def test_partition_without_an_owner_is_over_also_after_a_restart() -> None:
-    """It was told before, and is handed out while the monitor is away."""
+    """It was reported before, and is handed out while the monitor is away."""
     watch, board, clock = looking(orders=3)
     watch.check()
     clock.now_ms += LASTING_MS + 1
@@ -199,7 +199,7 @@ def test_partition_without_an_owner_is_over_also_after_a_restart() -> None:
 
 
 def test_partition_without_an_owner_is_told_once_over_a_restart() -> None:
-    """It lasts, and the monitor that comes up knows that it was told."""
+    """It lasts, and the monitor that comes up knows that it was reported."""
     watch, board, clock = looking(orders=3)
     watch.check()
     clock.now_ms += LASTING_MS + 1

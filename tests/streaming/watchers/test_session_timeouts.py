@@ -75,7 +75,7 @@ def rig(*away: str, there: Collection[str] = ()) -> Rig:
 
 
 def test_age_of_an_absence_stands_beside_what_it_may_be() -> None:
-    """The log tells since when, the brokers for how long."""
+    """The log shows since when, the brokers for how long."""
     told = rig("g")
     told.brokers.timeouts_ms["g"] = 45_000
 
@@ -99,7 +99,7 @@ def test_brokers_are_asked_about_groups_with_somebody_away_and_no_other() -> Non
 
 
 def test_nothing_is_asked_again_within_a_minute() -> None:
-    """Answered or not; after that it may have been configured anew."""
+    """Answered or not; after that it may have been configured again."""
     told = rig("g")
 
     told.look()

@@ -109,7 +109,7 @@ def test_no_address_leads_to_a_file(server: Server, path: str) -> None:
     "target", ["http://evil.test/metrics", "http://127.0.0.1/metrics", "//evil.test/", "evil.test:80"]
 )
 def test_it_is_no_proxy(server: Server, target: str) -> None:
-    """An address of another server, or even its own in full, is answered by no page and asked of nobody."""
+    """An address of another server, or even its own in full, is answered by no page and asked of no one."""
     status, _, body = ask(server, f"GET {target} HTTP/1.1", "Host: 127.0.0.1")
 
     assert status in {400, 404}
@@ -190,7 +190,7 @@ def test_slow_senders_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_client_that_reads_nothing_is_let_go_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answers that nobody takes do not pile up: the connection ends."""
+    """Answers that no one takes do not pile up: the connection ends."""
     monkeypatch.setattr(connection_limits, "READ_SECONDS", 0.5)
     with serving(requests_per_second=0) as server, connected(server) as connection:
         connection.setblocking(False)
@@ -207,7 +207,7 @@ def test_a_client_that_reads_nothing_is_let_go_of(monkeypatch: pytest.MonkeyPatc
 
 
 def test_streams_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond their number the next one is told so; when one ends there is room again."""
+    """Beyond their number the next one is refused; when one ends there is room again."""
     monkeypatch.setattr(routes, "MOST_STREAMS", 2)
     head = b"GET /api/v1/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with serving() as server, contextlib.ExitStack() as stack:
@@ -340,7 +340,7 @@ def test_answers_are_sent_at_once(server: Server) -> None:
         assert 0 != served.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
-# --- what browsers and caches are told ---
+# --- what browsers and caches are asked ---
 
 
 def test_answers_are_kept_by_nobody_else(server: Server) -> None:
@@ -381,7 +381,7 @@ def test_a_renewed_certificate_is_taken_without_a_restart(tmp_path: Path, monkey
 
 
 def test_tls_is_of_this_decade_and_said_to_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """1.2 at least; browsers are told to come by no other way; who does not finish a handshake is let go of."""
+    """1.2 at least; browsers are asked to come by no other way; who does not finish a handshake is let go of."""
     monkeypatch.setattr(connection_limits, "HANDSHAKE_SECONDS", 0.5)
     authority = Authority(tmp_path)
     certificate_file, key = authority.issue("server", "127.0.0.1")
@@ -401,7 +401,7 @@ def test_tls_is_of_this_decade_and_said_to_stay(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_key_with_a_password_is_refused_and_not_asked_about(tmp_path: Path) -> None:
-    """No question on the terminal: nobody sits there."""
+    """No question on the terminal: no one sits there."""
     authority = Authority(tmp_path)
     certificate_file, key = authority.issue("server", "127.0.0.1", password=b"of the key")
     with pytest.raises(UsageError, match=r"^http\.tls_certificate_file: found .*without a password"):

@@ -1,4 +1,4 @@
-"""What patterns leave out: where it is not shown, where it still counts, and that its number is told."""
+"""What patterns leave out: where it is not shown, where it still counts, and that its number is reported."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""Groups by topic, owner and member; a topic and who reads it. What cannot be told is counted, never left away."""
+"""Groups by topic, owner and member; a topic and who reads it. What is not known is counted, never left away."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -163,7 +163,7 @@ def test_topics_are_listed_but_for_those_left_out(client: AsgiClient) -> None:
 
 
 def test_a_topic_without_groups_is_not_found_once_the_log_is_read(client: AsgiClient) -> None:
-    """Before that it cannot be told: the answer says that it is not ready, and is no 404."""
+    """Before that it is not known: the answer says that it is not ready, and is no 404."""
     early = client_of(a_board(is_ready=False)).get("/api/v1/topics/nowhere")
 
     assert 404 == client.get("/api/v1/topics/nowhere").status_code

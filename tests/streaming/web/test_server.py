@@ -298,7 +298,7 @@ def test_a_file_that_is_known_is_not_sent_again(client: AsgiClient) -> None:
 
 @pytest.mark.parametrize("address", ["/", "/metrics", "/api/v1/groups", "/nowhere", "/ready", "/page/page.css"])
 def test_every_answer_has_security_headers(client: AsgiClient, address: str) -> None:
-    """Browsers take nothing from elsewhere, show it in no frame and tell nobody where it was."""
+    """Browsers take nothing from elsewhere, show it in no frame and tell no one where it was."""
     headers = client.get(address).headers
 
     assert "default-src 'none'" in headers["content-security-policy"]
@@ -507,7 +507,7 @@ def test_the_live_stream_sends_what_changed() -> None:
 
 
 def test_a_reader_that_was_away_for_long_reads_everything_anew() -> None:
-    """What changed is remembered for two minutes; after that nobody may go on from an old version."""
+    """What changed is remembered for two minutes; after that no one may go on from an old version."""
     board = some_board()
     api = Api(board, CLUSTER)
     old, _ = api.news(None, None)
