@@ -193,11 +193,17 @@ def test_rooms_stand_bottom_up(package: str) -> None:
 
 @pytest.mark.parametrize("package", ROOMS)
 def test_every_room_opens_with_its_sentence(package: str) -> None:
-    """The first line of a room's `__init__.py` says in one sentence what the room is for."""
-    for room in filter(None, ROOMS[package]):
-        sentence = (ast.get_docstring(tree(f"{package}.{room}")) or "").partition("\n")[0]
+    """A room's `__init__.py` says what the room is for, in which order to read it, and, as here, what it may import."""
+    for room, (rooms, libraries) in ROOMS[package].items():
+        if room == TOP:
+            continue
+        opening = ast.get_docstring(tree(f"{package}.{room}")) or ""
+        may = f"May import: {', '.join(rooms.split()) or 'no other room'}"
+        may += f"; libraries {', '.join(libraries.split())}." if libraries else "."
 
-        assert sentence.endswith("."), f"{package}/{room}/__init__.py"
+        assert opening.partition("\n")[0].endswith("."), f"{package}/{room}/__init__.py"
+        assert "\n\nReading order: " in opening, f"{package}/{room}/__init__.py"
+        assert may in opening.replace("\n", " "), f"{package}/{room}/__init__.py: {may}"
 
 
 @pytest.mark.parametrize("module", of_rooms())

@@ -1,4 +1,5 @@
 """What only time shows: what should have happened by now.
 
 Reading order: moment (what a rule is asked), table (all rules), then the rules.
+May import: state, groups, migration, rules.
 """

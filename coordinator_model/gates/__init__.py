@@ -1,4 +1,5 @@
-"""May consumers be upgraded, may brokers be downgraded: the verdict, with every reason.
+"""May groups be upgraded and brokers be downgraded: the verdict, its reasons, what releases read, the plan of waves.
 
-Reading order: verdict, upgrade, downgrade, broker_releases.
+Reading order: verdict, upgrade, downgrade, broker_releases; plan.
+May import: state, groups, migration, rules.
 """

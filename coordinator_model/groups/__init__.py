@@ -1,4 +1,5 @@
-"""One state machine a group type: what its records do to a membership.
+"""One state machine a group type: what its records, and the subscriptions inside them, do to a membership.
 
-Reading order: common, consumer; then classic, share, streams.
+Reading order: common, consumer; then classic with embedded_subscription, share, streams.
+May import: records, state.
 """

@@ -1,1 +1,5 @@
-"""What any room may use: errors, text, files, threads, times, logging."""
+"""What any room may use: errors, text, files, threads, times, logging.
+
+Reading order: each file stands alone; errors and stages are everywhere.
+May import: no other room; libraries structlog.
+"""

@@ -1,4 +1,5 @@
 """The state directory: whose it is, what is in it, who holds it.
 
 Reading order: state_directory, then identity, contents, resume_file, lock, standby.
+May import: base, query, end_offsets, board; libraries py4j, pyarrow, pyspark.
 """

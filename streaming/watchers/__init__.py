@@ -1,4 +1,5 @@
 """Threads that check the board against the clock, or ask brokers about it.
 
 Reading order: assembly (which threads there are), overdue_watch, hang_sampler, session_timeouts, lag_sampler.
+May import: base, config, kafka, end_offsets, board; libraries kafka, numpy.
 """
