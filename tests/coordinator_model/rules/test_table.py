@@ -59,10 +59,10 @@ class Watched:
         self.asked: Counter[int] = Counter()
 
     def run(self, transition: Transition) -> None:
+        before = remembered(transition.state)
         for number, row in enumerate(table.RULES):
             if not row.live_only and transition.step is None:
                 continue
-            before = remembered(transition.state)
             found = list(row.rule(transition))
             after = remembered(transition.state)
             transition.found += found
@@ -71,6 +71,7 @@ class Watched:
             self.changed.setdefault(number, set()).update(
                 name for name in before.keys() | after.keys() if before.get(name) != after.get(name)
             )
+            before = after
             if found and not transition.live:
                 self.spoke_early.add(number)
 
