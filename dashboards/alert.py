@@ -43,6 +43,7 @@ class Alert:
         severity: of `SEVERITIES`; the monitor's event's where there is one.
         summary: a sentence that names the group, with Prometheus's placeholders.
         first_look: board and panel to open first, as `Board: Panel`.
+        nearest: the lawful history that comes nearest to firing it, and why it does not; for the page of alerts.
         event: kind of the monitor's event that says the same, if there is one.
         names: finding whose members are named after the sentence, if the monitor knows them.
     """
@@ -54,6 +55,7 @@ class Alert:
     severity: str
     summary: str
     first_look: str
+    nearest: str
     event: str | None = None
     names: str | None = None
 

@@ -24,6 +24,8 @@ _OWNERSHIP: Final = (
         severity=CRITICAL,
         summary=f"{GROUP}: {{{{ $value }}}} partitions have two owners at once, so records are processed twice.",
         first_look="Group: Ownership",
+        nearest="An assignor that shares partitions by design. It fires unless `shares_partitions` is expected; "
+        "share groups never do, and a partition on its way has one owner in the log at every moment.",
         event="duplicate_assignment",
         names="duplicate_assignment",
     ),
@@ -35,6 +37,8 @@ _OWNERSHIP: Final = (
         severity=WARNING,
         summary=f"{GROUP}: {{{{ $value }}}} partitions of its topics have no owner, so they are not read.",
         first_look="Group: Ownership",
+        nearest="A topic that grew just before a rebalance that takes its full timeout. Ten minutes hold both, and "
+        "the finding itself waits for longer where members ask for a longer timeout.",
         event="partition_unassigned",
     ),
     Alert(
@@ -52,6 +56,8 @@ _OWNERSHIP: Final = (
         summary=f"{GROUP}: members keep claiming partitions of an earlier generation, "
         "{{ $value | humanize }} times in half an hour.",
         first_look="Group: Stale claims",
+        nearest="All members pause, are thrown out and come back with what they had. That is one claim a member; "
+        "more than members within half an hour is a habit.",
         event="stale_claim",
     ),
     Alert(
@@ -62,6 +68,8 @@ _OWNERSHIP: Final = (
         severity=WARNING,
         summary=f"{GROUP}: {{{{ $value }}}} static members are away; their partitions are not read meanwhile.",
         first_look="Group: Static members",
+        nearest="A restart of four minutes under a long session timeout. It is over before the five; a longer one "
+        "leaves partitions unread, and fires.",
         event="static_member_absent",
         names="static_member_absent",
     ),
@@ -74,6 +82,8 @@ _OWNERSHIP: Final = (
         summary=f"{GROUP}: two processes take {{{{ $value }}}} group.instance.id from each other, each fencing the "
         "other.",
         first_look="Group: Static members",
+        nearest="A pod that moves to another host and back within ten minutes. It does fire: the log cannot tell "
+        "that from two processes. A pod whose hosts never come back, and one that retries its join, do not.",
         event="static_member_contended",
         names="static_member_contended",
     ),
@@ -86,6 +96,8 @@ _OWNERSHIP: Final = (
         summary=f"{GROUP}: {{{{ $value }}}} static members restart again and again, or two processes of one host share "
         "a group.instance.id.",
         first_look="Group: Static members",
+        nearest="A roll done three times within minutes: three take-overs of each id, and five make a loop. A join "
+        "that is retried within two seconds is no take-over.",
         event="static_member_restarting",
         names="static_member_restarting",
     ),
@@ -100,6 +112,9 @@ _REBALANCES: Final = (
         severity=CRITICAL,
         summary=f"{GROUP} has been rebalancing for longer than its members may take.",
         first_look="Group: Overdue",
+        nearest="A member that lets go a second before its `max.poll.interval.ms` ends. Ten seconds beyond each "
+        "member's own timeout count, each record of it starts its time again, and so does a coordinator "
+        "that moves.",
         event="rebalance_stuck",
         names="rebalance_stuck",
     ),
@@ -118,6 +133,8 @@ _REBALANCES: Final = (
         severity=WARNING,
         summary=f"{GROUP} rebalanced {{{{ $value | humanize }}}} times in five minutes: more than restarts explain.",
         first_look="Group: Rebalances",
+        nearest="A roll of all members, done twice in five minutes: a leave and a join each, four a member. Second "
+        "rounds of cooperative rebalances and conversions do not count.",
         event="rebalance_storm",
     ),
     Alert(
@@ -136,6 +153,8 @@ _REBALANCES: Final = (
         summary=f"{GROUP} has not settled for {{{{ $value | humanizeDuration }}}}: members come and go, epoch after "
         "epoch.",
         first_look="Group: Not settled",
+        nearest="A roll whose members restart at intervals under a minute, so that the group never rests. Rolled "
+        "twice it makes four epochs a member; twenty more are the group's own.",
         event="group_unsettled",
     ),
     Alert(
@@ -151,6 +170,8 @@ _REBALANCES: Final = (
         severity=WARNING,
         summary=f"{GROUP}: {{{{ $value | humanize }}}} rebalances were begun and lost in a quarter of an hour.",
         first_look="Group: Rebalances",
+        nearest="A rolling restart whose members join just after the others have: a round each, and members seldom "
+        "do so five times in a quarter of an hour.",
         event="rebalance_rounds_lost",
     ),
 )
@@ -169,6 +190,8 @@ _MIGRATION: Final = (
         summary=f"{GROUP} has had members of both protocols for {{{{ $value | humanizeDuration }}}}, "
         "and for half an hour none came or went.",
         first_look="Rolling upgrade: Groups on the way",
+        nearest="A roll with a pause for a look at the first upgraded member. Half an hour without any member "
+        "coming or going is more than a look.",
         event="migration_stalled",
     ),
     Alert(
@@ -179,6 +202,7 @@ _MIGRATION: Final = (
         severity=WARNING,
         summary=f"{GROUP} has had members of both protocols for {{{{ $value | humanizeDuration }}}}.",
         first_look="Rolling upgrade: Groups on the way",
+        nearest="A roll of a hundred members at two minutes each, which is through before the four hours.",
     ),
     Alert(
         name="KafkaGroupUnexpectedDowngrade",
@@ -191,6 +215,8 @@ _MIGRATION: Final = (
         severity=WARNING,
         summary=f"{GROUP} goes back to the classic protocol.",
         first_look="Rolling upgrade: Conversions",
+        nearest="An upgraded member crashes while a classic one restarts. Who comes takes the place of one of its "
+        "own kind that left within ten minutes, so nothing turns; a downgrade that is meant does fire.",
         event="downgrade_started",
     ),
     Alert(
@@ -204,6 +230,7 @@ _MIGRATION: Final = (
         severity=INFO,
         summary=f"{GROUP} was converted to the consumer protocol.",
         first_look="Rolling upgrade: Conversions",
+        nearest="Any upgrade that is meant: it is information, and wakes no one.",
         event="upgrade_started",
     ),
     Alert(
@@ -217,6 +244,8 @@ _MIGRATION: Final = (
         severity=WARNING,
         summary=f"{GROUP} was converted to the consumer protocol without all that it had as a classic group.",
         first_look="Rolling upgrade: Conversions",
+        nearest="A dynamic member leaves a second before the first upgraded one joins, which looks as if it was "
+        "lost. That is information, and not counted; members that had begun to rejoin explain the rest.",
         event="upgrade_unclean",
     ),
     Alert(
@@ -228,6 +257,8 @@ _MIGRATION: Final = (
         summary="Cluster {{ $labels.cluster }} has no {{ $labels.type }} group any more, but {{ $value }} records of "
         "one: a broker of an older release may fail on them.",
         first_look="Rolling upgrade: Left over",
+        nearest="The tombstones of a group that ends in several batches. They follow within moments, and records of "
+        "a group that still is one do not count.",
         event="downgrade_unclean",
     ),
 )
@@ -250,6 +281,8 @@ _OFFSETS: Final = (
         summary=f"{GROUP} has members but committed nothing in a quarter of an hour, in which its lag grew by "
         "{{ $value | humanize }} records.",
         first_look="Group: Commits",
+        nearest="A batch consumer that commits every ten minutes: a quarter of an hour holds one. Records after an "
+        "idle night make lag before a commit, for less than five minutes.",
     ),
     Alert(
         name="KafkaGroupConsumerStopped",
@@ -264,6 +297,8 @@ _OFFSETS: Final = (
         summary=f"{GROUP} has no members any more, and its lag grew by {{{{ $value | humanize }}}} records "
         "in a quarter of an hour.",
         first_look="Group: States",
+        nearest="A deployment that stops all members before it starts any, over within ten minutes; a group that "
+        "has been empty for six hours was given up.",
     ),
     Alert(
         name="KafkaGroupOffsetRewound",
@@ -281,6 +316,8 @@ _OFFSETS: Final = (
         summary=f"{GROUP} committed smaller offsets of topic {{{{ $labels.topic }}}} than before: "
         "records are processed again.",
         first_look="Group: Rewinds",
+        nearest="An admin's reset, and MirrorMaker's syncs. Both are of groups without members, and counted apart. "
+        "A member that seeks back does fire, unless `seeks_back` is expected.",
         event="offset_rewound",
     ),
     Alert(
@@ -292,6 +329,8 @@ _OFFSETS: Final = (
         summary="Cluster {{ $labels.cluster }}: a transaction has been open for {{ $value | humanizeDuration }} in "
         "partition {{ $labels.partition }} of __consumer_offsets; the offsets of all groups there wait for it.",
         first_look="Monitor health: Age of open transactions",
+        nearest="One transaction after another, so that one is always open. The oldest stays young; none may "
+        "legally last for fifteen minutes.",
     ),
 )
 
@@ -306,6 +345,7 @@ _MONITOR_ITSELF: Final = (
         summary="The monitor{{ with $labels.cluster }} of cluster {{ . }}{{ end }} gives no metrics, so no alert about "
         "its groups can fire.",
         first_look="Monitor health: Ready",
+        nearest="A restart of the monitor, which takes less than two minutes of the five.",
     ),
     Alert(
         name="KafkaGroupMonitorNotReady",
@@ -316,6 +356,7 @@ _MONITOR_ITSELF: Final = (
         summary=f"{MONITOR} has not reached the end of the log, or stood still, for a quarter of an hour, so alerts "
         "about groups wait.",
         first_look="Monitor health: Readiness",
+        nearest="The first catch-up with a log of millions of records: minutes, not fifteen.",
     ),
     Alert(
         name="KafkaGroupMonitorBehind",
@@ -325,6 +366,7 @@ _MONITOR_ITSELF: Final = (
         severity=WARNING,
         summary=f"{MONITOR} is {{{{ $value }}}} records behind the log: what it shows is the past.",
         first_look="Monitor health: Distance to the end of the log",
+        nearest="A burst of commits, worked off within the five minutes.",
     ),
     Alert(
         name="KafkaGroupEndOffsetsOld",
@@ -334,6 +376,7 @@ _MONITOR_ITSELF: Final = (
         severity=WARNING,
         summary=f"{MONITOR} learnt {{{{ $value | humanizeDuration }}}} ago where logs end: lag is as old as that.",
         first_look="Monitor health: Age of log ends",
+        nearest="An election of leaders, or a broker that restarts, over within the five minutes.",
     ),
     Alert(
         name="KafkaGroupMonitorAway",
@@ -344,6 +387,7 @@ _MONITOR_ITSELF: Final = (
         summary=f"{MONITOR} has not spoken for {{{{ $value | humanizeDuration }}}}; what is served of its topics is of "
         "then, but for lag.",
         first_look="Monitor health: Silence of the monitor",
+        nearest="A standby that takes over: less than a minute of silence, and five are waited for.",
     ),
     Alert(
         name="KafkaGroupSinkBehind",
@@ -354,6 +398,7 @@ _MONITOR_ITSELF: Final = (
         summary=f"{MONITOR} has waited {{{{ $value | humanizeDuration }}}} for {{{{ $labels.sink }}}} to take what it "
         "reports; it goes on, and nothing is lost yet.",
         first_look="Monitor health: Waits for a sink",
+        nearest="A restart of what takes the events, over within five minutes.",
     ),
     Alert(
         name="KafkaGroupSinkDropped",
@@ -364,6 +409,7 @@ _MONITOR_ITSELF: Final = (
         summary=f"{MONITOR} gave up {{{{ $value | humanize }}}} events or groups that {{{{ $labels.sink }}}} did not "
         "take.",
         first_look="Monitor health: Given up by sinks",
+        nearest="None: nothing is dropped while the spool, which holds hours, has room.",
     ),
     Alert(
         name="KafkaGroupUnknownRecords",
@@ -373,6 +419,7 @@ _MONITOR_ITSELF: Final = (
         severity=WARNING,
         summary=f"{MONITOR} met records of type {{{{ $labels.record_type }}}}, which it does not know.",
         first_look="Monitor health: Records not understood",
+        nearest="None: a release writes no type of record that it does not know. A broker newer than the monitor does.",
         event="unknown_record",
     ),
     Alert(
@@ -383,6 +430,7 @@ _MONITOR_ITSELF: Final = (
         severity=WARNING,
         summary=f"{MONITOR} met values of records of type {{{{ $labels.record_type }}}} that are newer than it knows.",
         first_look="Monitor health: Records not understood",
+        nearest="None: as above. What both versions have in common is read meanwhile.",
         event="unknown_record",
     ),
     Alert(
@@ -393,6 +441,8 @@ _MONITOR_ITSELF: Final = (
         severity=WARNING,
         summary=f"{MONITOR} passed over damaged records of type {{{{ $labels.record_type }}}}.",
         first_look="Monitor health: Records not understood",
+        nearest="Records of early access releases (3.7, 4.0), whose layouts were never released. They fire, since "
+        "members of such groups are not seen.",
     ),
 )
 

@@ -111,6 +111,10 @@ def _alerts() -> Iterator[str]:
                 f"| {_alert_link(alert)} | {alert.severity} | `{condition}` | {duration(alert.wait.value)} "
                 f"| {alert.first_look} | {event} |"
             )
+    yield "\n## What comes nearest to a false alarm\n"
+    yield "| alert | the lawful history that comes nearest, and why it does not fire |"
+    yield "|---|---|"
+    yield from (f"| {_alert_link(alert)} | {alert.nearest} |" for alert in ALERTS)
     yield "\n## Signals in conditions\n"
     yield "| signal | what it says |"
     yield "|---|---|"
