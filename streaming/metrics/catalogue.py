@@ -48,6 +48,8 @@ def _histogram(name: str, text: str, *labels: str) -> Metric:
     return Metric(name=name, kind="histogram", help=text, labels=labels, unit="s")
 
 
+_ITS_PYTHON: Final = "of the monitor's own Python process, without Java and Spark's workers"
+
 _GROUPS: Final = (
     _gauge("kafka_group_info", "Always 1; protocol is the assignor chosen or preferred", "group", "type", "protocol"),
     _gauge("kafka_group_state", "1 for the state the group is in", "group", "state"),
@@ -291,6 +293,11 @@ _MONITOR: Final = (
         "How long ago the monitor last spoke whose topics are served; of `serve` only",
         unit="s",
     ),
+    _counter("process_cpu_seconds_total", f"Processor time used, user and system; {_ITS_PYTHON}"),
+    _gauge("process_resident_memory_bytes", f"Resident memory; {_ITS_PYTHON}", unit="bytes"),
+    _gauge("process_start_time_seconds", f"When it began, since 1970; {_ITS_PYTHON}", unit="s"),
+    _gauge("process_open_fds", f"Open file descriptors; {_ITS_PYTHON}"),
+    _gauge("process_max_fds", f"How many file descriptors may be open; {_ITS_PYTHON}"),
     _gauge("group_monitor_build_info", "1, with what the monitor is made of", "version", "python", "spark"),
     _gauge(
         "group_monitor_ready", "1 when caught up with the log's end as it was at start, and not standing still since"

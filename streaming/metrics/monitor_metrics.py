@@ -3,10 +3,12 @@
 import platform
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from operator import attrgetter
 from typing import Final
+
+from prometheus_client import ProcessCollector
 
 from coordinator_model.migration.leftover_records import NEW_PROTOCOL_TYPES
 from streaming.base.output_status import SinkState
@@ -97,6 +99,22 @@ def _left_out(moment: Moment) -> Samples:
     return [(labelled(**{"from": cut, "what": what}), count) for cut, of in cuts.items() for what, count in of.items()]
 
 
+_process: Final = ProcessCollector(registry=None)
+
+_PROCESS: Final = (
+    "process_cpu_seconds_total",
+    "process_resident_memory_bytes",
+    "process_start_time_seconds",
+    "process_open_fds",
+    "process_max_fds",
+)
+
+
+def _of_process(name: str, _: Moment) -> Samples:
+    """A figure of this process; none where there is no /proc."""
+    return [("", sample.value) for family in _process.collect() for sample in family.samples if sample.name == name]
+
+
 @cache
 def _build_info() -> Samples:
     """Of this process, which stays what it is; the version of Spark as installed, without importing it."""
@@ -133,6 +151,7 @@ MONITOR_SAMPLES: Final[Mapping[str, Callable[[Moment], Samples]]] = {
     "group_monitor_sink_dropped_total": _of_sinks(lambda sink, _: sink.dropped),
     "group_monitor_source_age_seconds": _source_age,
     "group_monitor_rebuilds_total": lambda moment: [("", moment.board.rebuilds)],
+    **{name: partial(_of_process, name) for name in _PROCESS},
     "group_monitor_build_info": lambda _: _build_info(),
     "group_monitor_ready": lambda moment: [("", int(moment.board.ready()[0]))],
     "group_monitor_left_out": _left_out,

@@ -29,6 +29,16 @@ BOARDS: Final[dict[str, dict[str, Any]]] = {
 
 # Metric → why no signal reads it. A metric that one reads after all has to go from here.
 UNUSED_METRICS: Final[dict[str, str]] = {
+    **dict.fromkeys(
+        (
+            "process_cpu_seconds_total",
+            "process_resident_memory_bytes",
+            "process_start_time_seconds",
+            "process_open_fds",
+            "process_max_fds",
+        ),
+        "boards of processes in general draw it, under the name that they all have",
+    ),
     "group_monitor_build_info": "says which release runs: for queries across monitors, and no figure of its own",
 }
 

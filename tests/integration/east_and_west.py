@@ -68,6 +68,7 @@ OF_ONE_PROCESS: Final = (
     "group_monitor_source_age_seconds",
     "group_monitor_sink_",
     "group_monitor_replica_lag_records",
+    "process_",
 )
 OF_A_MOMENT: Final = ("_age_seconds", "_lag_seconds", "rebalancing_seconds", "mixed_seconds")
 Samples = dict[str, dict[tuple[tuple[str, str], ...], float]]

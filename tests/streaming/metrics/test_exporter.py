@@ -2,6 +2,7 @@
 
 import math
 import platform
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import version
 from typing import Final
@@ -305,6 +306,25 @@ def test_metric(full: Samples, name: str, labels: Labels, expected: float) -> No
     assert expected == pytest.approx(value(full, name, **labels))
 
 
+PROCESS: Final = {
+    "process_cpu_seconds_total",
+    "process_resident_memory_bytes",
+    "process_start_time_seconds",
+    "process_open_fds",
+    "process_max_fds",
+}
+
+
+def test_the_process_has_its_figures(full: Samples) -> None:
+    """Those that every Prometheus client has, of this process, with the cluster's name."""
+    process = {name: found for (name, _), found in full.items() if name.startswith("process_")}
+
+    assert PROCESS == process.keys()
+    assert 10 * 1024**2 < process["process_resident_memory_bytes"] < 100 * 1024**3
+    assert 0 < process["process_start_time_seconds"] < time.time()
+    assert 0 < process["process_open_fds"] <= process["process_max_fds"]
+
+
 def test_max_lag_seconds_is_there_when_every_partition_has_a_figure() -> None:
     """With all commits inside the history the group's figure is the largest."""
     shard = Shard()
@@ -318,10 +338,10 @@ def test_max_lag_seconds_is_there_when_every_partition_has_a_figure() -> None:
 
 
 def test_every_metric_is_asserted_and_fed(full: Samples) -> None:
-    """Nothing half-plugged: a row of the catalogue has a feeder and a value in the table above."""
+    """Nothing half-plugged: a row of the catalogue has a feeder, and a value in the table above or of the process."""
     asserted = {name.removesuffix("_bucket").removesuffix("_count").removesuffix("_sum") for name, _, _ in VALUES}
 
-    assert set(CATALOGUE) == asserted & set(CATALOGUE)
+    assert set(CATALOGUE) == (asserted | PROCESS) & set(CATALOGUE)
     assert set() == {name.removesuffix("_bucket") for name, _ in full} - {
         suffixed for name in CATALOGUE for suffixed in (name, f"{name}_count", f"{name}_sum")
     }
