@@ -18,6 +18,7 @@ from typing import Final
 
 from bench import log
 from bench.log import Expected, Plan
+from coordinator_model import group_figures
 from coordinator_model.replica import Replica
 from coordinator_model.state import snapshot
 from coordinator_model.state.findings import Position
@@ -69,7 +70,7 @@ def _make(groups: int, file: Path) -> None:
     replica.settle()
     with file.open("w", encoding="utf-8") as out:
         for state in replica.groups.values():
-            out.write(json.dumps([state.partition, "group", state.name, snapshot.dump_group(state)]) + "\n")
+            out.write(json.dumps([state.partition, "group", state.name, group_figures.dump(state)]) + "\n")
         for (name, _, _), bucket in replica.buckets.items():
             out.write(json.dumps([0, "offsets", name, snapshot.dump_offsets(bucket)]) + "\n")
 

@@ -31,8 +31,8 @@ def dump_group(state: GroupState) -> str:
 
 
 def load_group(text: str) -> GroupState:
-    """Inverse of `dump_group`; raises SnapshotFormatError."""
-    return typing.cast("GroupState", _load(GroupState, text))
+    """Inverse of `dump_group`, whatever stands in the lines after it; raises SnapshotFormatError."""
+    return typing.cast("GroupState", _load(GroupState, text.partition("\n")[0]))
 
 
 def dump_offsets(bucket: OffsetBucket) -> str:

@@ -7,7 +7,8 @@ from typing import Any
 
 from streaming.base.batch_rows import Row
 from streaming.base.persistent_map import GroupMap
-from streaming.board.board_group import BoardGroup, StateText
+from streaming.board.board_group import BoardGroup
+from streaming.board.group_summary import StateText
 from streaming.board.offset_columns import OffsetColumns
 
 

@@ -9,36 +9,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from coordinator_model.clocked.unassigned_partitions import Unheld
+from coordinator_model.group_figures import GroupSummary
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.membership import CLASSIC, CONSUMER
 from coordinator_model.state.offsets import CommittedOffset
 from coordinator_model.views import group_view
 from streaming.board import group_lag, lag_columns
 from streaming.board.group_lag import OffsetLag, TopicLag
-from streaming.board.group_summary import GroupSummary, state_of, summary
+from streaming.board.group_summary import StateText, state_of
 from streaming.board.offset_columns import OffsetColumns
 from streaming.end_offsets.store import EndOffsets, Topic
 
 TopicNames = Mapping[str, str]
-
-
-class StateText:
-    """A group's state but for its offsets, as long as it stays as it is."""
-
-    __slots__ = ("_summary", "text")
-
-    def __init__(self, text: str) -> None:
-        """From the text of `snapshot.dump_group`."""
-        self.text = text
-        self._summary: GroupSummary | None = None
-
-    @property
-    def summary(self) -> GroupSummary:
-        """What is asked of every group."""
-        found = self._summary
-        if found is None:
-            found = self._summary = summary(state_of(self.text))
-        return found
 
 
 class BoardGroup:

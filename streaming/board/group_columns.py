@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from streaming.board.group_summary import NONE, NUMBERS, GroupSummary, GroupTopics, GroupWords
+from coordinator_model.group_figures import NONE, NUMBERS, GroupSummary, GroupTopics, GroupWords
 
 if TYPE_CHECKING:
     from streaming.board.board_group import BoardGroup

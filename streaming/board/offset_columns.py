@@ -101,7 +101,7 @@ class OffsetColumns:
         """The largest value version that its offsets were written in, 0 for none."""
         numbers = self._held()
         if isinstance(self._said, _Said) and numbers:
-            return _committed(numbers, 0, self._said).value_version
+            return _version(self._said)
         return max(self.versions, default=0)
 
     @property
@@ -109,7 +109,7 @@ class OffsetColumns:
         """Value version → how many offsets were written in it."""
         numbers = self._held()
         if isinstance(self._said, _Said):
-            return {_committed(numbers, 0, self._said).value_version: len(numbers) // 4}
+            return {_version(self._said): len(numbers) // 4}
         return Counter(committed.value_version for _, committed in self.offsets())
 
     def offsets(self) -> Iterator[tuple[int, CommittedOffset]]:
@@ -142,6 +142,11 @@ class OffsetColumns:
         self._numbers = found
         self._text = None
         return found
+
+
+@lru_cache(4_096)
+def _version(said: _Said) -> int:
+    return CommittedOffset(0, topic_id=said.topic_id, other_version=said.other_version).value_version
 
 
 def _committed(numbers: "array[int]", at: int, said: _Said) -> CommittedOffset:

@@ -2,15 +2,15 @@
 
 import threading
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from coordinator_model.gates.downgrade import FLEXIBLE_OFFSETS
+from coordinator_model.group_figures import GroupSummary, GroupWords
 from coordinator_model.records.record_types import RecordType
 from streaming.base.persistent_map import GroupMap
 from streaming.board.board_group import BoardGroup
-from streaming.board.group_summary import GroupSummary, GroupWords
 
 Pair = tuple[str, str]
 Key = TypeVar("Key", bound=Hashable)
@@ -45,26 +45,32 @@ class Sums:
 
 
 class _Kept:
-    """A set that is handed out as a frozen one, made anew only when it changed."""
+    """The names in all of some sets, handed out as a frozen set, which is made again only when it changed.
+
+    Most groups have a set that others have too: each is counted as a whole.
+    """
 
     def __init__(self) -> None:
-        self._counts: Counter[str] = Counter()
+        self._sets: Counter[frozenset[str]] = Counter()
+        self._names: Counter[str] = Counter()
         self._frozen: frozenset[str] | None = None
 
-    def change(self, names: Iterable[str], by: int) -> None:
-        for name in names:
-            count = self._counts[name] + by
-            if count:
-                self._counts[name] = count
-            else:
-                del self._counts[name]
-            if count in (0, by):
-                self._frozen = None
+    def change(self, names: frozenset[str], by: int) -> None:
+        """Count a set in or out."""
+        was = self._sets[names]
+        _count(self._sets, names, by)
+        if not was or not was + by:
+            for name in names:
+                known = self._names[name]
+                _count(self._names, name, by)
+                if not known or not known + by:
+                    self._frozen = None
 
     @property
     def names(self) -> frozenset[str]:
+        """The names in all sets there are."""
         if self._frozen is None:
-            self._frozen = frozenset(self._counts)
+            self._frozen = frozenset(self._names)
         return self._frozen
 
 
@@ -122,12 +128,12 @@ class Totals:
         self._topic_names.change(of.topics.names, by)
         self._topic_ids.change(of.topics.ids, by)
         if not of.words.steady:
-            self._unsteady.change([name], by)
+            self._unsteady.change(frozenset((name,)), by)
         if of.words.awaits_static:
-            self._awaiting.change([name], by)
+            self._awaiting.change(frozenset((name,)), by)
 
     def _count_offsets(self, held: BoardGroup, by: int) -> None:
-        self._topic_names.change({bucket.topic for bucket in held.buckets if bucket.count}, by)
+        self._topic_names.change(held.committed_topics, by)
         self._flexible += by * any(bucket.newest_version >= FLEXIBLE_OFFSETS for bucket in held.buckets)
 
 

@@ -19,7 +19,7 @@ from streaming.board.left_out import LeftOut
 from streaming.metrics import text_format
 from streaming.metrics.catalogue import CATALOGUE
 from streaming.metrics.group_metrics import DURATION, Moment
-from streaming.metrics.page import Page
+from streaming.metrics.page import Page, release_memory
 from streaming.metrics.text_format import END_OF_OPENMETRICS
 
 SENT_AT_ONCE: Final = 262_144
@@ -87,6 +87,7 @@ class Exporter:
                     before = b""
         if openmetrics:
             yield END_OF_OPENMETRICS.encode()
+        release_memory()
 
 
 def _gzipped(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes]:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from coordinator_model.clocked.finding_members import involved_members
 from coordinator_model.clocked.stuck import effective_start_ms
+from coordinator_model.group_figures import NONE, GroupTopics, GroupWords
 from coordinator_model.migration import phases
 from coordinator_model.rules import rebalance_storm
 from coordinator_model.rules.rebalance_storm import STORM_WINDOW_MS
@@ -22,7 +23,6 @@ from coordinator_model.state.rule_memory import REBALANCE_DURATION_BUCKETS_MS
 from streaming.board.board import Board
 from streaming.board.board_group import is_migrating_kind
 from streaming.board.group_columns import Flags, GroupColumns, Integers
-from streaming.board.group_summary import NONE, GroupTopics, GroupWords
 from streaming.board.lag_columns import Lags, measure, table_of
 from streaming.board.left_out import LeftOut
 from streaming.metrics.text_format import label, labelled

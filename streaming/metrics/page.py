@@ -134,3 +134,8 @@ def _lines(begin: str, labels: Sequence[Column | str], values: Figures) -> memor
     written = pc.binary_join_element_wise(begin, *labels, "} ", _numbers(values), "\n", "")
     _, offsets, text = written.buffers()
     return memoryview(text)[: np.frombuffer(offsets, np.int32)[len(written)]]
+
+
+def release_memory() -> None:
+    """Return what a page took to the machine: Arrow's allocator keeps it otherwise."""
+    pa.default_memory_pool().release_unused()

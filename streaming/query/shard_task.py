@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, ValueState
 
+from coordinator_model import group_figures
 from coordinator_model.records.serde import DecodedKey, KnownKey, decode_key
 from coordinator_model.replica import Changes, Counters, Replica
 from coordinator_model.state import snapshot
@@ -231,11 +232,11 @@ class PartitionReplay:
             self.events += self.replica.judge(name)
 
     def changed_groups(self, changes: Changes) -> Iterator[tuple[GroupState, str]]:
-        """(group, its snapshot) of those to be kept."""
+        """(group, its snapshot and figures) of those to be kept."""
         for name in sorted(changes.groups):
             state = self.replica.groups.get(name)
             if state is not None and state.is_kept:
-                yield state, snapshot.dump_group(state)
+                yield state, group_figures.dump(state)
 
     def changed_offsets(self, changes: Changes) -> Iterator[tuple[tuple[str, str, int], str]]:
         """(group, topic, bucket number) and the snapshot of the bucket."""

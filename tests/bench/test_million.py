@@ -8,6 +8,7 @@ import pytest
 
 from bench import log, million_board, truth
 from bench.log import Expected, Plan
+from coordinator_model import group_figures
 from coordinator_model.replica import Replica
 from coordinator_model.state import snapshot
 from coordinator_model.state.findings import Position
@@ -29,7 +30,7 @@ def dealt(tmp_path: Path) -> Path:
         replicas[made.partition % SHARES].replay(place, made.key, made.value)
     for number, replica in enumerate(replicas):
         replica.settle()
-        rows = [OutputRow(of.partition, "group", of.name, snapshot.dump_group(of)) for of in replica.groups.values()]
+        rows = [OutputRow(of.partition, "group", of.name, group_figures.dump(of)) for of in replica.groups.values()]
         rows += [OutputRow(0, "offsets", of[0], snapshot.dump_offsets(held)) for of, held in replica.buckets.items()]
         share = Expected({name: of for name, of in expected.groups.items() if log.shard(name) % SHARES == number})
         (tmp_path / f"rows-{number:02d}").write_bytes(pickle.dumps([packed_output(rows[:5]), packed_output(rows[5:])]))
