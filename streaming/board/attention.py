@@ -7,14 +7,14 @@
     lag_without_commits      critical   members, and lag that grows, but no commit for twenty minutes
     consumers_stopped        warning    no member for ten minutes, and lag that grows; within six hours of the last
     records_lost             warning    a group with members has not committed records that are deleted by now
-    unassigned_partitions    warning    nobody holds partitions of its topics, for longer than is legal
+    unassigned_partitions    warning    no member holds partitions of its topics, for longer than is legal
     leftover_records         warning    records of a new protocol outlived the group's downgrade
     static_member_restarting warning    one process takes an instance id again and again
     group_unsettled          warning    it does not come to rest, epochs going by
     rebalance_storm          warning    more rebalances in five minutes than a rolling restart takes
     upgrade_unclean          warning    on the way up, and it did not begin as the classic group was
     newer_value_versions     warning    records of it have values newer than this release knows
-    migration_stalled        warning    both protocols for half an hour, and nobody came or went
+    migration_stalled        warning    both protocols for half an hour, and no member came or went
     epoch_anomaly            warning    an epoch that no coordinator writes
     static_member_absent     info       a static member said it would be back
     unread                   info       no member, and records that wait, for longer than that
@@ -79,7 +79,7 @@ _RANKS: Final = {code: rank for rank, code in enumerate(SEVERITIES)}
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One reason to look. `since_ms` is when it began, None where that is not known or not told."""
+    """One reason to look. `since_ms` is when it began, None where that is not known."""
 
     code: str
     text: str
@@ -111,7 +111,7 @@ class Watched:
     Attributes:
         stuck: whether its rebalance is overdue.
         unsettled: whether it does not come to rest.
-        unassigned: partitions of its topics that nobody has held for too long, None for none.
+        unassigned: partitions of its topics that no member has held for too long, None for none.
         lag_grew: whether its lag is larger than it was fifteen minutes ago, None where that is not known.
         read_ms: when its last step was read, where its records say another time (`clock_doubt`).
     """
@@ -189,7 +189,7 @@ def _of_migration(held: BoardGroup, now_ms: int, read_ms: int | None) -> Iterato
 
 def _of_offsets(held: BoardGroup, lags: Iterable[TopicLag]) -> Iterator[Reason]:
     if not held.summary.members:
-        # Nobody is there to read: what is deleted then is nobody's loss today.
+        # No member is there to read: what is deleted then is no loss today.
         return
     lost = sum(each.lost for each in lags if not held.is_unsubscribed(each.topic))
     if lost:

@@ -139,7 +139,7 @@ class Board:
             self._last_batch = batch_id
 
     def add_events(self, events: Iterable[Event]) -> None:
-        """Take events that no micro-batch brought, each with its id; those told before change nothing."""
+        """Take events that no micro-batch brought, each with its id; those taken before change nothing."""
         self.events.add(events)
 
     def set_unsettled(self, names: Iterable[str]) -> None:
@@ -185,7 +185,7 @@ class Board:
             self._readiness.follow(self._positions, now_ms)
 
     def set_unassigned(self, groups: Iterable[str]) -> None:
-        """Say in which groups nobody has held some partitions for longer than is legal, all of them."""
+        """Say in which groups no member has held some partitions for longer than is legal, all of them."""
         self._unassigned = frozenset(groups)
 
     def set_session_timeouts(self, timeouts_ms: Mapping[str, int]) -> None:
@@ -266,7 +266,7 @@ class Board:
 
     @property
     def unassigned(self) -> frozenset[str]:
-        """Groups in which nobody has held some partitions for too long."""
+        """Groups in which no member has held some partitions for too long."""
         return self._unassigned
 
     def ready(self) -> tuple[bool, list[dict[str, Any]]]:

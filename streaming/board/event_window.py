@@ -56,7 +56,7 @@ class EventWindow:
         return self._size
 
     def add(self, events: Iterable[Event]) -> list[Event]:
-        """Take events that no micro-batch brought, each with its id; returns those that were not told yet."""
+        """Take events that no micro-batch brought, each with its id; returns those that were not here yet."""
         with self._lock:
             return self._add(events, None)
 

@@ -7,7 +7,7 @@
     {"forget":GROUP}        a group that went
 
 A line that a crash cut off is the last one, and its batch is repeated. When as many events were appended as the window
-holds, the file is written anew, aside, and renamed. It is a view, not a record: where it cannot be written the window
+holds, the file is rewritten, aside, and renamed. It is a view, not a record: where it cannot be written the window
 goes on in memory, and where it cannot be read the window begins empty; both are logged.
 """
 
@@ -43,7 +43,7 @@ class Remembered:
         last: number of the newest event there ever was; they are counted from 1.
         batch: id of the last micro-batch that was taken.
         counts: group → kind → how many events were taken.
-        told: ids of the latest events that no batch brought.
+        told: ids of the latest events that no batch brought, called so in the file.
     """
 
     events: deque[tuple[int, Event]] = field(default_factory=deque)
@@ -147,8 +147,8 @@ class EventWindowFile:
         Args:
             lines: what was taken, as `Remembered.take` reads it.
             remembered: everything, these lines included.
-            size: of the window; after as many lines the file is written anew.
-            unkept: how many more were taken that no line tells of, if the window is full of these.
+            size: of the window; after as many lines the file is rewritten.
+            unkept: how many more were taken that no line has, if the window is full of these.
         """
         self._appended += len(lines) + unkept
         try:
@@ -157,13 +157,13 @@ class EventWindowFile:
             elif self._clock() - self._failed_at >= RETRY_SECONDS:
                 self._write_anew(remembered)
         except OSError as error:
-            # What was cut off would be in the way of what follows: the file is written anew when it can be.
+            # What was cut off would be in the way of what follows: the file is rewritten when it can be.
             self.close()
             self._failed_at = self._clock()
             _log.warning("event_window_not_kept", file=str(self._path), reason=error.strerror or str(error))
 
     def close(self) -> None:
-        """Let go of the file; what is appended later writes it anew."""
+        """Let go of the file; what is appended later rewrites it."""
         handle, self._handle = self._handle, None
         if handle is not None:
             os.close(handle)

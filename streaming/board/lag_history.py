@@ -215,7 +215,7 @@ class _Lines(Generic[Key]):
         packed = self.columns[moment][0]
         column = self._read.get(packed)
         if column is None:
-            # Whoever asks about one group asks about all, at the same two moments.
+            # Callers ask about all groups, at the same two moments.
             self._read = {**dict(list(self._read.items())[-1:]), packed: (column := _unpacked(packed))}
         return int(column[at])
 

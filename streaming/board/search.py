@@ -7,7 +7,7 @@ A value is a name or a shell pattern. All that is asked for must hold, what is a
     owner                           the configuration's expectations
     client_id, host, instance_id    a member, as it is or, if static and away, as it was
 
-Of a topic it cannot always be told: an id may have no name yet, and a subscription may be one that the log does not
+Of a topic that is not always known: an id may have no name yet, and a subscription may be one that the log does not
 spell out. Such groups are counted, never taken for groups that do not read it.
 """
 
@@ -100,7 +100,7 @@ def topics_view(board: Board) -> dict[str, Any]:
 
 
 def topic_view(board: Board, name: str, now_ms: int) -> dict[str, Any] | None:
-    """A topic, and every group that has to do with it, with its lag there; None for a topic nobody knows of.
+    """A topic, and every group that has to do with it, with its lag there; None for an unknown topic.
 
     `lag` and the maxima are of partitions whose lag is known; `unknown_lags` is how many are not. `subscribed` is None
     where the log does not tell. `cannot_tell` counts groups that may read it besides, `left_out` those that do and are

@@ -105,7 +105,7 @@ _REBALANCES: Final = (
 _EVENTS: Final = (
     _counter(
         "kafka_group_events_total",
-        "Events told since the monitor's state directory was made or the group was, by kind",
+        "Events reported since the monitor's state directory was made or the group was, by kind",
         "group",
         "kind",
     ),
@@ -218,7 +218,7 @@ _LAG: Final = (
     _gauge("kafka_consumergroup_group_max_lag", "Largest lag of a partition", CLUSTER_NAME, "group"),
     _gauge(
         "kafka_consumergroup_group_max_lag_seconds",
-        "Largest lag in seconds; a lower bound while that of some partition is one",
+        "Largest lag in seconds; a lower bound while some partition's is one",
         *(CLUSTER_NAME, "group"),
         unit="s",
     ),
@@ -268,7 +268,7 @@ _MONITOR: Final = (
     ),
     _counter(
         "group_monitor_rebuilds_total",
-        "Times the log was read anew, unread for longer than it keeps tombstones, since this monitor started",
+        "Times the log was read again, unread for longer than it keeps tombstones, since this monitor started",
     ),
     _histogram("group_monitor_batch_seconds", "Duration of micro-batches"),
     _gauge("group_monitor_sink_waiting", "Events, or groups, that a sink has yet to take", "sink"),

@@ -1,4 +1,4 @@
-"""What /metrics says of each group's committed offsets and their lag: tables like that of `group_metrics.py`."""
+"""What /metrics says of each group's committed offsets and their lag: tables as in `group_metrics.py`."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
@@ -28,7 +28,7 @@ def _unsubscribed_lag(moment: Moment) -> Iterator[Samples]:
     lags, groups = moment.lags, moment.groups
     table, runs = lags.table, lags.table.runs
     owners, topics = table.owners[runs], table.topic_of[runs]
-    # Whether a topic is one that nobody reads any more is the same for all groups of the same topics.
+    # Whether a topic is one that no member reads any more is the same for all groups of the same topics.
     pairs, of_pair = np.unique(groups.topics_of[owners] * max(1, len(table.topics)) + topics, return_inverse=True)
     is_read = [
         table.topics[pair % len(table.topics)] in groups.topics[pair // len(table.topics)].subscribed

@@ -98,7 +98,7 @@ def test_partitions_of_nobody_count_once_that_lasts() -> None:
 
 
 def test_records_lost_matter_to_a_group_that_reads() -> None:
-    """A commit before the log's start is data nobody will read; of a group without members it is old news."""
+    """A commit before the log's start is data that no member will read; of a group without members it is old news."""
     commit = [builders.offset_commit("g", "t", 0, 10)]
     reading, left = board_after(classic({"a": [0, 1, 2]}), commit), board_after(commit)
     for board in (reading, left):
@@ -120,7 +120,7 @@ def test_a_mixed_group_is_info_until_nobody_rolls_it_any_more() -> None:
 
 
 def test_a_roll_written_by_a_clock_that_is_wrong_is_stalled_half_an_hour_after_it_was_read() -> None:
-    """Records say it was left an hour ago, and they were read a minute ago: nobody has left it."""
+    """Records say it was left an hour ago, and they were read a minute ago: it was not left."""
     joined = happens.consumer_join("g", "c", epoch=4, targets={**OWNERS, "c": {"t": []}})
     board = board_after(happens.converted_to_consumer("g", generation=3, members=OWNERS), joined)
     read_ms = NOW_MS + 60 * MINUTE_MS
@@ -133,7 +133,7 @@ def test_a_roll_written_by_a_clock_that_is_wrong_is_stalled_half_an_hour_after_i
 
 
 def test_a_static_member_away_is_info() -> None:
-    """It said it would be back: shown, and nobody is called."""
+    """It said it would be back: shown, without an alarm."""
     join = happens.consumer_join("g", "a", epoch=1, targets={"a": {"t": [0, 1, 2]}}, instance_id="i")
     away = happens.static_goes_away("g", "a", assigned={"t": [0, 1, 2]}, previous_epoch=1)
 
@@ -142,7 +142,7 @@ def test_a_static_member_away_is_info() -> None:
 
 
 def test_the_table_is_in_order() -> None:
-    """The worst first, which is also the order in which reasons are told."""
+    """The worst first, which is also the order in which reasons are shown."""
     ranks = ["critical", "warning", "info"]
 
     assert sorted(SEVERITIES.values(), key=ranks.index) == list(SEVERITIES.values())

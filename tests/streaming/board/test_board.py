@@ -81,7 +81,7 @@ def test_a_commit_fresher_than_the_sample_is_no_negative_lag() -> None:
 
 
 def test_a_commit_that_the_log_never_reaches_has_no_lag() -> None:
-    """An old commit beyond the end is of a topic that was cut off or made anew: no calm is made of it."""
+    """An old commit beyond the end is of a topic that was cut off or recreated: no calm is made of it."""
     shard = Shard()
     shard.pending.append((THEN_MS, *commit("g", 0, 60)))
     board = board_of(shard, ends := log_ends(orders=1))
@@ -96,7 +96,7 @@ def test_a_commit_that_the_log_never_reaches_has_no_lag() -> None:
 
 
 def test_a_commit_of_a_former_topic_has_no_lag() -> None:
-    """After a topic was made anew, the old commit's number means nothing in the new log."""
+    """After a topic was recreated, the old commit's number means nothing in the new log."""
     shard = Shard()
     shard.pending.append((THEN_MS, *commit("g", 0, 60, id_of_topic=builders.topic_id("orders of old"))))
     sample(ends := log_ends(orders=1), NOW_MS, "orders", 100)
@@ -200,7 +200,7 @@ def test_a_board_filled_from_the_state_store_shows_the_same() -> None:
 
 
 def test_loading_replaces_what_was_there() -> None:
-    """A board loaded anew holds nothing of before: groups may have ended while nobody looked."""
+    """A board loaded again holds nothing of before: groups may have ended unseen."""
     shard = Shard()
     shard.pending.append((THEN_MS, *commit("g", 0, 9)))
     board = board_of(shard)
@@ -291,7 +291,7 @@ def test_events_are_found_by_group_time_and_number() -> None:
 
 
 def test_events_name_topics_when_their_names_are_known() -> None:
-    """An event of the new protocol holds topic ids; what is shown holds names as soon as brokers told them."""
+    """An event of the new protocol holds topic ids; what is shown holds names as soon as brokers have said them."""
     board = Board(ends := log_ends())
     id_ = builders.topic_id("orders")
     detail = {"partitions": {f"{id_}/3": ["m-1", "m-2"]}}
@@ -465,7 +465,7 @@ def test_replica_lag_is_of_the_reader_further_behind() -> None:
 def test_unassigned_partitions_of_a_classic_group(
     assigned: dict[str, dict[str, list[int]]], partitions: int | None, expected: int | None
 ) -> None:
-    """Partitions of subscribed topics that nobody holds; not a number where the topic is not known."""
+    """Partitions of subscribed topics that no member holds; not a number where the topic is not known."""
     shard = Shard()
     classic_group(shard, "g", assigned)
     ends = log_ends() if partitions is None else log_ends(orders=partitions)
@@ -518,7 +518,7 @@ def test_time_to_visibility_is_measured_once_caught_up() -> None:
 
 
 def test_partitions_that_were_never_committed_have_a_row_without_figures() -> None:
-    """Where its reader begins is for the consumer to say; whoever looks sees that nothing was committed."""
+    """Where its reader begins is for the consumer to say; a reader sees that nothing was committed."""
     shard = Shard()
     held = builders.member("m", {"orders": [0, 1]}, topics=["orders"])
     shard.pending += [

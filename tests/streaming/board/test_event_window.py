@@ -20,7 +20,7 @@ def offsets(window: EventWindow) -> list[int]:
 
 
 def take(window: EventWindow, events: list[Event], batch_id: int) -> list[Event]:
-    """Have a window take what a micro-batch tells."""
+    """Have a window take the events of a micro-batch."""
     return window.add_batch([(of["group"], of["kind"]) for of in events], batch_id, lambda most: events[-most:])
 
 
@@ -71,7 +71,7 @@ def test_repeated_batch_tells_and_counts_nothing_twice(runs: Runs) -> None:
 
 
 def test_batch_larger_than_the_window_is_known_again(runs: Runs) -> None:
-    """Most of it was counted alone, as the window would have let go of it; its number tells that it was taken."""
+    """Most of it was counted alone, as the window would have let go of it; its number says that it was taken."""
     batch = [event(offset, kind="member_left" if offset == 1 else "member_joined") for offset in range(12)]
     first = runs.start()
     assert batch[-5:] == take(first, batch, batch_id=4)
@@ -87,7 +87,7 @@ def test_batch_larger_than_the_window_is_known_again(runs: Runs) -> None:
 
 
 def test_what_lasts_is_told_once(runs: Runs) -> None:
-    """An overdue rebalance is found again after a restart; it was told, although the window has let go of it."""
+    """An overdue rebalance is found again after a restart; it was reported, although the window has let go of it."""
     first = runs.start()
     first.add([event(0, kind="rebalance_stuck")])
     take(first, [event(offset) for offset in range(1, 10)], batch_id=1)

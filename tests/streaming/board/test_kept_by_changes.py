@@ -1,4 +1,4 @@
-"""What is kept up by changes is what would be worked out anew: sums, rows, suspects and lag, whatever happens."""
+"""What is kept up by changes is what would be worked out again: sums, rows, suspects and lag, whatever happens."""
 
 import random
 from collections import Counter
@@ -163,7 +163,7 @@ def test_what_is_kept_up_is_what_would_be_worked_out_anew(seed: int) -> None:
 
 
 def test_rows_that_nobody_looks_at_are_let_go_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who looks again is shown everything as it is by then; who had seen some of it is told to begin anew."""
+    """Who looks again is shown everything as it is by then; who had seen some of it is to begin again."""
     story = Story(1)
     overview = Overview(story.board, lambda: story.now_ms)
     while len(story.board.shown.groups) < 5:
@@ -189,7 +189,7 @@ def test_rows_that_nobody_looks_at_are_let_go_of(monkeypatch: pytest.MonkeyPatch
 
 
 def test_gates_say_of_all_groups_what_they_say_of_each() -> None:
-    """They are asked about the groups that they have something to say of, and their answer is that of all."""
+    """They are asked about the groups that they have something to say of, and their answer is all groups'."""
     sizes, targets = (None, 1), (None, "3.9", "4.0", "4.1")
     verdicts_seen = set()
     for seed in range(4):

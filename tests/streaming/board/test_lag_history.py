@@ -76,7 +76,7 @@ def test_what_is_older_than_the_span_goes() -> None:
 
 
 def test_a_group_that_is_gone_takes_its_lines_along() -> None:
-    """Nothing of it is kept: another of the name begins anew."""
+    """Nothing of it is kept: another of the name begins again."""
     history, board = LagHistory(), committing("a", "b")
     filled(history, board, 3)
     filled(history, committing("b"), 1, start=3)
