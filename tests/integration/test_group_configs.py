@@ -1,7 +1,7 @@
 """What brokers are asked for the gates: dynamic configurations of groups (KIP-915), and what conversions they allow."""
 
 import time
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Consumer
@@ -10,7 +10,7 @@ from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from coordinator_model.gates.verdict import BrokerSettings
-from streaming.config.loading import Config
+from streaming.config.kafka_sections import KafkaSection
 from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.kafka.broker_queries import broker_settings, group_configs
 from streaming.kafka.client_settings import python_settings
@@ -22,91 +22,80 @@ pytestmark = pytest.mark.broker
 PROPAGATION_SECONDS = 20
 
 
-def config_of(bootstrap_servers: str) -> Config:
-    defaults = Config()
-    return defaults.model_copy(
-        update={"kafka": defaults.kafka.model_copy(update={"bootstrap_servers": bootstrap_servers})}
-    )
+def kafka_at(bootstrap_servers: str) -> KafkaSection:
+    return KafkaSection(bootstrap_servers=bootstrap_servers)
 
 
-def test_groups_with_configurations_of_their_own_are_named(tmp_path: Path) -> None:
-    """A broker tells which groups have dynamic configurations; one that is gone tells nothing, which is not none."""
-    with EmbeddedBroker(tmp_path / "broker") as broker:
-        kafka = config_of(broker.bootstrap_servers).kafka
-
-        assert [] == group_configs(kafka)
-
-        admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
-        setting = ConfigResource(ConfigResourceType.GROUP, "orders", {"consumer.session.timeout.ms": "50000"})
-        admin.alter_configs([setting], raise_on_unknown=False)
-        admin.close()
-
-        # The setting is the controller's at once, and the broker's once it has read the controller's log.
-        deadline = time.monotonic() + PROPAGATION_SECONDS
-        while not group_configs(kafka) and time.monotonic() < deadline:
-            time.sleep(0.1)
-
-        assert ["orders"] == group_configs(kafka)
-
-    assert group_configs(kafka) is None
-
-
-def test_brokers_say_how_long_members_of_a_group_may_be_silent(tmp_path: Path) -> None:
-    """What the broker gives every group, where a group has nothing of its own; it need not even be there."""
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
     properties = {"group.consumer.session.timeout.ms": "47000"}
-    with EmbeddedBroker(tmp_path / "broker", properties=properties) as broker:
-        kafka = config_of(broker.bootstrap_servers).kafka
-        client = KafkaConfigsClient(python_settings(kafka, "session-timeouts"))
-        admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
-        setting = ConfigResource(ConfigResourceType.GROUP, "orders", {"consumer.session.timeout.ms": "50000"})
-        admin.alter_configs([setting], raise_on_unknown=False)
-        admin.close()
-
-        deadline = time.monotonic() + PROPAGATION_SECONDS
-        while (told := client.session_timeouts(["orders", "nobody"]))["orders"] == 47_000:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        client.close()
-
-        assert {"orders": 50_000, "nobody": 47_000} == told
+    with EmbeddedBroker(tmp_path_factory.mktemp("broker"), properties=properties) as running:
+        yield running
 
 
-def test_brokers_say_what_they_allow_of_conversions(tmp_path: Path) -> None:
-    """Policy and sizes, its defaults included, features, what is in its file; one that is gone says nothing."""
-    with EmbeddedBroker(tmp_path / "broker") as broker:
-        kafka = config_of(broker.bootstrap_servers).kafka
-        unbounded = (1 << 31) - 1
-
-        assert BrokerSettings(
-            consumer_protocol=True,
-            migration_policy="bidirectional",
-            consumer_max_size=unbounded,
-            classic_max_size=unbounded,
-            features={
-                "eligible.leader.replicas.version": 1,
-                "group.version": 1,
-                "kraft.version": 1,
-                "metadata.version": 30,
-                "share.version": 1,
-                "streams.version": 1,
-                "transaction.version": 2,
-            },
-            static_protocols=("classic", "consumer", "share", "streams"),
-        ) == broker_settings(kafka)
-
-    assert BrokerSettings() == broker_settings(kafka)
+@pytest.fixture
+def kafka(broker: EmbeddedBroker) -> KafkaSection:
+    return kafka_at(broker.bootstrap_servers)
 
 
-def test_scan_finds_what_a_consumer_of_the_new_protocol_left(tmp_path: Path) -> None:
+def test_configurations_of_a_group_s_own(broker: EmbeddedBroker, kafka: KafkaSection) -> None:
+    """Which groups have some, and how long their members may be silent; the broker's default is for all others."""
+    assert [] == group_configs(kafka)
+    admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
+    setting = ConfigResource(ConfigResourceType.GROUP, "orders", {"consumer.session.timeout.ms": "50000"})
+    admin.alter_configs([setting], raise_on_unknown=False)
+    admin.close()
+
+    # The setting is the controller's at once, and the broker's once it has read the controller's log.
+    client = KafkaConfigsClient(python_settings(kafka, "session-timeouts"))
+    deadline = time.monotonic() + PROPAGATION_SECONDS
+    while (timeouts := client.session_timeouts(["orders", "unconfigured"]))["orders"] == 47_000:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    client.close()
+
+    assert {"orders": 50_000, "unconfigured": 47_000} == timeouts
+    assert ["orders"] == group_configs(kafka)
+
+
+def test_brokers_say_what_they_allow_of_conversions(kafka: KafkaSection) -> None:
+    """Policy and sizes, its defaults included, features, what is in its file."""
+    unbounded = (1 << 31) - 1
+
+    assert BrokerSettings(
+        consumer_protocol=True,
+        migration_policy="bidirectional",
+        consumer_max_size=unbounded,
+        classic_max_size=unbounded,
+        features={
+            "eligible.leader.replicas.version": 1,
+            "group.version": 1,
+            "kraft.version": 1,
+            "metadata.version": 30,
+            "share.version": 1,
+            "streams.version": 1,
+            "transaction.version": 2,
+        },
+        static_protocols=("classic", "consumer", "share", "streams"),
+    ) == broker_settings(kafka)
+
+
+def test_a_broker_that_is_gone_says_nothing() -> None:
+    """Which is not none, and not the defaults."""
+    gone = kafka_at("127.0.0.1:1")
+
+    assert group_configs(gone) is None
+    assert BrokerSettings() == broker_settings(gone)
+
+
+def test_scan_finds_what_a_consumer_of_the_new_protocol_left(broker: EmbeddedBroker, kafka: KafkaSection) -> None:
     """A log that only has classic groups is clean; a member that came and went leaves records and tombstones."""
-    with EmbeddedBroker(tmp_path / "broker") as broker:
-        kafka = config_of(broker.bootstrap_servers).kafka
-        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-        admin.create_topics([NewTopic("t", 1)])["t"].result(PROPAGATION_SECONDS)
-        joins_and_leaves(broker.bootstrap_servers, "classic")
-        *_, before = scanned(kafka)
-        joins_and_leaves(broker.bootstrap_servers, "consumer")
-        *_, after = scanned(kafka)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    admin.create_topics([NewTopic("t", 1)])["t"].result(PROPAGATION_SECONDS)
+    joins_and_leaves(broker.bootstrap_servers, "classic")
+    *_, before = scanned(kafka)
+    joins_and_leaves(broker.bootstrap_servers, "consumer")
+    *_, after = scanned(kafka)
 
     assert (True, {}, {}) == (before.complete, before.records, before.tombstones)
     assert after.complete
