@@ -2,7 +2,7 @@
 
 What is found lasts as long as it is found again. One that is missing for less than `GONE_FOR_MS` was not over: an
 answer of a coordinator may be late. The end carries the record of the beginning, so that it is the same event after a
-restart; what was open before one is given to the first look.
+restart, and the time of the last look that found it; what was open before a restart is given to the first look.
 """
 
 from __future__ import annotations
@@ -62,11 +62,12 @@ class LastingAlarms:
             for id_, of in self._open.items()
             if now_ms - of.seen_ms > GONE_FOR_MS and (asked is None or of.event.group in asked)
         ]
-        return [_cleared(self._open.pop(id_).event) for id_ in over]
+        return [_cleared(self._open.pop(id_)) for id_ in over]
 
 
-def _cleared(event: Event) -> Event:
-    return replace(event, severity=INFO, detail={"cleared": True}, ordinal=event.ordinal + 1)
+def _cleared(of: _Open) -> Event:
+    time_ms = max(of.event.time_ms, of.seen_ms)
+    return replace(of.event, time_ms=time_ms, severity=INFO, detail={"cleared": True}, ordinal=of.event.ordinal + 1)
 
 
 def _opening(cleared: Event) -> str:

@@ -132,6 +132,7 @@ def test_alarm_that_lasted_opens_once_and_is_over_once(
 
     told = [of for of in played(log_of(scene.coordinator)) if of.group == VICTIM and of.kind == kind]
     assert [None, True] == [of.detail.get("cleared") for of in told]
+    assert told[0].time_ms < told[1].time_ms < scene.coordinator.now_ms - 80_000_000
 
 
 @pytest.mark.parametrize("case", [case for case in FAULTS if case[2]], ids=lambda case: str(case[0].__name__))

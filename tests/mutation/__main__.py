@@ -34,6 +34,16 @@ FIRST_SECONDS: Final = 20.0
 SLOW_SECONDS: Final = 5.0
 """A test that takes longer, as measured, is left out: it is one of many that do the same."""
 MEMORY: Final = 2_000_000_000
+QUIETLY: Final = (
+    "-x",
+    "-q",
+    "-p",
+    "no:cacheprovider",
+    "-o",
+    "timeout=0",
+    "-W",
+    "ignore::pytest.PytestAssertRewriteWarning",
+)
 GIVES_UP: Final = 4
 """What pytest returns where a test of that name is not found: a parameter is made of what was mutated."""
 
@@ -99,7 +109,7 @@ def main() -> int:
 
 def _chosen(seed: int, count: int, only: str | None) -> list[Mutant]:
     every = [mutant for path in modules() for mutant in mutants(path) if only is None or only in mutant.path]
-    return sorted(Random(seed).sample(every, min(count, len(every))))
+    return Random(seed).sample(every, min(count, len(every)))
 
 
 def _verdict(mutant: Mutant, of: dict[str, Run]) -> str:
@@ -160,7 +170,7 @@ def _be(mutant: Mutant | None, tests: Sequence[str]) -> None:
         sys.meta_path.insert(0, _Finder(mutant))
     code: int = 1
     try:
-        code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-o", "timeout=0", *tests])
+        code = pytest.main([*QUIETLY, *tests])
     finally:
         os._exit(code)
 
