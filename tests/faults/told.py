@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from coordinator_model import group_figures
 from coordinator_model.state.events import INFO
 from tests.faults.coordinator_log import Answer
 from tests.integration.monitor_process import MonitorProcess
@@ -52,7 +53,7 @@ def told_in(file: Path) -> Told:
         for partition, kind, group, payload in batch["rows"]:
             match kind:
                 case "group":
-                    told.groups[group] = json.loads(payload)
+                    told.groups[group] = json.loads(group_figures.snapshot_of(payload))
                 case "group_deleted":
                     told.groups.pop(group, None)
                     told.offsets = {place: of for place, of in told.offsets.items() if place[0] != group}
