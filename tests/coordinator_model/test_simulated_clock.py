@@ -13,7 +13,7 @@ import pytest
 from coordinator_model.clocked.stuck import GRACE_MS, STALLED_MS
 from coordinator_model.recording_clock import Looks
 from coordinator_model.replica import Replica
-from coordinator_model.state.events import INFO, Event
+from coordinator_model.state.events import INFO, SEVERITIES, Event
 from tests.builders import REBALANCE_TIMEOUT_MS
 from tests.coordinator_model.test_family_unsettled import flap
 from tests.coordinator_model.test_simulated_faults import FAULTS, scene_of
@@ -132,6 +132,8 @@ def test_alarm_that_lasted_opens_once_and_is_over_once(
 
     told = [of for of in played(log_of(scene.coordinator)) if of.group == VICTIM and of.kind == kind]
     assert [None, True] == [of.detail.get("cleared") for of in told]
+    assert [SEVERITIES[kind], INFO] == [of.severity for of in told]
+    assert [kind != "group_unsettled"] * 2 == [of.inferred for of in told]
     assert told[0].time_ms < told[1].time_ms < scene.coordinator.now_ms - 80_000_000
 
 

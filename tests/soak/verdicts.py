@@ -34,6 +34,9 @@ BY_DESIGN: Final = frozenset({"static_member_absent", "upgrade_blocked"})
 """A static member on the consumer protocol that is restarted says that it will be back. The cooperative assignor of
 librdkafka gives user data, so that brokers do refuse to upgrade such groups: they stay on the classic protocol here."""
 
+ROUNDS_LOST: Final = 5
+"""A member that joins late costs a round, which is a fact. So many of one group may be lost: the limit of its alert."""
+
 LOOK_SECONDS: Final = 5.0
 RECORDS_A_SECOND: Final = 20
 
@@ -153,7 +156,7 @@ def _played(
             with suppress(OSError):
                 for event in monitor.events():
                     key = f"{event['group']} {event['kind']} {event['partition']} {event['offset']} {event['detail']}"
-                    if key not in events and event["severity"] != "info" and event["kind"] not in BY_DESIGN:
+                    if key not in events and _is_alarm(event):
                         _say(f"{event['time']} {event['kind']} {event['group']} {event['detail']}")
                     events[key] = event
 
@@ -176,12 +179,20 @@ def _played(
     return events
 
 
+def _is_alarm(event: dict[str, Any]) -> bool:
+    return event["severity"] != "info" and event["kind"] not in BY_DESIGN
+
+
 def _verdict(found: list[Group], events: dict[str, dict[str, Any]], shown: dict[str, Any]) -> int:
     kinds = Counter((event["kind"], event["severity"]) for event in events.values())
     _say("\n| kind | severity | events |\n|---|---|---|")
     for (kind, severity), count in sorted(kinds.items()):
         _say(f"| {kind} | {severity} | {count} |")
-    alarms = [of for of in events.values() if of["severity"] != "info" and of["kind"] not in BY_DESIGN]
+    alarms = [of for of in events.values() if _is_alarm(of) and of["kind"] != "rebalance_rounds_lost"]
+    lost = Counter(of["group"] for of in events.values() if of["kind"] == "rebalance_rounds_lost")
+    alarms += [
+        of for of in events.values() if lost[of["group"]] > ROUNDS_LOST and of["kind"] == "rebalance_rounds_lost"
+    ]
     missing = [group.name for group in found if group.name not in shown]
     rolls = sum(group.rolls for group in found)
     _say(f"\n{len(found)} groups, {rolls} rolls, {len(events)} events, {len(alarms)} alarms; {len(missing)} not shown")

@@ -397,3 +397,30 @@ def test_flags_fall_when_time_has_passed() -> None:
     for now_ms, contended in ((None, True), (last_ms + RUN_GAP_MS, True), (last_ms + RUN_GAP_MS + 1, False)):
         (shown,) = group_view(state, [], {}, now_ms)["static_members"]
         assert (contended, False) == (shown["contended"], shown["restarting"])
+
+
+@pytest.mark.parametrize(
+    ("hosts", "kind", "takeovers", "more"),
+    [
+        (TWO_HOSTS, CONTENDED, 2, {}),
+        ((HOST,), RESTARTING, RESTARTS, {"may_be": ["one_process", "two_processes"]}),
+        (tuple(f"/h{n}" for n in range(9)), RESTARTING, RESTARTS, {"may_be": ["one_process"]}),
+    ],
+)
+def test_what_is_said_of_an_instance_id_that_is_taken(
+    hosts: Sequence[str], kind: str, takeovers: int, more: dict[str, Any]
+) -> None:
+    """Whose it was and is, on which hosts, what is read by it, how often it was taken, and since when."""
+    told = history(*_takeovers(takeovers, every_ms=3_000, hosts=hosts)).replayed()
+
+    (detail,) = told.details(kind)
+    assert {
+        "instance_id": "i",
+        "member_ids": [f"i-{takeovers - 1}", f"i-{takeovers}"],
+        "client_ids": ["client"],
+        "client_hosts": sorted(hosts[: takeovers + 1]),
+        "partitions": {"t": [0]},
+        "replacements": takeovers,
+        "since": 3_000,
+        **more,
+    } == detail

@@ -11,7 +11,7 @@ import pytest
 from coordinator_model.clocked import table as clocked_table
 from coordinator_model.rules import table
 from coordinator_model.rules.transition import Transition
-from coordinator_model.state.events import SEVERITIES
+from coordinator_model.state.events import INFO, SEVERITIES
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.snapshot import dump_group
 from tests.coordinator_model.test_simulated_faults import FAULTS, scene_of
@@ -56,6 +56,7 @@ class Watched:
         self.kinds: dict[int, set[str]] = {}
         self.changed: dict[int, set[str]] = {}
         self.spoke_early: set[int] = set()
+        self.said: set[tuple[str, str, bool]] = set()
         self.asked: Counter[int] = Counter()
 
     def run(self, transition: Transition) -> None:
@@ -72,6 +73,11 @@ class Watched:
                 name for name in before.keys() | after.keys() if before.get(name) != after.get(name)
             )
             before = after
+            for of in found:
+                what = (
+                    " cleared" if of.detail.get("cleared") else " contradicting" if "contradicting" in of.detail else ""
+                )
+                self.said.add((f"{of.kind}{what}", of.severity or SEVERITIES[of.kind], of.inferred))
             if found and not transition.live:
                 self.spoke_early.add(number)
 
@@ -129,3 +135,20 @@ def test_each_kind_of_event_has_its_maker() -> None:
 
     assert SEVERITIES.keys() == made | MADE_ELSEWHERE.keys()
     assert set() == made & MADE_ELSEWHERE.keys()
+
+
+INFERRED: Final = {
+    "rebalance_rounds_lost",
+    "rebalance_storm",
+    "stale_claim contradicting",
+    "static_member_restarting",
+    "upgrade_completed",
+}
+
+
+def test_what_is_inferred_and_what_is_information(watched: Watched) -> None:
+    """Of all recordings and faults: what the log does not say outright, and the end of each alarm."""
+    assert INFERRED == {kind for kind, _, inferred in watched.said if inferred}
+    others = {(kind, severity) for kind, severity, _ in watched.said if severity != SEVERITIES[kind.partition(" ")[0]]}
+    ends = {(kind, INFO) for kind, _, _ in watched.said if kind.endswith(" cleared")}
+    assert {("upgrade_blocked", INFO), *ends} == others
