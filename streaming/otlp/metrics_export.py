@@ -81,6 +81,8 @@ class MetricsExport:
             for size, batch in _batches(self._metrics(now_ns)):
                 refused += self._exporting.export(self._data(batch), size)
         except ExportError as error:
+            if self._thread.stopping.is_set():
+                return
             if self._failure != str(error):
                 _log.warning("delivery_failed", sink=SINK, reason=str(error))
             self._failure = str(error)
