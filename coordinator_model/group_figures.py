@@ -73,7 +73,7 @@ class GroupTopics:
     """The topics of a group, by name and by id: groups of one topic, held alike, share one object.
 
     Attributes:
-        subscribed: names of the topics that members subscribe to, as far as the log tells.
+        subscribed: names of the topics that members subscribe to, as far as the log shows.
         assigned: topic (name in a classic group, id in any other) → partitions that some member holds; not of streams.
         ids: ids of the topics that stand in assignments and targets.
         by_id: whether `assigned` is by id.

@@ -111,7 +111,7 @@ def contention(transition: Transition) -> Iterator[Finding]:
         return
     for instance_id, history in state.instances.items():
         if history.since_ms != transition.time_ms:
-            continue  # nobody took it in this step
+            continue  # no member took it in this step
         fought = history.process in history.displaced
         restarted = history.restarts >= RESTARTS and not fought and not history.contended
         if not (fought and not history.contended) and not (restarted and not history.restarting):

@@ -1,7 +1,7 @@
 """An event in a sentence: the one table that page, terminal and reports read from.
 
 A sentence names what the event's detail has, and leaves out what it lacks: those kept by a former release have less.
-Names in it are the clients' own, to be made safe by whoever shows them. No time stands in it as a number, and no field
+Names in it are the clients' own, to be made safe by what shows them. No time stands in it as a number, and no field
 by its name.
 """
 

@@ -82,7 +82,7 @@ class BoardGroup:
         return dict(sorted(versions.items()))
 
     def group_view(self, topic_names: TopicNames, now_ms: int | None = None) -> dict[str, Any]:
-        """GROUP at a moment; without one, at that of its last record."""
+        """GROUP at a moment; without one, at its last record's."""
         return group_view.group_view(self.state, self.offsets, topic_names, now_ms)
 
     def unheld(self, topics: Mapping[str, Topic]) -> Unheld | None:
@@ -93,7 +93,7 @@ class BoardGroup:
         return self.kept.summary.topics.unheld(topics)
 
     def unassigned_partitions(self, topics: Mapping[str, Topic]) -> int | None:
-        """How many partitions of subscribed topics no member holds; None where that cannot be told."""
+        """How many partitions of subscribed topics no member holds; None where that is not known."""
         found = self.unheld(topics)
         return None if found is None else sum(map(len, found.values()))
 
@@ -104,7 +104,7 @@ class BoardGroup:
         return newest if newest >= 0 else None
 
     def is_unsubscribed(self, topic: str) -> bool:
-        """Whether no member reads this topic of committed offsets any more, as far as that can be told."""
+        """Whether no member reads this topic of committed offsets any more, as far as that is known."""
         of = self.summary
         return of.words.all_topics_known and topic not in of.topics.subscribed
 

@@ -12,12 +12,12 @@ from coordinator_model.state import snapshot
 from coordinator_model.state.group_state import GroupState
 
 RECENT_STATES: Final = 256
-"""Whoever looks at a group asks several things of it one after another."""
+"""A reader of a group asks several things of it one after another."""
 
 
 @lru_cache(RECENT_STATES)
 def state_of(text: str) -> GroupState:
-    """The state that a snapshot is of; whoever gets it must not change it."""
+    """The state that a snapshot is of; not to be changed."""
     return snapshot.load_group(text)
 
 

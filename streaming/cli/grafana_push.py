@@ -97,7 +97,7 @@ class Grafana:
             boards: dashboards in the classic schema, by any name.
             folder: title of the folder, made if there is none.
             prometheus_url: Prometheus as Grafana reaches it; None leaves the data sources as they are. Boards show the
-                data source that is made of it at first, and with None that of an earlier push.
+                data source that is made of it at first, and with None the one of an earlier push.
 
         Raises:
             CannotTellError: Grafana is out of reach, not one, or refuses the credentials.

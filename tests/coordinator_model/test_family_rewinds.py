@@ -195,7 +195,7 @@ def test_commits_that_go_forward_after_any_hand_over_say_nothing(seed: int) -> N
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_owner_is_known_where_no_commit_names_an_id_and_topics_are_several(seed: int) -> None:
-    """Looks alike: a partition of one topic has moved, and its owner goes back on that of another which has not.
+    """Looks alike: a partition of one topic has moved, and its owner goes back on a partition of another that has not.
 
     Who reads a recording, or asks a cluster, knows which topic has which id.
     """

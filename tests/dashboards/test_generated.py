@@ -142,7 +142,7 @@ def sources(value: Any) -> Iterator[Any]:
 
 @pytest.mark.parametrize("name", BOARDS)
 def test_legends_are_shown(name: str) -> None:
-    """The lines on the wall can be told by their legends: legends are shown, and every series has a name."""
+    """The lines on the wall are known by their legends: legends are shown, and every series has a name."""
     for panel in panels(name):
         if panel["type"] in {"timeseries", "state-timeline"}:
             assert panel["options"]["legend"]["showLegend"], panel["title"]

@@ -256,7 +256,7 @@ def test_claims_are_over_with_the_members() -> None:
 
 
 def test_claim_that_lasts_into_the_live_tail_is_told_with_its_first_round_there() -> None:
-    """Before it nothing is told, and then it is not known already."""
+    """Before it nothing is reported, and then it is not known already."""
     rounds = [
         at(
             number,

@@ -195,7 +195,7 @@ def test_member_with_nothing_to_release_was_not_fenced() -> None:
 
 
 def test_partitions_given_out_rounds_after_they_were_taken_are_no_growth() -> None:
-    """Members that come meanwhile cost a cooperative group rounds, in which nobody owns what will be given out."""
+    """Members that come meanwhile cost a cooperative group rounds, in which no member owns what will be given out."""
     had, rest = {"t": [0, 1, 2, 3]}, {"t": [0, 1]}
 
     def generation(number: int, *members: Any) -> Moment:
