@@ -35,7 +35,7 @@ FROM base
 LABEL org.opencontainers.image.title="group-monitor" \
       org.opencontainers.image.description="Live monitoring of Kafka groups from the group coordinator's own log" \
       org.opencontainers.image.version="0.2.0" \
-      org.opencontainers.image.licenses="Apache-2.0"
+      org.opencontainers.image.licenses="Apache-2.0 AND MIT"
 # A volume takes over the owner of the directory it is put on.
 RUN useradd --create-home --uid 10001 monitor \
     && install -d -m 0700 -o monitor -g monitor /var/lib/group-monitor

@@ -1,4 +1,4 @@
-"""Everything that is installed from elsewhere: the packages of the lock, and every jar a JVM of ours may load."""
+"""Everything that is of others: packages of the lock, jars that a JVM of ours may load, files kept in the checkout."""
 
 import hashlib
 import re
@@ -15,6 +15,7 @@ IVY_CACHE: Final = ROOT / ".cache" / "ivy"
 JAR_DIRECTORIES: Final = tuple(ROOT / ".cache" / "jars" / name for name in ("kafka", "judge"))
 """Those that `make setup` fills: one for each configuration of conf/ivy.xml that it fetches."""
 
+_PAGE: Final = ROOT / "streaming" / "web" / "page"
 _PINNED: Final = re.compile(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)")
 _SHA256: Final = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 _JAR_NAME: Final = re.compile(r"^(?P<artifact>.+)-(?P<version>\d[^-]*(?:-[A-Za-z][\w.]*)?)\.jar$")
@@ -49,6 +50,35 @@ class Jar:
     artifact: str
     version: str
     sha256: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Kept:
+    """A file of somebody else's that the checkout holds as it was released.
+
+    Attributes:
+        name, version: as the npm registry has them.
+        file: where it stands.
+        licence: SPDX identifier; the text stands beside the file.
+        sha256: of the file.
+    """
+
+    name: str
+    version: str
+    file: str
+    licence: str
+    sha256: str
+
+
+def kept() -> list[Kept]:
+    """uPlot, which draws the page's charts: dist/uPlot.iife.min.js and dist/uPlot.min.css of its release."""
+    script = _PAGE / "uplot.js"
+    named = re.search(r"uPlot \(v([\d.]+)\)", script.read_text("utf-8")[:200])
+    assert named is not None  # noqa: S101 - its first line says so
+    return [
+        Kept("uplot", named[1], str(file.relative_to(ROOT)), "MIT", hashlib.sha256(file.read_bytes()).hexdigest())
+        for file in (script.with_suffix(".css"), script)
+    ]
 
 
 def packages(lock: str) -> list[Package]:

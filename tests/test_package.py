@@ -156,7 +156,7 @@ def test_wheel_says_its_licence(wheel: Path) -> None:
         metadata = archive.read(of_name["METADATA"]).decode()
         licence = archive.read(of_name["licenses/LICENSE"]).decode()
 
-    assert "License-Expression: Apache-2.0\n" in metadata
+    assert "License-Expression: Apache-2.0 AND MIT\n" in metadata
     assert "Classifier: License" not in metadata
     assert ("Apache License", "END OF TERMS AND CONDITIONS") == tuple(
         line

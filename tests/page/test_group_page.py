@@ -1,6 +1,6 @@
 """The page of one group: who owns what, what it waits for, what happened."""
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from coordinator_model.groups import streams
 from tests import builders
@@ -46,7 +46,7 @@ def test_a_rebalance_is_followed_in_the_matrix(stage: Stage, open_page: OpenPage
     expect(page.locator(".tile", has_text="Migration")).to_contain_text("upgrading")
     expect(page.locator("#members")).to_contain_text("to be revoked: t 1")
     expect(page.locator("#members")).to_contain_text("waits for t 1, which client · ders-0 has yet to release")
-    expect(page.locator(".timeline .span.active")).to_have_count(1)
+    expect(said_now(page)).to_contain_text("A rebalance to epoch 5 began, 4 members, because a member joined")
     assert "waiting" == matrix(page)["client · rs-new"][1]
 
     for name, parts in targets.items():
@@ -54,8 +54,8 @@ def test_a_rebalance_is_followed_in_the_matrix(stage: Stage, open_page: OpenPage
 
     expect(page.locator(".matrix td.revoking, .matrix td.target")).to_have_count(0)
     expect(page.locator("#badges")).to_contain_text("Stable")
-    expect(page.locator("#events li").first).to_contain_text("rebalance completed")
-    expect(page.locator(".timeline .span.active")).to_have_count(0)
+    expect(page.locator("#events li").first).to_contain_text("Rebalanced to epoch 5 in")
+    expect(said_now(page)).not_to_contain_text("A rebalance to epoch 5 began")
     assert "owned" == matrix(page)["client · rs-new"][1]
 
 
@@ -149,26 +149,58 @@ def test_a_topic_that_nobody_reads_any_more_is_set_back(stage: Stage, open_page:
     expect(page.locator("#offsets tbody tr")).to_have_count(PARTITIONS + 1)
 
 
+def said_now(page: Page) -> Locator:
+    """What the chart says of the moment at its end, by key."""
+    page.locator(".panels").focus()
+    page.keyboard.press("ArrowRight")
+    return page.locator(".cursor-note")
+
+
+def times(page: Page) -> list[str]:
+    """Where the axis begins and ends, as the pointer says at its edges; a chart as wide as it is."""
+    over = page.locator(".u-over").first
+    box = over.bounding_box()
+    assert box is not None
+    said = []
+    for x in (1, box["width"] - 2):
+        over.hover(position={"x": x, "y": 40})
+        said.append((page.locator(".cursor-note").text_content() or "").partition("\n")[0])
+    return said
+
+
 def test_lag_is_drawn_by_partition_and_in_seconds(stage: Stage, open_page: OpenPage) -> None:
-    """Lines from the monitor's memory; the cursor tells what was at a moment, by mouse and by key."""
+    """Values at the pointer, by mouse and key; the legend switches lines; a drag zooms, a button takes it back."""
     stage.play_kinds()
     for _ in range(6):
         stage.move_log_ends(100)
         stage.sample_lag()
     page = open_page(f"{stage.url}/group/{STABLE}").page
 
-    expect(page.locator("#lines li")).to_have_count(PARTITIONS)
-    expect(page.locator(".timeline path.stroke")).not_to_have_count(0)
-    expect(page.locator(".timeline .panel-name")).to_have_text(
-        ["Lag by partition, records", "Lag time, oldest record not committed", "Rebalances", "Events"]
+    lines = page.locator(".panels .legend button")
+    expect(lines).to_have_count(PARTITIONS + 1)
+    expect(page.locator(".panel-name")).to_have_text(
+        ["Lag by partition, records", "Lag time, oldest record not committed"]
     )
-    page.locator(".timeline").focus()
+    expect(said_now(page)).to_be_visible()
     page.keyboard.press("ArrowLeft")
-    expect(page.locator(".cursor-note")).to_contain_text("partition 0: 600")
-    page.locator("#span").select_option("300")
-    page.locator("h1").hover()
-    page.locator(".timeline").hover(position={"x": 600, "y": 80})
-    expect(page.locator(".cursor-note")).to_be_visible()
+    expect(lines.first).to_have_text("partition 0600")
+    lines.first.click()
+    expect(lines.first).to_have_attribute("aria-pressed", "false")
+
+    begin, end = times(page)
+    over = page.locator(".u-over").first
+    over.hover(position={"x": 100, "y": 40})
+    page.mouse.down()
+    over.hover(position={"x": 300, "y": 40})
+    page.mouse.up()
+    whole = page.get_by_role("button", name="Whole span")
+    expect(whole).to_be_visible()
+    zoomed_begin, zoomed_end = times(page)
+    assert begin < zoomed_begin < zoomed_end < end
+    expect(lines.first).to_have_attribute("aria-pressed", "false")
+    whole.click()
+    expect(whole).to_be_hidden()
+    assert zoomed_end < times(page)[1]
 
 
 def test_a_group_that_is_gone_says_so_and_comes_back(stage: Stage, open_page: OpenPage) -> None:
@@ -185,6 +217,6 @@ def test_a_group_that_is_gone_says_so_and_comes_back(stage: Stage, open_page: Op
     stage.write(*happens.share_group_deleted(SHARED))
     expect(page.locator("#missing")).to_be_visible()
     expect(page.locator(".matrix")).to_be_hidden()
-    expect(page.locator("#events li").first).to_contain_text("group deleted")
+    expect(page.locator("#events li").first).to_contain_text("The group was deleted")
     # Browsers tell on the console what is not found; that is all there may be.
     watched.problems[:] = [problem for problem in watched.problems if "404 (Not Found)" not in problem]

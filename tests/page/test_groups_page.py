@@ -55,14 +55,14 @@ def test_what_needs_a_look_comes_first(stage: Stage, open_page: OpenPage) -> Non
     expect(first).to_contain_text("1 partition owned twice")
     expect(first).to_have_class("critical")
     expect(page.locator(".tile").first).to_contain_text("1 critical")
-    expect(page.locator("#events li.critical")).to_contain_text("duplicate assignment")
+    expect(page.locator("#events li.critical")).to_contain_text("Owned twice: t/3")
     assert 1 == page.locator("#groups tr.critical, #groups tr.warning").count()
 
     stage.own_once()
 
     expect(page.locator(".tile").first).to_contain_text("none")
     expect(page.locator("#groups tr.critical")).to_have_count(0)
-    expect(page.locator("#events li").first).to_contain_text("duplicate assignment cleared")
+    expect(page.locator("#events li").first).to_contain_text("One owner again: t/3")
 
 
 def test_news_come_without_a_reload(stage: Stage, open_page: OpenPage) -> None:
@@ -90,8 +90,8 @@ def test_lag_has_a_trend_from_the_monitors_own_memory(stage: Stage, open_page: O
         stage.sample_lag()
     page = open_page(stage.url).page
 
-    expect(row_of(page, STABLE).locator("svg.spark")).to_have_attribute("aria-label", "rising")
-    expect(row_of(page, STREAMS).locator("svg.spark")).to_have_attribute("aria-label", "lag not known")
+    expect(row_of(page, STABLE).locator(".spark")).to_have_attribute("aria-label", "rising")
+    expect(row_of(page, STREAMS).locator(".spark")).to_have_attribute("aria-label", "lag not known")
 
 
 def test_search_filter_and_order_are_in_the_address(stage: Stage, open_page: OpenPage) -> None:

@@ -46,7 +46,7 @@ def test_a_hidden_page_holds_no_connection(stage: Stage, open_page: OpenPage) ->
     page.evaluate(hide + tell, arg=False)
 
     expect(page.locator("#groups tbody tr")).to_contain_text("while-away")
-    expect(page.locator("#events li")).to_contain_text("group created")
+    expect(page.locator("#events li")).to_contain_text("A group appeared")
 
 
 def test_catching_up_is_said_above_everything(open_page: OpenPage) -> None:

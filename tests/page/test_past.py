@@ -13,6 +13,7 @@ from playwright.sync_api import expect
 from streaming.history.queries import History
 from streaming.history.store import HistoryStore
 from streaming.history.tables import rows
+from tests import builders
 from tests.page.browser import OpenPage
 from tests.page.stage import PARTITIONS, Stage, classic, now_ms
 from tests.streaming.history.entries import DAY_MS, event
@@ -35,7 +36,8 @@ def remembering(tmp_path: Path, begun_ms: int) -> Iterator[Stage]:
     """A monitor whose history knows of three members, four days ago, and of more events than it remembers itself."""
     with Stage() as former:
         former.write(*classic(GROUP, FORMER), at_ms=begun_ms)
-        former.commit(GROUP, 10)
+        offsets = (builders.offset_commit(GROUP, "t", n, 10, timestamp=begun_ms) for n in range(PARTITIONS))
+        former.write(*offsets, at_ms=begun_ms)
         state = former.board.shown.groups[GROUP].group_view(former.ends.topic_names, begun_ms)
     store = HistoryStore(tmp_path / "history")
     told = [event(KEPT + number, group=GROUP, time_ms=begun_ms + number * 60_000) for number in range(KEPT)]
@@ -67,13 +69,13 @@ def test_a_group_is_shown_as_it_was(remembering: Stage, open_page: OpenPage, beg
     expect(members).to_have_count(len(FORMER))
     expect(page.locator(".matrix td.owned")).to_have_count(PARTITIONS)
     expect(page.locator("#as-of")).to_contain_text(f"As it was at {typed(begun_ms + DAY_MS).replace('T', ' ')}")
-    expect(page.locator("#as-of")).to_contain_text(f"told at {typed(begun_ms).replace('T', ' ')}")
+    expect(page.locator("#as-of")).to_contain_text(f"nothing changed from {typed(begun_ms).replace('T', ' ')}")
     expect(page.locator(".tile", has_text="Lag")).to_have_count(0)
     expect(page.locator("#offsets tbody tr")).to_have_count(PARTITIONS)
 
     stage.write(*classic(GROUP, {"orders-0": [0, 1, 2], "orders-9": [3, 4, 5]}, generation=5))
     # What happens is told all the while; only the group stands still.
-    expect(page.locator("#events li").first).to_contain_text("rebalance completed")
+    expect(page.locator("#events li").first).to_contain_text("Rebalanced to generation 5")
     expect(members).to_have_count(len(FORMER))
     page.reload()
     expect(members).to_have_count(len(FORMER))
@@ -85,7 +87,7 @@ def test_a_group_is_shown_as_it_was(remembering: Stage, open_page: OpenPage, beg
 
     page.locator("#at").fill(typed(begun_ms - DAY_MS))
     page.keyboard.press("Enter")
-    expect(page.locator("#as-of")).to_contain_text("The history does not tell of")
+    expect(page.locator("#as-of")).to_contain_text("does not go back to")
     expect(page.locator("#members-section")).to_be_hidden()
     # Browsers tell on the console what is refused; that is all there may be.
     watched.problems[:] = [problem for problem in watched.problems if "410 (Gone)" not in problem]
@@ -103,14 +105,26 @@ def test_events_go_back_as_far_as_the_history(remembering: Stage, open_page: Ope
     expect(events).not_to_have_count(own + KEPT)
     page.locator("#span").select_option(label="1 week")
     expect(events).to_have_count(own + KEPT)
-    expect(page.locator(".timeline .mark")).not_to_have_count(0)
     earlier.click()
     expect(earlier).to_have_text("No earlier events are kept")
-    expect(events.last).to_contain_text(f"m{KEPT}")
+    expect(events.last).to_contain_text(f"m{KEPT} joined")
 
     page.locator("#events .when").last.click()
     expect(page.locator("#members tbody tr")).to_have_count(len(FORMER))
-    expect(page.locator(".timeline .moment")).to_have_count(1)
+
+
+def test_a_plan_burns_down(remembering: Stage, open_page: OpenPage) -> None:
+    """Groups and members by protocol from where the history begins; without a history it says that it is not known."""
+    page = open_page(f"{remembering.url}/plan").page
+
+    expect(page.locator(".panel-name")).to_have_text(["Groups", "Members"])
+    expect(page.locator("#burn-note")).to_contain_text("The history begins after")
+    lines = page.locator(".panels .legend button")
+    expect(lines.filter(has_text="classic protocol").last).to_have_text("classic protocol3")
+    page.get_by_role("searchbox").fill("none-such")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(f"{remembering.url}/plan?group=none-such")
+    expect(lines.filter(has_text="classic protocol").last).to_have_text("classic protocol0")
 
 
 def test_without_a_history_nothing_is_offered(stage: Stage, open_page: OpenPage) -> None:
@@ -121,3 +135,5 @@ def test_without_a_history_nothing_is_offered(stage: Stage, open_page: OpenPage)
     expect(page.locator("#tiles .tile").first).to_be_visible()
     for control in ("#at", "#earlier", "#span option[value='86400']", ".when"):
         expect(page.locator(control)).to_have_count(0)
+    page.goto(f"{stage.url}/plan")
+    expect(page.locator("main")).to_contain_text("Not known: this monitor keeps no history")

@@ -46,7 +46,9 @@ def test_a_roll_up_and_back_is_followed(stage: Stage, open_page: OpenPage, monke
     stage.write(*happens.consumer_moves(ROLLED, "new-0", epoch=7, assigned=everything["new-0"]))
     expect(page.locator("#members-done")).to_have_text("100 %")
     expect(page.locator("#groups tbody tr")).to_contain_text("upgraded 1/1")
-    expect(page.locator("#events li").first).to_contain_text("upgrade completed")
+    expect(page.locator("#events li").first).to_contain_text(
+        "The upgrade is complete: 1 member on the consumer protocol"
+    )
     expect_verdict(page, "open", "Go on")
 
 
@@ -87,6 +89,24 @@ def test_brokers_down_asks_the_other_gate(stage: Stage, open_page: OpenPage) -> 
     expect(page).to_have_url(f"{stage.url}/roll?direction=downgrade")
     left_over = page.locator(".tile", has_text="Left over").locator("dd")
     expect(left_over).not_to_have_text("0")
+
+
+def test_a_report_of_a_roll_is_a_button_away(stage: Stage, open_page: OpenPage) -> None:
+    """Of the chosen group since its upgrade began, as Markdown and as one HTML file."""
+    stage.write(*classic(ROLLED, {name: parts["t"] for name, parts in OLD.items()}))
+    stage.write(*happens.converted_to_consumer(ROLLED, generation=4, members=OLD))
+    page = open_page(f"{stage.url}/roll").page
+
+    expect(page.locator("#report-group")).to_have_value(ROLLED)
+    for form, begins, says in (
+        ("Markdown", f"# Roll of {ROLLED}", "The upgrade to the consumer protocol began"),
+        ("HTML", "<!doctype html>", f"Roll of {ROLLED}"),
+    ):
+        with page.expect_download() as download:
+            page.get_by_role("link", name=form).click()
+        text = download.value.path().read_text("utf-8")
+        assert text.startswith(begins)
+        assert says in text
 
 
 def test_a_monitor_that_is_behind_cannot_tell(open_page: OpenPage) -> None:

@@ -24,7 +24,7 @@ def jars() -> list[Jar]:
 
 @pytest.fixture(scope="module")
 def bill(jars: list[Jar]) -> dict[str, Any]:
-    made: dict[str, Any] = json.loads(sbom.bill(components.packages(LOCK_TEXT), jars))
+    made: dict[str, Any] = json.loads(sbom.bill(components.packages(LOCK_TEXT), jars, components.kept()))
     return made
 
 
@@ -45,6 +45,20 @@ def test_all_jars_are_listed(bill: dict[str, Any]) -> None:
 
     assert {("kafka-clients", "4.3.1"), ("spark-core_2.13", "4.2.0"), ("ecj", "3.42.0")} <= listed
     assert "pkg:maven/org.apache.spark/spark-core_2.13@4.2.0" in {of["purl"] for of in bill["components"]}
+
+
+def test_what_the_checkout_keeps_of_others_is_listed(bill: dict[str, Any]) -> None:
+    """The chart library, by its release, licence and digests; its licence's text stands beside it."""
+    listed = [of for of in bill["components"] if of["purl"].startswith("pkg:npm/")]
+
+    assert ["pkg:npm/uplot@1.6.32"] * 2 == [of["purl"] for of in listed]
+    assert ["MIT"] * 2 == [of["licenses"][0]["license"]["id"] for of in listed]
+    # As the npm registry has them in uplot-1.6.32.tgz: they are not changed here.
+    assert {
+        "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04",
+        "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f",
+    } == {of["hashes"][0]["content"] for of in listed}
+    assert "Leon Sorokin" in (components.ROOT / "streaming" / "web" / "page" / "uplot.LICENSE").read_text("utf-8")
 
 
 def test_setup_fetches_what_is_listed(tmp_path: Path) -> None:
@@ -74,7 +88,7 @@ def test_the_same_lock_makes_the_same_bytes(
     assert one == two
     assert b"timestamp" not in one
     assert str(Path.home()).encode() not in one
-    assert f" packages, {len(few)} jars\n" in capsys.readouterr().out
+    assert f" packages, {len(few)} jars, 2 files of others\n" in capsys.readouterr().out
 
 
 def test_another_file_of_a_version_is_another_bill() -> None:

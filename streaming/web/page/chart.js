@@ -1,74 +1,21 @@
-// Pictures over time, drawn as SVG: sparklines in a table, and panels that share one axis of time and one cursor.
+// Charts by uPlot (uplot.js): panels that share an axis of time, a pointer and a zoom.
 //
-// A panel is of lines ({name, points: [[time, value or null]], look}), of spans ({from, to, text, look}) or of marks
-// ({time, text, look}). A gap in a line is what is not known: never drawn as zero.
-import { clock, duration, h, setText, short, tiny } from "./common.js";
+// A panel is of lines: {name, unit?, lines: [{name, points: [[time, value or null]], look}]}. A gap in a line is what is
+// not known: never drawn as zero. Bands lie behind all panels: {from, to, look, text}, `to` null while it lasts.
+import { clock, duration, h, patch, setText, short, tiny } from "./common.js";
 
-const SVG = "http://www.w3.org/2000/svg";
-const LEFT = 52;
-const RIGHT = 12;
-const LINES_HEIGHT = 132;
-const STRIP_HEIGHT = 24;
-const GAP = 34;
-const BOTTOM = 20;
+const HEIGHT = 170;
+const BARE_HEIGHT = 70;
 const SHORTEST_MS = 60000;
-const STEPS_SECONDS = [10, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400, 172800, 345600];
+const MINUTE_MS = 60000;
 const DAY_MS = 86400000;
+const LEAST_BAND = 3;
+const MOST_SAID = 6;
 
-function svg(tag, attributes = {}, text = "") {
-  const element = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  if (text) element.textContent = text;
-  return element;
-}
-
-/** An empty sparkline; `drawSpark` fills it. */
-export function spark() {
-  const picture = svg("svg", { viewBox: "0 0 96 22", preserveAspectRatio: "none", class: "spark", role: "img" });
-  picture.append(svg("path", { class: "area" }), svg("path", { class: "stroke" }));
-  return picture;
-}
-
-/** Draw values, oldest first; null is a gap. Says in words whether they rise or fall, or that the last is not known. */
-export function drawSpark(picture, values, unknownNow = false) {
-  const known = values.filter((value) => value !== null);
-  const most = Math.max(...known, 1);
-  const flat = known.length < 2 || !known.some((value) => value);
-  const x = (at) => ((at * 96) / Math.max(1, values.length - 1)).toFixed(1);
-  let line = "";
-  if (!flat) {
-    let pen = "M";
-    values.forEach((value, at) => {
-      if (value === null) pen = "M";
-      else {
-        line += `${pen}${x(at)} ${(20 - (18 * value) / most).toFixed(1)}`;
-        pen = "L";
-      }
-    });
-  }
-  const drawn = `${line} ${unknownNow}`;
-  if (picture.drawn === drawn) return;
-  picture.drawn = drawn;
-  picture.lastChild.setAttribute("d", line);
-  picture.firstChild.setAttribute("d", line && !values.includes(null) ? `${line}L96 22L0 22Z` : "");
-  const last = known.at(-1) ?? 0;
-  const usual = known.reduce((total, value) => total + value, 0) / Math.max(1, known.length);
-  const look = last > usual * 1.2 + 10 ? "up" : last < usual * 0.8 - 10 ? "down" : "level";
-  picture.setAttribute("class", `spark ${look}`);
-  picture.setAttribute("aria-label", flat ? (unknownNow ? "lag not known" : "no lag") : { up: "rising", down: "falling", level: "level" }[look]);
-}
-
-/** A number of the kind 1, 2, 5, 10, 20 … at or above the value. */
-function nice(value) {
-  const power = 10 ** Math.floor(Math.log10(Math.max(value, 1e-9)));
-  return [1, 2, 5, 10].map((step) => step * power).find((step) => step >= value * 0.999);
-}
-
-const runs = (points) => points.reduce((found, point) => {
-  if (point[1] === null) found.push([]);
-  else found.at(-1).push(point);
-  return found;
-}, [[]]).filter((run) => run.length);
+const style = getComputedStyle(document.documentElement);
+const colour = (name) => () => style.getPropertyValue(`--${name}`);
+const BANDS = { rebalance: "new", active: "back", conversion: "good", warning: "moving", critical: "bad", moment: "moving" };
+const faint = { stroke: colour("faint"), width: 1 };
 
 /** Where an axis of time begins: `from`, or a little before the first thing there is to show, if that is later. */
 export function since(from, moments, to) {
@@ -76,128 +23,206 @@ export function since(from, moments, to) {
   return Math.max(from, Math.min(first - 2000, to - SHORTEST_MS));
 }
 
-/** Panels under each other in `parent`, with a cursor that tells what was at a moment. */
+/** [times, values of each line at them]: undefined where a line has no point, null where its value is not known. */
+function aligned(lines, from) {
+  const points = lines.map((line) => line.points.filter(([time]) => time >= from));
+  const times = [...new Set(points.flatMap((line) => line.map(([time]) => time)))].sort((one, other) => one - other);
+  const place = new Map(times.map((time, at) => [time, at]));
+  return [times, ...points.map((line) => {
+    const values = new Array(times.length);
+    for (const [time, value] of line) values[place.get(time)] = value;
+    return values;
+  })];
+}
+
+/** Labels of the axis, by the reader's clock: as fine as the steps between them. */
+const labels = (_, times, __, ___, step) => times.map((time) => {
+  const moment = new Date(time);
+  return step < DAY_MS ? moment.toLocaleTimeString("en-GB").slice(0, step < MINUTE_MS ? undefined : -3) : moment.toLocaleDateString("en-CA").slice(5);
+});
+
+/** Panels under each other in `parent`: the pointer or the arrow keys show what was at a moment, a drag is a zoom. */
 export class Timeline {
   constructor(parent, label) {
-    this.note = h("div", { className: "cursor-note", hidden: true });
-    this.svg = svg("svg", { class: "timeline", role: "img", tabindex: "0", "aria-label": label });
-    parent.append(this.svg, this.note);
     this.parent = parent;
-    this.model = null;
-    this.at = null;
-    new ResizeObserver(() => this.draw(this.model)).observe(parent);
-    this.svg.addEventListener("pointermove", (event) => this.point(event.clientX - this.svg.getBoundingClientRect().left));
-    this.svg.addEventListener("pointerleave", () => this.point(null));
-    this.svg.addEventListener("blur", () => this.point(null));
-    this.svg.addEventListener("keydown", (event) => {
-      const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-      if (!step) return;
-      event.preventDefault();
-      this.point(Math.min(this.width - RIGHT, Math.max(LEFT, (this.at ?? this.width - RIGHT) + step * Math.max(4, this.width / 90))));
+    this.panels = h("div", { className: "panels", tabIndex: 0, role: "group", ariaLabel: `${label}. The arrow keys move through time.` });
+    this.note = h("div", { className: "cursor-note", role: "status", hidden: true });
+    this.whole = h("button", { type: "button", className: "quiet whole", hidden: true, onclick: () => this.zoomTo(null) }, "Whole span");
+    parent.append(this.whole, this.panels, this.note);
+    this.sync = uPlot.sync(label);
+    this.charts = [];
+    this.off = new Set(); // names of lines that the legend has switched off
+    this.model = this.zoom = this.at = null;
+    new ResizeObserver(() => this.#resize()).observe(parent);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.charts.forEach(({ plot }) => plot.redraw()));
+    this.panels.addEventListener("keydown", (event) => this.#key(event));
+    this.panels.addEventListener("blur", () => this.#point(null));
+  }
+
+  /** {from, to (ms), panels, bands?} */
+  draw(model) {
+    this.model = model;
+    if (!this.parent.clientWidth) return;
+    const keys = model.panels.map((panel) => `${panel.name} ${panel.lines.map((line) => line.name + line.look)}`);
+    if (keys.join("\n") !== this.charts.map(({ key }) => key).join("\n")) this.#build(keys);
+    const [min, max] = this.zoom ?? [model.from, model.to];
+    model.panels.forEach((panel, at) => {
+      const { plot, empty } = this.charts[at];
+      const data = aligned(panel.lines, model.from);
+      empty.hidden = !panel.lines.length || data.slice(1).some((values) => values.some((value) => value !== null && value !== undefined));
+      plot.batch(() => {
+        plot.setData(data, false);
+        plot.setScale("x", { min, max });
+      });
+    });
+    this.#tell();
+  }
+
+  /** Show a part of the span, [from, to] in ms, or null for all of it. */
+  zoomTo(span) {
+    this.zoom = span;
+    this.whole.hidden = span === null;
+    if (this.model) this.draw(this.model);
+  }
+
+  #build(keys) {
+    for (const { plot } of this.charts) plot.destroy();
+    this.charts = [];
+    this.panels.replaceChildren();
+    this.charts = this.model.panels.map((panel, at) => {
+      const place = h("div", { className: "panel" });
+      const empty = h("p", { className: "muted nothing", hidden: true }, "No figure yet.");
+      const legend = h("ul", { className: "legend" });
+      this.panels.append(h("div", { className: "panel-name" }, panel.name), place, legend);
+      const plot = new uPlot(this.#options(panel), [[], ...panel.lines.map(() => [])], place);
+      place.append(empty);
+      const chart = { key: keys[at], plot, empty, legend };
+      this.#legend(chart, panel);
+      return chart;
     });
   }
 
-  /** {from, to (ms), panels: [{name, unit?, lines? | spans? | marks?}], moment? (ms, marked by a line)} */
-  draw(model) {
-    this.model = model;
-    if (!model || !this.parent.clientWidth) return;
-    this.width = this.parent.clientWidth;
-    const height = model.panels.reduce((total, panel) => total + GAP + (panel.lines ? LINES_HEIGHT : STRIP_HEIGHT), BOTTOM);
-    this.svg.setAttribute("viewBox", `0 0 ${this.width} ${height}`);
-    this.svg.setAttribute("height", `${height}`);
-    const parts = [];
-    let top = 0;
-    for (const panel of model.panels) {
-      const tall = panel.lines ? LINES_HEIGHT : STRIP_HEIGHT;
-      parts.push(svg("text", { class: "panel-name", x: LEFT, y: top + 23 }, panel.name));
-      top += GAP;
-      if (panel.lines) this.#lines(parts, panel, top);
-      else this.#strip(parts, panel, top);
-      top += tall;
-    }
-    if (model.moment > model.from) parts.push(svg("line", { class: "moment", x1: this.x(model.moment), x2: this.x(model.moment), y1: 0, y2: top }));
-    this.#axis(parts, top);
-    this.cursor = svg("line", { class: "cursor", y1: 0, y2: top, visibility: "hidden" });
-    this.svg.replaceChildren(...parts, this.cursor);
-    if (this.at !== null) this.point(this.at);
-  }
-
-  x(time) {
-    const { from, to } = this.model;
-    return LEFT + ((time - from) / Math.max(1, to - from)) * (this.width - LEFT - RIGHT);
-  }
-
-  #lines(parts, panel, top) {
-    const inside = panel.lines.flatMap((line) => line.points).filter(([time, value]) => value !== null && time >= this.model.from);
-    const most = nice(Math.max(...inside.map(([, value]) => value), panel.unit === "seconds" ? 1 : 4));
-    const y = (value) => top + LINES_HEIGHT - (value / most) * LINES_HEIGHT;
+  #options(panel) {
+    const bare = !panel.lines.length;
     const shown = panel.unit === "seconds" ? duration : tiny;
-    for (const value of [0, most / 2, most]) {
-      parts.push(svg("line", { class: "grid", x1: LEFT, x2: this.width - RIGHT, y1: y(value), y2: y(value) }));
-      parts.push(svg("text", { class: "tick", x: LEFT - 7, y: y(value) + 4, "text-anchor": "end" }, shown(value)));
-    }
-    if (!inside.length) parts.push(svg("text", { class: "tick", x: LEFT + 10, y: top + LINES_HEIGHT / 2 }, "No figure yet."));
-    for (const line of panel.lines) {
-      for (const run of runs(line.points.filter(([time]) => time >= this.model.from))) {
-        const path = run.map(([time, value], at) => `${at ? "L" : "M"}${this.x(time).toFixed(1)} ${y(value).toFixed(1)}`).join("");
-        if (line.fill) parts.push(svg("path", { class: `area ${line.look}`, d: `${path}L${this.x(run.at(-1)[0]).toFixed(1)} ${y(0)}L${this.x(run[0][0]).toFixed(1)} ${y(0)}Z` }));
-        if (run.length === 1) parts.push(svg("circle", { class: `dot ${line.look}`, cx: this.x(run[0][0]), cy: y(run[0][1]), r: 2 }));
-        else parts.push(svg("path", { class: `stroke ${line.look}`, d: path }));
-      }
-    }
+    const least = panel.unit === "seconds" ? 1 : 4;
+    const axis = { stroke: colour("muted"), grid: faint, ticks: { show: false }, font: "11px system-ui", size: 26 };
+    return {
+      width: this.#width(),
+      height: bare ? BARE_HEIGHT : HEIGHT,
+      ms: 1,
+      legend: { show: false },
+      padding: [8, 12, 0, bare ? 52 : 0],
+      axes: [{ ...axis, space: 70, values: labels }, ...(bare ? [] : [{ ...axis, size: 52, values: (_, values) => values.map((value) => shown(value)) }])],
+      scales: { x: { range: () => this.zoom ?? [this.model.from, this.model.to] }, y: { range: (_, __, most) => [0, Math.max((most ?? 0) * 1.05, least)] } },
+      series: [{}, ...panel.lines.map((line) => ({ label: line.name, stroke: colour(line.look), width: 1.5, show: !this.off.has(line.name), points: { show: false } }))],
+      cursor: {
+        y: false,
+        drag: { x: true, y: false, setScale: false, dist: 6 },
+        sync: { key: this.sync.key, filters: { pub: (type) => type === "mousemove" || type === "mouseleave" } },
+        bind: { dblclick: () => () => this.zoomTo(null) },
+      },
+      hooks: {
+        drawClear: [(plot) => this.#bands(plot)],
+        setCursor: [(plot) => this.#moved(plot)],
+        setSelect: [(plot) => this.#selected(plot)],
+      },
+    };
   }
 
-  #strip(parts, panel, top) {
-    const middle = top + STRIP_HEIGHT / 2;
-    parts.push(svg("line", { class: "grid", x1: LEFT, x2: this.width - RIGHT, y1: middle, y2: middle }));
-    for (const span of panel.spans ?? []) {
-      const [start, stop] = [Math.max(LEFT, this.x(span.from)), this.x(span.to ?? this.model.to)];
-      if (stop < LEFT) continue;
-      const bar = svg("rect", { class: `span ${span.look}`, x: start, y: top + 6, width: Math.max(4, stop - start), height: STRIP_HEIGHT - 12, rx: 4 });
-      bar.append(svg("title", {}, span.text));
-      parts.push(bar);
-    }
-    for (const mark of panel.marks ?? []) {
-      if (mark.time < this.model.from) continue;
-      const dot = svg("circle", { class: `mark ${mark.look}`, cx: this.x(mark.time), cy: middle, r: mark.look === "info" ? 3.5 : 5 });
-      dot.append(svg("title", {}, mark.text));
-      parts.push(dot);
-    }
+  #selected(plot) {
+    const { left, width } = plot.select;
+    if (width < 6) return;
+    const span = [plot.posToVal(left, "x"), plot.posToVal(left + width, "x")];
+    plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+    this.zoomTo(span);
   }
 
-  #axis(parts, top) {
-    const { from, to } = this.model;
-    const wanted = (to - from) / 1000 / Math.max(2, (this.width - LEFT) / 110);
-    const step = 1000 * (STEPS_SECONDS.find((each) => each >= wanted) ?? 604800);
-    for (let time = Math.ceil(from / step) * step; time <= to; time += step) {
-      const x = this.x(time);
-      if (x > this.width - RIGHT - 20 || x < LEFT + 10) continue;
-      parts.push(svg("text", { class: "tick", x, y: top + 15, "text-anchor": "middle" }, step < DAY_MS ? new Date(time).toLocaleTimeString("en-GB").slice(0, step < 60000 ? undefined : -3) : new Date(time).toLocaleDateString("en-CA").slice(5)));
+  /** Bands behind the lines. */
+  #bands(plot) {
+    const { ctx, bbox } = plot;
+    const { bands = [], to } = this.model;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    for (const band of bands) {
+      const [start, stop] = [band.from, band.to ?? to].map((time) => plot.valToPos(time, "x", true));
+      ctx.fillStyle = colour(BANDS[band.look])();
+      ctx.globalAlpha = stop - start > 2 * LEAST_BAND * devicePixelRatio ? 0.12 : 0.55;
+      ctx.fillRect(start, bbox.top, Math.max(LEAST_BAND * devicePixelRatio, stop - start), bbox.height);
     }
+    ctx.restore();
   }
 
-  /** Put the cursor at x, or take it away. */
-  point(x) {
-    this.at = x === null || x < LEFT || x > this.width - RIGHT ? null : x;
-    this.note.hidden = this.at === null || !this.model;
-    this.cursor?.setAttribute("visibility", this.note.hidden ? "hidden" : "visible");
+  #legend(chart, panel) {
+    patch(chart.legend, panel.lines, (line) => line.name, (line) => {
+      const button = h("button", { type: "button", className: line.look, ariaPressed: `${!this.off.has(line.name)}` }, h("span", { className: "swatch" }), h("bdi", {}, line.name), h("span", { className: "value" }));
+      button.addEventListener("click", () => {
+        if (!this.off.delete(line.name)) this.off.add(line.name);
+        button.ariaPressed = `${!this.off.has(line.name)}`;
+        chart.plot.setSeries(1 + panel.lines.indexOf(line), { show: !this.off.has(line.name) });
+      });
+      return h("li", {}, button);
+    });
+  }
+
+  #moved(plot) {
+    const { left } = plot.cursor;
+    const at = left === undefined || left === null || left < 0 ? null : plot.posToVal(left, "x");
+    if (at === this.at) return;
+    this.at = at;
+    this.#tell();
+  }
+
+  #key(event) {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!step || event.target !== this.panels) return;
+    event.preventDefault();
+    const [from, to] = this.zoom ?? [this.model.from, this.model.to];
+    this.#point(Math.min(to, Math.max(from, (this.at ?? to) + (step * (to - from)) / 90)));
+  }
+
+  /** Put the pointer at a time, or take it away. */
+  #point(time) {
+    this.at = time;
+    const { plot } = this.charts[0] ?? {};
+    plot?.setCursor(time === null ? { left: -10, top: -10 } : { left: plot.valToPos(time, "x"), top: 10 });
+    this.#tell();
+  }
+
+  /** What was at the pointer's time: values in the legend, the bands' sentences in a note. */
+  #tell() {
+    const { at, model } = this;
+    this.charts.forEach(({ plot, legend }, number) => {
+      const [times, ...values] = plot.data;
+      const before = at === null ? times.length - 1 : times.findLastIndex((time) => time <= at);
+      const shown = model.panels[number].unit === "seconds" ? duration : short;
+      [...legend.children].forEach((item, line) => {
+        const value = values[line].slice(0, before + 1).findLast((each) => each !== undefined);
+        setText(item.firstChild.lastChild, shown(value));
+      });
+    });
+    this.note.hidden = at === null || !this.charts.length;
     if (this.note.hidden) return;
-    const { from, to, panels } = this.model;
-    const time = from + ((this.at - LEFT) / (this.width - LEFT - RIGHT)) * (to - from);
-    this.cursor.setAttribute("x1", this.at);
-    this.cursor.setAttribute("x2", this.at);
-    const said = [clock(time)];
-    const near = ((to - from) / this.width) * 6;
-    for (const panel of panels) {
-      for (const line of panel.lines ?? []) {
-        const before = line.points.findLast(([moment]) => moment <= time);
-        if (before && before[1] !== null) said.push(`${line.name}: ${panel.unit === "seconds" ? duration(before[1]) : short(before[1])}`);
-      }
-      for (const span of panel.spans ?? []) if (time >= span.from - near && time <= (span.to ?? to) + near) said.push(span.text);
-      for (const mark of panel.marks ?? []) if (Math.abs(mark.time - time) < near) said.push(mark.text);
-    }
-    setText(this.note, said.slice(0, 12).join("\n"));
+    const near = ((this.zoom?.[1] ?? model.to) - (this.zoom?.[0] ?? model.from)) / 150;
+    const said = (model.bands ?? []).filter((band) => at >= band.from - near && at <= (band.to ?? model.to) + near).map(({ text }) => text);
+    const more = said.length > MOST_SAID ? [`and ${said.length - MOST_SAID} more`] : [];
+    setText(this.note, [clock(at), ...said.slice(0, MOST_SAID), ...more].join("\n"));
+    const { plot } = this.charts[0];
+    const left = plot.over.offsetLeft + plot.valToPos(at, "x");
     const wide = this.note.offsetWidth;
-    this.note.style.left = `${this.at + wide + 20 > this.width ? this.at - wide - 10 : this.at + 10}px`;
+    this.note.style.left = `${left + wide + 30 > this.parent.clientWidth ? Math.max(0, left - wide - 6) : left + 24}px`;
+  }
+
+  #width() {
+    const { paddingLeft, paddingRight } = getComputedStyle(this.parent);
+    return this.parent.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight);
+  }
+
+  #resize() {
+    if (!this.model || !this.parent.clientWidth) return;
+    if (!this.charts.length) this.draw(this.model);
+    for (const { plot } of this.charts) plot.setSize({ width: this.#width(), height: plot.height });
   }
 }

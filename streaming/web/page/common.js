@@ -43,17 +43,20 @@ export const short = (value) => (unknown(value) ? "–" : value < 100000 ? whole
 export const tiny = (value) => (unknown(value) ? "" : value < 1000 ? `${value}` : compact.format(value));
 export const plural = (count, one, many = `${one}s`) => `${number(count)} ${count === 1 ? one : many}`;
 
-/** Seconds as people say them: 0.4 s, 12 s, 3 m 20 s, 2 h 5 m, 4 d 3 h. */
+const UNITS = [[86400, "d", 3600, "h"], [3600, "h", 60, "m"], [60, "m", 1, "s"]];
+
+/** Seconds as people say them: 40 ms, 0.4 s, 12 s, 3 m 20 s, 2 h 5 m, 4 d 3 h; as words.py does. */
 export function duration(seconds) {
   if (unknown(seconds)) return "–";
-  if (seconds === 0) return "0 s";
-  if (seconds < 0.095) return `${Math.max(1, Math.round(seconds * 1000))} ms`;
-  if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
-  if (seconds < 59.5) return `${Math.round(seconds)} s`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} m ${Math.floor(seconds % 60)} s`;
-  if (seconds < 86400) return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} m`;
-  return `${Math.floor(seconds / 86400)} d ${Math.floor((seconds % 86400) / 3600)} h`;
+  if (seconds > 0 && seconds < 0.095) return `${Math.max(1, Math.floor(seconds * 1000 + 0.5))} ms`;
+  if (seconds > 0 && seconds < 9.95) return `${(Math.floor(seconds * 10 + 0.5) / 10).toFixed(1)} s`;
+  const all = Math.max(0, Math.floor(seconds + 0.5));
+  const [size, unit, smaller, part] = UNITS.find(([each]) => all >= each) ?? [];
+  return size ? `${Math.floor(all / size)} ${unit} ${Math.floor((all % size) / smaller)} ${part}` : `${all} s`;
 }
+
+/** Whole percents, rounded down: 100 only when all is done. */
+export const percent = (done, all) => (all ? Math.floor((100 * done) / all) : 0);
 
 /** Lag in time; a lower bound as "> 12 m 0 s". */
 export const lagTime = (seconds, atLeast) => `${atLeast && !unknown(seconds) ? "> " : ""}${duration(seconds)}`;
@@ -63,6 +66,20 @@ export function clock(milliseconds) {
   if (Number.isNaN(moment.valueOf())) return `${milliseconds}`;
   const time = moment.toLocaleTimeString("en-GB");
   return moment.toDateString() === new Date().toDateString() ? time : `${moment.toLocaleDateString("en-CA")} ${time}`;
+}
+
+/** The same in a sentence of its own, with date and zone: 2026-01-31 14:03:00 GMT+1. */
+export function moment(milliseconds) {
+  const at = new Date(milliseconds);
+  if (Number.isNaN(at.valueOf())) return `${milliseconds}`;
+  const zone = at.toLocaleTimeString("en-GB", { timeZoneName: "short" }).split(" ").at(-1);
+  return `${at.toLocaleDateString("en-CA")} ${at.toLocaleTimeString("en-GB")} ${zone}`;
+}
+
+/** A time as text that an input of date and time takes, by the reader's clock. */
+export function localTime(milliseconds) {
+  const offset = new Date(milliseconds).getTimezoneOffset();
+  return new Date(milliseconds - 60000 * offset).toISOString().slice(0, 19);
 }
 
 /** 0–3, 7, 9–11 */
@@ -127,9 +144,10 @@ export function patch(parent, items, key, make, update = () => {}) {
 export function tiles(parent, items) {
   patch(parent, items, (item) => item.name, (item) => {
     const bar = h("progress", { hidden: true });
-    return h("dl", { className: "tile" }, h("dt", {}, item.name), h("dd", {}), h("div", { className: "note" }), bar);
+    return h("div", { className: "tile" }, h("dl", {}, h("dt", {}, item.name), h("dd", {})), h("div", { className: "note" }), bar);
   }, (tile, item) => {
-    const [, value, note, bar] = tile.children;
+    const [list, note, bar] = tile.children;
+    const value = list.lastChild;
     setClass(tile, `tile ${item.look ?? ""}`.trim());
     setText(value, item.value);
     setText(note, item.note ?? "");
@@ -162,4 +180,5 @@ export function head(table, columns, sort) {
 }
 
 export const cellLook = (column) => [column.number && "number", column.roomy && "roomy", column.look].filter(Boolean).join(" ");
-export const row = (columns) => h("tr", {}, ...columns.map((column) => h("td", { className: cellLook(column) })));
+/** A row of cells; on a phone, where a row is a card, each names its column. */
+export const row = (columns) => h("tr", {}, ...columns.map((column) => h("td", { className: cellLook(column), "data-label": column.label })));

@@ -1,7 +1,7 @@
 // One group: who owns what, how far they are, what happened.
 import { $, clock, duration, get, h, head, lagTime, looks, number, partitions, patch, plural, ranges, row, setClass, setText, setTitle, short, size, stateClass, tiles, topicPage, visible } from "./common.js";
 import { Timeline, since } from "./chart.js";
-import { episodes, list, merged } from "./events.js";
+import { bands, list, merged } from "./events.js";
 import { believed, follow, now } from "./live.js";
 import { Past } from "./past.js";
 import { PARTITIONS, TASKS, drawMatrix, legend, makeMatrix, matrices, shortName } from "./matrix.js";
@@ -207,18 +207,13 @@ function drawTimeline() {
   const now_ = new Map(offsets.map((each) => [`${each.topic}/${each.partition}`, each.lag]));
   const lines = parts.length > 1 ? parts.map(({ topic, partition, lag: values }, at) => ({ name: several ? `${visible(topic)} ${partition}` : `partition ${partition}`, look: `line-${at % 12}`, points: line(values, now_.get(`${topic}/${partition}`)) })) : [];
   const lags = [
-    { name: lines.length ? "Lag by partition, records" : "Lag, records", lines: lines.length ? lines : [{ name: "lag", look: "line-0", fill: true, points: line(lag, live?.lag) }] },
-    { name: "Lag time, oldest record not committed", unit: "seconds", lines: [{ name: "lag time", look: "line-1", fill: true, points: line(seconds, live?.max_lag_seconds) }] },
+    { name: lines.length ? "Lag by partition, records" : "Lag, records", lines: lines.length ? lines : [{ name: "lag", look: "line-0", points: line(lag, live?.lag) }] },
+    { name: "Lag time, oldest record not committed", unit: "seconds", lines: [{ name: "lag time", look: "line-1", points: line(seconds, live?.max_lag_seconds) }] },
   ];
-  const panels = [
-    ...(offsets.length ? lags : []),
-    { name: "Rebalances", spans: episodes(happened).filter((each) => (each.to ?? to) >= from).map((each) => ({ from: each.from, to: each.to, look: each.to === null ? "active" : "", text: `${each.to === null ? "rebalance under way" : `rebalance took ${duration((each.to - each.from) / 1000)}`}${each.moved ? `, ${plural(each.moved, "partition")} moved` : ""}${each.why.length ? `: ${each.why.join(", ").replaceAll("_", " ")}` : ""}` })) },
-    { name: "Events", marks: happened.filter(({ kind }) => !kind.startsWith("rebalance_") || kind === "rebalance_stuck" || kind === "rebalance_storm").map((event) => ({ time: event.time, look: event.severity, text: event.kind.replaceAll("_", " ") })) },
-  ];
-  timeline.draw({ from, to, panels, moment: past?.at });
-  patch($("lines"), lines, (each) => each.name + each.look, (each) => h("li", {}, h("span", { className: `swatch ${each.look}` }), ` ${each.name}`));
-  const more = count > parts.length && parts.length ? `the ${parts.length} of ${number(count)} with the largest lag` : "";
-  setTitle($("lines"), more);
+  const panels = offsets.length ? lags : [{ name: "Rebalances, conversions and alarms", lines: [] }];
+  timeline.draw({ from, to, panels, bands: [...bands(happened), ...(past?.at ? [{ from: past.at, to: past.at, look: "moment", text: "The group is shown as it was here" }] : [])] });
+  $("most").hidden = !(parts.length && count > parts.length);
+  setText($("most"), `Drawn: the ${parts.length} of ${number(count)} partitions with the largest lag.`);
 }
 
 function draw() {
@@ -227,6 +222,7 @@ function draw() {
   $("badges").hidden = $("warnings").hidden = group === null;
   $("missing").hidden = group !== null || Boolean(past?.at);
   $("content").hidden = false;
+  $("loading").hidden = true;
   list($("events"), happened, false, past && (({ time }) => past.go(time)));
   if (group === null) return;
   badges();

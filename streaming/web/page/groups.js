@@ -1,8 +1,8 @@
 // All groups: what needs a look first, then the rest; a table of one page that is patched, never rebuilt.
-import { $, cellLook, duration, get, groupPage, h, head, isMoving, lagTime, looks, number, patch, plural, row, setClass, setText, setTitle, short, stateClass, tiles, visible } from "./common.js";
-import { drawSpark, spark } from "./chart.js";
+import { $, cellLook, duration, get, groupPage, h, head, isMoving, lagTime, looks, number, patch, percent, plural, row, setClass, setText, setTitle, short, stateClass, tiles, visible } from "./common.js";
 import { list, merged } from "./events.js";
 import { believed, doubt, follow, lagDoubt, now } from "./live.js";
+import { drawSpark, spark } from "./spark.js";
 import { Trends } from "./trends.js";
 
 const PAGE = 100;
@@ -122,7 +122,7 @@ function summary(groups) {
     { name: "Rebalancing", value: number(busy), note: `${number(sum((group) => group.rebalances))} completed`, look: busy ? "active" : "" },
     { name: "Lag", value: short(sum((group) => group.lag ?? 0)), note: `in ${plural(count((group) => group.lag > 0), "group")}`, ofLag: true },
     longest(groups),
-    { name: "Consumer protocol", value: rolling ? `${Math.round((100 * upgraded) / rolling)} %` : "–", note: between ? `${plural(between, "group")} between protocols` : `${number(upgraded)} of ${plural(rolling, "member")}`, progress: [upgraded, rolling || 1], look: between ? "active" : "" },
+    { name: "Consumer protocol", value: rolling ? `${percent(upgraded, rolling)} %` : "–", note: between ? `${plural(between, "group")} between protocols` : `${number(upgraded)} of ${plural(rolling, "member")}`, progress: [upgraded, rolling || 1], look: between ? "active" : "" },
   ];
 }
 

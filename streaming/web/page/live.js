@@ -7,7 +7,7 @@
 //
 // A silent connection may be one whose other end is gone, so it is opened anew; a browser would wait for minutes. What
 // came in between two frames is handed on together. Pages that nobody sees hold no connection: a browser has six.
-import { $, clock, duration, number, setClass, setText } from "./common.js";
+import { $, duration, moment, number, setClass, setText } from "./common.js";
 
 const STALE_MS = 5000;
 const REOPEN_MS = 10000;
@@ -24,7 +24,7 @@ let latest = null;
  */
 export function doubt() {
   if (latest === null) return "the monitor has not answered yet";
-  if (performance.now() - heard > STALE_MS) return `no word from the monitor since ${clock(said)}`;
+  if (performance.now() - heard > STALE_MS) return `no word from the monitor since ${moment(said)}`;
   return latest.ready ? null : "the monitor is still reading the log";
 }
 
@@ -109,6 +109,7 @@ export function follow(group, read, take, redraw = () => {}) {
     } catch (problem) {
       // What failed is read anew, from the beginning, on the next connection.
       console.warn(problem);
+      state("stale", "no answer", `The monitor could not answer (${problem.message}). What you see is from before; trying again.`);
       last = "";
       reopen();
     }
@@ -139,7 +140,7 @@ function show(news) {
 
 function showStale(silent) {
   if (heard === null) state("stale", "not connected", "The monitor does not answer yet. Trying again.");
-  else state("stale", `stale, ${duration(silent / 1000)}`, `No word from the monitor since ${clock(said)}. What you see is from then; trying again.`);
+  else state("stale", `stale, ${duration(silent / 1000)}`, `No word from the monitor since ${moment(said)}. What you see is from then; trying again.`);
 }
 
 function state(name, pill, text) {

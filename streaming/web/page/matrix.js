@@ -141,7 +141,7 @@ export function shortName(member) {
 
 export function makeMatrix() {
   const table = h("table", { className: "matrix" }, h("thead"), h("tbody"));
-  return h("div", { className: "topic" }, h("h3"), h("div", { className: "scroll" }, table));
+  return h("div", { className: "topic" }, h("h3"), h("div", { className: "scroll", tabIndex: 0, role: "group", ariaLabel: "Assignment" }, table));
 }
 
 /** Legend of the kinds that a group's matrices may show. */

@@ -1,15 +1,9 @@
 // What was, from the history that the monitor keeps: events older than its memory, and the group as it was at a moment.
-import { $, clock, get, setText } from "./common.js";
+import { $, get, localTime, moment, setText } from "./common.js";
 
 const EARLIER = 300;
 const OF_A_SPAN = 1000;
 const REMEMBERED_SECONDS = 3600; // what a monitor without a history knows as well
-
-/** The same as text that an input of date and time takes, by the clock of who looks. */
-function local(milliseconds) {
-  const moment = new Date(milliseconds);
-  return new Date(milliseconds - 60000 * moment.getTimezoneOffset()).toISOString().slice(0, 19);
-}
 
 /** An answer of the history, asked again a few times while others ask it. */
 async function patient(address) {
@@ -70,7 +64,7 @@ export class Past {
       try {
         const [status, answer] = await patient(`${this.address}at=${at}`);
         if (status === 200) group = complete(answer);
-        else problem = status === 404 ? `There was no such group at ${clock(at)}.` : `The history does not tell of ${clock(at)}: ${answer.error}.`;
+        else problem = status === 404 ? `There was no such group at ${moment(at)}.` : status === 410 ? `Not known: the history of all groups does not go back to ${moment(at)}, or cannot be read.` : `Not known: the history is being asked by too many. Try again.`;
       } catch (error) {
         problem = `The history cannot be asked: ${error.message}.`;
       }
@@ -78,10 +72,10 @@ export class Past {
     if (asked !== this.asked) return; // another moment was asked for meanwhile
     const isOther = at !== null || this.at !== null;
     [this.at, this.group, this.problem] = [at, group, problem];
-    $("at").value = local(at ?? Date.now());
+    $("at").value = localTime(at ?? Date.now());
     $("now").hidden = $("as-of").hidden = at === null;
     document.body.dataset.time = at === null ? "now" : "past";
-    setText($("as-of"), group === null ? problem : `As it was at ${clock(at)}, told at ${clock(group.as_of)}. Lag, and what else only holds for the present, is not kept.`);
+    setText($("as-of"), group === null ? problem : `As it was at ${moment(at)}: nothing changed from ${moment(group.as_of)} until then. Lag, and what else only holds for the present, is not kept.`);
     if (isOther) this.changed();
   }
 

@@ -1,4 +1,44 @@
-// The migration plan is written by the monitor; here is only whether the monitor is still there.
-import { follow } from "./live.js";
+// The migration plan: the table is the monitor's; here are the search, the migration over time, and whether the monitor is
+// still there.
+import { $, get, moment, setText } from "./common.js";
+import { Timeline, since } from "./chart.js";
+import { follow, now } from "./live.js";
 
-follow(null, async () => {}, async () => {});
+const EVERY_MS = 60000;
+const LINES = [
+  ["Groups", "groups", [["classic protocol", "classic", 8], ["between protocols", "mixed", 6], ["consumer protocol", "consumer", 0], ["blocked", "blocked", 2], ["stalled", "stalled", 4]]],
+  ["Members", "members", [["classic protocol", "classic", 8], ["consumer protocol", "consumer", 0]]],
+];
+
+const chart = $("burndown") && new Timeline($("burndown"), "Groups and members by protocol over time");
+let asked = -Infinity;
+
+/** Groups and members by protocol, from the history; what was before it is not known, and not drawn. */
+async function read() {
+  if (!chart) return;
+  asked = performance.now();
+  const from = Math.floor(now() - 1000 * Number($("span").value));
+  const [status, answer] = await get(`/api/v1/burndown?${new URLSearchParams({ since: from, group: $("search").value || "*" })}`);
+  if (status !== 200) {
+    setText($("burn-note"), status === 503 ? "Not known: the history is being asked by too many." : "Not known: the history cannot be read.");
+    return;
+  }
+  const { times } = answer;
+  const known = times.find((_, at) => answer.groups.classic[at] !== null);
+  const panels = LINES.map(([name, of, lines]) => ({ name, lines: lines.map(([label, field, look]) => ({ name: label, look: `line-${look}`, points: times.map((time, at) => [time, answer[of][field][at]]) })) }));
+  chart.draw({ from: since(from, [known], times.at(-1)), to: times.at(-1), panels });
+  setText($("burn-note"), known === undefined ? "Not known: the history has yet to begin." : known > from + (times[1] - times[0]) ? `The history begins after ${moment(from)}.` : "");
+}
+
+$("choose").addEventListener("submit", (event) => {
+  event.preventDefault();
+  location.assign(`/plan?${new URLSearchParams({ group: $("search").value })}`);
+});
+$("span")?.addEventListener("change", () => {
+  chart.zoomTo(null);
+  read();
+});
+
+follow(null, read, async () => {
+  if (performance.now() - asked > EVERY_MS) await read();
+});

@@ -6,10 +6,11 @@
 //     closed        any other                        Stop
 //     cannot_tell   something is out of reach        Cannot tell
 //     any           the page is under doubt          Cannot tell (`doubt` of live.js)
-import { $, duration, get, groupPage, h, head, lagTime, looks, number, patch, plural, row, setClass, setText, short, tiles, visible } from "./common.js";
-import { Timeline, drawSpark, since, spark } from "./chart.js";
-import { episodes, list, merged } from "./events.js";
+import { $, duration, get, groupPage, h, head, lagTime, localTime, looks, number, patch, percent, plural, row, setClass, setText, short, tiles, visible } from "./common.js";
+import { Timeline, since } from "./chart.js";
+import { bands, list, merged } from "./events.js";
 import { believed, doubt, follow, now } from "./live.js";
+import { drawSpark, spark } from "./spark.js";
 import { Trends } from "./trends.js";
 
 const MOST_ROWS = 100;
@@ -19,6 +20,8 @@ const GATE_MS = 2000;
 const GATE_ANYWAY_MS = 10000;
 const LONGEST_QUERY = 60000;
 const SPAN_MS = 300000;
+const HOUR_MS = 3600000;
+const MOST_REPORTED = 500;
 
 const QUESTIONS = { upgrade: "May the next consumer be rolled to the consumer protocol?", downgrade: "May brokers be rolled to a release without the consumer protocol?" };
 const WORDS = {
@@ -40,6 +43,7 @@ let happened = [];
 let gate = null;
 let gateAt = 0;
 let gateDue = true;
+let typed = false;
 
 const direction = () => document.querySelector("#direction input:checked").value;
 const members = (group) => group.classic_members + group.consumer_members;
@@ -111,7 +115,7 @@ function progress(groups) {
   const down = direction() === "downgrade";
   const done = down ? all - up : up;
   const why = doubt();
-  setText($("members-done"), all && why === null ? `${Math.floor((100 * done) / all)} %` : "–");
+  setText($("members-done"), all && why === null ? `${percent(done, all)} %` : "–");
   setText($("members-note"), why === null ? `${number(done)} of ${plural(all, "member")} on the ${down ? "classic" : "consumer"} protocol` : `cannot tell: ${why}`);
   [$("members-bar").value, $("members-bar").max] = [why === null ? done : 0, all || 1];
   $("members-bar").setAttribute("aria-label", $("members-note").textContent);
@@ -188,11 +192,8 @@ function drawTimeline(groups) {
   const mine = happened.filter((event) => names.has(event.group) && event.time >= to - 2 * SPAN_MS);
   const from = since(to - SPAN_MS, [trends.times[0], mine[0]?.time], to);
   const lag = [...trends.sum([...names]), [to, groups.reduce((total, group) => total + (group.lag ?? 0), 0)]];
-  timeline.draw({ from, to, panels: [
-    { name: "Lag, records", lines: [{ name: "lag", look: "line-0", fill: true, points: lag }] },
-    { name: "Rebalances", spans: episodes(mine).filter((each) => (each.to ?? to) >= from).map((each) => ({ from: each.from, to: each.to, look: each.to === null ? "active" : "", text: `${visible(each.group)}: ${each.to === null ? "rebalance under way" : `rebalance took ${duration((each.to - each.from) / 1000)}`}` })) },
-    { name: "Upgrades, downgrades and alarms", marks: mine.filter(({ kind, severity }) => KINDS.has(kind) || severity === "critical").map((event) => ({ time: event.time, look: event.severity, text: `${visible(event.group)}: ${event.kind.replaceAll("_", " ")}` })) },
-  ] });
+  const panels = [{ name: "Lag, records", lines: [{ name: "lag of all of them", look: "line-0", points: lag }] }];
+  timeline.draw({ from, to, panels, bands: bands(mine, true) });
 }
 
 async function readGate(groups) {
@@ -222,7 +223,26 @@ async function draw(ask = false) {
   patch($("groups").tBodies[0], shown, (group) => group.group, makeRow, updateRow);
   setText($("count"), groups.length > shown.length ? `${number(shown.length)} of ${number(groups.length)}, those under way first` : number(groups.length));
   $("empty").hidden = groups.length > 0;
+  setText($("empty"), doubt() === null ? "No group is concerned." : `Not known: ${doubt()}.`);
+  drawReport(groups);
   list($("events"), happened.filter(({ kind }) => KINDS.has(kind)).slice(-40), true);
+}
+
+/** The report's groups, those under way first; its time is when the chosen one's conversion last began, or an hour ago, unless one is typed in. */
+function drawReport(groups) {
+  const names = sorted(groups).slice(0, MOST_REPORTED).map((group) => group.group);
+  patch($("report-group"), names, (name) => name, (name) => h("option", { value: name }, visible(name)));
+  const chosen = $("report-group").value;
+  if (!typed && document.activeElement !== $("report-since")) {
+    const begun = happened.findLast(({ kind, group }) => group === chosen && kind.endsWith("grade_started"));
+    $("report-since").value = localTime(begun ? begun.time - 1000 : now() - HOUR_MS);
+  }
+  const since = Date.parse($("report-since").value);
+  for (const [id, format] of [["report-markdown", "markdown"], ["report-html", "html"]]) {
+    const link = $(id);
+    if (chosen && !Number.isNaN(since)) link.href = `/api/v1/report/?${new URLSearchParams({ name: chosen, since, format })}`;
+    else link.removeAttribute("href");
+  }
 }
 
 function choose() {
@@ -238,6 +258,11 @@ const wanted = document.querySelector(`#direction input[value="${query.get("dire
 wanted.checked = true;
 $("direction").addEventListener("change", choose);
 $("search").addEventListener("input", choose);
+$("report-group").addEventListener("change", () => drawReport(concerned()));
+$("report-since").addEventListener("input", () => {
+  typed = true;
+  drawReport(concerned());
+});
 document.addEventListener("keydown", (event) => {
   if (event.key === "/" && !event.target.closest("input")) {
     event.preventDefault();

@@ -69,6 +69,7 @@ function draw() {
 async function read() {
   asked = performance.now();
   const [status, answer] = await get(`/api/v1/topics/?${new URLSearchParams({ name })}`);
+  $("loading").hidden = true;
   $("missing").hidden = status === 200;
   $("content").hidden = status !== 200;
   topic = status === 200 ? answer : null;

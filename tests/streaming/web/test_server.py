@@ -282,7 +282,7 @@ def test_scripts_put_no_markup_together() -> None:
 
     scripts = [path.read_text("utf-8") for path in streaming.web.routes.PAGE.glob("*.js")]
 
-    assert len(scripts) == 12
+    assert len(scripts) == 14
     for forbidden in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function(", "srcdoc"):
         assert [] == [script for script in scripts if forbidden in script]
 
