@@ -230,3 +230,52 @@ def test_live_tail_may_begin_anywhere_in_a_lawful_history(seed: int) -> None:
     for cut in chance.sample(of_victim(log), 12):
         told = [of for of in played(log.compacted(cut), live_from=cut) if of.group == VICTIM and of.severity != INFO]
         assert [] == [(of.kind, of.detail) for of in told]
+
+
+def stalls(scene: Scene, _: int) -> None:
+    scene.classic_members(2)
+    scene.consumer_members(1)
+    scene.coordinator.lag(STALLED_MS + 60_000)
+
+
+def waits_in_vain(scene: Scene, _: int) -> None:
+    holds_back(scene)
+    scene.coordinator.lag(REBALANCE_TIMEOUT_MS + GRACE_MS + 60_000)
+
+
+DETAILS: Final = {
+    "rebalance_stuck": "epoch assignment_epoch waiting_for members rebalancing_ms silent_ms "
+    "members.member_id members.instance_id members.epoch members.late_ms members.will_not_release members.awaits",
+    "migration_stalled": "direction members upgraded_members mixed_ms classic_members",
+    "group_unsettled": "unsettled_ms epochs epochs_per_minute from_epoch epoch members joined left come_and_go "
+    "come_and_go.instance_id come_and_go.client_id come_and_go.client_host come_and_go.joined come_and_go.left",
+    "static_member_contended": "instance_id member_ids client_ids client_hosts partitions replacements since",
+    "rebalance_storm": "rebalances window_ms members",
+}
+
+
+@pytest.mark.parametrize(
+    ("script", "kind"),
+    [
+        (waits_in_vain, "rebalance_stuck"),
+        (stalls, "migration_stalled"),
+        (flaps, "group_unsettled"),
+        (fights, "static_member_contended"),
+        (storms, "rebalance_storm"),
+    ],
+)
+def test_details_have_the_keys_that_others_read(script: Callable[[Scene, int], None], kind: str) -> None:
+    """Consumers of events read them by these names, and of each whether it is inferred."""
+    scene = Scene(1)
+    script(scene, 1)
+    until_ms = scene.coordinator.now_ms + 30_000
+
+    (event,) = (
+        of
+        for of in played(log_of(scene.coordinator), until_ms=until_ms)
+        if (of.group, of.kind) == (VICTIM, kind) and "cleared" not in of.detail
+    )
+    listed = {name: of for name, of in event.detail.items() if isinstance(of, list) and of and isinstance(of[0], dict)}
+    inner = {f"{name}.{key}" for name, of in listed.items() for key in of[0]}
+    assert set(DETAILS[kind].split()) == {*event.detail, *inner}
+    assert event.inferred is (kind != "group_unsettled")

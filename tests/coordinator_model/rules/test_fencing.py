@@ -5,6 +5,8 @@ from typing import Any, Final
 
 import pytest
 
+from coordinator_model.rules.fencing import not_released
+from coordinator_model.state.membership import CONSUMER, ModernGroup, ModernMember, Partitions
 from tests.builders import REBALANCE_TIMEOUT_MS
 from tests.side_by_side import Scene
 from tests.simulator.memory import UNREVOKED, Member
@@ -104,3 +106,22 @@ def test_member_that_has_nothing_to_do_leaves_when_it_likes(seed: int, classic: 
 
     assert [] == [of for of in told["member_fenced"] if of["member_id"] == idle.member_id]
     assert idle.member_id in [of["member_id"] for of in told["member_left"]]
+
+
+@pytest.mark.parametrize(
+    ("classic", "pending", "expected"),
+    [
+        (False, {}, {}),
+        (False, {"t": (1,)}, {"t": (1,)}),
+        (True, {}, {"t": (2,)}),
+        (True, {"t": (1,)}, {"t": (1,)}),
+    ],
+)
+def test_what_a_member_does_not_release(classic: bool, pending: Partitions, expected: Partitions) -> None:
+    """What it is asked to revoke; a classic member is asked when it joins again, to leave what its target lacks."""
+    member = ModernMember(
+        member_id="a", uses_classic_protocol=classic, assigned={"t": (0, 2)}, pending_revocation=pending
+    )
+    group = ModernGroup(family=CONSUMER, members={"a": member}, targets={"a": {"t": (0,)}})
+
+    assert expected == not_released(group, member)

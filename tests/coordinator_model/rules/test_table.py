@@ -57,6 +57,7 @@ class Watched:
         self.changed: dict[int, set[str]] = {}
         self.spoke_early: set[int] = set()
         self.said: set[tuple[str, str, bool]] = set()
+        self.details: dict[str, set[str]] = {}
         self.asked: Counter[int] = Counter()
 
     def run(self, transition: Transition) -> None:
@@ -77,6 +78,7 @@ class Watched:
                 what = (
                     " cleared" if of.detail.get("cleared") else " contradicting" if "contradicting" in of.detail else ""
                 )
+                self.details.setdefault(f"{of.kind}{what}", set()).update(of.detail)
                 self.said.add((f"{of.kind}{what}", of.severity or SEVERITIES[of.kind], of.inferred))
             if found and not transition.live:
                 self.spoke_early.add(number)
@@ -152,3 +154,46 @@ def test_what_is_inferred_and_what_is_information(watched: Watched) -> None:
     others = {(kind, severity) for kind, severity, _ in watched.said if severity != SEVERITIES[kind.partition(" ")[0]]}
     ends = {(kind, INFO) for kind, _, _ in watched.said if kind.endswith(" cleared")}
     assert {("upgrade_blocked", INFO), *ends} == others
+
+
+DETAILS: Final = {
+    "downgrade_completed": "assignments_kept last_upgraded_members leftover_records members "
+    "members_not_at_their_target members_not_given_their_target mixed_ms offsets offsets_back online",
+    "downgrade_started": "members online upgraded_members",
+    "downgrade_unclean": "leftover_records record_types",
+    "downgrade_unclean cleared": "cleared",
+    "duplicate_assignment": "partitions",
+    "duplicate_assignment_cleared": "partitions",
+    "epoch_anomaly": "expected found member_id rule",
+    "group_created": "simple type",
+    "group_deleted": "",
+    "group_emptied": "epoch type",
+    "handover_without_revocation": "from_member_id generation partitions to_member_id",
+    "member_joined": "client_host client_id instance_id member_id protocol",
+    "member_left": "client_host client_id instance_id member_id protocol",
+    "rebalance_completed": "causes duration_ms epoch generation members partition_count partitions_kept "
+    "partitions_moved scaling stickiness sync_ms topics_added topics_removed",
+    "rebalance_rounds_lost": "from_generation rounds_lost to_generation",
+    "rebalance_started": "causes epoch members partition_count topics_added topics_removed",
+    "rebalance_storm": "members rebalances window_ms",
+    "stale_claim": "claimed_generation member_id newest_generation partitions",
+    "stale_claim cleared": "cleared contradicting member_id",
+    "stale_claim contradicting": "claimed_generation contradicting partitions",
+    "static_member_absent": "client_host client_id instance_id member_id partitions protocol session_timeout_ms",
+    "static_member_replaced": "client_host client_id former_member_id instance_id member_id partitions protocol "
+    "rebalance_saved",
+    "static_member_restarting": "client_hosts client_ids instance_id may_be member_ids partitions replacements since",
+    "static_member_returned": "absent_ms client_host client_id former_member_id instance_id member_id partitions "
+    "protocol rebalance_saved",
+    "upgrade_blocked": "members protocol reasons",
+    "upgrade_blocked cleared": "cleared reasons",
+    "upgrade_completed": "members members_before mixed_ms online replacements_awaited",
+    "upgrade_started": "assignments_kept assignor_after assignor_before first_epoch generation members members_before "
+    "offsets online upgraded_members",
+}
+"""Kind of event → all that its detail may have, of all recordings and faults."""
+
+
+def test_details_have_the_keys_that_others_read(watched: Watched) -> None:
+    """Consumers of events read them by these names."""
+    assert {kind: set(names.split()) for kind, names in DETAILS.items()} == watched.details
