@@ -166,7 +166,7 @@ class EmbeddedBroker:
     def _await_coordinator(self) -> None:
         deadline = time.monotonic() + _START_SECONDS
         while time.monotonic() < deadline:
-            if self._process is not None and self._process.poll() is not None:
+            if self._process is None or self._process.poll() is not None:
                 raise CannotTellError(f"embedded broker: ended while it started: {self._last_words()}")
             with suppress(OSError):
                 if _coordinates_groups(self._port):

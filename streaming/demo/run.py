@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -13,13 +14,15 @@ from streaming.base import scratch
 from streaming.base.batch_rows import BatchRows
 from streaming.base.errors import CheckFailed
 from streaming.base.signals import stop_signals
+from streaming.base.stages import Stages
 from streaming.base.times import now_ms
 from streaming.config.loading import Config
 from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.demo.scenario import GROUPS, ROLLED_GROUP, DemoScenario
 from streaming.demo.terminal import Terminal
-from streaming.monitor.monitor import Monitor
+from streaming.monitor.monitor import SPARK_LOG, Monitor
 from streaming.query.schemas import OutputRow
+from streaming.spark import jvm_lifecycle, session
 
 HEAPS: Final = "1g"
 """Java heap of the broker: with the driver's it has to fit beside five members on a laptop."""
@@ -61,35 +64,36 @@ def demo(config: Config, seconds: float | None = None) -> None:
     begun = time.monotonic()
     with ExitStack() as stack:
         directory = stack.enter_context(_scratch())
-        _say("starting a broker …")
-        broker = stack.enter_context(EmbeddedBroker(directory / "broker", heap=HEAPS))
-        _say(f"the broker is up: {time.monotonic() - begun:.1f} s")
-        told: list[str] = []
         terminal: list[Terminal] = []
 
-        def tell(text: str) -> None:
+        def say(text: str) -> None:
             """On the terminal once it draws, so that the drawing stays whole."""
             (terminal[0].step if terminal else _say)(text)
 
-        scenario = DemoScenario(
-            broker.bootstrap_servers,
-            directory / "members",
-            on_step=lambda text: terminal[0].step(text) if terminal else told.append(text),
-        )
-        stack.callback(scenario.stop)
-        scenario.start(roll=False)
+        broker = EmbeddedBroker(directory / "broker", heap=HEAPS)
+        scenario = DemoScenario(broker.bootstrap_servers, directory / "members", on_step=say)
         witness = Witness(lambda event: terminal[0].event(monitor.board.named(event)))
-        monitor = Monitor(_for_demo(config, broker, directory), [witness], say=tell)
+        config = _for_demo(config, broker, directory)
+        # Takes the port, which may be in use, before anything else is begun.
+        monitor = Monitor(config, [witness], say=say)
+        abandoned = stack.enter_context(ExitStack())
+        abandoned.callback(monitor.discard)
+        cluster = stack.enter_context(_cluster(broker, scenario, say))
+        with Stages(say).stage("starting Java and Spark"):
+            log_file = config.state.dir / SPARK_LOG
+            spark = session.start(config, log_file)
+        stack.callback(jvm_lifecycle.stop, spark)
+        monitor.share(spark, log_file)
+        cluster.result()
+        abandoned.pop_all()
         stack.enter_context(monitor)
         stopped = stack.enter_context(stop_signals())
         terminal.append(Terminal(lambda: monitor.board.group_views(now_ms()), address=f"page {monitor.server.url}/"))
         print(f"page {monitor.server.url}/  metrics {monitor.server.url}/metrics", flush=True)  # noqa: T201 - its address
-        for text in told:
-            terminal[0].step(text)
         query = _Query(monitor, stopped)
         stack.callback(query.join)
         stack.callback(stopped.set)
-        watcher = threading.Thread(target=_roll_when_shown, args=(monitor, scenario, stopped), daemon=True)
+        watcher = threading.Thread(target=_go_on_when_shown, args=(monitor, scenario, stopped), daemon=True)
         watcher.start()
         if seconds is not None:
             timer = threading.Timer(max(0.0, seconds - (time.monotonic() - begun)), stopped.set)
@@ -147,12 +151,46 @@ class _Query(threading.Thread):
         self._stopped.set()
 
 
-def _roll_when_shown(monitor: Monitor, scenario: DemoScenario, stopped: threading.Event) -> None:
-    """Let the roll begin once the groups can be seen, so that nothing of it is missed."""
-    while not stopped.wait(_POLL_SECONDS):
-        if set(GROUPS) <= monitor.board.shown.groups.keys():
-            scenario.roll()
-            return
+@contextmanager
+def _cluster(broker: EmbeddedBroker, scenario: DemoScenario, say: Callable[[str], object]) -> Iterator[Future[None]]:
+    """The broker and its traffic, started beside what else there is to start: done when they are there."""
+
+    def start() -> None:
+        with Stages(say).stage("starting a broker"):
+            broker.start()
+        scenario.start(at_once=False)
+
+    with ThreadPoolExecutor(1, thread_name_prefix="cluster") as pool:
+        started = pool.submit(start)
+        try:
+            yield started
+        finally:
+            # One that is on its way up is ended, and its thread with it.
+            while not started.done():
+                broker.stop()
+                wait([started], _POLL_SECONDS)
+            scenario.stop()
+            broker.stop()
+
+
+def _go_on_when_shown(monitor: Monitor, scenario: DemoScenario, stopped: threading.Event) -> None:
+    """Let each step begin once the one before can be seen, so that nothing is missed.
+
+    First come groups that cost nothing: beside the JVMs of members the first micro-batch takes twice as long.
+    """
+    for shown, go_on in ((_any_shown, scenario.join), (_all_shown, scenario.roll)):
+        while not shown(monitor):
+            if stopped.wait(_POLL_SECONDS):
+                return
+        go_on()
+
+
+def _any_shown(monitor: Monitor) -> bool:
+    return bool(monitor.board.shown.groups)
+
+
+def _all_shown(monitor: Monitor) -> bool:
+    return set(GROUPS) <= monitor.board.shown.groups.keys()
 
 
 def _judge(monitor: Monitor, scenario: DemoScenario, witness: Witness) -> None:

@@ -1,8 +1,10 @@
 """The demo's scenario: what happens to the groups while the monitor watches.
 
 `orders-service` is rolled, member by member, from the classic protocol to the new one and back (KIP-848), as an
-operator would do it; a static member of `payments-service` is bounced in between; `audit-trail` falls behind and
-catches up; `nightly-export` commits without members and, once a cycle, starts over. Members are Kafka's own consumers.
+operator would do it; a static member of `payments-service` is bounced in between, in every third cycle and in turn;
+`audit-trail` falls behind and catches up; `nightly-export` commits without members and, once a cycle, starts over.
+Members are Kafka's own consumers. It is a healthy cluster's day in short: no group rebalances more often than restarts
+explain, and no process restarts again and again (`make soak-alerts`).
 """
 
 import threading
@@ -31,6 +33,10 @@ GROUPS: Final = (ROLLED_GROUP, STATIC_GROUP, SLOW_GROUP, SIMPLE_GROUP)
 # Longer than a bounce takes, shorter than anybody waits for a static member that is gone.
 STATIC_SESSION_TIMEOUT_MS: Final = 20_000
 
+# One bounced again within ten minutes, five times, is one that restarts again and again.
+BOUNCE_EVERY: Final = 3
+"""Cycles from a bounce to the next, of another member."""
+
 _POLL_SECONDS: Final = 0.1
 
 
@@ -54,7 +60,7 @@ class DemoScenario:
         *,
         on_step: Callable[[str], None],
         settle_seconds: float = 1.5,
-        pause_seconds: float = 15.0,
+        pause_seconds: float = 120.0,
         jars_dir: Path = DEFAULT_JARS_DIR,
     ) -> None:
         """Prepare; nothing runs yet.
@@ -64,7 +70,8 @@ class DemoScenario:
             directory: where members keep their settings and logs.
             on_step: called with a sentence of what happens next, from the scenario's thread.
             settle_seconds: how long the group is left alone after each member.
-            pause_seconds: how long it is left alone between a roll and the next.
+            pause_seconds: how long it is left alone between a roll and the next: with less than two minutes there are
+                three in five minutes, a storm.
             jars_dir: the jars of one Kafka version.
         """
         self.upgrades = self.downgrades = 0
@@ -75,6 +82,7 @@ class DemoScenario:
         self._settle_seconds = settle_seconds
         self._pause_seconds = pause_seconds
         self._member = partial(VerifiableConsumer, bootstrap_servers, jars_dir=jars_dir)
+        self._joining = threading.Event()
         self._rolling = threading.Event()
         self._stopping = threading.Event()
         self._rewind = threading.Event()
@@ -82,14 +90,15 @@ class DemoScenario:
         self._started = 0
         self._threads: list[threading.Thread] = []
 
-    def start(self, *, roll: bool = True) -> None:
-        """Start traffic and members; the rolls follow at once, or when `roll` is called.
+    def start(self, *, at_once: bool = True) -> None:
+        """Start traffic; members and rolls follow at once, or when `join` and `roll` are called.
 
         Raises:
             CannotTellError: the topics cannot be created.
         """
         verifiable_consumer.create_topics(self._bootstrap_servers, TOPICS)
-        if roll:
+        if at_once:
+            self.join()
             self.roll()
         servers, stopping = self._bootstrap_servers, self._stopping
         for name, work in (
@@ -101,6 +110,10 @@ class DemoScenario:
         self._threads.append(threading.Thread(target=self._run, name="scenario", daemon=True))
         self._threads[-1].start()
 
+    def join(self) -> None:
+        """Let the members of Java begin: five JVMs take two processors for seconds."""
+        self._joining.set()
+
     def roll(self) -> None:
         """Let the rolls begin, once all members are there."""
         self._rolling.set()
@@ -108,6 +121,7 @@ class DemoScenario:
     def stop(self) -> None:
         """End all traffic and every member; a second call does nothing."""
         self._stopping.set()
+        self._joining.set()
         self._rolling.set()
         for thread in self._threads:
             thread.join()
@@ -124,6 +138,8 @@ class DemoScenario:
 
     def _run(self) -> None:
         try:
+            self._joining.wait()
+            self._wait(0)
             self._assemble()
             self._rolling.wait()
             while True:
@@ -153,7 +169,8 @@ class DemoScenario:
         self._roll_group("consumer", f"{ROLLED_GROUP}: rolling upgrade to the consumer protocol")
         self.upgrades += 1
         self._wait(self._settle_seconds)
-        self._bounce_static()
+        if self.downgrades % BOUNCE_EVERY == 0:
+            self._bounce_static(1 + self.downgrades // BOUNCE_EVERY % STATIC_MEMBERS)
         self._rewind.set()
         self._on_step(f"{SIMPLE_GROUP}: starts over, its next commit goes back to offset 0")
         self._roll_group("classic", f"{ROLLED_GROUP}: rolling downgrade to the classic protocol")
@@ -173,8 +190,8 @@ class DemoScenario:
             self._await_assigned(slot)
             self._wait(self._settle_seconds)
 
-    def _bounce_static(self) -> None:
-        slot = f"{STATIC_GROUP}-1"
+    def _bounce_static(self, number: int) -> None:
+        slot = f"{STATIC_GROUP}-{number}"
         self._on_step(f"{STATIC_GROUP}: static member {slot} is bounced; within its session timeout nothing moves")
         self._members[slot].stop()
         self._wait(self._settle_seconds)

@@ -83,6 +83,7 @@ class QuerySupervisor:
         self._sampled_ms: int | None = None
         self._made_at = self._tell_at = time.monotonic()
         self._was_ready = False
+        self._told_percent: int | None = None
         self._stages = stages or Stages()
 
     def fill_board(self, spark: SparkSession) -> None:
@@ -202,7 +203,8 @@ class QuerySupervisor:
             return
         self._tell_at = time.monotonic() + _TELL_SECONDS
         for each in missing:
-            if "read_percent" in each:
+            if each.get("read_percent", self._told_percent) != self._told_percent:
+                self._told_percent = each["read_percent"]
                 percent, left = each["read_percent"], each["records"]
                 self._stages.note("reading_log", f"log read: {percent} %", read_percent=percent, records_left=left)
 

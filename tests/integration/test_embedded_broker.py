@@ -98,9 +98,8 @@ def test_the_scenario_rolls_there_and_back_and_leaves_nothing(
     scenario = DemoScenario(
         broker.bootstrap_servers, tmp_path, on_step=steps.append, settle_seconds=0.2, pause_seconds=60
     )
-    scenario.start(roll=False)
+    scenario.start()
     try:
-        scenario.roll()
         assert eventually(lambda: scenario.upgrades == 1 or scenario.failure is not None)
         seen_upgraded = {row["epoch"] is not None for row in tool.states(ROLLED_GROUP)} == {True}
         assert eventually(lambda: scenario.downgrades == 1 or scenario.failure is not None)
