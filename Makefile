@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup classes demo test test-fast faults check bench cluster fuzz mutants soak soak-verdicts package package-test lock clean
+.PHONY: help setup classes demo test test-fast faults check bench cluster fuzz mutants soak soak-alerts soak-verdicts package package-test lock clean
 # Stages depend on each other's stamps, not on their order in the file; jars and packages are fetched one after the other.
 .NOTPARALLEL:
 
@@ -68,6 +68,9 @@ fuzz: setup ## damaged input for every decoder (FUZZ="--minutes 30"; more in tes
 
 soak: classes ## a steady load of commits on the real job (MINUTES=30 RATE=10000; WRITE=1 keeps the figures for the docs)
 	@exec $(BIN)/python -m tests.soak --minutes $(or $(MINUTES),30) --rate $(or $(RATE),10000) $(if $(WRITE),--write)
+
+soak-alerts: setup ## the healthy demo under a real Prometheus: exactly the alerts that are expected (MINUTES=30; WRITE=1 keeps its samples for the tests)
+	@exec $(BIN)/python -P -m tests.soak.demo_alerts --minutes $(or $(MINUTES),30) $(if $(WRITE),--write)
 
 soak-verdicts: setup ## fifty real groups, rolled one after another: no alarm in all that time (MINUTES=60)
 	@exec $(BIN)/python -P -m tests.soak.verdicts --minutes $(or $(MINUTES),60)
