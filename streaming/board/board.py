@@ -302,7 +302,7 @@ class Board:
     def group_view(self, name: str, now_ms: int) -> dict[str, Any] | None:
         """GROUP with lag; None for a group there is not."""
         held = self._shown.groups.get(name)
-        return None if held is None else group_answer.with_lag(self, held, now_ms)
+        return None if held is None else next(group_answer.with_lag(self, [held], now_ms))
 
     def group_views(self, now_ms: int, *, type_: str | None = None, state: str | None = None) -> list[dict[str, Any]]:
         """All GROUPs with lag, by name; of one type and state where given."""
@@ -317,14 +317,16 @@ class Board:
         chosen: Callable[[BoardGroup], bool] = lambda _: True,
     ) -> Iterator[dict[str, Any]]:
         """The same one by one, each made when it is asked for, of the groups there are at the beginning."""
-        for _, held in sorted(self._shown.groups.items()):
-            if (
-                self.scope.groups(held.name)
-                and type_ in (None, held.summary.words.type)
-                and state in (None, held.group_state)
-                and chosen(held)
-            ):
-                yield group_answer.with_lag(self, held, now_ms)
+        shown = (held for _, held in sorted(self._shown.groups.items()))
+        found = (
+            held
+            for held in shown
+            if self.scope.groups(held.name)
+            and type_ in (None, held.summary.words.type)
+            and state in (None, held.group_state)
+            and chosen(held)
+        )
+        yield from group_answer.with_lag(self, found, now_ms)
 
     def latest_events(self, limit: int, *, group: str | None = None, since_ms: int | None = None) -> list[Event]:
         """The latest events of a group, or of those in scope; oldest first, with topics by name where it is known."""

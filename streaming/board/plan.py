@@ -6,7 +6,7 @@ from typing import Any
 from coordinator_model.gates.plan import plan_view, planned
 from coordinator_model.gates.verdict import BrokerSettings
 from streaming.board.board import Board
-from streaming.board.group_lag import total
+from streaming.board.lag_columns import UNKNOWN, measure, table_of
 
 
 def plan(board: Board, settings: BrokerSettings, pattern: str, now_ms: int) -> dict[str, Any]:
@@ -19,14 +19,12 @@ def plan(board: Board, settings: BrokerSettings, pattern: str, now_ms: int) -> d
         now_ms: the wall clock, for lag.
     """
     ready, missing = board.ready()
+    held = [
+        held for name, held in board.shown.groups.items() if board.scope.groups(name) and fnmatchcase(name, pattern)
+    ]
+    records = measure(table_of(held), board.ends, now_ms).sum_records.tolist()
     groups = (
-        planned(
-            held.state,
-            settings,
-            lag=total(held.topic_lags(board.ends, now_ms)).records,
-            owner=board.expectations.owner(name),
-        )
-        for name, held in board.shown.groups.items()
-        if board.scope.groups(name) and fnmatchcase(name, pattern)
+        planned(of.state, settings, lag=None if lag == UNKNOWN else lag, owner=board.expectations.owner(of.name))
+        for of, lag in zip(held, records, strict=True)
     )
     return {"ready": ready, "missing": missing, "left_out": board.left_out()["groups"], **plan_view(groups)}

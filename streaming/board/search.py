@@ -19,7 +19,8 @@ from typing import Any, Final
 from coordinator_model.rules.members import Member, members_of
 from streaming.board.board import Board
 from streaming.board.board_group import BoardGroup
-from streaming.board.group_lag import total
+from streaming.board.group_lag import TopicLag, total
+from streaming.board.lag_columns import measure, table_of
 
 MEMBER_VALUES: Final[Mapping[str, Callable[[Member], str | None]]] = {
     "client_id": lambda member: member.client_id,
@@ -109,16 +110,18 @@ def topic_view(board: Board, name: str, now_ms: int) -> dict[str, Any] | None:
     ready, missing = board.ready()
     described = board.ends.topics.get(name)
     search = Search(board, {})
-    groups, left_out = [], 0
+    readers, left_out = [], 0
     for group, held in sorted(board.shown.groups.items()):
         if name not in topics_of(board, held):
             search.cannot_tell += has_untold_topics(board, held)
         elif board.scope.groups(group):
-            groups.append(_reader(board, held, name, now_ms))
+            readers.append(held)
         else:
             left_out += 1
-    if described is None and not groups and not left_out and ready:
+    if described is None and not readers and not left_out and ready:
         return None
+    lags = measure(table_of(readers), board.ends, now_ms)
+    groups = [_reader(board, held, name, lags.of(number)) for number, held in enumerate(readers)]
     return {
         "topic": name,
         "topic_id": None if described is None else described.id,
@@ -132,9 +135,9 @@ def topic_view(board: Board, name: str, now_ms: int) -> dict[str, Any] | None:
     }
 
 
-def _reader(board: Board, held: BoardGroup, topic: str, now_ms: int) -> dict[str, Any]:
+def _reader(board: Board, held: BoardGroup, topic: str, by_topic: list[TopicLag]) -> dict[str, Any]:
     of, names = held.summary, board.ends.topic_names
-    lags = [each for each in held.topic_lags(board.ends, now_ms) if each.topic == topic]
+    lags = [each for each in by_topic if each.topic == topic]
     sums = total(lags)
     records = [figure for each in lags for figure in each.records]
     held_there: set[int] = set()
