@@ -155,21 +155,10 @@ def loops(scene: Scene, _: int) -> None:
     faults.flap(scene.coordinator, scene.group, next(iter(scene.group.members.values())), times=20, every_ms=61_000)
 
 
-def claims(scene: Scene, _: int) -> None:
-    """A member makes the claim of long ago in each round."""
-    scene.classic_members(3)
-    member = faults.claim_of_the_past(scene.coordinator, scene.group)
-    owned, generation = set(member.owned), member.owned_generation
-    for _ in range(8):
-        member.owned, member.owned_generation = set(owned), generation
-        scene.coordinator.rebalance(scene.group)
-
-
 LASTING: Final = [
     (fights, "static_member_contended"),
     (loops, "static_member_restarting"),
     (storms, "rebalance_storm"),
-    (flaps, "group_unsettled"),
 ]
 
 
