@@ -197,6 +197,11 @@ class GroupSummary:
         """How many members there are."""
         return self.classic_members + self.consumer_members
 
+    @property
+    def mixed(self) -> bool:
+        """Whether members of both protocols are in the group, since when ever."""
+        return phases.is_mixed(self.words.phase)
+
 
 def summary(state: GroupState) -> GroupSummary:
     """Work the figures out."""
@@ -232,7 +237,7 @@ def summary(state: GroupState) -> GroupSummary:
             or left
             or state.anomalies
             or absent
-            or moved.mixed_since_ms is not None
+            or moved.mixed
             or state.newer_versions
         ),
         contended=contended,

@@ -29,7 +29,7 @@ from coordinator_model.records.serde import (
     decode_key,
     decode_value,
 )
-from coordinator_model.rules import epochs, offset_commits, rewinds, steps
+from coordinator_model.rules import beginning, epochs, offset_commits, rewinds, steps
 from coordinator_model.state.events import INFO, Event
 from coordinator_model.state.findings import Finding, Position, events_of
 from coordinator_model.state.group_state import GroupState
@@ -59,6 +59,16 @@ HANDLERS: Final[dict[RecordType, Callable[[Membership, Any, Any], None]]] = {
     RecordType.STREAMS_GROUP_TOPOLOGY: streams.replay_topology,
 }
 """Membership record type → what it does to a membership (tested to be every registered type but the commits)."""
+
+ENDS: Final = frozenset(
+    {
+        RecordType.GROUP_METADATA,
+        RecordType.CONSUMER_GROUP_METADATA,
+        RecordType.SHARE_GROUP_METADATA,
+        RecordType.STREAMS_GROUP_METADATA,
+    }
+)
+"""Membership record types whose tombstone ends a group of their type."""
 
 OFFSET_TYPES: Final = (RecordType.LEGACY_OFFSET_COMMIT, RecordType.OFFSET_COMMIT)
 
@@ -135,6 +145,8 @@ class Replica:
         self._store: GroupStore = store if store is not None else NoStore()
         self._changes = Changes()
         self._open: dict[str, None] = {}
+        self._built: dict[str, None] = {}
+        """Groups of which state was built, and whose rules have not begun."""
         self._begun_anew: set[str] = set()
         """Groups that ended while this replica watched: what the store has of them is of a former incarnation."""
 
@@ -170,6 +182,61 @@ class Replica:
                 self.undecodable.append((position, undecodable))
                 newer, group = undecodable.newer_version, undecodable.group_name
                 return [] if newer is None else self._newer(position, int(name), newer, group, commits)
+
+    def build(self, position: Position, key: DecodedKey, value: bytes | None, *, records: int = 1) -> list[Event]:
+        """Make state of one record from below the live tail, without a rule; it stands for so many of its key.
+
+        `begin` is to be called after the last of some. Rules that have followed the group so far are left behind by a
+        membership record, as they cannot judge what was left out before it; its commits they follow.
+        """
+        decoded = decode_value(key, value)
+        if not isinstance(decoded, Record) or decoded.newer:
+            return self.replay_decoded(position, key, value)
+        name = decoded.group_name
+        state = self.known(name)
+        events: list[Event] = []
+        if state is not None and not state.built:
+            if decoded.type in OFFSET_TYPES:
+                return self.replay_decoded(position, key, value, commits=records)
+            events = self._of_live_tail(self._settle(name))
+            state = self.known(name)
+        if state is None:
+            state = self.group(name, position.partition)
+        state.built = True
+        self.counters.records += records
+        self._built.setdefault(name)
+        if decoded.type in OFFSET_TYPES:
+            self._build_offset(state, decoded, records)
+            return events
+        HANDLERS[decoded.type](state.membership, decoded.key, decoded.value)
+        if position.offset > state.last_step_offset:
+            state.last_step_ms, state.last_step_offset = position.timestamp_ms, position.offset
+        self._changes.groups.add(name)
+        if value is None and decoded.type in ENDS and not state.exists:
+            self._forget(state)
+        return events
+
+    def begin(self, name: str | None = None) -> None:
+        """Let the rules begin with what was built, of one group or all: from here on they may follow."""
+        for built in list(self._built) if name is None else [name]:
+            del self._built[built]
+            if built not in self._changes.groups:
+                continue  # nothing but commits to offsets that it has, or tombstones of what is not there
+            state = self.groups[built]
+            if state.exists:
+                self.groups[built] = beginning.begun(state)
+            else:
+                self._forget(state)
+
+    def _build_offset(self, state: GroupState, record: Record, records: int) -> None:
+        name, topic, partition = state.name, record.key.topic, record.key.partition
+        number = bucket_number(partition)
+        bucket = self.buckets.get((name, topic, number)) or self._bucket(name, topic, number)
+        if record.value is None and partition not in bucket.offsets:
+            return
+        self._changes.buckets.add((name, topic, number))
+        if offset_commits.build(state, bucket, record, records):
+            self._changes.groups.add(name)
 
     def settle_rewinds(self) -> list[Event]:
         """Say which offsets went back at moments that are still open.
@@ -248,6 +315,8 @@ class Replica:
         return changes
 
     def _replay_known(self, position: Position, record: Record, commits: int) -> list[Event]:
+        if self._built and record.group_name in self._built:
+            self.begin(record.group_name)
         if record.type in OFFSET_TYPES:
             return self._replay_offset(position, record, commits)
         return self._replay_membership(position, record)
@@ -271,6 +340,7 @@ class Replica:
     def _replay_membership(self, position: Position, record: Record) -> list[Event]:
         name = record.group_name
         state = self.group(name, position.partition)
+        state.built = False
         events = self._tell_rewinds(state, position)
         classic = record.type is RecordType.GROUP_METADATA
         if state.step is not None and steps.is_over(
@@ -332,7 +402,11 @@ class Replica:
         self._begun_anew.add(name)
         if state.membership.leftovers():
             self.groups[name] = GroupState(
-                name=name, partition=state.partition, membership=state.membership, known_ids=self._topic_ids
+                name=name,
+                partition=state.partition,
+                membership=state.membership,
+                known_ids=self._topic_ids,
+                built=state.built,
             )
             self._changes.groups.add(name)
 
@@ -363,6 +437,7 @@ class Replica:
         if state.rewinds is not None:
             self._open[name] = None
         self._changes.groups.add(name)
+        state.built = False
         events += events_of(name, position, findings)
         if state.step is None and not state.exists:
             events += self._tell_rewinds(state)

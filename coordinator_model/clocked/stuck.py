@@ -67,10 +67,11 @@ def rebalance_stuck(moment: Moment) -> Iterator[Event]:
 def migration_stalled(moment: Moment) -> Iterator[Event]:
     """The migration of a group of both kinds of members in which none came or went for half an hour."""
     state, migration, now_ms = moment.state, moment.state.migration, moment.now_ms
-    if migration.mixed_since_ms is None or state.membership.classic_group is not None:
+    if not migration.mixed or state.membership.classic_group is not None:
         return
-    written_ms = migration.changed_ms or migration.mixed_since_ms
-    since_ms = effective_start_ms(migration.mixed_since_ms, now_ms, moment.read_ms)
+    mixed_ms = migration.mixed_since_ms
+    written_ms = migration.changed_ms or mixed_ms or state.last_step_ms
+    since_ms = None if mixed_ms is None else effective_start_ms(mixed_ms, now_ms, moment.read_ms)
     changed_ms = effective_start_ms(written_ms, now_ms, moment.read_ms)
     position = Position(state.partition, migration.changed_offset, written_ms)
     yield from events_of(state.name, position, _stalled(state, since_ms, changed_ms, now_ms))
@@ -118,15 +119,15 @@ def _stuck(
     yield Finding("rebalance_stuck", {**detail, **moved}, inferred=True)
 
 
-def _stalled(state: GroupState, since_ms: int, changed_ms: int, now_ms: int) -> Iterator[Finding]:
-    if now_ms - max(since_ms, changed_ms) <= STALLED_MS:
+def _stalled(state: GroupState, since_ms: int | None, changed_ms: int, now_ms: int) -> Iterator[Finding]:
+    if now_ms - max(since_ms or changed_ms, changed_ms) <= STALLED_MS:
         return
     classic, upgraded = phases.members_by_protocol(state.membership)
     detail = {
         "direction": state.migration.direction,
         "members": classic + upgraded,
         "upgraded_members": upgraded,
-        "mixed_ms": now_ms - since_ms,
+        "mixed_ms": None if since_ms is None else now_ms - since_ms,
         "classic_members": {
             member_id: progress.situation
             for member_id, progress in sorted(state.migration.classic_members.items())[:MOST_NAMED]

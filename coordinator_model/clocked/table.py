@@ -48,7 +48,7 @@ def is_unsteady(state: GroupState) -> bool:
     """Whether the rules for unsettled groups may find something, now or later, although nothing is written."""
     return (
         state.rebalance is not None
-        or state.migration.mixed_since_ms is not None
+        or state.migration.mixed
         or state.storm
         or bool(state.endings)
         or (state.restless is not None and settling.too_many_epochs(state.restless))

@@ -140,7 +140,7 @@ def moving(state: GroupState, now_ms: int | None) -> Iterator[Reason]:
         return
     if rebalances.under_way(modern):
         yield Reason(STOP, "rebalancing", "a rebalance is under way: wait for its end", state.name)
-    elif unsettled(now_ms, state.last_step_ms, mixed=state.migration.mixed_since_ms is not None):
+    elif unsettled(now_ms, state.last_step_ms, mixed=state.migration.mixed):
         text = f"a roll of it is under way, and it has not been at rest for {SETTLED_MS // 1000} s: wait"
         yield Reason(STOP, "rebalancing", text, state.name)
 

@@ -168,10 +168,32 @@ def member_of(group: ModernGroup, member_id: str) -> ModernMember:
 
 
 def drop_metadata(membership: Membership, family: str, member_id: str) -> None:
-    """Tombstone of a member's metadata."""
+    """Tombstone of a member's metadata: who it is and what it subscribes to is not known any more."""
     group = known(membership, family)
     if group is not None and member_id in group.members:
-        put_member(group, replace(group.members[member_id], metadata_live=False))
+        blank, member = ModernMember(member_id=member_id), group.members[member_id]
+        put_member(
+            group,
+            replace(
+                member,
+                metadata_live=False,
+                instance_id=blank.instance_id,
+                rack_id=blank.rack_id,
+                client_id=blank.client_id,
+                client_host=blank.client_host,
+                subscribed_topics=blank.subscribed_topics,
+                subscribed_regex=blank.subscribed_regex,
+                rebalance_timeout_ms=blank.rebalance_timeout_ms,
+                server_assignor=blank.server_assignor,
+                uses_classic_protocol=blank.uses_classic_protocol,
+                classic_session_timeout_ms=blank.classic_session_timeout_ms,
+                claims=blank.claims,
+                topology_epoch=blank.topology_epoch,
+                process_id=blank.process_id,
+                user_endpoint=blank.user_endpoint,
+                client_tags=blank.client_tags,
+            ),
+        )
         forget_if_gone(membership, group)
 
 

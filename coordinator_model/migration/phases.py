@@ -79,12 +79,17 @@ def phase(state: GroupState) -> str | None:
     """One of `PHASES`; None for a mixed group of which the log does not show which way it goes."""
     membership = state.membership
     if membership.modern_group is not None:
-        if state.migration.mixed_since_ms is None:
+        if not state.migration.mixed:
             return "upgraded"
         return WAYS.get(state.migration.direction or "")
     if blockers(membership):
         return "blocked"
     return "downgraded" if state.migration.was_downgraded else "classic"
+
+
+def is_mixed(phase: str | None) -> bool:
+    """Whether a group of this phase has members of both protocols."""
+    return phase is None or phase in WAYS.values()
 
 
 def groups_by_type(states: Iterable[GroupState]) -> dict[str, int]:
@@ -118,6 +123,20 @@ def advance(state: GroupState, step: Step) -> Iterator[Finding]:
         if not after.exists:
             migration.was_downgraded = False
     downgrade_check.stop_watching(migration, after)
+
+
+def go_on(state: GroupState) -> None:
+    """Go on with a group of which some records were not seen: it may be mixed since then, or no longer."""
+    migration = state.migration
+    classic, consumer = members_by_protocol(state.membership)
+    if not (classic and consumer and _is(state.membership, CONSUMER)):
+        _no_longer_mixed(migration)
+        return
+    migration.changed_ms, migration.changed_offset = state.last_step_ms, state.last_step_offset
+    migration.peak_classic = max(classic, migration.peak_classic)
+    migration.peak_consumer = max(consumer, migration.peak_consumer)
+    if not migration.mixed:
+        migration.mixed_before, migration.members_before = True, classic + consumer
 
 
 def _is(membership: Membership, type_: str) -> bool:
@@ -181,21 +200,26 @@ def _rolled(
     rolling = {"members": classic + consumer, "upgraded_members": consumer}
     if consumer >= migration.members_before or not classic + consumer:
         migration.completed_ms = None
-    if migration.mixed_since_ms is None:
+    if not migration.mixed:
         if classic and consumer:
             yield from _mixes(migration, before, after, moves, time_ms)
         return
     if not classic:
         if consumer:
-            mixed_ms = elapsed_ms(migration.mixed_since_ms, time_ms)
+            since_ms = migration.mixed_since_ms
+            mixed = {} if since_ms is None else {"mixed_ms": elapsed_ms(since_ms, time_ms)}
             migration.downgrade = None
-            yield _completed(migration, consumer, time_ms, {"online": True, "mixed_ms": mixed_ms})
+            yield _completed(migration, consumer, time_ms, {"online": True, **mixed})
         _no_longer_mixed(migration)
         return
     fewer_consumer, fewer_classic = consumer < migration.peak_consumer, classic < migration.peak_classic
-    turned_down = migration.direction == UPGRADE and moves.down and classic > was_classic and fewer_consumer
-    turned_up = migration.direction == DOWNGRADE and moves.up and consumer > was_consumer and fewer_classic
-    shown = migration.direction is None and moves.down != moves.up and _seen_to_change(before, after)
+    goes_down = moves.down and classic > was_classic and fewer_consumer
+    goes_up = moves.up and consumer > was_consumer and fewer_classic
+    turned_down = migration.direction == UPGRADE and goes_down
+    turned_up = migration.direction == DOWNGRADE and goes_up
+    # Of a group that was mixed before anything was seen of it, one more member does not show which way it goes.
+    shows = goes_down != goes_up if migration.mixed_before else moves.down != moves.up
+    shown = migration.direction is None and shows and _seen_to_change(before, after)
     if turned_down or turned_up or shown:
         down = moves.down if shown else turned_down
         migration.direction = DOWNGRADE if down else UPGRADE
@@ -318,5 +342,5 @@ def _mixed(migration: Migration, direction: str | None, classic: int, consumer: 
 
 def _no_longer_mixed(migration: Migration) -> None:
     migration.direction = None
-    migration.mixed_since_ms = None
+    migration.mixed_since_ms, migration.mixed_before = None, False
     migration.peak_classic = migration.peak_consumer = 0

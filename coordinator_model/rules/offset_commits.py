@@ -99,6 +99,43 @@ def commit(state: GroupState, bucket: OffsetBucket, place: Position, record: Rec
     return []
 
 
+def build(state: GroupState, bucket: OffsetBucket, record: Record, commits: int) -> bool:
+    """Make state of one record and nothing else; whether more than the bucket changed.
+
+    A value stands for so many of its key; a tombstone is that of an offset that is held.
+    """
+    value: Any = record.value
+    partition: int = record.key.partition
+    former = bucket.offsets.get(partition)
+    if value is None:
+        del bucket.offsets[partition]
+        state.offset_count -= 1
+        if not state.exists:
+            state.topic_ids.clear()  # it may have ended: what comes then is of another group
+        return True
+    named_id = getattr(value, "topic_id", ZERO_TOPIC_ID)
+    topic_id = None if named_id == ZERO_TOPIC_ID else named_id
+    bucket.offsets[partition] = CommittedOffset(
+        value.offset,
+        getattr(value, "leader_epoch", -1),
+        value.metadata,
+        value.commit_timestamp,
+        topic_id,
+        other_version(record.value_version or 0, topic_id),
+    )
+    bucket.commits += commits
+    known = state.topic_ids.get(bucket.topic, ())
+    is_new = topic_id is not None and topic_id not in known
+    if is_new:
+        state.topic_ids[bucket.topic] = (*known, str(topic_id))[-TOPIC_IDS_KEPT:]
+    if former is None:
+        _count_first(state, bucket)
+        return True
+    same_topic = None in (former.topic_id, topic_id) or former.topic_id == topic_id
+    bucket.rewinds += value.offset < former.offset and same_topic and not (is_new and known)
+    return is_new
+
+
 def delete(state: GroupState, bucket: OffsetBucket, place: Position, partition: int) -> list[Finding]:
     """Apply the tombstone of an offset that is held. A group that only committed may be gone with it."""
     deleted = bucket.offsets.pop(partition)
@@ -147,11 +184,15 @@ def _recreated(state: GroupState, topic_id: str | None, detail: dict[str, Any]) 
 
 
 def _first_offset(state: GroupState, bucket: OffsetBucket) -> list[Finding]:
+    _count_first(state, bucket)
+    return list(existence.announce(state)) if state.step is None else []
+
+
+def _count_first(state: GroupState, bucket: OffsetBucket) -> None:
     state.offset_count += 1
     numbers = state.buckets.get(bucket.topic, ())
     if bucket.number not in numbers:
         state.buckets[bucket.topic] = tuple(sorted((*numbers, bucket.number)))
-    return list(existence.announce(state)) if state.step is None else []
 
 
 def _may_be(membership: Membership, topic: str, age_ms: int | None) -> list[str]:

@@ -80,6 +80,9 @@ class GroupState:
     """A record followed another of its key: the cleaner has not been there, so nothing is missing since."""
     withheld: bool = False
     """Something was seen while catching up that would be reported live: judged again at the end of the log."""
+    built: bool = False
+    """Only state was made of its records so far: rules remember what that state says, and count from there on
+    (`beginning.py`)."""
     step: Step | None = None
     last_step_ms: int = -1
     last_step_offset: int = -1

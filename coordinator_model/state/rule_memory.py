@@ -136,6 +136,8 @@ class Migration:
     """`upgrade` or `downgrade` while members of both protocols are in the group; None also where the log did not show
     yet which way it goes."""
     mixed_since_ms: int | None = None
+    mixed_before: bool = False
+    """Mixed since before the records that rules have seen: `mixed_since_ms` is None, for it is not known."""
     peak_classic: int = 0
     peak_consumer: int = 0
     """Most members of either protocol since the group is mixed: a roll that turns round is seen against them."""
@@ -164,6 +166,11 @@ class Migration:
     """Reasons against an online upgrade, reported and not seen to be gone (`upgrade_blockers.py`)."""
     classic_members: dict[str, ClassicProgress] = field(default_factory=dict)
     """Members on the classic protocol in a consumer group, by member id."""
+
+    @property
+    def mixed(self) -> bool:
+        """Whether members of both protocols are in the group, since when ever."""
+        return self.mixed_before or self.mixed_since_ms is not None
 
 
 @dataclass(slots=True, kw_only=True)

@@ -97,8 +97,8 @@ def static_members_view(state: GroupState, now_ms: int) -> list[dict[str, Any]]:
         {
             "instance_id": instance_id,
             "member_id": history.member_id,
-            "since": history.since_ms,
-            "former": [{"member_id": of.member_id, "since": of.since_ms} for of in history.former],
+            "since": _known_ms(history.since_ms),
+            "former": [{"member_id": of.member_id, "since": _known_ms(of.since_ms)} for of in history.former],
             "rebalances_saved": history.bounces,
             "absent_since": history.absent_since_ms,
             "session_timeout_ms": static_members.session_timeout_ms(members[history.member_id]),
@@ -108,6 +108,10 @@ def static_members_view(state: GroupState, now_ms: int) -> list[dict[str, Any]]:
         for instance_id, history in sorted(state.instances.items())
         if history.member_id in members
     ]
+
+
+def _known_ms(time_ms: int) -> int | None:
+    return time_ms if time_ms >= 0 else None
 
 
 def migration_view(state: GroupState) -> dict[str, Any]:

@@ -176,7 +176,7 @@ def _of_state(held: BoardGroup, now_ms: int, read_ms: int | None) -> Iterator[Re
 def _of_migration(held: BoardGroup, now_ms: int, read_ms: int | None) -> Iterator[Reason]:
     state = held.state
     mixed_ms = state.migration.mixed_since_ms
-    if mixed_ms is None:
+    if not state.migration.mixed:
         return
     upgrade = state.migration.upgrade
     if upgrade is not None and upgrade.wrong and not upgrade.may_have_left:

@@ -75,9 +75,7 @@ def downgrade(
         offset_versions={held.name: held.offset_versions for held in chosen},
     )
     # Without a target there are all reasons that there could be with one.
-    concerned = [
-        held for held in chosen if held.summary.words.downgrade_reasons or held.summary.mixed_since_ms is not None
-    ]
+    concerned = [held for held in chosen if held.summary.words.downgrade_reasons or held.summary.mixed]
     others = cluster.offset_versions.keys()
     answer = downgrade_gate((held.state for held in concerned), cluster, target, others=others)
     return {**answer, "groups": _by_type(chosen)}
@@ -122,7 +120,7 @@ def _between_restarts(board: Board, sums: Sums, now_ms: int) -> int:
         if held is not None:
             of = held.summary
             rests = of.words.is_modern and (STOP, "rebalancing") not in of.words.downgrade_reasons
-            count += rests and unsettled(now_ms, of.last_step_ms, mixed=of.mixed_since_ms is not None)
+            count += rests and unsettled(now_ms, of.last_step_ms, mixed=of.mixed)
     return count
 
 

@@ -1,6 +1,6 @@
 """What a run leaves for the next one besides the checkpoint: how far the log was read, and when.
 
-A checkpoint does not say three things, or not once it is damaged.
+A checkpoint does not say four things, or not once it is damaged.
 
 `read_ms`: all that was in the log at this time has been read. A compacted log keeps a tombstone for
 `delete.retention.ms` after it was first cleaned, and then it is gone: who comes later does not read that a group ended.
@@ -17,6 +17,12 @@ within the same time; so before the first end is reached, `read_ms` is when read
 what was cleaned shows states that never were. A run that goes on within `SAME_TAIL_MS` of the former one's last look
 reads the same live tail that one would have read, and keeps its marks, so that an alarm that came and went between the
 two is reported; one that comes later cannot know what was cleaned meanwhile, and takes the log's end as it finds it.
+
+`built_until`: by partition, where the live tail began for the reading that began at the log's beginning; none of a log
+of less than `BUILT_FROM` records. Before it only
+state is made of records (docs/decisions/0019), also by a run that goes on before it is reached: a kill changes nothing.
+What comes after it is seen by the rules, whenever it is read. A reading that begins once more follows all with rules:
+what the former one counted and reported is to be the same.
 
 `told`: by partition, up to where all there is was concluded and reported, at `read_ms`. Who reads the log from its
 beginning once more comes to the same conclusions, but of what the cleaner has left of it, and at its end: some events
@@ -40,10 +46,14 @@ SAME_TAIL_MS: Final = 300_000
 """The cleaner takes closed segments only, and the coordinator's are 100 MB: what was written within minutes of being
 read is as whole to who comes back as it was to who stayed."""
 
+BUILT_FROM: Final = 100_000
+"""Records of a log from which on a first reading makes only state of them. Rules follow fewer in a second or two, and
+what such a log still tells of the time before the start is worth it."""
+
 SAVE_EVERY_MS: Final = 10_000
 """While nothing new is read, after which it is saved at once."""
 
-_OFFSETS: Final = ("live_from", "told", "told_before")
+_OFFSETS: Final = ("live_from", "built_until", "told", "told_before")
 
 CLOCK_SLACK_MS: Final = 60_000
 """A clock that was set back by more than this says nothing of how long a run was away."""
@@ -57,6 +67,7 @@ class Resume:
         read_ms: the log as it was then has been read, or its reading had begun then.
         seen_ms: the last time that a micro-batch was finished, or the end of the log reached.
         live_from: offsets partition to the end of the log as it was when reading began.
+        built_until: offsets partition to the first offset that rules see: before it only state is made.
         told: offsets partition to the first offset of which not all is known to be reported.
         told_before: the same of a former reading of the same log.
         has_batches: whether a micro-batch was ever finished, so that there is a checkpoint.
@@ -66,6 +77,7 @@ class Resume:
     read_ms: int
     seen_ms: int
     live_from: Offsets = field(default_factory=dict)
+    built_until: Offsets = field(default_factory=dict)
     told: Offsets = field(default_factory=dict)
     told_before: Offsets = field(default_factory=dict)
     has_batches: bool = False
@@ -78,6 +90,7 @@ class Resume:
             read_ms=now_ms,
             seen_ms=now_ms,
             live_from=dict(log_end),
+            built_until={} if told_before or sum(log_end.values()) < BUILT_FROM else dict(log_end),
             told_before=dict(told_before),
         )
 
@@ -107,7 +120,7 @@ def load(directory: Path) -> Resume | None:
         if held.pop("format") != FORMAT:
             return None
         for name in _OFFSETS:
-            held[name] = {int(partition): int(offset) for partition, offset in held[name].items()}
+            held[name] = {int(partition): int(offset) for partition, offset in held.get(name, {}).items()}
         return Resume(**held)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None

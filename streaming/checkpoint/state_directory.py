@@ -98,6 +98,11 @@ class StateDirectory:
         """By partition, the first offset whose events were not reported by a former reading of the same log."""
         return self._told_before
 
+    @property
+    def built_until(self) -> Offsets:
+        """By partition, up to where only state is made of the log's records; known once it is read."""
+        return {} if self._follower is None else self._follower.resume.built_until
+
     def holds_state(self) -> bool:
         """Whether there is something to go on from."""
         return contents.has_committed_batch(self.checkpoint)

@@ -151,7 +151,12 @@ _INVOLVED: Final = (
 _MIGRATION: Final = (
     _gauge("kafka_group_migration_phase", "1 for the phase between the protocols the group is in", "group", "phase"),
     _gauge("kafka_group_migration_upgraded_members", "Members that use the consumer protocol", "group"),
-    _gauge("kafka_group_migration_mixed_seconds", "How long both protocols are in use, 0 if not", "group", unit="s"),
+    _gauge(
+        "kafka_group_migration_mixed_seconds",
+        "How long both protocols are in use, 0 if not, none if unknown",
+        "group",
+        unit="s",
+    ),
     _counter("kafka_group_conversions_total", "Conversions between the protocols", "group", "direction"),
     _gauge(
         "kafka_group_leftover_records",

@@ -129,7 +129,8 @@ def _rebalancing_seconds(moment: Moment) -> Iterator[Samples]:
 
 
 def _mixed_seconds(moment: Moment) -> Iterator[Samples]:
-    yield of_groups(moment, _is_migrating(moment), _ages(moment, "mixed_since_ms", of_none=0.0))
+    unknown = moment.groups.by_words(lambda words: phases.is_mixed(words.phase)) & ~moment.groups.has("mixed_since_ms")
+    yield of_groups(moment, _is_migrating(moment) & ~unknown, _ages(moment, "mixed_since_ms", of_none=0.0))
 
 
 def _is_unsettled(moment: Moment) -> Flags:

@@ -156,7 +156,8 @@ class QuerySupervisor:
             self._listener = ProgressListener(self._name, with_fields(self._on_progress))
             self._listener.listen(spark)
         keys = bundle_keys(spark, config.spark.shuffle_partitions)
-        bundles = coordinator_log(spark, config, self._log.identity.partitions, keys).groupBy(BUNDLE)
+        records = coordinator_log(spark, config, self._log.identity.partitions, keys, state.built_until)
+        bundles = records.groupBy(BUNDLE)
         replayed = bundles.transformWithStateInPandas(
             self._processor(dict(live_from), dict(high_watermarks), dict(state.told_before)),
             outputStructType=OUTPUT,

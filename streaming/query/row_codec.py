@@ -9,14 +9,15 @@ one cell for each bundle of partitions; and what a stateful task puts out.
     a bundle's key          a number that Spark's hash leads to the stateful task of the bundle's own (`task_keys`)
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from streaming.query.commit_compaction import WORTH_REDUCING, commits_told
+from streaming.query.commit_compaction import WORTH_REDUCING, commits_told, last_of_each_key
 from streaming.query.schemas import BUNDLE, OutputRow
 
 LOG_LAYOUT: Final = pa.schema(
@@ -32,6 +33,7 @@ LOG_LAYOUT: Final = pa.schema(
 
 
 _COMMITS: Final = pa.field("commits", pa.int64())
+_BUILT: Final = pa.field("built", pa.bool_())
 
 
 REDUCE_AFTER: Final = 200_000
@@ -40,24 +42,34 @@ then superseded commits are dropped."""
 
 
 class LogRow(NamedTuple):
-    """A record with its place, and how many commits of its key it stands for."""
+    """A record with its place.
+
+    `commits` is how many of its key it stands for; `built` whether it is from below the live tail, so that only state
+    is made of it.
+    """
 
     partition: int
     offset: int
     timestamp_ms: int
     key: bytes | None
     value: bytes | None
-    commits: int
+    commits: int = 1
+    built: bool = False
 
 
-def packed(tables: Iterable[pa.Table], keys: Sequence[int]) -> pa.RecordBatch:
-    """Records of `LOG_LAYOUT`, in any order, as one row of `schemas.PACKED` for each bundle that has some."""
+def packed(
+    tables: Iterable[pa.Table], keys: Sequence[int], built_until: Mapping[int, int] | None = None
+) -> pa.RecordBatch:
+    """Records of `LOG_LAYOUT`, in any order, as one row of `schemas.PACKED` for each bundle that has some.
+
+    Only state is to be made of records below `built_until`, by partition; of those the last of each key are left.
+    """
     rows, waiting = _no_rows(), []
     for table in tables:
-        waiting.append(table.append_column(_COMMITS, pa.array(np.ones(table.num_rows, dtype=np.int64))))
+        waiting.append(_uncounted(table))
         if sum(map(len, waiting)) >= REDUCE_AFTER:
-            rows, waiting = _reduced([rows, *waiting]), []
-    rows = _reduced([rows, *waiting])
+            rows, waiting = _reduced([rows, *waiting], built_until or {}), []
+    rows = _reduced([rows, *waiting], built_until or {})
     bundles = _whole(rows, "partition").to_numpy() % len(keys)
     present = [bundle for bundle in range(len(keys)) if (bundles == bundle).any()]
     return pa.RecordBatch.from_pydict(
@@ -79,18 +91,38 @@ def unpacked(blobs: Iterable[bytes]) -> list[LogRow]:
 @cache
 def _no_rows() -> pa.Table:
     """Made when it is asked for: it takes pandas along, which a process that only plans does without."""
-    return LOG_LAYOUT.append(_COMMITS).empty_table()
+    return LOG_LAYOUT.append(_COMMITS).append(_BUILT).empty_table()
 
 
-def _reduced(tables: Sequence[pa.Table]) -> pa.Table:
+def _uncounted(table: pa.Table) -> pa.Table:
+    """Each record standing for itself."""
+    ones, none = np.ones(table.num_rows, dtype=np.int64), np.zeros(table.num_rows, dtype=bool)
+    return table.append_column(_COMMITS, pa.array(ones)).append_column(_BUILT, pa.array(none))
+
+
+def _reduced(tables: Sequence[pa.Table], built_until: Mapping[int, int]) -> pa.Table:
     """Less those that other records tell of."""
     rows = pa.concat_tables(tables).combine_chunks()
-    if rows.num_rows < WORTH_REDUCING:
+    if rows.num_rows < WORTH_REDUCING and not built_until:
         return rows
-    offsets, names, values, told = (_whole(rows, name) for name in ("offset", "key", "value", _COMMITS.name))
-    commits = commits_told(offsets.to_numpy(), names, values, told.to_numpy())
-    at = rows.schema.get_field_index(_COMMITS.name)
-    return rows.set_column(at, _COMMITS, pa.array(commits)).filter(pa.array(commits > 0))
+    offsets, told = (_whole(rows, name).to_numpy() for name in ("offset", _COMMITS.name))
+    names, values = _whole(rows, "key"), _whole(rows, "value")
+    built = np.zeros(len(offsets), dtype=bool)
+    if built_until:
+        below = offsets < _ends(built_until, _whole(rows, "partition").to_numpy())
+        if below.any():
+            built, told = last_of_each_key(offsets, names, values, told, below)
+    if rows.num_rows >= WORTH_REDUCING and not built.all():
+        told = commits_told(offsets, names, values, told, ~built)
+    columns = [*rows.columns[: len(LOG_LAYOUT)], pa.array(told), pa.array(built)]
+    return pa.Table.from_arrays(columns, schema=rows.schema).filter(pa.array(told > 0))
+
+
+def _ends(offsets: Mapping[int, int], partitions: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+    """Of each row the offset of its partition, 0 where none is named."""
+    found = np.zeros(max(int(partitions.max(initial=0)), *offsets) + 1, dtype=np.int64)
+    found[list(offsets)] = list(offsets.values())
+    return found[partitions]
 
 
 def _whole(rows: pa.Table, name: str) -> pa.Array:

@@ -168,7 +168,12 @@ class ShardTask:
             runs.append(run)
             for row in rows:
                 place = Position(partition, row.offset, row.timestamp_ms)
-                run.events += replica.replay_decoded(place, keys[partition][row.key], row.value, commits=row.commits)
+                key = keys[partition][row.key]
+                if row.built:
+                    run.events += replica.build(place, key, row.value, records=row.commits)
+                else:
+                    run.events += replica.replay_decoded(place, key, row.value, commits=row.commits)
+            replica.begin()
             run.events += replica.settle_rewinds()
             if rows:
                 book.last_offset = max(book.last_offset, rows[-1].offset)
@@ -228,6 +233,8 @@ class PartitionReplay:
         for name in self.book.waiting:
             self.replica.known(name)
         self.events += self.replica.settle()
+        for state in self.replica.groups.values():
+            state.built = False
         for name in [state.name for state in self.replica.groups.values() if state.withheld]:
             self.events += self.replica.judge(name)
 

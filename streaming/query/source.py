@@ -57,8 +57,13 @@ _readers: dict[tuple[str, bool], RangeReader] = {}
 """Of this worker process, by settings and whether committed; they outlive a task."""
 
 
-def coordinator_log(spark: SparkSession, config: "Config", partitions: int, keys: Sequence[int]) -> DataFrame:
-    """Every record of the offsets topic, packed as `schemas.PACKED` under these keys of bundles."""
+def coordinator_log(
+    spark: SparkSession, config: "Config", partitions: int, keys: Sequence[int], built_until: Mapping[int, int]
+) -> DataFrame:
+    """Every record of the offsets topic, packed as `schemas.PACKED` under these keys of bundles.
+
+    Of records below `built_until`, by partition, only what state is made of (`row_codec.packed`).
+    """
     # Spark imports this module in four processes one after the other, and all but this one need less.
     from streaming.kafka.client_settings import portable_settings
 
@@ -77,6 +82,7 @@ def coordinator_log(spark: SparkSession, config: "Config", partitions: int, keys
         "max_records": source.max_offsets_per_trigger,
         "tasks": source.tasks,
         "keys": list(keys),
+        "built_until": dict(built_until),
     }
     spark.dataSource.register(CoordinatorLog)
     return spark.readStream.format(FORMAT).option(SETTINGS_OPTION, json.dumps(settings)).load()
@@ -159,7 +165,9 @@ class CoordinatorLogReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """What a task reads, packed."""
         pieces: list[Piece] = partition.value
-        batch = packed(chain(self._stable(pieces), self._unstable(pieces)), self._settings["keys"])
+        until: dict[str, int] = self._settings["built_until"]
+        built_until = {of.partition: until[str(of.partition)] for of in pieces if of.begins_below(until)}
+        batch = packed(chain(self._stable(pieces), self._unstable(pieces)), self._settings["keys"], built_until)
         if batch.num_rows:
             yield batch.cast(to_arrow_schema(PACKED))
 
@@ -205,6 +213,10 @@ class Piece(NamedTuple):
     commits_end: int
     membership: int
     membership_end: int
+
+    def begins_below(self, until: Mapping[str, int]) -> bool:
+        """Whether there may be records below these offsets, by partition."""
+        return min(self.commits, self.membership) < until.get(str(self.partition), 0)
 
     @property
     def records(self) -> int:

@@ -223,6 +223,7 @@ def test_each_kind_is_read_once_around_an_open_transaction(log: Log) -> None:
         "committed_only": False,
         "tasks": 2,
         "keys": [7],
+        "built_until": {},
     }
     reader = CoordinatorLogReader(json.dumps(settings))
 

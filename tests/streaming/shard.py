@@ -32,7 +32,8 @@ def log_rows(cells: list[tuple[Any, ...]]) -> pa.Table:
 class Shard:
     """Feeds micro-batches to one partition of the log, and keeps what comes out.
 
-    `live_from` is the end of the partition's log as the run finds it, `told` up to where a former reading reported it.
+    `live_from` is the end of the partition's log as the run finds it, `told` up to where a former reading reported it;
+    below `built_until` only state is made.
     """
 
     def __init__(
@@ -41,10 +42,12 @@ class Shard:
         live_from: int = 0,
         partition: int = PARTITION,
         told: int = 0,
+        built_until: int = 0,
         shards: type[CoordinatorShards] = CoordinatorShards,
     ) -> None:
         self.partition = partition
         self.rows: list[OutputRow] = []
+        self._built_until = {partition: built_until} if built_until else {}
         self._live_from, self._log_end = {partition: live_from}, {partition: live_from}
         processor = shards(self._live_from, self._log_end, {partition: told})
         self._tester = TwsTester(processor, timeMode="ProcessingTime")
@@ -57,7 +60,8 @@ class Shard:
 
     def read(self, packs: list[list[tuple[Any, ...]]]) -> list[OutputRow]:
         """One micro-batch, read by as many source tasks as there are lists of rows; returns the rows it put out."""
-        blobs = [blob for cells in packs for blob in packed([log_rows(cells)], [KEY])["rows"].to_pylist()]
+        batches = [packed([log_rows(cells)], [KEY], self._built_until) for cells in packs]
+        blobs = [blob for batch in batches for blob in batch["rows"].to_pylist()]
         return self._keep(self._tester.testInPandas(KEY, pd.DataFrame({"bundle": KEY, "rows": blobs})))
 
     def at(self, processing_time_ms: int) -> list[OutputRow]:

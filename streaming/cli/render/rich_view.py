@@ -12,6 +12,7 @@ from rich.console import JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from coordinator_model.migration.phases import is_mixed
 from coordinator_model.views.event_sentences import sentence
 from coordinator_model.views.words import duration
 from streaming.base.text import printable
@@ -77,7 +78,7 @@ def summary_line(groups: Sequence[Object]) -> Text:
     severities = [_worst(group) for group in groups]
     critical, warning = severities.count("critical"), severities.count("warning")
     lag = sum(group["lag"] or 0 for group in groups)
-    mixed = sum(group["migration"]["mixed_since"] is not None for group in groups)
+    mixed = sum(is_mixed(group["migration"]["phase"]) for group in groups)
     line = Text(f"{len(groups)} groups  ")
     if critical or warning:
         line.append(f"{critical} critical, {warning} warnings  ", style="bold red" if critical else "yellow")
@@ -145,7 +146,7 @@ def _migration(group: Object, *, bar: bool = True) -> Text:
     if migration.get("out_of_scope"):
         return Text("out of scope", style="dim")
     phase = migration["phase"] or "mixed"
-    if migration["mixed_since"] is None:
+    if not is_mixed(migration["phase"]):
         return Text(phase, style=_PHASE_STYLES.get(phase, "dim"))
     done = round(_BAR * migration["upgraded_members"] / max(1, migration["members"]))
     text = f"{phase} {migration['upgraded_members']}/{migration['members']}"

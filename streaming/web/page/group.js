@@ -175,6 +175,8 @@ function warnings() {
 
 function summary() {
   const { upgraded_members: upgraded, members, mixed_since: since, phase } = group.migration;
+  const mixed = phase === null || phase === "upgrading" || phase === "downgrading";
+  const lasted = since === null ? "both protocols, since when is not known" : `both protocols for ${duration(Math.max(0, moment() - since) / 1000)}`;
   const out = group.migration.out_of_scope;
   const concerned = !out && !group.simple && (group.type === "classic" || group.type === "consumer");
   const patterns = Object.entries(group.regexes ?? {});
@@ -185,7 +187,7 @@ function summary() {
     { name: classic ? "Generation" : "Group epoch", value: number(group.epoch), note: classic ? "" : `assignment epoch ${number(group.assignment_epoch)}`, look: behind ? "active" : "" },
     { name: "Members", value: number(group.members.length), note: [concerned && `${number(group.members.length - upgraded)} classic, ${number(upgraded)} consumer`, static_ && `${static_} static`].filter(Boolean).join(", ") },
     ...(out ? [{ name: "Migration", value: "out of scope", note: `protocol type ${visible(group.protocol_type ?? "")}` }] : []),
-    ...(concerned ? [{ name: "Migration", value: phase ?? "mixed", note: since === null ? "" : `both protocols for ${duration(Math.max(0, moment() - since) / 1000)}`, progress: since === null ? null : [upgraded, members], look: since === null ? "" : "active" }] : []),
+    ...(concerned ? [{ name: "Migration", value: phase ?? "mixed", note: mixed ? lasted : "", progress: mixed ? [upgraded, members] : null, look: mixed ? "active" : "" }] : []),
     ...(group.rebalances === null ? [] : [{ name: "Rebalances", value: number(group.rebalances), note: group.rebalancing_since === null ? "none under way" : `under way for ${duration(Math.max(0, now() - group.rebalancing_since) / 1000)}`, look: group.rebalancing_since === null ? "" : "active" }]),
     ...(patterns.length ? [{ name: "Patterns", value: number(patterns.length), note: patterns.map(([regex, topics]) => `${visible(regex)}: ${topics.map(visible).join(", ") || "no topic"}`).join("; ") }] : []),
     ...(group.lag_left_out ? [{ name: "Lag", value: "–", note: "not asked of share groups" }] : []),

@@ -47,7 +47,8 @@ let typed = false;
 
 const direction = () => document.querySelector("#direction input:checked").value;
 const members = (group) => group.classic_members + group.consumer_members;
-const mixed = (group) => group.mixed_since !== null;
+const mixed = (group) => group.phase === null || group.phase === "upgrading" || group.phase === "downgrading";
+const mixedFor = (since) => (since === null ? "not known" : duration(Math.max(0, now() - since) / 1000));
 const protocols = (group) => !group.simple && (group.type === "classic" || group.type === "consumer");
 const modern = (group) => group.type === "share" || group.type === "streams";
 
@@ -89,7 +90,7 @@ function updateRow(made, group) {
   setClass(bar, group.phase === "downgrading" ? "back" : "");
   bar.setAttribute("aria-label", `${group.consumer_members} of ${members(group)} members use the consumer protocol`);
   setText(text, `${protocols(group) ? group.phase ?? "mixed" : group.type} ${group.consumer_members}/${members(group)}`);
-  setText(age, mixed(group) ? duration(Math.max(0, now() - group.mixed_since) / 1000) : "–");
+  setText(age, mixed(group) ? mixedFor(group.mixed_since) : "–");
   setText(blockers, [...group.blockers.map((each) => each.replaceAll("_", " ")), group.leftovers && `${number(group.leftovers)} left over`].filter(Boolean).join(", ") || "–");
   setText(conversions, `${number(group.upgrades)} / ${number(group.downgrades)}`);
   setText(rebalances, number(group.rebalances));
@@ -131,12 +132,12 @@ function progress(groups) {
 function summary(groups) {
   const sum = (of) => groups.reduce((total, group) => total + of(group), 0);
   const between = groups.filter(mixed);
-  const oldest = Math.min(...between.map((group) => group.mixed_since));
+  const oldest = between.some((group) => group.mixed_since === null) ? null : Math.min(...between.map((group) => group.mixed_since));
   const busy = groups.filter((group) => group.rebalancing_since !== null).length;
   const [blocked, leftovers, twice] = [sum((group) => (group.blockers.length ? 1 : 0)), sum((group) => group.leftovers), sum((group) => group.duplicate_partitions)];
   const longest = Math.max(0, ...groups.map((group) => group.max_lag_seconds ?? 0));
   return [
-    { name: "Between protocols", value: number(between.length), note: between.length ? `for ${duration(Math.max(0, now() - oldest) / 1000)}` : "no mixed group", look: between.length ? "active" : "" },
+    { name: "Between protocols", value: number(between.length), note: between.length ? (oldest === null ? "since when is not known" : `for ${mixedFor(oldest)}`) : "no mixed group", look: between.length ? "active" : "" },
     { name: "Conversions", value: `${number(sum((group) => group.upgrades))} / ${number(sum((group) => group.downgrades))}`, note: "up / down" },
     { name: "Blocked", value: number(blocked), note: blocked ? "brokers would refuse" : "none would be refused", look: blocked && direction() === "upgrade" ? "warning" : "" },
     { name: "Left over", value: number(leftovers), note: "after downgrades", look: leftovers ? "warning" : "" },

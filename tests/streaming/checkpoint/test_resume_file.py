@@ -1,5 +1,6 @@
 """How far the log was read, and when: what a run leaves for the next, and what the next concludes from it."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 from coordinator_model.lag import EndOffsetHistory
 from streaming.board.readiness import Positions
 from streaming.checkpoint import resume_file
-from streaming.checkpoint.resume_file import CLOCK_SLACK_MS, RESUME_FILE, SAME_TAIL_MS, Resume, ResumeWriter
+from streaming.checkpoint.resume_file import BUILT_FROM, CLOCK_SLACK_MS, RESUME_FILE, SAME_TAIL_MS, Resume, ResumeWriter
 from streaming.end_offsets.store import PartitionEnds
 
 NOW_MS = 1_790_000_000_000
@@ -55,6 +56,35 @@ def test_unread_for_longer_than_tombstones_are_kept(away_ms: int, too_long: bool
 def test_same_tail_keeps_its_marks(away_ms: int, live_from: dict[int, int]) -> None:
     """Soon after, alarms are drawn from where they would have been; later only beyond the end that is found."""
     assert live_from == LEFT.going_on(NOW_MS + away_ms, {0: 50, 1: 70}).live_from
+
+
+@pytest.mark.parametrize(
+    ("ends", "told_before", "built_until"),
+    [
+        ({0: BUILT_FROM - 1, 1: 1}, {}, {0: BUILT_FROM - 1, 1: 1}),
+        ({0: BUILT_FROM - 2, 1: 1}, {}, {}),
+        ({0: BUILT_FROM, 1: 1}, {0: 3}, {}),
+    ],
+)
+def test_only_the_first_reading_of_a_long_log_is_of_state_alone(
+    ends: dict[int, int], told_before: dict[int, int], built_until: dict[int, int]
+) -> None:
+    """A short one is followed from its beginning, and so is one that a former reading reported; it stays so."""
+    begun = Resume.begun(NOW_MS, ends, told_before)
+
+    assert built_until == begun.built_until
+    assert built_until == begun.going_on(NOW_MS + 2 * SAME_TAIL_MS, {0: 10 * BUILT_FROM, 1: 5}).built_until
+
+
+def test_file_of_before_says_nothing_of_state_alone(tmp_path: Path) -> None:
+    """A monitor of a release that followed all goes on so."""
+    resume_file.save(tmp_path, LEFT)
+    file = tmp_path / RESUME_FILE
+    held = json.loads(file.read_text("utf-8"))
+    del held["built_until"]
+    file.write_text(json.dumps(held), "utf-8")
+
+    assert resume_file.load(tmp_path) == LEFT
 
 
 def test_file_holds_what_was_left(tmp_path: Path) -> None:
