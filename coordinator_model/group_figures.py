@@ -29,7 +29,7 @@ from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.membership import STREAMS
 from coordinator_model.views import group_view
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Grows with whatever figures say of a state: those of another number are worked out again."""
 
 Counts = tuple[tuple[str, str], ...]
@@ -41,6 +41,7 @@ class GroupWords:
 
     Attributes:
         exists: whether a broker would list it.
+        polled: whether it is not of the log: what only that has is not known.
         all_topics_known: whether a topic that is not among the subscribed ones is one that no member reads.
         new_protocol_records: live records of the new protocols, by type.
         steady: whether the state is one that asks for no look: nothing overlaps, is under way, away or left over.
@@ -54,6 +55,7 @@ class GroupWords:
     is_modern: bool
     group_state: str
     simple: bool
+    polled: bool
     protocol: str | None
     phase: str | None
     blockers: tuple[str, ...]
@@ -220,6 +222,7 @@ def summary(state: GroupState) -> GroupSummary:
         is_modern=modern is not None,
         group_state=group_view.group_state(state),
         simple=state.simple,
+        polled=bool(state.polled_state),
         protocol=_protocol(state),
         phase=phases.phase(state),
         blockers=tuple(upgrade_blockers.blockers(membership)),

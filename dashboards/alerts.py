@@ -384,8 +384,8 @@ _MONITOR_ITSELF: Final = (
         limits=(at.SOURCE_AGE_SECONDS,),
         wait=at.DOWN_SECONDS,
         severity=CRITICAL,
-        summary=f"{MONITOR} has not spoken for {{{{ $value | humanizeDuration }}}}; what is served of its topics is of "
-        "then, but for lag.",
+        summary=f"{MONITOR} has not spoken, or polled its groups, for {{{{ $value | humanizeDuration }}}}; what is "
+        "served is of then, but for lag.",
         first_look="Monitor health: Silence of the monitor",
         nearest="A standby that takes over: less than a minute of silence, and five are waited for.",
     ),

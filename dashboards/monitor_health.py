@@ -115,7 +115,11 @@ _INPUT: Final = (
     timeseries_panel(
         CLUSTERS,
         "Groups",
-        [Query(signal="groups", legend="{{cluster}}")],
+        [
+            Query(signal="groups", legend="{{cluster}}"),
+            Query(signal="not_described", legend="{{cluster}}, polled and not described"),
+            Query(signal="polled", legend="{{cluster}}: 1 where groups are polled"),
+        ],
     ),
     timeseries_panel(
         CLUSTERS,

@@ -15,7 +15,7 @@ from dashboards.board import panels
 from dashboards.build import boards
 from dashboards.signals import SIGNALS
 from dashboards.thresholds import duration
-from streaming.metrics.catalogue import CATALOGUE, CLUSTER_NAME, Metric
+from streaming.metrics.catalogue import CATALOGUE, CLUSTER_NAME, LOG_ONLY, Metric
 
 DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
 COMMAND: Final = "python -m dashboards.pages"
@@ -29,6 +29,9 @@ Every metric at `/metrics`, in the order of the page. All carry the label `clust
 repeated below. What is not known has no series: no -1, no NaN, no 0. A group's series end with the group, a topic's
 when no group uses it any more. A counter of a group begins with its first count: where `kafka_group_info` is and the
 counter is not, it is 0.
+
+Metrics marked ³ are of the log alone: where groups are polled (`group_monitor_source_info{{kind="admin"}}`,
+[Permissions](permissions.md#where-the-log-may-not-be-read)) they are not there, and nothing is known of them.
 
 *Shown on* names the dashboards that draw the metric, *alerts* the rules that read it; the PromQL is in
 `dashboards/signals.py`. Two options decide on the number of series ([how many that is](scale.md#how-many-series)):
@@ -87,6 +90,7 @@ def _metrics() -> Iterator[str]:
     yield "|---|---|---|---|---|---|"
     for metric in CATALOGUE.values():
         mark = "¹" if metric.per_partition else "²" if metric.name == _HISTOGRAM_SWITCHED else ""
+        mark += "³" if metric.name in LOG_ONLY else ""
         labels = ", ".join(f"`{label}`" for label in metric.labels) or "-"
         shown = ", ".join(_boards(metric)) or "-"
         judging = ", ".join(map(_alert_link, _judging(metric))) or "-"

@@ -77,7 +77,7 @@ class Query:
         legend: Grafana's format of a series' name; in a table the name of the column.
         window: the time a signal looks back over, if it does; None for the usual one of the panel.
         over: what is taken of it, `%s` standing for the signal, e.g. `sum by (cluster) (%s)`.
-        zero_when_ready: no answer counts as 0 of a cluster whose monitor is ready; of any other it is not known.
+        zero_when_ready: no answer counts as 0 of a cluster whose monitor is ready and reads the log; else unknown.
     """
 
     signal: str
@@ -93,7 +93,8 @@ class Query:
         asked = self.over % signal.promql(cluster=scope.cluster, group=scope.group, window=looked_back)
         if not self.zero_when_ready:
             return asked
-        return f"({asked}) or on (cluster) ({SIGNALS['ready'].promql(cluster=scope.cluster)} == 1) * 0"
+        ready, polled = (SIGNALS[name].promql(cluster=scope.cluster) for name in ("ready", "polled"))
+        return f"({asked}) or on (cluster) (({ready} == 1) * 0 unless on (cluster) {polled})"
 
 
 def stat_panel(  # noqa: PLR0913 - what can be said of a panel

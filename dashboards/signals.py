@@ -636,7 +636,21 @@ _MONITOR: Final = (
         "source_age",
         "max by (cluster) (group_monitor_source_age_seconds{CLUSTER})",
         "s",
-        "How long ago the monitor last spoke whose topics are served; none without `group-monitor serve`.",
+        "How long ago the monitor last spoke whose topics are served (`group-monitor serve`), or groups were polled.",
+        _C,
+    ),
+    _signal(
+        "polled",
+        'max by (cluster) (group_monitor_source_info{CLUSTER, kind="admin"})',
+        "short",
+        "1 where groups are polled: what only the log has is not known.",
+        _C,
+    ),
+    _signal(
+        "not_described",
+        "max by (cluster) (group_monitor_groups_not_described{CLUSTER})",
+        "short",
+        "Polled groups that brokers list but do not describe, so that they are not shown.",
         _C,
     ),
     _signal(

@@ -23,7 +23,8 @@ from coordinator_model.replica import HANDLERS
 from coordinator_model.state.events import INFO, MEANINGS, SEVERITIES
 from dashboards.alert import Alert
 from dashboards.alerts import ALERTS
-from streaming.kafka.permissions import PERMISSIONS, SINK_PERMISSIONS, Permission, acl_commands
+from streaming.board.polls import OFF
+from streaming.kafka.permissions import ADMIN_PERMISSIONS, PERMISSIONS, SINK_PERMISSIONS, Permission, acl_commands
 from tests.alarm_cases import ANY_ALARM, CASES
 from tests.faults import page as faults
 from tests.layouts import NOT_WRITTEN, known_layouts, recorded_layouts
@@ -39,6 +40,8 @@ COMMAND: Final = "python docs/build_tables.py"
 _HEADER: Final = f"<!-- Made by `{COMMAND}`; change what it reads instead. -->\n"
 _PERMISSIONS_BEGIN: Final = f"<!-- From here on made by `{COMMAND}` from streaming/kafka/permissions.py. -->"
 _PERMISSIONS_END: Final = "<!-- End of what is made. -->"
+_POLLED_BEGIN: Final = f"<!-- From here on made by `{COMMAND}` from permissions.py and streaming/board/polls.py. -->"
+_POLLED_END: Final = "<!-- End of what is made of polled groups. -->"
 _YES: Final = "●"
 _OF_AN_OFFSET: Final = "The committed offset of one partition: the latest counts, a tombstone deletes it."
 
@@ -244,11 +247,15 @@ def unheld() -> list[str]:
 
 def permissions(page: str) -> str:
     """The page of permissions with the list between its marks rewritten."""
-    before, _, rest = page.partition(_PERMISSIONS_BEGIN)
-    _, end, after = rest.partition(_PERMISSIONS_END)
-    if not end:
-        raise SystemExit(f"error: docs/permissions.md: found no {_PERMISSIONS_BEGIN} and {_PERMISSIONS_END}")
-    return before + "\n".join((_PERMISSIONS_BEGIN, "", *_permissions(), "", _PERMISSIONS_END)) + after
+    return _between(page, _PERMISSIONS_BEGIN, _PERMISSIONS_END, _permissions())
+
+
+def _between(page: str, begin: str, end: str, lines: Iterable[str]) -> str:
+    before, _, rest = page.partition(begin)
+    _, found, after = rest.partition(end)
+    if not found:
+        raise SystemExit(f"error: docs/permissions.md: found no {begin} and {end}")
+    return before + "\n".join((begin, "", *lines, "", end)) + after
 
 
 def _permissions() -> Iterator[str]:
@@ -265,6 +272,19 @@ def _permissions() -> Iterator[str]:
         "\nWhat may be left out:\n",
         "",
     )
+
+
+def polled(page: str) -> str:
+    """The same page with what holds where groups are polled rewritten between its marks."""
+    return _between(page, _POLLED_BEGIN, _POLLED_END, _polled())
+
+
+def _polled() -> Iterator[str]:
+    yield from _permission_list(
+        ADMIN_PERMISSIONS, "Needed, in the place of the above:\n", "\nWhat may be left out:\n", ""
+    )
+    yield "\nWhat is off then, and why:\n"
+    yield from _table(("off", "because"), OFF.items())
 
 
 def _permission_list(permissions: Sequence[Permission], needed: str, optional: str, commands: str) -> Iterator[str]:
@@ -336,7 +356,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"error: tests/alarm_cases.py: found no tests of {', '.join(missing)}\n")
         return 1
     page, tried = DOCS / "permissions.md", DOCS / "faults.md"
-    made = {DOCS / "records.md": records(), DOCS / "events.md": events(), page: permissions(page.read_text("utf-8"))}
+    made = {DOCS / "records.md": records(), DOCS / "events.md": events()}
+    made[page] = polled(permissions(page.read_text("utf-8")))
     made[tried] = faults.page(tried.read_text("utf-8"))
     soaked = DOCS / "performance.md"
     made[soaked] = soak.page(soaked.read_text("utf-8"))

@@ -46,6 +46,7 @@ ROOMS: Final = {
         "end_offsets": ("base kafka", "kafka"),
         "board": ("base end_offsets", "numpy"),
         "watchers": ("base config kafka end_offsets board", "kafka numpy"),
+        "polling": ("base kafka board", "kafka"),
         "checkpoint": ("base query end_offsets board", "py4j pyarrow pyspark"),
         "metrics": ("base end_offsets board", "numpy prometheus_client pyarrow"),
         "recording": ("base config kafka", "kafka"),
@@ -55,7 +56,10 @@ ROOMS: Final = {
         "otlp": ("base config board metrics sinks", "google opentelemetry prometheus_client requests"),
         "web": ("base config end_offsets board metrics reports history", "h11 jinja2 starlette uvicorn"),
         "monitor": (
-            "base config kafka query spark end_offsets board watchers checkpoint metrics sinks history otlp web",
+            (
+                "base config kafka query spark end_offsets board watchers polling checkpoint metrics sinks "
+                "history otlp web"
+            ),
             "kafka py4j pyarrow pyspark structlog",
         ),
         "demo": ("base config query spark monitor", "confluent_kafka rich"),

@@ -5,6 +5,7 @@ Without a target the release is one that knows classic groups alone, and of whic
 
     reason              effect  holds when
     not_caught_up       unknown the replica is not at the end of the log
+    polled              unknown groups are polled, and the log is not read
     group_type          stop    a group is of a type that the target does not serve
     not_converted       stop    all members of a consumer group use the classic protocol, and it was not converted
     leftover_records    stop    records of a new protocol are live under a classic group; a note if the target passes
@@ -46,7 +47,18 @@ from coordinator_model.gates.broker_releases import (
     release,
     version_of,
 )
-from coordinator_model.gates.verdict import NOTE, STOP, UNKNOWN, Cluster, LogScan, Reason, answer, caught_up, moving
+from coordinator_model.gates.verdict import (
+    NOTE,
+    STOP,
+    UNKNOWN,
+    Cluster,
+    LogScan,
+    Reason,
+    answer,
+    as_polled,
+    caught_up,
+    moving,
+)
 from coordinator_model.migration import leftover_records, phases
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.membership import CONSUMER, ModernGroup
@@ -74,7 +86,7 @@ def downgrade_gate(
     versions: Counter[int] = Counter()
     for name in names:
         versions.update(cluster.offset_versions.get(name, {}))
-    reasons = [*caught_up(cluster)]
+    reasons = [*caught_up(cluster), *as_polled(cluster, UNKNOWN)]
     for state in states:
         reasons += of_group(state, to, cluster.now_ms)
     reasons += of_cluster(cluster, names, to)

@@ -2,6 +2,7 @@
 
     reason                       effect             holds when
     not_caught_up                unknown            the replica is not at the end of the log
+    polled                       note               groups are polled: this is as of the last poll
     consumer_protocol            stop               the consumer protocol is not enabled on the brokers
     migration_policy             stop               brokers convert no group that has members
     assignment_user_data         stop, see below    a broker would refuse the group (`upgrade_blockers.py`)
@@ -35,6 +36,7 @@ from coordinator_model.gates.verdict import (
     Member,
     Reason,
     answer,
+    as_polled,
     caught_up,
     moving,
 )
@@ -59,7 +61,7 @@ def upgrade_gate(groups: Iterable[GroupState], cluster: Cluster, named: Collecti
     Beside the reasons: `groups`, how many there are by type.
     """
     states = list(groups)
-    reasons = [*caught_up(cluster)]
+    reasons = [*caught_up(cluster), *as_polled(cluster, NOTE)]
     if any(map(to_convert, states)):
         reasons += of_brokers(cluster.settings)
     for state in states:

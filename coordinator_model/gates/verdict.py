@@ -101,7 +101,8 @@ class Cluster:
     `not_caught_up` says what is missing, empty when the replica is at the end of the log. `unknown_records` counts
     records read, by type. `group_configs` names groups with dynamic GROUP configurations, None where brokers did not
     say. `offset_versions` counts live committed offsets of each group by the value version they were written in.
-    `log_scan` is None where the log was not scanned.
+    `log_scan` is None where the log was not scanned. `polled` is whether groups are asked of their coordinators every
+    few seconds instead of read from the log.
     """
 
     not_caught_up: Collection[str] = ()
@@ -110,6 +111,7 @@ class Cluster:
     settings: BrokerSettings = BrokerSettings()
     offset_versions: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     log_scan: LogScan | None = None
+    polled: bool = False
     now_ms: int | None = None
     """The moment of the question; None where only the log's own time is known."""
 
@@ -131,6 +133,16 @@ def caught_up(cluster: Cluster) -> Iterator[Reason]:
     """A reason for each thing the replica lacks."""
     for missing in cluster.not_caught_up:
         yield Reason(UNKNOWN, "not_caught_up", f"the replica is not at the end of the log: {missing}")
+
+
+def as_polled(cluster: Cluster, effect: str) -> Iterator[Reason]:
+    """What it does to a verdict that groups are polled, where they are."""
+    if cluster.polled:
+        text = (
+            "groups are polled by the Admin API (source.kind: admin): this is as of the last poll, and nothing is "
+            "known of what only the coordinator's log has"
+        )
+        yield Reason(effect, "polled", text)
 
 
 def moving(state: GroupState, now_ms: int | None) -> Iterator[Reason]:

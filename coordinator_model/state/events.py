@@ -7,6 +7,7 @@ often and in whatever batches it is read.
 
 from __future__ import annotations
 
+from binascii import crc32
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -125,8 +126,14 @@ class Event:
 
     @property
     def id(self) -> str:
-        """Stable name of this event: the same log always gives it again, so consumers can drop repeats."""
-        return f"{self.partition}-{self.offset}-{self.kind}-{self.ordinal}"
+        """Stable name of this event: the same log always gives it again, so consumers can drop repeats.
+
+        Of a polled group no record showed it: when it was first seen stands for the record's place.
+        """
+        place = f"{self.partition}-{self.offset}"
+        if self.partition < 0:
+            place = f"polled-{crc32(self.group.encode('utf-8', 'surrogatepass')):08x}-{self.time_ms}"
+        return f"{place}-{self.kind}-{self.ordinal}"
 
 
 def event_view(event: Event) -> dict[str, Any]:

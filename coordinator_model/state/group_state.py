@@ -83,6 +83,8 @@ class GroupState:
     built: bool = False
     """Only state was made of its records so far: rules remember what that state says, and count from there on
     (`beginning.py`)."""
+    polled_state: str = ""
+    """State as the group's coordinator answered it, where groups are polled; empty where they are of the log."""
     step: Step | None = None
     last_step_ms: int = -1
     last_step_offset: int = -1

@@ -89,7 +89,7 @@ class ClassicMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassicGroup:
-    """The live GroupMetadataValue (type 2) of a group."""
+    """The live GroupMetadataValue (type 2) of a group; a `generation` of -1 is not known, as of a polled group."""
 
     generation: int
     protocol_type: str = ""

@@ -59,7 +59,7 @@ def group_view(
         "group": state.name,
         "type": state.type,
         "state": group_state(state),
-        "epoch": state.epoch,
+        "epoch": state.epoch if state.epoch >= 0 else None,
         "assignment_epoch": None if modern is None else modern.assignment_epoch,
         "protocol": _protocol(state),
         "protocol_type": _protocol_type(state),
@@ -73,7 +73,9 @@ def group_view(
 
 
 def group_state(state: GroupState) -> str:
-    """State as Kafka's own tools print it, as far as the log shows."""
+    """State as Kafka's own tools print it: as the coordinator answered, or as far as the log shows."""
+    if state.polled_state:
+        return state.polled_state
     modern = state.membership.modern_group
     if modern is not None:
         return STATES[modern.family](modern)
@@ -135,7 +137,12 @@ def migration_view(state: GroupState) -> dict[str, Any]:
         "members_before": state.migration.members_before if state.migration.direction == phases.UPGRADE else None,
         "downgrade": downgrade_check.view(state.migration.downgrade),
         "upgrade": upgrade_check.view(state.migration.upgrade),
+        **(_NOT_POLLED if state.polled_state else {}),
     }
+
+
+_NOT_POLLED: Final[Mapping[str, None]] = dict.fromkeys(("leftovers", "leftover_types", "conversions"))
+"""What only the log has of a migration."""
 
 
 def members_view(state: GroupState, topic_names: TopicNames, now_ms: int | None = None) -> list[dict[str, Any]]:
@@ -201,7 +208,7 @@ def _classic_member(group: ClassicGroup, member: ClassicMember) -> dict[str, Any
         "client_id": member.client_id,
         "client_host": member.client_host,
         "protocol": "classic",
-        "epoch": group.generation,
+        "epoch": group.generation if group.generation >= 0 else None,
         "state": classic.STABLE,
         "assigned": assigned,
         "pending_revocation": {},
@@ -280,6 +287,6 @@ def _offset_view(topic: str, partition: int, committed: CommittedOffset) -> dict
         "offset": committed.offset,
         "leader_epoch": committed.leader_epoch,
         "metadata": committed.metadata,
-        "commit_timestamp": committed.commit_timestamp_ms,
+        "commit_timestamp": committed.commit_timestamp_ms if committed.commit_timestamp_ms >= 0 else None,
         "topic_id": committed.topic_id,
     }

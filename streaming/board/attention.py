@@ -204,13 +204,15 @@ def _of_lag(held: BoardGroup, lags: Collection[TopicLag], now_ms: int, *, lag_gr
     committed_ms = max((time_ms for each in read for time_ms in each.commit_times_ms), default=-1)
     silent_ms, empty_ms = now_ms - committed_ms, now_ms - of.last_step_ms
     if of.members:
-        if lag_grew and silent_ms >= COMMIT_WINDOW_MS + NO_COMMIT_MS:
+        # A time that is not known, as of polled groups, makes no alarm.
+        if committed_ms >= 0 and lag_grew and silent_ms >= COMMIT_WINDOW_MS + NO_COMMIT_MS:
             yield Reason("lag_without_commits", "lag grows and nothing is committed", committed_ms)
     elif empty_ms >= STOPPED_MS:
+        since_ms = of.last_step_ms if of.last_step_ms >= 0 else None
         if lag_grew and empty_ms <= STOPPED_RECENTLY_MS:
-            yield Reason("consumers_stopped", "no members, and lag grows", of.last_step_ms)
+            yield Reason("consumers_stopped", "no members, and lag grows", since_ms)
         else:
-            yield Reason("unread", "no members, and records wait", of.last_step_ms)
+            yield Reason("unread", "no members, and records wait", since_ms)
 
 
 def _since(held: BoardGroup) -> int | None:

@@ -30,6 +30,7 @@ from streaming.board.group_summary import exists
 from streaming.board.histogram import BATCH_SECONDS_BUCKETS, RECORD_TO_METRIC_SECONDS_BUCKETS, Distribution
 from streaming.board.lag_history import LagHistory
 from streaming.board.left_out import LeftOut
+from streaming.board.polls import PollStatus
 from streaming.board.readiness import Offsets, Positions, Readiness, Standstill
 from streaming.board.totals import Sums, Totals
 from streaming.end_offsets.store import EndOffsets, Wanted
@@ -72,6 +73,7 @@ class Board:
         self._sinks: Callable[[], Iterable[SinkState]] = tuple
         self._source_age_seconds: Callable[[], float | None] = lambda: None
         self._history_bytes: Callable[[], int | None] = lambda: None
+        self._polls: Callable[[], PollStatus | None] = lambda: None
         self._rebuilds = 0
         self._large_batches = 0
         self._read_ms: Mapping[str, int] = {}
@@ -212,6 +214,10 @@ class Board:
         """Show the size of the history on disk; once, at start."""
         self._history_bytes = size_bytes
 
+    def show_polls(self, status: Callable[[], PollStatus | None]) -> None:
+        """Say that the groups are polled, and show how that goes; once, at start."""
+        self._polls = status
+
     # --- reading ---
 
     @property
@@ -249,6 +255,10 @@ class Board:
         """Size of the history on disk; None where none is kept."""
         return self._history_bytes()
 
+    def polls(self) -> PollStatus | None:
+        """How the polling of the groups goes; None where they are of the log (`polls.py`)."""
+        return self._polls()
+
     @property
     def shown(self) -> BoardSnapshot:
         """All groups and shards as of one moment."""
@@ -271,6 +281,10 @@ class Board:
 
     def ready(self) -> tuple[bool, list[dict[str, Any]]]:
         """Whether all that was in the log at start is shown, with lag, and the stream moves; and what is missing."""
+        polls = self._polls()
+        if polls is not None:
+            missing = self._start() + polls.missing(self.ends.sampled_ms, now_ms())
+            return not missing, missing
         missing = self._start() + self._readiness.missing(self._positions, self.ends.sampled_ms)
         if self._standstill is not None:
             missing += self._standstill.missing(self._waiting(), now_ms())

@@ -7,7 +7,18 @@ from typing import Any
 
 from coordinator_model.gates.downgrade import FLEXIBLE_OFFSETS, downgrade_gate, of_cluster
 from coordinator_model.gates.upgrade import of_brokers, upgrade_gate
-from coordinator_model.gates.verdict import STOP, BrokerSettings, Cluster, LogScan, caught_up, unsettled, verdict
+from coordinator_model.gates.verdict import (
+    NOTE,
+    STOP,
+    UNKNOWN,
+    BrokerSettings,
+    Cluster,
+    LogScan,
+    as_polled,
+    caught_up,
+    unsettled,
+    verdict,
+)
 from coordinator_model.migration import phases
 from streaming.board.board import Board
 from streaming.board.board_group import BoardGroup
@@ -25,7 +36,7 @@ def upgrade(
         settings: what the brokers' configurations allow.
         now_ms: the moment of the question; None for what holds at any.
     """
-    cluster = Cluster(not_caught_up=_missing(board), settings=settings, now_ms=now_ms)
+    cluster = Cluster(not_caught_up=_missing(board), polled=_polled(board), settings=settings, now_ms=now_ms)
     chosen = _chosen(board, groups)
     if groups:
         return upgrade_gate((held.state for held in chosen), cluster, groups)
@@ -67,12 +78,13 @@ def downgrade(
     chosen = _chosen(board, groups)
     cluster = Cluster(
         not_caught_up=_missing(board),
+        polled=_polled(board),
         unknown_records=_unknown_records(board),
         group_configs=asked.group_configs,
         settings=asked.settings,
         log_scan=asked.log_scan,
         now_ms=now_ms,
-        offset_versions={held.name: held.offset_versions for held in chosen},
+        offset_versions={} if _polled(board) else {held.name: held.offset_versions for held in chosen},
     )
     # Without a target there are all reasons that there could be with one.
     concerned = [held for held in chosen if held.summary.words.downgrade_reasons or held.summary.mixed]
@@ -89,6 +101,7 @@ def offline(board: Board, sums: Sums, now_ms: int) -> dict[str, tuple[str, Mappi
     between = _between_restarts(board, sums, now_ms)
     cluster = Cluster(
         not_caught_up=_missing(board),
+        polled=_polled(board),
         unknown_records=_unknown_records(board),
         group_configs=(),
         # Whether there are such offsets is all that counts, so one name stands for all groups that have any.
@@ -96,10 +109,14 @@ def offline(board: Board, sums: Sums, now_ms: int) -> dict[str, tuple[str, Mappi
     )
     brokers = of_brokers(BrokerSettings()) if sums.to_upgrade else ()
     of_gates = {
-        phases.UPGRADE: (sums.upgrade_reasons, [*caught_up(cluster), *brokers]),
+        phases.UPGRADE: (sums.upgrade_reasons, [*caught_up(cluster), *as_polled(cluster, NOTE), *brokers]),
         phases.DOWNGRADE: (
             sums.downgrade_reasons,
-            [*caught_up(cluster), *of_cluster(cluster, cluster.offset_versions, None)],
+            [
+                *caught_up(cluster),
+                *as_polled(cluster, UNKNOWN),
+                *of_cluster(cluster, cluster.offset_versions, None),
+            ],
         ),
     }
     found: dict[str, tuple[str, Mapping[tuple[str, str], int]]] = {}
@@ -138,6 +155,10 @@ def _chosen(board: Board, groups: Collection[str]) -> list[BoardGroup]:
 
 def _by_type(chosen: Iterable[BoardGroup]) -> dict[str, int]:
     return dict(sorted(Counter(held.summary.words.type for held in chosen).items()))
+
+
+def _polled(board: Board) -> bool:
+    return board.polls() is not None
 
 
 def _missing(board: Board) -> list[str]:

@@ -1,6 +1,6 @@
 """A group as the API answers it: the GROUP object of the model with lag, attention, and what brokers said."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,6 +10,7 @@ from streaming.board import never_committed
 from streaming.board.board_group import BoardGroup
 from streaming.board.group_lag import OffsetLag, TopicLag, total
 from streaming.board.lag_columns import measure, table_of
+from streaming.board.polls import UNKNOWN_IN_GROUP
 
 if TYPE_CHECKING:
     from streaming.board.board import Board
@@ -64,7 +65,13 @@ def _with_lag(
         "duplicates": {place: list(members) for place, members in duplicates.items()},
         "unassigned": None if unheld is None else {topic: list(parts) for topic, parts in unheld.items() if parts},
         "attention": board.attention(held, by_topic, now_ms),
+        **(_polled(duplicates) if held.summary.words.polled else {}),
     }
+
+
+def _polled(duplicates: Mapping[str, Any]) -> dict[str, Any]:
+    """What is not known of a polled group, as null."""
+    return {**UNKNOWN_IN_GROUP, **({} if duplicates else {"duplicates": None})}
 
 
 def _with_age(board: "Board", static_member: dict[str, Any], group: str, now_ms: int) -> dict[str, Any]:

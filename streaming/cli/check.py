@@ -36,7 +36,7 @@ def check(
 ) -> None:
     """Check configuration, Java, brokers, permissions, topics, port and directories; start nothing."""
     output.set_up_logging(context, clients_silent=True)
-    from streaming.kafka.preflight import Finding, broker_findings  # imported late, with all it needs
+    from streaming.kafka.preflight import Finding, broker_findings, instead  # imported late, with all it needs
     from streaming.sinks.topic_setup import sink_findings
 
     try:
@@ -46,9 +46,11 @@ def check(
         raise typer.Exit(UsageError.exit_status) from None
     findings = [Finding("configuration", "ok", str(config) if config is not None else "defaults")]
     with output.progress("checking") as advance:
-        findings += [_java(), _port(loaded), _state_dir(loaded)]
+        polled = loaded.source.kind == "admin"
+        findings += [*(() if polled else (_java(),)), _port(loaded), _state_dir(loaded)]
         advance(0.5)
-        findings += broker_findings(loaded.kafka)
+        findings += broker_findings(loaded.kafka, polled=polled)
+        findings += list(instead(findings))
         findings += sink_findings(loaded, create=create_topics)
         findings += _otlp(loaded)
     _print(findings, as_json=json)

@@ -56,14 +56,32 @@ def run(
     from streaming.base.version import release
     from streaming.kafka.preflight import preflight
 
+    polled = _is_polled(loaded, standby=standby, rebuild=rebuild)
     if len(loaded) == 1:
         preflight(loaded[0], by_spark=True)
     get_logger("start").info("starting", version=release(), brokers=brokers)
+    if polled:
+        from streaming.monitor.polled import run as run_polled  # imported last, as below; no Spark is started
+
+        run_polled(loaded[0])
+        return
     from streaming.monitor.several import (
         run as run_monitors,  # imported last: Spark takes seconds, a mistake above none
     )
 
     run_monitors(loaded, standby=standby, rebuild=rebuild)
+
+
+def _is_polled(loaded: "list[Config]", *, standby: bool, rebuild: bool) -> bool:
+    """Whether groups are polled; raises UsageError where that does not go with the rest."""
+    if all(config.source.kind == "log" for config in loaded):
+        return False
+    if len(loaded) > 1:
+        raise UsageError(f"source.kind: found admin with {len(loaded)} of --config, accepted: a process of its own")
+    for name, given in (("--standby", standby), ("--rebuild", rebuild)):
+        if given:
+            raise UsageError(f"{name}: found with source.kind admin, which keeps no checkpoint, accepted: without")
+    return True
 
 
 def load_config(path: Path | None, settings: list[str] | None) -> "Config":

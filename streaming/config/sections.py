@@ -41,8 +41,16 @@ class ClusterSection(Section):
 
 
 class SourceSection(Section):
-    """How the log is read."""
+    """Where groups are from: how the log is read, or how groups are polled."""
 
+    kind: Literal["log", "admin"] = option(
+        "log",
+        "log reads the coordinator's log. admin asks coordinators about their groups every few seconds, where the log "
+        "may not be read: members, assignments and lag, without what happens between two polls (docs/permissions.md).",
+    )
+    poll_interval_ms: Annotated[Whole, Field(ge=500, le=30_000)] = option(
+        5_000, "With kind admin: time between the beginnings of two polls of all groups."
+    )
     isolation: Literal["exact", "committed_only"] = option(
         "exact",
         "exact reads membership records uncommitted and offset commits committed, as the coordinator holds them. "
@@ -289,7 +297,14 @@ class Config(Section):
         return self.state.dir / "history" if self.history.dir is None else self.history.dir
 
     def rules(self) -> Iterator[Problem]:
-        """What is watched is not written to."""
+        """What is watched is not written to, and what is not read is not kept."""
+        if self.source.kind == "admin" and self.history.records:
+            yield Problem(
+                option="history.records",
+                found="true with source.kind admin, which reads no records",
+                accepted="false",
+                involves=("source.kind",),
+            )
         for name in ("events_topic", "groups_topic"):
             if getattr(self.kafka_sink, name) == self.kafka.offsets_topic:
                 yield Problem(

@@ -48,7 +48,7 @@ class EndOffsetSampler:
         ends: where the samples go.
         connect: makes a client; called again after a failure.
         wanted: what the groups have to do with at the moment.
-        offsets_topic: the coordinator's log, sampled too.
+        offsets_topic: the coordinator's log, sampled too; empty where it is not read.
         interval_ms: time between the beginnings of two rounds.
         file: where histories are kept over a restart; None for nowhere.
         clock_ms: the wall clock, in milliseconds.
@@ -117,7 +117,7 @@ class EndOffsetSampler:
 
     def _round(self, client: OffsetsClient) -> None:
         wanted = self._wanted()
-        wanted = Wanted(wanted.names | {self._offsets_topic}, wanted.ids - self._ends.topic_names.keys())
+        wanted = Wanted(wanted.names | ({self._offsets_topic} - {""}), wanted.ids - self._ends.topic_names.keys())
         now_ms = self._clock_ms()
         interval_ms = DESCRIBE_AGAIN_MS if self._amiss else DESCRIBE_EVERY_MS
         due = self._described_ms is None or not 0 <= now_ms - self._described_ms < interval_ms
@@ -146,7 +146,7 @@ class EndOffsetSampler:
             self._ends.record_open_since(stands, written_ms)
 
     def _describe(self, client: OffsetsClient, wanted: Wanted) -> None:
-        described = client.describe(wanted.names, ())
+        described = client.describe(wanted.names, ()) if wanted.names else []
         by_id = client.describe((), wanted.ids) if wanted.ids else []
         self._ends.set_topics([*described, *by_id], wanted.names, self._clock_ms())
         self._asked = wanted

@@ -115,6 +115,36 @@ PERMISSIONS: Final = (
     READ_GROUP_CONFIGS,
 )
 
+POLL_GROUPS: Final = Permission(
+    operation="DESCRIBE",
+    resource="group",
+    name="*",
+    purpose="members, assignments and committed offsets; on the groups that are wanted, if not on all",
+    without="nothing is shown; with some groups alone the others are not shown, but counted as the next row says",
+    check=DESCRIBE_GROUPS.check,
+    needed=True,
+)
+LIST_GROUPS: Final = Permission(
+    operation="DESCRIBE",
+    resource="cluster",
+    name="",
+    purpose="brokers list groups that may not be described, so that these can be counted and named",
+    without="brokers keep silent about them: how many there are is not known",
+    check="permission to list all groups",
+)
+POLL_TOPICS: Final = Permission(
+    operation="DESCRIBE",
+    resource="topic",
+    name="*",
+    purpose="log end offsets, partition counts, ids, and offsets and consumer groups of these topics; on the topics "
+    "that the groups read, if not on all",
+    without="committed offsets in other topics are not answered, nor any consumer group whose members read one",
+    check=DESCRIBE_TOPICS.check,
+)
+
+ADMIN_PERMISSIONS: Final = (POLL_GROUPS, LIST_GROUPS, POLL_TOPICS, READ_BROKER_CONFIGS)
+"""Those of `source.kind: admin`, in the place of `PERMISSIONS`."""
+
 EVENTS_OPTION: Final = "kafka_sink.events_topic"
 GROUPS_OPTION: Final = "kafka_sink.groups_topic"
 EVENTS_TOPIC: Final = "group-monitor-events"

@@ -1,6 +1,6 @@
 """Checks of the brokers before anything starts: they answer, the offsets topic is there, permissions suffice."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -44,25 +44,36 @@ FIND_GROUPS: Final = permissions.FIND_GROUPS.check
 """What `check` calls the permission that Spark's consumers need although they join no group."""
 
 
-def broker_findings(kafka: KafkaSection) -> list[Finding]:
-    """Look at everything the monitor needs of the brokers; what cannot be looked at is said to be so."""
+def broker_findings(kafka: KafkaSection, *, polled: bool = False) -> list[Finding]:
+    """Look at everything the monitor needs of the brokers; what cannot be looked at is said to be so.
+
+    Args:
+        kafka: where they are.
+        polled: whether groups are to be polled (`source.kind: admin`), and the log not read.
+    """
     from kafka.errors import KafkaError  # see admin_client
 
-    names = ("broker", "offsets topic", *(permission.check for permission in permissions.PERMISSIONS))
+    needed = permissions.ADMIN_PERMISSIONS if polled else permissions.PERMISSIONS
+    names = ("broker", *(() if polled else ("offsets topic",)), *(permission.check for permission in needed))
     try:
         with admin_client(kafka, "check") as admin:
             findings = [Finding("broker", "ok", f"{kafka.bootstrap_servers} answers")]
-            findings.extend(_topic_findings(admin, kafka))
-            findings.append(_group_finding(admin, kafka))
-            findings.append(_lag_finding(admin))
-            findings.append(_suspects_finding(admin))
-            findings.extend(_configs_findings(admin, kafka))
+            findings.extend(_polled_findings(admin, kafka) if polled else _log_findings(admin, kafka))
             return findings
     except CannotTellError as error:
         first = Finding("broker", "cannot tell", str(error))
     except KafkaError as error:
         first = Finding("broker", "cannot tell", f"kafka.bootstrap_servers: {reason_of(error)}")
     return [first, *(Finding(name, "cannot tell", "no broker to ask") for name in names[1:])]
+
+
+def instead(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """What there is where the log is there and may not be read."""
+    for found in findings:
+        denied = found.name == "offsets topic" and "Authorization" in found.detail
+        if found.status == "fail" and (denied or found.name == permissions.READ_LOG.check):
+            accepted = "also admin, which polls groups and knows less (docs/permissions.md)"
+            yield Finding("source", "note", f"source.kind: found log, which may not be read, accepted: {accepted}")
 
 
 def preflight(config: Config, *, by_spark: bool = False) -> None:
@@ -75,11 +86,43 @@ def preflight(config: Config, *, by_spark: bool = False) -> None:
     Raises:
         CannotTellError: the first thing that is not so.
     """
-    for finding in broker_findings(config.kafka):
+    for finding in broker_findings(config.kafka, polled=config.source.kind == "admin"):
         # Whether groups can be found depends on more than permissions, and may be so again in a moment.
         needed = by_spark and finding.status == "fail" if finding.name == FIND_GROUPS else True
         if needed and finding.status in ("fail", "cannot tell"):
             raise CannotTellError(finding.detail)
+
+
+def _log_findings(admin: Any, kafka: KafkaSection) -> Iterator[Finding]:  # noqa: ANN401 - kafka-python has no types
+    yield from _topic_findings(admin, kafka)
+    yield _group_finding(admin, kafka)
+    yield _lag_finding(admin, permissions.DESCRIBE_TOPICS, "lag is shown for no others")
+    yield _suspects_finding(admin)
+    yield from _configs_findings(admin, kafka, _READ_WITH_THE_LOG)
+
+
+def _polled_findings(admin: Any, kafka: KafkaSection) -> Iterator[Finding]:  # noqa: ANN401 - as above
+    yield from _listing_findings(admin)
+    yield _lag_finding(admin, permissions.POLL_TOPICS, permissions.POLL_TOPICS.without)
+    yield from _configs_findings(admin, kafka, (permissions.READ_BROKER_CONFIGS,))
+
+
+def _listing_findings(admin: Any) -> Iterator[Finding]:  # noqa: ANN401 - as above
+    """Whether groups may be described, and whether the others would be listed."""
+    listed, all_may_be = len(admin.list_groups()), _groups_may_be_described(admin)
+    wanted = permissions.POLL_GROUPS
+    if all_may_be:
+        yield Finding(wanted.check, "ok", f"{listed} groups are listed, and may be described")
+    elif listed:
+        yield _note(wanted, f"those that may not be described are not shown; {listed} groups are listed")
+    else:
+        lacks = "kafka.security: found no permission DESCRIBE on groups in general, and no group that is listed"
+        yield Finding(wanted.check, "cannot tell", f"{lacks}, accepted: DESCRIBE on the groups that are wanted")
+    operations = _operations(admin.describe_cluster().get("authorized_operations"))
+    if all_may_be or (operations is not None and "DESCRIBE" in operations):
+        yield Finding(permissions.LIST_GROUPS.check, "ok", "all groups are listed")
+    else:
+        yield _note(permissions.LIST_GROUPS, permissions.LIST_GROUPS.without)
 
 
 def _group_finding(admin: Any, kafka: KafkaSection) -> Finding:  # noqa: ANN401 - kafka-python has no types
@@ -122,30 +165,43 @@ def _topic_findings(admin: Any, kafka: KafkaSection) -> Iterator[Finding]:  # no
     yield Finding(permissions.READ_LOG.check, "ok", f"{name} may be read")
 
 
-def _lag_finding(admin: Any) -> Finding:  # noqa: ANN401 - kafka-python has no types
+def _lag_finding(admin: Any, permission: permissions.Permission, lost: str) -> Finding:  # noqa: ANN401 - as above
     """Whether topics in general may be described: brokers say that we may not know before that there is none."""
     from kafka.errors import TopicAuthorizationFailedError  # see admin_client
 
     count = len(describe_topics(admin))
     (nobodys,) = admin.describe_topics([_NOBODYS_TOPIC])
     if nobodys["error_code"] != TopicAuthorizationFailedError.errno:
-        return Finding(permissions.DESCRIBE_TOPICS.check, "ok", f"{count} topics can be described")
-    return _note(permissions.DESCRIBE_TOPICS, "lag is shown for no others", f"; {count} topics can be described")
+        return Finding(permission.check, "ok", f"{count} topics can be described")
+    return _note(permission, lost, f"; {count} topics can be described")
 
 
 def _suspects_finding(admin: Any) -> Finding:  # noqa: ANN401 - kafka-python has no types
-    """Whether coordinators would answer about groups that are suspected to hang (`hang_sampler.py`).
-
-    Any broker may be asked about any name: it says that we may not know before it says that it does not know.
-    """
-    broker = admin.describe_cluster()["brokers"][0]["broker_id"]
-    told = admin.describe_groups([_NOBODYS_GROUP], broker).get(_NOBODYS_GROUP, {})
-    if "GroupAuthorizationFailed" not in (told.get("error") or ""):
+    """Whether coordinators would answer about groups that are suspected to hang (`hang_sampler.py`)."""
+    if _groups_may_be_described(admin):
         return Finding(DESCRIBE_GROUPS, "ok", "groups may be described")
     return _note(permissions.DESCRIBE_GROUPS, "stuck rebalances of classic groups are found with it only")
 
 
-def _configs_findings(admin: Any, kafka: KafkaSection) -> Iterator[Finding]:  # noqa: ANN401 - kafka-python has no types
+def _groups_may_be_described(admin: Any) -> bool:  # noqa: ANN401 - kafka-python has no types
+    """Any broker may be asked about any name: it says that we may not know before it says that it does not know."""
+    broker = admin.describe_cluster()["brokers"][0]["broker_id"]
+    told = admin.describe_groups([_NOBODYS_GROUP], broker).get(_NOBODYS_GROUP, {})
+    return "GroupAuthorizationFailed" not in (told.get("error") or "")
+
+
+_READ_WITH_THE_LOG: Final = (
+    permissions.READ_BROKER_CONFIGS,
+    permissions.READ_TOPIC_CONFIGS,
+    permissions.READ_GROUP_CONFIGS,
+)
+
+
+def _configs_findings(
+    admin: Any,  # noqa: ANN401 - kafka-python has no types
+    kafka: KafkaSection,
+    wanted: Collection[permissions.Permission],
+) -> Iterator[Finding]:
     """Whether gates learn the brokers' settings, how long tombstones stay, and how long static members may be away."""
     from kafka.admin import ConfigResource, ConfigResourceType  # see admin_client
 
@@ -157,6 +213,8 @@ def _configs_findings(admin: Any, kafka: KafkaSection) -> Iterator[Finding]:  # 
         (permissions.READ_GROUP_CONFIGS, ConfigResourceType.GROUP, _NOBODYS_GROUP, "consumer.session.timeout.ms"),
     )
     for permission, kind, name, config in asked:
+        if permission not in wanted:
+            continue
         told = admin.describe_configs([ConfigResource(kind, name, {config: None})], config_filter="all")
         if told.get(kind.name.lower(), {}).get(name):
             yield Finding(permission.check, "ok", "configurations may be read")

@@ -36,6 +36,45 @@ class Metric:
     per_partition: bool = False
 
 
+LOG_ONLY: Final = frozenset(
+    (
+        "group_monitor_batch_seconds",
+        "group_monitor_coordinator_moves_total",
+        "group_monitor_newer_value_versions_total",
+        "group_monitor_open_transaction_records",
+        "group_monitor_open_transaction_seconds",
+        "group_monitor_rebuilds_total",
+        "group_monitor_record_to_metric_seconds",
+        "group_monitor_replica_lag_records",
+        "group_monitor_undecodable_records_total",
+        "group_monitor_unknown_records_total",
+        "kafka_cluster_leftover_records",
+        "kafka_group_commit_age_seconds",
+        "kafka_group_commits_total",
+        "kafka_group_conversions_total",
+        "kafka_group_leftover_records",
+        "kafka_group_offset_resets_total",
+        "kafka_group_offset_rewinds_total",
+        "kafka_group_partitions_kept_total",
+        "kafka_group_partitions_moved_total",
+        "kafka_group_rebalance_duration_seconds",
+        "kafka_group_rebalance_rounds_lost_total",
+        "kafka_group_rebalance_stuck",
+        "kafka_group_rebalances_avoidable_total",
+        "kafka_group_rebalances_saved_total",
+        "kafka_group_rebalances_total",
+        "kafka_group_rebalancing_seconds",
+        "kafka_group_stale_claims_total",
+        "kafka_group_static_member_replacements_total",
+        "kafka_group_static_member_returns_total",
+        "kafka_group_storm_rebalances",
+        "kafka_group_unsettled_epochs",
+        "kafka_group_unsettled_seconds",
+    )
+)
+"""Absent where groups are polled (`source.kind: admin`): only the coordinator's log has what they are made of."""
+
+
 def _gauge(name: str, text: str, *labels: str, unit: str = "short", per_partition: bool = False) -> Metric:
     return Metric(name=name, kind="gauge", help=text, labels=labels, unit=unit, per_partition=per_partition)
 
@@ -295,8 +334,13 @@ _MONITOR: Final = (
     ),
     _gauge(
         "group_monitor_source_age_seconds",
-        "How long ago the monitor last spoke whose topics are served; of `serve` only",
+        "How long ago the monitor last spoke whose topics are served, or the groups were last polled; else absent",
         unit="s",
+    ),
+    _gauge("group_monitor_source_info", "Always 1; where groups are from: the log, or polled by the Admin API", "kind"),
+    _gauge(
+        "group_monitor_groups_not_described",
+        "Polled groups that brokers list but do not describe, so that they are not shown; 0 where the log is read",
     ),
     _counter("process_cpu_seconds_total", f"Processor time used, user and system; {_ITS_PYTHON}"),
     _gauge("process_resident_memory_bytes", f"Resident memory; {_ITS_PYTHON}", unit="bytes"),

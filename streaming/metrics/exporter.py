@@ -17,7 +17,7 @@ from streaming.base.times import now_ms
 from streaming.board.board import Board
 from streaming.board.left_out import LeftOut
 from streaming.metrics import text_format
-from streaming.metrics.catalogue import CATALOGUE
+from streaming.metrics.catalogue import CATALOGUE, LOG_ONLY
 from streaming.metrics.group_metrics import DURATION, Moment
 from streaming.metrics.page import Page, release_memory
 from streaming.metrics.text_format import END_OF_OPENMETRICS
@@ -72,13 +72,15 @@ class Exporter:
         """The same, to be sent piece by piece, as gzip if that is asked for; all of it is of this moment."""
         openmetrics = "application/openmetrics-text" in accept
         content_type = OPENMETRICS_CONTENT_TYPE if openmetrics else CONTENT_TYPE_PLAIN_0_0_4
-        page = Page(self.cluster, Moment(self._board, self._clock_ms(), self._exported))
-        text = self._text(page, openmetrics=openmetrics)
+        moment = Moment(self._board, self._clock_ms(), self._exported)
+        text = self._text(Page(self.cluster, moment), openmetrics=openmetrics, polled=moment.polls is not None)
         return _gathered(_gzipped(text) if gzip else text), content_type
 
-    def _text(self, page: Page, *, openmetrics: bool) -> Iterator[bytes | memoryview]:
+    def _text(self, page: Page, *, openmetrics: bool, polled: bool) -> Iterator[bytes | memoryview]:
         """The page in the form that is asked for; metrics without samples are left out."""
         for name in self._names:
+            if polled and name in LOG_ONLY:
+                continue
             before = text_format.head(name, openmetrics=openmetrics).encode()
             for piece in page.text(name):
                 if piece:

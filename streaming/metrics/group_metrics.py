@@ -37,6 +37,7 @@ class Moment:
     def __init__(self, board: Board, now_ms: int, exported: LeftOut | None = None) -> None:
         """Of what `exported` has in scope, and by default of all that the board shows."""
         self.board = board
+        self.polls = board.polls()
         self.exported = exported or LeftOut(board.scope)
         self.topics = self.exported.scope.topics
         self.now_ms = now_ms
@@ -110,8 +111,17 @@ def _ages(moment: Moment, name: str, *, of_none: float = np.nan) -> npt.NDArray[
     return ages
 
 
+def _epoch(moment: Moment) -> Iterator[Samples]:
+    epochs = moment.groups["epoch"]
+    yield of_groups(moment, epochs >= 0, epochs)  # of a polled classic group it is not known
+
+
 def _duplicates(moment: Moment) -> Iterator[Samples]:
-    yield of_groups(moment, moment.groups.by_words(lambda words: words.type != SHARE), moment.groups["duplicates"])
+    counts = moment.groups["duplicates"]
+    if moment.polls is None:
+        yield of_groups(moment, moment.groups.by_words(lambda words: words.type != SHARE), counts)
+    else:
+        yield of_groups(moment, counts > 0, counts)  # what is yet to be revoked is not polled
 
 
 def _unassigned(moment: Moment) -> Iterator[Samples]:
@@ -285,7 +295,7 @@ def _involved(moment: Moment) -> Iterator[Samples]:
 GROUP_METRICS: Final[Mapping[str, Source]] = {
     "kafka_group_info": _info,
     "kafka_group_state": _state,
-    "kafka_group_epoch": _number("epoch"),
+    "kafka_group_epoch": _epoch,
     "kafka_group_assignment_epoch": _number("assignment_epoch"),
     "kafka_group_members": _members,
     "kafka_group_rebalances_total": _counted("rebalances"),

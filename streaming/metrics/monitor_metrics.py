@@ -16,6 +16,7 @@ from streaming.base.version import release
 from streaming.board import gates
 from streaming.board.board import Board
 from streaming.board.histogram import Distribution
+from streaming.board.polls import ADMIN
 from streaming.end_offsets.store import PartitionEnds
 from streaming.metrics.group_metrics import Moment
 from streaming.metrics.text_format import labelled
@@ -76,6 +77,16 @@ def _end_offset_age(moment: Moment) -> Samples:
 def _source_age(moment: Moment) -> Samples:
     age_seconds = moment.board.source_age_seconds()
     return [] if age_seconds is None else [("", age_seconds)]
+
+
+def _source(moment: Moment) -> Samples:
+    return [(labelled(kind="log" if moment.polls is None else ADMIN), 1)]
+
+
+def _not_described(moment: Moment) -> Samples:
+    if moment.polls is None:
+        return [("", 0)]
+    return [] if moment.polls.polled_ms is None else [("", moment.polls.not_described)]
 
 
 def _of_sinks(value: Callable[[SinkState, int], float]) -> Callable[[Moment], Samples]:
@@ -150,6 +161,8 @@ MONITOR_SAMPLES: Final[Mapping[str, Callable[[Moment], Samples]]] = {
     "group_monitor_sink_delivered_total": _of_sinks(lambda sink, _: sink.delivered),
     "group_monitor_sink_dropped_total": _of_sinks(lambda sink, _: sink.dropped),
     "group_monitor_source_age_seconds": _source_age,
+    "group_monitor_source_info": _source,
+    "group_monitor_groups_not_described": _not_described,
     "group_monitor_rebuilds_total": lambda moment: [("", moment.board.rebuilds)],
     **{name: partial(_of_process, name) for name in _PROCESS},
     "group_monitor_build_info": lambda _: _build_info(),

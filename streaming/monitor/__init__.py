@@ -1,6 +1,6 @@
-"""Puts the rooms together: one monitor, several, or serving only.
+"""Puts the rooms together: one monitor, several, one of polled groups, or serving only.
 
-Reading order: monitor first; several, topic_follower.
-May import: base, config, kafka, query, spark, end_offsets, board, watchers, checkpoint, metrics, sinks, history, otlp,
-web; libraries kafka, py4j, pyarrow, pyspark, structlog.
+Reading order: monitor first; parts, several, polled, topic_follower.
+May import: base, config, kafka, query, spark, end_offsets, board, watchers, polling, checkpoint, metrics, sinks,
+history, otlp, web; libraries kafka, py4j, pyarrow, pyspark, structlog.
 """

@@ -17,7 +17,6 @@ from streaming.base import gc_tuning
 from streaming.base.logging_setup import get_logger
 from streaming.base.stages import Stages
 from streaming.base.times import now_ms
-from streaming.board.board import Board
 from streaming.board.event_window import Event
 from streaming.board.event_window_file import EventWindowFile
 from streaming.checkpoint import contents
@@ -25,25 +24,15 @@ from streaming.checkpoint.lock import JVM_LOCK, StateLock
 from streaming.checkpoint.standby import await_turn
 from streaming.checkpoint.state_directory import StateDirectory
 from streaming.config.loading import Config
-from streaming.end_offsets.store import EndOffsets
 from streaming.history.queries import History
-from streaming.history.writer import HistoryWriter
-from streaming.kafka import broker_queries
-from streaming.kafka.log_scan import LogScanner, scanned
-from streaming.metrics.exporter import Exporter
-from streaming.monitor import state_formats
+from streaming.monitor import parts, state_formats
 from streaming.monitor.offsets_topic import OffsetsTopic
 from streaming.monitor.query_supervisor import QuerySupervisor
 from streaming.monitor.state_formats import END_OFFSETS_FILE, EVENTS_FILE
-from streaming.otlp import events_export
 from streaming.otlp.connection import refuse_without_library
-from streaming.otlp.metrics_export import MetricsExport
 from streaming.query.foreach_batch import BatchSink
-from streaming.sinks import kafka_sinks
-from streaming.sinks.outputs import Outputs, SpoolReader
 from streaming.spark import java, jvm_lifecycle, session
 from streaming.watchers.assembly import watchers
-from streaming.web.api_answers import BrokerAnswers
 from streaming.web.server import Server
 
 SPARK_LOG: Final = "spark.log"
@@ -91,30 +80,11 @@ class Monitor:
             clock_ms=now_ms,
         )
         self._rebuild = rebuild
-        ends = EndOffsets(config.end_offsets.history_points, config.end_offsets.history_seconds * 1_000)
-        self.board = Board(
-            ends,
-            offsets_topic=config.kafka.offsets_topic,
-            event_window=config.events.window,
-            scope=config.view.scope,
-            expectations=config.alarms.expected,
+        self.board = parts.board_of(config)
+        self._exporter = parts.exporter_of(config, self.board)
+        self._outputs = parts.outputs_of(
+            config, self.board, self._exporter, lambda: contents.query_id(self._state.checkpoint)
         )
-        self._exporter = Exporter(
-            self.board,
-            config.cluster.name,
-            partition_series=config.metrics.partition_series,
-            rebalance_histogram=config.metrics.rebalance_histogram,
-            scope=config.metrics.scope,
-        )
-        self._outputs = Outputs(
-            config,
-            self._readers(),
-            self.board,
-            others=[*kafka_sinks.group_topics(config, self.board, now_ms), *self._metrics_exports()],
-            source=lambda: contents.query_id(self._state.checkpoint),
-            clock_ms=now_ms,
-        )
-        self.board.show_sinks(self._outputs.states)
         self._standby = standby
         self._while_waiting = while_waiting
         self._lock = StateLock(self._directory)
@@ -190,13 +160,8 @@ class Monitor:
 
     def _server(self) -> Server:
         config = self._config
-        brokers = BrokerAnswers(
-            group_configs=lambda: broker_queries.group_configs(config.kafka),
-            settings=lambda: broker_queries.broker_settings(config.kafka),
-            log_scan=LogScanner(lambda: scanned(config.kafka)),
-        )
         past = History(config.history_dir) if config.history.enabled else None
-        return Server.of(config.http, self.board, self._exporter, brokers, past)
+        return Server.of(config.http, self.board, self._exporter, parts.broker_answers(config), past)
 
     def _start_spark(self, stack: ExitStack) -> SparkSession:
         """The session, there already where it is shared, or where it stood by."""
@@ -213,25 +178,6 @@ class Monitor:
             self._state.tombstone_retention_ms = self._log.tombstone_retention_ms
         state_formats.refuse_others(self._directory, rebuild=self._rebuild)
         self._state.claim(identity, rebuild=self._rebuild)
-
-    def _readers(self) -> list[SpoolReader]:
-        """Who takes what leaves the stream, as configured."""
-        settings = self._config.history
-        readers = [
-            *kafka_sinks.readers(self._config, self.board),
-            *events_export.readers(self._config, self.board),
-        ]
-        if settings.enabled:
-            kafka = self._config.kafka if settings.records else None
-            history = HistoryWriter(self._config.history_dir, settings, self.board, now_ms, kafka=kafka)
-            self.board.show_history_size(history.size_bytes)
-            readers.insert(0, history.reader())
-        return readers
-
-    def _metrics_exports(self) -> list[MetricsExport]:
-        """What exports the page, if it is to be."""
-        otlp = self._config.otlp
-        return [MetricsExport(otlp, self._exporter)] if otlp.endpoint is not None and otlp.metrics else []
 
     def _publish(self, events: Sequence[Event]) -> None:
         known = self.board.expectations.applied(events) if self.board.expectations else events

@@ -17,15 +17,13 @@ from streaming.base.threads import Background
 from streaming.base.times import now_ms
 from streaming.board.board import Board, Row
 from streaming.board.event_window import Event
+from streaming.board.polls import PollStatus
 from streaming.config.sections import Config
-from streaming.end_offsets.store import EndOffsets
-from streaming.kafka import broker_queries, client_settings
-from streaming.kafka.log_scan import LogScanner, scanned
+from streaming.kafka import client_settings
 from streaming.kafka.topic_reader import TopicReader
-from streaming.metrics.exporter import Exporter
+from streaming.monitor import parts
 from streaming.sinks import topic_format
 from streaming.watchers.assembly import watchers
-from streaming.web.api_answers import BrokerAnswers
 from streaming.web.server import Server
 
 RETRY_SECONDS: Final = 2.0
@@ -61,6 +59,7 @@ class TopicFollower:
         self._batch = 0
         self._is_ready = False
         self._source_ms: int | None = None
+        self._polls: PollStatus | None = None
         self._failure: str | None = None
         self._thread = Background("follower", self._run, stop_seconds=_STOP_SECONDS)
 
@@ -71,6 +70,10 @@ class TopicFollower:
     def stop(self) -> None:
         """End the thread."""
         self._thread.stop()
+
+    def polls(self) -> PollStatus | None:
+        """How the monitor's polling went; None where it reads the log, and before it is heard."""
+        return self._polls
 
     def source_age_seconds(self) -> float | None:
         """How long ago the monitor last said how far it is; None if it never did."""
@@ -197,6 +200,8 @@ class TopicFollower:
         )
         self._board.set_positions(membership, commits, self._clock_ms())
         self._source_ms = int(held["time"])
+        source = held.get("source")
+        self._polls = None if source is None else PollStatus.of_json(source)
 
 
 class Service:
@@ -210,29 +215,12 @@ class Service:
         if config.kafka_sink.groups_topic is None:
             raise UsageError("kafka_sink.groups_topic: found none, accepted: the topic that a monitor writes groups to")
         self._config = config
-        ends = EndOffsets(config.end_offsets.history_points, config.end_offsets.history_seconds * 1_000)
-        self.board = Board(
-            ends,
-            offsets_topic=config.kafka.offsets_topic,
-            event_window=config.events.window,
-            scope=config.view.scope,
-            expectations=config.alarms.expected,
-        )
+        self.board = parts.board_of(config)
         self._follower = TopicFollower(config, self.board)
         self.board.show_source_age(self._follower.source_age_seconds)
-        exporter = Exporter(
-            self.board,
-            config.cluster.name,
-            partition_series=config.metrics.partition_series,
-            rebalance_histogram=config.metrics.rebalance_histogram,
-            scope=config.metrics.scope,
-        )
-        brokers = BrokerAnswers(
-            group_configs=lambda: broker_queries.group_configs(config.kafka),
-            settings=lambda: broker_queries.broker_settings(config.kafka),
-            log_scan=LogScanner(lambda: scanned(config.kafka)),
-        )
-        self.server = Server.of(config.http, self.board, exporter, brokers)
+        self.board.show_polls(self._follower.polls)
+        exporter = parts.exporter_of(config, self.board)
+        self.server = Server.of(config.http, self.board, exporter, parts.broker_answers(config))
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:

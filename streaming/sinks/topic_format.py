@@ -81,6 +81,7 @@ def monitor_key(cluster: str) -> bytes:
 
 def monitor_value(cluster: str, board: Board, now_ms: int, *, ready: bool) -> bytes:
     """Value of the monitor; `ready` once all groups are written that it had caught up with."""
+    polls = board.polls()
     return _json(
         {
             "format": MONITOR_FORMAT,
@@ -89,6 +90,7 @@ def monitor_value(cluster: str, board: Board, now_ms: int, *, ready: bool) -> by
             "ready": ready,
             "positions": {"membership": board.positions.membership, "commits": board.positions.commits},
             "shards": {str(partition): _totals(shard) for partition, shard in board.shown.shards.items()},
+            **({} if polls is None else {"source": polls.as_json()}),
         }
     )
 

@@ -46,7 +46,7 @@ def watchers(
         clock_ms: the wall clock.
         ends_file: where the histories of log ends survive a restart; None for nowhere.
     """
-    kafka, ends = config.kafka, board.ends
+    kafka, ends, polled = config.kafka, board.ends, config.source.kind == "admin"
 
     def settings(purpose: str) -> dict[str, Any]:
         return client_settings.python_settings(kafka, purpose)
@@ -55,7 +55,7 @@ def watchers(
         ends,
         lambda: KafkaOffsetsClient(settings("end-offsets")),
         board.wanted,
-        offsets_topic=kafka.offsets_topic,
+        offsets_topic="" if polled else kafka.offsets_topic,
         interval_ms=config.end_offsets.interval_ms,
         file=ends_file,
     )
@@ -78,4 +78,6 @@ def watchers(
         lambda: board.ready()[0],
         clock_ms,
     )
-    return [sampler, suspects, timeouts, watch, lag, times, cut_logs]
+    # Coordinators of polled groups are asked anyway, and who is away for how long is in the log alone.
+    asking = () if polled else (suspects, timeouts)
+    return [sampler, *asking, watch, lag, times, cut_logs]

@@ -17,6 +17,7 @@ from streaming.board import gates
 from streaming.board.board import Board
 from streaming.board.event_window import Event
 from streaming.board.plan import plan
+from streaming.board.polls import OFF
 from streaming.board.search import ASKED, Search, topic_view, topics_view
 from streaming.reports import forms
 from streaming.web.history_api import DEFAULT_EVENTS, HistoryApi, with_sentence
@@ -112,10 +113,23 @@ class Api:
                 self._overview_json = (-1, b"")
 
     def ready(self) -> dict[str, Any]:
-        """Whether the board may be believed, and what is missing if not; and how sinks are doing, if there are any."""
+        """Whether the board may be believed, and what is missing if not.
+
+        And how sinks are doing, if there are any; of polled groups how the polling goes, and what is not known of them.
+        """
+        polls = self.board.polls()
+        return {**self._state(), **({} if polls is None else {"source": {**polls.as_json(), "off": dict(OFF)}})}
+
+    def _state(self) -> dict[str, Any]:
         ready, missing = self.board.ready()
         sinks = [asdict(sink) for sink in self.board.sinks()]
-        return {"ready": ready, "missing": missing, **({"sinks": sinks} if sinks else {})}
+        polls = self.board.polls()
+        return {
+            "ready": ready,
+            "missing": missing,
+            **({"sinks": sinks} if sinks else {}),
+            **({} if polls is None else {"source": polls.as_json()}),
+        }
 
     def groups_json(self, query: Mapping[str, str]) -> Iterator[bytes]:
         """All GROUPs with lag as JSON, in pieces: of one `type` and `state` where the query names them, and `ASKED`.
@@ -280,13 +294,14 @@ class Api:
     def _freshness(self) -> dict[str, Any]:
         """What keeps the figures from being believed, if anything."""
         board, now_ms = self.board, self._clock_ms()
+        polled = board.polls() is not None
         return {
             "time": now_ms,
-            **self.ready(),
+            **self._state(),
             "left_out": board.left_out(),
             "end_offset_age_seconds": board.ends.age_seconds(now_ms),
-            "replica_lag_records": sum(board.replica_lag().values()),
-            "open_transaction_records": sum(board.open_transaction_records().values()),
+            "replica_lag_records": None if polled else sum(board.replica_lag().values()),
+            "open_transaction_records": None if polled else sum(board.open_transaction_records().values()),
         }
 
     def _named(self, verdict: dict[str, Any]) -> dict[str, Any]:

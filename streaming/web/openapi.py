@@ -21,16 +21,16 @@ ANSWERS: Final[Mapping[str, str]] = {
     "Event": "id:string time:integer group:string kind:string severity:string partition:integer offset:integer "
     "detail:object inferred:boolean text:string",
     "Attention": "severity:string code:string text:string since:integer?",
-    "Member": "member_id:string instance_id:string? client_id:string client_host:string protocol:string epoch:integer "
+    "Member": "member_id:string instance_id:string? client_id:string client_host:string protocol:string epoch:integer? "
     "state:string ~assigned:any{} ~pending_revocation:any{} ~target:any{}",
     "Offset": "topic:string partition:integer offset:integer? leader_epoch:integer? metadata:string? "
     "commit_timestamp:integer? topic_id:string? log_end_offset:integer? log_start_offset:integer? "
     "last_stable_offset:integer? lag:integer? stable_lag:integer? lag_seconds:number? lag_seconds_at_least:boolean "
     "lag_method:string",
-    "Group": "group:string type:string state:string epoch:integer assignment_epoch:integer? protocol:string? "
+    "Group": "group:string type:string state:string epoch:integer? assignment_epoch:integer? protocol:string? "
     "simple:boolean members:Member[] offsets:Offset[] migration:object owner:string? lag:integer? max_lag:integer? "
-    "max_lag_seconds:number? max_lag_seconds_at_least:boolean rebalances:integer rebalancing_since:integer? "
-    "duplicates:any{} unassigned:any{}? attention:Attention[]",
+    "max_lag_seconds:number? max_lag_seconds_at_least:boolean rebalances:integer? rebalancing_since:integer? "
+    "duplicates:any{}? unassigned:any{}? attention:Attention[]",
     "Groups": "groups:Group[] left_out:integer cannot_tell:integer",
     "Names": "groups:string[] left_out:integer cannot_tell:integer",
     "ListedTopic": "topic:string partitions:integer? groups:integer",
@@ -41,14 +41,14 @@ ANSWERS: Final[Mapping[str, str]] = {
     "Topic": "topic:string topic_id:string? partitions:integer? groups:Reader[] left_out:integer cannot_tell:integer "
     "ready:boolean missing:object[] end_offset_age_seconds:number?",
     "LeftOut": "groups:integer topics:integer",
-    "Row": "group:string type:string state:string simple:boolean epoch:integer classic_members:integer "
+    "Row": "group:string type:string state:string simple:boolean epoch:integer? classic_members:integer "
     "consumer_members:integer absent_members:integer phase:string? blockers:string[] mixed_since:integer? "
-    "leftovers:integer upgrades:integer downgrades:integer lag:integer? max_lag:integer? max_lag_seconds:number? "
-    "max_lag_seconds_at_least:boolean rebalances:integer rebalancing_since:integer? duplicate_partitions:integer "
+    "leftovers:integer? upgrades:integer? downgrades:integer? lag:integer? max_lag:integer? max_lag_seconds:number? "
+    "max_lag_seconds_at_least:boolean rebalances:integer? rebalancing_since:integer? duplicate_partitions:integer? "
     "unassigned_partitions:integer? attention:Attention[]",
-    "Overview": "cluster:string time:integer ready:boolean missing:object[] ~sinks:object[] left_out:LeftOut "
-    "end_offset_age_seconds:number? replica_lag_records:integer open_transaction_records:integer events:Event[] "
-    "trends:object groups:Row[]",
+    "Overview": "cluster:string time:integer ready:boolean missing:object[] ~sinks:object[] ~source:object "
+    "left_out:LeftOut end_offset_age_seconds:number? replica_lag_records:integer? open_transaction_records:integer? "
+    "events:Event[] trends:object groups:Row[]",
     "Events": "events:Event[]",
     "Lag": "times:integer[] ~groups:any{} ~group:string ~lag:any[] ~max_lag_seconds:any[] ~partition_count:integer "
     "~partitions:object[]",

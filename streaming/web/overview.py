@@ -17,6 +17,7 @@ from streaming.board.board import Board
 from streaming.board.board_group import BoardGroup
 from streaming.board.group_lag import TopicLag, total
 from streaming.board.lag_columns import Lags, measure, table_of
+from streaming.board.polls import UNKNOWN_IN_ROW
 from streaming.end_offsets.store import Topic
 
 MAKE_EVERY_SECONDS: Final = 1.0
@@ -158,7 +159,7 @@ class Overview:
             "type": of.words.type,
             "state": of.words.group_state,
             "simple": of.words.simple,
-            "epoch": of.epoch,
+            "epoch": of.epoch if of.epoch >= 0 else None,
             "classic_members": of.classic_members,
             "consumer_members": of.consumer_members,
             "absent_members": of.absent_members,
@@ -175,9 +176,10 @@ class Overview:
             "max_lag_seconds_at_least": sums.at_least,
             "rebalances": of.rebalances,
             "rebalancing_since": of.rebalancing_since_ms,
-            "duplicate_partitions": of.duplicates,
+            "duplicate_partitions": of.duplicates or None if of.words.polled else of.duplicates,
             "unassigned_partitions": held.unassigned_partitions(self._board.ends.sizes),
             "attention": self._board.attention(held, lags, now_ms),
+            **(UNKNOWN_IN_ROW if of.words.polled else {}),
         }
 
 

@@ -17,6 +17,7 @@ SILENT: Final[dict[str, str]] = {
     "downgrading": "no group is on its way back at the end of the recording",
     "firing_alerts": "no rules are loaded",
     "monitor_gone": "the monitor is there",
+    "polled": "the monitor reads the log",
     "rounds_lost": "a counter begins with its first count, and no round was lost",
     "stable_lag": "no transaction is open in the topics of the recording",
     "stale_claims": "a counter begins with its first count, and none was made",

@@ -16,11 +16,12 @@ from typing import Any, Final
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from streaming.demo.embedded_broker import DEFAULT_JARS_DIR, EmbeddedBroker, _free_ports
+from streaming.demo.embedded_broker import DEFAULT_JARS_DIR
 from streaming.demo.verifiable_consumer import create_topics
 from streaming.kafka.permissions import EVENTS_TOPIC, GROUPS_TOPIC
 from streaming.sinks.kafka_sinks import EVENTS_SINK, GROUPS_SINK
 from streaming.spark import java
+from tests.integration.guarded_broker import SECRET, SECURITY, Started, guarded_broker
 from tests.integration.monitor_process import CommandProcess, MonitorProcess, until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(400)]
@@ -53,13 +54,9 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
         broker, guarded = guarded_broker(directory / "broker")
         stack.enter_context(broker)
         somebody_s_group(broker.bootstrap_servers)
-        security = (
-            "  security: {protocol: SASL_PLAINTEXT, sasl_mechanism: PLAIN, username: monitor, "
-            "password: '${env:MONITOR_PASSWORD}'}\n"
-        )
         config = directory / "monitor.yaml"
         config.write_text(
-            f"cluster: {{name: tested}}\nkafka:\n  bootstrap_servers: '{guarded}'\n{security}"
+            f"cluster: {{name: tested}}\nkafka:\n  bootstrap_servers: '{guarded}'\n{SECURITY}"
             f"state: {{dir: '{directory / 'state'}'}}\nhttp: {{port: 0}}\nspark: {{driver_memory: 1g}}\n"
             f"kafka_sink: {{events_topic: {EVENTS_TOPIC}, groups_topic: {GROUPS_TOPIC}}}\n"
         )
@@ -111,16 +108,6 @@ def test_the_monitor_is_no_group_itself(seen: Seen) -> None:
     assert [] == seen.error_lines
 
 
-class Started(MonitorProcess):
-    """A monitor with a configuration that is there already, and the password in its environment."""
-
-    def __init__(self, directory: Path, config: Path) -> None:
-        CommandProcess.__init__(
-            self, directory, "run", "--config", str(config), environment={"MONITOR_PASSWORD": "secret"}
-        )
-        self._url = None
-
-
 def commands() -> list[list[str]]:
     """Words of each command of Kafka's own tools on the page."""
     lines = re.findall(r"^\$ (.+)$", PAGE.read_text("utf-8"), re.MULTILINE)
@@ -133,27 +120,6 @@ def run(words: list[str], servers: str) -> None:
     command = java.command(DEFAULT_JARS_DIR, MAIN_CLASSES[words[0]], arguments)
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 - Kafka's own tool
     assert 0 == done.returncode, done.stdout + done.stderr
-
-
-def guarded_broker(directory: Path) -> tuple[EmbeddedBroker, str]:
-    """A broker that lets no one do anything without permission but who comes by its plain door, and its other door."""
-    broker = EmbeddedBroker(directory, offsets_partitions=4)
-    (port,) = _free_ports(1)
-    guarded = f"127.0.0.1:{port}"
-    for name in ("listeners", "advertised.listeners"):
-        broker._properties[name] += f",GUARDED://{guarded}"
-    broker._properties.update(
-        {
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,GUARDED:SASL_PLAINTEXT",
-            "sasl.enabled.mechanisms": "PLAIN",
-            "listener.name.guarded.plain.sasl.jaas.config": (
-                'org.apache.kafka.common.security.plain.PlainLoginModule required user_monitor="secret";'
-            ),
-            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-            "super.users": "User:ANONYMOUS",
-        }
-    )
-    return broker, guarded
 
 
 def somebody_s_group(servers: str) -> None:
@@ -176,9 +142,7 @@ def delivered(monitor: MonitorProcess) -> set[str]:
 
 def checked(directory: Path, config: Path, *more: str) -> tuple[int, dict[str, str]]:
     """Exit status of `check`, and what became of each thing it looked at."""
-    with CommandProcess(
-        directory, "check", "--config", str(config), "--json", *more, environment={"MONITOR_PASSWORD": "secret"}
-    ) as check:
+    with CommandProcess(directory, "check", "--config", str(config), "--json", *more, environment=SECRET) as check:
         status = check.await_end(90)
         told = json.loads("\n".join(check.output_lines()))
     return status, {found["check"]: found["status"] for found in told["checks"]}

@@ -184,7 +184,7 @@ def _matrices(group: Object, width: int) -> Iterator[tuple[str, Table]]:
         for kind, name in (("target", "target"), ("owned", "assigned"), ("revoking", "pending_revocation")):
             for topic, numbers in member[name].items():
                 marks.setdefault(topic, {}).setdefault(row, {}).update(dict.fromkeys(numbers, kind))
-        for place, owners in group.get("duplicates", {}).items():
+        for place, owners in (group.get("duplicates") or {}).items():
             topic, _, number = place.rpartition("/")
             if member["member_id"] in owners and number.isdecimal():
                 marks.setdefault(topic, {}).setdefault(row, {})[int(number)] = "twice"

@@ -43,6 +43,9 @@ export const short = (value) => (unknown(value) ? "–" : value < 100000 ? whole
 export const tiny = (value) => (unknown(value) ? "" : value < 1000 ? `${value}` : compact.format(value));
 export const plural = (count, one, many = `${one}s`) => `${number(count)} ${count === 1 ? one : many}`;
 
+/** Sum over groups; null, which is shown as "–", as soon as one of them is not known. */
+export const total = (groups, of) => groups.reduce((sum, group) => (unknown(sum) || unknown(of(group)) ? null : sum + of(group)), 0);
+
 const UNITS = [[86400, "d", 3600, "h"], [3600, "h", 60, "m"], [60, "m", 1, "s"]];
 
 /** Seconds as people say them: 40 ms, 0.4 s, 12 s, 3 m 20 s, 2 h 5 m, 4 d 3 h; as words.py does. */

@@ -159,7 +159,7 @@ function badges() {
 }
 
 function warnings() {
-  const twice = Object.entries(group.duplicates).map(([place, ids]) => `${visible(place)} by ${ids.map((id) => shortName(group.members.find((each) => each.member_id === id) ?? { member_id: id })).join(" and ")}`);
+  const twice = Object.entries(group.duplicates ?? {}).map(([place, ids]) => `${visible(place)} by ${ids.map((id) => shortName(group.members.find((each) => each.member_id === id) ?? { member_id: id })).join(" and ")}`);
   const free = Object.entries(group.unassigned ?? {});
   const texts = {
     duplicate_assignment: twice.length ? `Owned twice: ${twice.slice(0, 8).join("; ")}${twice.length > 8 ? " …" : ""}` : null,

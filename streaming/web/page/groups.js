@@ -1,5 +1,5 @@
 // All groups: what needs a look first, then the rest; a table of one page that is patched, never rebuilt.
-import { $, cellLook, duration, get, groupPage, h, head, isMoving, lagTime, looks, number, patch, percent, plural, row, setClass, setText, setTitle, short, stateClass, tiles, visible } from "./common.js";
+import { $, cellLook, duration, get, groupPage, h, head, isMoving, lagTime, looks, number, patch, percent, plural, row, setClass, setText, setTitle, short, stateClass, tiles, total, visible } from "./common.js";
 import { list, merged } from "./events.js";
 import { believed, doubt, follow, lagDoubt, now } from "./live.js";
 import { drawSpark, spark } from "./spark.js";
@@ -47,8 +47,8 @@ const COLUMNS = [
   { name: "seconds", label: "Lag time", number: true, look: "seconds", title: "Age of the oldest record not yet committed", sort: (group) => group.max_lag_seconds ?? -1 },
   { name: "trend", label: "Trend", roomy: true, title: "Lag over the last five minutes" },
   { name: "phase", label: "Migration", look: "phase", title: "From the classic to the consumer protocol", sort: (group) => `${mixed(group) ? 0 : 1}${group.phase ?? "mixed"}` },
-  { name: "rebalances", label: "Rebalances", number: true, roomy: true, look: "spacious", title: "Completed", sort: (group) => group.rebalances },
-  { name: "epoch", label: "Epoch", number: true, roomy: true, look: "spacious", title: "Group epoch, or generation of a classic group", sort: (group) => group.epoch },
+  { name: "rebalances", label: "Rebalances", number: true, roomy: true, look: "spacious", title: "Completed", sort: (group) => group.rebalances ?? -1 },
+  { name: "epoch", label: "Epoch", number: true, roomy: true, look: "spacious", title: "Group epoch, or generation of a classic group", sort: (group) => group.epoch ?? -1 },
 ];
 const TEXTUAL = new Set(["group", "type", "state", "phase"]);
 
@@ -108,7 +108,7 @@ function longest(groups) {
 }
 
 function summary(groups) {
-  const sum = (of) => groups.reduce((total, group) => total + of(group), 0);
+  const sum = (of) => total(groups, of);
   const count = (of) => sum((group) => (of(group) ? 1 : 0));
   const critical = count((group) => worst(group) === "critical");
   const warnings = count((group) => worst(group) === "warning");

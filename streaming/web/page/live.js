@@ -7,7 +7,7 @@
 //
 // A silent connection may be one whose other end is gone, so it is opened anew; a browser would wait for minutes. What
 // came in between two frames is handed on together. Pages that nobody sees hold no connection: a browser has six.
-import { $, duration, moment, number, setClass, setText } from "./common.js";
+import { $, duration, moment, number, plural, setClass, setText, visible } from "./common.js";
 
 const STALE_MS = 5000;
 const REOPEN_MS = 10000;
@@ -25,7 +25,8 @@ let latest = null;
 export function doubt() {
   if (latest === null) return "the monitor has not answered yet";
   if (performance.now() - heard > STALE_MS) return `no word from the monitor since ${moment(said)}`;
-  return latest.ready ? null : "the monitor is still reading the log";
+  if (latest.source?.stale_since) return `no answer from the brokers since ${moment(latest.source.stale_since)}`;
+  return latest.ready ? null : latest.source ? "the groups are not polled yet" : "the monitor is still reading the log";
 }
 
 /** The same of lag, which also needs to know where logs end. */
@@ -134,8 +135,21 @@ function show(news) {
   const reasons = news.ready ? [] : news.missing.map((each) => (each.records ? `${each.reason} (${number(each.records)} records to go)` : each.reason));
   const old = news.end_offset_age_seconds;
   if (news.ready && old !== null && old > OLD_ENDS_SECONDS) reasons.push(`The log ends are ${duration(old)} old: lag does not move.`);
-  if (reasons.length) state("reading", news.ready ? "live" : "catching up", `${news.ready ? "" : "Catching up: "}${reasons.join("; ")}`);
+  const source = news.source;
+  const said = reasons.length ? `${news.ready ? "" : source ? "Not ready: " : "Catching up: "}${reasons.join("; ")}. ` : "";
+  if (source) showPolled(source, said);
+  else if (reasons.length) state("reading", news.ready ? "live" : "catching up", said);
   else state("live", "live", "");
+}
+
+/** Of polled groups it is always said that they are, and what is missing: figures of the log are not known. */
+function showPolled(source, said) {
+  const stale = source.stale_since !== null;
+  const since = stale ? `No answer from the brokers since ${moment(source.stale_since)} (${source.failure}): what you see is from then. ` : "";
+  const left = source.groups_not_described ? `${plural(source.groups_not_described, "group")} not described: ${source.not_described.map((each) => `${visible(each.group)} (${each.reason})`).join(", ")}. ` : "";
+  const hidden = source.lists_all_groups === false ? "Groups that may not be described may be missing without a word. " : "";
+  const how = `Polled every ${duration(source.interval_ms / 1000)}, as the log is not read: rebalances, handovers, rewinds, commit times and epochs of classic groups are not known.`;
+  state(stale ? "stale" : "reading", stale ? "polled, stale" : "polled", `${said}${since}${left}${hidden}${how}`);
 }
 
 function showStale(silent) {

@@ -58,7 +58,7 @@ function topics(group) {
     // A member on the classic protocol revokes with its next heartbeat: the log knows what, the record of it comes after.
     for (const [topic, numbers] of Object.entries(waits?.revokes ?? {})) mark(topic, numbers, member, "revoking");
   }
-  for (const [place, ids] of Object.entries(group.duplicates)) {
+  for (const [place, ids] of Object.entries(group.duplicates ?? {})) {
     const cut = place.lastIndexOf("/");
     const partition = Number(place.slice(cut + 1));
     for (const member of group.members) if (ids.includes(member.member_id)) mark(place.slice(0, cut), [partition], member, "twice");

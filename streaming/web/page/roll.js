@@ -6,7 +6,7 @@
 //     closed        any other                        Stop
 //     cannot_tell   something is out of reach        Cannot tell
 //     any           the page is under doubt          Cannot tell (`doubt` of live.js)
-import { $, duration, get, groupPage, h, head, lagTime, localTime, looks, number, patch, percent, plural, row, setClass, setText, short, tiles, visible } from "./common.js";
+import { $, duration, get, groupPage, h, head, isMoving, lagTime, localTime, looks, number, patch, percent, plural, row, setClass, setText, short, tiles, total, visible } from "./common.js";
 import { Timeline, since } from "./chart.js";
 import { bands, list, merged } from "./events.js";
 import { believed, doubt, follow, now } from "./live.js";
@@ -130,11 +130,12 @@ function progress(groups) {
 }
 
 function summary(groups) {
-  const sum = (of) => groups.reduce((total, group) => total + of(group), 0);
+  const sum = (of) => total(groups, of);
   const between = groups.filter(mixed);
   const oldest = between.some((group) => group.mixed_since === null) ? null : Math.min(...between.map((group) => group.mixed_since));
-  const busy = groups.filter((group) => group.rebalancing_since !== null).length;
-  const [blocked, leftovers, twice] = [sum((group) => (group.blockers.length ? 1 : 0)), sum((group) => group.leftovers), sum((group) => group.duplicate_partitions)];
+  const busy = groups.filter((group) => group.rebalancing_since !== null || (group.rebalances === null && isMoving(group.state))).length;
+  const [blocked, leftovers, twice] = [sum((group) => (group.blockers.length ? 1 : 0)), sum((group) => group.leftovers), sum((group) => group.duplicate_partitions ?? 0)];
+  const alone = groups.every((group) => group.duplicate_partitions !== null);
   const longest = Math.max(0, ...groups.map((group) => group.max_lag_seconds ?? 0));
   return [
     { name: "Between protocols", value: number(between.length), note: between.length ? (oldest === null ? "since when is not known" : `for ${mixedFor(oldest)}`) : "no mixed group", look: between.length ? "active" : "" },
@@ -142,7 +143,7 @@ function summary(groups) {
     { name: "Blocked", value: number(blocked), note: blocked ? "brokers would refuse" : "none would be refused", look: blocked && direction() === "upgrade" ? "warning" : "" },
     { name: "Left over", value: number(leftovers), note: "after downgrades", look: leftovers ? "warning" : "" },
     { name: "Rebalancing", value: number(busy), note: `${number(sum((group) => group.rebalances))} completed`, look: busy ? "active" : "" },
-    { name: "Owned twice", value: number(twice), note: twice ? "partitions" : "every owner is alone", look: twice ? "critical" : "" },
+    { name: "Owned twice", value: number(twice || (alone ? 0 : null)), note: twice ? "partitions" : alone ? "every owner is alone" : "polls saw none", look: twice ? "critical" : "" },
     { name: "Lag", value: short(sum((group) => group.lag ?? 0)), note: "records, all together", ofLag: true },
     { name: "Longest lag time", value: lagTime(longest, groups.some((group) => group.max_lag_seconds_at_least)), note: "oldest uncommitted", ofLag: true },
   ];

@@ -286,6 +286,7 @@ FULL: Final = GroupState(
     newer_versions={"3": 1},
     whole=True,
     withheld=True,
+    polled_state="Stable",
     anomalies=("member_bound/b",),
     open_alarms={"rebalance_storm": ("storm",)},
     topic_ids={"t": ("A" * 22,)},

@@ -19,9 +19,10 @@ from streaming.base.expectations import Expectations, Expected
 from streaming.base.output_status import SinkState
 from streaming.base.version import release
 from streaming.board.board import Board
+from streaming.board.polls import PollStatus
 from streaming.config.view_sections import MetricsSection
 from streaming.end_offsets.store import EndOffsets, Topic
-from streaming.metrics.catalogue import CATALOGUE
+from streaming.metrics.catalogue import CATALOGUE, LOG_ONLY
 from streaming.metrics.exporter import Exporter
 from tests import builders
 from tests.streaming.board_rows import Shard
@@ -96,7 +97,12 @@ def mixed_group() -> Iterator[tuple[bytes, bytes | None]]:
 
 @pytest.fixture(scope="module")
 def full() -> Samples:
-    """A scrape of a cluster in which there is something of everything."""
+    """A scrape of `full_board`."""
+    return scraped(exporter(full_board()))
+
+
+def full_board() -> Board:
+    """A cluster in which there is something of everything."""
     shard = Shard(7)
     ends = log_ends(orders=3, **{OFFSETS_TOPIC: 8})
     for epoch in (1, 3):
@@ -154,7 +160,7 @@ def full() -> Samples:
     board.set_stuck(["mixed"])
     late = builders.offset_commit("twice", "orders", 2, 0, timestamp=NOW_MS - 400)
     board.apply(1, shard.write(late, timestamp_ms=NOW_MS - 400), NOW_MS)
-    return scraped(exporter(board))
+    return board
 
 
 def unclean_group() -> Iterator[tuple[bytes, bytes | None]]:
@@ -283,6 +289,8 @@ VALUES: Final[list[tuple[str, Labels, float]]] = [
     ("group_monitor_batch_seconds_count", {}, 2),
     ("group_monitor_batch_seconds_sum", {}, 1.3),
     ("group_monitor_source_age_seconds", {}, 4),
+    ("group_monitor_source_info", {"kind": "log"}, 1),
+    ("group_monitor_groups_not_described", {}, 0),
     ("group_monitor_sink_waiting", {"sink": "kafka-events"}, 3),
     ("group_monitor_sink_waiting_seconds", {"sink": "kafka-events"}, 7),
     ("group_monitor_sink_delivered_total", {"sink": "kafka-events"}, 40),
@@ -345,6 +353,22 @@ def test_every_metric_is_asserted_and_fed(full: Samples) -> None:
     assert set() == {name.removesuffix("_bucket") for name, _ in full} - {
         suffixed for name in CATALOGUE for suffixed in (name, f"{name}_count", f"{name}_sum")
     }
+
+
+def test_of_polled_groups_there_is_nothing_that_only_the_log_has() -> None:
+    """Not even 0; what a poll has is there, and that it is polled."""
+    board = full_board()
+    status = PollStatus(interval_ms=5_000, polled_ms=NOW_MS, left_out={"hidden": "not authorised"})
+    board.show_polls(lambda: status)
+    found = scraped(exporter(board))
+    names = {name.removesuffix("_bucket").removesuffix("_count").removesuffix("_sum") for name, _ in found}
+
+    assert set() == names & LOG_ONLY
+    assert set() == CATALOGUE.keys() - LOG_ONLY - names
+    assert (1, 1) == (
+        value(found, "group_monitor_source_info", kind="admin"),
+        value(found, "group_monitor_groups_not_described"),
+    )
 
 
 UNKNOWN: Final[list[tuple[str, Labels]]] = [

@@ -9,6 +9,7 @@ import pytest
 
 from streaming.base.persistent_map import GroupMap
 from streaming.board.board import Board
+from streaming.board.polls import MOST_NAMED, PollStatus
 from streaming.config.output_sections import KafkaSinkSection
 from streaming.config.sections import ClusterSection, Config
 from streaming.kafka.producer import TopicRecord, WriteError
@@ -352,6 +353,23 @@ def test_who_serves_is_ready_when_the_monitor_is() -> None:
     )
     follow(following, of.topic)
     assert shown.ready()[0]
+
+
+def test_who_serves_polled_groups_says_that_they_are() -> None:
+    """With how the polling goes, and as many groups that are not described."""
+    board = Board(log_ends(orders=1))
+    left_out = {f"g{number}": "not authorised" for number in range(MOST_NAMED + 5)}
+    status = PollStatus(interval_ms=5_000, polled_ms=NOW_MS, left_out=left_out, lists_all=True)
+    board.show_polls(lambda: status)
+    topic = Topic()
+    topic.records.append(
+        (TOPIC, topic_format.monitor_key(CLUSTER), topic_format.monitor_value(CLUSTER, board, NOW_MS, ready=True))
+    )
+    _, following = served(topic)
+    polls = following.polls()
+
+    assert polls is not None
+    assert status.as_json() == polls.as_json()
 
 
 @pytest.mark.parametrize("key", [None, b"", b"\xff", b"{}", b"[]", b"[1]", b'["a","b","c"]', b'"a"'])

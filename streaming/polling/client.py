@@ -1,0 +1,202 @@
+"""What the poller asks of a cluster, and kafka-python behind it.
+
+Every broker lists the groups that it coordinates, and answers about them: one listing a broker, then one description
+and one request for offsets for `GROUPS_AT_ONCE` groups. Brokers leave out of the listing what this client may not
+describe, unless it may describe the cluster: `lists_all` says which.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Final, Protocol
+
+from kafka.errors import KafkaError
+from kafka.protocol.admin import DescribeGroupsRequest
+from kafka.protocol.consumer import OffsetFetchRequest
+
+from coordinator_model.state.membership import CLASSIC, CONSUMER, SHARE
+from streaming.base.errors import first_line
+from streaming.kafka.lazy_admin import LazyAdmin
+from streaming.polling import answers
+from streaming.polling.answers import Described, Offsets
+from streaming.polling.requests import ConsumerGroupDescribeRequest, ShareGroupDescribeRequest
+
+GROUPS_AT_ONCE: Final = 100
+
+_MANY_GROUPS: Final = 8
+"""Version of OffsetFetch from which on one request may be about several groups (KIP-709, brokers from 3.0 on)."""
+
+TOPIC_REFUSED: Final = 29
+GROUP_REFUSED: Final = 30
+REFUSALS: Final[Mapping[int, str]] = {
+    GROUP_REFUSED: "not authorised: DESCRIBE on the group",
+    TOPIC_REFUSED: "not authorised: DESCRIBE on each topic that its members read",
+}
+"""Kafka's error code → why a group that is listed is not described."""
+
+NO_REQUEST: Final = "groups of type {type} are not described: the client library has no request for them"
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A group as of one round; `offsets` is None where they are not to be had for now."""
+
+    described: Described
+    offsets: Offsets | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """What brokers answered in one round.
+
+    Attributes:
+        listed: names of all groups that were listed; of some of them there may be no answer for now.
+        answered: those that were described.
+        left_out: those that are not: group → why.
+        lists_all: whether groups that may not be described would be listed; None where brokers do not say.
+        failure: the first broker that did not answer and why; None where all did.
+    """
+
+    listed: frozenset[str] = frozenset()
+    answered: Mapping[str, Answered] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    lists_all: bool | None = None
+    failure: str | None = None
+
+
+class GroupsClient(Protocol):
+    """What the poller asks of a cluster."""
+
+    def ask(self) -> Round:
+        """One round. Raises KafkaError, OSError or RuntimeError where no broker answers."""
+        ...
+
+    def close(self) -> None:
+        """Let go of all connections; a call under way in another thread ends with an error."""
+        ...
+
+
+@dataclass(slots=True)
+class _Found:
+    """A round as it comes in."""
+
+    listed: set[str] = field(default_factory=set)
+    answered: dict[str, Answered] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+
+class KafkaGroupsClient:
+    """kafka-python behind the protocol; it connects with the first question."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        """With settings of `KafkaAdminClient`."""
+        self._admin = LazyAdmin(settings)
+
+    def ask(self) -> Round:
+        """See `GroupsClient`."""
+        cluster = self._admin.client.describe_cluster()
+        operations = cluster.get("authorized_operations")
+        found, failure, errors = _Found(), None, []
+        for broker in cluster["brokers"]:
+            try:
+                self._ask_broker(broker["broker_id"], found)
+            except (KafkaError, OSError, RuntimeError) as error:
+                errors.append(error)
+                failure = failure or f"broker {broker['broker_id']}: {first_line(error)}"
+        if len(errors) == len(cluster["brokers"]) and errors:
+            raise errors[0]
+        return Round(
+            listed=frozenset(found.listed),
+            answered=found.answered,
+            left_out={name: why for name, why in found.left_out.items() if name not in found.answered},
+            lists_all=None if operations is None else "DESCRIBE" in operations,
+            failure=failure,
+        )
+
+    def close(self) -> None:
+        """See `GroupsClient`."""
+        self._admin.close()
+
+    def _ask_broker(self, broker: int, found: _Found) -> None:
+        by_type: dict[str, list[str]] = {}
+        for group in self._admin.client.list_groups([broker]):
+            # Brokers before 3.8 do not say the type: there is but one. A group of two brokers is being handed over.
+            by_type.setdefault((group.get("group_type") or CLASSIC).lower(), []).append(group["group_id"])
+        found.listed.update(name for names in by_type.values() for name in names)
+        for type_, names in by_type.items():
+            if type_ not in _DESCRIBED:
+                found.left_out.update(dict.fromkeys(names, NO_REQUEST.format(type=type_)))
+                continue
+            for lot in _lots(sorted(names)):
+                described = self._described(type_, lot, broker, found)
+                offsets = {} if type_ == SHARE else self._offsets(list(described), broker)
+                for name, of in described.items():
+                    found.answered[name] = Answered(of, {} if type_ == SHARE else offsets.get(name))
+
+    def _described(self, type_: str, names: Sequence[str], broker: int, found: _Found) -> dict[str, Described]:
+        request, read = _DESCRIBED[type_]
+        described = {}
+        for group in self._send(request(names), broker).groups:
+            if group.error_code in REFUSALS:
+                found.left_out[group.group_id] = REFUSALS[group.error_code]
+            elif group.error_code == 0 and group.group_state != answers.DEAD:
+                described[group.group_id] = read(group)
+            # Any other is not answered for now: of another type, or handed over, since it was listed.
+        return described
+
+    def _offsets(self, names: Sequence[str], broker: int) -> dict[str, Offsets]:
+        """Committed offsets of groups that answer; topics that may not be described are not among them."""
+        if not names:
+            return {}
+        fetched: Iterable[tuple[str, Any]]
+        if self._version(OffsetFetchRequest) >= _MANY_GROUPS:
+            groups = [OffsetFetchRequest.OffsetFetchRequestGroup(group_id=name, topics=None) for name in names]
+            request = OffsetFetchRequest(groups=groups, min_version=_MANY_GROUPS, max_version=_MANY_GROUPS)
+            fetched = [(group.group_id, group) for group in self._send(request, broker).groups]
+        else:
+            fetched = ((name, self._send(_of_one(name), broker)) for name in names)
+        read = {name: answers.offsets(answer.topics) for name, answer in fetched if answer.error_code == 0}
+        return {name: of for name, of in read.items() if of is not None}
+
+    def _version(self, request: object) -> int:
+        version: int = self._admin.client._manager.broker_version_data.api_version(request)  # noqa: SLF001 - see `_send`
+        return version
+
+    def _send(self, request: object, broker: int) -> Any:  # noqa: ANN401 - kafka-python has no types
+        """Its own methods fail all groups for the sake of one, and describe classic groups alone."""
+        manager = self._admin.client._manager  # noqa: SLF001 - as its own methods send theirs
+
+        async def send() -> Any:  # noqa: ANN401 - as above
+            return await manager.send(request, node_id=broker)
+
+        return manager.run(send)
+
+
+def _classic_request(names: Sequence[str]) -> object:
+    return DescribeGroupsRequest(groups=list(names), include_authorized_operations=False)
+
+
+def _consumer_request(names: Sequence[str]) -> object:
+    return ConsumerGroupDescribeRequest(group_ids=list(names), include_authorized_operations=False)
+
+
+def _share_request(names: Sequence[str]) -> object:
+    return ShareGroupDescribeRequest(group_ids=list(names), include_authorized_operations=False)
+
+
+_DESCRIBED: Final[Mapping[str, tuple[Callable[[Sequence[str]], object], Callable[[Any], Described]]]] = {
+    CLASSIC: (_classic_request, answers.classic_group),
+    CONSUMER: (_consumer_request, answers.consumer_group),
+    SHARE: (_share_request, answers.share_group),
+}
+"""Type of group → what it is described by, and how the answer is read."""
+
+
+def _of_one(name: str) -> object:
+    return OffsetFetchRequest(group_id=name, topics=None, min_version=2, max_version=_MANY_GROUPS - 1)
+
+
+def _lots(names: Iterable[str]) -> Iterator[list[str]]:
+    rest = iter(names)
+    while lot := list(islice(rest, GROUPS_AT_ONCE)):
+        yield lot

@@ -1,0 +1,1 @@
+"""Layouts of requests that kafka-python lacks, in the form in which it reads its own (KIP-848, KIP-932)."""
