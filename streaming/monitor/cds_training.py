@@ -28,6 +28,7 @@ from pyspark.sql.types import StructType
 
 from coordinator_model.records.offset_commit import OffsetCommitKey, OffsetCommitValue
 from coordinator_model.records.serde import encode_record
+from streaming.base import logging_setup
 from streaming.base.errors import CannotTellError, MonitorError, first_line
 from streaming.base.times import now_ms
 from streaming.checkpoint import contents
@@ -215,6 +216,7 @@ def _pair(written: tuple[bytes, bytes | None]) -> dict[str, bytes | None]:
 
 def main() -> int:
     """Make the archive of this installation; returns the exit status."""
+    logging_setup.configure("warning")  # py4j's stack of a JVM that has ended as it should is not for readers
     archive = cds_archive.place()
     try:
         make(archive)
