@@ -276,7 +276,7 @@ def follow(following: TopicFollower, topic: Any) -> None:
 
 def figures(board: Board) -> str:
     page, _ = Exporter(board, CLUSTER, clock_ms=lambda: NOW_MS).render()
-    of_process = ("group_monitor_record_to_metric", "group_monitor_batch")
+    of_process = ("group_monitor_record_to_metric", "group_monitor_batch", "process_")
     return "\n".join(line for line in page.decode().splitlines() if not any(name in line for name in of_process))
 
 
