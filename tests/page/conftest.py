@@ -1,4 +1,4 @@
-"""A real Chromium, and pages in it that may complain of nothing and ask nobody but the monitor."""
+"""A real Chromium, and pages in it that may complain of nothing and ask only the monitor."""
 
 from collections.abc import Iterator
 

@@ -52,7 +52,7 @@ def test_while_catching_up_an_empty_list_is_not_known_to_be_empty(open_page: Ope
 
 
 def test_a_roll_does_not_go_on_under_doubt(open_page: OpenPage) -> None:
-    """While the log is being read, and when the monitor is gone, the verdict is that it cannot be told."""
+    """While the log is being read, and when the monitor is gone, the verdict is *cannot tell*."""
     with Stage(behind=500) as stage:
         stage.write(*classic(ROLLED, MEMBERS))
         watched = open_page(f"{stage.url}/roll")

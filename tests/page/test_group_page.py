@@ -92,7 +92,7 @@ def test_partitions_of_nobody_are_marked(stage: Stage, open_page: OpenPage) -> N
     expect(page.locator(".matrix th.orphan")).to_have_text(["3", "5"])
     expect(page.locator("#warnings li")).to_have_count(0)
     stage.board.set_unassigned([STABLE])
-    expect(page.locator("#warnings li.warning")).to_contain_text("Nobody reads t 3, 5")
+    expect(page.locator("#warnings li.warning")).to_contain_text("No member reads t 3, 5")
 
 
 def test_share_groups_own_together_without_alarm(stage: Stage, open_page: OpenPage) -> None:
@@ -138,7 +138,7 @@ def test_streams_groups_show_tasks(stage: Stage, open_page: OpenPage) -> None:
 
 
 def test_a_topic_that_nobody_reads_any_more_is_set_back(stage: Stage, open_page: OpenPage) -> None:
-    """Its commits stay for days after the last reader: shown, told, and no alarm."""
+    """Its commits stay for days after the last reader: shown, listed as an event, and no alarm."""
     stage.write(*classic(STABLE, {"m-1": [0, 1, 2, 3, 4, 5]}))
     stage.commit(STABLE, 1)
     stage.commit(STABLE, {0: 7}, topic="u")

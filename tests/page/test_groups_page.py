@@ -43,7 +43,7 @@ def test_every_kind_of_group_is_shown(stage: Stage, open_page: OpenPage) -> None
 
 
 def test_what_needs_a_look_comes_first(stage: Stage, open_page: OpenPage) -> None:
-    """A duplicate is red and on top while it lasts; a group of Kafka Connect, which nobody upgrades, alarms nobody."""
+    """A duplicate is red and on top while it lasts; a Kafka Connect group, never upgraded, raises no alarm."""
     stage.play_kinds()
     page = open_page(stage.url).page
     expect(page.locator(".tile").first).to_contain_text("none")

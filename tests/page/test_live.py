@@ -8,7 +8,7 @@ from tests.page.stage import STABLE, Stage, classic
 
 
 def test_a_monitor_that_is_gone_leaves_the_page_stale(open_page: OpenPage) -> None:
-    """Told by pill, banner and the loss of colour, figures kept; another monitor at the address brings it to life."""
+    """Shown by pill, banner and the loss of colour, figures kept; another monitor at the address brings it to life."""
     with Stage() as first:
         first.write(*classic(STABLE, {"m-1": [0, 1, 2, 3, 4, 5]}))
         watched = open_page(first.url)
@@ -50,7 +50,7 @@ def test_a_hidden_page_holds_no_connection(stage: Stage, open_page: OpenPage) ->
 
 
 def test_catching_up_is_said_above_everything(open_page: OpenPage) -> None:
-    """While the replica is not at the end of the log, what is shown is the past: how far, is told."""
+    """While the replica is not at the end of the log, what is shown is the past: how far, is shown."""
     with Stage(behind=500) as stage:
         page = open_page(stage.url).page
         expect(page.locator("#link")).to_have_text("catching up")

@@ -40,8 +40,8 @@ def remembering(tmp_path: Path, begun_ms: int) -> Iterator[Stage]:
         former.write(*offsets, at_ms=begun_ms)
         state = former.board.shown.groups[GROUP].group_view(former.ends.topic_names, begun_ms)
     store = HistoryStore(tmp_path / "history")
-    told = [event(KEPT + number, group=GROUP, time_ms=begun_ms + number * 60_000) for number in range(KEPT)]
-    entries = [{"kind": "group", "group": GROUP, "time": begun_ms, "state": state}, *told]
+    shown = [event(KEPT + number, group=GROUP, time_ms=begun_ms + number * 60_000) for number in range(KEPT)]
+    entries = [{"kind": "group", "group": GROUP, "time": begun_ms, "state": state}, *shown]
     for table, ordered in rows(enumerate(entries)).items():
         store.write(table, ordered)
     store.set_complete(begun_ms)
@@ -74,7 +74,7 @@ def test_a_group_is_shown_as_it_was(remembering: Stage, open_page: OpenPage, beg
     expect(page.locator("#offsets tbody tr")).to_have_count(PARTITIONS)
 
     stage.write(*classic(GROUP, {"orders-0": [0, 1, 2], "orders-9": [3, 4, 5]}, generation=5))
-    # What happens is told all the while; only the group stands still.
+    # Events go on being shown; only the group stands still.
     expect(page.locator("#events li").first).to_contain_text("Rebalanced to generation 5")
     expect(members).to_have_count(len(FORMER))
     page.reload()

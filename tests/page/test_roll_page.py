@@ -110,7 +110,7 @@ def test_a_report_of_a_roll_is_a_button_away(stage: Stage, open_page: OpenPage) 
 
 
 def test_a_monitor_that_is_behind_cannot_tell(open_page: OpenPage) -> None:
-    """Before the replica is at the end of the log there is no verdict, and the reason is told."""
+    """Before the replica is at the end of the log there is no verdict, and the reason is shown."""
     with Stage(behind=1_000_000) as stage:
         stage.write(*classic(STABLE, {"m-1": [0, 1, 2, 3, 4, 5]}))
         page = open_page(f"{stage.url}/roll").page

@@ -51,7 +51,7 @@ const METHODS = {
   interpolated: "interpolated between two samples of the log end",
   caught_up: "at the end of the log",
   ahead_of_end: "committed since the log end was sampled",
-  beyond_end: "the log ends before it: cut off, or made anew",
+  beyond_end: "the log ends before it: cut off, or recreated",
   list_offsets: "brokers said when the record was written",
   at_least: "a lower bound: the record was there when sampling began",
   truncated: "the log was cut off below the commit: counted from there",
@@ -116,8 +116,8 @@ const taskIds = (held) => Object.entries(held).flatMap(([subtopology, numbers]) 
 function owned(each) {
   if (each.tasks) {
     const kinds = [["active", each.tasks.active], ["standby", each.tasks.standby], ["warm-up", each.tasks.warmup]];
-    const told = kinds.filter(([, held]) => size(held)).map(([kind, held]) => `${kind} ${taskIds(held)}`).join("; ");
-    return [told || "no tasks", each.process_id && `process ${visible(each.process_id)}`].filter(Boolean).join(" · ");
+    const tasks = kinds.filter(([, held]) => size(held)).map(([kind, held]) => `${kind} ${taskIds(held)}`).join("; ");
+    return [tasks || "no tasks", each.process_id && `process ${visible(each.process_id)}`].filter(Boolean).join(" · ");
   }
   return [
     partitions(each.assigned) || "nothing",
@@ -163,7 +163,7 @@ function warnings() {
   const free = Object.entries(group.unassigned ?? {});
   const texts = {
     duplicate_assignment: twice.length ? `Owned twice: ${twice.slice(0, 8).join("; ")}${twice.length > 8 ? " …" : ""}` : null,
-    unassigned_partitions: free.length ? `Nobody reads ${partitions(Object.fromEntries(free.slice(0, 8)))}` : null,
+    unassigned_partitions: free.length ? `No member reads ${partitions(Object.fromEntries(free.slice(0, 8)))}` : null,
     rebalance_stuck: "The rebalance is stuck",
     rebalance_storm: "Rebalance storm: more rebalances in five minutes than a rolling restart takes",
     migration_stalled: "The roll has stalled: members of both protocols, and none came or went for half an hour",
@@ -276,7 +276,7 @@ const past = $("at") && new Past(name, draw);
 const moment = () => past?.at ?? now();
 past?.follow();
 
-/** Show events of the past beside those the monitor remembers; tells whether there were any more. */
+/** Show events of the past beside those the monitor remembers; returns whether there were more. */
 function remember(events) {
   const before = happened.length;
   most += events.length;

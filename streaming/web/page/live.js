@@ -5,8 +5,8 @@
 //     live          spoke within the last seconds             "live"
 //     stale         did, and no longer does                   "stale", a banner, and figures without colour
 //
-// A silent connection may be one whose other end is gone, so it is opened anew; a browser would wait for minutes. What
-// came in between two frames is handed on together. Pages that nobody sees hold no connection: a browser has six.
+// A silent connection may be one whose other end is gone, so it is opened again; a browser would wait for minutes. What
+// came in between two frames is handed on together. Hidden pages hold no connection: a browser has six.
 import { $, duration, moment, number, plural, setClass, setText, visible } from "./common.js";
 
 const STALE_MS = 5000;
@@ -19,7 +19,7 @@ let said = null;
 let latest = null;
 
 /**
- * Why what is shown cannot be told to be so, in words, or null while it can: the one rule of all pages. A figure under doubt
+ * Why what is shown may not be so, in words, or null while it can: the one rule of all pages. A figure under doubt
  * is shown as not known, never as good.
  */
 export function doubt() {
@@ -50,7 +50,7 @@ export const now = () => (said === null ? Date.now() : said + Math.min(performan
  * Follow the monitor, of one group or of all.
  *
  * @param group name of the one group, or null for all.
- * @param read called, and awaited, when everything is to be read anew.
+ * @param read called, and awaited, when everything is to be read again.
  * @param take called with {groups, gone, events} that are new, and how many are left out.
  * @param redraw called when a doubt came or went while nothing is new.
  */
@@ -108,7 +108,7 @@ export function follow(group, read, take, redraw = () => {}) {
       for (const name of gone) groups.delete(name);
       await take({ groups: [...groups.values()], gone: [...gone], events: batch.flatMap((news) => news.events), left_out: batch.at(-1).left_out });
     } catch (problem) {
-      // What failed is read anew, from the beginning, on the next connection.
+      // What failed is read again, from the beginning, on the next connection.
       console.warn(problem);
       state("stale", "no answer", `The monitor could not answer (${problem.message}). What you see is from before; trying again.`);
       last = "";

@@ -113,7 +113,7 @@ export function drawMatrix(section, { name, title, columns, rows, lag, orphans, 
   shown.forEach((partition, at) => {
     const value = lag.get(partition);
     setClass(names.cells[at + 1], orphans.has(partition) ? "orphan" : "");
-    setTitle(names.cells[at + 1], orphans.has(partition) ? `partition ${partition}: nobody owns it` : "");
+    setTitle(names.cells[at + 1], orphans.has(partition) ? `partition ${partition}: no owner` : "");
     setText(lags.cells[at + 1], value ? tiny(value) : "·");
     setTitle(lags.cells[at + 1], value === undefined || value === null ? "" : `partition ${partition}: lag ${number(value)}`);
   });
@@ -133,7 +133,7 @@ export function drawMatrix(section, { name, title, columns, rows, lag, orphans, 
   });
 }
 
-/** What tells members apart, in few letters: the instance id, or the client id with the end of the member id. */
+/** A short name of a member: the instance id, or the client id with the end of the member id. */
 export function shortName(member) {
   if (member.instance_id !== null && member.instance_id !== undefined) return visible(member.instance_id);
   return member.client_id ? `${visible(member.client_id)} · ${visible(member.member_id.slice(-6))}` : visible(member.member_id);

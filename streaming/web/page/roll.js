@@ -56,7 +56,7 @@ const modern = (group) => group.type === "share" || group.type === "streams";
 function concerned() {
   const words = $("search").value.toLowerCase().split(/\s+/).filter(Boolean);
   const down = direction() === "downgrade";
-  // Members of a Connect group and its like are no consumers: nobody will ever roll them up.
+  // Members of Connect groups and the like are not consumers: they are never upgraded.
   const rolls = (group) => (down ? protocols(group) || modern(group) : protocols(group) && members(group) > 0 && !group.out_of_scope);
   return [...known.values()].filter((group) => rolls(group) && words.every((word) => group.group.toLowerCase().includes(word)));
 }

@@ -12,7 +12,7 @@ const COLUMNS = [
   { name: "state", label: "State", look: "state" },
   { name: "owner", label: "Owner", roomy: true },
   { name: "members", label: "Members", number: true, roomy: true, title: "Of the group, whatever they read" },
-  { name: "reads", label: "Reads it", title: "Whether a member subscribes to it, as far as the log tells" },
+  { name: "reads", label: "Reads it", title: "Whether a member subscribes to it, as far as the log shows" },
   { name: "held", label: "Held", number: true, title: "Partitions that some member holds" },
   { name: "committed", label: "Committed", number: true, roomy: true, title: "Partitions with a committed offset" },
   { name: "lag", label: "Lag", number: true, look: "lag", title: "Records not yet committed, in this topic" },
@@ -59,8 +59,8 @@ function summary() {
 function draw() {
   if (topic === null) return;
   tiles($("tiles"), believed(summary()));
-  const told = topic.cannot_tell ? [`Of ${plural(topic.cannot_tell, "more group")} it cannot be told whether they read this topic: ids without a name, or subscriptions that the log does not spell out.`] : [];
-  patch($("warnings"), told, (text) => text, (text) => h("li", {}, text));
+  const unknown = topic.cannot_tell ? [`Of ${plural(topic.cannot_tell, "more group")} it is not known whether they read this topic: ids without a name, or subscriptions that the log does not spell out.`] : [];
+  patch($("warnings"), unknown, (text) => text, (text) => h("li", {}, text));
   setText($("count"), doubt() === null ? number(topic.groups.length) : "");
   const groups = [...topic.groups].sort((a, b) => (b.lag ?? -1) - (a.lag ?? -1) || (a.group < b.group ? -1 : 1));
   patch($("groups").tBodies[0], groups, (group) => group.group, makeRow, updateRow);

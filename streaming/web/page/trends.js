@@ -47,7 +47,7 @@ export class Trends {
     return this.lines.get(name) ?? [];
   }
 
-  /** [time, lag of these groups together], null where that of one is not known then; groups without any figure aside. */
+  /** [time, lag of these groups together], null where one of them is not known then; groups without any figure aside. */
   sum(names) {
     const lines = names.map((name) => this.lines.get(name)).filter((line) => line?.some((value) => value !== null));
     return this.times.map((time, at) => {
