@@ -50,7 +50,7 @@ def told_in(file: Path) -> Told:
         told.repeated += batch["batch"] in seen
         told.processes[batch["process"]] += 1
         seen.add(batch["batch"])
-        for partition, kind, group, payload in batch["rows"]:
+        for partition, kind, group, payload, _ in batch["rows"]:
             match kind:
                 case "group":
                     told.groups[group] = json.loads(group_figures.snapshot_of(payload))
