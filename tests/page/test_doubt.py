@@ -42,12 +42,14 @@ def test_while_catching_up_an_empty_list_is_not_known_to_be_empty(open_page: Ope
         page = open_page(stage.url).page
         expect(page.locator("#empty")).to_have_text("Not known: the monitor is still reading the log.")
         expect(page.locator("#no-events")).to_have_text("Not known: the monitor is still reading the log.")
+        expect(page.locator("#count")).to_have_text(NO_FIGURE)
 
         stage.catch_up_to(500)
         stage.move_log_ends(1)
 
         expect(page.locator("#empty")).to_contain_text("There are no groups yet.")
         expect(page.locator("#no-events")).to_have_text("Nothing has happened yet.")
+        expect(page.locator("#count")).to_have_text("0")
         page.close()
 
 

@@ -146,7 +146,7 @@ async function ask() {
   if (!asked) searched = null;
   else if (searched?.asked !== asked || performance.now() - searched.at > SEARCH_MS) {
     const [status, answer] = await get(`/api/v1/search?${asked}`);
-    if (status === 200 && words().asked === asked) searched = { asked, at: performance.now(), names: new Set(answer.groups), untold: answer.cannot_tell };
+    if (status === 200 && words().asked === asked) searched = { asked, at: performance.now(), names: new Set(answer.groups), unknown: answer.cannot_tell };
   }
 }
 
@@ -172,9 +172,9 @@ function render() {
     if (cell.dataset.name) cell.setAttribute("aria-sort", cell.dataset.name === choice.sort ? (choice.down ? "descending" : "ascending") : "none");
   }
   const count = groups.length === known.size ? number(groups.length) : `${number(groups.length)} of ${number(known.size)}`;
-  const untold = words().asked && searched?.untold;
-  const more = [leftOut && `${number(leftOut)} left out by configuration`, untold && `cannot tell of ${number(untold)}`].filter(Boolean);
-  setText($("count"), [count, ...more].join(", "));
+  const unknown = words().asked && searched?.unknown;
+  const more = [leftOut && `${number(leftOut)} left out by configuration`, unknown && `cannot tell of ${number(unknown)}`].filter(Boolean);
+  setText($("count"), [known.size || doubt() === null ? count : "–", ...more].join(", "));
   $("pager").hidden = pages < 2;
   setText($("range"), `${number(page * PAGE + 1)}–${number(page * PAGE + shown.length)} of ${number(groups.length)}`);
   $("before").disabled = page === 0;
