@@ -22,12 +22,13 @@ class InProcessMember:
         *,
         protocol: Protocol = "consumer",
         instance_id: str | None = None,
+        client_id: str | None = None,
     ) -> None:
         """Join; with an instance id as a static member, which stays a member when it is closed."""
         settings = {
             "bootstrap.servers": bootstrap_servers,
             "group.id": group,
-            "client.id": instance_id or group,
+            "client.id": client_id or instance_id or group,
             "group.protocol": protocol,
             "auto.offset.reset": "earliest",
             "auto.commit.interval.ms": 500,

@@ -1,0 +1,206 @@
+"""What real members do to real groups, from the coordinator's log to the condition that would wake somebody.
+
+One broker, one monitor and one Prometheus for all: a member that flaps, two processes of one instance id, an upgrade
+in which an upgraded member crashes while a classic one restarts, and an assignor that shares partitions where that is
+expected. How long an alert waits is left out (`tests/dashboards/alerts`), and ten minutes without rest are one.
+"""
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from dashboards.alert import rule
+from dashboards.alerts import ALERTS
+from streaming.demo.embedded_broker import EmbeddedBroker
+from streaming.demo.verifiable_consumer import VerifiableConsumer, create_topics
+from tests.dashboards.prometheus_tools import answer, needs_prometheus, running_prometheus
+from tests.integration.doubling_member import DoublingMember
+from tests.integration.in_process_member import InProcessMember
+from tests.integration.monitor_process import MonitorProcess, until
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(400), needs_prometheus]
+
+TOPIC: Final = "orders"
+UNSETTLED_SECONDS: Final = 60
+SETTINGS: Final = f"""
+alarms:
+  unsettled_after_ms: {UNSETTLED_SECONDS}000
+  expectations:
+    shared*: {{shares_partitions: true, reason: every instance reads everything}}
+"""
+SESSIONS: Final = {
+    "group.consumer.min.session.timeout.ms": "6000",
+    "group.consumer.session.timeout.ms": "6000",
+    "group.consumer.min.heartbeat.interval.ms": "1000",
+    "group.consumer.heartbeat.interval.ms": "1000",
+}
+SHOWN_SECONDS: Final = 120.0
+
+
+class Stage:
+    """What plays, and what is asked."""
+
+    def __init__(self, servers: str, directory: Path, monitor: MonitorProcess, prometheus: str) -> None:
+        self.servers, self.directory, self.monitor, self.prometheus = servers, directory, monitor, prometheus
+        self.of_upgrade: list[str] = []
+
+    def member(self, group: str, protocol: Any = "consumer", **named: str) -> InProcessMember:
+        return InProcessMember(self.servers, group, TOPIC, protocol=protocol, **named)
+
+    def group(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.monitor.json(f"/api/v1/groups/{name}")
+        return found
+
+    def kinds(self, name: str) -> list[str]:
+        """Of the events beyond information."""
+        return [event["kind"] for event in self.monitor.events(group=name) if event["severity"] != "info"]
+
+    def fires(self, alert: str, group: str) -> bool:
+        """Whether the committed condition holds of the group, but for how long it has to."""
+        (of,) = (of for of in ALERTS if of.name == alert)
+        expr = re.sub(r"> 600\b", f"> {UNSETTLED_SECONDS}", str(rule(of, None, None)["expr"]))
+        return any(series["metric"].get("group") == group for series in answer(self.prometheus, expr))
+
+
+def flap(stage: Stage) -> None:
+    """One member stays, another joins and leaves again and again."""
+    with stage.member("flapping"):
+        began = time.monotonic()
+        while time.monotonic() - began < SHOWN_SECONDS and not stage.fires("KafkaGroupUnsettled", "flapping"):
+            flapping = stage.member("flapping", client_id="flapper")
+            time.sleep(0.5)
+            flapping.close()
+
+
+def fight(stage: Stage) -> None:
+    """Two processes on the classic protocol take one instance id from each other, in a mixed group."""
+    with stage.member("contended"), ExitStack() as processes:
+        # A classic group that is Stable keeps the first one's client id.
+        until(lambda: stage.group("contended").get("type") == "consumer", 30, "no consumer group")
+        for client_id in ("pod-a", "pod-b", "pod-a", "pod-b"):
+            process = stage.member("contended", "classic", instance_id="payments-0", client_id=client_id)
+            processes.callback(process.close)
+            until(lambda now=client_id: holds(stage, "contended", now), 30, f"{client_id} is no member")  # type: ignore[misc]  # mypy has no type for a lambda with a default
+        until(lambda: stage.fires("KafkaGroupStaticMemberContended", "contended"), 30, "no alert")
+
+
+def holds(stage: Stage, group: str, client_id: str) -> bool:
+    found = stage.group(group).get("members", [])
+    return any(of["client_id"] == client_id and of["instance_id"] for of in found)
+
+
+def upgrade(stage: Stage) -> None:
+    """Two of four members are upgraded; one of these crashes while a classic one restarts, and comes back."""
+    with ExitStack() as members:
+
+        def there(count: int, upgraded: int) -> None:
+            def shown() -> bool:
+                migration = stage.group("rolled").get("migration", {})
+                return (count, upgraded) == (migration.get("members"), migration.get("upgraded_members"))
+
+            until(shown, 40, lambda: f"not {upgraded} of {count}: {stage.group('rolled').get('migration')}")
+
+        classic = [stage.member("rolled", "classic", client_id=f"pod-{number}") for number in range(4)]
+        for member in classic:
+            members.callback(member.close)
+        there(4, 0)
+        classic[0].close()
+        members.enter_context(stage.member("rolled", client_id="pod-0"))
+        there(4, 1)
+        classic[1].close()
+        crashing = members.enter_context(
+            VerifiableConsumer(
+                stage.servers,
+                group="rolled",
+                topic=TOPIC,
+                name="pod-1",
+                directory=stage.directory,
+                protocol="consumer",
+            )
+        )
+        there(4, 2)
+        crashing.kill()
+        classic[2].close()
+        members.enter_context(stage.member("rolled", "classic", client_id="pod-2"))
+        there(3, 1)
+        members.enter_context(stage.member("rolled", client_id="pod-1"))
+        there(4, 2)
+        assert "upgrading" == stage.group("rolled")["migration"]["phase"]
+        assert not stage.fires("KafkaGroupUnexpectedDowngrade", "rolled")
+        stage.of_upgrade = stage.kinds("rolled")  # then all leave, the upgraded ones first
+
+
+def share(stage: Stage) -> None:
+    """Each of two members is given all partitions."""
+    with (
+        DoublingMember(stage.servers, "shared", TOPIC, "first"),
+        DoublingMember(stage.servers, "shared", TOPIC, "second"),
+    ):
+
+        def held_back() -> bool:
+            silenced = stage.monitor.samples().get("kafka_group_silenced_total", {})
+            return any(("group", "shared") in labels and of > 0 for labels, of in silenced.items())
+
+        until(held_back, SHOWN_SECONDS, "nothing is held back")
+
+        def shown() -> bool:
+            twice = answer(stage.prometheus, 'kafka_group_duplicate_partitions{group="shared"}')
+            return ["4"] == [series["value"][1] for series in twice]
+
+        until(shown, SHOWN_SECONDS, "the duplicates are not shown")
+        assert not stage.fires("KafkaGroupDuplicateOwner", "shared")
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    directory = tmp_path_factory.mktemp("verdicts")
+    with ExitStack() as stack:
+        broker = stack.enter_context(EmbeddedBroker(directory / "broker", offsets_partitions=4, properties=SESSIONS))
+        create_topics(broker.bootstrap_servers, {TOPIC: 4})
+        monitor = stack.enter_context(
+            MonitorProcess(
+                directory / "monitor", broker.bootstrap_servers, state=directory / "state", settings=SETTINGS
+            )
+        )
+        monitor.await_ready()
+        scraping = (
+            "{global: {scrape_interval: 1s}, scrape_configs: [{job_name: monitor, static_configs: "
+            f"[{{targets: ['{monitor.url.removeprefix('http://')}']}}]}}]}}"
+        )
+        prometheus = stack.enter_context(running_prometheus(directory, scraping))
+        made = Stage(broker.bootstrap_servers, directory, monitor, prometheus)
+        scripts: tuple[Callable[[Stage], None], ...] = (flap, fight, upgrade, share)
+        with ThreadPoolExecutor() as pool:
+            for played in [pool.submit(script, made) for script in scripts]:
+                played.result()
+        yield made
+
+
+def test_member_that_flaps_is_reported_and_would_wake(stage: Stage) -> None:
+    """Epochs go by and the group never rests; who comes and goes is named."""
+    (event,) = (of for of in stage.monitor.events(group="flapping") if of["kind"] == "group_unsettled")
+
+    assert "flapper" == event["detail"]["come_and_go"][0]["client_id"]
+
+
+def test_two_processes_of_one_instance_id_are_reported_and_would_wake(stage: Stage) -> None:
+    """Each client id has it again after the other had it."""
+    (event,) = (of for of in stage.monitor.events(group="contended") if of["kind"] == "static_member_contended")
+
+    assert ("payments-0", ["pod-a", "pod-b"]) == (event["detail"]["instance_id"], event["detail"]["client_ids"])
+
+
+def test_upgrade_with_a_crash_and_a_restart_is_no_downgrade(stage: Stage) -> None:
+    """Nor anything else that would wake; the crash itself has no record but the member's end."""
+    assert [] == stage.of_upgrade
+
+
+def test_partitions_that_are_shared_by_design_are_counted_and_wake_no_one(stage: Stage) -> None:
+    """The duplicates are shown, and the alarm is not raised."""
+    assert "duplicate_assignment" not in stage.kinds("shared")
