@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from coordinator_model.groups.classic import CONSUMER_PROTOCOL_TYPE
 from coordinator_model.rules.lasting import Lasting, Memory
 from coordinator_model.rules.partition_holders import held_twice
 from coordinator_model.rules.transition import Transition
@@ -36,7 +35,7 @@ def duplicate_assignments(membership: Membership) -> dict[str, tuple[str, ...]]:
             for parts in (member.assigned, member.pending_revocation)
         )
     group = membership.classic
-    if group is None or group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+    if group is None:
         return {}
     return held_twice((member.member_id, member.assigned) for member in group.members.values())
 

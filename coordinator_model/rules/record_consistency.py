@@ -52,12 +52,12 @@ _SHOWN: Final = 5
 
 
 def incoherent(
-    before: Membership | None, after: Membership, lasting: Iterable[str], *, all_members: bool
+    before: Membership, after: Membership, lasting: Iterable[str], *, all_members: bool
 ) -> Iterator[EpochAnomaly]:
     """What does not go together in a membership.
 
     Args:
-        before: the membership before the step, None where none was taken.
+        before: the membership before the step.
         after: the membership at its end.
         lasting: names of anomalies reported before.
         all_members: ask of every member; else of those whose records the step changed, and those in `lasting`.
@@ -65,9 +65,9 @@ def incoherent(
     modern = after.modern_group
     if modern is None:
         if after.classic is not None:
-            yield from _classic(None if before is None else before.classic_group, after.classic)
+            yield from _classic(before.classic_group, after.classic)
         return
-    was = None if before is None else before.modern_group
+    was = before.modern_group
     told = frozenset(lasting)
     asked = _asked(None if all_members else was, modern, told)
     for member_id in sorted(asked & modern.members.keys()):

@@ -129,6 +129,18 @@ def test_old_answer_says_nothing_of_now() -> None:
     assert [] == stuck(answer, now_ms=answer.asked_ms + FRESH_MS + 1)
 
 
+@pytest.mark.parametrize(("age_ms", "expected"), [(60_000, 1), (60_001, 0)])
+def test_answer_is_of_now_for_a_minute(age_ms: int, expected: int) -> None:
+    """Nor are two answers a row that are further apart."""
+    answer = asked(*every(5_000, 20_000 + LONGEST_MS + 1))
+    assert answer is not None
+
+    assert expected == len(stuck(answer, now_ms=answer.asked_ms + age_ms))
+    row = asked((20_000, PREPARING), (20_000 + age_ms, PREPARING))
+    assert row is not None
+    assert (row.since_ms < row.asked_ms) is bool(expected)
+
+
 def test_new_generation_ends_it() -> None:
     """The answer is of before it."""
     assert [] == stuck(asked(*every(5_000, 20_000 + LONGEST_MS + 1), step_offset=7))

@@ -262,3 +262,25 @@ def test_classic_member_that_does_not_rejoin_shows_what_it_holds_beyond_its_targ
     (member,) = event.detail["members"]
 
     assert ("a", {topic_id("t"): [1]}) == (member["member_id"], member["will_not_release"])
+
+
+def test_member_that_has_still_to_revoke_awaits_nothing() -> None:
+    """It is given the partitions of others only after it has let go of its own."""
+    to_swap = retarget("g", 3, {"a": {"t": [0, 2]}, "b": {"t": [1]}})
+    (event,) = stuck_events(*JOINS, at(1_500, *to_swap), REVOKES, at_ms=2_000 + LATE_MS + 1)
+    (member,) = event.detail["members"]
+
+    assert ("a", {topic_id("t"): [1]}, {}) == (member["member_id"], member["will_not_release"], member["awaits"])
+
+
+def test_member_that_waits_for_partitions_of_a_former_target_is_late() -> None:
+    """It has to call in for the new target: nothing that another member does moves it on."""
+    settled = at(2_000, *consumer_moves("g", "a", epoch=3, assigned={"t": [0]}))
+    waits = at(2_000, *consumer_moves("g", "b", epoch=3, assigned={}, state=2))
+    grown = {"a": {"t": [0, 2]}, "b": {"t": [1]}}
+    moves_on = at(3_000, consumer_group_epoch("g", 4), *retarget("g", 4, grown))
+    arrives = at(4_000, *consumer_moves("g", "a", epoch=4, previous_epoch=3, assigned={"t": [0, 2]}))
+    (event,) = stuck_events(*JOINS, settled, waits, moves_on, arrives, at_ms=4_000 + LATE_MS + 1)
+
+    assert ("members", ["b"]) == (event.detail["waiting_for"], [of["member_id"] for of in event.detail["members"]])
+    assert {} == event.detail["members"][0]["awaits"]

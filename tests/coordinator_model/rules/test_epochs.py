@@ -131,6 +131,17 @@ def test_downgrade_that_lowers_the_epoch() -> None:
     assert [(9_000, "conversion_epoch", None, "at least 6", "1")] == anomalies(told)
 
 
+def test_only_what_begins_next_is_compared_with_what_ended() -> None:
+    """A share group beside the classic one is one fault, not two: the downgrade before it was in order."""
+    told = after(
+        [*CLASSIC, *upgraded_at(5_000)],
+        *converted_to_classic("g", all_members=["a", "n"], generation=6, remaining={"a": {"t": [0]}}),
+        share_group_epoch("g", 3),
+    )
+
+    assert [(9_000, "one_kind", None, "classic", "share")] == anomalies(told)
+
+
 def upgraded_at(time_ms: int) -> list[Moment]:
     """The classic group's member and a consumer-protocol one."""
     joined = consumer_join("g", "n", epoch=6, targets={"n": {"t": [1]}, "a": {"t": [0]}}, assigned={})

@@ -118,10 +118,13 @@ def test_member_that_has_nothing_to_do_leaves_when_it_likes(seed: int, classic: 
     ],
 )
 def test_what_a_member_does_not_release(classic: bool, pending: Partitions, expected: Partitions) -> None:
-    """What it is asked to revoke; a classic member is asked when it joins again, to leave what its target lacks."""
+    """What it is asked to revoke; a classic member is asked when it joins again, to leave what its target lacks.
+
+    A topic that it may keep whole is not named.
+    """
     member = ModernMember(
-        member_id="a", uses_classic_protocol=classic, assigned={"t": (0, 2)}, pending_revocation=pending
+        member_id="a", uses_classic_protocol=classic, assigned={"t": (0, 2), "u": (0,)}, pending_revocation=pending
     )
-    group = ModernGroup(family=CONSUMER, members={"a": member}, targets={"a": {"t": (0,)}})
+    group = ModernGroup(family=CONSUMER, members={"a": member}, targets={"a": {"t": (0,), "u": (0,)}})
 
     assert expected == not_released(group, member)

@@ -327,13 +327,18 @@ def test_offsets_on_both_sides_of_a_bucket_border_are_one_groups() -> None:
     assert [0, 63, 64, 65, 127, 128] == [partition for _, partition, _ in replica.offsets("g")]
 
 
-def test_commit_changes_its_own_bucket_only() -> None:
+@pytest.mark.parametrize(
+    "record",
+    [offset_commit("g", "t", 70, 2), offset_commit("g", "t", 70, 2, id_of_topic=ZERO_UUID)],
+    ids=["names the topic's id", "in a transaction"],
+)
+def test_commit_changes_its_own_bucket_only(record: RecordBytes) -> None:
     """A group of 10,000 partitions is not rewritten for one of them, nor is its membership."""
     log = history(at(0, *(offset_commit("g", "t", partition, 1) for partition in range(2 * BUCKET_PARTITIONS))))
     replica = replica_of(log)
     replica.take_changes()
 
-    (commit,) = history(at(1, offset_commit("g", "t", 70, 2)), start=len(log)).records
+    (commit,) = history(at(1, record), start=len(log)).records
     replica.replay(commit.place, commit.key, commit.value)
 
     changes = replica.take_changes()

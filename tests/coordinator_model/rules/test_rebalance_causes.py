@@ -7,6 +7,7 @@ from tests.builders import (
     consumer_group_epoch,
     consumer_group_member_subscription,
     consumer_group_partition_metadata,
+    consumer_group_partition_metadata_tombstone,
     consumer_group_regular_expression,
     group_metadata,
     member,
@@ -78,6 +79,17 @@ def test_partition_counts_of_older_brokers_tell_growth_exactly() -> None:
 
     assert ["partition_count"] == completed(told)["causes"]
     assert {"t": {"from": 2, "to": 4}} == told.details("rebalance_started")[-1]["partition_count"]
+
+
+def test_topic_that_grew_as_its_counts_gave_way_to_a_hash() -> None:
+    """A broker of 4.1 ends the record of counts: from then on the partitions given out are all there is."""
+    told = history(
+        at(0, consumer_group_partition_metadata("g", {"t": 2}), *ALONE.records),
+        at(5_000, consumer_group_partition_metadata_tombstone("g"), *metadata_changes(assigned=[0, 1, 2]).records),
+    ).replayed()
+
+    assert ["partition_count"] == completed(told)["causes"]
+    assert {topic_id("t"): {"from": 2, "to": 3}} == told.details("rebalance_started")[-1]["partition_count"]
 
 
 def test_classic_group_s_topic_grew_when_nobody_ever_claimed_what_is_given_out() -> None:

@@ -10,6 +10,7 @@ from coordinator_model.rules.rebalance_storm import (
     STORM_REBALANCES_A_MEMBER,
     STORM_WINDOW_MS,
 )
+from coordinator_model.rules.rebalances import under_way
 from coordinator_model.state.rule_memory import REBALANCE_DURATION_BUCKETS_MS, GroupCounters
 from tests.builders import (
     consumer_group_current_assignment,
@@ -100,6 +101,18 @@ def test_timestamps_that_go_back_give_no_negative_duration() -> None:
     ).replayed()
 
     assert [0, 0] == [detail["duration_ms"] for detail in completed(told)]
+
+
+def test_group_without_members_is_not_between_targets() -> None:
+    """Its epoch moved on as the last one left, and no target is computed for none."""
+    told = history(
+        at(1_000, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0]}})),
+        at(2_000, *consumer_leave("g", "a", epoch=3)),
+    ).replayed()
+    group = told.states["g"].membership.modern_group
+
+    assert group is not None
+    assert (3, 2, False) == (group.epoch, group.assignment_epoch, under_way(group))
 
 
 def test_rebalance_ends_with_the_last_member() -> None:

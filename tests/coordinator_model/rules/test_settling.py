@@ -3,6 +3,7 @@
 import pytest
 
 from coordinator_model.rules.settling import AT_REST_MS
+from coordinator_model.state.rule_memory import Restless
 from tests.builders import group_metadata, member
 from tests.histories import Told, at, history
 
@@ -32,3 +33,36 @@ def test_first_epoch_after_a_rest_is_one(generation: int, epochs: int) -> None:
 
     assert restless is not None
     assert (epochs, epochs, LATER_MS, 4) == (restless.epochs, restless.counted, restless.since_ms, restless.from_epoch)
+
+
+def after_visits(*client_ids: str) -> Restless:
+    """What is remembered of a group of one member which these others join and leave, a second each."""
+    stays = member("stays", {"t": [0]})
+    moments = [at(0, group_metadata("g", generation=1, members=[stays]))]
+    for turn, client_id in enumerate(client_ids, 1):
+        visits = member(f"visit-{turn}", {"t": [1]}, client_id=client_id)
+        moments += [
+            at(2_000 * turn, group_metadata("g", generation=2 * turn, members=[stays, visits])),
+            at(2_000 * turn + 1_000, group_metadata("g", generation=2 * turn + 1, members=[stays])),
+        ]
+    restless = history(*moments).replayed().states["g"].restless
+    assert restless is not None
+    return restless
+
+
+def test_each_that_comes_and_each_that_goes_is_counted() -> None:
+    """Of all members together, and of each by its name."""
+    restless = after_visits("x", "y", "x")
+
+    assert (3, 3) == (restless.joined, restless.left)
+    assert [("x", 2, 2), ("y", 1, 1)] == [(of.client_id, of.joined, of.left) for of in restless.comings.values()]
+
+
+def test_twenty_that_come_and_go_are_remembered_by_name() -> None:
+    """For one more the one that did so least makes room; the totals have all of them."""
+    twice = [f"c{number}" for number in range(1, 20)] * 2
+    full, one_more = after_visits("c0", *twice), after_visits("c0", *twice, "c20")
+
+    assert {f"c{number}" for number in range(20)} == {of.client_id for of in full.comings.values()}
+    assert {f"c{number}" for number in range(1, 21)} == {of.client_id for of in one_more.comings.values()}
+    assert (40, 40) == (one_more.joined, one_more.left)

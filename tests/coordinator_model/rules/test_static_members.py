@@ -230,6 +230,8 @@ def test_loop_that_turns_out_to_be_a_fight_is_told_as_one() -> None:
         ("static_member_restarting", True),
         ("static_member_contended", None),
     ] == [(of.kind, of.detail.get("cleared")) for of in told.events if of.kind in (CONTENDED, RESTARTING)]
+    _, over_of_weaker = told.details("static_member_restarting")
+    assert {"instance_id": "i", "member_ids": [f"i-{len(hosts) - 1}"], "cleared": True} == over_of_weaker
 
 
 def test_member_that_expires_and_joins_again_and_again_restarts_in_a_loop() -> None:
