@@ -1,4 +1,4 @@
-"""What every test module shares: how hard Hypothesis looks, and that Ctrl-C is heard.
+"""What every test module shares: how hard Hypothesis looks, and that signals are heard.
 
 Deterministic and quick unless ``HYPOTHESIS_PROFILE=exhaustive`` asks for many, random examples.
 """
@@ -20,6 +20,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
 def pytest_configure() -> None:
-    """Let what tests start hear Ctrl-C: a shell that starts the tests in its background has them not hear it."""
+    """Let what tests start hear Ctrl-C and a hang-up: tests in a shell's background, or under nohup, hear neither."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)

@@ -66,7 +66,7 @@ def test_a_real_roll_is_followed_on_every_page(demo: CommandProcess, open_page: 
         timeout=ADDRESS_SECONDS * 1_000
     )
     group = open_page(f"{address}/group/{ROLLED_GROUP}").page
-    group.evaluate(REMEMBER, ["phase", "#tiles dl:nth-of-type(3) dd"])
+    group.evaluate(REMEMBER, ["phase", "#tiles .tile:nth-of-type(3) dd"])
     group.evaluate(REMEMBER, ["revoking", ".matrix td.revoking"])
     roll = open_page(f"{address}/roll?q={ROLLED_GROUP}").page
     roll.evaluate(REMEMBER, ["word", "#word"])
