@@ -46,11 +46,11 @@ def main(groups: int) -> None:
             offsets = sum(len(held.offsets) for held in board.shown.groups.values())
             gc.collect()
             sizes.append(resident())
-    told = {
+    reported = {
         "board_bytes_a_group": (sizes[1] - sizes[0]) / groups_or_buckets[0],
         "board_bytes_an_offset": (sizes[2] - sizes[1]) / offsets,
     }
-    sys.stdout.write(json.dumps(told) + "\n")
+    sys.stdout.write(json.dumps(reported) + "\n")
 
 
 def _take(board: Board, rows: Iterator[Row]) -> int:

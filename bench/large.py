@@ -41,14 +41,14 @@ def memory(stage: Stage, size: dict[str, Any]) -> Outcome:
     outcome.add("rss_mib", "MiB", sum(each.rss_bytes for each in usage) / MIB)
     for name in dict.fromkeys(each.name for each in usage):
         outcome.add(f"pss_mib of {name}", "MiB", sum(each.pss_bytes for each in usage if each.name == name) / MIB)
-    told = subprocess.run(  # noqa: S603 - our own module
+    reported = subprocess.run(  # noqa: S603 - our own module
         [sys.executable, "-m", "bench.board_memory", str(size["groups"])],
         capture_output=True,
         text=True,
         timeout=_BOARD_SECONDS,
         check=True,
     )
-    for name, value in json.loads(told.stdout).items():
+    for name, value in json.loads(reported.stdout).items():
         outcome.add(name, "B", value)
     monitor.require(read)
     return outcome

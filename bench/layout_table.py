@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from bench.tables import table, told
+from bench.tables import reported, table
 
 LABELS: Final = {
     "standing": "as it stands: the next, and packs of what changed at once",
@@ -50,7 +50,7 @@ def layouts(held: Mapping[str, Any]) -> str:
 
 def _table(head: str, parts: Mapping[str, str], heads: Mapping[str, str], held: Mapping[str, Any]) -> str:
     rows = [
-        (*([load] if head else []), label, *(told(figures[f"{name}_{figure}"], unit=False) for figure in heads))
+        (*([load] if head else []), label, *(reported(figures[f"{name}_{figure}"], unit=False) for figure in heads))
         for part, load in parts.items()
         if part in held["parts"]
         for figures in (held["parts"][part]["figures"],)

@@ -179,7 +179,7 @@ class _OtherLayout(CoordinatorShards):
 
         entries: Any = self._entries()
         book: Any = _Book(self._book, entries)
-        return ShardTask(Variables(self._handle, entries, book), Limits(self._live_from, self._log_end, self._told))
+        return ShardTask(Variables(self._handle, entries, book), Limits(self._live_from, self._log_end, self._reported))
 
 
 class EntriesByThemselves(_OtherLayout):

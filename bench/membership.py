@@ -24,7 +24,7 @@ from tests import builders, coordinator_events
 from tests.builders import RecordBytes
 
 _POLL_SECONDS: Final = 0.02
-_TOLD_SECONDS: Final = 30.0
+_REPORTED_SECONDS: Final = 30.0
 _SETTLED_SECONDS: Final = 120.0
 _LOOK_EVERY_SECONDS: Final = 0.25
 _DATA: Final = b"data: "
@@ -41,20 +41,20 @@ def events(stage: Stage, size: dict[str, Any]) -> Outcome:
     commits = read.commits(size["groups"])
     with Trickle(stage.broker.bootstrap_servers, read.topic, commits, read.expected, size["rate"]):
         time.sleep(size["warm"])
-        told = _Told(monitor)
-        told.listen()
+        reported = _Reported(monitor)
+        reported.listen()
         asked = _change(stage, read, size)
-        deadline = time.monotonic() + _TOLD_SECONDS
-        while asked.keys() - told.at.keys() and time.monotonic() < deadline:
+        deadline = time.monotonic() + _REPORTED_SECONDS
+        while asked.keys() - reported.at.keys() and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
-    missing = asked.keys() - told.at.keys()
+    missing = asked.keys() - reported.at.keys()
     if missing:
         raise truth.WrongResult(f"{len(missing)} of {len(asked)} events were not reported, {min(missing)} is one")
     for kind in ("member_joined", "member_left"):
-        waits = [told.at[change] - sent for change, sent in asked.items() if change[0] == kind]
+        waits = [reported.at[change] - sent for change, sent in asked.items() if change[0] == kind]
         outcome.add(f"{kind}_p50_seconds", "s", percentile(waits, 0.5))
         outcome.add(f"{kind}_p99_seconds", "s", percentile(waits, 0.99))
-    waits = [told.at[change] - sent for change, sent in asked.items()]
+    waits = [reported.at[change] - sent for change, sent in asked.items()]
     outcome.add("events", "events", len(waits))
     outcome.add("p50_seconds", "s", percentile(waits, 0.5))
     outcome.add("p99_seconds", "s", percentile(waits, 0.99))
@@ -96,7 +96,7 @@ def storm(stage: Stage, size: dict[str, Any]) -> Outcome:
     return outcome
 
 
-class _Told:
+class _Reported:
     """Events as a listener gets them, with the time at which they arrived."""
 
     def __init__(self, monitor: Monitored) -> None:
@@ -108,12 +108,12 @@ class _Told:
     def listen(self) -> None:
         """Begin, and return when the stream has; it ends with the monitor, and the thread with it."""
         self._thread.start()
-        if not self._listens.wait(_TOLD_SECONDS):
-            raise truth.WrongResult(f"{self._url}: nothing was sent within {_TOLD_SECONDS:g} s")
+        if not self._listens.wait(_REPORTED_SECONDS):
+            raise truth.WrongResult(f"{self._url}: nothing was sent within {_REPORTED_SECONDS:g} s")
 
     def _run(self) -> None:
         # Longer than the stream is ever silent.
-        with suppress(OSError), urlopen(self._url, timeout=_TOLD_SECONDS) as stream:  # noqa: S310 - our own address
+        with suppress(OSError), urlopen(self._url, timeout=_REPORTED_SECONDS) as stream:  # noqa: S310 - our own address
             for line in stream:
                 now = time.time()
                 self._listens.set()

@@ -164,7 +164,7 @@ def _caught_up(outcome: Outcome, stage: Stage, spark: SparkSession, share: Log) 
 
 def _add_driver(outcome: Outcome, size: Mapping[str, Any], directory: Path) -> None:
     """What the driver does with all shares, and the catch-up of the whole that follows."""
-    told = subprocess.run(  # noqa: S603 - our own module
+    reported = subprocess.run(  # noqa: S603 - our own module
         [
             sys.executable,
             "-m",
@@ -177,9 +177,9 @@ def _add_driver(outcome: Outcome, size: Mapping[str, Any], directory: Path) -> N
         timeout=_BOARD_SECONDS,
         check=False,
     )
-    if told.returncode != 0:
-        raise truth.WrongResult(f"the board of all shares: {told.stderr.strip()[-1_000:]}")
-    for name, (unit, values) in json.loads(told.stdout).items():
+    if reported.returncode != 0:
+        raise truth.WrongResult(f"the board of all shares: {reported.stderr.strip()[-1_000:]}")
+    for name, (unit, values) in json.loads(reported.stdout).items():
         outcome.add(name, unit, *values)
     # An executor's time has the way of its own rows to a board in it; the driver has to take those of all the others.
     taken = outcome.figures["driver_share_seconds"].values

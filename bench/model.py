@@ -28,14 +28,14 @@ class Law:
         what: grows.
         grows_with: what.
         slope: from the figures; None while a part has not been measured.
-        told: the slope in words.
+        reported: the slope in words.
         ends: what it means for one machine.
     """
 
     what: str
     grows_with: str
     slope: Callable[[Figures], float | None]
-    told: Callable[[float], str]
+    reported: Callable[[float], str]
     ends: str
 
 
@@ -82,7 +82,7 @@ LAWS: Final = (
         what="micro-batch under the same commits",
         grows_with="groups in state",
         slope=_of(_batch_seconds_a_group),
-        told=lambda slope: (
+        reported=lambda slope: (
             f"{slope * 10_000 * 1000:+.2g} ms for 10,000 groups" if slope > 0 else "less than the machine changes by"
         ),
         ends="when a micro-batch takes longer than the lag of a second that is wanted",
@@ -91,14 +91,14 @@ LAWS: Final = (
         what="processor time",
         grows_with="commits/s",
         slope=_of(lambda figures: _median(figures, "batch-cost-1000/cpu_share")),
-        told=lambda slope: f"{slope:.2g} cores at 1,000 commits/s, most of it whatever the rate",
+        reported=lambda slope: f"{slope:.2g} cores at 1,000 commits/s, most of it whatever the rate",
         ends="two cores; with more, `spark.shuffle_partitions` and `source.tasks` spread the same work",
     ),
     Law(
         what="driver's memory",
         grows_with="groups of three offsets",
         slope=_of(_driver_bytes_a_group),
-        told=lambda slope: (
+        reported=lambda slope: (
             f"{slope / 1000:.2g} KB a group; {DRIVER_GIB * GIB / slope / 1000:,.0f},000 groups in {DRIVER_GIB} GiB"
         ),
         ends="the memory of the driver, which holds every group for page and metrics",
@@ -107,35 +107,35 @@ LAWS: Final = (
         what="state on disk",
         grows_with="groups of three offsets",
         slope=_of(_state_bytes_a_group),
-        told=lambda slope: f"{slope / 1000:.2g} KB a group",
+        reported=lambda slope: f"{slope / 1000:.2g} KB a group",
         ends="the disk, long after the driver's memory",
     ),
     Law(
         what="page of `/metrics`",
         grows_with="series per partition",
         slope=_of(lambda figures: _median(figures, "metrics/page_seconds") / _median(figures, "metrics/lag_series")),
-        told=lambda slope: f"{slope * 100_000:.2g} s for 100,000 offsets",
+        reported=lambda slope: f"{slope * 100_000:.2g} s for 100,000 offsets",
         ends="Prometheus' scrape timeout, 10 s by default; `metrics.partition_series: false` keeps sums and maxima",
     ),
     Law(
         what="restart",
         grows_with="groups",
         slope=_of(_restart_seconds_a_group),
-        told=lambda slope: f"{slope * 100_000:.2g} s at 100,000 groups, start of Spark included",
+        reported=lambda slope: f"{slope * 100_000:.2g} s at 100,000 groups, start of Spark included",
         ends="how long the page may be away",
     ),
     Law(
         what="first catch-up",
         grows_with="groups, each new to the state",
         slope=_of(_catch_up_seconds_a_group),
-        told=lambda slope: f"{slope * 100_000:.3g} s for 100,000 groups of six records",
+        reported=lambda slope: f"{slope * 100_000:.3g} s for 100,000 groups of six records",
         ends="how long a first start may take; executors share it",
     ),
     Law(
         what="catch-up",
         grows_with="records of groups that are known",
         slope=_of(lambda figures: _median(figures, "catch-up/records_per_second")),
-        told=lambda slope: f"{slope / 1000:,.0f},000 records/s",
+        reported=lambda slope: f"{slope / 1000:,.0f},000 records/s",
         ends="a log that is not compacted: see `delete.retention.ms` and `segment.ms` of the offsets topic",
     ),
 )
@@ -155,15 +155,15 @@ def _planned(figures: Figures, groups: int, executors: int) -> tuple[str, ...]:
         return base + max(0.0, _batch_seconds_a_group(figures)) * share
 
     return (
-        _told(figures, lambda of: _state_bytes_a_group(of) * share / GIB, "{:.2g}"),
-        _told(figures, lambda of: _catch_up_seconds_a_group(of) * share, "{:.3g}"),
-        _told(figures, micro_batch, "{:.2g}"),
-        _told(figures, lambda of: _driver_bytes_a_group(of) * groups / GIB, "{:.2g}"),
-        _told(figures, lambda of: _restart_seconds_a_group(of) * groups, "{:.3g}"),
+        _reported(figures, lambda of: _state_bytes_a_group(of) * share / GIB, "{:.2g}"),
+        _reported(figures, lambda of: _catch_up_seconds_a_group(of) * share, "{:.3g}"),
+        _reported(figures, micro_batch, "{:.2g}"),
+        _reported(figures, lambda of: _driver_bytes_a_group(of) * groups / GIB, "{:.2g}"),
+        _reported(figures, lambda of: _restart_seconds_a_group(of) * groups, "{:.3g}"),
     )
 
 
-def _told(figures: Figures, compute: Callable[[Figures], float], form: str) -> str:
+def _reported(figures: Figures, compute: Callable[[Figures], float], form: str) -> str:
     """A figure in words, or that a part it needs has not been measured."""
     try:
         return form.format(compute(figures))
@@ -199,11 +199,11 @@ def measured(figures: Figures) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
 def _machine(figures: Figures) -> tuple[str, ...]:
     """Of one machine, as `WHAT`."""
     return (
-        _told(figures, lambda of: _median(of, "limits-machine/state_mib") * MIB / GIB, "{:.2g}"),
-        _told(figures, lambda of: _median(of, "limits-machine/ready_seconds"), "{:.3g} (start of Spark included)"),
-        _told(figures, lambda of: _median(of, "limits-machine/batch_p50_seconds"), "{:.2g}"),
-        _told(figures, lambda of: _median(of, "limits-machine/pss_mib of monitor (Python)") * MIB / GIB, "{:.2g}"),
-        _told(figures, lambda of: _median(of, "limits-machine/restart_seconds"), "{:.3g}"),
+        _reported(figures, lambda of: _median(of, "limits-machine/state_mib") * MIB / GIB, "{:.2g}"),
+        _reported(figures, lambda of: _median(of, "limits-machine/ready_seconds"), "{:.3g} (start of Spark included)"),
+        _reported(figures, lambda of: _median(of, "limits-machine/batch_p50_seconds"), "{:.2g}"),
+        _reported(figures, lambda of: _median(of, "limits-machine/pss_mib of monitor (Python)") * MIB / GIB, "{:.2g}"),
+        _reported(figures, lambda of: _median(of, "limits-machine/restart_seconds"), "{:.3g}"),
     )
 
 
@@ -220,11 +220,11 @@ def _ten(figures: Figures) -> tuple[str, ...]:
         return _median(figures, "restart/ready_seconds") + others * for_all
 
     return (
-        _told(figures, lambda of: of["limits-cluster/share_state_mib"]["highest"] * MIB / GIB, "{:.2g}"),
-        _told(figures, lambda of: _median(of, "limits-cluster/composed_catch_up_seconds"), "{:.3g}"),
-        _told(figures, micro_batch, "{:.2g}"),
-        _told(
+        _reported(figures, lambda of: of["limits-cluster/share_state_mib"]["highest"] * MIB / GIB, "{:.2g}"),
+        _reported(figures, lambda of: _median(of, "limits-cluster/composed_catch_up_seconds"), "{:.3g}"),
+        _reported(figures, micro_batch, "{:.2g}"),
+        _reported(
             figures, lambda of: _median(of, "limits-cluster/board_and_sums_mib") * MIB / GIB, "{:.2g} (without a page)"
         ),
-        _told(figures, restart, "{:.3g}"),
+        _reported(figures, restart, "{:.3g}"),
     )

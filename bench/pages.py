@@ -15,7 +15,7 @@ from bench import layout_table, model, results
 from bench.charts import Bar, chart
 from bench.figures import rounded
 from bench.goals import BATCH_COSTS, GOALS, Figures, Goal, all_figures
-from bench.tables import spread, spread_of, table, told
+from bench.tables import reported, spread, spread_of, table
 
 DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
 PAGES: Final = ("performance.md", "scale.md")
@@ -23,7 +23,7 @@ COMMAND: Final = "python -m bench.pages"
 
 _BLOCK: Final = re.compile(r"(<!-- figures: ([\w-]+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 _NONE: Final = model.NOT_MEASURED
-_TOLD_PARTS: Final = {
+_REPORTED_PARTS: Final = {
     "catch-up": "Catch-up",
     "latency": "Commit to metric",
     "events": "Join or leave to event",
@@ -195,7 +195,9 @@ def _goals(held: Mapping[str, Any]) -> str:
             continue
         verdict = "met" if goal.is_met(measured) else "**missed**"
         shown = f" ({spread(measured.lowest, measured.highest)})" if measured.highest > measured.lowest else ""
-        references = "; ".join(f"{label}: {told(figures[name])}" for name, label in goal.references if name in figures)
+        references = "; ".join(
+            f"{label}: {reported(figures[name])}" for name, label in goal.references if name in figures
+        )
         rows.append(
             (goal.what, bound, f"{rounded(measured.median):,g}{shown}", references or "-", verdict, goal.limits)
         )
@@ -217,7 +219,7 @@ def _machine(held: Mapping[str, Any]) -> str:
 def _parts(held: Mapping[str, Any]) -> str:
     """All figures of every part that has a heading of its own."""
     sections = []
-    for name, title in _TOLD_PARTS.items():
+    for name, title in _REPORTED_PARTS.items():
         part = held["parts"].get(name)
         if part is None:
             continue
@@ -233,7 +235,7 @@ def _batch_cost(held: Mapping[str, Any]) -> str:
         if part is not None:
             figures = part["figures"]
             names = ("batch_p50_seconds", "batch_p99_seconds", "cpu_seconds_a_batch", "cpu_share", "others_share")
-            rows.append((f"{part['size']['groups']:,g}", *(told(figures[each], unit=False) for each in names)))
+            rows.append((f"{part['size']['groups']:,g}", *(reported(figures[each], unit=False) for each in names)))
     heads = (
         "groups in state",
         "median, s",
@@ -254,7 +256,7 @@ def _slopes(held: Mapping[str, Any]) -> str:
         (
             law.what,
             law.grows_with,
-            _NONE if (slope := law.slope(all_figures(held))) is None else law.told(slope),
+            _NONE if (slope := law.slope(all_figures(held))) is None else law.reported(slope),
             law.ends,
         )
         for law in model.LAWS

@@ -11,7 +11,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(_lines(heads, rows))
 
 
-def told(of: Mapping[str, Any], *, unit: bool = True) -> str:
+def reported(of: Mapping[str, Any], *, unit: bool = True) -> str:
     """A figure of the results: median, unit, spread where it was measured more than once and differed."""
     shown = f" ({spread_of(of)})" if of["lowest"] != of["highest"] else ""
     return f"{of['median']:,g}{' ' + of['unit'] if unit else ''}{shown}"

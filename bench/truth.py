@@ -45,8 +45,8 @@ def differences(expected: Expected, found: Mapping[str, GroupTruth]) -> Iterator
         wanted, has = expected.groups.get(name), found.get(name)
         if wanted is None or has is None:
             yield f"{name}: expected {'no such group' if wanted is None else 'it'}, found {'it' if has else 'none'}"
-        elif wanted != has and (told := ", ".join(_fields(wanted, has))):
-            yield f"{name}: {told}"
+        elif wanted != has and (reported := ", ".join(_fields(wanted, has))):
+            yield f"{name}: {reported}"
 
 
 def _fields(wanted: GroupTruth, has: GroupTruth) -> Iterator[str]:

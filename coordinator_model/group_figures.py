@@ -79,11 +79,11 @@ class GroupTopics:
         assigned: topic (name in a classic group, id in any other) → partitions that some member holds; not of streams.
         ids: ids of the topics that stand in assignments and targets.
         by_id: whether `assigned` is by id.
-        can_be_told: whether it can be said which partitions members should hold.
+        assignments_known: whether it can be said which partitions members should hold.
         names: names of the topics of subscriptions and classic assignments.
     """
 
-    __slots__ = ("_unheld", "assigned", "by_id", "can_be_told", "ids", "names", "subscribed")
+    __slots__ = ("_unheld", "assigned", "assignments_known", "by_id", "ids", "names", "subscribed")
 
     def __init__(
         self,
@@ -92,13 +92,13 @@ class GroupTopics:
         ids: frozenset[str],
         *,
         by_id: bool,
-        can_be_told: bool,
+        assignments_known: bool,
     ) -> None:
         self.subscribed = subscribed
         self.assigned: Mapping[str, frozenset[int]] = dict(assigned) if assigned else _NO_PARTITIONS
         self.ids = ids
         self.by_id = by_id
-        self.can_be_told = can_be_told
+        self.assignments_known = assignments_known
         self.names = subscribed if by_id else subscribed.union(self.assigned)
         self._unheld: tuple[Mapping[str, SizedTopic] | None, Unheld | None] = (None, None)
 
@@ -107,7 +107,7 @@ class GroupTopics:
         of_topics, found = self._unheld
         if of_topics is not topics:
             found = None
-            if self.can_be_told:
+            if self.assignments_known:
                 found = unassigned_partitions.unheld_of(self.subscribed, self.assigned, topics, by_id=self.by_id)
             self._unheld = (topics, found)
         return found
@@ -255,7 +255,7 @@ def summary(state: GroupState) -> GroupSummary:
         tuple(assigned.items()),
         _topic_ids(state, assigned),
         by_id=modern is not None,
-        can_be_told=unassigned_partitions.can_be_told(membership),
+        assignments_known=unassigned_partitions.assignments_known(membership),
     )
     numbers = _STRUCT.pack(
         state.partition,
@@ -344,7 +344,7 @@ def dump(state: GroupState) -> str:
                 [[topic, sorted(parts)] for topic, parts in shared.assigned.items()],
                 sorted(shared.ids),
                 shared.by_id,
-                shared.can_be_told,
+                shared.assignments_known,
             ]
         ),
         _text(of.durations),
@@ -393,9 +393,9 @@ def _words_of(text: str) -> GroupWords:
 
 @lru_cache(16_384)
 def _topics_of(text: str) -> GroupTopics:
-    subscribed, assigned, ids, by_id, can_be_told = json.loads(text)
+    subscribed, assigned, ids, by_id, assignments_known = json.loads(text)
     held = tuple((topic, frozenset(parts)) for topic, parts in assigned)
-    return _topics(frozenset(subscribed), held, frozenset(ids), by_id=by_id, can_be_told=can_be_told)
+    return _topics(frozenset(subscribed), held, frozenset(ids), by_id=by_id, assignments_known=assignments_known)
 
 
 @lru_cache(4_096)

@@ -57,7 +57,7 @@ class Looks:
         self._changed: dict[int, set[str]] = {}
         self._unsteady: dict[int, set[str]] = {}
         """Groups that are worth asking although they do not change, by partition."""
-        self._told: dict[str, set[str]] = {}
+        self._reported: dict[str, set[str]] = {}
         """Group → ids of the events that looks at it gave while it was worth asking."""
         self._lasting = LastingAlarms()
         self._next_ms: dict[int, int] = {}
@@ -146,15 +146,15 @@ class Looks:
         )
         found = table.events(moment, table.UNSETTLED) if table.is_unsteady(state) and state.step is None else []
         found += self._lasting.ended(found, now_ms, looked_at=(name,))
-        told = self._told.setdefault(name, set())
-        new = [event for event in found if event.id not in told]
-        told.update(event.id for event in new)
+        reported = self._reported.setdefault(name, set())
+        new = [event for event in found if event.id not in reported]
+        reported.update(event.id for event in new)
         of_partition = self._unsteady.setdefault(state.partition, set())
         if table.is_unsteady(state) or name in self._lasting.groups:
             of_partition.add(name)
         else:
             of_partition.discard(name)
-            del self._told[name]
+            del self._reported[name]
         new += table.events(moment, table.UNHELD)
         if name not in self._unassigned.followed:
             del self._unheld[name]
@@ -170,7 +170,7 @@ class Looks:
         gone = set(names)
         self._unassigned.forget(gone)
         for name in gone:
-            self._told.pop(name, None)
+            self._reported.pop(name, None)
         for unsteady in self._unsteady.values():
             unsteady.difference_update(gone)
 

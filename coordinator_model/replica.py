@@ -374,7 +374,7 @@ class Replica:
         if state.step is None:
             self._open.pop(state.name, None)
         self._changes.groups.add(state.name)
-        return list(events_of(state.name, Position(state.partition, of.offset, of.time_ms), [rewinds.told(of)]))
+        return list(events_of(state.name, Position(state.partition, of.offset, of.time_ms), [rewinds.reported(of)]))
 
     def _close(self, state: GroupState) -> list[Event]:
         if state.rewinds is None:

@@ -142,9 +142,9 @@ def _layouts_by_release() -> dict[str, set[str]]:
 
 def _scenario_rows() -> Iterator[tuple[str, ...]]:
     for group, scenario in BY_GROUP.items():
-        told = ", ".join(f"`{kind}`" for kind in sorted(scenario.alarms))
+        reported = ", ".join(f"`{kind}`" for kind in sorted(scenario.alarms))
         played = (_YES if scenario.is_for(version) else "" for version in VERSIONS)
-        yield group, *played, _sentence(scenario.play.__doc__ or ""), told
+        yield group, *played, _sentence(scenario.play.__doc__ or ""), reported
 
 
 @cache
@@ -196,13 +196,13 @@ def events() -> str:
 def _alarm(kind: str) -> Iterator[str]:
     yield f"### `{kind}`\n"
     yield "Speaks:\n"
-    yield from _cases(CASES[kind].told)
+    yield from _cases(CASES[kind].reported)
     yield "\nSilent:\n"
     yield from _cases(CASES[kind].silent)
     recorded = [group for group, scenario in BY_GROUP.items() if kind in scenario.alarms]
     others = len(BY_GROUP) - len(recorded)
-    told = f"speaks in {', '.join(recorded)}, " if recorded else ""
-    yield f"\nRecorded groups of real brokers: {told}silent in the {'other ' if recorded else ''}{others}.\n"
+    reported = f"speaks in {', '.join(recorded)}, " if recorded else ""
+    yield f"\nRecorded groups of real brokers: {reported}silent in the {'other ' if recorded else ''}{others}.\n"
 
 
 def _cases(names: Iterable[str]) -> Iterator[str]:

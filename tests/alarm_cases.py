@@ -12,7 +12,7 @@ from typing import Final
 class Cases:
     """Tests as `module.test` below `tests/coordinator_model`, without the `test_` of either."""
 
-    told: tuple[str, ...]
+    reported: tuple[str, ...]
     silent: tuple[str, ...]
 
 
@@ -26,7 +26,7 @@ ANY_ALARM: Final = (
 
 CASES: Final[Mapping[str, Cases]] = {
     "member_fenced": Cases(
-        told=(
+        reported=(
             "rebalance_causes.member_gone_after_its_rebalance_timeout_was_fenced",
             "fencing.member_that_is_gone_after_its_time_was_fenced_and_did_not_leave",
         ),
@@ -38,11 +38,11 @@ CASES: Final[Mapping[str, Cases]] = {
         ),
     ),
     "rebalance_stuck": Cases(
-        told=(
+        reported=(
             "stuck.member_past_its_rebalance_timeout_is_stuck_and_named_with_what_it_holds",
             "stuck.target_that_is_never_computed_is_a_stuck_assignor",
             "family_unsettled.target_that_a_member_waits_for_in_vain_is_a_stuck_assignor",
-            "stuck.one_that_waits_in_vain_is_told_when_nobody_holds_it_up",
+            "stuck.one_that_waits_in_vain_is_reported_when_nobody_holds_it_up",
             "bugs_of_consumer_groups.kafka_16224_commit_that_is_retried_for_ever_holds_a_partition",
         ),
         silent=(
@@ -50,19 +50,19 @@ CASES: Final[Mapping[str, Cases]] = {
             "stuck.stable_group_is_never_overdue",
             "family_unsettled.group_with_only_away_members_waits_for_no_assignor",
             "family_unsettled.streams_group_within_its_initial_delay_waits_for_no_assignor",
-            "stuck.time_of_a_member_begins_anew_with_each_record_of_it",
+            "stuck.time_of_a_member_begins_again_with_each_record_of_it",
             "stuck.target_that_is_computed_again_and_again_is_no_stuck_assignor",
             "stuck.no_time_runs_from_before_the_coordinator_moved",
             "bugs_of_consumer_groups.kafka_20442_empty_group_keeps_its_epoch_ahead_of_its_target",
         ),
     ),
     "rebalance_storm": Cases(
-        told=(
-            "rebalances.storm_is_told_once_when_it_begins",
+        reported=(
+            "rebalances.storm_is_reported_once_when_it_begins",
             "rebalances.consumer_groups_storm_too",
             "rebalances.group_of_both_protocols_storms_too",
-            "family_unsettled.mixed_group_that_storms_is_told",
-            "rebalances.storm_over_and_begun_again_is_told_again",
+            "family_unsettled.mixed_group_that_storms_is_reported",
+            "rebalances.storm_over_and_begun_again_is_reported_again",
         ),
         silent=(
             "rebalances.one_rebalance_less_is_no_storm",
@@ -72,17 +72,17 @@ CASES: Final[Mapping[str, Cases]] = {
         ),
     ),
     "rebalance_rounds_lost": Cases(
-        told=("classic_groups.gap_between_generations_is_rounds_that_never_completed",),
+        reported=("classic_groups.gap_between_generations_is_rounds_that_never_completed",),
         silent=("classic_groups.first_generation_ever_seen_is_no_gap",),
     ),
     "duplicate_assignment": Cases(
-        told=(
+        reported=(
             "duplicate_owners.partition_of_two_consumer_members_opens_once_and_clears_once",
             "duplicate_owners.partition_yet_to_be_revoked_is_still_held",
             "duplicate_owners.static_member_away_still_holds_its_partitions",
             "duplicate_owners.partition_assigned_twice_in_one_generation_of_a_classic_group",
             "duplicate_owners.active_task_of_two_streams_members_is_a_duplicate",
-            "duplicate_owners.duplicate_that_lasts_into_the_live_tail_is_told_with_the_next_record",
+            "duplicate_owners.duplicate_that_lasts_into_the_live_tail_is_reported_with_the_next_record",
         ),
         silent=(
             "duplicate_owners.gaining_member_written_before_the_losing_one_is_no_duplicate",
@@ -91,27 +91,27 @@ CASES: Final[Mapping[str, Cases]] = {
             "duplicate_owners.groups_of_other_protocol_types_have_no_partitions_to_own_twice",
             "duplicate_owners.members_of_a_share_group_share",
             "duplicate_owners.duplicate_before_the_live_tail_is_withheld",
-            "duplicate_owners.withheld_duplicate_that_resolves_before_the_live_tail_is_never_told",
+            "duplicate_owners.withheld_duplicate_that_resolves_before_the_live_tail_is_never_reported",
         ),
     ),
     "partition_unassigned": Cases(
-        told=("unassigned_partitions.partition_that_nobody_holds_for_long_is_told_once_with_who_asks_for_it",),
+        reported=("unassigned_partitions.partition_that_nobody_holds_for_long_is_reported_once_with_who_asks_for_it",),
         silent=(
-            "unassigned_partitions.partition_handed_out_in_time_is_never_told",
+            "unassigned_partitions.partition_handed_out_in_time_is_never_reported",
             "unassigned_partitions.group_without_members_lacks_no_owner",
-            "unassigned_partitions.what_cannot_be_told_neither_opens_nor_clears",
+            "unassigned_partitions.what_cannot_be_known_neither_opens_nor_clears",
             "unassigned_partitions.recording_of_a_real_broker_lacks_no_owner",
         ),
     ),
     "handover_without_revocation": Cases(
-        told=("ownership_claims.cooperative_handover_without_revocation",),
+        reported=("ownership_claims.cooperative_handover_without_revocation",),
         silent=(
             "ownership_claims.eager_sticky_handover_is_the_rule",
             "ownership_claims.member_without_a_claim_is_not_judged",
         ),
     ),
     "stale_claim": Cases(
-        told=(
+        reported=(
             "ownership_claims.claim_of_an_older_generation_is_stale",
             "ownership_claims.claims_are_read_where_the_assignor_puts_them",
             "ownership_claims.two_claims_of_the_newest_generation_on_one_partition_contradict",
@@ -123,14 +123,14 @@ CASES: Final[Mapping[str, Cases]] = {
         ),
     ),
     "static_member_absent": Cases(
-        told=("static_members.member_away_keeps_its_partitions_and_the_group_reconciling",),
+        reported=("static_members.member_away_keeps_its_partitions_and_the_group_reconciling",),
         silent=("static_members.rejoin_that_rebalances_is_still_the_same_member",),
     ),
     "static_member_contended": Cases(
-        told=(
+        reported=(
             "static_members.process_that_takes_the_id_back_fights",
-            "static_members.loop_that_turns_out_to_be_a_fight_is_told_as_one",
-            "family_static_members.two_processes_that_fence_each_other_for_hours_are_told_while_it_lasts",
+            "static_members.loop_that_turns_out_to_be_a_fight_is_reported_as_one",
+            "family_static_members.two_processes_that_fence_each_other_for_hours_are_reported_while_it_lasts",
         ),
         silent=(
             "static_members.process_that_restarts_in_a_loop_fights_with_none",
@@ -141,7 +141,7 @@ CASES: Final[Mapping[str, Cases]] = {
         ),
     ),
     "static_member_restarting": Cases(
-        told=(
+        reported=(
             "static_members.process_that_restarts_in_a_loop_fights_with_none",
             "static_members.member_that_expires_and_joins_again_and_again_restarts_in_a_loop",
             "family_static_members.loop_of_one_host_is_a_warning",
@@ -154,8 +154,8 @@ CASES: Final[Mapping[str, Cases]] = {
         ),
     ),
     "upgrade_unclean": Cases(
-        told=(
-            "upgrade_check.upgrade_that_loses_or_moves_something_is_told_once",
+        reported=(
+            "upgrade_check.upgrade_that_loses_or_moves_something_is_reported_once",
             "upgrade_check.unclean_upgrade_says_in_what",
         ),
         silent=(
@@ -166,26 +166,26 @@ CASES: Final[Mapping[str, Cases]] = {
         ),
     ),
     "upgrade_blocked": Cases(
-        told=(
-            "upgrade_blockers.user_data_of_a_custom_assignor_is_told_once",
-            "upgrade_blockers.malformed_embedded_protocol_is_told",
-            "upgrade_blockers.group_that_becomes_blocked_is_told_then",
-            "upgrade_blockers.reason_that_still_holds_is_told_when_reading_has_caught_up",
+        reported=(
+            "upgrade_blockers.user_data_of_a_custom_assignor_is_reported_once",
+            "upgrade_blockers.malformed_embedded_protocol_is_reported",
+            "upgrade_blockers.group_that_becomes_blocked_is_reported_then",
+            "upgrade_blockers.reason_that_still_holds_is_reported_when_reading_has_caught_up",
         ),
         silent=(
             "upgrade_blockers.consumers_of_kafka_are_not_blocked",
-            "upgrade_blockers.group_of_another_protocol_type_is_not_told",
+            "upgrade_blockers.group_of_another_protocol_type_is_not_reported",
             "upgrade_blockers.member_that_the_leader_left_out_blocks_nothing",
             "upgrade_blockers.group_without_members_is_not_blocked",
-            "upgrade_blockers.reason_of_the_past_is_not_told",
+            "upgrade_blockers.reason_of_the_past_is_not_reported",
         ),
     ),
     "downgrade_started": Cases(
-        told=(
+        reported=(
             "phases.downgrade_is_one_story",
             "phases.downgrade_by_static_replacement",
             "phases.roll_that_turns_round_half_way_is_a_downgrade",
-            "simulated_rolls.roll_back_from_half_way_is_told_once",
+            "simulated_rolls.roll_back_from_half_way_is_reported_once",
         ),
         silent=(
             "phases.downgrade_that_turns_round_is_an_upgrade_again",
@@ -197,7 +197,7 @@ CASES: Final[Mapping[str, Cases]] = {
         ),
     ),
     "downgrade_unclean": Cases(
-        told=(
+        reported=(
             "phases.records_left_over_by_a_downgrade_are_reported_once",
             "phases.left_over_records_are_reported_when_reading_has_caught_up",
         ),
@@ -207,11 +207,11 @@ CASES: Final[Mapping[str, Cases]] = {
         ),
     ),
     "migration_stalled": Cases(
-        told=("stuck.roll_that_nobody_goes_on_with_is_stalled_after_half_an_hour",),
+        reported=("stuck.roll_that_nobody_goes_on_with_is_stalled_after_half_an_hour",),
         silent=("stuck.stable_group_is_never_overdue",),
     ),
     "group_unsettled": Cases(
-        told=("family_unsettled.group_in_which_a_member_flaps_for_hours_is_told",),
+        reported=("family_unsettled.group_in_which_a_member_flaps_for_hours_is_reported",),
         silent=(
             "family_unsettled.roll_of_a_group_up_and_down_is_no_unrest",
             "family_unsettled.member_that_is_slow_to_let_go_is_no_unrest",
@@ -220,20 +220,20 @@ CASES: Final[Mapping[str, Cases]] = {
         ),
     ),
     "offset_rewound": Cases(
-        told=(
+        reported=(
             "offset_commits.offset_that_goes_back_is_a_rewind",
             "offset_commits.offset_that_goes_back_without_an_id_to_compare_is_a_rewind",
             "handovers.rewind_after_a_hand_over_names_both_owners",
             "handovers.hand_over_is_remembered_over_later_rebalances",
-            "family_rewinds.former_owner_that_commits_is_told",
-            "family_rewinds.former_owner_is_told_where_commits_never_name_topic_ids",
+            "family_rewinds.former_owner_that_commits_is_reported",
+            "family_rewinds.former_owner_is_reported_where_commits_never_name_topic_ids",
             "rewinds.partitions_that_go_back_at_one_moment_are_one_event",
         ),
         silent=(
             "offset_commits.commit_of_the_same_offset_is_no_rewind",
             "offset_commits.commit_after_a_tombstone_is_a_first_one",
             "offset_commits.offset_that_goes_back_into_another_topic_is_no_rewind",
-            "rewinds.partition_that_goes_back_after_its_topic_was_told_is_no_rewind",
+            "rewinds.partition_that_goes_back_after_its_topic_was_reported_is_no_rewind",
             "rewinds.rewind_of_a_group_without_members_is_a_reset",
             "rewinds.rewind_of_a_group_that_only_commits_is_information",
             "family_rewinds.resets_and_syncs_wake_nobody",
@@ -242,9 +242,9 @@ CASES: Final[Mapping[str, Cases]] = {
         ),
     ),
     "topic_recreated": Cases(
-        told=(
-            "rewinds.topic_made_anew_is_told_once_for_all_its_partitions",
-            "rewinds.topic_made_anew_after_its_offsets_are_gone",
+        reported=(
+            "rewinds.topic_recreated_is_reported_once_for_all_its_partitions",
+            "rewinds.topic_recreated_after_its_offsets_are_gone",
         ),
         silent=(
             "rewinds.late_commit_of_the_former_topic_tells_nothing",
@@ -253,27 +253,27 @@ CASES: Final[Mapping[str, Cases]] = {
         ),
     ),
     "epoch_anomaly": Cases(
-        told=(
+        reported=(
             "epochs.group_epoch_that_does_not_grow_by_one",
             "epochs.generation_that_goes_back",
             "epochs.member_epoch_beyond_the_target",
             "epochs.classic_record_that_stays_under_a_consumer_group",
-            "record_consistency.broken_rule_is_told_once_with_whom_and_what",
+            "record_consistency.broken_rule_is_reported_once_with_whom_and_what",
         ),
         silent=(
             "epochs.legal_history_is_no_anomaly",
             "epochs.legal_history_compacted_anywhere_is_no_anomaly",
             "epochs.two_events_of_one_millisecond_are_no_jump",
-            "epochs.jump_before_the_live_tail_is_never_told",
+            "epochs.jump_before_the_live_tail_is_never_reported",
             "record_consistency.legal_history_is_no_anomaly",
             "record_consistency.nothing_is_asked_of_a_group_in_which_no_record_followed_another",
         ),
     ),
     "unknown_record": Cases(
-        told=(
-            "replica.unknown_type_is_told_once_and_counted_always",
-            "newer_values.newer_value_is_told_once_and_shown_on_its_group",
-            "newer_values.value_that_cannot_be_read_at_all_is_told_with_its_version",
+        reported=(
+            "replica.unknown_type_is_reported_once_and_counted_always",
+            "newer_values.newer_value_is_reported_once_and_shown_on_its_group",
+            "newer_values.value_that_cannot_be_read_at_all_is_reported_with_its_version",
         ),
         silent=(
             "serde.known_and_unknown_tags_mix",

@@ -4,9 +4,9 @@
         at(0, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0, 1]}})),
         at(5_000, *consumer_leave("g", "a", epoch=3)),
     )
-    told = log.replayed()
-    assert {0: ["group_created", …], 5_000: ["member_left", "group_emptied"]} == told.kinds()
-    assert "Empty" == told.view("g")["state"]
+    reported = log.replayed()
+    assert {0: ["group_created", …], 5_000: ["member_left", "group_emptied"]} == reported.kinds()
+    assert "Empty" == reported.view("g")["state"]
 
 The records of one `at` carry one timestamp, as those of one coordinator event do; offsets are consecutive. A history
 can be replayed whole, in micro-batches with everything written to a store and read back in between, and as the cleaner
@@ -102,14 +102,14 @@ class History:
         """Offset of the record that would come next; control records leave gaps, so it is not their number."""
         return self.records[-1].place.offset + 1 if self.records else 0
 
-    def replayed(self, *, live_from: int = 0, topic_ids: Mapping[str, str] | None = None) -> "Told":
+    def replayed(self, *, live_from: int = 0, topic_ids: Mapping[str, str] | None = None) -> "Reported":
         """Replay everything in one go, and close what is open at the end."""
         replica = Replica(live_from=live_from, topic_ids=topic_ids)
         events = [event for record in self.records for event in _replay(replica, record)]
         events += replica.settle()
-        return Told(events, _views(replica, self.topic_names), replica.counters, dict(_existing(replica)))
+        return Reported(events, _views(replica, self.topic_names), replica.counters, dict(_existing(replica)))
 
-    def replayed_in_batches(self, sizes: Iterable[int], *, live_from: int = 0) -> "Told":
+    def replayed_in_batches(self, sizes: Iterable[int], *, live_from: int = 0) -> "Reported":
         """Replay in micro-batches of these sizes, then the rest, each by a new replica on a store of text."""
         store = TextStore()
         events: list[Event] = []
@@ -121,7 +121,7 @@ class History:
         for name in store.groups:
             replica.known(name)
         events += replica.settle()
-        return Told(events, _views(replica, self.topic_names), replica.counters, dict(_existing(replica)))
+        return Reported(events, _views(replica, self.topic_names), replica.counters, dict(_existing(replica)))
 
     def compacted(self, before: int) -> Self:
         """As the cleaner leaves it: of the first `before` records only the last of each key, tombstones included."""
@@ -143,7 +143,7 @@ class History:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Reported:
     """What a replay concluded: events in order, GROUP views of the groups that are, totals."""
 
     events: list[Event]

@@ -36,8 +36,8 @@ def kind(truth: Truth) -> str:
 def state(truth: Truth) -> dict[str, Any]:
     """`state`, number of `members`, and the epochs that are reported."""
     if kind(truth) == "consumer":
-        (told,) = state_rows(truth["state"])
-        return {name: told[name] for name in ("state", "members", "epoch", "assignment_epoch")}
+        (reported,) = state_rows(truth["state"])
+        return {name: reported[name] for name in ("state", "members", "epoch", "assignment_epoch")}
     (row,) = _rows(truth["state"])
     epochs = _SHARE_EPOCHS if kind(truth) == "share" else _STREAMS_EPOCHS
     return {
@@ -73,7 +73,7 @@ def offsets(truth: Truth) -> dict[tuple[str, int], int] | None:
     }
 
 
-def as_told(member: dict[str, Any], release: tuple[int, int]) -> dict[str, Any]:
+def as_reported(member: dict[str, Any], release: tuple[int, int]) -> dict[str, Any]:
     """A member's view in the form of `members`, with all that any tool shows of a broker of a release."""
     names = ("member_id", "instance_id", "client_id", "client_host", "epoch", "target", "protocol")
     return {
@@ -129,13 +129,13 @@ def _streams_members(text: str) -> list[dict[str, Any]]:
             "process_id": row["PROCESS"],
             "epoch": int(row["MEMBER-EPOCH"]),
             "topology_epoch": int(row["TOPOLOGY-EPOCH"]),
-            "tasks": {kind: tasks for kind, tasks in told.items() if kind in _TASK_KINDS},
+            "tasks": {kind: tasks for kind, tasks in reported.items() if kind in _TASK_KINDS},
             "target_tasks": {
-                kind.removeprefix("target-"): tasks for kind, tasks in told.items() if kind.startswith("target-")
+                kind.removeprefix("target-"): tasks for kind, tasks in reported.items() if kind.startswith("target-")
             },
         }
         for row in _rows(text)
-        for told in [_tasks(row["ASSIGNMENTS"])]
+        for reported in [_tasks(row["ASSIGNMENTS"])]
     ]
 
 

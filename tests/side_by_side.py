@@ -188,15 +188,15 @@ class Scene:
             self.coordinator.settle(self.group)
             self.traffic()
 
-    def told(self) -> tuple[list[Event], History]:
+    def reported(self) -> tuple[list[Event], History]:
         """What a replica shows of the victim; it holds what the coordinator holds, and no one else alarmed."""
         self.traffic()
         log = log_of(self.coordinator)
-        told = log.replayed()
+        reported = log.replayed()
         views = self.coordinator.views()
-        assert views == comparable(told.views, views)
-        assert {VICTIM} >= {group for group, kind in alarms(told.events) if kind != "stale_claim"}
-        return [of for of in told.events if of.group == VICTIM], log
+        assert views == comparable(reported.views, views)
+        assert {VICTIM} >= {group for group, kind in alarms(reported.events) if kind != "stale_claim"}
+        return [of for of in reported.events if of.group == VICTIM], log
 
 
 def kinds(events: list[Event], *, besides: Iterable[str] = ()) -> Counter[str]:

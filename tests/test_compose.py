@@ -187,7 +187,7 @@ class TestBroker:
         with EmbeddedBroker(tmp_path) as broker:
             here = broker.bootstrap_servers.replace(":", "/")
             asked = [*words[:-1], script.replace(f"{host}/{port}", here)]
-            until(lambda: ran(*asked).returncode == 0, 30, lambda: ran(*asked).stderr)
+            until(lambda: ran(*asked).returncode == 0, 90, lambda: ran(*asked).stderr)
             topics = AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics(timeout=10).topics
         gone = ran(*asked)
 

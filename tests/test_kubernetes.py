@@ -141,7 +141,7 @@ def test_it_may_do_nothing_it_need_not() -> None:
     assert {"Ingress", "Egress"} == {*MANIFESTS["networkpolicy.yaml"]["spec"]["policyTypes"]}
 
 
-def test_it_may_reach_kafka_where_it_is_told_it_is() -> None:
+def test_it_may_reach_kafka_where_it_is_said_to_be() -> None:
     """The policy lets out to the port of the configured brokers."""
     configured = yaml.safe_load(MANIFESTS["configmap.yaml"]["data"]["monitor.yaml"])["kafka"]["bootstrap_servers"]
     out = [port["port"] for rule in MANIFESTS["networkpolicy.yaml"]["spec"]["egress"] for port in rule["ports"]]

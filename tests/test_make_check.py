@@ -156,8 +156,8 @@ def test_what_is_half_done_does_not_pass(breaks: tuple[str, ...], copy: Path) ->
             assert found in text
             file.write_text(text.replace(found, instead, 1), "utf-8")
 
-    told = "".join(failures(copy))
-    assert [] == [what for what in breaks if BREAKS[what][3] not in told]
+    reported = "".join(failures(copy))
+    assert [] == [what for what in breaks if BREAKS[what][3] not in reported]
 
 
 def test_every_break_is_made() -> None:

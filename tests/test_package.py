@@ -250,9 +250,9 @@ def test_installed_it_works_by_itself(installed: Path, tmp_path: Path) -> None:
         f"{USE_PACKAGES}; from streaming.spark import session; from streaming.web import routes; "
         "print(*session.java_options(), *routes.PAGE.iterdir(), sep='\\n')"
     )
-    told = ran(installed / "python", "-P", "-c", asked, cwd=tmp_path).splitlines()
+    reported = ran(installed / "python", "-P", "-c", asked, cwd=tmp_path).splitlines()
 
-    found = [line.rpartition("/")[2] for line in told if str(installed.parent) in line]
+    found = [line.rpartition("/")[2] for line in reported if str(installed.parent) in line]
     assert {"log4j2.properties", "page.css"} <= {*found}
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.histories import Told, recording
+from tests.histories import Reported, recording
 
 RECORDINGS: Final = Path(__file__).parent / "recordings"
 RELEASES: Final = sorted(path.parent.name for path in RECORDINGS.glob("*/conversions.ndjson.gz"))
@@ -15,14 +15,14 @@ FROM_4_0: Final = [release for release in RELEASES if int(release.split(".")[0])
 
 
 @cache
-def replayed(release: str, scenario: str) -> Told:
+def replayed(release: str, scenario: str) -> Reported:
     """A scenario as a broker of a release recorded it."""
     return recording(RECORDINGS / release / f"{scenario}.ndjson.gz").replayed()
 
 
-def details(told: Told, kind: str) -> dict[str, dict[str, Any]]:
+def details(reported: Reported, kind: str) -> dict[str, dict[str, Any]]:
     """Group → detail of the last event of a kind."""
-    return {event.group: dict(event.detail) for event in told.events if event.kind == kind}
+    return {event.group: dict(event.detail) for event in reported.events if event.kind == kind}
 
 
 def test_brokers_of_several_releases_were_recorded() -> None:
@@ -50,11 +50,11 @@ def test_online_downgrade_hands_over_the_targets_and_keeps_the_offsets(release: 
 @pytest.mark.parametrize("release", FROM_4_0)
 def test_member_of_a_roll_is_awaited_and_comes(release: str) -> None:
     """In the recorded rolls each old member goes first; static ones are replaced in place, and no one is awaited."""
-    told = replayed(release, "conversions")
-    awaited = {group: of["replacements_awaited"] for group, of in details(told, "upgrade_completed").items()}
+    reported = replayed(release, "conversions")
+    awaited = {group: of["replacements_awaited"] for group, of in details(reported, "upgrade_completed").items()}
 
     assert (1, 0) == (awaited["upgraded-member-by-member"], awaited["static-members-upgraded-in-place"])
-    assert 2 == told.view("upgraded-member-by-member")["migration"]["upgraded_members"]
+    assert 2 == reported.view("upgraded-member-by-member")["migration"]["upgraded_members"]
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -89,17 +89,17 @@ def test_active_tasks_of_kafka_streams_are_the_partitions_that_members_were_assi
 
 
 @pytest.mark.parametrize("release", FROM_4_0)
-def test_group_that_a_broker_refused_to_upgrade_was_told_of_before(release: str) -> None:
+def test_group_that_a_broker_refused_to_upgrade_was_reported_of_before(release: str) -> None:
     """The scenario has a consumer-protocol member knock at a Kafka Streams application; nothing of it is in the log."""
-    told = replayed(release, "conversions")
+    reported = replayed(release, "conversions")
 
-    assert {"upgrade-that-is-refused"} == details(told, "upgrade_blocked").keys()
-    assert "blocked" == told.view("upgrade-that-is-refused")["migration"]["phase"]
+    assert {"upgrade-that-is-refused"} == details(reported, "upgrade_blocked").keys()
+    assert "blocked" == reported.view("upgrade-that-is-refused")["migration"]["phase"]
 
 
 def test_broker_of_3_9_converts_what_later_ones_refuse() -> None:
     """The same application, reported as blocked before, is a consumer group afterwards: the older broker let it."""
-    told = replayed("3.9.1", "conversions")
+    reported = replayed("3.9.1", "conversions")
 
-    assert {"upgrade-that-is-refused"} == details(told, "upgrade_blocked").keys()
-    assert "upgraded" == told.view("upgrade-that-is-refused")["migration"]["phase"]
+    assert {"upgrade-that-is-refused"} == details(reported, "upgrade_blocked").keys()
+    assert "upgraded" == reported.view("upgrade-that-is-refused")["migration"]["phase"]

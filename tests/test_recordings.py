@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from coordinator_model.state.events import INFO
 from streaming.__main__ import app
 from tests import kafka_said
-from tests.histories import History, Told, recording
+from tests.histories import History, Reported, recording
 from tests.moments import overdue
 from tests.recorder.recordings import PATHS, UNREAD, name_of, release_of
 from tests.recorder.scenarios import BY_GROUP, FAMILIES
@@ -37,7 +37,7 @@ def log(path: Path) -> History:
 
 
 @cache
-def told(path: Path) -> Told:
+def reported(path: Path) -> Reported:
     return log(path).replayed()
 
 
@@ -71,7 +71,7 @@ def timeless(views: dict[str, Any]) -> dict[str, Any]:
     return views
 
 
-def alarms(found: Told, group: str) -> set[str]:
+def alarms(found: Reported, group: str) -> set[str]:
     return {event.kind for event in found.events if event.group == group and event.severity != INFO} - {
         "unknown_record"
     }
@@ -97,11 +97,11 @@ class TestWhole:
 
     def test_groups_are_those_kafka_knows(self, path: Path) -> None:
         """No group is missing, none is invented, and a deleted one is gone."""
-        assert set(living(path)) == set(told(path).views)
+        assert set(living(path)) == set(reported(path).views)
 
     def test_every_record_decodes(self, path: Path) -> None:
         """Records of a real broker hold nothing unknown, but where a release is known for it."""
-        counters = told(path).counters
+        counters = reported(path).counters
 
         assert len(log(path)) == counters.records
         assert UNREAD.get(name_of(path), ({}, {})) == (counters.unknown_records, counters.undecodable_records)
@@ -111,8 +111,8 @@ class TestWhole:
         for sizes in ([1] * len(log(path)), [7] * len(log(path))):
             pieces = log(path).replayed_in_batches(sizes)
 
-            assert told(path).views == pieces.views
-            assert told(path).event_texts() == pieces.event_texts()
+            assert reported(path).views == pieces.views
+            assert reported(path).event_texts() == pieces.event_texts()
 
     def test_cleaned_anywhere_it_ends_in_the_same_groups(self, path: Path) -> None:
         """The cleaner keeps the last record of each key: states come out the same, and no alarm is made up."""
@@ -120,22 +120,22 @@ class TestWhole:
         for before in (*(chance.randrange(len(log(path))) for _ in range(CUTS)), len(log(path))):
             compacted = log(path).compacted(before).replayed()
 
-            assert without_past(told(path).views) == without_past(compacted.views)
-            assert Counter() == compacted.alarms() - told(path).alarms()
+            assert without_past(reported(path).views) == without_past(compacted.views)
+            assert Counter() == compacted.alarms() - reported(path).alarms()
 
     def test_read_by_who_came_later_it_ends_in_the_same_groups(self, path: Path) -> None:
         """All of it was there before the monitor: no alarm is added, and state is the same."""
         end = max(record.place.offset for record in log(path).records) + 1
         caught_up = log(path).replayed(live_from=end)
 
-        assert told(path).views == caught_up.views
-        assert Counter() == caught_up.alarms() - told(path).alarms()
+        assert reported(path).views == caught_up.views
+        assert Counter() == caught_up.alarms() - reported(path).alarms()
 
     def test_nothing_is_overdue_at_its_end(self, path: Path) -> None:
         """Everybody did what was to be done in time, or has time left."""
         end_ms = max(record.place.timestamp_ms for record in log(path).records)
 
-        assert [] == [event for state in told(path).states.values() for event in overdue(state, end_ms)]
+        assert [] == [event for state in reported(path).states.values() for event in overdue(state, end_ms)]
 
     def test_replay_command_tells_the_same(self, path: Path) -> None:
         """`group-monitor replay` looks as time passes, too: nothing more comes of it, and groups are the same.
@@ -145,8 +145,8 @@ class TestWhole:
         result = CliRunner().invoke(app, ["replay", str(path), "--json"])
         replayed = json.loads(result.stdout)
 
-        assert timeless(json.loads(json.dumps(told(path).views))) == timeless(replayed["groups"])
-        assert told(path).alarms() == Counter(
+        assert timeless(json.loads(json.dumps(reported(path).views))) == timeless(replayed["groups"])
+        assert reported(path).alarms() == Counter(
             (event["group"], event["kind"]) for event in replayed["events"] if event["severity"] != INFO
         )
 
@@ -158,7 +158,7 @@ class TestGroup:
     def test_state_and_epochs(self, path: Path, group: str) -> None:
         """State, number of members, and both epochs where they are reported, are Kafka's."""
         expected = kafka_said.state(truths(path)[group])
-        view = told(path).view(group)
+        view = reported(path).view(group)
         found = {**view, "members": len(view["members"])}
         if view["type"] == "classic":
             assert (None, None) == (expected.pop("epoch"), expected.pop("assignment_epoch"))
@@ -169,7 +169,7 @@ class TestGroup:
         """Members, their clients, epochs, protocols, what they own and what they shall own are Kafka's."""
         expected = kafka_said.members(truths(path)[group])
         release = BY_NAME[release_of(path)].number
-        found = [kafka_said.as_told(member, release) for member in told(path).view(group)["members"]]
+        found = [kafka_said.as_reported(member, release) for member in reported(path).view(group)["members"]]
 
         assert len(expected) == len(found)
         assert expected == [{key: view[key] for key in member} for member, view in zip(expected, found, strict=True)]
@@ -178,7 +178,7 @@ class TestGroup:
         """Every committed offset is Kafka's, and there is no other."""
         expected = kafka_said.offsets(truths(path)[group])
         found = {
-            (offset["topic"], offset["partition"]): offset["offset"] for offset in told(path).view(group)["offsets"]
+            (offset["topic"], offset["partition"]): offset["offset"] for offset in reported(path).view(group)["offsets"]
         }
 
         assert expected is None or expected == found
@@ -190,4 +190,4 @@ class TestGroup:
 )
 def test_alarms_are_those_of_the_scenario(path: Path, group: str) -> None:
     """What went wrong in it is reported, and nothing else."""
-    assert expected_alarms(path, group) == alarms(told(path), group)
+    assert expected_alarms(path, group) == alarms(reported(path), group)

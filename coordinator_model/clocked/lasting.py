@@ -36,9 +36,9 @@ class LastingAlarms:
         """Groups that something is open of."""
         return {of.event.group for of in self._open.values()}
 
-    def resume(self, told: Iterable[Event], now_ms: int) -> None:
+    def resume(self, reported: Iterable[Event], now_ms: int) -> None:
         """Take up what was reported before a restart: openings and endings, in their order."""
-        for event in told:
+        for event in reported:
             if event.kind in LASTING:
                 if event.detail.get("cleared"):
                     self._open.pop(_opening(event), None)

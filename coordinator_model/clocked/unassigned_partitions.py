@@ -76,13 +76,13 @@ def unheld(
         topics: topics by name.
         held: `partition_holders.held` of the membership, where it is known already.
     """
-    if not can_be_told(membership):
+    if not assignments_known(membership):
         return None
     held = partition_holders.held(membership) if held is None else held
     return unheld_of(subscribed_topics(membership), held, topics, by_id=membership.modern_group is not None)
 
 
-def can_be_told(membership: Membership) -> bool:
+def assignments_known(membership: Membership) -> bool:
     """Whether such a membership says at all which partitions its members should hold."""
     modern = membership.modern_group
     classic = membership.classic_group
@@ -114,7 +114,7 @@ class _Followed:
 
     since_ms: dict[tuple[str, int], int] = field(default_factory=dict)
     """(topic, partition) → since when no member holds it, as far as seen."""
-    told: set[tuple[str, int]] = field(default_factory=set)
+    reported: set[tuple[str, int]] = field(default_factory=set)
 
 
 class Unassigned:
@@ -131,21 +131,21 @@ class Unassigned:
     @property
     def overdue(self) -> AbstractSet[str]:
         """Groups reported to have partitions that no member holds, and that still have some."""
-        return {name for name, followed in self._groups.items() if followed.told}
+        return {name for name, followed in self._groups.items() if followed.reported}
 
-    def resume(self, told: Iterable[Event]) -> None:
+    def resume(self, reported: Iterable[Event]) -> None:
         """Take up what was reported before a restart: openings and endings, in their order."""
-        for event in told:
+        for event in reported:
             if event.kind != "partition_unassigned":
                 continue
             places = {(topic, p) for topic, parts in event.detail["partitions"].items() for p in parts}
             followed = self._groups.setdefault(event.group, _Followed())
             if event.detail.get("cleared"):
-                followed.told -= places
+                followed.reported -= places
             else:
-                followed.told |= places
+                followed.reported |= places
                 followed.since_ms.update(dict.fromkeys(places, event.time_ms))
-            if not followed.told:
+            if not followed.reported:
                 del self._groups[event.group]
 
     def forget(self, names: Iterable[str]) -> None:
@@ -174,11 +174,11 @@ class Unassigned:
         first_ms = now_ms if first_seen_ms is None else first_seen_ms
         was = followed.since_ms
         followed.since_ms = {place: was.get(place, first_ms) for place in places}
-        over = followed.told - places
+        over = followed.reported - places
         allowed_ms = _allowed_ms(members.values())
         lasting = {place for place, since_ms in followed.since_ms.items() if now_ms - since_ms > allowed_ms}
-        new = lasting - followed.told
-        followed.told = (followed.told & places) | new
+        new = lasting - followed.reported
+        followed.reported = (followed.reported & places) | new
         if not followed.since_ms:
             del self._groups[state.name]
         return [

@@ -63,11 +63,11 @@ def by_subtopology(tasks: Iterable[StreamsTask]) -> Partitions:
 
 
 def _streams_claim(user_data: bytes) -> StreamsClaim | None:
-    told = decode_subscription_info(user_data)
-    if told is None:
+    reported = decode_subscription_info(user_data)
+    if reported is None:
         return None
-    copies = {f"{task.subtopology}_{task.partition}": -1 if of is None else of for task, of in told.copies}
-    return StreamsClaim(process_id=told.process_id, active=by_subtopology(told.active), copies=copies)
+    copies = {f"{task.subtopology}_{task.partition}": -1 if of is None else of for task, of in reported.copies}
+    return StreamsClaim(process_id=reported.process_id, active=by_subtopology(reported.active), copies=copies)
 
 
 def claims_of(protocols: Iterable[tuple[str, bytes]]) -> Mapping[str, Claim | None]:
@@ -82,6 +82,6 @@ def _ownership(protocol: str | None, subscription: ConsumerProtocolSubscription)
         return ({}, -1) if sticky is None else (by_topic(sticky.previous_assignment), sticky.generation)
     generation = subscription.generation_id
     if protocol == COOPERATIVE_STICKY and generation < 0:
-        told = cooperative_sticky_generation(user_data)
-        generation = -1 if told is None else told
+        reported = cooperative_sticky_generation(user_data)
+        generation = -1 if reported is None else reported
     return by_topic(subscription.owned_partitions), generation

@@ -73,11 +73,11 @@ def is_kafka_streams(group: ClassicGroup) -> bool:
     return group.protocol_type == CONSUMER_PROTOCOL_TYPE and group.protocol == STREAMS
 
 
-def worth_telling(membership: Membership, told: tuple[str, ...]) -> tuple[str, ...]:
+def worth_telling(membership: Membership, reported: tuple[str, ...]) -> tuple[str, ...]:
     """Reasons that hold and are events; of an empty group those that were reported when it had members."""
     group = membership.classic_group
     if group is not None and not group.members:
-        return told
+        return reported
     return tuple(blockers(membership))
 
 

@@ -75,8 +75,8 @@ def _moved(state: GroupState, before: Membership, after: Membership, time_ms: in
         last = lost.get(place) or remembered.get(place, owner)
         moved += last != owner
         former[place] = last
-    told = {place: last for place, last in former.items() if last != have.get(place)}
-    _remember(state, told, forget=former.keys(), time_ms=time_ms)
+    reported = {place: last for place, last in former.items() if last != have.get(place)}
+    _remember(state, reported, forget=former.keys(), time_ms=time_ms)
     return moved
 
 
@@ -166,10 +166,10 @@ def _remember(state: GroupState, former: _Owner, *, forget: AbstractSet[tuple[st
         owners: dict[str, dict[str, list[int]]] = {}
         for (topic, partition), owner in sorted(former.items()):
             owners.setdefault(owner, {}).setdefault(topic, []).append(partition)
-        told: dict[str, Partitions] = {
+        reported: dict[str, Partitions] = {
             owner: {topic: tuple(ps) for topic, ps in parts.items()} for owner, parts in owners.items()
         }
-        kept.append(Handover(time_ms=time_ms, former_owners=told))
+        kept.append(Handover(time_ms=time_ms, former_owners=reported))
     state.handovers = tuple(kept)
 
 

@@ -76,13 +76,13 @@ def causes(
         "static_return": bool(returned),
         "subscription": any(_asks_for_others(was[i], now[i]) for i in was.keys() & now.keys()),
         "wildcard": _matches_changed(before.modern_group, after.modern_group),
-        PARTITION_COUNT: (whole or _told_sizes(before, after)) and bool(growth(before, after, known)),
+        PARTITION_COUNT: (whole or _reported_sizes(before, after)) and bool(growth(before, after, known)),
     }
-    told = [cause for cause in CAUSES if found.get(cause)]
-    return told or _unexplained(before.classic_group, after.classic_group)
+    reported = [cause for cause in CAUSES if found.get(cause)]
+    return reported or _unexplained(before.classic_group, after.classic_group)
 
 
-def _told_sizes(before: Membership, after: Membership) -> bool:
+def _reported_sizes(before: Membership, after: Membership) -> bool:
     """Whether one record has all there is to compare: of a classic group, or of partition counts up to 4.0."""
     was = before.modern_group
     return after.modern_group is None or (was is not None and bool(was.partition_counts))
@@ -92,13 +92,13 @@ def triggers(
     before: Membership, after: Membership, why: Collection[str], known: Iterable[Partitions] = ()
 ) -> dict[str, Any]:
     """Which topics it was about, where topics are the cause."""
-    told: dict[str, Any] = {}
+    reported: dict[str, Any] = {}
     if "subscription" in why or "wildcard" in why:
         was, now = subscribed_topics(before), subscribed_topics(after)
-        told = {"topics_added": sorted(now - was), "topics_removed": sorted(was - now)}
+        reported = {"topics_added": sorted(now - was), "topics_removed": sorted(was - now)}
     if PARTITION_COUNT in why:
-        told.update(growth_detail(growth(before, after, known)))
-    return told
+        reported.update(growth_detail(growth(before, after, known)))
+    return reported
 
 
 def growth_detail(grown: Growth) -> dict[str, Any]:

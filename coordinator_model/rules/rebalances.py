@@ -202,8 +202,8 @@ def _explained(rebalance: Rebalance, group: ModernGroup) -> dict[str, Any]:
     grown = why_of.grown(rebalance.partition_counts, why_of.known_partitions(group))
     if why_of.METADATA not in rebalance.causes or not grown or group.family == STREAMS:
         return {"causes": list(rebalance.causes)}
-    told = [why_of.PARTITION_COUNT if cause == why_of.METADATA else cause for cause in rebalance.causes]
-    return {"causes": told, **why_of.growth_detail(grown)}
+    reported = [why_of.PARTITION_COUNT if cause == why_of.METADATA else cause for cause in rebalance.causes]
+    return {"causes": reported, **why_of.growth_detail(grown)}
 
 
 def _time(rebalance: Rebalance, was: ModernGroup | None, group: ModernGroup, time_ms: int) -> None:

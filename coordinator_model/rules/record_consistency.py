@@ -68,13 +68,13 @@ def incoherent(
             yield from _classic(before.classic_group, after.classic)
         return
     was = before.modern_group
-    told = frozenset(lasting)
-    asked = _asked(None if all_members else was, modern, told)
+    reported = frozenset(lasting)
+    asked = _asked(None if all_members else was, modern, reported)
     for member_id in sorted(asked & modern.members.keys()):
         for rule in _OF_MEMBERS:
             yield from rule(modern, modern.members[member_id])
     for member_id in sorted(asked):
-        yield from _member_records(was, modern, member_id, told)
+        yield from _member_records(was, modern, member_id, reported)
     if modern.family != SHARE and (asked & (modern.targets.keys() | modern.task_targets.keys())):
         yield from _target_overlap(modern)
 

@@ -54,7 +54,7 @@ def note(state: GroupState, place: Position, at: tuple[str, int], *, before: int
     )
 
 
-def told(rewinds: Rewinds) -> Finding:
+def reported(rewinds: Rewinds) -> Finding:
     """The moment is over: one finding for all of it. What went back furthest stands first, after a hand-over if any."""
     handed = {name: of for name, of in rewinds.partitions.items() if of.former_owner is not None}
     worst = max(handed or rewinds.partitions, key=lambda name: _back(rewinds.partitions[name]))

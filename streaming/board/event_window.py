@@ -140,7 +140,7 @@ class EventWindow:
         new: dict[str, Event] = {}
         for event in events:
             id_ = event["id"]
-            if not (id_ in self._numbers or id_ in new or (batch_id is None and id_ in held.told)):
+            if not (id_ in self._numbers or id_ in new or (batch_id is None and id_ in held.reported)):
                 new[id_] = event
         first = held.last + 1
         held.add(new.values())
@@ -162,8 +162,8 @@ class EventWindow:
         while len(held.events) > self._size:
             _, oldest = held.events.popleft()
             self._numbers.pop(oldest["id"], None)
-        while len(held.told) > REMEMBERED_IDS:
-            held.told.popitem(last=False)
+        while len(held.reported) > REMEMBERED_IDS:
+            held.reported.popitem(last=False)
 
     def _write(self, lines: list[object], unkept: int = 0) -> None:
         if self._file is not None and lines:

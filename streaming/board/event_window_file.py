@@ -43,14 +43,14 @@ class Remembered:
         last: number of the newest event there ever was; they are counted from 1.
         batch: id of the last micro-batch that was taken.
         counts: group → kind → how many events were taken.
-        told: ids of the latest events that no batch brought, called so in the file.
+        reported: ids of the latest events that no batch brought; `told` in the file.
     """
 
     events: deque[tuple[int, Event]] = field(default_factory=deque)
     last: int = 0
     batch: int | None = None
     counts: dict[str, Counter[str]] = field(default_factory=dict)
-    told: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    reported: OrderedDict[str, None] = field(default_factory=OrderedDict)
     silenced: dict[str, Counter[str]] = field(default_factory=dict)
     """Group → kind → alarms that were held back, because they were expected."""
 
@@ -66,7 +66,7 @@ class Remembered:
 
     def as_json(self) -> dict[str, Any]:
         """All of it, as the first line of a file."""
-        rest = {"last": self.last, "batch": self.batch, "counts": self.counts, "told": list(self.told)}
+        rest = {"last": self.last, "batch": self.batch, "counts": self.counts, "told": list(self.reported)}
         rest["silenced"] = self.silenced
         return {"format": FORMAT, **rest, "events": list(self.events)}
 
@@ -78,10 +78,10 @@ class Remembered:
         for (group, kind), number in Counter((of["group"], of["kind"]) for of in new if is_held_back(of)).items():
             self.silenced[group] = self.silenced.get(group, Counter()) + Counter({kind: number})
 
-    def count(self, told: Iterable[tuple[str, str | None]]) -> None:
+    def count(self, reported: Iterable[tuple[str, str | None]]) -> None:
         """Number and count events that are new, and keep no more of them: (group, kind) of each; no kind, no count."""
         kinds: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        for (group, kind), number in Counter(told).items():
+        for (group, kind), number in Counter(reported).items():
             self.last += number
             if kind is not None:
                 kinds[group][kind] = number
@@ -96,7 +96,7 @@ class Remembered:
                 self.last = number - 1
                 self.add([cast("list[Event]", line)[1]])
             case {"told": str(id_)}:
-                self.told[id_] = None
+                self.reported[id_] = None
             case {"batch": int(batch)}:
                 self.batch = batch
             case {"forget": str(group)}:

@@ -66,17 +66,17 @@ class PollStatus:
         return len(self.left_out) + self.unnamed
 
     @classmethod
-    def of_json(cls, told: Mapping[str, Any]) -> "PollStatus":
+    def of_json(cls, reported: Mapping[str, Any]) -> "PollStatus":
         """Of what `as_json` made."""
-        left_out = {of["group"]: of["reason"] for of in told["not_described"]}
+        left_out = {of["group"]: of["reason"] for of in reported["not_described"]}
         return cls(
-            interval_ms=told["interval_ms"],
-            polled_ms=told["polled"],
-            stale_since_ms=told["stale_since"],
-            failure=told["failure"],
+            interval_ms=reported["interval_ms"],
+            polled_ms=reported["polled"],
+            stale_since_ms=reported["stale_since"],
+            failure=reported["failure"],
             left_out=left_out,
-            unnamed=told["groups_not_described"] - len(left_out),
-            lists_all=told["lists_all_groups"],
+            unnamed=reported["groups_not_described"] - len(left_out),
+            lists_all=reported["lists_all_groups"],
         )
 
     def as_json(self) -> dict[str, Any]:

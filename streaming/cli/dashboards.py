@@ -114,8 +114,8 @@ def push(  # noqa: PLR0913 - a command's options are its arguments
 
 def _print(steps: "Sequence[Step]", *, dry_run: bool, as_json: bool) -> None:
     if as_json:
-        told = [{"kind": of.kind, "name": of.name, "action": of.action, "url": of.address} for of in steps]
-        output.print_json({"dry_run": dry_run, "steps": told})
+        reported = [{"kind": of.kind, "name": of.name, "action": of.action, "url": of.address} for of in steps]
+        output.print_json({"dry_run": dry_run, "steps": reported})
         return
     title = "WOULD BE" if dry_run else "ACTION"
     rows = [[step.kind, step.name, step.action, step.address or "-"] for step in steps]

@@ -44,7 +44,7 @@ class Was(NamedTuple):
     state: dict[str, Any] | None
 
 
-class _Told(NamedTuple):
+class _Reported(NamedTuple):
     sequence: int
     time_ms: int
     state: str | None
@@ -215,19 +215,19 @@ class History:
                 return self._without_later_commits(wanted, max([*found, *before]))
         return None
 
-    def _without_later_commits(self, wanted: "_Wanted", told: "_Told") -> Was:
+    def _without_later_commits(self, wanted: "_Wanted", reported: "_Reported") -> Was:
         """The state without commits made after the time asked for; in their place those of earlier states.
 
         A state has the time of what changed it and the commits of its whole batch, and a slow batch has half a minute
         of them. A partition that no earlier state has an earlier commit of is left out.
         """
-        was = told.was()
+        was = reported.was()
         offsets = [] if was.state is None else was.state.get("offsets", [])
         earlier = {_place(of): None for of in offsets if not wanted.has_commit(of)}
         if was.state is None or not earlier:
             return was
         found: dict[tuple[str, int], dict[str, Any]] = {}
-        for state in (former.was().state for former in self._before(wanted, told.sequence)):
+        for state in (former.was().state for former in self._before(wanted, reported.sequence)):
             if state is None:  # a group of this name ended: what it committed is not this one's
                 break
             for of in state.get("offsets", []):
@@ -242,7 +242,7 @@ class History:
         )
         return was._replace(state={**was.state, "offsets": list(kept)})
 
-    def _before(self, wanted: "_Wanted", sequence: int) -> Iterator["_Told"]:
+    def _before(self, wanted: "_Wanted", sequence: int) -> Iterator["_Reported"]:
         """The states written before that one, the last first."""
         left = _EARLIER_STATES
         for day in reversed(self._days(GROUPS, wanted)):
@@ -252,7 +252,7 @@ class History:
             if left == 0:
                 break
 
-    def _latest(self, wanted: "_Wanted", day: str, most: int, *, before: int | None = None) -> list["_Told"]:
+    def _latest(self, wanted: "_Wanted", day: str, most: int, *, before: int | None = None) -> list["_Reported"]:
         """The states of a day that were written last, and before that one; not of a later time; the last first."""
         parts = [
             (part, frozenset(part.read(["sequence"]).column("sequence").to_pylist()))
@@ -260,11 +260,11 @@ class History:
         ]
         written = {sequence for _, of in parts for sequence in of if before is None or sequence < before}
         latest = sorted(written)[-most:]
-        found: dict[int, _Told] = {}
+        found: dict[int, _Reported] = {}
         for part in (part for part, of in parts if not of.isdisjoint(latest)):
             rows = part.read(["sequence", "time", "state"])
             rows = rows.filter(pc.is_in(rows.column("sequence"), pa.array(latest, pa.int64())))
-            found.update((row["sequence"], _Told._make(row.values())) for row in rows.to_pylist())
+            found.update((row["sequence"], _Reported._make(row.values())) for row in rows.to_pylist())
         return [found[sequence] for sequence in reversed(latest)]
 
     def _burn_down(self, since_ms: int, until_ms: int, chosen: Callable[[str], bool]) -> dict[str, Any]:

@@ -85,8 +85,8 @@ def tombstone_retention_ms(admin: Any, topic: str) -> int | None:  # noqa: ANN40
     name = "delete.retention.ms"
     try:
         asked = [ConfigResource(ConfigResourceType.TOPIC, topic, {name: None})]
-        told = admin.describe_configs(asked, config_filter="all").get("topic", {})
-        return int(told[topic][name]["value"])
+        reported = admin.describe_configs(asked, config_filter="all").get("topic", {})
+        return int(reported[topic][name]["value"])
     except (KafkaError, OSError, LookupError, TypeError, ValueError):
         return None
 

@@ -129,7 +129,7 @@ def _judge_handshake(answer: bytes, server: str, security: KafkaSecuritySection)
 
 
 def _authenticate(connection: socket.socket, host: str, server: str, security: KafkaSecuritySection) -> None:
-    """Say who we are, in kafka-python's words; what Kerberos says to that is told."""
+    """Say who we are, in kafka-python's words; what Kerberos answers is in the error."""
     try:
         _converse(connection, host, server, security)
     except (CannotTellError, OSError, ValueError, struct.error):

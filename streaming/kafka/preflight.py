@@ -186,8 +186,8 @@ def _suspects_finding(admin: Any) -> Finding:  # noqa: ANN401 - kafka-python has
 def _groups_may_be_described(admin: Any) -> bool:  # noqa: ANN401 - kafka-python has no types
     """Any broker may be asked about any name: it says that we may not know before it says that it does not know."""
     broker = admin.describe_cluster()["brokers"][0]["broker_id"]
-    told = admin.describe_groups([_NOBODYS_GROUP], broker).get(_NOBODYS_GROUP, {})
-    return "GroupAuthorizationFailed" not in (told.get("error") or "")
+    reported = admin.describe_groups([_NOBODYS_GROUP], broker).get(_NOBODYS_GROUP, {})
+    return "GroupAuthorizationFailed" not in (reported.get("error") or "")
 
 
 _READ_WITH_THE_LOG: Final = (
@@ -215,8 +215,8 @@ def _configs_findings(
     for permission, kind, name, config in asked:
         if permission not in wanted:
             continue
-        told = admin.describe_configs([ConfigResource(kind, name, {config: None})], config_filter="all")
-        if told.get(kind.name.lower(), {}).get(name):
+        reported = admin.describe_configs([ConfigResource(kind, name, {config: None})], config_filter="all")
+        if reported.get(kind.name.lower(), {}).get(name):
             yield Finding(permission.check, "ok", "configurations may be read")
         else:
             yield _note(permission, f"without it, {permission.without.replace('*', '')}")

@@ -70,7 +70,7 @@ class KafkaWriter:
             self._producer = Producer(connectable({**self._settings, "error_cb": self._note}))
         producer, errors, refused = self._producer, [], 0
 
-        def told(error: KafkaError | None, message: Message) -> None:
+        def reported(error: KafkaError | None, message: Message) -> None:
             nonlocal refused
             if error is None:
                 return
@@ -81,7 +81,7 @@ class KafkaWriter:
                 errors.append(error.str())
 
         for record in records:
-            refused += _produce(producer, record, told)
+            refused += _produce(producer, record, reported)
         left = producer.flush(_FLUSH_SECONDS)
         if errors or left:
             self.close()
@@ -102,12 +102,12 @@ class KafkaWriter:
         return f" ({self._last_error})" if self._last_error is not None else ""
 
 
-def _produce(producer: Producer, record: TopicRecord, told: Callable[[Any, Any], None]) -> int:
+def _produce(producer: Producer, record: TopicRecord, reported: Callable[[Any, Any], None]) -> int:
     """Hand a record to the client; 1 if it does not take it for good, else 0."""
     while True:
         try:
             producer.produce(
-                record.topic, key=record.key, value=record.value, headers=list(record.headers), on_delivery=told
+                record.topic, key=record.key, value=record.value, headers=list(record.headers), on_delivery=reported
             )
         except BufferError:
             producer.poll(0.1)

@@ -24,7 +24,7 @@ class TopicReader:
     """
 
     def __init__(self, settings: Mapping[str, Any], topics: Mapping[str, int | None]) -> None:
-        with _told(", ".join(topics)):
+        with _reported(", ".join(topics)):
             self._consumer = KafkaConsumer(
                 **settings,
                 group_id=None,
@@ -50,7 +50,7 @@ class TopicReader:
         Raises:
             CannotTellError: the brokers do not answer as they should.
         """
-        with _told("the topics"):
+        with _reported("the topics"):
             found = self._consumer.poll(timeout_ms=_POLL_MS)
         return [(record.topic, record.key, record.value) for records in found.values() for record in records]
 
@@ -71,7 +71,7 @@ class TopicReader:
 
 
 @contextmanager
-def _told(what: str) -> Iterator[None]:
+def _reported(what: str) -> Iterator[None]:
     try:
         yield
     except (KafkaError, OSError) as error:

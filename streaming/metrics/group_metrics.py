@@ -134,8 +134,8 @@ def _unassigned(moment: Moment) -> Iterator[Samples]:
 
 
 def _rebalancing_seconds(moment: Moment) -> Iterator[Samples]:
-    is_told = moment.groups.by_words(lambda words: words.type != CLASSIC)  # the log of a classic group does not tell
-    yield of_groups(moment, is_told, _ages(moment, "rebalancing_since_ms", of_none=0.0))
+    is_known = moment.groups.by_words(lambda words: words.type != CLASSIC)  # the log of a classic group does not tell
+    yield of_groups(moment, is_known, _ages(moment, "rebalancing_since_ms", of_none=0.0))
 
 
 def _mixed_seconds(moment: Moment) -> Iterator[Samples]:

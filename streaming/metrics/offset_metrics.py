@@ -34,8 +34,8 @@ def _unsubscribed_lag(moment: Moment) -> Iterator[Samples]:
         table.topics[pair % len(table.topics)] in groups.topics[pair // len(table.topics)].subscribed
         for pair in pairs.tolist()
     ]
-    is_told = groups.by_words(lambda words: words.all_topics_known)[owners]
-    unread = is_told & ~np.array(is_read, np.bool_)[of_pair]
+    is_known = groups.by_words(lambda words: words.all_topics_known)[owners]
+    unread = is_known & ~np.array(is_read, np.bool_)[of_pair]
     sums = np.zeros(len(groups), np.int64)
     np.add.at(sums, owners[unread], np.maximum(lags.run_records[unread], 0))
     yield of_groups(moment, lags.sum_records != UNKNOWN, sums)

@@ -83,7 +83,7 @@ class QuerySupervisor:
         self._sampled_ms: int | None = None
         self._made_at = self._tell_at = time.monotonic()
         self._was_ready = False
-        self._told_percent: int | None = None
+        self._reported_percent: int | None = None
         self._stages = stages or Stages()
 
     def fill_board(self, spark: SparkSession) -> None:
@@ -204,8 +204,8 @@ class QuerySupervisor:
             return
         self._tell_at = time.monotonic() + _TELL_SECONDS
         for each in missing:
-            if each.get("read_percent", self._told_percent) != self._told_percent:
-                self._told_percent = each["read_percent"]
+            if each.get("read_percent", self._reported_percent) != self._reported_percent:
+                self._reported_percent = each["read_percent"]
                 percent, left = each["read_percent"], each["records"]
                 self._stages.note("reading_log", f"log read: {percent} %", read_percent=percent, records_left=left)
 

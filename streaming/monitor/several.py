@@ -101,11 +101,11 @@ def _run_several(configs: Sequence[Config], *, standby: bool) -> None:
         log_file = configs[0].state.dir / SPARK_LOG
         spark = session.start(configs[0], log_file)
         stack.callback(jvm_lifecycle.stop, spark)
-        told = stack.enter_context(stop_signals())
+        reported = stack.enter_context(stop_signals())
         try:
             for each in running:
                 each.start(lambda monitor: monitor.share(spark, log_file))
-            while any(each.is_alive for each in running) and not told.wait(_LOOK_SECONDS):
+            while any(each.is_alive for each in running) and not reported.wait(_LOOK_SECONDS):
                 pass
         finally:
             stopped.set()

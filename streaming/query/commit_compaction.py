@@ -58,8 +58,12 @@ _Ints = npt.NDArray[np.int64]
 _Flags = npt.NDArray[np.bool_]
 
 
-def commits_told(
-    offsets: _Ints, keys: pa.LargeBinaryArray, values: pa.LargeBinaryArray, told: _Ints, among: _Flags | None = None
+def commits_represented(
+    offsets: _Ints,
+    keys: pa.LargeBinaryArray,
+    values: pa.LargeBinaryArray,
+    represented: _Ints,
+    among: _Flags | None = None,
 ) -> _Ints:
     """How many commits each record stands for: 0 for one to be passed over.
 
@@ -67,14 +71,14 @@ def commits_told(
         offsets: of the records in the log; records of one key must be of one partition.
         keys: their keys.
         values: their values, null for a tombstone.
-        told: how many each stands for already: 1, or more where an earlier look has left others out before it.
+        represented: how many each stands for already: 1, or more where an earlier look has left others out before it.
         among: which records are looked at; by default all.
     """
-    told = told.copy()
+    represented = represented.copy()
     commits = _starts_with(_Bytes(keys), _OFFSET_COMMIT)
     (places,) = np.nonzero(commits if among is None else commits & among)
     if not len(places):
-        return told
+        return represented
     keys, held = keys.take(pa.array(places)), _Bytes(values.take(pa.array(places)))
     distinct = keys.dictionary_encode()
     codes = distinct.indices.to_numpy(zero_copy_only=False)
@@ -92,34 +96,34 @@ def commits_told(
     forward &= plain
     runs = np.logical_and.reduceat(forward, first) & (last - first >= _SHORTEST_RUN - 1)
 
-    before = told[places]
+    before = represented[places]
     counts = np.where(np.repeat(runs, last - first + 1), 0, before)
     counts[first[runs]] = before[first[runs]]
     counts[last[runs]] = (np.add.reduceat(before, first) - before[first])[runs]
-    told[places] = counts
-    return told
+    represented[places] = counts
+    return represented
 
 
 def last_of_each_key(
-    offsets: _Ints, keys: pa.LargeBinaryArray, values: pa.LargeBinaryArray, told: _Ints, below: _Flags
+    offsets: _Ints, keys: pa.LargeBinaryArray, values: pa.LargeBinaryArray, represented: _Ints, below: _Flags
 ) -> tuple[_Flags, _Ints]:
     """(of which records only state is to be made, how many records of its key each stands for: 0 to be passed over).
 
     Args:
-        offsets: as for `commits_told`.
+        offsets: as for `commits_represented`.
         keys: likewise.
         values: likewise.
-        told: likewise, of records of any type.
+        represented: likewise, of records of any type.
         below: which records are below the live tail.
     """
-    told, names = told.copy(), _Bytes(keys)
+    represented, names = represented.copy(), _Bytes(keys)
     types = names.numbers(names.starts, ">i2")
     built = below & (types >= 0) & (types < len(HIGHEST))
     built[built] = HIGHEST[types[built]] >= 0
     built &= ~_of_two_types(keys, types, built)
     (places,) = np.nonzero(built)
     if not len(places):
-        return built, told
+        return built, represented
     at = pa.array(places)
     distinct = keys.take(at).dictionary_encode()
     codes = distinct.indices.to_numpy(zero_copy_only=False)
@@ -143,9 +147,9 @@ def last_of_each_key(
 
     (at_kept,) = np.nonzero(kept)
     counts = np.zeros(len(places), dtype=np.int64)
-    counts[at_kept] = np.add.reduceat(told[places], np.r_[0, at_kept[:-1] + 1])
-    told[places] = counts
-    return built, told
+    counts[at_kept] = np.add.reduceat(represented[places], np.r_[0, at_kept[:-1] + 1])
+    represented[places] = counts
+    return built, represented
 
 
 # The model would say all this, and is not loaded for it: a process that plans does without. A test compares both.

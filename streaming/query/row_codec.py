@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from streaming.query.commit_compaction import WORTH_REDUCING, commits_told, last_of_each_key
+from streaming.query.commit_compaction import WORTH_REDUCING, commits_represented, last_of_each_key
 from streaming.query.schemas import BUNDLE, OutputRow
 
 LOG_LAYOUT: Final = pa.schema(
@@ -105,17 +105,17 @@ def _reduced(tables: Sequence[pa.Table], built_until: Mapping[int, int]) -> pa.T
     rows = pa.concat_tables(tables).combine_chunks()
     if rows.num_rows < WORTH_REDUCING and not built_until:
         return rows
-    offsets, told = (_whole(rows, name).to_numpy() for name in ("offset", _COMMITS.name))
+    offsets, reported = (_whole(rows, name).to_numpy() for name in ("offset", _COMMITS.name))
     names, values = _whole(rows, "key"), _whole(rows, "value")
     built = np.zeros(len(offsets), dtype=bool)
     if built_until:
         below = offsets < _ends(built_until, _whole(rows, "partition").to_numpy())
         if below.any():
-            built, told = last_of_each_key(offsets, names, values, told, below)
+            built, reported = last_of_each_key(offsets, names, values, reported, below)
     if rows.num_rows >= WORTH_REDUCING and not built.all():
-        told = commits_told(offsets, names, values, told, ~built)
-    columns = [*rows.columns[: len(LOG_LAYOUT)], pa.array(told), pa.array(built)]
-    return pa.Table.from_arrays(columns, schema=rows.schema).filter(pa.array(told > 0))
+        reported = commits_represented(offsets, names, values, reported, ~built)
+    columns = [*rows.columns[: len(LOG_LAYOUT)], pa.array(reported), pa.array(built)]
+    return pa.Table.from_arrays(columns, schema=rows.schema).filter(pa.array(reported > 0))
 
 
 def _ends(offsets: Mapping[int, int], partitions: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:

@@ -109,7 +109,7 @@ class Limits:
 
     live_from: Mapping[int, int]
     log_end: Mapping[int, int]
-    told: Mapping[int, int]
+    reported: Mapping[int, int]
 
 
 class ShardTask:
@@ -196,7 +196,7 @@ class ShardTask:
             rows += [OutputRow(run.partition, "group", at.name, text) for at, text in groups if at.exists]
             rows += [OutputRow(run.partition, "offsets", name, text) for (name, _, _), text in offsets.items()]
             rows += [*_undecodable(run.replica)]
-            new = (event for event in run.events if event.offset >= self._limits.told.get(run.partition, 0))
+            new = (event for event in run.events if event.offset >= self._limits.reported.get(run.partition, 0))
             rows += [OutputRow(run.partition, "event", of.group, _json(event_view(of)), of.kind) for of in new]
             totals = {**asdict(run.book.counters), "last_offset": run.book.last_offset}
             rows.append(OutputRow(run.partition, "shard", "", _json(totals)))
@@ -290,6 +290,6 @@ _json: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False).enc
 
 def _undecodable(replica: Replica) -> Iterator[OutputRow]:
     for position, record in replica.undecodable:
-        told = {"offset": position.offset, "record_type": record.record_type, "reason": record.reason}
-        yield OutputRow(position.partition, "undecodable", "", _json(told))
+        reported = {"offset": position.offset, "record_type": record.record_type, "reason": record.reason}
+        yield OutputRow(position.partition, "undecodable", "", _json(reported))
     replica.undecodable.clear()

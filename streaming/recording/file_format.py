@@ -128,20 +128,20 @@ class RecordingReader:
             live_from=self._live_from(fields.get("live_from"), partitions),
         )
 
-    def _live_from(self, told: object, partitions: int) -> dict[int, int]:
-        if told is None:
+    def _live_from(self, reported: object, partitions: int) -> dict[int, int]:
+        if reported is None:
             return {}
         known = {str(partition) for partition in range(partitions)}
         if (
-            not isinstance(told, dict)
-            or not told.keys() <= known
-            or not all(_is_int(of) and of >= 0 for of in told.values())
+            not isinstance(reported, dict)
+            or not reported.keys() <= known
+            or not all(_is_int(of) and of >= 0 for of in reported.values())
         ):
             self._refuse(
-                f'"live_from": {_shortened(json.dumps(told))}',
+                f'"live_from": {_shortened(json.dumps(reported))}',
                 f'"live_from" as an object of partitions, 0 to {partitions - 1}, and offsets, 0 or more',
             )
-        return {int(partition): offset for partition, offset in told.items()}
+        return {int(partition): offset for partition, offset in reported.items()}
 
     def _topic(self, topic: object) -> RecordedTopic:
         if (
@@ -223,10 +223,10 @@ class RecordingWriter:
     def __init__(self, stream: io.BufferedIOBase, header: Header) -> None:
         self._stream = stream
         self.records = 0
-        told = asdict(header)
+        reported = asdict(header)
         if not header.live_from:
-            del told["live_from"]
-        self._write({"format": FORMAT, **told})
+            del reported["live_from"]
+        self._write({"format": FORMAT, **reported})
 
     def write(self, record: RecordedRecord) -> None:
         """Append a record; the caller sees to offset order within a partition."""

@@ -98,7 +98,7 @@ class LogRecorder:
         self._kafka = kafka
         self._partitions = partitions
         self._follow = follow
-        with _told(kafka):
+        with _reported(kafka):
             # High watermarks first: what was open then and is not any more is none of ours to warn of.
             self._membership = _reader(kafka, partitions, "membership", begin or {})
             self._commits = _reader(kafka, partitions, "commits", begin or {})
@@ -125,7 +125,7 @@ class LogRecorder:
         """
         idle = 0
         try:
-            with _told(self._kafka):
+            with _reported(self._kafka):
                 while unfinished := [reader for reader in self._readers if not self._is_done(reader)]:
                     moved = [reader.poll() for reader in unfinished]
                     idle = 0 if any(moved) or self._follow else idle + 1
@@ -237,7 +237,7 @@ def _reader(kafka: KafkaSection, partitions: list[int], keeps: Kept, begin: Mapp
 
 
 @contextmanager
-def _told(kafka: KafkaSection) -> Iterator[None]:
+def _reported(kafka: KafkaSection) -> Iterator[None]:
     """Turn failures of the client into one line that says what was being read."""
     try:
         yield

@@ -105,7 +105,7 @@ class Spool:
         self._lock = threading.Lock()
         self._segments: list[Segment] = []
         self._batches: dict[str, int] = {}
-        self._told: OrderedDict[str, None] = OrderedDict()
+        self._reported: OrderedDict[str, None] = OrderedDict()
         self._last_ms: int | None = None
         try:
             directory.mkdir(parents=True, exist_ok=True)
@@ -144,7 +144,7 @@ class Spool:
         with self._lock:
             if batch_id is not None and batch_id <= self._batches.get(source, -1):
                 return 0
-            taken = [entry for entry in entries if batch_id is not None or not self._is_told(entry)]
+            taken = [entry for entry in entries if batch_id is not None or not self._is_reported(entry)]
             if not taken:
                 return 0
             now_ms = self._clock_ms()
@@ -219,7 +219,7 @@ class Spool:
             try:
                 segment, head = Segment.read_head(path)
                 self._batches.update(head["batches"])
-                self._told.update(dict.fromkeys(head["told"]))
+                self._reported.update(dict.fromkeys(head["told"]))
                 self._segments.append(segment)
                 for header, body in segment.recovered():
                     self._note(header, () if header["batch"] is not None else map(json.loads, body.splitlines()))
@@ -232,7 +232,7 @@ class Spool:
             self._begin(int(paths[-1].stem) if paths else 0)
 
     def _begin(self, first: int) -> None:
-        head = {"batches": self._batches, "told": list(self._told)}
+        head = {"batches": self._batches, "told": list(self._reported)}
         self._segments.append(Segment.begin(self._directory, first, head))
 
     def _size(self) -> int:
@@ -297,12 +297,12 @@ class Spool:
         if header["batch"] is not None:
             self._batches[header["source"]] = header["batch"]
             return
-        self._told.update((entry["event"]["id"], None) for entry in entries if "event" in entry)
-        while len(self._told) > REMEMBERED_IDS:
-            self._told.popitem(last=False)
+        self._reported.update((entry["event"]["id"], None) for entry in entries if "event" in entry)
+        while len(self._reported) > REMEMBERED_IDS:
+            self._reported.popitem(last=False)
 
-    def _is_told(self, entry: Mapping[str, Any]) -> bool:
-        return "event" in entry and entry["event"]["id"] in self._told
+    def _is_reported(self, entry: Mapping[str, Any]) -> bool:
+        return "event" in entry and entry["event"]["id"] in self._reported
 
     def _unwritable(self, error: OSError) -> str:
         found = f"found {str(self._directory)!r}, which cannot be written ({error.strerror or error})"

@@ -102,8 +102,8 @@ def _of_topic(admin: Any, topic: SinkTopic, *, create: bool) -> Finding:  # noqa
 
 def _allowed(operations: tuple[str, ...] | None, policy: str | None) -> set[str]:
     """What may be done with a topic that is there, as far as brokers tell; making it is no question any more."""
-    told = {"READ", "WRITE"} if operations is None else set(operations) - {_ASK}
-    return told | {"CREATE"} | ({_ASK} if policy is not None else set())
+    reported = {"READ", "WRITE"} if operations is None else set(operations) - {_ASK}
+    return reported | {"CREATE"} | ({_ASK} if policy is not None else set())
 
 
 def _lacking(topic: SinkTopic, status: Status, operations: list[str], more: str = "") -> Finding:

@@ -80,8 +80,8 @@ class KafkaGroupsClient:
 
     def describe(self, groups: Collection[str], broker: int) -> Mapping[str, Answer]:
         """See `GroupsClient`."""
-        told = self._admin.client.describe_groups(list(groups), broker)
-        found = ((name, _answer(said)) for name, said in told.items())
+        reported = self._admin.client.describe_groups(list(groups), broker)
+        found = ((name, _answer(said)) for name, said in reported.items())
         return {name: answer for name, answer in found if answer is not None}
 
     def close(self) -> None:
@@ -197,9 +197,9 @@ class HangSampler:
                 _log.info("group_not_described", group=name, needs="the permission DESCRIBE on groups")
             return
         step_offset = held.state.last_step_offset
-        told = hang_suspicion.described(self._answers.get(name), answer.state, answer.members, step_offset, now_ms)
-        self._answers = {**self._answers, name: told}
-        self._not_before_ms[name] = now_ms if told.rebalancing else now_ms + CALM_MS
+        reported = hang_suspicion.described(self._answers.get(name), answer.state, answer.members, step_offset, now_ms)
+        self._answers = {**self._answers, name: reported}
+        self._not_before_ms[name] = now_ms if reported.rebalancing else now_ms + CALM_MS
 
 
 def _answer(said: Mapping[str, Any]) -> Answer | None:

@@ -63,7 +63,7 @@ class KafkaTimesClient:
                 break
             part = pending.pop()
             try:
-                told = self._admin.client.list_partition_offsets(
+                reported = self._admin.client.list_partition_offsets(
                     {KafkaTopicPartition(*place): time_ms for place, time_ms in part.items()}
                 )
             except BrokerResponseError:
@@ -72,7 +72,7 @@ class KafkaTimesClient:
                     half = len(places) // 2
                     pending += [{place: part[place] for place in some} for some in (places[half:], places[:half])]
                 continue
-            found.update({(place.topic, place.partition): (of.offset, of.timestamp) for place, of in told.items()})
+            found.update({(place.topic, place.partition): (of.offset, of.timestamp) for place, of in reported.items()})
         return found
 
     def close(self) -> None:

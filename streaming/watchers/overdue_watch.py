@@ -58,7 +58,7 @@ class OverdueWatch:
         self._publish = publish
         self._clock_ms = clock_ms
         self._answers = answers
-        self._told: frozenset[str] = frozenset()
+        self._reported: frozenset[str] = frozenset()
         self._unassigned = Unassigned()
         self._record_clocks = RecordClocks()
         self._seen: GroupMap[BoardGroup] = GroupMap()
@@ -72,9 +72,9 @@ class OverdueWatch:
         if self._settling(now_ms) or not self._board.ready()[0]:
             return
         if not self._resumed:
-            told = [*map(_event, self._board.events.latest(self._board.events.size))]
-            self._lasting.resume(told, now_ms)
-            self._unassigned.resume(told)
+            reported = [*map(_event, self._board.events.latest(self._board.events.size))]
+            self._lasting.resume(reported, now_ms)
+            self._unassigned.resume(reported)
             self._resumed = True
         groups, topics = self._board.shown.groups, self._board.ends.sizes
         found: list[Event] = []
@@ -94,11 +94,11 @@ class OverdueWatch:
         self._board.set_stuck(event.group for event in open_ if event.kind == "rebalance_stuck")
         self._board.set_unsettled(event.group for event in open_ if event.kind == "group_unsettled")
         self._board.set_unassigned(self._unassigned.overdue)
-        new = [event_view(event) for event in found if event.id not in self._told]
+        new = [event_view(event) for event in found if event.id not in self._reported]
         if new:
             self._publish(new)
         # Afterwards: what could not be published is published with the next look.
-        self._told = frozenset(event.id for event in found)
+        self._reported = frozenset(event.id for event in found)
 
     def _to_be_asked(self, groups: GroupMap[BoardGroup], topics: Mapping[str, Topic]) -> Iterator[BoardGroup]:
         """Groups in which no member holds some partition, or that were followed for it; others have nothing new."""
@@ -130,16 +130,16 @@ class OverdueWatch:
         return self._board.ends.leader_moves(self._board.offsets_topic, state.partition).last_ms
 
 
-def _event(told: Mapping[str, Any]) -> Event:
+def _event(reported: Mapping[str, Any]) -> Event:
     """An event as it was before it was reported; its id ends with its ordinal."""
     return Event(
-        time_ms=told["time"],
-        group=told["group"],
-        kind=told["kind"],
-        severity=told["severity"],
-        partition=told["partition"],
-        offset=told["offset"],
-        detail=told["detail"],
-        inferred=told["inferred"],
-        ordinal=int(told["id"].rpartition("-")[2]),
+        time_ms=reported["time"],
+        group=reported["group"],
+        kind=reported["kind"],
+        severity=reported["severity"],
+        partition=reported["partition"],
+        offset=reported["offset"],
+        detail=reported["detail"],
+        inferred=reported["inferred"],
+        ordinal=int(reported["id"].rpartition("-")[2]),
     )

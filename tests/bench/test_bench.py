@@ -26,7 +26,7 @@ TRIED = ("idle", "latency", "events", "memory", "metrics", "limits-machine")
 
 
 @dataclass(slots=True)
-class Told:
+class Reported:
     status: int
     parts: dict[str, Any]
     pages: list[str]
@@ -34,7 +34,7 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+def reported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reported]:
     directory = tmp_path_factory.mktemp("bench")
     pages: list[str] = []
     require = Monitored.require
@@ -57,15 +57,15 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
         out = directory / "results.json"
         status = main([*TRIED, "--tiny", "--out", str(out), "--directory", str(directory / "stage")])
     assert 1 == len(starts)
-    yield Told(status, json.loads(out.read_text("utf-8"))["parts"], pages)
+    yield Reported(status, json.loads(out.read_text("utf-8"))["parts"], pages)
     assert not (directory / "stage").exists()
 
 
-def test_every_part_has_figures(told: Told) -> None:
+def test_every_part_has_figures(reported: Reported) -> None:
     """Each part ends well, and its figures are numbers with a spread around their median."""
-    assert 0 == told.status
-    assert {*TRIED} == told.parts.keys()
-    for name, part in told.parts.items():
+    assert 0 == reported.status
+    assert {*TRIED} == reported.parts.keys()
+    for name, part in reported.parts.items():
         assert PARTS[name].tiny == part["size"]
         assert part["figures"], name
         for figure, held in part["figures"].items():
@@ -74,26 +74,26 @@ def test_every_part_has_figures(told: Told) -> None:
             assert held["median"] <= held["highest"] * 1.001, (name, figure)
 
 
-def test_waits_are_measured_from_the_commit_to_the_page(told: Told) -> None:
+def test_waits_are_measured_from_the_commit_to_the_page(reported: Reported) -> None:
     """Every commit sent was seen; a page cannot show it before the broker has acknowledged any."""
-    figures = told.parts["latency"]["figures"]
+    figures = reported.parts["latency"]["figures"]
 
     assert figures["commits"]["median"] > 0
     assert 0 < figures["ack_p50_seconds"]["median"] < figures["p50_seconds"]["median"]
     assert figures["p50_seconds"]["median"] <= figures["p99_seconds"]["median"]
 
 
-def test_joins_and_leaves_are_all_told(told: Told) -> None:
+def test_joins_and_leaves_are_all_reported(reported: Reported) -> None:
     """Members came and went, and the event of each was seen."""
-    figures = told.parts["events"]["figures"]
+    figures = reported.parts["events"]["figures"]
 
     assert figures["events"]["median"] >= 4
     assert {"member_joined_p99_seconds", "member_left_p99_seconds"} <= figures.keys()
 
 
-def test_memory_is_that_of_all_processes(told: Told) -> None:
+def test_memory_is_that_of_all_processes(reported: Reported) -> None:
     """Driver, JVM and workers are distinguished, and add up to the whole."""
-    figures = told.parts["memory"]["figures"]
+    figures = reported.parts["memory"]["figures"]
     parts = [held["median"] for name, held in figures.items() if name.startswith("pss_mib of ")]
 
     assert {"pss_mib of Spark (JVM)", "pss_mib of monitor (Python)"} <= figures.keys()
@@ -101,13 +101,13 @@ def test_memory_is_that_of_all_processes(told: Told) -> None:
     assert figures["pss_mib"]["median"] <= figures["rss_mib"]["median"]
 
 
-def test_series_of_lag_are_those_of_the_offsets(told: Told) -> None:
+def test_series_of_lag_are_those_of_the_offsets(reported: Reported) -> None:
     """There are as many series as committed offsets, and the page that was compared held a lag for each."""
     plan = Plan.of(int(PARTS["metrics"].tiny["groups"]), rounds=2)
 
-    assert len(plan.names) * plan.partitions == told.parts["metrics"]["figures"]["lag_series"]["median"]
-    assert told.pages
-    for page in told.pages:
+    assert len(plan.names) * plan.partitions == reported.parts["metrics"]["figures"]["lag_series"]["median"]
+    assert reported.pages
+    for page in reported.pages:
         lags = [value for _, _, value in truth.samples(page, (truth.LAG,))]
         assert len(plan.names) * plan.partitions == len(lags)
 

@@ -117,14 +117,14 @@ def test_layouts_of_the_state_stand_below_each_other(tmp_path: Path) -> None:
     load.add("standing_accesses_a_batch", "keys", 480)
     results.store({"state-layout-catch-up": catch_up, "state-layout-1000": load}, tmp_path / "results.json")
 
-    told = pages.FRAGMENTS["state-layout"](results.load(tmp_path / "results.json")).splitlines()
+    reported = pages.FRAGMENTS["state-layout"](results.load(tmp_path / "results.json")).splitlines()
 
     assert ["| a group; 64 offsets of a group and topic | 10 (9.5 - 10.5) | 10 (9.5 - 10.5) | 10 (9.5 - 10.5) |"] == [
-        line for line in told if line.startswith("| a group;")
+        line for line in reported if line.startswith("| a group;")
     ]
-    assert 2 == len([line for line in told if "| as it stands" in line])
-    assert told[-1].startswith("| 1,000 commits/s, 1,000 groups | as it stands")
-    assert told[-1].endswith("| 0.25 | 0.25 | 0.25 | 480 | 9 | 0.25 |")
+    assert 2 == len([line for line in reported if "| as it stands" in line])
+    assert reported[-1].startswith("| 1,000 commits/s, 1,000 groups | as it stands")
+    assert reported[-1].endswith("| 0.25 | 0.25 | 0.25 | 480 | 9 | 0.25 |")
     assert "not measured" == pages.FRAGMENTS["state-layout"]({"parts": {}})
 
 

@@ -72,7 +72,7 @@ def test_topics_have_the_ids_of_the_broker() -> None:
     ],
     ids=lambda wrong: next(iter(wrong)),
 )
-def test_whatever_differs_is_told(wrong: dict[str, object]) -> None:
+def test_what_differs_is_reported(wrong: dict[str, object]) -> None:
     """One figure of one group that is another than expected makes the result a wrong one, which names the group."""
     expected = Expected()
     written = list(log.records(PLAN, expected, NOW_MS, IDS))
@@ -83,13 +83,13 @@ def test_whatever_differs_is_told(wrong: dict[str, object]) -> None:
         truth.require(expected, found, "there")
 
 
-def test_groups_missing_and_too_many_are_told() -> None:
+def test_groups_missing_and_too_many_are_reported() -> None:
     """A group that is not shown, and one that no one wrote, differ."""
     expected = Expected({"a": GroupTruth(epoch=1, members=0)})
 
-    told = list(truth.differences(expected, {"b": GroupTruth(epoch=1, members=0)}))
+    reported = list(truth.differences(expected, {"b": GroupTruth(epoch=1, members=0)}))
 
-    assert 2 == len(told)
+    assert 2 == len(reported)
 
 
 def test_page_of_metrics_is_read() -> None:
@@ -116,9 +116,9 @@ def test_figures_have_median_and_spread() -> None:
     outcome.add("seconds", "s", 3.0)
     outcome.add("seconds", "s", 1.0, 2.00004)
 
-    told = outcome.figures["seconds"].as_json()
+    reported = outcome.figures["seconds"].as_json()
 
-    assert (2, 1, 3) == (told["median"], told["lowest"], told["highest"])
+    assert (2, 1, 3) == (reported["median"], reported["lowest"], reported["highest"])
     assert 2.00004 == outcome.median("seconds")
     assert 99 == percentile(range(100), 0.99)
     assert 5 == percentile([5], 0.99)

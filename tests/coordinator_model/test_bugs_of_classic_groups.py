@@ -15,7 +15,7 @@ from tests.builders import (
     sticky_user_data,
     subscription,
 )
-from tests.histories import Told, at, history
+from tests.histories import Reported, at, history
 
 COOP = "cooperative-sticky"
 
@@ -31,7 +31,7 @@ def remembers(member_id: str, given: dict[str, list[int]], had: dict[str, list[i
     return member(member_id, given, subscription_bytes=subscription(user_data=data))
 
 
-def paused_and_back(claim_generation: int | None, *, leader_believes_it: bool) -> Told:
+def paused_and_back(claim_generation: int | None, *, leader_believes_it: bool) -> Reported:
     """Member a owned 0 and 1, was thrown out while it paused, and comes back claiming them; b and c have them now."""
     a_gets: dict[str, list[int]] = {"t": [0, 1]} if leader_believes_it else {"t": [3]}
     c_gets: dict[str, list[int]] = {"t": [1, 3]} if leader_believes_it else {"t": [1]}
@@ -66,22 +66,22 @@ def test_kafka_7026_sticky_assignor_gives_a_partition_to_two_members() -> None:
     The duplicate is critical and names partitions and members; the claim has no generation, so that it is stale
     is not known. No one should upgrade such a group.
     """
-    told = paused_and_back(None, leader_believes_it=True)
+    reported = paused_and_back(None, leader_believes_it=True)
 
-    assert [(90_000, "duplicate_assignment")] == told.timed_alarms()
-    assert [{"partitions": {"t/0": ("a", "b"), "t/1": ("a", "c")}}] == told.details("duplicate_assignment")
-    reasons = upgrade_gate([told.states["g"]], Cluster())["reasons"]
+    assert [(90_000, "duplicate_assignment")] == reported.timed_alarms()
+    assert [{"partitions": {"t/0": ("a", "b"), "t/1": ("a", "c")}}] == reported.details("duplicate_assignment")
+    reasons = upgrade_gate([reported.states["g"]], Cluster())["reasons"]
     assert "duplicate_assignment" in {reason["code"] for reason in reasons if reason["effect"] == "stop"}
 
 
 def test_kip_341_generation_makes_the_old_claim_harmless() -> None:
     """With the generation the leader ignores the claim: it is worth a warning, and there is no duplicate."""
-    told = paused_and_back(1, leader_believes_it=False)
+    reported = paused_and_back(1, leader_believes_it=False)
 
-    assert [(90_000, "stale_claim")] == told.timed_alarms()
+    assert [(90_000, "stale_claim")] == reported.timed_alarms()
     assert [
         {"member_id": "a", "claimed_generation": 1, "newest_generation": 2, "partitions": {"t": [0, 1]}}
-    ] == told.details("stale_claim")
+    ] == reported.details("stale_claim")
 
 
 def test_kafka_12984_cooperative_assignor_is_wedged_by_an_invalid_claim() -> None:
@@ -100,14 +100,14 @@ def test_kafka_12984_cooperative_assignor_is_wedged_by_an_invalid_claim() -> Non
         for number in range(2, 41)
     ]
     first = generation(1, member("a", {"t": [0, 1]}), member("b", {"t": [2]}), protocol="cooperative-sticky")
-    told = history(*(at(3_000 * number, record) for number, record in enumerate((first, *wedged)))).replayed()
+    reported = history(*(at(3_000 * number, record) for number, record in enumerate((first, *wedged)))).replayed()
 
-    kinds = [kind for _, kind in told.timed_alarms()]
+    kinds = [kind for _, kind in reported.timed_alarms()]
     assert {"stale_claim": 1, "rebalance_storm": 1} == {kind: kinds.count(kind) for kind in kinds}
-    assert {"contradicting": True, "claimed_generation": 1, "partitions": {"t/0": ("a", "b")}} == told.details(
+    assert {"contradicting": True, "claimed_generation": 1, "partitions": {"t/0": ("a", "b")}} == reported.details(
         "stale_claim"
     )[-1]
-    assert {"a": {"t": [1]}, "b": {"t": [2]}} == told.owners("g")
+    assert {"a": {"t": [1]}, "b": {"t": [2]}} == reported.owners("g")
 
 
 def test_kafka_14639_partition_is_revoked_and_assigned_in_a_single_round() -> None:
@@ -115,7 +115,7 @@ def test_kafka_14639_partition_is_revoked_and_assigned_in_a_single_round() -> No
 
     There is no duplicate in the record, so the hand-over is all there is to tell.
     """
-    told = history(
+    reported = history(
         at(0, generation(1, member("a", {"t": [0, 1]}), protocol="cooperative-sticky")),
         at(
             9_000,
@@ -128,10 +128,10 @@ def test_kafka_14639_partition_is_revoked_and_assigned_in_a_single_round() -> No
         ),
     ).replayed()
 
-    assert [(9_000, "handover_without_revocation")] == told.timed_alarms()
-    assert [{"from_member_id": "a", "to_member_id": "b", "partitions": {"t": [1]}, "generation": 2}] == told.details(
-        "handover_without_revocation"
-    )
+    assert [(9_000, "handover_without_revocation")] == reported.timed_alarms()
+    assert [
+        {"from_member_id": "a", "to_member_id": "b", "partitions": {"t": [1]}, "generation": 2}
+    ] == reported.details("handover_without_revocation")
 
 
 def test_kafka_13419_member_that_missed_a_sync_claims_what_it_had_before() -> None:
@@ -139,7 +139,7 @@ def test_kafka_13419_member_that_missed_a_sync_claims_what_it_had_before() -> No
 
     In the next generation it claims that, as of a generation that is over.
     """
-    told = history(
+    reported = history(
         at(0, generation(1, member("a", {"t": [0, 1]}), protocol=COOP)),
         at(
             3_000,
@@ -158,10 +158,10 @@ def test_kafka_13419_member_that_missed_a_sync_claims_what_it_had_before() -> No
         ),
     ).replayed()
 
-    assert [(6_000, "stale_claim")] == told.timed_alarms()
+    assert [(6_000, "stale_claim")] == reported.timed_alarms()
     assert [
         {"member_id": "a", "claimed_generation": 1, "newest_generation": 2, "partitions": {"t": [0, 1]}}
-    ] == told.details("stale_claim")
+    ] == reported.details("stale_claim")
 
 
 def test_kafka_12890_rounds_that_end_in_nothing() -> None:
@@ -169,13 +169,13 @@ def test_kafka_12890_rounds_that_end_in_nothing() -> None:
 
     The next one that ends shows how many there were.
     """
-    told = history(
+    reported = history(
         at(0, generation(1, member("a", {"t": [0, 1]}), protocol="range")),
         at(900_000, generation(4, member("a", {"t": [0]}), member("b", {"t": [1]}), protocol="range")),
     ).replayed()
 
-    assert [(900_000, "rebalance_rounds_lost")] == told.timed_alarms()
-    assert [{"from_generation": 1, "to_generation": 4, "rounds_lost": 2}] == told.details("rebalance_rounds_lost")
+    assert [(900_000, "rebalance_rounds_lost")] == reported.timed_alarms()
+    assert [{"from_generation": 1, "to_generation": 4, "rounds_lost": 2}] == reported.details("rebalance_rounds_lost")
 
 
 def test_kafka_8653_members_of_old_clients_rebalance_for_ever() -> None:
@@ -183,14 +183,14 @@ def test_kafka_8653_members_of_old_clients_rebalance_for_ever() -> None:
 
     They are a storm, reported once.
     """
-    told = history(
+    reported = history(
         *(
             at(2_000 * number, generation(number, member(f"a-{number}", {"t": [0, 1]}), protocol="range"))
             for number in range(1, 61)
         )
     ).replayed()
 
-    assert {("g", "rebalance_storm"): 1} == told.alarms()
+    assert {("g", "rebalance_storm"): 1} == reported.alarms()
 
 
 def test_kafka_14196_fetch_goes_on_while_a_commit_is_pending() -> None:
@@ -198,7 +198,7 @@ def test_kafka_14196_fetch_goes_on_while_a_commit_is_pending() -> None:
 
     The rewind names both, and says that this is inferred: the record has no author.
     """
-    told = history(
+    reported = history(
         at(0, generation(1, member("a", {"t": [0, 1]}), member("b", {}), protocol="range")),
         at(1_000, offset_commit("g", "t", 1, 500)),
         at(9_000, generation(2, member("a", {"t": [0]}), member("b", {"t": [1]}), protocol="range")),
@@ -206,6 +206,6 @@ def test_kafka_14196_fetch_goes_on_while_a_commit_is_pending() -> None:
         at(9_600, offset_commit("g", "t", 1, 520)),
     ).replayed()
 
-    (rewind,) = (event for event in told.events if event.kind == "offset_rewound")
+    (rewind,) = (event for event in reported.events if event.kind == "offset_rewound")
     assert ("warning", True) == (rewind.severity, rewind.inferred)
     assert {"a", "b"} <= {str(value) for value in rewind.detail.values()}

@@ -37,16 +37,16 @@ def test_kafka_16147_partition_is_assigned_to_two_members() -> None:
 
     Critical as soon as b's record shows it, and over when a has let go.
     """
-    told = history(
+    reported = history(
         *TWO_MEMBERS,
         at(6_000, *consumer_moves("g", "a", epoch=2, assigned={"t": [1]}, pending={"t": [0]}, state=1)),
         at(7_000, *consumer_moves("g", "b", epoch=3, assigned={"t": [0]})),
         at(8_000, *consumer_moves("g", "a", epoch=3, assigned={"t": [1]})),
     ).replayed()
 
-    assert [(7_000, "duplicate_assignment")] == told.timed_alarms()
-    assert [{"partitions": {T0: ("a", "b")}}] == told.details("duplicate_assignment")
-    assert "duplicate_assignment_cleared" in told.kinds()[8_000]
+    assert [(7_000, "duplicate_assignment")] == reported.timed_alarms()
+    assert [{"partitions": {T0: ("a", "b")}}] == reported.details("duplicate_assignment")
+    assert "duplicate_assignment_cleared" in reported.kinds()[8_000]
 
 
 def test_kafka_20442_empty_group_keeps_its_epoch_ahead_of_its_target() -> None:
@@ -54,18 +54,20 @@ def test_kafka_20442_empty_group_keeps_its_epoch_ahead_of_its_target() -> None:
 
     The group is Empty, not Assigning, no rebalance is under way, and none is found stuck however long it lasts.
     """
-    told = history(TWO_MEMBERS[0], at(9_000, *consumer_leave("g", "a", epoch=3))).replayed()
+    reported = history(TWO_MEMBERS[0], at(9_000, *consumer_leave("g", "a", epoch=3))).replayed()
 
-    assert "Empty 3/2" == told.status("g")
-    assert [] == told.timed_alarms()
-    assert [] == overdue(told.states["g"], 9_000 + 7 * 86_400_000)
+    assert "Empty 3/2" == reported.status("g")
+    assert [] == reported.timed_alarms()
+    assert [] == overdue(reported.states["g"], 9_000 + 7 * 86_400_000)
 
 
-def test_kafka_20442_group_with_a_member_that_waits_for_its_target_is_told() -> None:
+def test_kafka_20442_group_with_a_member_that_waits_for_its_target_is_reported() -> None:
     """The look-alike: somebody is there, and no target comes."""
-    told = history(TWO_MEMBERS[0], at(500, *throttled_consumer_join("g", "b", epoch=3, assignment_epoch=2))).replayed()
+    reported = history(
+        TWO_MEMBERS[0], at(500, *throttled_consumer_join("g", "b", epoch=3, assignment_epoch=2))
+    ).replayed()
 
-    (event,) = overdue(told.states["g"], 500 + stuck.ASSIGNING_MS + 1)
+    (event,) = overdue(reported.states["g"], 500 + stuck.ASSIGNING_MS + 1)
     assert ("rebalance_stuck", "assignor") == (event.kind, event.detail["waiting_for"])
 
 
@@ -111,12 +113,12 @@ def test_kafka_20273_consumer_group_of_classic_members_only() -> None:
 
     No rule is broken by a record; a roll that no one goes on with is what it is reported as, after half an hour.
     """
-    told = without_members_of_the_new_protocol().replayed()
+    reported = without_members_of_the_new_protocol().replayed()
 
-    shown = told.view("g")["migration"]
+    shown = reported.view("g")["migration"]
     assert ("upgrading", 1, 0) == (shown["phase"], shown["members"], shown["upgraded_members"])
-    assert [] == told.timed_alarms()
-    (event,) = overdue(told.states["g"], 10_000 + stuck.STALLED_MS + 1)
+    assert [] == reported.timed_alarms()
+    (event,) = overdue(reported.states["g"], 10_000 + stuck.STALLED_MS + 1)
     assert ("migration_stalled", 0) == (event.kind, event.detail["upgraded_members"])
 
 
@@ -125,14 +127,14 @@ def test_kafka_19163_group_is_deleted_while_a_transaction_commits_to_it() -> Non
 
     A group that has only an offset begins; of the deleted one nothing comes back.
     """
-    told = history(
+    reported = history(
         at(0, group_metadata("g", generation=3), offset_commit("g", "t", 0, 5)),
         at(60_000, offset_commit_tombstone("g", "t", 0), group_metadata_tombstone("g")),
         at(61_000, offset_commit("g", "t", 0, 9)),
     ).replayed()
 
-    assert (True, {"t/0": 9}) == (told.view("g")["simple"], told.offsets("g"))
+    assert (True, {"t/0": 9}) == (reported.view("g")["simple"], reported.offsets("g"))
     assert ["group_deleted", "group_created"] == [
-        event.kind for event in told.events if event.kind in ("group_deleted", "group_created")
+        event.kind for event in reported.events if event.kind in ("group_deleted", "group_created")
     ][1:]
-    assert [] == told.timed_alarms()
+    assert [] == reported.timed_alarms()

@@ -40,13 +40,17 @@ def test_kafka_17306_group_that_only_committed_becomes_a_consumer_group() -> Non
 
     The members make it a consumer group, and its offsets stay.
     """
-    told = history(
+    reported = history(
         at(0, offset_commit("g", "t", 0, 5)),
         at(1_000, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0]}})),
     ).replayed()
 
-    assert ("consumer", "Stable 2/2", {"t/0": 5}) == (told.view("g")["type"], told.status("g"), told.offsets("g"))
-    assert [] == told.timed_alarms()
+    assert ("consumer", "Stable 2/2", {"t/0": 5}) == (
+        reported.view("g")["type"],
+        reported.status("g"),
+        reported.offsets("g"),
+    )
+    assert [] == reported.timed_alarms()
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2, 3, 4), (4, 3, 2, 1, 0), (2, 4, 0, 3, 1)])
@@ -59,15 +63,15 @@ def test_kafka_17306_records_are_taken_in_any_order(order: tuple[int, ...]) -> N
         consumer_group_target_assignment_epoch("g", 5),
         consumer_group_current_assignment("g", "a", epoch=5, assigned={"t": [0]}),
     )
-    told = history(*(at(number, kept[of]) for number, of in enumerate(order))).replayed()
+    reported = history(*(at(number, kept[of]) for number, of in enumerate(order))).replayed()
 
-    assert ("Stable 5/5", {"a": {"t": [0]}}) == (told.status("g"), told.owners("g"))
-    assert [] == told.timed_alarms()
+    assert ("Stable 5/5", {"a": {"t": [0]}}) == (reported.status("g"), reported.owners("g"))
+    assert [] == reported.timed_alarms()
 
 
 def test_kafka_17306_tombstones_of_what_was_never_seen_are_nothing() -> None:
     """KAFKA-17306: what they ended is cleaned away, and they are not."""
-    told = history(
+    reported = history(
         at(0, group_metadata_tombstone("g"), consumer_group_partition_metadata_tombstone("g")),
         at(
             1,
@@ -77,7 +81,7 @@ def test_kafka_17306_tombstones_of_what_was_never_seen_are_nothing() -> None:
         ),
     ).replayed()
 
-    assert ([], {}) == (told.events, told.views)
+    assert ([], {}) == (reported.events, reported.views)
 
 
 def read_while_cleaned() -> History:
@@ -96,10 +100,10 @@ def read_while_cleaned() -> History:
 def test_kafka_19862_partition_still_owned_while_the_cleaner_runs() -> None:
     """KAFKA-19862: Kafka's own loading failed on it. While catching up, what cannot have been is no alarm."""
     log = read_while_cleaned()
-    told = log.replayed(live_from=len(log) - 1)
+    reported = log.replayed(live_from=len(log) - 1)
 
-    assert [] == told.timed_alarms()
-    assert ("Stable 3/3", {"a": {"t": [1]}, "b": {"t": [0]}}) == (told.status("g"), told.owners("g"))
+    assert [] == reported.timed_alarms()
+    assert ("Stable 3/3", {"a": {"t": [1]}, "b": {"t": [0]}}) == (reported.status("g"), reported.owners("g"))
 
 
 def test_kafka_19862_same_log_on_the_live_tail_is_an_alarm() -> None:
@@ -135,12 +139,12 @@ def test_kafka_21117_upgrade_tombstone_is_cleaned_and_the_group_downgraded() -> 
     The replica ends with the classic group as it is, nothing left over, and no alarm of what it saw on the way.
     """
     log = downgraded_with_the_upgrade_cleaned()
-    told = log.replayed(live_from=len(log) - 1)
+    reported = log.replayed(live_from=len(log) - 1)
 
-    view = told.view("g")
-    assert ("classic", "Stable 7", {"c": {"t": [0, 1]}}) == (view["type"], told.status("g"), told.owners("g"))
+    view = reported.view("g")
+    assert ("classic", "Stable 7", {"c": {"t": [0, 1]}}) == (view["type"], reported.status("g"), reported.owners("g"))
     assert 0 == view["migration"]["leftovers"]
-    assert [] == [kind for _, kind in told.timed_alarms() if kind != "downgrade_started"]
+    assert [] == [kind for _, kind in reported.timed_alarms() if kind != "downgrade_started"]
 
 
 @pytest.mark.parametrize("position", range(len(downgraded_with_the_upgrade_cleaned()) + 1))
@@ -148,17 +152,17 @@ def test_kafka_21117_cut_anywhere_it_ends_alike(position: int) -> None:
     """A restart in the middle of the conversion, too."""
     log = downgraded_with_the_upgrade_cleaned()
 
-    whole, pieces = (told.view("g") for told in (log.replayed(), log.replayed_in_batches([position])))
+    whole, pieces = (reported.view("g") for reported in (log.replayed(), log.replayed_in_batches([position])))
 
     assert whole == pieces
 
 
 def test_kafka_21117_live_classic_record_under_a_consumer_group_is_an_anomaly() -> None:
     """The look-alike: on the live tail the tombstone cannot be cleaned yet, so it was never written."""
-    told = downgraded_with_the_upgrade_cleaned().cut(12).replayed()
+    reported = downgraded_with_the_upgrade_cleaned().cut(12).replayed()
 
-    assert [(10_000, "epoch_anomaly")] == told.timed_alarms()
-    assert ["one_kind"] == [detail["rule"] for detail in told.details("epoch_anomaly")]
+    assert [(10_000, "epoch_anomaly")] == reported.timed_alarms()
+    assert ["one_kind"] == [detail["rule"] for detail in reported.details("epoch_anomaly")]
 
 
 def test_replaying_any_of_them_record_by_record_never_throws() -> None:

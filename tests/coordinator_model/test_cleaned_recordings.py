@@ -36,7 +36,7 @@ def cleaned_by_partition(log: History, chance: Random) -> list[LogRecord]:
     return left
 
 
-def told(records: list[LogRecord], topics: dict[str, object], *, slowly: int = 1) -> list[Event]:
+def reported(records: list[LogRecord], topics: dict[str, object], *, slowly: int = 1) -> list[Event]:
     """What the replica and the recording's clock find; `slowly` is how many times as long everything takes."""
     replica, events = Replica(), list[Event]()
     looks = Looks(replica, topics)  # type: ignore[arg-type]  # topics of a recording have what is needed
@@ -63,9 +63,9 @@ def test_cleaned_recording_shows_nothing_that_never_was(path: object, slowly: in
     log = recording(path)  # type: ignore[arg-type]  # a path
     with open_recording(path) as opened:  # type: ignore[arg-type]  # a path
         topics: dict[str, object] = {topic.name: topic for topic in opened.header.topics}
-    whole = conclusions(told(list(log.records), topics, slowly=slowly))
+    whole = conclusions(reported(list(log.records), topics, slowly=slowly))
 
     for seed in SEEDS:
-        cleaned = conclusions(told(cleaned_by_partition(log, Random(seed)), topics, slowly=slowly))
+        cleaned = conclusions(reported(cleaned_by_partition(log, Random(seed)), topics, slowly=slowly))
 
         assert {} == {name: count for name, count in cleaned.items() if name not in whole}, seed

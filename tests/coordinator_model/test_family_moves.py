@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from coordinator_model.rules.handovers import REMEMBERED_MS
-from tests.histories import Told
+from tests.histories import Reported
 from tests.side_by_side import VICTIM, Scene, log_of
 from tests.simulator.assignors import Assignment
 from tests.simulator.classic import Assignor
@@ -50,7 +50,7 @@ def fixed(given: Assignment) -> Assignor:
     return lambda _, __: given
 
 
-def told(scene: Scene) -> Told:
+def reported(scene: Scene) -> Reported:
     return log_of(scene.coordinator).replayed()
 
 
@@ -76,7 +76,7 @@ def test_moves_of_classic_groups_are_all_counted(protocol: str, seed: int) -> No
         scene.coordinator.rebalance(scene.group)
         watcher.look()
         scene.traffic()
-    made = told(scene)
+    made = reported(scene)
 
     assert watcher.moved == made.states[VICTIM].counters.partitions_moved > 0
     completed = [of.detail for of in made.events if of.group == VICTIM and of.kind == "rebalance_completed"]
@@ -98,7 +98,7 @@ def test_moves_of_consumer_groups_are_all_counted(seed: int) -> None:
             coordinator.heartbeat(group, chance.choice(list(group.members.values())))
             watcher.look()
             coordinator.lag(1_500)
-    made = told(scene)
+    made = reported(scene)
 
     assert watcher.moved == made.states[VICTIM].counters.partitions_moved > 0
 
@@ -122,14 +122,14 @@ def test_restarts_of_static_members_move_nothing(seed: int) -> None:
     """Looks alike: other member ids have the partitions, and the same instances do."""
     scene, chance = Scene(seed, "cooperative-sticky"), Random(seed)
     scene.classic_members(3, static=True)
-    before = told(scene).states[VICTIM].counters.partitions_moved
+    before = reported(scene).states[VICTIM].counters.partitions_moved
     for _ in range(10):
         scene.coordinator.bounce(scene.group, chance.choice(list(scene.group.members.values())))
         scene.traffic()
         if chance.random() < 0.3:
             scene.coordinator.rebalance(scene.group)
 
-    assert before == told(scene).states[VICTIM].counters.partitions_moved
+    assert before == reported(scene).states[VICTIM].counters.partitions_moved
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -137,7 +137,7 @@ def test_partitions_given_up_and_taken_back_move_nowhere(seed: int) -> None:
     """Looks alike: in between they had no owner."""
     scene, chance = Scene(seed, "cooperative-sticky"), Random(seed)
     scene.classic_members(3)
-    before = told(scene).states[VICTIM].counters.partitions_moved
+    before = reported(scene).states[VICTIM].counters.partitions_moved
     for _ in range(8):
         given = {of: set(places) for of, places in scene.group.assignment.items()}
         some = {place for places in given.values() for place in places if chance.random() < 0.5}
@@ -145,7 +145,7 @@ def test_partitions_given_up_and_taken_back_move_nowhere(seed: int) -> None:
         scene.traffic()
         scene.coordinator.rebalance(scene.group, assignor=fixed(given))
 
-    assert before == told(scene).states[VICTIM].counters.partitions_moved
+    assert before == reported(scene).states[VICTIM].counters.partitions_moved
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -154,9 +154,9 @@ def test_group_that_begins_again_after_a_long_stop_takes_over_from_nobody(seed: 
     scene, chance = Scene(seed, Random(seed).choice(["range", "cooperative-sticky"])), Random(seed)
     scene.classic_members(2)
     scene.coordinator.leave(scene.group, *scene.group.members.values())
-    before = told(scene).states[VICTIM].counters.partitions_moved
+    before = reported(scene).states[VICTIM].counters.partitions_moved
     scene.coordinator.lag(REMEMBERED_MS + chance.randint(1, 86_400_000))
     scene.coordinator.join_classic(scene.group)
     scene.traffic()
 
-    assert before == told(scene).states[VICTIM].counters.partitions_moved
+    assert before == reported(scene).states[VICTIM].counters.partitions_moved

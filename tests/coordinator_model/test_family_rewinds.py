@@ -72,7 +72,7 @@ KINDS: Final = [
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("transactional", [False, True], ids=["plain", "transactional"])
 @pytest.mark.parametrize(("members", "protocol"), KINDS)
-def test_former_owner_that_commits_is_told(
+def test_former_owner_that_commits_is_reported(
     members: Callable[[Scene], None], protocol: str, transactional: bool, seed: int
 ) -> None:
     """However many rebalances came after the hand-over; all its partitions in one event, both owners by name."""
@@ -99,7 +99,7 @@ def test_former_owner_that_commits_is_told(
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("release", ["3.9", "4.0"])
-def test_former_owner_is_told_where_commits_never_name_topic_ids(release: str, seed: int) -> None:
+def test_former_owner_is_reported_where_commits_never_name_topic_ids(release: str, seed: int) -> None:
     """Brokers before 4.1 write names with the group, and that says which topic is which."""
     scene = Scene(seed)
     scene.coordinator.upgrade_brokers(RELEASES[release])
@@ -174,9 +174,9 @@ def test_resets_and_syncs_wake_nobody(seed: int) -> None:
         moments += 1
         scene.traffic()
 
-    told = rewinds(scene)
-    assert {INFO} == {event.severity for event in told}
-    assert moments <= len(told) <= 2 * moments
+    reported = rewinds(scene)
+    assert {INFO} == {event.severity for event in reported}
+    assert moments <= len(reported) <= 2 * moments
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -216,7 +216,7 @@ def test_owner_is_known_where_no_commit_names_an_id_and_topics_are_several(seed:
         commit(scene, {chance.choice(places): 100}, transactional=True)
 
     names = scene.coordinator.cluster.topic_names()
-    told = log_of(scene.coordinator).replayed(topic_ids={name: id_ for id_, name in names.items()}).events
-    first, second = (of.detail for of in told if of.group == VICTIM and of.kind == "offset_rewound")
+    reported = log_of(scene.coordinator).replayed(topic_ids={name: id_ for id_, name in names.items()}).events
+    first, second = (of.detail for of in reported if of.group == VICTIM and of.kind == "offset_rewound")
     assert (True, before[first["topic"], first["partition"]]) == (first.get("after_handover"), first["former_owner"])
     assert "after_handover" not in second

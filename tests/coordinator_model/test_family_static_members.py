@@ -18,7 +18,7 @@ TWO_HOSTS: Final = ("/10.0.0.1", "/10.0.0.2")
 KINDS: Final = {"static_member_contended", "static_member_restarting"}
 
 
-def told(scene: Scene) -> tuple[list[Event], list[Event]]:
+def reported(scene: Scene) -> tuple[list[Event], list[Event]]:
     """What is reported of instance ids by the log, and by the clock once all is over; wherever the log is cut."""
     log = log_of(scene.coordinator)
     chance = Random(len(log))
@@ -30,7 +30,7 @@ def told(scene: Scene) -> tuple[list[Event], list[Event]]:
 
 def assert_once(scene: Scene, kind: str, instance_id: str) -> None:
     """It is opened once and cleared once, and nothing is said meanwhile."""
-    opened, cleared = told(scene)
+    opened, cleared = reported(scene)
 
     assert [(kind, instance_id)] == [(of.kind, of.detail["instance_id"]) for of in opened]
     assert [(kind, instance_id, True)] == [(of.kind, of.detail["instance_id"], of.detail["cleared"]) for of in cleared]
@@ -38,7 +38,7 @@ def assert_once(scene: Scene, kind: str, instance_id: str) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("kind", ["classic", "mixed"])
-def test_two_processes_that_fence_each_other_for_hours_are_told_while_it_lasts(kind: str, seed: int) -> None:
+def test_two_processes_that_fence_each_other_for_hours_are_reported_while_it_lasts(kind: str, seed: int) -> None:
     """At any pace, in a classic group and in a consumer group whose members use the classic protocol."""
     scene, chance = Scene(seed), Random(seed)
     scene.classic_members(3, static=True)
@@ -82,7 +82,7 @@ def test_three_quick_restarts_of_thirty_static_members_are_neither(seed: int) ->
         for member in chance.sample(members, len(members)):
             scene.coordinator.bounce(scene.group, member)
 
-    assert ([], []) == told(scene)
+    assert ([], []) == reported(scene)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -95,7 +95,7 @@ def test_process_that_moves_to_another_host_is_neither(seed: int) -> None:
         times = chance.randint(1, RESTARTS - 1)
         faults.fight(scene.coordinator, scene.group, instance_id, times=times, every_ms=60_000, hosts=hosts)
 
-    assert ([], []) == told(scene)
+    assert ([], []) == reported(scene)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -114,7 +114,7 @@ def test_members_that_go_away_and_return_are_neither(seed: int) -> None:
             scene.coordinator.come_back(scene.group, member, host=chance.choice(TWO_HOSTS))
             scene.coordinator.settle(scene.group)
 
-    assert ([], []) == told(scene)
+    assert ([], []) == reported(scene)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -129,5 +129,5 @@ def test_rare_restarts_are_neither(seed: int) -> None:
             scene.coordinator, scene.group, instance_id, times=1, every_ms=pace_ms, hosts=(TWO_HOSTS[turn % 2],)
         )
 
-    opened, cleared = told(scene)
+    opened, cleared = reported(scene)
     assert (Counter(), []) == (Counter(of.kind for of in opened), cleared)

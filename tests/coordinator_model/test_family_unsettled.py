@@ -22,28 +22,28 @@ LOOK_EVERY_MS: Final = 5_000
 
 def looked_at(coordinator: ReferenceCoordinator, *, until_ms: int = 0, without_storms: bool = True) -> list[Event]:
     """What is reported of the victim by its log, and by looks every few seconds, each event once."""
-    replica, lasting, told = Replica(), LastingAlarms(), dict[str, Event]()
+    replica, lasting, reported = Replica(), LastingAlarms(), dict[str, Event]()
     next_ms = coordinator.log[0].time_ms
 
     def look(now_ms: int) -> None:
         state = replica.groups.get(VICTIM)
         found = overdue(state, now_ms) if state is not None and state.step is None else []
-        told.update({event.id: event for event in (*found, *lasting.ended(found, now_ms))})
+        reported.update({event.id: event for event in (*found, *lasting.ended(found, now_ms))})
 
     for of in log_of(coordinator).records:
         while of.place.timestamp_ms > next_ms:
             for event in replica.settle():
-                told[event.id] = event
+                reported[event.id] = event
             look(next_ms)
             next_ms += LOOK_EVERY_MS
         for event in replica.replay(Position(PARTITION, *of.place[1:]), of.key, of.value):
-            told[event.id] = event
+            reported[event.id] = event
     for event in replica.settle():
-        told[event.id] = event
+        reported[event.id] = event
     for now_ms in range(next_ms, max(until_ms, coordinator.now_ms + 200_000), LOOK_EVERY_MS):
         look(now_ms)
     quiet = {"rebalance_storm"} if without_storms else set()
-    return [of for of in told.values() if of.group == VICTIM and of.kind not in quiet]
+    return [of for of in reported.values() if of.group == VICTIM and of.kind not in quiet]
 
 
 def alarms(events: list[Event]) -> Counter[str]:
@@ -70,7 +70,7 @@ def flap(scene: Scene, chance: Random, *, for_ms: int, every_ms: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("kind", ["consumer", "mixed", "classic"])
-def test_group_in_which_a_member_flaps_for_hours_is_told(kind: str, seed: int) -> None:
+def test_group_in_which_a_member_flaps_for_hours_is_reported(kind: str, seed: int) -> None:
     """Once when it lasts for too long, with epochs a minute and who comes and goes, and once when it is over."""
     scene, chance = Scene(seed), Random(seed)
     if kind != "consumer":
@@ -97,7 +97,7 @@ def test_group_in_which_a_member_flaps_for_hours_is_told(kind: str, seed: int) -
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_mixed_group_that_storms_is_told(seed: int) -> None:
+def test_mixed_group_that_storms_is_reported(seed: int) -> None:
     """It was exempt, as somebody rolls it."""
     scene, chance = Scene(seed), Random(seed)
     scene.classic_members(2)
@@ -112,8 +112,8 @@ def test_mixed_group_that_storms_is_told(seed: int) -> None:
                 scene.coordinator.heartbeat(scene.group, of)
             scene.coordinator.lag(chance.randint(200, 500))
 
-    told = looked_at(scene.coordinator, until_ms=scene.coordinator.now_ms + 400_000, without_storms=False)
-    assert [None, True] == [of.detail.get("cleared") for of in told if of.kind == "rebalance_storm"]
+    reported = looked_at(scene.coordinator, until_ms=scene.coordinator.now_ms + 400_000, without_storms=False)
+    assert [None, True] == [of.detail.get("cleared") for of in reported if of.kind == "rebalance_storm"]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -131,8 +131,8 @@ def test_roll_of_a_group_up_and_down_is_no_unrest(pause_ms: int, seed: int) -> N
             coordinator.settle(group)
             coordinator.lag(pause_ms)
 
-    told = alarms(looked_at(coordinator, without_storms=False))
-    assert not told.keys() & {"group_unsettled", "rebalance_storm", "rebalance_stuck"}
+    reported = alarms(looked_at(coordinator, without_storms=False))
+    assert not reported.keys() & {"group_unsettled", "rebalance_storm", "rebalance_stuck"}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -193,8 +193,8 @@ def test_group_with_only_away_members_waits_for_no_assignor(seed: int) -> None:
             scene.coordinator.step_away(scene.group, member)
     scene.coordinator.leave(scene.group, *[of for of in scene.group.members.values() if not of.away])
 
-    told = looked_at(scene.coordinator, until_ms=scene.coordinator.now_ms + 1_800_000)
-    assert "rebalance_stuck" not in alarms(told)
+    reported = looked_at(scene.coordinator, until_ms=scene.coordinator.now_ms + 1_800_000)
+    assert "rebalance_stuck" not in alarms(reported)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -205,8 +205,8 @@ def test_streams_group_within_its_initial_delay_waits_for_no_assignor(seed: int)
         scene.coordinator.join_streams(scene.group)
         scene.coordinator.lag(chance.randint(0, 10_000))
 
-    told = looked_at(scene.coordinator, until_ms=scene.coordinator.now_ms + 240_000)
-    assert "rebalance_stuck" not in alarms(told)
+    reported = looked_at(scene.coordinator, until_ms=scene.coordinator.now_ms + 240_000)
+    assert "rebalance_stuck" not in alarms(reported)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -222,7 +222,7 @@ def test_target_that_a_member_waits_for_in_vain_is_a_stuck_assignor(family: str,
     scene.coordinator.lag(120_000)
     scene.coordinator.settle(scene.group)
 
-    told = [of for of in looked_at(scene.coordinator) if of.kind == "rebalance_stuck"]
+    reported = [of for of in looked_at(scene.coordinator) if of.kind == "rebalance_stuck"]
     assert [("assignor", None), (None, True)] == [
-        (of.detail.get("waiting_for"), of.detail.get("cleared")) for of in told
+        (of.detail.get("waiting_for"), of.detail.get("cleared")) for of in reported
     ]

@@ -26,7 +26,7 @@ def states(seed: int) -> list[GroupState]:
 
 def said(of: GroupSummary) -> tuple[object, ...]:
     words = tuple(getattr(of.words, name) for name in sorted(of.words.__slots__))
-    topics = (of.topics.subscribed, of.topics.assigned, of.topics.ids, of.topics.by_id, of.topics.can_be_told)
+    topics = (of.topics.subscribed, of.topics.assigned, of.topics.ids, of.topics.by_id, of.topics.assignments_known)
     return of.numbers, words, topics, of.recent_rebalances_ms, of.durations
 
 

@@ -77,7 +77,7 @@ def test_lag_of_one_partition(
     assert expected == measure(committed, end, history_of(*samples), NOW_MS)
 
 
-def test_lag_of_a_topic_made_anew_is_unknown() -> None:
+def test_lag_of_a_topic_recreated_is_unknown() -> None:
     """A commit that names a former topic's id says nothing about the present one, although its offset would fit."""
     assert Lag(None, None, "topic_recreated") == measure(1_500, 2_000, history_of(*STEADY), NOW_MS, same_topic=False)
 
@@ -250,7 +250,7 @@ def test_lag_is_a_figure_or_none(steps: list[tuple[int, int]], committed: int, p
 
 
 @pytest.mark.parametrize("seed", range(24))
-def test_lag_of_a_dead_group_is_told_for_days(seed: int) -> None:
+def test_lag_of_a_dead_group_is_reported_for_days(seed: int) -> None:
     """However long it has been dead: its bracket is kept, to within what is thinned out, and its age grows."""
     chance = random.Random(seed)
     history = EndOffsetHistory(points=chance.choice([30, 600]), span_ms=60_000)

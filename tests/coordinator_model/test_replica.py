@@ -21,11 +21,11 @@ from tests.builders import (
     offset_commit,
 )
 from tests.coordinator_events import consumer_join, consumer_leave, converted_to_consumer
-from tests.histories import History, Told, at, history, recorded
+from tests.histories import History, Reported, at, history, recorded
 from tests.history_strategies import nonsense
 
 
-def same(expected: Told, found: Told) -> None:
+def same(expected: Reported, found: Reported) -> None:
     """Two replays of one log came to the same: states, views, totals and events."""
     assert expected.states == found.states
     assert expected.views == found.views
@@ -111,7 +111,7 @@ def test_recording_of_a_real_broker_cut_at_every_position() -> None:
 # -- a compacted log --------------------------------------------------------------------------------------------------
 
 
-def not_given_by(whole: Told, compacted: Told) -> Counter[tuple[str, str]]:
+def not_given_by(whole: Reported, compacted: Reported) -> Counter[tuple[str, str]]:
     """Alarms that only the compacted log gave."""
     return compacted.alarms() - whole.alarms()
 
@@ -182,23 +182,23 @@ def unknown(type_: int, group: str = "g") -> tuple[bytes, bytes]:
     return type_.to_bytes(2, "big") + len(group).to_bytes(2, "big") + group.encode(), b"\0\0"
 
 
-def test_unknown_type_is_told_once_and_counted_always() -> None:
+def test_unknown_type_is_reported_once_and_counted_always() -> None:
     """Types 9 and 18 are gaps in the list, 24 the next one: each is an event when first met (KIP-915)."""
-    told = history(at(0, unknown(24)), at(1, unknown(24, "h")), at(2, unknown(9)), at(3, unknown(24))).replayed()
+    reported = history(at(0, unknown(24)), at(1, unknown(24, "h")), at(2, unknown(9)), at(3, unknown(24))).replayed()
 
-    assert Counters(records=4, unknown_records={"24": 3, "9": 1}) == told.counters
+    assert Counters(records=4, unknown_records={"24": 3, "9": 1}) == reported.counters
     assert [("g", 0, {"record_type": 24}), ("g", 2, {"record_type": 9})] == [
-        (event.group, event.time_ms, dict(event.detail)) for event in told.events
+        (event.group, event.time_ms, dict(event.detail)) for event in reported.events
     ]
-    assert {("g", "unknown_record"): 2} == told.alarms()
-    assert {} == told.views
+    assert {("g", "unknown_record"): 2} == reported.alarms()
+    assert {} == reported.views
 
 
-def test_unknown_type_whose_key_is_no_group_is_told_without_one() -> None:
+def test_unknown_type_whose_key_is_no_group_is_reported_without_one() -> None:
     """The group is a guess from the key's first string."""
-    told = history(at(0, (b"\x00\x63\x00\x10short", None))).replayed()
+    reported = history(at(0, (b"\x00\x63\x00\x10short", None))).replayed()
 
-    assert ["", {"99": 1}] == [told.events[0].group, told.counters.unknown_records]
+    assert ["", {"99": 1}] == [reported.events[0].group, reported.counters.unknown_records]
 
 
 def test_undecodable_records_are_counted_and_kept_for_the_log() -> None:
@@ -221,9 +221,9 @@ def test_undecodable_record_leaves_the_group_as_it_was() -> None:
     key, _ = group_metadata("g", generation=2)
     log = (at(0, group_metadata("g", generation=1, members=[member("a", {"t": [0]})])),)
 
-    told = history(*log, at(1, (key, b"\0\x03\0"))).replayed()
+    reported = history(*log, at(1, (key, b"\0\x03\0"))).replayed()
 
-    assert history(*log).replayed().views == told.views
+    assert history(*log).replayed().views == reported.views
 
 
 # -- steps ------------------------------------------------------------------------------------------------------------
@@ -247,26 +247,26 @@ def test_event_is_judged_when_the_next_one_of_its_group_begins() -> None:
 
 def test_event_stands_at_its_last_record() -> None:
     """It has the place of the record that completed it, its time the records'."""
-    told = history(at(9, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0]}}))).replayed()
+    reported = history(at(9, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0]}}))).replayed()
 
-    assert {(7, 4, 9)} == {(event.partition, event.offset, event.time_ms) for event in told.events}
+    assert {(7, 4, 9)} == {(event.partition, event.offset, event.time_ms) for event in reported.events}
 
 
-def test_two_events_of_one_millisecond_are_told_together() -> None:
+def test_two_events_of_one_millisecond_are_reported_together() -> None:
     """Nothing separates them in the log; what both did is what is reported."""
-    told = history(
+    reported = history(
         at(0, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0]}}), *consumer_leave("g", "a", epoch=3))
     ).replayed()
 
-    assert ["group_created"] == told.kinds()[0]
-    assert "Empty 3/2" == told.status("g")
+    assert ["group_created"] == reported.kinds()[0]
+    assert "Empty 3/2" == reported.status("g")
 
 
 def test_commit_within_an_event_leaves_the_announcement_to_it() -> None:
     """The group is created once, as what it turns out to be."""
-    told = history(at(0, new_group_metadata("g"), offset_commit("g", "t", 0, 5))).replayed()
+    reported = history(at(0, new_group_metadata("g"), offset_commit("g", "t", 0, 5))).replayed()
 
-    assert [{"type": "classic", "simple": False}] == told.details("group_created")
+    assert [{"type": "classic", "simple": False}] == reported.details("group_created")
 
 
 # -- what changed -----------------------------------------------------------------------------------------------------
@@ -298,7 +298,7 @@ def test_changes_are_what_was_touched_since_last_taken() -> None:
     assert (set(), set(), {}) == changes_of(replica)
 
 
-def test_group_that_ends_and_begins_anew_between_two_looks() -> None:
+def test_group_that_ends_and_begins_again_between_two_looks() -> None:
     """Its former offsets are named for deletion, its new ones for writing: in this order they give what is."""
     log = history(
         at(0, offset_commit("g", "t", 0, 5), offset_commit("g", "t", 64, 5)),

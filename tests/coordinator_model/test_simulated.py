@@ -95,17 +95,17 @@ class SideBySide(RuleBasedStateMachine):
         members, offsets, self.offsets_up_to = readers.of_two_readers(log, self.read, self.offsets_up_to)
         self.read = len(log)
         for of in sorted((*members, *offsets), key=lambda of: of.offset):
-            self._told(self.replica.replay(Position(PARTITION, of.offset, of.time_ms), *of.record))
-        self._told(self.replica.settle())
+            self._reported(self.replica.replay(Position(PARTITION, of.offset, of.time_ms), *of.record))
+        self._reported(self.replica.settle())
 
-    def _told(self, events: list[Event]) -> None:
+    def _reported(self, events: list[Event]) -> None:
         assert [] == [of for of in events if of.severity != INFO and not is_by_design(of, self.coordinator)]
         self.events += events
 
     def teardown(self) -> None:
-        told = log_of(self.coordinator).replayed()
+        reported = log_of(self.coordinator).replayed()
         if not any(of.producer for of in self.coordinator.log):
-            assert sorted(of.id for of in told.events) == sorted(of.id for of in self.events)
+            assert sorted(of.id for of in reported.events) == sorted(of.id for of in self.events)
         for producer in PRODUCERS:
             self.coordinator.end_transaction(producer, commit=True)
         self._read_on()
@@ -124,23 +124,23 @@ TestSideBySide.settings = LONGER
 def test_recorded_log_tells_all_that_the_coordinator_knows(seed: int) -> None:
     """Groups of every type, offsets with transactions over, of any release: as in memory, and nothing is an alarm."""
     coordinator = lawful(seed)
-    known, told = coordinator.views(), log_of(coordinator).replayed()
+    known, reported = coordinator.views(), log_of(coordinator).replayed()
 
     assert known == coordinator.views_of(readers.offsets_read(coordinator.log))
-    assert known == comparable(told.views, known)
-    assert [] == [of for of in told.events if of.severity != INFO and not is_by_design(of, coordinator)]
+    assert known == comparable(reported.views, known)
+    assert [] == [of for of in reported.events if of.severity != INFO and not is_by_design(of, coordinator)]
 
 
 @LONGER
 @given(st.integers(0, 2**32))
-def test_offsets_that_go_back_and_topics_made_anew_are_told_one_by_one(seed: int) -> None:
+def test_offsets_that_go_back_and_topics_recreated_are_reported_one_by_one(seed: int) -> None:
     """Each, with what it went from and to; an aborted one never was."""
     coordinator = lawful(seed)
     expected = readers.oddities(coordinator.log)
 
-    told = log_of(coordinator).replayed()
-    rewound = [(of.group, *went) for of in told.events if of.kind == "offset_rewound" for went in _partitions(of)]
-    recreated = [(of.group, of.detail["topic"]) for of in told.events if of.kind == "topic_recreated"]
+    reported = log_of(coordinator).replayed()
+    rewound = [(of.group, *went) for of in reported.events if of.kind == "offset_rewound" for went in _partitions(of)]
+    recreated = [(of.group, of.detail["topic"]) for of in reported.events if of.kind == "topic_recreated"]
 
     assert (expected.rewinds, expected.recreated) == (sorted(rewound), sorted(recreated))
 

@@ -130,11 +130,11 @@ def test_alarm_that_lasted_opens_once_and_is_over_once(
     scene.coordinator.join_classic(scene.group)
     scene.coordinator.lag(60_000)
 
-    told = [of for of in played(log_of(scene.coordinator)) if of.group == VICTIM and of.kind == kind]
-    assert [None, True] == [of.detail.get("cleared") for of in told]
-    assert [SEVERITIES[kind], INFO] == [of.severity for of in told]
-    assert [kind != "group_unsettled"] * 2 == [of.inferred for of in told]
-    assert told[0].time_ms < told[1].time_ms < scene.coordinator.now_ms - 80_000_000
+    reported = [of for of in played(log_of(scene.coordinator)) if of.group == VICTIM and of.kind == kind]
+    assert [None, True] == [of.detail.get("cleared") for of in reported]
+    assert [SEVERITIES[kind], INFO] == [of.severity for of in reported]
+    assert [kind != "group_unsettled"] * 2 == [of.inferred for of in reported]
+    assert reported[0].time_ms < reported[1].time_ms < scene.coordinator.now_ms - 80_000_000
 
 
 @pytest.mark.parametrize("case", [case for case in FAULTS if case[2]], ids=lambda case: str(case[0].__name__))
@@ -169,7 +169,7 @@ def of_victim(log: History) -> list[int]:
 
 @pytest.mark.parametrize(("script", "kind"), LASTING)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_what_goes_on_into_the_live_tail_is_told_there(
+def test_what_goes_on_into_the_live_tail_is_reported_there(
     seed: int, script: Callable[[Scene, int], None], kind: str
 ) -> None:
     """A monitor that is started in the middle of it says so: once, and once that it is over."""
@@ -183,14 +183,14 @@ def test_what_goes_on_into_the_live_tail_is_told_there(
     offsets = of_victim(log)
     cut = offsets[int(len(offsets) * Random(seed).uniform(0.55, 0.75))]
 
-    told = [of for of in played(log, live_from=cut) if of.group == VICTIM and of.kind == kind]
+    reported = [of for of in played(log, live_from=cut) if of.group == VICTIM and of.kind == kind]
 
-    assert [None, True] == [of.detail.get("cleared") for of in told]
+    assert [None, True] == [of.detail.get("cleared") for of in reported]
 
 
 @pytest.mark.parametrize(("script", "kind"), LASTING)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_what_was_over_before_the_live_tail_is_not_told_there(
+def test_what_was_over_before_the_live_tail_is_not_reported_there(
     seed: int, script: Callable[[Scene, int], None], kind: str
 ) -> None:
     """Looks alike: the group remembers it, is written of again within the hour, and is quiet."""
@@ -217,8 +217,10 @@ def test_live_tail_may_begin_anywhere_in_a_lawful_history(seed: int) -> None:
     log = log_of(scene.coordinator)
 
     for cut in chance.sample(of_victim(log), 12):
-        told = [of for of in played(log.compacted(cut), live_from=cut) if of.group == VICTIM and of.severity != INFO]
-        assert [] == [(of.kind, of.detail) for of in told]
+        reported = [
+            of for of in played(log.compacted(cut), live_from=cut) if of.group == VICTIM and of.severity != INFO
+        ]
+        assert [] == [(of.kind, of.detail) for of in reported]
 
 
 def stalls(scene: Scene, _: int) -> None:

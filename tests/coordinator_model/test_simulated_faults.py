@@ -232,7 +232,7 @@ def test_fault_raises_its_alarm_once(script: Script, protocol: str, expected: di
     scene = scene_of(seed, protocol)
 
     script(scene)
-    events, _ = scene.told()
+    events, _ = scene.reported()
 
     assert expected == kinds(events, besides=expected)
 
@@ -240,13 +240,13 @@ def test_fault_raises_its_alarm_once(script: Script, protocol: str, expected: di
 @pytest.mark.parametrize(("script", "protocol", "expected"), CASES)
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=max(2, settings().max_examples // 10))
-def test_fault_is_told_alike_wherever_the_log_is_cut(
+def test_fault_is_reported_alike_wherever_the_log_is_cut(
     script: Script, protocol: str, expected: dict[str, int], seed: int
 ) -> None:
     """What is open is kept across restarts, so that it opens once and clears once."""
     scene = scene_of(seed, protocol)
     script(scene)
-    _, log = scene.told()
+    _, log = scene.reported()
     chance = Random(seed)
 
     pieces = log.replayed_in_batches([chance.randint(0, 9) for _ in range(len(log))])
@@ -261,7 +261,7 @@ LASTING: Final = [case for case in FAULTS if case[0] in (leader_assigns_twice, c
 @pytest.mark.parametrize(("script", "protocol"), [case[:2] for case in LASTING])
 @given(seed=st.integers(0, 2**32), before=st.integers(0, 2**32), drop_tombstones=st.booleans())
 @settings(max_examples=max(5, settings().max_examples // 5))
-def test_fault_that_lasts_is_told_once_of_a_cleaned_log(
+def test_fault_that_lasts_is_reported_once_of_a_cleaned_log(
     script: Script, protocol: str, seed: int, before: int, drop_tombstones: bool
 ) -> None:
     """If it holds at the end of the log it is reported there, whatever the cleaner took."""

@@ -30,7 +30,7 @@ ROLLED: Final = ["upgrade_started", "upgrade_completed", "downgrade_started", "d
 
 def assert_rolled(scene: Scene, begun: int, turned: int) -> None:
     """Reported once each, nothing else alarmed, and the phase was right after each event on either way."""
-    events, _ = scene.told()
+    events, _ = scene.reported()
     way = phases(scene.coordinator)
 
     assert {} == kinds(events)
@@ -110,7 +110,7 @@ def test_roll_that_turns_round(seed: int) -> None:
     turned = len(coordinator.log)
     replace_one(classic=True)
     replace_one(classic=True)
-    events, _ = scene.told()
+    events, _ = scene.reported()
 
     assert {} == kinds(events)
     assert [ROLLED[0], *ROLLED[2:]] == [of.kind for of in events if of.kind.startswith(("upgrade", "downgrade"))]
@@ -165,9 +165,9 @@ def goes_and_is_back(scene: Scene, chance: Random, *, both: bool) -> None:
     scene.coordinator.settle(scene.group)
 
 
-def told_of_the_way(scene: Scene) -> list[str]:
+def reported_of_the_way(scene: Scene) -> list[str]:
     """Beginnings and ends of upgrades and downgrades of the victim."""
-    events, _ = scene.told()
+    events, _ = scene.reported()
     return [of.kind for of in events if of.kind in ROLLED]
 
 
@@ -176,13 +176,13 @@ def told_of_the_way(scene: Scene) -> list[str]:
 def test_members_that_crash_and_restart_turn_no_roll(seed: int, up: bool) -> None:
     """An upgraded one crashes while a classic one restarts: the roll goes on as it did, up or down."""
     scene, chance = half_way(seed, up=up)
-    before = told_of_the_way(scene)
+    before = reported_of_the_way(scene)
 
     for _ in range(chance.randint(1, 2)):
         goes_and_is_back(scene, chance, both=True)
     goes_and_is_back(scene, chance, both=False)
 
-    assert before == told_of_the_way(scene)
+    assert before == reported_of_the_way(scene)
     assert ("upgrading" if up else "downgrading") == phases(scene.coordinator)[-1]
 
 
@@ -195,12 +195,12 @@ def test_last_classic_member_that_restarts_while_an_upgraded_one_is_down_begins_
 
     goes_and_is_back(scene, chance, both=True)
 
-    assert [] == [kind for kind in told_of_the_way(scene) if kind.startswith("downgrade")]
+    assert [] == [kind for kind in reported_of_the_way(scene) if kind.startswith("downgrade")]
     assert phases(scene.coordinator)[-1] in ("upgrading", None)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_roll_back_from_half_way_is_told_once(seed: int) -> None:
+def test_roll_back_from_half_way_is_reported_once(seed: int) -> None:
     """Upgraded members go and classic ones come in their places, even where one crashed and came back before."""
     scene, chance = half_way(seed, up=True)
     goes_and_is_back(scene, chance, both=chance.random() < 0.5)
@@ -208,7 +208,7 @@ def test_roll_back_from_half_way_is_told_once(seed: int) -> None:
     for _ in range(2):
         replace_one(scene, chance, classic=True)
 
-    assert ["upgrade_started", "downgrade_started"] == told_of_the_way(scene)[:2]
+    assert ["upgrade_started", "downgrade_started"] == reported_of_the_way(scene)[:2]
     assert phases(scene.coordinator)[-1] in ("downgrading", "downgraded")
 
 

@@ -71,10 +71,10 @@ def running_grafana() -> Iterator[GrafanaStub]:
             stub.requests.append((self.command, self.path))
             public = self.path == "/api/health"
             if not public and self.headers.get("Authorization") != f"Bearer {TOKEN}":
-                status, told = 401, {"message": "Invalid API key"}
+                status, reported = 401, {"message": "Invalid API key"}
             else:
-                status, told = stub.answer(self.command, self.path, body)
-            written = json.dumps(told).encode()
+                status, reported = stub.answer(self.command, self.path, body)
+            written = json.dumps(reported).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(written)))

@@ -89,9 +89,11 @@ def test_stale_files_are_named_with_the_command(tmp_path: Path, capsys: pytest.C
     (tmp_path / "old_board.json").write_text("{}", encoding="utf-8")
 
     assert 1 == build.main(["--check", "--out", str(tmp_path)])
-    told = capsys.readouterr().err
-    assert 1 == len(told.splitlines())
-    assert all(word in told for word in ("group.json is stale", f"{RULES} is stale", "old_board.json", f"`{COMMAND}`"))
+    reported = capsys.readouterr().err
+    assert 1 == len(reported.splitlines())
+    assert all(
+        word in reported for word in ("group.json is stale", f"{RULES} is stale", "old_board.json", f"`{COMMAND}`")
+    )
 
 
 def test_writing_twice_writes_once(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 from streaming.checkpoint import resume_file
 from tests.faults import victim
 from tests.faults.coordinator_log import Log
-from tests.faults.told import Difference, Told, as_it_is, difference, difference_with_gaps, shown, told_in
+from tests.faults.reported import Difference, Reported, as_it_is, difference, difference_with_gaps, reported_in, shown
 from tests.integration.monitor_process import END_SECONDS, READY_SECONDS, MonitorProcess, until
 
 PATIENCE_SECONDS: Final = 4 * READY_SECONDS
@@ -30,12 +30,12 @@ class Disturbed:
     """
 
     def __init__(self, stack: ExitStack, directory: Path, log: Log, *settings: str) -> None:
-        self.state, self.told_file = directory / "state", directory / "told.ndjson"
+        self.state, self.reported_file = directory / "state", directory / "told.ndjson"
         self._stack, self._directory, self._log = stack, directory, log
         self._settings = (f"kafka.offsets_topic={log.topic}", *settings)
         self.runs = 0
         directory.mkdir(parents=True, exist_ok=True)
-        self.told_file.touch()
+        self.reported_file.touch()
 
     def set(self, *settings: str) -> None:
         """Give those that are started from here on these options as well."""
@@ -44,7 +44,7 @@ class Disturbed:
     def start(self, *arguments: str, at: str | None = None) -> MonitorProcess:
         """Start one, which is to end at a stage of `victim.STAGES` if one is named."""
         self.runs += 1
-        environment = {victim.TOLD: str(self.told_file), **({victim.AT: at} if at else {})}
+        environment = {victim.REPORTED: str(self.reported_file), **({victim.AT: at} if at else {})}
         chosen = [word for setting in self._settings for word in ("--set", setting)]
         return self._stack.enter_context(
             _Victim(
@@ -79,11 +79,15 @@ class Disturbed:
         until(lambda: not monitor.left_over(), 60, "processes of a monitor that ended are still there")
         return line
 
-    def await_told(self, ends: dict[int, int] | None = None) -> Told:
+    def await_reported(self, ends: dict[int, int] | None = None) -> Reported:
         """Wait until a sink was given all that is in the log, and return that."""
         ends = self._log.ends() if ends is None else ends
-        until(lambda: self._has_told(ends), PATIENCE_SECONDS, lambda: f"told {told_in(self.told_file).shards}, {ends}")
-        return told_in(self.told_file)
+        until(
+            lambda: self._has_reported(ends),
+            PATIENCE_SECONDS,
+            lambda: f"reported {reported_in(self.reported_file).shards}, {ends}",
+        )
+        return reported_in(self.reported_file)
 
     def difference(
         self, monitor: MonitorProcess, live_from: dict[int, int] | None = None, *, had_gaps: bool = False
@@ -94,11 +98,11 @@ class Disturbed:
         """
         self.await_ready(monitor)
         answer = self._log.undisturbed(live_from)
-        told = self.await_told()
+        reported = self.await_reported()
         until(
             lambda: shown(monitor, answer).keys() == answer.views.keys(), 30, lambda: "other groups are shown than are"
         )
-        found = difference_with_gaps(told, answer) if had_gaps else difference(told, answer)
+        found = difference_with_gaps(reported, answer) if had_gaps else difference(reported, answer)
         on_board = shown(monitor, answer)
         seen = as_it_is if had_gaps else dict
         unlike = [
@@ -125,6 +129,6 @@ class Disturbed:
         monitor.terminate()
         assert 0 == monitor.await_end(4 * END_SECONDS), monitor.error_lines()
 
-    def _has_told(self, ends: dict[int, int]) -> bool:
-        told = told_in(self.told_file)
-        return all(told.shards.get(of, {}).get("last_offset", -1) >= end - 1 for of, end in ends.items())
+    def _has_reported(self, ends: dict[int, int]) -> bool:
+        reported = reported_in(self.reported_file)
+        return all(reported.shards.get(of, {}).get("last_offset", -1) >= end - 1 for of, end in ends.items())

@@ -35,7 +35,7 @@ def compacted_while_read(trial: Trial) -> None:
     for _ in range(trial.rounds):
         before = trial.log.cleaned_away()
         with trial.writing(0.5 / trial.rounds):
-            trial.disturbed.await_told()
+            trial.disturbed.await_reported()
         with trial.writing(0.4 / trial.rounds):
             write_on_until(trial.log, lambda: trial.log.cleaned_away() > before + 500, "the cleaner leaves everything")  # noqa: B023 - ends in this round
         trial.times += 1
@@ -48,7 +48,7 @@ def compacted_while_away(trial: Trial) -> None:
     for _ in range(trial.rounds):
         with trial.writing(0.3 / trial.rounds):
             pass
-        trial.disturbed.await_told()
+        trial.disturbed.await_reported()
         trial.disturbed.end(trial.monitor)
         before = trial.log.cleaned_away()
         with trial.writing(0.4 / trial.rounds):
@@ -73,7 +73,7 @@ def later_release(trial: Trial) -> None:
                 trial.log.write(unknown(type_, number))
             trial.log.write(later_version(number))
         trial.times += 1
-    trial.disturbed.await_told()
+    trial.disturbed.await_reported()
     counted = trial.monitor.samples()["group_monitor_unknown_records_total"]
     found = {dict(labels)["record_type"]: value for labels, value in counted.items()}
     for type_ in LATER_TYPES:
@@ -107,7 +107,7 @@ def clocks_jump(trial: Trial) -> None:
             group = f"jumped-{number}-{'back' if jump_ms < 0 else 'ahead'}"
             groups.append(group)
             trial.log.write(*half_a_rebalance(group, jump_ms))
-            trial.disturbed.await_told()
+            trial.disturbed.await_reported()
             # The watch looks every second.
             time.sleep(3)
             seconds = {
@@ -122,11 +122,11 @@ def clocks_jump(trial: Trial) -> None:
             pass
         trial.times += 1
     for group in groups:
-        told = trial.monitor.events(group=group)
+        reported = trial.monitor.events(group=group)
         # A clock that went back, or ahead and back again, leaves no duration at all.
-        durations = [of["detail"]["duration_ms"] for of in told if of["kind"] == "rebalance_completed"]
-        assert [0, None] == durations, told
-        assert [] == [of for of in told if of["severity"] != INFO], told
+        durations = [of["detail"]["duration_ms"] for of in reported if of["kind"] == "rebalance_completed"]
+        assert [0, None] == durations, reported
+        assert [] == [of for of in reported if of["severity"] != INFO], reported
 
 
 def half_a_rebalance(group: str, jump_ms: int) -> list[Events]:

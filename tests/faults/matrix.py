@@ -42,7 +42,7 @@ def killed_at_every_stage(trial: Trial) -> None:
     with trial.writing(0.05):
         pass
     # The first stage is in what is resumed.
-    trial.disturbed.await_told()
+    trial.disturbed.await_reported()
     trial.disturbed.end(trial.monitor)
     for _ in range(trial.rounds):
         for stage in victim.STAGES:
@@ -113,10 +113,10 @@ def disk_filled(trial: Trial) -> None:
         disk.fill()
         begun = time.monotonic()
         with trial.writing(0.9 / trial.rounds):
-            until(lambda: number == told(trial, "disk_full"), 120, "no word of a full disk")  # noqa: B023 - ends in this round
+            until(lambda: number == reported(trial, "disk_full"), 120, "no word of a full disk")  # noqa: B023 - ends in this round
         trial.worst("longest time until it was told, s", time.monotonic() - begun)
         disk.make_room()
-        until(lambda: number == told(trial, "disk_has_room_again"), 120, "it does not go on")  # noqa: B023 - as above
+        until(lambda: number == reported(trial, "disk_has_room_again"), 120, "it does not go on")  # noqa: B023 - as above
         trial.times += 1
 
 
@@ -124,7 +124,7 @@ def checkpoint_damaged(trial: Trial) -> None:
     """Files of the checkpoint cut, zeroed or deleted in eight ways, each refused in one line; then `--rebuild`."""
     with trial.writing(0.5):
         until(lambda: bool(trial.monitor.groups()), 60, "no group is shown")
-    trial.disturbed.await_told()
+    trial.disturbed.await_reported()
     trial.disturbed.await_noted()
     trial.disturbed.end(trial.monitor)
     for _ in range(trial.rounds):
@@ -141,7 +141,7 @@ def older_release(trial: Trial) -> None:
     """The state directory that a release with another layout of the state left: refused by name; then `--rebuild`."""
     trial.log.write(*trial.events[: damage.LEFT_BEHIND])
     trial.events = trial.events[damage.LEFT_BEHIND :]
-    trial.disturbed.await_told()
+    trial.disturbed.await_reported()
     trial.disturbed.end(trial.monitor)
     damage.left_by_older_release(trial.disturbed.state)
     line = trial.disturbed.refused()
@@ -157,11 +157,11 @@ def former_release(trial: Trial) -> None:
     trial.events = story()
     trial.log.write(*trial.events[: damage.LEFT_BEHIND])
     trial.events = trial.events[damage.LEFT_BEHIND :]
-    trial.disturbed.await_told()
+    trial.disturbed.await_reported()
     trial.disturbed.end(trial.monitor)
     damage.left_by_former_release(trial.disturbed.state)
     trial.restart()
-    assert 0 == told(trial, "state_rebuilt")
+    assert 0 == reported(trial, "state_rebuilt")
     held = json.loads((trial.disturbed.state / IDENTITY_FILE).read_text())
     assert STATE_LAYOUT == held["state_layout"], held
     trial.times += 1
@@ -183,7 +183,7 @@ def broker_stopped(trial: Trial) -> None:
         begun = time.monotonic()
         with trial.writing(0.4 / trial.rounds):
             pass
-        trial.disturbed.await_told()
+        trial.disturbed.await_reported()
         trial.worst("longest time from the broker's start to all being told, s", time.monotonic() - begun)
         trial.times += 1
 
@@ -197,7 +197,7 @@ def leaders_killed(trial: Trial) -> None:
             broker.kill()
             with trial.writing(0.4 / trial.rounds):
                 pass
-            trial.disturbed.await_told()
+            trial.disturbed.await_reported()
             trial.worst("longest time from the kill to all being told, s", time.monotonic() - begun)
             broker.start()
             until(broker.coordinates, 120, "a broker does not come back")
@@ -209,7 +209,7 @@ def topic_recreated_while_running(trial: Trial) -> None:
     for _ in range(trial.rounds):
         with trial.writing(0.2 / trial.rounds):
             pass
-        trial.disturbed.await_told()
+        trial.disturbed.await_reported()
         trial.log.remove()
         trial.log.make()
         with trial.writing(0.5 / trial.rounds):
@@ -226,7 +226,7 @@ def topic_recreated_while_away(trial: Trial) -> None:
     for _ in range(trial.rounds):
         with trial.writing(0.2 / trial.rounds):
             pass
-        trial.disturbed.await_told()
+        trial.disturbed.await_reported()
         trial.disturbed.end(trial.monitor)
         trial.log.remove()
         trial.log.make()
@@ -238,7 +238,7 @@ def topic_recreated_while_away(trial: Trial) -> None:
 def rebuilt(trial: Trial) -> None:
     """Go on with a log of its own, which begins empty as this reading does."""
     trial.live_from = trial.log.ends()
-    trial.disturbed.told_file.write_text("")
+    trial.disturbed.reported_file.write_text("")
     trial.restart("--rebuild")
 
 
@@ -246,7 +246,7 @@ def other_number_of_partitions(trial: Trial) -> None:
     """The topic is given another partition under a running monitor, which ends with one line; then `--rebuild`."""
     with trial.writing(0.3):
         pass
-    trial.disturbed.await_told()
+    trial.disturbed.await_reported()
     trial.disturbed.await_noted()
     trial.log.grow()
     status = trial.monitor.await_end(180)
@@ -266,7 +266,7 @@ def scrapers_hang(trial: Trial) -> None:
                 hanging.enter_context(hang_on(trial.monitor.url, path))
             with trial.writing(0.9 / trial.rounds):
                 begun = time.monotonic()
-                trial.disturbed.await_told()
+                trial.disturbed.await_reported()
             assert 200 == trial.monitor.get("/metrics")[0]
             trial.worst("longest time from a record to its being told, s", time.monotonic() - begun)
         trial.times += 1
@@ -280,7 +280,7 @@ def hang_on(url: str, path: str) -> socket.socket:
     return client
 
 
-def told(trial: Trial, event: str) -> int:
+def reported(trial: Trial, event: str) -> int:
     """How often the monitor has logged something."""
     return sum(f"event={event}" in line for line in trial.monitor.error_lines())
 

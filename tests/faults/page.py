@@ -29,8 +29,8 @@ def _results() -> str:
     tried = {row.fault for row in rows}
     untried = {name: fault for name, fault in FAULTS.items() if name not in tried}
     if untried:
-        told = (f"- *{name.replace('_', ' ')}*: {(fault.__doc__ or '').strip()}" for name, fault in untried.items())
-        found += ["Written down, and not tried yet:\n", *told, ""]
+        reported = (f"- *{name.replace('_', ' ')}*: {(fault.__doc__ or '').strip()}" for name, fault in untried.items())
+        found += ["Written down, and not tried yet:\n", *reported, ""]
     return "\n".join(found)
 
 

@@ -20,7 +20,7 @@ from streaming.kafka.client_settings import python_settings
 from streaming.kafka.topic_reader import TopicReader
 from streaming.sinks.kafka_sinks import EVENTS_SINK
 from tests.faults.disk import SmallDisk
-from tests.faults.told import told_in
+from tests.faults.reported import reported_in
 from tests.faults.trial import Trial
 from tests.integration.monitor_process import until
 
@@ -53,7 +53,7 @@ def sink_brokers_away(trial: Trial) -> None:
             behind(trial, EVENTS_SINK, fault, 0.45 / trial.rounds)
     trial.log.write(*trial.events)
     trial.events = []
-    trial.disturbed.await_told()
+    trial.disturbed.await_reported()
     caught_up(trial, EVENTS_SINK)
     has_all(trial, in_topic(sink.bootstrap_servers))
 
@@ -81,7 +81,7 @@ def history_disk_away(trial: Trial) -> None:
             behind(trial, "history", fault, 0.45 / trial.rounds)
     trial.log.write(*trial.events)
     trial.events = []
-    trial.disturbed.await_told()
+    trial.disturbed.await_reported()
     caught_up(trial, "history")
     has_all(trial, in_history(disk.directory / "history"))
 
@@ -93,7 +93,7 @@ def behind(trial: Trial, sink: str, fault: Callable[[], Callable[[], object]], s
         with trial.writing(share):
             pass
         begun = time.monotonic()
-        trial.disturbed.await_told()
+        trial.disturbed.await_reported()
         trial.worst("longest time from a record to its being told, s", time.monotonic() - begun)
         until(lambda: shown(trial, "waiting_seconds", sink) > BEHIND_SECONDS, 120, "nothing is shown to be late")
         assert shown(trial, "waiting", sink) > 0
@@ -122,15 +122,15 @@ def shown(trial: Trial, what: str, sink: str) -> float:
 
 def has_all(trial: Trial, found: Iterator[dict[str, Any]]) -> None:
     """Every event that was reported is there, under its id and as it was; those that are there twice are counted."""
-    told = told_in(trial.disturbed.told_file).events
+    reported = reported_in(trial.disturbed.reported_file).events
     times = Counter[str]()
     for event in found:
         times[event["id"]] += 1
-        known = told.get(event["id"])
+        known = reported.get(event["id"])
         # Events by the clock alone, which no batch brought, are inferred.
         assert event["inferred"] if known is None else event["kind"] == known["kind"], event
-    lost = told.keys() - times.keys()
-    assert not lost, f"{len(lost)} of {len(told)} events never arrived"
+    lost = reported.keys() - times.keys()
+    assert not lost, f"{len(lost)} of {len(reported)} events never arrived"
     trial.figures["events that arrived"] = len(times)
     trial.figures["of these again under their id"] = sum(of > 1 for of in times.values())
 

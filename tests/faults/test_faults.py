@@ -1,6 +1,6 @@
 """Never wrong: a monitor that is killed, starved and cheated shows, counts and reports what an undisturbed one would.
 
-One log, one story, played once in `told`. While it is written the monitor is killed at stages of a micro-batch, its
+One log, one story, played once in `reported`. While it is written the monitor is killed at stages of a micro-batch, its
 workers are killed, its disk is full for a while. Then its checkpoint is damaged in several ways, and rebuilt. The
 whole matrix, with its rounds, is `make faults`; what it found is in docs/faults.md.
 """
@@ -18,8 +18,8 @@ from tests.faults.coordinator_log import Log, Writing, story
 from tests.faults.disk import SmallDisk
 from tests.faults.disturbed import Disturbed
 from tests.faults.processes_of import kill_workers
+from tests.faults.reported import Difference, Reported, reported_in
 from tests.faults.results import Result
-from tests.faults.told import Difference, Told, told_in
 from tests.faults.trial import row
 from tests.integration.monitor_process import contents, until
 from tests.kafka_oracle import KAFKA_JARS
@@ -52,7 +52,7 @@ class Seen:
     lines: dict[str, list[str]] = field(default_factory=dict)
     refusals: dict[str, str] = field(default_factory=dict)
     untouched: dict[str, bool] = field(default_factory=dict)
-    told: Told = field(default_factory=Told)
+    reported: Reported = field(default_factory=Reported)
     disk_was_full: bool = False
 
 
@@ -76,7 +76,7 @@ def tell(log: Log, disturbed: Disturbed, disk: SmallDisk) -> Seen:
     disturbed.await_ready(monitor)
     beginning, rest = parts[0][:10], parts.pop(0)[10:]
     log.write(*beginning)
-    until(lambda: bool(told_in(disturbed.told_file).batches), 180, "no sink was given anything")
+    until(lambda: bool(reported_in(disturbed.reported_file).batches), 180, "no sink was given anything")
     with Writing(log, rest, PER_SECOND):
         disturbed.await_death(monitor)
     for stage in later:
@@ -95,7 +95,7 @@ def tell(log: Log, disturbed: Disturbed, disk: SmallDisk) -> Seen:
     log.write(*[event for part in parts for event in part])
     seen.differences["killed"] = disturbed.difference(monitor)
     seen.lines["killed"] = monitor.error_lines()
-    seen.told = told_in(disturbed.told_file)
+    seen.reported = reported_in(disturbed.reported_file)
     disturbed.await_noted()
     disturbed.end(monitor)
     for break_it in DAMAGES:
@@ -116,7 +116,7 @@ def write_down(seen: Seen, records: int) -> None:
     """Rows of the page, if they are asked for."""
 
     def found(name: str, done: str, times: int, when: str) -> Result:
-        return row(name, done, times, records, seen.told, seen.differences[when], {})
+        return row(name, done, times, records, seen.reported, seen.differences[when], {})
 
     full_disk = [found("disk full", "the disk of the checkpoint full to the last byte for a while", 1, "killed")]
     results.save_if_asked(
@@ -137,12 +137,12 @@ def test_nothing_is_lost_repeated_or_changed(seen: Seen, when: str) -> None:
 
 def test_it_was_disturbed(seen: Seen) -> None:
     """Several processes had a part in it, and batches came twice to the sinks: those whose end no one recorded."""
-    assert len(KILLED_AT) <= len(seen.told.processes)
-    assert seen.told.repeated >= 1
-    assert len(seen.told.events) > 900
+    assert len(KILLED_AT) <= len(seen.reported.processes)
+    assert seen.reported.repeated >= 1
+    assert len(seen.reported.events) > 900
 
 
-def test_full_disk_is_told_once_and_waited_for(seen: Seen) -> None:
+def test_full_disk_is_reported_once_and_waited_for(seen: Seen) -> None:
     """The stream goes on on its own once there is room."""
     if not seen.disk_was_full:
         pytest.skip("no small file system could be mounted here: only root may")
@@ -152,7 +152,7 @@ def test_full_disk_is_told_once_and_waited_for(seen: Seen) -> None:
 
 
 @pytest.mark.parametrize("name", [of.__name__ for of in DAMAGES])
-def test_damage_is_told_with_the_way_out(seen: Seen, name: str) -> None:
+def test_damage_is_reported_with_the_way_out(seen: Seen, name: str) -> None:
     """One line that names the option and `--rebuild`; and not a byte of what is left is changed."""
     assert seen.refusals[name].startswith("error: state.dir: found ")
     assert REBUILD in seen.refusals[name]

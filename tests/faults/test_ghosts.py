@@ -51,7 +51,7 @@ def test_group_deleted_while_nobody_looked_is_no_ghost(servers: str, tmp_path: P
         monitor = disturbed.start()
         disturbed.await_ready(monitor)
         log.write(born("ghost"), born("survivor"))
-        before = disturbed.await_told()
+        before = disturbed.await_reported()
         assert {"ghost", "survivor"} == before.groups.keys()
         disturbed.end(monitor)
 
@@ -66,9 +66,9 @@ def test_group_deleted_while_nobody_looked_is_no_ghost(servers: str, tmp_path: P
         new = [of["group"] for of in monitor.events() if of["id"] not in before.events]
         assert {*compaction.FILLERS} == set(new)
         assert 1 == monitor.samples()["group_monitor_rebuilds_total"][(("cluster", "tested"),)]
-        told = disturbed.await_told()
-        assert not told.twice
-        assert "ghost" not in {of["group"] for name, of in told.events.items() if name not in before.events}
+        reported = disturbed.await_reported()
+        assert not reported.twice
+        assert "ghost" not in {of["group"] for name, of in reported.events.items() if name not in before.events}
         disturbed.end(monitor)
     results.save_if_asked(
         [
@@ -77,10 +77,10 @@ def test_group_deleted_while_nobody_looked_is_no_ghost(servers: str, tmp_path: P
                 done="a group deleted while no monitor runs, and all its records cleaned away; the log is read again",
                 times=1,
                 records=sum(log.ends().values()),
-                events=len(told.events),
+                events=len(reported.events),
                 lost=0,
-                repeated=len(told.twice),
-                wrong=len(told.contradicted),
+                repeated=len(reported.twice),
+                wrong=len(reported.contradicted),
             )
         ]
     )

@@ -111,7 +111,7 @@ def story(servers: str, tmp_path: Path) -> Iterator[Story]:
 
 def test_lag_of_a_topic_recreated_is_of_the_new_one_or_of_none(story: Story) -> None:
     """Under a running monitor, and while none runs: never the old offset against the new end, and right in the end."""
-    until_told = 0.0
+    until_reported = 0.0
     for away in (False, True):
         story.make_topic(500)
         story.commit(400)
@@ -126,7 +126,7 @@ def test_lag_of_a_topic_recreated_is_of_the_new_one_or_of_none(story: Story) -> 
             story.start()
         begun = time.monotonic()
         until(lambda: story.offset().get("lag_method") == BEYOND_END, PATIENCE_SECONDS, lambda: str(story.offset()))
-        until_told = max(until_told, time.monotonic() - begun)
+        until_reported = max(until_reported, time.monotonic() - begun)
         story.await_lag(401, None)
         assert {"kafka_partition_latest_offset": 3.0} == story.series()
 
@@ -146,7 +146,7 @@ def test_lag_of_a_topic_recreated_is_of_the_new_one_or_of_none(story: Story) -> 
                 lost=0,
                 repeated=0,
                 wrong=0,
-                figures={"longest time until no lag is shown, s": round(until_told, 1)},
+                figures={"longest time until no lag is shown, s": round(until_reported, 1)},
             )
         ]
     )

@@ -12,9 +12,9 @@ from pathlib import Path
 from streaming.demo.embedded_broker import EmbeddedBroker
 from tests.faults.coordinator_log import Events, Log, Writing, story
 from tests.faults.disturbed import Disturbed
+from tests.faults.reported import Difference, Reported, reported_in
 from tests.faults.results import Result
 from tests.faults.three_brokers import ThreeBrokers
-from tests.faults.told import Difference, Told, told_in
 from tests.integration.monitor_process import MonitorProcess
 
 PER_SECOND = 10.0
@@ -124,18 +124,18 @@ def tried(
 
 def result(name: str, done: str, trial: Trial, found: Difference) -> Result:
     """A row of the page."""
-    told = told_in(trial.disturbed.told_file)
+    reported = reported_in(trial.disturbed.reported_file)
     if found:
-        added = [told.events[of] for of in found.events_added]
+        added = [reported.events[of] for of in found.events_added]
         sys.stdout.write(f"{name}: {found}\nadded: {json.dumps(added)}\n")
-    if told.repeated:
-        trial.figures["batches that sinks were given again"] = told.repeated
+    if reported.repeated:
+        trial.figures["batches that sinks were given again"] = reported.repeated
     records = sum(trial.log.ends().values())
-    return row(name, done, trial.times, records, told, found, trial.figures)
+    return row(name, done, trial.times, records, reported, found, trial.figures)
 
 
 def row(
-    name: str, done: str, times: int, records: int, told: Told, found: Difference, figures: dict[str, float]
+    name: str, done: str, times: int, records: int, reported: Reported, found: Difference, figures: dict[str, float]
 ) -> Result:
     """The same of what was seen elsewhere."""
     return Result(
@@ -143,7 +143,7 @@ def row(
         done=done,
         times=times,
         records=records,
-        events=len(told.events),
+        events=len(reported.events),
         lost=len(found.events_lost) + len(found.groups) + len(found.offsets) + len(found.shards),
         repeated=len(found.events_twice) + len(found.events_added),
         wrong=len(found.events_changed),

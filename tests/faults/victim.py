@@ -29,7 +29,7 @@ from streaming.query.progress import Progress
 from streaming.query.schemas import OutputRow
 
 AT: Final = "FAULT_AT"
-TOLD: Final = "FAULT_TOLD"
+REPORTED: Final = "FAULT_TOLD"
 
 STAGES: Final = {
     "resuming": "the board is being filled from the checkpoint",
@@ -70,11 +70,11 @@ class Teller:
 
     def apply(self, batch_id: int, rows: Sequence[Any], now_ms: int) -> None:
         line = json.dumps({"process": os.getpid(), "batch": batch_id, "rows": rows})
-        with self._file.open("a", encoding="utf-8") as told:
+        with self._file.open("a", encoding="utf-8") as reported:
             # What a kill has torn before stays a line of its own.
-            told.write(f"\n{line}\n")
-            told.flush()
-            os.fsync(told.fileno())
+            reported.write(f"\n{line}\n")
+            reported.flush()
+            os.fsync(reported.fileno())
 
 
 class FaultyWriter(BatchWriter):
@@ -82,7 +82,7 @@ class FaultyWriter(BatchWriter):
 
     def __init__(self, sinks: Sequence[BatchSink], *arguments: Any, **further: Any) -> None:
         board, *others = sinks
-        teller = [Teller(Path(os.environ[TOLD]))] if TOLD in os.environ else []
+        teller = [Teller(Path(os.environ[REPORTED]))] if REPORTED in os.environ else []
         faulty = [Strike("replayed"), board, Strike("shown"), *others, *teller, Strike("told")]
         super().__init__(faulty, *arguments, **further)
 

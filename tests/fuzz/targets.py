@@ -33,7 +33,7 @@ from coordinator_model.replica import Replica
 from coordinator_model.state.findings import Position
 from coordinator_model.state.snapshot import dump_group, dump_offsets, load_group, load_offsets
 from streaming.base.errors import UsageError
-from streaming.query.commit_compaction import commits_told
+from streaming.query.commit_compaction import commits_represented
 from streaming.query.row_codec import LOG_LAYOUT, LogRow, packed, unpacked
 from streaming.recording.file_format import RecordingReader
 from tests.builders import group_metadata, offset_commit
@@ -153,10 +153,10 @@ def runs(data: bytes) -> None:
     keys = pa.array([b"before"] * skipped + [row.key for row in rows], pa.large_binary())[skipped:]
     values = pa.array([None] * skipped + [row.value for row in rows], pa.large_binary())[skipped:]
     offsets = np.array([row.offset for row in rows], dtype=np.int64)
-    told = commits_told(offsets, keys, values, np.ones(len(rows), dtype=np.int64))
-    assert int(told.sum()) == len(rows)
-    reduced = [row._replace(commits=int(count)) for row, count in zip(rows, told, strict=True) if count]
-    assert _told(rows) == _told(reduced)
+    reported = commits_represented(offsets, keys, values, np.ones(len(rows), dtype=np.int64))
+    assert int(reported.sum()) == len(rows)
+    reduced = [row._replace(commits=int(count)) for row, count in zip(rows, reported, strict=True) if count]
+    assert _reported(rows) == _reported(reduced)
 
 
 def packs(data: bytes) -> None:
@@ -223,7 +223,7 @@ def _value(version: int, topic_id: int, committed: int, size: int) -> bytes:
     return head + varint + metadata + bytes(8) + _TOPIC_IDS[topic_id]
 
 
-def _told(rows: list[LogRow]) -> tuple[object, ...]:
+def _reported(rows: list[LogRow]) -> tuple[object, ...]:
     replica, events = Replica(), []
     for row in rows:
         place = Position(row.partition, row.offset, row.timestamp_ms)

@@ -30,7 +30,7 @@ from streaming.recording.recorder import LogRecorder
 from streaming.sinks import topic_format
 from streaming.sinks.topic_setup import sink_findings
 from tests.faults.coordinator_log import PARTITIONS, Answer, replayed
-from tests.faults.told import shown
+from tests.faults.reported import shown
 from tests.integration.in_process_member import InProcessMember
 from tests.integration.monitor_process import (
     CommandProcess,
@@ -77,7 +77,7 @@ Shown = tuple[dict[str, Any], Samples]
 
 
 @dataclass
-class Told:
+class Reported:
     """What was seen while the story was played."""
 
     check: dict[str, str] = field(default_factory=dict)
@@ -118,7 +118,7 @@ class Story:
     """The clusters, their members, and the processes that look at them."""
 
     def __init__(self, stack: ExitStack, directory: Path) -> None:
-        self.told = Told()
+        self.reported = Reported()
         self._stack = stack
         self._directory = directory
         self._west = EmbeddedBroker(
@@ -131,7 +131,7 @@ class Story:
         with ThreadPoolExecutor() as at_once:
             list(at_once.map(create_topics, (self._servers, self._west.bootstrap_servers), ({"orders": 6},) * 2))
 
-    def tell(self) -> Told:
+    def tell(self) -> Reported:
         """From the first start to the last end."""
         self._make_topics()
         both = self._several()
@@ -152,19 +152,22 @@ class Story:
         self._lose_west(east, again, west)
         self._compare("at first", east, served, with_events=True)
         self._look_at_each(east, again, west)
-        self.told.refused = second.await_end(PATIENCE_SECONDS), second.error_lines()
+        self.reported.refused = second.await_end(PATIENCE_SECONDS), second.error_lines()
         until(lambda: _happened(standby, "standing_by"), PATIENCE_SECONDS, "no monitor stands by")
-        self.told.errors["both"] = both.error_lines()
-        self.told.addresses = both.output_lines()
+        self.reported.errors["both"] = both.error_lines()
+        self.reported.addresses = both.output_lines()
 
         killed = time.monotonic()
         both.kill_alone()
         members["classic-2"].close()
         self._commit(SIMPLE, 5)
         self._commit(UNSEEN, 1)
-        self.told.away = {"groups": served.groups().keys(), "age": _value(served, "group_monitor_source_age_seconds")}
+        self.reported.away = {
+            "groups": served.groups().keys(),
+            "age": _value(served, "group_monitor_source_age_seconds"),
+        }
         standby.await_ready(PATIENCE_SECONDS)
-        self.told.takeover_seconds = time.monotonic() - killed
+        self.reported.takeover_seconds = time.monotonic() - killed
         _delete(self._servers, DOOMED)
         for member in members.values():
             member.close()
@@ -172,12 +175,12 @@ class Story:
         until(lambda: not _members(standby), PATIENCE_SECONDS, "members are not gone")
         self._compare("after the takeover", standby, served)
         self._read_log(standby)
-        self.told.events = {"standby": standby.events(limit="10000"), "served": served.events(limit="10000")}
+        self.reported.events = {"standby": standby.events(limit="10000"), "served": served.events(limit="10000")}
         self._read_topics()
-        self.told.errors |= {"standby": standby.error_lines(), "served": served.error_lines()}
+        self.reported.errors |= {"standby": standby.error_lines(), "served": served.error_lines()}
         standby.terminate()
         assert 0 == standby.await_end(60)
-        return self.told
+        return self.reported
 
     def _process(self, name: str, *command: str) -> MonitorProcess:
         process = MonitorProcess(
@@ -213,9 +216,11 @@ class Story:
         config = self._directory / "check.yaml"
         config.write_text(configuration(self._servers, self._directory / "state") + SINK, "utf-8")
         made = sink_findings(load(config), create=True)
-        self.told.check = {of.name: f"{of.status}: {of.detail}" for of in made}
+        self.reported.check = {of.name: f"{of.status}: {of.detail}" for of in made}
         swapped = {"kafka_sink.events_topic": GROUPS, "kafka_sink.groups_topic": "not-there"}
-        self.told.unfit = [of.detail for of in sink_findings(load(config, overrides=swapped)) if of.status == "fail"]
+        self.reported.unfit = [
+            of.detail for of in sink_findings(load(config, overrides=swapped)) if of.status == "fail"
+        ]
 
     def _lose_west(self, east: MonitorProcess, again: MonitorProcess, west: MonitorProcess) -> None:
         """Its broker is killed; when that is known, commits come to the other cluster; then it is back."""
@@ -227,7 +232,7 @@ class Story:
         for each, offset in ((east, 4), (again, 5)):
             self._commit(SIMPLE, offset)
             until(lambda: _committed(each, SIMPLE) >= offset, PATIENCE_SECONDS, "west holds up east")  # noqa: B023 - called here
-        self.told.outage = {
+        self.reported.outage = {
             "ready": [each.get("/ready")[0] for each in (east, again)],
             "west": [west.get(path)[0] for path in ("/healthz", "/metrics", f"/api/v1/groups/{WESTERN}")],
             "sampled": [_value(each, "group_monitor_end_offset_age_seconds") for each in (east, again, west)],
@@ -236,7 +241,7 @@ class Story:
         self._commit(WESTERN, 2, self._west.bootstrap_servers)
         until(lambda: _committed(west, WESTERN) == 2, PATIENCE_SECONDS, "west does not go on")
         until(lambda: _happened(west, "end_offsets_available_again"), PATIENCE_SECONDS, "west is not sampled again")
-        self.told.outage["lines"] = {of: each.error_lines() for of, each in (("east", east), ("again", again))}
+        self.reported.outage["lines"] = {of: each.error_lines() for of, each in (("east", east), ("again", again))}
 
     def _look_at_each(self, east: MonitorProcess, again: MonitorProcess, west: MonitorProcess) -> None:
         """What two monitors of one cluster say at one moment, and of whom each of the three speaks."""
@@ -244,14 +249,14 @@ class Story:
         while True:
             first, second = ({"groups": _groups(of), "events": _events_by_id(of)} for of in (east, again))
             if first == second or time.monotonic() > deadline:
-                self.told.twice = first, second
+                self.reported.twice = first, second
                 break
             time.sleep(0.3)
         for name, each in (("east", east), ("again", again), ("west", west)):
-            self.told.labels[name] = {dict(labels)["cluster"] for of in each.samples().values() for labels in of}
-            self.told.groups_of[name] = set(each.groups())
+            self.reported.labels[name] = {dict(labels)["cluster"] for of in each.samples().values() for labels in of}
+            self.reported.groups_of[name] = set(each.groups())
         admin = AdminClient({"bootstrap.servers": self._servers, "log_level": 2})
-        self.told.coordinated = {group.group_id for group in admin.list_consumer_groups().result(30).valid}
+        self.reported.coordinated = {group.group_id for group in admin.list_consumer_groups().result(30).valid}
 
     def _join(self, group: str, protocol: Protocol) -> InProcessMember:
         return self._stack.enter_context(InProcessMember(self._servers, group, "orders", protocol=protocol))
@@ -269,16 +274,16 @@ class Story:
         while True:
             before, found, after = (_shown(each, with_events=with_events) for each in (monitor, served, monitor))
             if before == found == after or time.monotonic() > deadline:
-                self.told.compared[when] = (after, found)
+                self.reported.compared[when] = (after, found)
                 return
             time.sleep(0.3)
 
     def _read_log(self, standby: MonitorProcess) -> None:
         recorder = LogRecorder(KafkaSection(bootstrap_servers=self._servers), list(range(PARTITIONS)))
         with closing(recorder):
-            self.told.log = list(recorder.records())
-        self.told.answer = replayed(self.told.log)
-        self.told.views = shown(standby, self.told.answer)
+            self.reported.log = list(recorder.records())
+        self.reported.answer = replayed(self.reported.log)
+        self.reported.views = shown(standby, self.reported.answer)
 
     def _read_topics(self) -> None:
         settings = {"bootstrap_servers": self._servers.split(",")}
@@ -288,10 +293,10 @@ class Story:
                 at_end = reader.at_first_end
                 for topic, key, value in reader.poll():
                     name = topic_format.read_key(key) if topic == GROUPS else ((key or b"").decode(),)
-                    self.told.records.append((topic, name, None if value is None else json.loads(value)))
+                    self.reported.records.append((topic, name, None if value is None else json.loads(value)))
 
 
-def told_in(directory: Path) -> Told:
+def reported_in(directory: Path) -> Reported:
     """The story, played; nothing of it runs any more."""
     with ExitStack() as stack:
         return Story(stack, directory).tell()

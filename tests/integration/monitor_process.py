@@ -99,7 +99,7 @@ class CommandProcess:
         """End it as a machine does that fails, and wait until all it had started has noticed."""
         self._process.kill()
         self._process.wait()
-        until(lambda: not self.left_over(), 30, "processes of a killed command are still there")
+        until(lambda: not self.left_over(), 90, "processes of a killed command are still there")
 
     def kill_alone(self) -> None:
         """End the process itself as a machine does that fails, and leave what it had started to notice."""

@@ -59,7 +59,7 @@ class Woken:
     notifications: list[dict[str, Any]]
     alerts: list[tuple[str, str, str]]
     owned_twice: float
-    told_of_sound_group: list[Any]
+    reported_of_sound_group: list[Any]
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +88,7 @@ def woken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Woken]:
             notifications=webhook.notifications,
             alerts=webhook.alerts,
             owned_twice=float(found[0]["value"][1]),
-            told_of_sound_group=answer(prometheus, f'ALERTS{{group="{SOUND}"}}'),
+            reported_of_sound_group=answer(prometheus, f'ALERTS{{group="{SOUND}"}}'),
         )
 
 
@@ -116,7 +116,7 @@ def test_the_notification_says_what_is_wrong(woken: Woken) -> None:
 
 def test_a_sound_group_on_the_same_topic_stays_quiet(woken: Woken) -> None:
     """Another group that reads the same partitions is no one's duplicate."""
-    assert [] == woken.told_of_sound_group
+    assert [] == woken.reported_of_sound_group
 
 
 def scraping(directory: Path, monitor: str, alertmanager: str) -> str:

@@ -169,7 +169,7 @@ class TestBrokers:
         """A cluster without any group yet: how the topic comes to be is said."""
         admin = AdminClient({"bootstrap.servers": servers})
         admin.delete_topics([OFFSETS_TOPIC])[OFFSETS_TOPIC].result(30)
-        until(lambda: OFFSETS_TOPIC not in admin.list_topics(timeout=10).topics, 30, "the topic is still there")
+        until(lambda: OFFSETS_TOPIC not in admin.list_topics(timeout=10).topics, 90, "the topic is still there")
         refusal = refused(state, servers)
 
         assert 3 == refusal.status

@@ -192,7 +192,7 @@ def test_a_submitted_job_goes_on_without_an_executor(log: Log, tmp_path: Path) -
         await_answer(monitor, log)
         monitor.interrupt()
         monitor.await_end(4 * END_SECONDS)
-        until(lambda: not monitor.left_over(), 30, "processes of a submitted monitor are still there")
+        until(lambda: not monitor.left_over(), 90, "processes of a submitted monitor are still there")
 
 
 def test_a_cluster_in_little_gives_the_same_answer(log: Log, tmp_path: Path) -> None:
@@ -204,4 +204,4 @@ def test_a_cluster_in_little_gives_the_same_answer(log: Log, tmp_path: Path) -> 
         await_answer(monitor, log)
         monitor.terminate()
         assert 0 == monitor.await_end(4 * END_SECONDS)
-        until(lambda: not monitor.left_over(), 30, "processes of a monitor are still there")
+        until(lambda: not monitor.left_over(), 90, "processes of a monitor are still there")

@@ -90,14 +90,14 @@ def test_every_other_line_is_an_event(by_itself: Ended) -> None:
     assert set(GROUPS) == {event["group"] for event in events if event}
 
 
-def test_the_roll_is_told_in_its_order(by_itself: Ended) -> None:
+def test_the_roll_is_reported_in_its_order(by_itself: Ended) -> None:
     """There and back: four events of the rolled group, in this order."""
-    told = [line.split()[1] for line in by_itself.lines[1:] if f" {ROLLED_GROUP}" in line and "grade_" in line]
+    reported = [line.split()[1] for line in by_itself.lines[1:] if f" {ROLLED_GROUP}" in line and "grade_" in line]
 
-    assert ["upgrade_started", "upgrade_completed", "downgrade_started", "downgrade_completed"] == told[:4]
+    assert ["upgrade_started", "upgrade_completed", "downgrade_started", "downgrade_completed"] == reported[:4]
 
 
-def test_what_it_does_is_told_apart(by_itself: Ended) -> None:
+def test_what_it_does_is_distinguished(by_itself: Ended) -> None:
     """Steps are on standard error, marked as such, and nothing else is."""
     assert [] == [line for line in by_itself.error_lines if not line.startswith("demo: ")]
     assert any("rolling upgrade" in line for line in by_itself.error_lines)

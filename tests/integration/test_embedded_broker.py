@@ -132,7 +132,7 @@ def member_pids(directory: Path) -> list[int]:
     return found
 
 
-def test_a_node_that_dies_at_start_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_node_that_dies_at_start_is_reported_in_one_line(tmp_path: Path) -> None:
     """What the node said last, and where the rest stands, without waiting for an answer that never comes."""
     broker = EmbeddedBroker(tmp_path, properties={"authorizer.class.name": "no.such.Authorizer"})
 

@@ -95,7 +95,7 @@ def test_ends_are_sampled_as_they_move(broker: EmbeddedBroker) -> None:
         assert 5 == len(rig.figures("__consumer_offsets"))
 
 
-def test_a_topic_is_found_by_id_and_noticed_when_made_anew(broker: EmbeddedBroker) -> None:
+def test_a_topic_is_found_by_id_and_noticed_when_recreated(broker: EmbeddedBroker) -> None:
     """An unknown id is asked for; a topic deleted and made again has another id and no history."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     create_topics(broker.bootstrap_servers, {"returning": 1})

@@ -86,7 +86,7 @@ def test_a_fresh_installation_monitors(program: Path, tmp_path: Path) -> None:
             groups = monitor.groups()
             monitor.terminate()
             assert 0 == monitor.await_end(2 * END_SECONDS)
-            until(lambda: not monitor.left_over(), 30, "processes of a monitor are still there")
+            until(lambda: not monitor.left_over(), 90, "processes of a monitor are still there")
 
     assert 0 == checked.returncode, checked.stdout
     assert re.search(r"^broker +ok ", checked.stdout, re.MULTILINE), checked.stdout

@@ -1,8 +1,8 @@
 """The whole job beside a real cluster: what it says of every group is what Kafka's own tool says.
 
-One story is played once, in `told`; the tests below judge what was seen meanwhile. Three members are rolled from the
-classic protocol to the consumer protocol and back, static members of both protocols are bounced, offsets are committed
-without members and in transactions, a group is deleted, and the log gets a record of an unknown type.
+One story is played once, in `reported`; the tests below judge what was seen meanwhile. Three members are rolled from
+the classic protocol to the consumer protocol and back, static members of both protocols are bounced, offsets are
+committed without members and in transactions, a group is deleted, and the log gets a record of an unknown type.
 """
 
 import json
@@ -69,7 +69,7 @@ NOT_FED: Final = {
 
 
 @dataclass
-class Told:
+class Reported:
     """What was seen while the story was played."""
 
     stages: dict[str, tuple[Described, Described]] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class Story:
     """The cluster, its members, and the monitor that watches them."""
 
     def __init__(self, stack: ExitStack, directory: Path) -> None:
-        self.told = Told()
+        self.reported = Reported()
         self._stack = stack
         self._directory = directory
         self._broker = stack.enter_context(EmbeddedBroker(directory / "broker", offsets_partitions=4))
@@ -102,7 +102,7 @@ class Story:
         self._members: dict[str, VerifiableConsumer] = {}
         self._started = 0
 
-    def tell(self) -> Told:
+    def tell(self) -> Reported:
         """From the first member to the last look."""
         self._assemble()
         self._bounce_static_members()
@@ -111,7 +111,7 @@ class Story:
         self._delete_a_group()
         self._write_what_nobody_knows()
         self._look_around()
-        return self.told
+        return self.reported
 
     def _assemble(self) -> None:
         for number in range(3):
@@ -160,17 +160,17 @@ class Story:
         writer.produce("__consumer_offsets", key=b"\x03\xe7\x00\x06future", value=b"\x00\x00", partition=0)
         writer.produce("__consumer_offsets", key=b"\x00\x01\x00\x09cut", value=b"\x00\x00", partition=1)
         assert 0 == writer.flush(30)
-        until(lambda: self._samples("group_monitor_undecodable_records_total"), 30, "the cut record is not counted")
+        until(lambda: self._samples("group_monitor_undecodable_records_total"), 90, "the cut record is not counted")
 
     def _look_around(self) -> None:
-        self.told.events = self._monitor.events(limit="10000")
+        self.reported.events = self._monitor.events(limit="10000")
         addresses = ("/", "/metrics", "/healthz", "/ready", "/api/v1/groups", "/api/v1/groups/no-such-group")
-        self.told.answers = {address: self._monitor.get(address) for address in addresses}
-        self.told.answers["deleted"] = self._monitor.get(f"/api/v1/groups/{DELETED}")
-        self.told.error_lines = self._monitor.error_lines()
-        until(lambda: len(self._exported()) >= len(self.told.events), 30, "not all events were exported")
-        self.told.exported = Counter(self._exported())
-        self.told.exported_metrics = {metric.name for metric, _ in self._collector.points}
+        self.reported.answers = {address: self._monitor.get(address) for address in addresses}
+        self.reported.answers["deleted"] = self._monitor.get(f"/api/v1/groups/{DELETED}")
+        self.reported.error_lines = self._monitor.error_lines()
+        until(lambda: len(self._exported()) >= len(self.reported.events), 90, "not all events were exported")
+        self.reported.exported = Counter(self._exported())
+        self.reported.exported_metrics = {metric.name for metric, _ in self._collector.points}
 
     def _exported(self) -> list[str]:
         return [plain(record.attributes)["id"] for record in self._collector.records]
@@ -181,9 +181,9 @@ class Story:
             for number in range(partitions * 4):
                 self._producer.produce(topic, f"{name} {number}", partition=number % partitions)
         assert 0 == self._producer.flush(30)
-        self.told.stages[name] = agreement(self._tool, self._monitor, holds=_at_rest)
+        self.reported.stages[name] = agreement(self._tool, self._monitor, holds=_at_rest)
         groups = self._monitor.groups()
-        self.told.phases[name] = groups[ROLLED]["migration"]["phase"] if ROLLED in groups else "none"
+        self.reported.phases[name] = groups[ROLLED]["migration"]["phase"] if ROLLED in groups else "none"
 
     def _samples(self, name: str) -> bool:
         return any(self._monitor.samples().get(name, {}).values())
@@ -237,22 +237,22 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+def reported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reported]:
     with ExitStack() as stack:
         yield Story(stack, tmp_path_factory.mktemp("story")).tell()
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_every_group_is_what_kafka_s_tool_says(told: Told, stage: str) -> None:
+def test_every_group_is_what_kafka_s_tool_says(reported: Reported, stage: str) -> None:
     """State, epochs, members, current and target assignments, committed offsets and lag are those of the tool."""
-    expected, found = told.stages[stage]
+    expected, found = reported.stages[stage]
 
     assert expected == found
 
 
-def test_stages_are_what_their_names_say(told: Told) -> None:
+def test_stages_are_what_their_names_say(reported: Reported) -> None:
     """What was compared is what was meant, as the tool saw it: who spoke what, who was away, who was gone."""
-    seen = {name: truth for name, (truth, _) in told.stages.items()}
+    seen = {name: truth for name, (truth, _) in reported.stages.items()}
     speaking = {
         name: Counter(member["protocol"] for member in truth[ROLLED]["members"].values())
         for name, truth in seen.items()
@@ -270,7 +270,7 @@ def test_stages_are_what_their_names_say(told: Told) -> None:
     assert {DELETED} == seen["downgraded"].keys() - seen["group deleted"].keys()
 
 
-def test_migration_phases_follow_the_roll(told: Told) -> None:
+def test_migration_phases_follow_the_roll(reported: Reported) -> None:
     """At each stage the rolled group is in the phase that an operator would call it."""
     expected = {
         "before": "classic",
@@ -280,39 +280,41 @@ def test_migration_phases_follow_the_roll(told: Told) -> None:
         "downgraded": "downgraded",
     }
 
-    assert expected == {stage: told.phases[stage] for stage in expected}
+    assert expected == {stage: reported.phases[stage] for stage in expected}
 
 
-def test_migration_is_told_once(told: Told) -> None:
+def test_migration_is_reported_once(reported: Reported) -> None:
     """There and back are two beginnings and two ends, of the rolled group and of no other."""
     kinds = ("upgrade_started", "upgrade_completed", "downgrade_started", "downgrade_completed")
 
     assert {(ROLLED, kind): 1 for kind in kinds} == Counter(
-        (event["group"], event["kind"]) for event in told.events if "grade_" in event["kind"]
+        (event["group"], event["kind"]) for event in reported.events if "grade_" in event["kind"]
     )
 
 
-def test_only_what_is_wrong_is_a_warning(told: Told) -> None:
+def test_only_what_is_wrong_is_a_warning(reported: Reported) -> None:
     """A downgrade, a static member that is away, and an unknown record: nothing else was out of order."""
     assert {
         (ROLLED, "downgrade_started"): 1,
         (STATIC_NEW, "static_member_absent"): 1,
         ("future", "unknown_record"): 1,
-    } == Counter((event["group"], event["kind"]) for event in told.events if _is_amiss(event))
+    } == Counter((event["group"], event["kind"]) for event in reported.events if _is_amiss(event))
 
 
-def test_each_event_is_told_once(told: Told) -> None:
+def test_each_event_is_reported_once(reported: Reported) -> None:
     """No id comes twice, and a group is created and deleted once."""
-    assert 1 == max(Counter(event["id"] for event in told.events).values())
-    assert 1 == max(Counter(e["group"] for e in told.events if e["kind"] == "group_created").values())
-    assert [DELETED] == [event["group"] for event in told.events if event["kind"] == "group_deleted"]
+    assert 1 == max(Counter(event["id"] for event in reported.events).values())
+    assert 1 == max(Counter(e["group"] for e in reported.events if e["kind"] == "group_created").values())
+    assert [DELETED] == [event["group"] for event in reported.events if event["kind"] == "group_deleted"]
 
 
 @pytest.mark.parametrize("name", [name for name in CATALOGUE if name not in NOT_FED])
-def test_metric_has_samples(told: Told, name: str) -> None:
+def test_metric_has_samples(reported: Reported, name: str) -> None:
     """What stands in the catalogue is on the page, with the labels it says and the cluster's name."""
     metric = CATALOGUE[name]
-    samples = parse_metrics(told.answers["/metrics"][1]).get(f"{name}_count" if metric.kind == "histogram" else name)
+    samples = parse_metrics(reported.answers["/metrics"][1]).get(
+        f"{name}_count" if metric.kind == "histogram" else name
+    )
 
     assert samples
     for labels in samples:
@@ -320,16 +322,20 @@ def test_metric_has_samples(told: Told, name: str) -> None:
         assert "tested" == dict(labels)["cluster"]
 
 
-def test_a_collector_gets_events_and_metrics(told: Told) -> None:
+def test_a_collector_gets_events_and_metrics(reported: Reported) -> None:
     """Each event of the API once, and metrics of groups, of their lag and of the monitor, by the page's names."""
-    assert Counter(str(event["id"]) for event in told.events) == told.exported
-    assert {"kafka_group_epoch", "kafka_consumergroup_group_sum_lag", "group_monitor_ready"} <= told.exported_metrics
-    assert told.exported_metrics <= CATALOGUE.keys()
+    assert Counter(str(event["id"]) for event in reported.events) == reported.exported
+    assert {
+        "kafka_group_epoch",
+        "kafka_consumergroup_group_sum_lag",
+        "group_monitor_ready",
+    } <= reported.exported_metrics
+    assert reported.exported_metrics <= CATALOGUE.keys()
 
 
-def test_metrics_of_the_rolled_group(told: Told) -> None:
+def test_metrics_of_the_rolled_group(reported: Reported) -> None:
     """What was done is counted: two conversions, three classic members, nothing left to read; groups are the API's."""
-    samples = parse_metrics(told.answers["/metrics"][1])
+    samples = parse_metrics(reported.answers["/metrics"][1])
 
     def of(name: str, **labels: str) -> float:
         return samples[name][tuple(sorted({"cluster": "tested", "group": ROLLED, **labels}.items()))]
@@ -339,43 +345,43 @@ def test_metrics_of_the_rolled_group(told: Told) -> None:
     assert 0 == of("kafka_consumergroup_group_sum_lag", cluster_name="tested")
     assert 1 == of("kafka_group_migration_phase", phase="downgraded")
     assert {dict(labels)["group"] for labels in samples["kafka_group_info"]} == {
-        group["group"] for group in json.loads(told.answers["/api/v1/groups"][1])["groups"]
+        group["group"] for group in json.loads(reported.answers["/api/v1/groups"][1])["groups"]
     }
 
 
-def test_records_that_cannot_be_read_are_counted(told: Told) -> None:
+def test_records_that_cannot_be_read_are_counted(reported: Reported) -> None:
     """A record of type 999 and a cut one of type 1 are counted as such, and the log says where the cut one is."""
-    samples = parse_metrics(told.answers["/metrics"][1])
+    samples = parse_metrics(reported.answers["/metrics"][1])
     counts = [
         {dict(labels)["record_type"]: count for labels, count in samples[f"group_monitor_{kind}_records_total"].items()}
         for kind in ("unknown", "undecodable")
     ]
 
     assert [{"999": 1}, {"1": 1}] == counts
-    assert 1 == len([line for line in told.error_lines if "undecodable_record" in line and "partition=1" in line])
+    assert 1 == len([line for line in reported.error_lines if "undecodable_record" in line and "partition=1" in line])
 
 
 @pytest.mark.parametrize("address", ["/", "/metrics", "/healthz", "/ready", "/api/v1/groups"])
-def test_address_answers(told: Told, address: str) -> None:
+def test_address_answers(reported: Reported, address: str) -> None:
     """Page, metrics, health and API are there, with something in them."""
-    status, body = told.answers[address]
+    status, body = reported.answers[address]
 
     assert 200 == status
     assert body
 
 
 @pytest.mark.parametrize("address", ["/api/v1/groups/no-such-group", "deleted"])
-def test_unknown_group_is_not_found(told: Told, address: str) -> None:
+def test_unknown_group_is_not_found(reported: Reported, address: str) -> None:
     """A group that never was, and one that is gone, are 404 with a reason in JSON."""
-    status, body = told.answers[address]
+    status, body = reported.answers[address]
 
     assert 404 == status
     assert "accepted: a group of this cluster" in json.loads(body)["error"]
 
 
-def test_monitor_is_quiet(told: Told) -> None:
+def test_monitor_is_quiet(reported: Reported) -> None:
     """But for the record that does not decode there was nothing to say on standard error."""
-    assert [] == [line for line in told.error_lines if "undecodable_record" not in line]
+    assert [] == [line for line in reported.error_lines if "undecodable_record" not in line]
 
 
 def _is_amiss(event: dict[str, Any]) -> bool:

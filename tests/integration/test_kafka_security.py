@@ -236,7 +236,7 @@ WRONGS: Final = (
     ],
     ids=["another secret key", "a profile that is not there", "none"],
 )
-def test_wrong_aws_credentials_are_told(
+def test_wrong_aws_credentials_are_reported(
     broker: SecuredBroker, gone: dict[str, str], says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Refused by the broker, or not there to sign with; in one line, without a secret."""
@@ -245,26 +245,26 @@ def test_wrong_aws_credentials_are_told(
             monkeypatch.delenv(name)
     for name, value in gone.items():
         monkeypatch.setenv(name, value)
-    told = findings(broker.config(MSK))["broker"]
+    reported = findings(broker.config(MSK))["broker"]
 
-    assert "cannot tell" == told.status
-    assert told.detail.startswith(f"kafka.security.aws_msk_region: found {says}"), told.detail
-    assert ", accepted: " in told.detail
-    assert 1 == len(told.detail.splitlines())
-    assert [] == [secret for secret in (*SECRETS, WRONG) if secret in told.detail]
+    assert "cannot tell" == reported.status
+    assert reported.detail.startswith(f"kafka.security.aws_msk_region: found {says}"), reported.detail
+    assert ", accepted: " in reported.detail
+    assert 1 == len(reported.detail.splitlines())
+    assert [] == [secret for secret in (*SECRETS, WRONG) if secret in reported.detail]
 
 
 @pytest.mark.parametrize("wrong", WRONGS)
 def test_what_is_wrong_is_named_by_its_option(broker: SecuredBroker, wrong: str) -> None:
     """One line that begins with the option, says what was found and what is accepted, and holds no secret."""
     config, begins = cases(broker)[wrong]
-    told = findings(config)["broker"]
+    reported = findings(config)["broker"]
 
-    assert "cannot tell" == told.status
-    assert told.detail.startswith(begins), told.detail
-    assert ", accepted: " in told.detail
-    assert 1 == len(told.detail.splitlines())
-    assert [] == [secret for secret in (*SECRETS, WRONG) if secret in told.detail]
+    assert "cannot tell" == reported.status
+    assert reported.detail.startswith(begins), reported.detail
+    assert ", accepted: " in reported.detail
+    assert 1 == len(reported.detail.splitlines())
+    assert [] == [secret for secret in (*SECRETS, WRONG) if secret in reported.detail]
 
 
 @pytest.mark.parametrize(
@@ -312,4 +312,4 @@ def remove_topic(servers: str, name: str) -> None:
     """Return when it is gone."""
     admin = AdminClient({"bootstrap.servers": servers, "log_level": 2})
     admin.delete_topics([name], operation_timeout=30)[name].result(30)
-    until(lambda: name not in admin.list_topics(timeout=20).topics, 30, f"{name} is still there")
+    until(lambda: name not in admin.list_topics(timeout=20).topics, 90, f"{name} is still there")

@@ -66,7 +66,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
         after = checked(directory / "after", config, "--create-topics")
         monitor = stack.enter_context(Started(directory / "monitor", config))
         monitor.await_ready()
-        until(lambda: lag_of(monitor) is not None, 30, lambda: f"no lag: {monitor.groups()}")
+        until(lambda: lag_of(monitor) is not None, 90, lambda: f"no lag: {monitor.groups()}")
         until(lambda: delivered(monitor) == {EVENTS_SINK, GROUPS_SINK}, 60, lambda: f"{monitor.error_lines()}")
         yield Seen(
             before=before,
@@ -144,8 +144,8 @@ def checked(directory: Path, config: Path, *more: str) -> tuple[int, dict[str, s
     """Exit status of `check`, and what became of each thing it looked at."""
     with CommandProcess(directory, "check", "--config", str(config), "--json", *more, environment=SECRET) as check:
         status = check.await_end(90)
-        told = json.loads("\n".join(check.output_lines()))
-    return status, {found["check"]: found["status"] for found in told["checks"]}
+        reported = json.loads("\n".join(check.output_lines()))
+    return status, {found["check"]: found["status"] for found in reported["checks"]}
 
 
 def lag_of(monitor: MonitorProcess) -> int | None:

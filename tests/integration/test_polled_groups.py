@@ -76,23 +76,23 @@ def seen_by_the_monitor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
         check, polled_check = ({of.name: of for of in broker_findings(kafka, polled=each)} for each in (False, True))
         monitor = stack.enter_context(Started(directory / "monitor", config))
         monitor.await_ready()
-        until(lambda: settled(monitor), 30, lambda: f"{monitor.groups()} {monitor.get('/ready')}")
+        until(lambda: settled(monitor), 90, lambda: f"{monitor.groups()} {monitor.get('/ready')}")
         groups, ready, samples = monitor.groups(), monitor.json("/ready"), monitor.samples()
         gates = {name: monitor.json(f"/api/v1/gate/{name}") for name in ("upgrade", "downgrade")}
         before = lag_of(monitor, "exporter")
         commit(servers, "exporter", 8)
-        until(lambda: lag_of(monitor, "exporter") == WRITTEN - 8, 10, lambda: f"{monitor.groups()}")
+        until(lambda: lag_of(monitor, "exporter") == WRITTEN - 8, 90, lambda: f"{monitor.groups()}")
         after = lag_of(monitor, "exporter")
         admin = AdminClient({"bootstrap.servers": servers, "log_level": 2})
         (gone,) = admin.delete_consumer_groups(["exporter"]).values()
         gone.result(10)
-        until(lambda: "exporter" not in monitor.groups(), 10, lambda: f"{monitor.groups()}")
+        until(lambda: "exporter" not in monitor.groups(), 90, lambda: f"{monitor.groups()}")
         without = sorted(monitor.groups())
         broker.stop()
-        until(lambda: monitor.json("/ready")["source"]["stale_since"] is not None, 15, lambda: monitor.get("/ready")[1])
+        until(lambda: monitor.json("/ready")["source"]["stale_since"] is not None, 90, lambda: monitor.get("/ready")[1])
         away, away_groups = monitor.json("/ready"), sorted(monitor.groups())
         broker.start()
-        until(lambda: monitor.json("/ready")["source"]["stale_since"] is None, 30, lambda: monitor.get("/ready")[1])
+        until(lambda: monitor.json("/ready")["source"]["stale_since"] is None, 90, lambda: monitor.get("/ready")[1])
         yield Seen(
             check=check,
             polled_check=polled_check,

@@ -285,14 +285,14 @@ class TestPermissions:
             ("stranger", "kafka.offsets_topic: found '__consumer_offsets', TopicAuthorizationFailed on this cluster"),
         ],
     )
-    def test_others_are_told_what_they_lack(self, cluster: Cluster, user: str, expected: str) -> None:
+    def test_others_are_reported_what_they_lack(self, cluster: Cluster, user: str, expected: str) -> None:
         """Seeing the topic is not reading it, and not seeing it is distinguished from its absence."""
         with pytest.raises(CannotTellError) as refused:
             preflight(load(None, cluster.environment(user)))
 
         assert expected in str(refused.value)
 
-    def test_wrong_password_is_told_without_it(self, cluster: Cluster, tmp_path: Path) -> None:
+    def test_wrong_password_is_reported_without_it(self, cluster: Cluster, tmp_path: Path) -> None:
         """A refused login ends with 3 and one line that holds no secret."""
         environment = cluster.environment("monitor", WRONG_PASSWORD)
         result = run("record", "--out", str(tmp_path / "r.ndjson"), **environment)
@@ -343,15 +343,15 @@ class TestCheck:
 
     def test_all_is_well(self, cluster: Cluster, tmp_path: Path) -> None:
         """Everything in order ends with 0."""
-        told = check({"GROUP_MONITOR__KAFKA__BOOTSTRAP_SERVERS": cluster.open_servers}, tmp_path)
+        reported = check({"GROUP_MONITOR__KAFKA__BOOTSTRAP_SERVERS": cluster.open_servers}, tmp_path)
 
-        assert {"ok"} == {found["status"] for found in told["checks"]}
-        assert 0 == told["exit_status"]
+        assert {"ok"} == {found["status"] for found in reported["checks"]}
+        assert 0 == reported["exit_status"]
 
     def test_what_can_be_done_without_is_noted(self, cluster: Cluster, tmp_path: Path) -> None:
         """With permission to read the log alone, what does not work is reported, and beside it what works less well."""
-        told = check(cluster.environment("monitor"), tmp_path)
-        statuses = {found["check"]: found["status"] for found in told["checks"]}
+        reported = check(cluster.environment("monitor"), tmp_path)
+        statuses = {found["check"]: found["status"] for found in reported["checks"]}
 
         assert ("fail", "note") == (statuses[FIND_GROUPS], statuses[DESCRIBE_GROUPS])
         optional = {each.check for each in PERMISSIONS if not each.needed}
@@ -369,10 +369,10 @@ class TestCheck:
 
     def test_missing_permission_does_not_hold(self, cluster: Cluster, tmp_path: Path) -> None:
         """What is refused fails, what cannot be looked at because of it is distinguished, and the rest is looked at."""
-        told = check(cluster.environment("stranger"), tmp_path)
-        statuses = {found["check"]: found["status"] for found in told["checks"]}
+        reported = check(cluster.environment("stranger"), tmp_path)
+        statuses = {found["check"]: found["status"] for found in reported["checks"]}
 
-        assert 1 == told["exit_status"]
+        assert 1 == reported["exit_status"]
         assert ("ok", "fail", "cannot tell", "ok") == tuple(
             statuses[name] for name in ("broker", "offsets topic", "permission to read", "http port")
         )
@@ -395,9 +395,9 @@ def check(environment: dict[str, str], directory: Path) -> dict[str, Any]:
     settings = {"http.port": "0", "state.dir": str(directory / "state")}
     arguments = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
     result = run("check", "--json", *arguments, **environment)
-    told: dict[str, Any] = json.loads(result.stdout)
-    assert told["exit_status"] == result.returncode
-    return told
+    reported: dict[str, Any] = json.loads(result.stdout)
+    assert reported["exit_status"] == result.returncode
+    return reported
 
 
 def records(path: Path) -> list[RecordedRecord]:

@@ -1,8 +1,9 @@
 """A monitor that is killed, stopped, started again, and left without brokers: it goes on as if nothing had been.
 
-One story is played once, in `told`. Traffic runs; the monitor is killed in the middle of a micro-batch and restarted
-on the same state directory; it is stopped and started with nothing new in the log; the brokers go away and come back.
-What it shows is compared with Kafka's tool, what it counted with a replay of the whole log that nothing disturbed.
+One story is played once, in `reported`. Traffic runs; the monitor is killed in the middle of a micro-batch and
+restarted on the same state directory; it is stopped and started with nothing new in the log; the brokers go away and
+come back. What it shows is compared with Kafka's tool, what it counted with a replay of the whole log that nothing
+disturbed.
 """
 
 import threading
@@ -48,7 +49,7 @@ Counts = dict[tuple[str, ...], float]
 
 
 @dataclass
-class Told:
+class Reported:
     """What was seen while the story was played."""
 
     truths: dict[str, tuple[Described, Described]] = field(default_factory=dict)
@@ -73,7 +74,7 @@ class Story:
     """The cluster, its traffic, and one monitor after the other on one state directory."""
 
     def __init__(self, stack: ExitStack, directory: Path) -> None:
-        self.told = Told(state=directory / "state")
+        self.reported = Reported(state=directory / "state")
         self._stack = stack
         self._directory = directory
         self.broker = stack.enter_context(EmbeddedBroker(directory / "broker", offsets_partitions=PARTITIONS))
@@ -83,11 +84,11 @@ class Story:
         self._members = {name: self._join(group, protocol) for name, group, protocol in _MEMBERS}
         self._commit_once("deleted-unseen")
 
-    def tell(self) -> Told:
+    def tell(self) -> Reported:
         """From the first start to the last end."""
         self._kill_in_the_middle()
         self._start_with_nothing_new()
-        return self.told
+        return self.reported
 
     def _kill_in_the_middle(self) -> None:
         monitor = self._start("first")
@@ -107,16 +108,16 @@ class Story:
         self._stop(monitor, "after the kill")
 
     def _start_with_nothing_new(self) -> None:
-        self.told.log_ends.append(self._log_end())
+        self.reported.log_ends.append(self._log_end())
         monitor = self._start("nothing new")
         monitor.await_ready()
         self._compare(monitor, "nothing new")
-        self.told.log_ends.append(self._log_end())
+        self.reported.log_ends.append(self._log_end())
         self._lose_the_brokers(monitor)
 
     def _lose_the_brokers(self, monitor: MonitorProcess) -> None:
         said = len(monitor.error_lines())
-        with looks(self.servers, self.told.refused):
+        with looks(self.servers, self.reported.refused):
             self.broker.stop()
             gone = time.monotonic()
             until(
@@ -125,12 +126,12 @@ class Story:
                 "the brokers are not missed",
             )
             addresses = ("/healthz", "/metrics", f"/api/v1/groups/{CLASSIC}")
-            self.told.while_away = [monitor.get(address)[0] for address in addresses]
+            self.reported.while_away = [monitor.get(address)[0] for address in addresses]
             self.broker.start()
             with Traffic(self.servers):
                 self._change_members()
             self._compare(monitor, "brokers back")
-        self.told.outage_lines = monitor.error_lines()[said:]
+        self.reported.outage_lines = monitor.error_lines()[said:]
         self._await_history("brokers back")
         for member in self._members.values():
             member.close()
@@ -139,10 +140,10 @@ class Story:
 
     def _await_history(self, name: str) -> None:
         """Wait until what was reported and shown then is in the history's files."""
-        history = History(self.told.state / "history")
-        _, events, _ = self.told.events[name]
+        history = History(self.reported.state / "history")
+        _, events, _ = self.reported.events[name]
         ids = {event["id"] for event in events if event["group"] == CLASSIC}
-        offsets = lag_left_out(self.told.groups[name][1][CLASSIC])["offsets"]
+        offsets = lag_left_out(self.reported.groups[name][1][CLASSIC])["offsets"]
         until(
             lambda: (
                 ids <= {event["id"] for event in history.timeline(CLASSIC, limit=10_000)}
@@ -155,19 +156,19 @@ class Story:
     def _start(self, name: str) -> MonitorProcess:
         settings = "history: {enabled: true, interval_ms: 1000}\n"
         return self._stack.enter_context(
-            MonitorProcess(self._directory / name, self.servers, state=self.told.state, settings=settings)
+            MonitorProcess(self._directory / name, self.servers, state=self.reported.state, settings=settings)
         )
 
     def _stop(self, monitor: MonitorProcess, name: str) -> None:
         begun = time.monotonic()
         monitor.terminate()
         status = monitor.await_end(4 * END_SECONDS)
-        self.told.ends[name] = (status, time.monotonic() - begun, monitor.left_over())
-        self.told.error_lines[name] = monitor.error_lines()
+        self.reported.ends[name] = (status, time.monotonic() - begun, monitor.left_over())
+        self.reported.error_lines[name] = monitor.error_lines()
 
     def _await_batch_under_way(self) -> None:
         """Return when Spark has begun a micro-batch, and not recorded its end."""
-        begun, ended = self.told.state / "checkpoint" / "offsets", self.told.state / "checkpoint" / "commits"
+        begun, ended = self.reported.state / "checkpoint" / "offsets", self.reported.state / "checkpoint" / "commits"
         deadline = time.monotonic() + 60
         while _numbers(begun) <= _numbers(ended):
             assert time.monotonic() < deadline, "no micro-batch is under way"
@@ -188,11 +189,11 @@ class Story:
         consumer.close()
 
     def _compare(self, monitor: MonitorProcess, name: str) -> None:
-        self.told.truths[name] = agreement(self._tool, monitor, holds=_at_rest, seconds=60)
+        self.reported.truths[name] = agreement(self._tool, monitor, holds=_at_rest, seconds=60)
         replayed, events = self._replayed()
-        self.told.counts[name] = (replayed, counted(monitor, *_GROUP_TOTALS.values(), *_OFFSET_TOTALS))
-        self.told.groups[name] = (time.time_ns() // 1_000_000, monitor.groups())
-        self.told.events[name] = (events, monitor.events(limit="10000"), counted(monitor, _EVENTS_TOTAL))
+        self.reported.counts[name] = (replayed, counted(monitor, *_GROUP_TOTALS.values(), *_OFFSET_TOTALS))
+        self.reported.groups[name] = (time.time_ns() // 1_000_000, monitor.groups())
+        self.reported.events[name] = (events, monitor.events(limit="10000"), counted(monitor, _EVENTS_TOTAL))
 
     def _replayed(self) -> tuple[Counts, set[str]]:
         """Totals and ids of events of a replay of the whole log, in one piece."""
@@ -204,7 +205,7 @@ class Story:
                 place = Position(record.partition, record.offset, record.timestamp_ms)
                 events += replica.replay(place, record.key, record.value)
         events += replica.settle()
-        return totals(replica), {event.id for event in events if event.kind in _TOLD_ALWAYS}
+        return totals(replica), {event.id for event in events if event.kind in _REPORTED_ALWAYS}
 
     def _log_end(self) -> dict[int, int]:
         consumer = Consumer({"bootstrap.servers": self.servers, "group.id": "asks-only"})
@@ -288,7 +289,7 @@ def looks(bootstrap_servers: str, refused: list[str]) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+def reported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reported]:
     with ExitStack() as stack:
         yield Story(stack, tmp_path_factory.mktemp("story")).tell()
 
@@ -297,48 +298,48 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
 class TestGoesOn:
     """What a monitor shows and has counted when it went on from where it, or another one, had been."""
 
-    def test_state_is_what_kafka_s_tool_says(self, told: Told, name: str) -> None:
+    def test_state_is_what_kafka_s_tool_says(self, reported: Reported, name: str) -> None:
         """Every group, member, assignment, epoch, committed offset and lag."""
-        expected, found = told.truths[name]
+        expected, found = reported.truths[name]
 
         assert expected == found
 
-    def test_nothing_is_counted_twice_or_lost(self, told: Told, name: str) -> None:
+    def test_nothing_is_counted_twice_or_lost(self, reported: Reported, name: str) -> None:
         """Rebalances, moves, conversions, commits and rewinds are those of a replay that nothing disturbed."""
-        expected, found = told.counts[name]
+        expected, found = reported.counts[name]
 
         assert expected == found
         assert found["kafka_group_rebalances_total", CLASSIC] > 1
         assert found["kafka_group_commits_total", "simple", "payments"] > 1
         assert found["kafka_group_offset_rewinds_total", "simple", "payments"] > 0
 
-    def test_nothing_is_told_twice_or_lost(self, told: Told, name: str) -> None:
+    def test_nothing_is_reported_twice_or_lost(self, reported: Reported, name: str) -> None:
         """Events of the runs before are there, each once, among them all that a replay shows; so are their counts."""
-        expected, events, counts = told.events[name]
+        expected, events, counts = reported.events[name]
         ids = [event["id"] for event in events]
 
         assert len(ids) == len(set(ids))
-        assert expected == {event["id"] for event in events if event["kind"] in _TOLD_ALWAYS}
+        assert expected == {event["id"] for event in events if event["kind"] in _REPORTED_ALWAYS}
         for group in (CLASSIC, CONSUMER):
             kinds = Counter(event["kind"] for event in events if event["group"] == group)
             assert kinds == {kind: count for (_, of, kind), count in counts.items() if of == group}
 
 
 @pytest.mark.parametrize("name", ["after the kill", "nothing new", "brokers back"])
-def test_history_holds_how_groups_were(told: Told, name: str) -> None:
+def test_history_holds_how_groups_were(reported: Reported, name: str) -> None:
     """Asked once all is over, of the files alone: members, epochs and offsets of each group as they were shown then."""
-    history = History(told.state / "history")
-    at_ms, groups = told.groups[name]
+    history = History(reported.state / "history")
+    at_ms, groups = reported.groups[name]
 
     for group in (CLASSIC, CONSUMER, "made-unseen"):
         found = history.group_at(group, at_ms)
         assert lag_left_out(groups[group]) == {part: found[part] for part in _PARTS_KEPT}
 
 
-def test_history_holds_what_happened(told: Told) -> None:
+def test_history_holds_what_happened(reported: Reported) -> None:
     """Every event that any of the runs reported is in the files, and comes back once, a group that is gone included."""
-    history = History(told.state / "history")
-    _, events, _ = told.events["brokers back"]
+    history = History(reported.state / "history")
+    _, events, _ = reported.events["brokers back"]
 
     for group in (CLASSIC, CONSUMER, "deleted-unseen"):
         ids = [event["id"] for event in history.timeline(group, limit=10_000)]
@@ -346,43 +347,43 @@ def test_history_holds_what_happened(told: Told) -> None:
         assert {event["id"] for event in events if event["group"] == group} <= set(ids)
 
 
-def test_groups_come_and_go_unseen(told: Told) -> None:
+def test_groups_come_and_go_unseen(reported: Reported) -> None:
     """A group deleted while no one watched is gone, one made meanwhile is there."""
-    _, found = told.truths["after the kill"]
+    _, found = reported.truths["after the kill"]
 
     assert {CLASSIC, CONSUMER, "simple", "transactional", "made-unseen"} == found.keys()
 
 
-def test_start_with_nothing_new_in_the_log(told: Told) -> None:
+def test_start_with_nothing_new_in_the_log(reported: Reported) -> None:
     """It became ready although not one record came: what it shows was read from the checkpoint."""
-    before, after = told.log_ends
+    before, after = reported.log_ends
 
     assert before == after
-    assert told.truths["after the kill"] == told.truths["nothing new"]
+    assert reported.truths["after the kill"] == reported.truths["nothing new"]
 
 
 @pytest.mark.parametrize("name", ["after the kill", "without brokers"])
-def test_sigterm_ends_it(told: Told, name: str) -> None:
+def test_sigterm_ends_it(reported: Reported, name: str) -> None:
     """Exit status 0, soon, with no process left and nothing to say, with brokers and without."""
-    status, seconds, left = told.ends[name]
+    status, seconds, left = reported.ends[name]
 
     assert (0, []) == (status, left)
     assert seconds < END_SECONDS
 
 
-def test_end_is_quiet(told: Told) -> None:
+def test_end_is_quiet(reported: Reported) -> None:
     """A monitor that was started on the state of a killed one and stopped again had nothing to report."""
-    assert [] == told.error_lines["after the kill"]
+    assert [] == reported.error_lines["after the kill"]
 
 
-def test_shows_what_it_knows_while_the_brokers_are_away(told: Told) -> None:
+def test_shows_what_it_knows_while_the_brokers_are_away(reported: Reported) -> None:
     """Page, metrics and groups stay: the board needs no broker."""
-    assert [200, 200, 200] == told.while_away
+    assert [200, 200, 200] == reported.while_away
 
 
-def test_says_once_that_the_brokers_are_gone_and_back(told: Told) -> None:
+def test_says_once_that_the_brokers_are_gone_and_back(reported: Reported) -> None:
     """One line a change of state and part, no matter how often it was tried in between; no stack, no other line."""
-    happened = [line.partition("event=")[2].split()[0] for line in told.outage_lines]
+    happened = [line.partition("event=")[2].split()[0] for line in reported.outage_lines]
     gone = {event.removesuffix("_unavailable") for event in happened if event.endswith("_unavailable")}
 
     assert sorted({f"{part}_{when}" for part in gone for when in ("unavailable", "available_again")}) == sorted(
@@ -391,18 +392,20 @@ def test_says_once_that_the_brokers_are_gone_and_back(told: Told) -> None:
     assert "end_offsets" in gone
 
 
-def test_no_moment_of_it_is_taken_for_an_error(told: Told) -> None:
+def test_no_moment_of_it_is_taken_for_an_error(reported: Reported) -> None:
     """A reader that always asks where the log ends learns that brokers are away, never that something is wrong."""
-    assert [] == told.refused
+    assert [] == reported.refused
 
 
-def test_state_of_another_cluster_is_refused(told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_state_of_another_cluster_is_refused(
+    reported: Reported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In one line, with exit status 2, before anything is started; and not a byte of the state is changed."""
     monkeypatch.setattr(embedded_broker, "_CLUSTER_ID", "YW5vdGhlci1jbHVzdGVyMQ")
-    before = contents(told.state)
+    before = contents(reported.state)
     with (
         EmbeddedBroker(tmp_path / "broker", offsets_partitions=PARTITIONS) as other,
-        MonitorProcess(tmp_path / "monitor", other.bootstrap_servers, state=told.state) as monitor,
+        MonitorProcess(tmp_path / "monitor", other.bootstrap_servers, state=reported.state) as monitor,
     ):
         status, left = monitor.await_end(60), monitor.left_over()
     (line,) = monitor.error_lines()
@@ -410,7 +413,7 @@ def test_state_of_another_cluster_is_refused(told: Told, tmp_path: Path, monkeyp
     assert (2, []) == (status, left)
     assert line.startswith("error: state.dir: found ")
     assert "of a monitor with cluster_id" in line
-    assert before == contents(told.state)
+    assert before == contents(reported.state)
 
 
 _PARTS_KEPT: Final = ("group", "type", "state", "epoch", "assignment_epoch", "protocol", "members", "offsets")
@@ -441,7 +444,7 @@ def counted(monitor: MonitorProcess, *names: str) -> Counts:
 
 
 # Whether an alarm is drawn depends on where the log ended when a monitor was started; these are reported of any log.
-_TOLD_ALWAYS: Final = ("group_created", "group_deleted", "member_joined", "member_left", "rebalance_completed")
+_REPORTED_ALWAYS: Final = ("group_created", "group_deleted", "member_joined", "member_left", "rebalance_completed")
 
 _EVENTS_TOTAL: Final = "kafka_group_events_total"
 _OFFSET_TOTALS: Final = ("kafka_group_commits_total", "kafka_group_offset_rewinds_total")

@@ -124,7 +124,7 @@ def test_another_account_stops_nothing(watched: Watched) -> None:
     before = watched.batches()
     somebody_s_group(watched.broker.bootstrap_servers)
 
-    until(lambda: watched.batches() > before, 30, "no batch is finished, or none is heard of")
+    until(lambda: watched.batches() > before, 90, "no batch is finished, or none is heard of")
     time.sleep(1)
     assert watched.monitor.is_ready()
     assert watched.monitor.exit_status is None

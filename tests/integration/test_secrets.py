@@ -38,7 +38,7 @@ OUR_PAGES: Final = ("/", "/metrics", "/ready", "/api/v1/overview", "/api/v1/grou
 
 
 @dataclass(frozen=True)
-class Told:
+class Reported:
     """What was written and served (place → text), the secrets, and what the monitor reported of its troubles."""
 
     texts: dict[str, str]
@@ -49,7 +49,7 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+def reported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reported]:
     directory = tmp_path_factory.mktemp("secrets")
     # What is looked through is below this; beside it stand the secrets themselves.
     written = directory / "written"
@@ -81,29 +81,31 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
                 texts[str(path.relative_to(written))] = path.read_bytes().decode("utf-8", errors="replace")
         key = broker.client_files[1].read_text().splitlines()[1]
         secrets = (CLIENT_SECRET, *ENVIRONMENT.values(), WRONG_TOKEN, key, *broker.tokens.granted)
-        yield Told(texts, secrets, groups, monitor.error_lines(), (checked, ended))
+        yield Reported(texts, secrets, groups, monitor.error_lines(), (checked, ended))
 
 
-def test_the_monitor_ran(told: Told) -> None:
+def test_the_monitor_ran(reported: Reported) -> None:
     """It was let in by its tokens, saw the group, and everything that is searched was there."""
-    assert ((0, 0), [GROUP]) == (told.exit_statuses, told.groups)
+    assert ((0, 0), [GROUP]) == (reported.exit_statuses, reported.groups)
     for place in ("process list", "environment/", "run/errors", "check/output", "state/spark.log", "/metrics"):
-        assert told.texts[place], place
+        assert reported.texts[place], place
     for part in ("state/checkpoint/offsets/", "state/checkpoint/metadata", "event-log/"):
-        assert [place for place in told.texts if place.startswith(part)], part
-    assert len(told.secrets) > 7
+        assert [place for place in reported.texts if place.startswith(part)], part
+    assert len(reported.secrets) > 7
 
 
-def test_no_secret_is_anywhere(told: Told) -> None:
+def test_no_secret_is_anywhere(reported: Reported) -> None:
     """Not in a log, an error, Spark's page or event log, a checkpoint, an answer, or a process list."""
-    found = {place: secret[:12] for place, text in told.texts.items() for secret in told.secrets if secret in text}
+    found = {
+        place: secret[:12] for place, text in reported.texts.items() for secret in reported.secrets if secret in text
+    }
 
     assert {} == found
 
 
-def test_a_permission_taken_away_is_told_in_a_line(told: Told) -> None:
+def test_a_permission_taken_away_is_reported_in_a_line(reported: Reported) -> None:
     """Which one it is, once; and that all is well again when it was given back."""
-    (line,) = [line for line in told.error_lines if "brokers_unreachable" in line]
+    (line,) = [line for line in reported.error_lines if "brokers_unreachable" in line]
 
     assert re.search(r"kafka\.security: found the permission .* on __consumer_offsets, accepted: READ", line)
 

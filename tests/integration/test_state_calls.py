@@ -57,14 +57,14 @@ class Accesses(StatefulProcessor):
         many = get_many(self._map, KEYS)
         put_many(self._packs, [(at, (pack,)) for at, pack in PACKS.items()])
         packs = get_many(self._packs, [*PACKS, (9, 9)])
-        told = {
+        reported = {
             "packs": {at: bytes(pack) for at, (pack,) in packs.items()} == PACKS,
             "before": len(before),
             "same": many == {at: value for at, value in one_by_one.items() if value is not None},
             "found": len(many),
             "largest": max(len(value[0]) for value in many.values()),
         }
-        yield pd.DataFrame({"told": [json.dumps(told)]})
+        yield pd.DataFrame({"reported": [json.dumps(reported)]})
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def test_many_keys_at_once_are_what_one_at_a_time_is(spark: SparkSession, spark_
 
     Spark once wrote a line into its log for each key that was new.
     """
-    told: list[str] = []
+    reported: list[str] = []
     source = tmp_path / "in"
     source.mkdir()
     (source / "rows.json").write_text('{"bundle": 1}\n')
@@ -93,8 +93,8 @@ def test_many_keys_at_once_are_what_one_at_a_time_is(spark: SparkSession, spark_
         spark.readStream.schema("bundle int")
         .json(str(source))
         .groupBy("bundle")
-        .transformWithStateInPandas(Accesses(), "told string", "Update", "none")
-        .writeStream.foreachBatch(lambda batch, _: told.extend(row.told for row in batch.collect()))
+        .transformWithStateInPandas(Accesses(), "reported string", "Update", "none")
+        .writeStream.foreachBatch(lambda batch, _: reported.extend(row.reported for row in batch.collect()))
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
         .outputMode("update")
         .trigger(availableNow=True)
@@ -102,7 +102,7 @@ def test_many_keys_at_once_are_what_one_at_a_time_is(spark: SparkSession, spark_
     )
     query.awaitTermination()
 
-    (found,) = map(json.loads, told)
+    (found,) = map(json.loads, reported)
     assert {"packs": True, "before": 0, "same": True, "found": 1_000, "largest": 7 * 1_499} == found
     assert "doesn't contain key" not in spark_log.read_text("utf-8")
 

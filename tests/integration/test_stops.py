@@ -42,7 +42,7 @@ def test_ends_quietly(broker: EmbeddedBroker, tmp_path: Path, moment: str, numbe
     with MonitorProcess(tmp_path, broker.bootstrap_servers, state=tmp_path / "state") as monitor:
         if moment == "it is ready":
             monitor.await_ready()
-            until(lambda: "event=ready" in monitor.start_lines()[-1], 30, lambda: f"{monitor.start_lines()}")
+            until(lambda: "event=ready" in monitor.start_lines()[-1], 90, lambda: f"{monitor.start_lines()}")
         else:
             sign = "SparkSubmit" if moment == "its JVM is launched" else "pyspark.daemon"
             until(lambda: any(sign in line for line in monitor.left_over()), 90, f"not so: {moment}")

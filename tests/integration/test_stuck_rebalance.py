@@ -81,7 +81,7 @@ def board_of(kafka: KafkaSection, clock: Clock) -> Board:
     return board
 
 
-def test_rebalance_that_hangs_is_told_once_and_healthy_groups_are_not(broker: EmbeddedBroker) -> None:
+def test_rebalance_that_hangs_is_reported_once_and_healthy_groups_are_not(broker: EmbeddedBroker) -> None:
     """Its leader joined again and never gave an assignment: the coordinator waits for it, and writes nothing.
 
     A group that reads all there is looks as silent after a while, and is not even asked about; one that lags and is

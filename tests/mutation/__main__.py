@@ -90,8 +90,8 @@ def main() -> int:
     assert not any(name.startswith("coordinator_model") for name in sys.modules)
     chosen = _chosen(options.seed, options.mutants, options.only)
     if options.again:
-        told = options.again.read_text(encoding="utf-8")
-        chosen = [mutant for mutant in chosen if f"survived  {mutant}" in told]
+        reported = options.again.read_text(encoding="utf-8")
+        chosen = [mutant for mutant in chosen if f"survived  {mutant}" in reported]
     of, started = runs(), time.monotonic()
     assert _run(None, [min(of, key=lambda test: of[test].seconds)], 120) is None, "a test fails without a mutant"
     survived: list[Mutant] = []

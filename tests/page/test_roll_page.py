@@ -52,7 +52,7 @@ def test_a_roll_up_and_back_is_followed(stage: Stage, open_page: OpenPage, monke
     expect_verdict(page, "open", "Go on")
 
 
-def test_every_reason_is_told_with_its_groups(stage: Stage, open_page: OpenPage) -> None:
+def test_every_reason_is_reported_with_its_groups(stage: Stage, open_page: OpenPage) -> None:
     """What stops comes first; the groups are named, topics too, and a search leaves others out."""
     stage.play_kinds()
     stage.own_twice()

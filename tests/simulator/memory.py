@@ -110,7 +110,7 @@ class Group:
     # streams
     topology: bool = False
     validated: int = -1
-    validation_told: bool = True
+    validation_reported: bool = True
     """Whether the last epoch said which topology is valid."""
     delayed_until_ms: int | None = None
     standbys: int = 0

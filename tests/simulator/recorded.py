@@ -144,7 +144,7 @@ class Player:
         elif not group.members and event.of(T.GROUP_METADATA):
             coordinator.write(group, conversions.downgraded_offline(group, event.time_ms))
         elif event.of(*_METADATA):
-            self._told_of_itself(event, event.of(*_METADATA)[-1])
+            self._reported_of_itself(event, event.of(*_METADATA)[-1])
         elif event.ended(*_METADATA):
             self._left(event)
         else:
@@ -170,24 +170,26 @@ class Player:
         if not value.members and not value.protocol_type:
             self.coordinator.write(group, classic.begun(group, self.coordinator.now_ms))
             return
-        told = {of.member_id: of for of in value.members}
-        if value.generation == group.written_generation and told.keys() != group.members.keys():
+        reported = {of.member_id: of for of in value.members}
+        if value.generation == group.written_generation and reported.keys() != group.members.keys():
             (new,) = (of for of in value.members if of.member_id not in group.members)
             member = group.of_instance(new.group_instance_id)
             assert member is not None
             self.coordinator.ids.append(new.member_id)
             self.coordinator.bounce(group, member)
             return
-        members = {of: group.members.get(of) or Member(member_id=of, classic=True) for of in told}
+        members = {of: group.members.get(of) or Member(member_id=of, classic=True) for of in reported}
         for member_id, member in members.items():
-            member.instance_id = told[member_id].group_instance_id
-            claim = claim_of(value.protocol, told[member_id].subscription)
+            member.instance_id = reported[member_id].group_instance_id
+            claim = claim_of(value.protocol, reported[member_id].subscription)
             member.topics = () if claim is None else claim.topics
         group.members, group.protocol = members, value.protocol or group.protocol
         group.generation = value.generation - 1  # which rounds were lost, no record says
-        self.coordinator.rebalance(group, assignor=lambda _, __: {of: _given(told[of].assignment) for of in told})
+        self.coordinator.rebalance(
+            group, assignor=lambda _, __: {of: _given(reported[of].assignment) for of in reported}
+        )
 
-    def _told_of_itself(self, event: RecordedEvent, record: Any) -> None:
+    def _reported_of_itself(self, event: RecordedEvent, record: Any) -> None:
         """A member joins, takes another's place, or says something else of itself."""
         group, coordinator, member_id, value = self.group, self.coordinator, record.key.member_id, record.value
         as_classic = getattr(value, "classic_member_metadata", None) is not None

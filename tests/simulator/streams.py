@@ -136,7 +136,7 @@ def _epoch(group: Group) -> RecordBytes:
     group.metadata = group.known_metadata()
     ready = group.topology and len(group.metadata) == sum(len(sources) for sources in SUBTOPOLOGIES.values())
     release, group.validated = group.cluster.release, 0 if ready else -1
-    group.validation_told = release.validates_topology
+    group.validation_reported = release.validates_topology
     return builders.streams_group_epoch(
         group.name,
         group.epoch,

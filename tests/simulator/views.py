@@ -40,7 +40,7 @@ def view(group: Group, offsets: dict[Place, dict[str, Any]] | None = None) -> di
     if group.kind == "streams":
         found["topology"] = {
             "epoch": 0 if group.topology else None,
-            "validated_epoch": group.validated if group.validation_told and group.validated >= 0 else None,
+            "validated_epoch": group.validated if group.validation_reported and group.validated >= 0 else None,
         }
     return found
 

@@ -19,7 +19,7 @@ FILE: Final = Path(__file__).with_name("results.json")
 BEGIN: Final = "<!-- Made by `python docs/build_tables.py` of tests/soak/results.json -->"
 END: Final = "<!-- end -->"
 
-TOLD: Final[dict[str, Callable[[Sample], float]]] = {
+REPORTED: Final[dict[str, Callable[[Sample], float]]] = {
     "driver MiB": lambda of: of.driver_mib,
     "JVM MiB": lambda of: of.jvm_mib,
     "workers MiB": lambda of: of.workers_mib,
@@ -29,7 +29,7 @@ TOLD: Final[dict[str, Callable[[Sample], float]]] = {
     "lag records": lambda of: of.lag_records,
 }
 """What is reported of a run over its time."""
-JUDGED: Final = tuple(TOLD)[:5]
+JUDGED: Final = tuple(REPORTED)[:5]
 """What of it must not grow."""
 PARTS: Final = 10
 
@@ -67,8 +67,8 @@ def grown(samples: Sequence[Sample]) -> list[Growth]:
     """What is judged, over the samples after the warm-up."""
     found = []
     for what in JUDGED:
-        slope, share = growth(samples, TOLD[what])
-        mean = statistics.fmean(map(TOLD[what], samples))
+        slope, share = growth(samples, REPORTED[what])
+        mean = statistics.fmean(map(REPORTED[what], samples))
         found.append(Growth(what=what, mean=mean, a_minute=slope, share=share))
     return found
 
@@ -79,7 +79,7 @@ def parts(samples: Sequence[Sample]) -> list[dict[str, float]]:
     count = min(PARTS, len(samples))
     for number in range(count):
         of = samples[number * len(samples) // count : (number + 1) * len(samples) // count]
-        means = {what: round(statistics.fmean(map(value, of)), 3) for what, value in TOLD.items()}
+        means = {what: round(statistics.fmean(map(value, of)), 3) for what, value in REPORTED.items()}
         found.append({"minute": round(of[-1].minute, 1), **means})
     return found
 
@@ -133,10 +133,10 @@ def _part(runs: Sequence[dict[str, Any]]) -> Iterator[str]:
         yield f"| {name} | {rate} | {counts} | {'; '.join(run['problems']) or 'nothing'} | {run['load_average']} |"
     longest = runs[-1]
     yield f"\nOf the run of {longest['minutes']} minutes, in parts:\n"
-    yield f"| to minute | {' | '.join(TOLD)} |"
-    yield "|" + "---|" * (1 + len(TOLD))
+    yield f"| to minute | {' | '.join(REPORTED)} |"
+    yield "|" + "---|" * (1 + len(REPORTED))
     for part in longest["parts"]:
-        yield f"| {part['minute']} | {' | '.join(_figure(what, part[what]) for what in TOLD)} |"
+        yield f"| {part['minute']} | {' | '.join(_figure(what, part[what]) for what in REPORTED)} |"
     yield "\nAnd by a straight line through all but its first quarter:\n"
     yield "| | a minute | over that time |"
     yield "|---|---|---|"

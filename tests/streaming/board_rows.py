@@ -39,7 +39,7 @@ class Shard:
             events += self.replica.replay(Position(self.partition, self.next_offset, timestamp_ms), key, value)
             self.next_offset += 1
         events += self.replica.settle()
-        return [*self._changes(), *self._told(events)]
+        return [*self._changes(), *self._reported(events)]
 
     def rows(self) -> list[Row]:
         """Everything, as a state store holds it."""
@@ -60,7 +60,7 @@ class Shard:
         buckets = ((place[0], self.replica.buckets[place]) for place in sorted(changes.buckets))
         return [*rows, *(self._row("offsets", name, snapshot.dump_offsets(bucket)) for name, bucket in buckets)]
 
-    def _told(self, events: list[Event]) -> list[Row]:
+    def _reported(self, events: list[Event]) -> list[Row]:
         return [
             *((self.partition, "event", of.group, json.dumps(event_view(of)), of.kind) for of in events),
             self._totals(),

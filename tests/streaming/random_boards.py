@@ -38,7 +38,7 @@ class RandomBoard:
         self._shard = Shard(7)
         self._epochs = dict.fromkeys(self._names, 1)
         self._batches = 0
-        self._told = 0
+        self._reported = 0
         self._topics = {name: Topic(builders.topic_id(name), name, 2) for name in TOPICS[:2]}
         self._offsets: dict[tuple[str, int], int] = {}
         self._stable: dict[tuple[str, int], int] = {}
@@ -204,10 +204,10 @@ class RandomBoard:
 
     def _tell(self) -> None:
         """An event that no record reported."""
-        self._told += 1
+        self._reported += 1
         kind, name = self._random.choice(_KINDS), self._some()
         self.board.add_events(
-            [{"id": f"told-{self._told}", "group": name, "kind": kind, "time": self.now_ms, "detail": {}}]
+            [{"id": f"told-{self._reported}", "group": name, "kind": kind, "time": self.now_ms, "detail": {}}]
         )
 
     def _set_clock(self) -> None:

@@ -32,8 +32,8 @@ def log_rows(cells: list[tuple[Any, ...]]) -> pa.Table:
 class Shard:
     """Feeds micro-batches to one partition of the log, and keeps what comes out.
 
-    `live_from` is the end of the partition's log as the run finds it, `told` up to where a former reading reported it;
-    below `built_until` only state is made.
+    `live_from` is the end of the partition's log as the run finds it, `reported` up to where a former reading
+    reported it; below `built_until` only state is made.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Shard:
         *,
         live_from: int = 0,
         partition: int = PARTITION,
-        told: int = 0,
+        reported: int = 0,
         built_until: int = 0,
         shards: type[CoordinatorShards] = CoordinatorShards,
     ) -> None:
@@ -49,7 +49,7 @@ class Shard:
         self.rows: list[OutputRow] = []
         self._built_until = {partition: built_until} if built_until else {}
         self._live_from, self._log_end = {partition: live_from}, {partition: live_from}
-        processor = shards(self._live_from, self._log_end, {partition: told})
+        processor = shards(self._live_from, self._log_end, {partition: reported})
         self._tester = TwsTester(processor, timeMode="ProcessingTime")
 
     def batch(self, records: History | list[LogRecord]) -> list[OutputRow]:

@@ -153,7 +153,7 @@ def test_what_is_known_fails_unless_it_is_accepted(
     assert "GHSA-2 is accepted and found no more" in said
 
 
-def test_nobody_to_ask_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nobody_to_ask_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """3, which is not 0: nothing was learned."""
     assert 3 == asked(tmp_path, "http://127.0.0.1:1/", {}, ["pkg:pypi/good@1"])
     assert "error: --service: found http://127.0.0.1:1/ (" in capsys.readouterr().err

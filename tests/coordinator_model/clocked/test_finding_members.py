@@ -8,16 +8,16 @@ from coordinator_model.rules.static_members import RESTARTS, RUN_GAP_MS
 from coordinator_model.state.events import SEVERITIES
 from tests.builders import REBALANCE_TIMEOUT_MS, group_metadata, member
 from tests.coordinator_events import consumer_join, consumer_moves, static_goes_away
-from tests.histories import Told, at, history
+from tests.histories import Reported, at, history
 
 ALONE = at(0, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0, 1]}}))
 SECOND = at(1_000, *consumer_join("g", "b", epoch=3, targets={"b": {"t": [1]}, "a": {"t": [0]}}, assigned={}))
 A_GIVES_UP = at(5_000, *consumer_moves("g", "a", epoch=3, previous_epoch=2, assigned={"t": [0]}))
 
 
-def named(told: Told, now_ms: int = 10_000) -> list[tuple[str, str]]:
+def named(reported: Reported, now_ms: int = 10_000) -> list[tuple[str, str]]:
     """(finding, member id) at a time, of group g."""
-    return [(finding, member.member_id) for finding, member in involved_members(told.states["g"], now_ms)]
+    return [(finding, member.member_id) for finding, member in involved_members(reported.states["g"], now_ms)]
 
 
 def test_findings_are_kinds_of_events() -> None:
@@ -45,17 +45,19 @@ def test_both_owners_of_a_partition_are_named_until_one_gives_it_up() -> None:
 def test_owners_in_a_classic_group_are_named() -> None:
     """KAFKA-7026: the leader gave one partition to two of three members."""
     members = [member("a", {"t": [0]}), member("b", {"t": [0]}), member("c", {"t": [1]})]
-    told = history(at(0, group_metadata("g", generation=1, members=members))).replayed()
+    reported = history(at(0, group_metadata("g", generation=1, members=members))).replayed()
 
-    assert [("duplicate_assignment", "a"), ("duplicate_assignment", "b")] == named(told)
+    assert [("duplicate_assignment", "a"), ("duplicate_assignment", "b")] == named(reported)
 
 
 def test_static_member_that_is_away_is_named() -> None:
     """It said that it would be back, and its partitions wait."""
     joins = at(0, *consumer_join("g", "a1", epoch=2, instance_id="i", targets={"a1": {"t": [0, 1]}}))
-    told = history(joins, at(60_000, *static_goes_away("g", "a1", previous_epoch=2, assigned={"t": [0, 1]}))).replayed()
+    reported = history(
+        joins, at(60_000, *static_goes_away("g", "a1", previous_epoch=2, assigned={"t": [0, 1]}))
+    ).replayed()
 
-    assert [("static_member_absent", "a1")] == named(told, 61_000)
+    assert [("static_member_absent", "a1")] == named(reported, 61_000)
 
 
 @pytest.mark.parametrize(
@@ -70,21 +72,21 @@ def test_who_stands_for_an_instance_id_that_is_taken_over_is_named_as_long_as_it
     for number in range(RESTARTS + 1):
         there = member(f"m-{number}", {"t": [0]}, instance_id="i", client_host=hosts[number % len(hosts)])
         takeovers.append(at(3_000 * number, group_metadata("g", generation=1, members=[there])))
-    told = history(*takeovers).replayed()
+    reported = history(*takeovers).replayed()
     last_ms = 3_000 * RESTARTS
 
-    assert [(finding, f"m-{RESTARTS}")] == named(told, last_ms + RUN_GAP_MS)
-    assert [] == named(told, last_ms + RUN_GAP_MS + 1)
+    assert [(finding, f"m-{RESTARTS}")] == named(reported, last_ms + RUN_GAP_MS)
+    assert [] == named(reported, last_ms + RUN_GAP_MS + 1)
 
 
 def test_who_does_not_let_go_is_named_once_its_timeout_is_over() -> None:
     """A stuck rebalance waits for the member that holds on, not for the one that waits for it."""
     revokes = at(2_000, *consumer_moves("g", "a", epoch=2, previous_epoch=2, assigned={"t": [0]}, pending={"t": [1]}))
-    told = history(ALONE, SECOND, revokes).replayed()
+    reported = history(ALONE, SECOND, revokes).replayed()
     late_ms = 2_000 + REBALANCE_TIMEOUT_MS + GRACE_MS
 
-    assert [] == named(told, late_ms)
-    assert ("rebalance_stuck", "a") in named(told, late_ms + 1)
+    assert [] == named(reported, late_ms)
+    assert ("rebalance_stuck", "a") in named(reported, late_ms + 1)
 
 
 def test_nobody_is_late_when_the_coordinator_has_just_moved() -> None:

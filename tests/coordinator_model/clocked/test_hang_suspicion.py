@@ -62,10 +62,10 @@ def test_whom_to_ask_about(
 
 def asked(*answers: tuple[int, str], step_offset: int = 0) -> Described | None:
     """Answers (milliseconds after the last record, state), one after another."""
-    told = None
+    reported = None
     for after_ms, answer in answers:
-        told = hang_suspicion.described(told, answer, 2, step_offset, STEP_MS + after_ms)
-    return told
+        reported = hang_suspicion.described(reported, answer, 2, step_offset, STEP_MS + after_ms)
+    return reported
 
 
 def every(pause_ms: int, until_ms: int, state: str = PREPARING) -> list[tuple[int, str]]:
@@ -108,7 +108,7 @@ def test_both_states_are_one_rebalance() -> None:
 
 
 @pytest.mark.parametrize("answer", ["Stable", "Empty", "Dead", ""])
-def test_any_other_answer_begins_anew(answer: str) -> None:
+def test_any_other_answer_begins_again(answer: str) -> None:
     """In between the group was whole, for however short a time."""
     assert [] == stuck(asked(*every(5_000, 200_000), (200_001, answer), (205_000, PREPARING), (340_000, PREPARING)))
     assert [] == stuck(asked((20_000, answer), (20_000 + LONGEST_MS + 1, answer)))
@@ -147,7 +147,7 @@ def test_new_generation_ends_it() -> None:
     assert [] == stuck(None)
 
 
-def test_coordinator_that_moved_starts_its_timers_anew() -> None:
+def test_coordinator_that_moved_starts_its_timers_again() -> None:
     """A group that was between two generations is found as the log has it, and begins again."""
     assert [] == stuck(asked(*every(5_000, 20_000 + LONGEST_MS + 1)), moved_ms=STEP_MS + 30_000)
 

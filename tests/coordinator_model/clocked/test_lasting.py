@@ -9,10 +9,10 @@ NOW_MS = 1_000_000
 OPENED = Event(time_ms=5, group="g", kind="rebalance_stuck", severity=WARNING, partition=0, offset=7)
 
 
-def ended_after_a_restart(*told: Event) -> list[Event]:
+def ended_after_a_restart(*reported: Event) -> list[Event]:
     """What ends once nothing was found for longer than an alarm may be missing."""
     alarms = LastingAlarms()
-    alarms.resume(told, NOW_MS)
+    alarms.resume(reported, NOW_MS)
     assert [] == alarms.ended([], NOW_MS + GONE_FOR_MS)
     return alarms.ended([], NOW_MS + GONE_FOR_MS + 1)
 

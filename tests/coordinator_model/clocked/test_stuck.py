@@ -119,11 +119,11 @@ def test_roll_that_nobody_goes_on_with_is_stalled_after_half_an_hour() -> None:
 
 def test_stalled_roll_names_who_is_still_on_the_classic_protocol() -> None:
     """And what each of them is at: who is behind does not even rejoin."""
-    told = history(
+    reported = history(
         at(0, *consumer_join("g", "n", epoch=2, targets={"n": {"t": [0]}})),
         at(1_000, *consumer_join("g", "c", epoch=3, targets={"c": {"t": [0]}, "n": {}}, classic=speaks_classic())),
     ).replayed()
-    (event,) = (of for of in overdue(told.states["g"], 1_001 + stuck.STALLED_MS) if of.kind == "migration_stalled")
+    (event,) = (of for of in overdue(reported.states["g"], 1_001 + stuck.STALLED_MS) if of.kind == "migration_stalled")
 
     assert {"c": "settled"} == event.detail["classic_members"]
 
@@ -153,7 +153,7 @@ def test_only_who_holds_it_up_is_named() -> None:
     assert {topic_id("t"): [1]} == event.detail["members"][0]["will_not_release"]
 
 
-def test_time_of_a_member_begins_anew_with_each_record_of_it() -> None:
+def test_time_of_a_member_begins_again_with_each_record_of_it() -> None:
     """With each the coordinator restarts its timer; what is written of others changes nothing."""
     again = at(100_000, *consumer_moves("g", "a", epoch=2, assigned={}, pending={"t": [0, 1]}, state=1))
     of_other = at(100_000, *consumer_moves("g", "b", epoch=3, previous_epoch=3, assigned={}, state=2))
@@ -163,7 +163,7 @@ def test_time_of_a_member_begins_anew_with_each_record_of_it() -> None:
     assert [] != stuck_events(*JOINS, REVOKES, of_other, at_ms=2_000 + LATE_MS + 1)
 
 
-def test_one_that_waits_in_vain_is_told_when_nobody_holds_it_up() -> None:
+def test_one_that_waits_in_vain_is_reported_when_nobody_holds_it_up() -> None:
     """All others are at the target, and the partition still does not come: that should not be possible."""
     settled = at(2_000, *consumer_moves("g", "a", epoch=3, assigned={"t": [0]}))
     (event,) = stuck_events(*JOINS, settled, at_ms=1_000 + LATE_MS + 1)
@@ -230,13 +230,13 @@ def test_time_of_a_wrong_clock_runs_from_when_it_was_read(ahead_ms: int) -> None
     read_ms = 1_000 * DAY_MS
     jumped = [replace(moment, time_ms=read_ms + ahead_ms + moment.time_ms) for moment in (*JOINS, REVOKES)]
 
-    def told(after_ms: int, read: int | None = read_ms) -> list[int]:
+    def reported(after_ms: int, read: int | None = read_ms) -> list[int]:
         found = stuck_events(*jumped, at_ms=read_ms + after_ms, read_ms=read)
         return [of.detail["rebalancing_ms"] for of in found]
 
-    assert [] == told(LATE_MS)
-    assert [LATE_MS + 1] == told(LATE_MS + 1)
-    assert [LATE_MS + 1] != told(LATE_MS + 1, read=None)
+    assert [] == reported(LATE_MS)
+    assert [LATE_MS + 1] == reported(LATE_MS + 1)
+    assert [LATE_MS + 1] != reported(LATE_MS + 1, read=None)
 
 
 def test_classic_member_that_does_not_rejoin_shows_what_it_holds_beyond_its_target() -> None:

@@ -63,7 +63,7 @@ def replayed(*moments: Moment) -> GroupState:
     return replica.groups["g"]
 
 
-def told(events: list[Event]) -> list[tuple[bool, dict[str, list[int]]]]:
+def reported(events: list[Event]) -> list[tuple[bool, dict[str, list[int]]]]:
     """(whether it is over, partitions) of events."""
     return [("cleared" in of.detail, dict(of.detail["partitions"])) for of in events]
 
@@ -146,7 +146,7 @@ def test_what_nobody_holds(
 # -- looks ------------------------------------------------------------------------------------------------------------
 
 
-def test_partition_that_nobody_holds_for_long_is_told_once_with_who_asks_for_it() -> None:
+def test_partition_that_nobody_holds_for_long_is_reported_once_with_who_asks_for_it() -> None:
     """Not before a grown topic must have been noticed and a rebalance must be over; then once."""
     state, watch = replayed(TWO_OF_FOUR), Unassigned()
     rest = {"t": (1, 3)}
@@ -165,7 +165,7 @@ def test_partition_that_nobody_holds_for_long_is_told_once_with_who_asks_for_it(
     } == event.detail
 
 
-def test_partition_handed_out_in_time_is_never_told() -> None:
+def test_partition_handed_out_in_time_is_never_reported() -> None:
     """Between two owners it rests; that is how a cooperative rebalance goes."""
     state, watch = replayed(TWO_OF_FOUR), Unassigned()
 
@@ -197,19 +197,19 @@ def test_each_partition_opens_and_clears_for_itself() -> None:
         (False, {"t": [3]}),
         (True, {"t": [1]}),
         (True, {"t": [3]}),
-    ] == told(events)
+    ] == reported(events)
     assert ["warning", "warning", "info", "info"] == [of.severity for of in events]
     assert 4 == len({of.id for of in events})
     assert set() == watch.followed
 
 
-def test_what_cannot_be_told_neither_opens_nor_clears() -> None:
+def test_what_cannot_be_known_neither_opens_nor_clears() -> None:
     """The brokers do not answer for a while: nothing was handed out by that."""
     state, watch = replayed(TWO_OF_FOUR), Unassigned()
     watch.look(state, {"t": (1,)}, NOW_MS)
 
     assert [] == watch.look(state, None, NOW_MS + LASTING_MS + 1)
-    assert [(False, {"t": [1]})] == told(watch.look(state, {"t": (1,)}, NOW_MS + LASTING_MS + 2))
+    assert [(False, {"t": [1]})] == reported(watch.look(state, {"t": (1,)}, NOW_MS + LASTING_MS + 2))
     assert [] == watch.look(state, None, NOW_MS + LASTING_MS + 3)
     assert [] == watch.look(state, {"t": (1,)}, NOW_MS + LASTING_MS + 4)
 
@@ -221,7 +221,7 @@ def test_group_without_members_lacks_no_owner() -> None:
     watch.look(state, {"t": (1,)}, NOW_MS)
     watch.look(state, {"t": (1,)}, NOW_MS + LASTING_MS + 1)
 
-    assert [(True, {"t": [1]})] == told(watch.look(empty, {"t": (0, 1, 2)}, NOW_MS + LASTING_MS + 2))
+    assert [(True, {"t": [1]})] == reported(watch.look(empty, {"t": (0, 1, 2)}, NOW_MS + LASTING_MS + 2))
     assert [] == watch.look(empty, {"t": (0, 1, 2)}, NOW_MS + 9 * LASTING_MS)
 
 
@@ -233,7 +233,7 @@ def test_members_that_wait_for_ever_are_not_waited_for() -> None:
     longest_ms = METADATA_MAX_AGE_MS + LONGEST_REBALANCE_TIMEOUT_MS
 
     assert [] == watch.look(state, {"t": (1,)}, NOW_MS + longest_ms)
-    assert [(False, {"t": [1]})] == told(watch.look(state, {"t": (1,)}, NOW_MS + longest_ms + 1))
+    assert [(False, {"t": [1]})] == reported(watch.look(state, {"t": (1,)}, NOW_MS + longest_ms + 1))
 
 
 def test_event_is_the_same_after_a_restart() -> None:
@@ -291,7 +291,7 @@ def test_recording_tells_by_its_own_time() -> None:
         history(NOBODY_HAS_1, SOMEBODY_HAS_1, at(3 * LASTING_MS, group_metadata("h", generation=1))), topics(t=2)
     )
 
-    assert [(False, {"t": [1]}), (True, {"t": [1]})] == told(events)
+    assert [(False, {"t": [1]}), (True, {"t": [1]})] == reported(events)
     assert [0, 2 * LASTING_MS] == [of.time_ms for of in events]
 
 
@@ -299,7 +299,7 @@ def test_other_groups_make_time_pass() -> None:
     """Looks go on with every record of the partition, and end with the recording."""
     events = looked_at(history(NOBODY_HAS_1, *ANOTHER_GROUP), topics(t=2))
 
-    assert [(False, {"t": [1]})] == told(events)
+    assert [(False, {"t": [1]})] == reported(events)
 
 
 def test_partitions_of_the_offsets_topic_stand_in_any_order() -> None:
@@ -315,7 +315,7 @@ def test_partitions_of_the_offsets_topic_stand_in_any_order() -> None:
     replica.settle()
 
     assert [] == events
-    assert [(False, {"t": [1]})] == told(looks.at_end())
+    assert [(False, {"t": [1]})] == reported(looks.at_end())
 
 
 @pytest.mark.parametrize(

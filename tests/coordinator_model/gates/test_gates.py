@@ -298,7 +298,7 @@ def test_groups_that_the_target_does_not_serve_stop(target: str | None, stopped:
     assert target == answer["target_version"]
 
 
-def test_group_that_should_have_been_converted_is_told_so() -> None:
+def test_group_that_should_have_been_converted_is_reported_so() -> None:
     """Only classic members are left in it, and it still is a consumer group: its brokers do not allow it."""
     log = history(
         UPGRADED,

@@ -19,7 +19,7 @@ from tests.histories import at, history
 
 def test_first_record_makes_an_empty_group_of_generation_0() -> None:
     """A JoinGroup answered with MEMBER_ID_REQUIRED already leaves a group: Empty, generation 0, no protocol."""
-    told = history(at(0, new_group_metadata("g"))).replayed()
+    reported = history(at(0, new_group_metadata("g"))).replayed()
 
     assert {
         "group": "g",
@@ -46,13 +46,13 @@ def test_first_record_makes_an_empty_group_of_generation_0() -> None:
             "downgrade": None,
             "upgrade": None,
         },
-    } == told.view("g")
-    assert {0: ["group_created"]} == told.kinds()
+    } == reported.view("g")
+    assert {0: ["group_created"]} == reported.kinds()
 
 
 def test_leaders_sync_shows_every_member_with_its_assignment() -> None:
     """The record of a generation holds all members; each is Stable at the generation, its target what it has."""
-    told = history(
+    reported = history(
         at(0, new_group_metadata("g")),
         at(
             3_000,
@@ -65,9 +65,9 @@ def test_leaders_sync_shows_every_member_with_its_assignment() -> None:
         ),
     ).replayed()
 
-    assert "Stable 1" == told.status("g")
-    assert "range" == told.view("g")["protocol"]
-    assert ["a", "b"] == [shown["member_id"] for shown in told.view("g")["members"]]
+    assert "Stable 1" == reported.status("g")
+    assert "range" == reported.view("g")["protocol"]
+    assert ["a", "b"] == [shown["member_id"] for shown in reported.view("g")["members"]]
     assert {
         "member_id": "a",
         "instance_id": None,
@@ -87,19 +87,19 @@ def test_leaders_sync_shows_every_member_with_its_assignment() -> None:
         "claims": [{"assignor": "range", "version": 3, "generation": None, "owned": {}}],
         "assignment_epochs": {},
         "waiting": None,
-    } == told.member("g", "a")
-    assert {0: ["group_created"], 3_000: ["member_joined", "member_joined", "rebalance_completed"]} == told.kinds()
+    } == reported.member("g", "a")
+    assert {0: ["group_created"], 3_000: ["member_joined", "member_joined", "rebalance_completed"]} == reported.kinds()
 
 
 def test_sync_phase_is_what_the_log_tells_of_a_rebalances_duration() -> None:
     """Record time less currentStateTimestamp is how long the leader took to assign, and goes to the histogram."""
-    told = history(
+    reported = history(
         at(NOW_MS, new_group_metadata("g")),
         at(NOW_MS + 4_000, group_metadata("g", generation=1, members=[member("a", {})], timestamp=NOW_MS + 3_700)),
     ).replayed()
 
-    assert [300] == [detail["sync_ms"] for detail in told.details("rebalance_completed")]
-    counters = told.states["g"].counters
+    assert [300] == [detail["sync_ms"] for detail in reported.details("rebalance_completed")]
+    counters = reported.states["g"].counters
     assert (1, 300, [0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]) == (
         counters.rebalances,
         counters.duration_sum_ms,
@@ -109,64 +109,64 @@ def test_sync_phase_is_what_the_log_tells_of_a_rebalances_duration() -> None:
 
 def test_member_left_out_by_the_leader_owns_nothing() -> None:
     """An assignment of zero bytes, without even a version, is legal: the leader's answer lacked the member."""
-    told = history(
+    reported = history(
         at(0, group_metadata("g", generation=1, members=[member("a", {"t": [0]}), member("b", None)]))
     ).replayed()
 
-    assert {"a": {"t": [0]}, "b": {}} == told.owners("g")
-    assert [] == told.view("g")["migration"]["blockers"]
+    assert {"a": {"t": [0]}, "b": {}} == reported.owners("g")
+    assert [] == reported.view("g")["migration"]["blockers"]
 
 
 def test_gap_between_generations_is_rounds_that_never_completed() -> None:
     """Generation 2 to 5: two rounds were begun and lost, which no record says but the number does."""
-    told = history(
+    reported = history(
         at(0, new_group_metadata("g")),
         at(1_000, group_metadata("g", generation=1, members=[member("a", {"t": [0]})])),
         at(2_000, group_metadata("g", generation=2, members=[member("a", {"t": [0]})])),
         at(9_000, group_metadata("g", generation=5, members=[member("a", {"t": [0]})])),
     ).replayed()
 
-    assert ["rebalance_rounds_lost", "rebalance_completed"] == told.kinds()[9_000]
-    assert [{"from_generation": 2, "to_generation": 5, "rounds_lost": 2}] == told.details("rebalance_rounds_lost")
-    assert [True] == [event.inferred for event in told.events if event.kind == "rebalance_rounds_lost"]
-    assert (3, 2) == (told.states["g"].counters.rebalances, told.states["g"].counters.rounds_lost)
+    assert ["rebalance_rounds_lost", "rebalance_completed"] == reported.kinds()[9_000]
+    assert [{"from_generation": 2, "to_generation": 5, "rounds_lost": 2}] == reported.details("rebalance_rounds_lost")
+    assert [True] == [event.inferred for event in reported.events if event.kind == "rebalance_rounds_lost"]
+    assert (3, 2) == (reported.states["g"].counters.rebalances, reported.states["g"].counters.rounds_lost)
 
 
 def test_first_generation_ever_seen_is_no_gap() -> None:
     """A compacted log begins with whatever generation the group has reached: nothing is known to be lost."""
-    told = history(at(0, group_metadata("g", generation=41, members=[member("a", {"t": [0]})]))).replayed()
+    reported = history(at(0, group_metadata("g", generation=41, members=[member("a", {"t": [0]})]))).replayed()
 
-    assert {0: ["group_created", "member_joined"]} == told.kinds()
-    assert 0 == told.states["g"].counters.rounds_lost
+    assert {0: ["group_created", "member_joined"]} == reported.kinds()
+    assert 0 == reported.states["g"].counters.rounds_lost
 
 
 def test_last_member_leaving_is_a_generation_without_members() -> None:
     """Empty is reached by a generation of its own: no protocol, no leader, and not a rebalance completed."""
-    told = history(
+    reported = history(
         at(0, group_metadata("g", generation=1, members=[member("a", {"t": [0]})])),
         at(5_000, group_metadata("g", generation=2)),
     ).replayed()
 
-    assert "Empty 2" == told.status("g")
-    assert told.view("g")["protocol"] is None
-    assert ["member_left", "group_emptied"] == told.kinds()[5_000]
-    assert 0 == told.states["g"].counters.rebalances
+    assert "Empty 2" == reported.status("g")
+    assert reported.view("g")["protocol"] is None
+    assert ["member_left", "group_emptied"] == reported.kinds()[5_000]
+    assert 0 == reported.states["g"].counters.rebalances
 
 
 def test_partitions_moved_are_those_with_another_owner_than_before() -> None:
     """What had no owner, or keeps its own, has not moved."""
-    told = history(
+    reported = history(
         at(0, group_metadata("g", generation=1, members=[member("a", {"t": [0, 1, 2]})])),
         at(1_000, group_metadata("g", generation=2, members=[member("a", {"t": [0, 1]}), member("b", {"t": [2, 3]})])),
     ).replayed()
 
-    assert [1] == [detail["partitions_moved"] for detail in told.details("rebalance_completed")]
-    assert 1 == told.states["g"].counters.partitions_moved
+    assert [1] == [detail["partitions_moved"] for detail in reported.details("rebalance_completed")]
+    assert 1 == reported.states["g"].counters.partitions_moved
 
 
 def test_cooperative_rebalance_takes_two_generations() -> None:
     """The first leaves what moves unassigned, the second gives it out: the second is the follow-up of the first."""
-    told = history(
+    reported = history(
         at(0, group_metadata("g", generation=1, members=[member("a", {"t": [0, 1]})], protocol="cooperative-sticky")),
         at(
             1_000,
@@ -195,15 +195,15 @@ def test_cooperative_rebalance_takes_two_generations() -> None:
     ).replayed()
 
     assert {1_000: ["member_joined", "rebalance_completed"], 1_020: ["rebalance_completed"]} == {
-        time: kinds for time, kinds in told.kinds().items() if time
+        time: kinds for time, kinds in reported.kinds().items() if time
     }
-    assert [["join"], ["follow_up"]] == [detail["causes"] for detail in told.details("rebalance_completed")]
-    assert {} == told.alarms()
+    assert [["join"], ["follow_up"]] == [detail["causes"] for detail in reported.details("rebalance_completed")]
+    assert {} == reported.alarms()
 
 
 def test_group_of_another_protocol_type_is_opaque_but_counted() -> None:
     """Kafka Connect's assignments are not the consumer protocol's: members are shown, partitions are not guessed."""
-    told = history(
+    reported = history(
         at(
             0,
             group_metadata(
@@ -216,17 +216,17 @@ def test_group_of_another_protocol_type_is_opaque_but_counted() -> None:
         )
     ).replayed()
 
-    assert {"w1": {}, "w2": {}} == told.owners("connect")
-    migration = told.view("connect")["migration"]
+    assert {"w1": {}, "w2": {}} == reported.owners("connect")
+    migration = reported.view("connect")["migration"]
     assert ("classic", [], "protocol_type") == tuple(migration[of] for of in ("phase", "blockers", "out_of_scope"))
-    assert "connect" == told.view("connect")["protocol_type"]
-    assert {} == told.alarms()
+    assert "connect" == reported.view("connect")["protocol_type"]
+    assert {} == reported.alarms()
 
 
 @pytest.mark.parametrize("garbage", [b"\x00", b"\xff\xff\xff\xff", b"\x00\x03\x7f\xff\xff\xff"])
 def test_embedded_bytes_that_do_not_decode_are_opaque(garbage: bytes) -> None:
     """As Kafka does: the member stands, without topics or partitions, and a broker would refuse to convert it."""
-    told = history(
+    reported = history(
         at(
             0,
             group_metadata(
@@ -237,13 +237,13 @@ def test_embedded_bytes_that_do_not_decode_are_opaque(garbage: bytes) -> None:
         )
     ).replayed()
 
-    assert {"a": {}, "b": {"t": [1]}} == told.owners("g")
-    assert ["malformed_embedded_protocol"] == told.view("g")["migration"]["blockers"]
+    assert {"a": {}, "b": {"t": [1]}} == reported.owners("g")
+    assert ["malformed_embedded_protocol"] == reported.view("g")["migration"]["blockers"]
 
 
 def test_custom_assignors_user_data_blocks_the_upgrade() -> None:
     """A broker refuses to convert a group whose assignment carries user data."""
-    told = history(
+    reported = history(
         at(
             0,
             group_metadata(
@@ -252,10 +252,10 @@ def test_custom_assignors_user_data_blocks_the_upgrade() -> None:
         )
     ).replayed()
 
-    assert {"a": {"t": [0]}} == told.owners("g")
+    assert {"a": {"t": [0]}} == reported.owners("g")
     assert ("blocked", ["assignment_user_data"]) == (
-        told.view("g")["migration"]["phase"],
-        told.view("g")["migration"]["blockers"],
+        reported.view("g")["migration"]["phase"],
+        reported.view("g")["migration"]["blockers"],
     )
 
 
@@ -266,10 +266,10 @@ def test_every_version_of_the_record_is_read(version: int, timeout_ms: int) -> N
         "g", generation=1, members=[member("a", {"t": [0]}, instance_id="i" if version == 3 else None)], version=version
     )
 
-    told = history(at(0, record)).replayed()
+    reported = history(at(0, record)).replayed()
 
-    assert {"a": {"t": [0]}} == told.owners("g")
-    group = told.states["g"].membership.classic
+    assert {"a": {"t": [0]}} == reported.owners("g")
+    group = reported.states["g"].membership.classic
     assert group is not None
     assert timeout_ms == group.members["a"].rebalance_timeout_ms
 
@@ -283,25 +283,25 @@ def test_every_version_of_the_embedded_protocol_is_read(version: int) -> None:
         assignment_bytes=assignment({"t": [0]}, version=version),
     )
 
-    told = history(at(0, group_metadata("g", generation=1, members=[old]))).replayed()
+    reported = history(at(0, group_metadata("g", generation=1, members=[old]))).replayed()
 
-    assert {"a": {"t": [0]}} == told.owners("g")
+    assert {"a": {"t": [0]}} == reported.owners("g")
 
 
 def test_group_without_members_and_offsets_goes_at_the_next_check() -> None:
     """The tombstone alone ends it: not in the groups, said once."""
-    told = history(
+    reported = history(
         at(0, new_group_metadata("g")),
         at(600_000, group_metadata_tombstone("g")),
     ).replayed()
 
-    assert {} == told.views
-    assert {0: ["group_created"], 600_000: ["group_deleted"]} == told.kinds()
+    assert {} == reported.views
+    assert {0: ["group_created"], 600_000: ["group_deleted"]} == reported.kinds()
 
 
 def test_delete_groups_takes_the_offsets_first() -> None:
     """DeleteGroups: every offset's tombstone, then the group's, in one batch."""
-    told = history(
+    reported = history(
         at(0, group_metadata("g", generation=1, members=[member("a", {"t": [0, 1]})])),
         at(1_000, offset_commit("g", "t", 0, 5), offset_commit("g", "t", 1, 6)),
         at(2_000, group_metadata("g", generation=2)),
@@ -313,25 +313,25 @@ def test_delete_groups_takes_the_offsets_first() -> None:
         ),
     ).replayed()
 
-    assert {} == told.views
-    assert ["offset_deleted", "offset_deleted", "group_deleted"] == told.kinds()[3_000]
+    assert {} == reported.views
+    assert ["offset_deleted", "offset_deleted", "group_deleted"] == reported.kinds()[3_000]
 
 
 def test_tombstone_of_the_membership_leaves_a_group_with_offsets_simple() -> None:
     """Its offsets still stand: to a broker it is a group that only commits."""
-    told = history(
+    reported = history(
         at(0, new_group_metadata("g"), offset_commit("g", "t", 0, 5)),
         at(1_000, group_metadata_tombstone("g")),
     ).replayed()
 
-    assert told.view("g")["simple"]
-    assert "Empty 0" == told.status("g")
-    assert {0: ["group_created"]} == told.kinds()
+    assert reported.view("g")["simple"]
+    assert "Empty 0" == reported.status("g")
+    assert {0: ["group_created"]} == reported.kinds()
 
 
 def test_group_of_a_deleted_groups_name_inherits_nothing() -> None:
     """Counters and offsets belong to the group that is gone."""
-    told = history(
+    reported = history(
         at(0, new_group_metadata("g")),
         at(1_000, group_metadata("g", generation=1, members=[member("a", {"t": [0]})])),
         at(2_000, offset_commit("g", "t", 0, 5)),
@@ -340,10 +340,10 @@ def test_group_of_a_deleted_groups_name_inherits_nothing() -> None:
         at(5_000, new_group_metadata("g")),
     ).replayed()
 
-    assert "Empty 0" == told.status("g")
-    assert {} == told.offsets("g")
-    assert 0 == told.states["g"].counters.rebalances
-    assert ["group_created"] == told.kinds()[5_000]
+    assert "Empty 0" == reported.status("g")
+    assert {} == reported.offsets("g")
+    assert 0 == reported.states["g"].counters.rebalances
+    assert ["group_created"] == reported.kinds()[5_000]
 
 
 # -- simple groups ----------------------------------------------------------------------------------------------------
@@ -351,7 +351,9 @@ def test_group_of_a_deleted_groups_name_inherits_nothing() -> None:
 
 def test_group_that_only_commits_is_classic_empty_and_simple() -> None:
     """No type 2 record is ever written for it; Kafka's tools list it as Classic, Empty."""
-    told = history(at(1_000, offset_commit("s", "t", 0, 5, leader_epoch=3, metadata="md", timestamp=900))).replayed()
+    reported = history(
+        at(1_000, offset_commit("s", "t", 0, 5, leader_epoch=3, metadata="md", timestamp=900))
+    ).replayed()
 
     assert {
         "group": "s",
@@ -389,37 +391,41 @@ def test_group_that_only_commits_is_classic_empty_and_simple() -> None:
             "downgrade": None,
             "upgrade": None,
         },
-    } == told.view("s")
+    } == reported.view("s")
     assert [("group_created", {"type": "classic", "simple": True})] == [
-        (event.kind, dict(event.detail)) for event in told.events
+        (event.kind, dict(event.detail)) for event in reported.events
     ]
 
 
 def test_simple_group_ends_with_its_last_offset() -> None:
     """Its offsets expired: gone, and the tombstone of a record that never was changes nothing."""
-    told = history(
+    reported = history(
         at(0, offset_commit("s", "t", 0, 5), offset_commit("s", "t", 1, 5)),
         at(1_000, offset_commit_tombstone("s", "t", 0)),
         at(2_000, offset_commit_tombstone("s", "t", 1), group_metadata_tombstone("s")),
     ).replayed()
 
-    assert {} == told.views
-    assert {0: ["group_created"], 1_000: ["offset_deleted"], 2_000: ["offset_deleted", "group_deleted"]} == told.kinds()
+    assert {} == reported.views
+    assert {
+        0: ["group_created"],
+        1_000: ["offset_deleted"],
+        2_000: ["offset_deleted", "group_deleted"],
+    } == reported.kinds()
 
 
 def test_simple_group_that_members_join_is_the_same_group() -> None:
     """It is not created a second time, and keeps its offsets."""
-    told = history(
+    reported = history(
         at(0, offset_commit("g", "t", 0, 5)),
         at(1_000, group_metadata("g", generation=1, members=[member("a", {"t": [0]})])),
     ).replayed()
 
-    assert {0: ["group_created"], 1_000: ["member_joined"]} == told.kinds()
-    assert (False, {"t/0": 5}) == (told.view("g")["simple"], told.offsets("g"))
+    assert {0: ["group_created"], 1_000: ["member_joined"]} == reported.kinds()
+    assert (False, {"t/0": 5}) == (reported.view("g")["simple"], reported.offsets("g"))
 
 
 def test_tombstones_of_what_is_not_known_are_nothing() -> None:
     """A cleaned log may hold a tombstone alone."""
-    told = history(at(0, group_metadata_tombstone("g")), at(1_000, offset_commit_tombstone("g", "t", 0))).replayed()
+    reported = history(at(0, group_metadata_tombstone("g")), at(1_000, offset_commit_tombstone("g", "t", 0))).replayed()
 
-    assert ({}, {}) == (told.views, told.kinds())
+    assert ({}, {}) == (reported.views, reported.kinds())

@@ -32,19 +32,19 @@ SECOND = at(9_000, *share_join("s", "b", epoch=4, targets={"b": {"t": [0, 1]}}))
 
 def test_share_group_is_stable_as_soon_as_it_has_members() -> None:
     """Only Empty and Stable are states; partitions come once their delivery state is initialized."""
-    told = history(FIRST).replayed()
+    reported = history(FIRST).replayed()
 
-    assert ("share", "Stable 2/2") == (told.view("s")["type"], told.status("s"))
-    assert {"a": {}} == told.owners("s")
-    assert {0: ["group_created", "member_joined", "rebalance_started", "rebalance_completed"]} == told.kinds()
+    assert ("share", "Stable 2/2") == (reported.view("s")["type"], reported.status("s"))
+    assert {"a": {}} == reported.owners("s")
+    assert {0: ["group_created", "member_joined", "rebalance_started", "rebalance_completed"]} == reported.kinds()
 
 
 def test_initialized_partitions_are_assigned_with_the_next_epoch() -> None:
     """The state of partitions says nothing on its own; the epoch after it is a rebalance."""
-    told = history(FIRST, INITIALIZED, ASSIGNED).replayed()
+    reported = history(FIRST, INITIALIZED, ASSIGNED).replayed()
 
-    assert 100 not in told.kinds()
-    assert ["rebalance_started", "rebalance_completed"] == told.kinds()[5_000]
+    assert 100 not in reported.kinds()
+    assert ["rebalance_started", "rebalance_completed"] == reported.kinds()[5_000]
     assert {
         "member_id": "a",
         "instance_id": None,
@@ -58,7 +58,7 @@ def test_initialized_partitions_are_assigned_with_the_next_epoch() -> None:
         "target": {"t": [0, 1]},
         "rack_id": None,
         "subscribed_topics": ["t"],
-    } == told.member("s", "a")
+    } == reported.member("s", "a")
 
 
 def test_topics_are_shown_with_how_far_their_delivery_state_is() -> None:
@@ -80,27 +80,27 @@ def test_topics_are_shown_with_how_far_their_delivery_state_is() -> None:
 
 def test_second_member_shares_the_firsts_partitions() -> None:
     """Targets and assignments overlap by design; the group is Stable though members stand at different epochs."""
-    told = history(FIRST, INITIALIZED, ASSIGNED, SECOND).replayed()
+    reported = history(FIRST, INITIALIZED, ASSIGNED, SECOND).replayed()
 
-    assert {"a": {"t": [0, 1]}, "b": {"t": [0, 1]}} == told.owners("s")
-    assert "Stable 4/4" == told.status("s")
-    assert ["member_joined", "rebalance_started"] == told.kinds()[9_000]
-    assert {} == told.alarms()
+    assert {"a": {"t": [0, 1]}, "b": {"t": [0, 1]}} == reported.owners("s")
+    assert "Stable 4/4" == reported.status("s")
+    assert ["member_joined", "rebalance_started"] == reported.kinds()[9_000]
+    assert {} == reported.alarms()
 
 
 def test_rebalance_ends_when_every_member_has_the_new_epoch() -> None:
     """Members follow at their own heartbeat."""
-    told = history(
+    reported = history(
         FIRST, INITIALIZED, ASSIGNED, SECOND, at(9_800, share_group_current_assignment("s", "a", epoch=4))
     ).replayed()
 
-    assert ["rebalance_completed"] == told.kinds()[9_800]
-    assert 800 == told.details("rebalance_completed")[-1]["duration_ms"]
+    assert ["rebalance_completed"] == reported.kinds()[9_800]
+    assert 800 == reported.details("rebalance_completed")[-1]["duration_ms"]
 
 
 def test_share_group_empties_and_is_deleted() -> None:
     """Deletion of the delivery state is a batch of its own; a group of tombstones is no group."""
-    told = history(
+    reported = history(
         FIRST,
         at(10_000, *share_leave("s", "a", epoch=3)),
         at(20_000, share_group_state_partition_metadata("s", deleting=["t"])),
@@ -109,16 +109,16 @@ def test_share_group_empties_and_is_deleted() -> None:
 
     assert "Empty 3/2" == history(FIRST, at(10_000, *share_leave("s", "a", epoch=3))).replayed().status("s")
     assert {10_000: ["member_left", "group_emptied"], 20_050: ["group_deleted"]} == {
-        time: kinds for time, kinds in told.kinds().items() if time
+        time: kinds for time, kinds in reported.kinds().items() if time
     }
-    assert {} == told.views
+    assert {} == reported.views
 
 
 def test_tombstones_of_unknown_share_records_are_nothing() -> None:
     """They may come first or alone."""
-    told = history(at(0, *share_leave("s", "a", epoch=9)[:3], *share_group_deleted("s"))).replayed()
+    reported = history(at(0, *share_leave("s", "a", epoch=9)[:3], *share_group_deleted("s"))).replayed()
 
-    assert ({}, {}) == (told.views, told.kinds())
+    assert ({}, {}) == (reported.views, reported.kinds())
 
 
 @pytest.mark.parametrize(

@@ -51,18 +51,21 @@ def test_new_streams_group_is_assigning_until_the_initial_delay_has_passed() -> 
     """The target comes alone, from a timer; then the member reconciles at its heartbeat."""
     assert "Assigning 2/1" == history(FIRST).replayed().status("w")
     assert "Reconciling 2/2" == history(FIRST, TARGET).replayed().status("w")
-    told = history(FIRST, TARGET, RUNNING).replayed()
-    assert ("streams", "Stable 2/2") == (told.view("w")["type"], told.status("w"))
-    assert {0: ["group_created", "member_joined", "rebalance_started"], 3_400: ["rebalance_completed"]} == told.kinds()
+    reported = history(FIRST, TARGET, RUNNING).replayed()
+    assert ("streams", "Stable 2/2") == (reported.view("w")["type"], reported.status("w"))
+    assert {
+        0: ["group_created", "member_joined", "rebalance_started"],
+        3_400: ["rebalance_completed"],
+    } == reported.kinds()
     assert (3_400, ["join"]) == (
-        told.details("rebalance_completed")[0]["duration_ms"],
-        told.details("rebalance_completed")[0]["causes"],
+        reported.details("rebalance_completed")[0]["duration_ms"],
+        reported.details("rebalance_completed")[0]["causes"],
     )
 
 
 def test_streams_member_is_shown_with_the_partitions_its_tasks_read() -> None:
     """A task is a subtopology and a number; its partitions are those of the subtopology's source topics."""
-    told = history(FIRST, TARGET, RUNNING).replayed()
+    reported = history(FIRST, TARGET, RUNNING).replayed()
 
     assert {
         "member_id": "a",
@@ -83,7 +86,7 @@ def test_streams_member_is_shown_with_the_partitions_its_tasks_read() -> None:
         "tasks": {"active": {"sub-0": [0, 1], "sub-1": [0]}, "standby": {}, "warmup": {}},
         "tasks_pending_revocation": {"active": {}, "standby": {}, "warmup": {}},
         "target_tasks": {"active": {"sub-0": [0, 1], "sub-1": [0]}, "standby": {}, "warmup": {}},
-    } == told.member("w", "a")
+    } == reported.member("w", "a")
 
 
 def test_streams_member_is_shown_with_what_it_said_of_its_process() -> None:
@@ -196,9 +199,9 @@ def test_topology_is_shown_with_its_epochs_and_topics() -> None:
 )
 def test_first_state_that_holds_is_shown(records: tuple[RecordBytes, ...], state: str) -> None:
     """Empty, then NotReady, then Assigning, then Reconciling, then Stable."""
-    told = history(at(0, streams_group_epoch("w", 2), *records)).replayed()
+    reported = history(at(0, streams_group_epoch("w", 2), *records)).replayed()
 
-    assert state == told.view("w")["state"]
+    assert state == reported.view("w")["state"]
 
 
 @pytest.mark.parametrize(
@@ -206,14 +209,14 @@ def test_first_state_that_holds_is_shown(records: tuple[RecordBytes, ...], state
 )
 def test_streams_member_states_have_codes_of_their_own(code: int, state: str) -> None:
     """1, 2, 3, where consumer groups have 0, 1, 2."""
-    told = history(at(0, streams_group_current_assignment("w", "a", epoch=2, state=code))).replayed()
+    reported = history(at(0, streams_group_current_assignment("w", "a", epoch=2, state=code))).replayed()
 
-    assert state == told.member("w", "a")["state"]
+    assert state == reported.member("w", "a")["state"]
 
 
 def test_task_moves_from_one_member_to_another() -> None:
     """The old owner gives up first; standby tasks come as they like."""
-    told = history(
+    reported = history(
         FIRST,
         TARGET,
         RUNNING,
@@ -233,18 +236,18 @@ def test_task_moves_from_one_member_to_another() -> None:
         at(13_000, streams_group_current_assignment("w", "b", epoch=3, active={"sub-0": [1]}, standby={"sub-1": [0]})),
     ).replayed()
 
-    assert "Stable 3/3" == told.status("w")
-    assert {"active": {"sub-0": [1]}, "standby": {"sub-1": [0]}, "warmup": {}} == told.member("w", "b")["tasks"]
+    assert "Stable 3/3" == reported.status("w")
+    assert {"active": {"sub-0": [1]}, "standby": {"sub-1": [0]}, "warmup": {}} == reported.member("w", "b")["tasks"]
     assert {10_000: ["member_joined", "rebalance_started"], 13_000: ["rebalance_completed"]} == {
-        time: kinds for time, kinds in told.kinds().items() if time > 5_000
+        time: kinds for time, kinds in reported.kinds().items() if time > 5_000
     }
-    assert 1 == told.details("rebalance_completed")[-1]["partitions_moved"]
-    assert {} == told.alarms()
+    assert 1 == reported.details("rebalance_completed")[-1]["partitions_moved"]
+    assert {} == reported.alarms()
 
 
 def test_any_change_of_a_streams_member_is_a_new_epoch() -> None:
     """Unlike in consumer groups; the group rebalances for it."""
-    told = history(
+    reported = history(
         FIRST,
         TARGET,
         RUNNING,
@@ -255,45 +258,45 @@ def test_any_change_of_a_streams_member_is_a_new_epoch() -> None:
         ),
     ).replayed()
 
-    assert "Assigning 3/2" == told.status("w")
-    assert ["rebalance_started"] == told.kinds()[20_000]
+    assert "Assigning 3/2" == reported.status("w")
+    assert ["rebalance_started"] == reported.kinds()[20_000]
 
 
 def test_streams_member_leaves() -> None:
     """The last one leaves the group Empty."""
-    told = history(FIRST, TARGET, RUNNING, at(20_000, *streams_leave("w", "a", epoch=3))).replayed()
+    reported = history(FIRST, TARGET, RUNNING, at(20_000, *streams_leave("w", "a", epoch=3))).replayed()
 
-    assert "Empty 3/2" == told.status("w")
-    assert ["member_left", "group_emptied"] == told.kinds()[20_000]
+    assert "Empty 3/2" == reported.status("w")
+    assert ["member_left", "group_emptied"] == reported.kinds()[20_000]
 
 
 def test_topology_goes_last_when_a_streams_group_is_deleted() -> None:
     """Its tombstone follows the epoch's: in between, and if both never meet, nothing is left over."""
     deleted = streams_group_deleted("w", ["a"])
-    told = history(FIRST, TARGET, RUNNING, at(20_000, *deleted)).replayed()
+    reported = history(FIRST, TARGET, RUNNING, at(20_000, *deleted)).replayed()
     torn = history(FIRST, TARGET, RUNNING, at(20_000, *deleted[:-1]), at(20_001, deleted[-1])).replayed()
 
-    assert ({}, {}) == (told.views, torn.views)
+    assert ({}, {}) == (reported.views, torn.views)
     assert {} == torn.alarms()
-    assert 1 == len(told.details("group_deleted"))
+    assert 1 == len(reported.details("group_deleted"))
     assert 1 == len(torn.details("group_deleted"))
 
 
 def test_nothing_of_a_deleted_streams_group_is_left_over() -> None:
     """A classic group takes its place in the same event, as when it converts."""
-    told = history(
+    reported = history(
         FIRST, TARGET, RUNNING, at(20_000, *streams_group_deleted("w", ["a"]), new_group_metadata("w"))
     ).replayed()
 
-    assert ("classic", 0) == (told.view("w")["type"], told.view("w")["migration"]["leftovers"])
-    assert told.states["w"].membership.modern is None
+    assert ("classic", 0) == (reported.view("w")["type"], reported.view("w")["migration"]["leftovers"])
+    assert reported.states["w"].membership.modern is None
 
 
 def test_tombstones_of_unknown_streams_records_are_nothing() -> None:
     """They may come first or alone."""
-    told = history(at(0, *streams_group_deleted("w", ["a"]))).replayed()
+    reported = history(at(0, *streams_group_deleted("w", ["a"]))).replayed()
 
-    assert ({}, {}) == (told.views, told.kinds())
+    assert ({}, {}) == (reported.views, reported.kinds())
 
 
 def test_broker_of_4_1_does_not_say_whether_the_topology_is_valid() -> None:
@@ -316,7 +319,7 @@ def test_memory_of_brokers_up_to_4_2_starts_at_0() -> None:
     ]
 
 
-def test_topics_that_a_topology_makes_for_itself_are_told_from_its_sources() -> None:
+def test_topics_that_a_topology_makes_for_itself_are_reported_from_its_sources() -> None:
     """A real application with a repartition and a count: what one subtopology sinks into, another reads."""
     path = RECORDING.parent / "4.3.1" / "share-and-streams.ndjson.gz"
     topology = recording(path).replayed().view("streams-members-come-and-go")["topology"]

@@ -29,7 +29,7 @@ from tests.coordinator_events import (
     speaks_classic,
     static_returns,
 )
-from tests.histories import TOPIC_NAMES, Told, at, history
+from tests.histories import TOPIC_NAMES, Reported, at, history
 
 COOPERATIVE = classic_member_metadata(cooperative_sticky=subscription(["t"], owned={"t": [2, 3]}, generation_id=7))
 REVOKED = classic_member_metadata(cooperative_sticky=subscription(["t"], owned={"t": [2]}, generation_id=7))
@@ -52,16 +52,16 @@ C2_REVOKED = at(
 )
 
 
-def progress(told: Told, member_id: str, *, now_ms: int | None = None) -> dict[str, Any]:
+def progress(reported: Reported, member_id: str, *, now_ms: int | None = None) -> dict[str, Any]:
     """What is shown of a classic member, at the last record or later."""
-    state = told.states["g"]
+    state = reported.states["g"]
     (found,) = (of for of in group_view(state, (), TOPIC_NAMES, now_ms)["members"] if of["member_id"] == member_id)
     return dict(found["classic_protocol"])
 
 
-def machine(told: Told, member_id: str, *, now_ms: int | None = None) -> tuple[str, bool, str]:
+def machine(reported: Reported, member_id: str, *, now_ms: int | None = None) -> tuple[str, bool, str]:
     """State, whether it is inferred, and situation of a classic member."""
-    shown = progress(told, member_id, now_ms=now_ms)
+    shown = progress(reported, member_id, now_ms=now_ms)
     return shown["state"], shown["inferred"], shown["situation"]
 
 
@@ -70,29 +70,29 @@ def machine(told: Told, member_id: str, *, now_ms: int | None = None) -> tuple[s
 
 def test_conversion_asks_every_classic_member_to_rejoin() -> None:
     """The group epoch has moved on and theirs have not: their heartbeats are answered with REBALANCE_IN_PROGRESS."""
-    told = history(CLASSIC, FIRST_UPGRADES).replayed()
+    reported = history(CLASSIC, FIRST_UPGRADES).replayed()
 
-    assert ("PrepareRebalance", False, "behind") == machine(told, "c1")
-    assert ("PrepareRebalance", False, "behind") == machine(told, "c2", now_ms=600_000)
-    assert 1_000 == progress(told, "c2")["since"]
+    assert ("PrepareRebalance", False, "behind") == machine(reported, "c1")
+    assert ("PrepareRebalance", False, "behind") == machine(reported, "c2", now_ms=600_000)
+    assert 1_000 == progress(reported, "c2")["since"]
 
 
 def test_member_on_the_consumer_protocol_has_no_such_state() -> None:
     """No one translates for it."""
-    told = history(CLASSIC, FIRST_UPGRADES).replayed()
+    reported = history(CLASSIC, FIRST_UPGRADES).replayed()
 
-    assert "classic_protocol" not in told.member("g", "n1")
-    assert "classic_protocol" in told.member("g", "c1")
+    assert "classic_protocol" not in reported.member("g", "n1")
+    assert "classic_protocol" in reported.member("g", "c1")
     assert "classic_protocol" not in history(CLASSIC).replayed().member("g", "c1")
 
 
 def test_cooperative_member_revokes_and_rejoins_twice() -> None:
     """It keeps assigned ∩ target, gives up the rest, and comes back for its new epoch."""
-    told = history(CLASSIC, FIRST_UPGRADES, C2_REJOINS).replayed()
-    shown = progress(told, "c2")
+    reported = history(CLASSIC, FIRST_UPGRADES, C2_REJOINS).replayed()
+    shown = progress(reported, "c2")
 
-    assert ("CompletingRebalance", True, "revoking") == machine(told, "c2")
-    assert ("PrepareRebalance", False, "revoking") == machine(told, "c2", now_ms=7_001)
+    assert ("CompletingRebalance", True, "revoking") == machine(reported, "c2")
+    assert ("PrepareRebalance", False, "revoking") == machine(reported, "c2", now_ms=7_001)
     assert ({"t": [2]}, {"t": [3]}, {}) == (shown["keeps"], shown["revokes"], shown["waits_for"])
     assert ("cooperative", False, 4_000) == (
         shown["rebalance_protocol"],
@@ -109,10 +109,10 @@ def test_cooperative_member_revokes_and_rejoins_twice() -> None:
 
 def test_stable_is_known_once_a_member_that_had_not_synced_would_be_gone() -> None:
     """A sync is not written; the removal of who does not sync within its rebalance timeout is."""
-    told = history(CLASSIC, FIRST_UPGRADES, C2_REJOINS, C2_REVOKED).replayed()
+    reported = history(CLASSIC, FIRST_UPGRADES, C2_REJOINS, C2_REVOKED).replayed()
 
-    assert ("Stable", True) == machine(told, "c2", now_ms=6_000 + REBALANCE_TIMEOUT_MS)[:2]
-    assert ("Stable", False) == machine(told, "c2", now_ms=6_001 + REBALANCE_TIMEOUT_MS)[:2]
+    assert ("Stable", True) == machine(reported, "c2", now_ms=6_000 + REBALANCE_TIMEOUT_MS)[:2]
+    assert ("Stable", False) == machine(reported, "c2", now_ms=6_001 + REBALANCE_TIMEOUT_MS)[:2]
 
 
 def test_member_waits_for_what_others_have_yet_to_give_up() -> None:
@@ -137,7 +137,7 @@ def test_member_waits_for_what_others_have_yet_to_give_up() -> None:
 
 def test_pending_revocation_of_another_member_is_waited_for() -> None:
     """What a member has yet to give up is not free."""
-    told = history(
+    reported = history(
         CLASSIC,
         FIRST_UPGRADES,
         C2_REJOINS,
@@ -148,21 +148,21 @@ def test_pending_revocation_of_another_member_is_waited_for() -> None:
         ),
     ).replayed()
 
-    assert {"c2": {"t": [3]}} == progress(told, "c1")["waits_for"]
+    assert {"c2": {"t": [3]}} == progress(reported, "c1")["waits_for"]
 
 
-def test_member_whose_group_waits_for_a_target_is_told_to_rejoin_by_old_brokers_only() -> None:
+def test_member_whose_group_waits_for_a_target_is_asked_to_rejoin_by_old_brokers_only() -> None:
     """Since KIP-1263 the target may come later than the epoch; what a heartbeat then says depends on the release."""
-    told = history(
+    reported = history(
         CLASSIC, FIRST_UPGRADES, C2_REJOINS, C2_REVOKED, at(9_500, *consumer_leave("g", "n1", "c1", epoch=9))
     ).replayed()
 
-    assert ("PrepareRebalance", True, "awaiting_target") == machine(told, "c2")
+    assert ("PrepareRebalance", True, "awaiting_target") == machine(reported, "c2")
 
 
 def test_sync_of_a_member_that_was_left_behind_is_refused() -> None:
     """The group moved on right after it rejoined: it has to rejoin, not to sync."""
-    told = history(
+    reported = history(
         CLASSIC,
         FIRST_UPGRADES,
         C2_REJOINS,
@@ -170,12 +170,12 @@ def test_sync_of_a_member_that_was_left_behind_is_refused() -> None:
         at(6_500, *consumer_join("g", "n2", epoch=9, targets={"n2": {"t": [2]}, "c2": {}}, assigned={})),
     ).replayed()
 
-    assert ("PrepareRebalance", False, "behind") == machine(told, "c2")
+    assert ("PrepareRebalance", False, "behind") == machine(reported, "c2")
 
 
 def test_replacement_of_a_static_member_asks_nobody_to_rejoin() -> None:
     """No epoch moved: the other classic member stays as it was, which records do not show to have synced."""
-    told = history(
+    reported = history(
         at(
             0,
             group_metadata(
@@ -193,13 +193,13 @@ def test_replacement_of_a_static_member_asks_nobody_to_rejoin() -> None:
         ),
     ).replayed()
 
-    assert ("Stable", True, "settled") == machine(told, "c2")
-    assert ("Stable", True, "settled") == machine(told, "c2", now_ms=10**9)
+    assert ("Stable", True, "settled") == machine(reported, "c2")
+    assert ("Stable", True, "settled") == machine(reported, "c2", now_ms=10**9)
 
 
 def test_classic_member_that_joins_a_consumer_group_has_rejoined_then() -> None:
     """The way down: its first JoinGroup is what its records show."""
-    told = history(
+    reported = history(
         at(0, *consumer_join("g", "n1", epoch=2, targets={"n1": {"t": [0, 1]}})),
         at(
             1_000,
@@ -209,9 +209,9 @@ def test_classic_member_that_joins_a_consumer_group_has_rejoined_then() -> None:
         ),
     ).replayed()
 
-    assert ("CompletingRebalance", True, "waiting") == machine(told, "c1")
-    assert ("Stable", True, "waiting") == machine(told, "c1", now_ms=4_001)
-    assert {"n1": {"t": [1]}} == progress(told, "c1")["waits_for"]
+    assert ("CompletingRebalance", True, "waiting") == machine(reported, "c1")
+    assert ("Stable", True, "waiting") == machine(reported, "c1", now_ms=4_001)
+    assert {"n1": {"t": [1]}} == progress(reported, "c1")["waits_for"]
 
 
 def test_unknown_member_state_is_not_guessed_at() -> None:
@@ -279,8 +279,8 @@ def test_machine_is_the_same_whatever_the_batches(size: int) -> None:
 )
 def test_rebalance_protocol_of_a_member(metadata: ClassicMemberMetadata, expected: str | None, inferred: bool) -> None:
     """By what it claimed to own, else by the names of its assignors, else not known."""
-    told = history(at(0, *_joins(metadata))).replayed()
-    shown = progress(told, "c1")
+    reported = history(at(0, *_joins(metadata))).replayed()
+    shown = progress(reported, "c1")
 
     assert (expected, inferred) == (shown["rebalance_protocol"], shown["rebalance_protocol_inferred"])
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.builders import RecordBytes, group_metadata, group_metadata_tombstone, member
 from tests.coordinator_events import consumer_join, consumer_leave, converted_to_consumer, speaks_classic
-from tests.histories import Moment, Told, at, history
+from tests.histories import Moment, Reported, at, history
 
 
 def classic(generation: int, *members: str) -> RecordBytes:
@@ -54,18 +54,18 @@ COMES = at(6_000, *joins(7, "n3"))
 COMES_AS_IT_WAS = at(6_000, *joins(7, "c4", as_classic=True))
 
 
-def completed(told: Told) -> list[tuple[int, int, bool]]:
+def completed(reported: Reported) -> list[tuple[int, int, bool]]:
     """(members before, replacements awaited, inferred) of each upgrade completed."""
     return [
         (event.detail["members_before"], event.detail["replacements_awaited"], event.inferred)
-        for event in told.events
+        for event in reported.events
         if event.kind == "upgrade_completed"
     ]
 
 
-def kinds(told: Told) -> list[tuple[int, str]]:
+def kinds(reported: Reported) -> list[tuple[int, str]]:
     """What was reported of upgrades and downgrades, and when."""
-    return [(of.time_ms, of.kind) for of in told.events if of.kind.startswith(("upgrade_", "downgrade_"))]
+    return [(of.time_ms, of.kind) for of in reported.events if of.kind.startswith(("upgrade_", "downgrade_"))]
 
 
 # -- who is awaited ---------------------------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ def test_members_that_left_long_before_are_not_awaited() -> None:
 
 def test_largest_size_of_the_last_minutes_counts() -> None:
     """Two of three had left before the first upgraded one came."""
-    told = history(
+    reported = history(
         at(0, classic(1, "c1", "c2", "c3")),
         at(1_000, classic(2, "c2", "c3")),
         at(2_000, classic(3, "c3")),
@@ -99,20 +99,20 @@ def test_largest_size_of_the_last_minutes_counts() -> None:
         at(4_000, *leaves(5, "c3")),
     ).replayed()
 
-    assert [(3, 2, True)] == completed(told)
+    assert [(3, 2, True)] == completed(reported)
 
 
 def test_offline_upgrade_awaits_the_members_that_were_stopped() -> None:
     """All were stopped, the first of them is back."""
-    told = history(
+    reported = history(
         at(0, classic(1, "c1", "c2")),
         at(1_000, classic(2, "c2")),
         at(2_000, group_metadata("g", generation=3)),
         at(3_000, group_metadata_tombstone("g"), *joins(2, "n1")),
     ).replayed()
 
-    assert [(2, 1, True)] == completed(told)
-    assert [False] == [of["online"] for of in told.details("upgrade_completed")]
+    assert [(2, 1, True)] == completed(reported)
+    assert [False] == [of["online"] for of in reported.details("upgrade_completed")]
 
 
 # -- who comes back as it was -----------------------------------------------------------------------------------------
@@ -120,24 +120,24 @@ def test_offline_upgrade_awaits_the_members_that_were_stopped() -> None:
 
 def test_awaited_member_that_comes_back_as_it_was_is_no_downgrade() -> None:
     """It restarted without its new configuration: the upgrade goes on, and is completed once more."""
-    told = history(*OLD_FIRST, COMES_AS_IT_WAS).replayed()
+    reported = history(*OLD_FIRST, COMES_AS_IT_WAS).replayed()
     done = history(*OLD_FIRST, COMES_AS_IT_WAS, at(7_000, *leaves(8, "c4")), at(8_000, *joins(9, "n4"))).replayed()
 
-    assert [(2_000, "upgrade_started"), (5_000, "upgrade_completed"), (6_000, "upgrade_started")] == kinds(told)
-    assert ("upgrading", 6_000) == (view(told)["phase"], view(told)["mixed_since"])
-    (*_, resumed) = (event for event in told.events if event.kind == "upgrade_started")
+    assert [(2_000, "upgrade_started"), (5_000, "upgrade_completed"), (6_000, "upgrade_started")] == kinds(reported)
+    assert ("upgrading", 6_000) == (view(reported)["phase"], view(reported)["mixed_since"])
+    (*_, resumed) = (event for event in reported.events if event.kind == "upgrade_started")
     assert (True, {"online": True, "resumed": True, "members": 3, "upgraded_members": 2}) == (
         resumed.inferred,
         resumed.detail,
     )
-    assert {} == told.alarms()
+    assert {} == reported.alarms()
     assert [(3, 1, True), (3, 1, True)] == completed(done)
     assert "upgraded" == view(done)["phase"]
 
 
-def view(told: Told) -> dict[str, object]:
+def view(reported: Reported) -> dict[str, object]:
     """The Migration."""
-    return dict(told.view("g")["migration"])
+    return dict(reported.view("g")["migration"])
 
 
 @pytest.mark.parametrize(
@@ -153,27 +153,27 @@ def view(told: Told) -> dict[str, object]:
 )
 def test_other_classic_members_that_come_begin_a_downgrade(then: tuple[Moment, ...]) -> None:
     """That is a warning, as it may not be meant."""
-    told = history(*OLD_FIRST, *then).replayed()
+    reported = history(*OLD_FIRST, *then).replayed()
 
-    assert "downgrade_started" == kinds(told)[-1][1]
-    assert "downgrading" == view(told)["phase"]
+    assert "downgrade_started" == kinds(reported)[-1][1]
+    assert "downgrading" == view(reported)["phase"]
 
 
 def test_classic_member_that_comes_while_both_kinds_are_awaited_shows_no_way() -> None:
     """The last classic one restarts while an upgraded one is down, or a downgrade begins: the next one shows which."""
     unclear = (at(5_500, *leaves(7, "n1")), at(6_000, *joins(8, "c4", as_classic=True)))
-    told = history(*OLD_FIRST, *unclear).replayed()
+    reported = history(*OLD_FIRST, *unclear).replayed()
     up = history(*OLD_FIRST, *unclear, at(7_000, *joins(9, "n1-again")), at(8_000, *joins(10, "n4"))).replayed()
     down = history(*OLD_FIRST, *unclear, at(7_000, *joins(9, "c5", as_classic=True))).replayed()
 
-    assert None is view(told)["phase"]
-    assert "upgrade_completed" == kinds(told)[-1][1]
+    assert None is view(reported)["phase"]
+    assert "upgrade_completed" == kinds(reported)[-1][1]
     assert ("upgrading", "upgrade_started") == (view(up)["phase"], kinds(up)[-1][1])
     assert ("downgrading", "downgrade_started") == (view(down)["phase"], kinds(down)[-1][1])
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])
-def test_conversions_are_told_alike_whatever_the_batches(size: int) -> None:
+def test_conversions_are_reported_alike_whatever_the_batches(size: int) -> None:
     """What is remembered of sizes survives a checkpoint at any record."""
     log = history(*OLD_FIRST, COMES_AS_IT_WAS)
 

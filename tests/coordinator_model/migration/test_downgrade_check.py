@@ -29,7 +29,7 @@ from tests.coordinator_events import (
     speaks_classic,
     static_returns,
 )
-from tests.histories import Moment, Told, at, history
+from tests.histories import Moment, Reported, at, history
 
 N_JOINS = at(0, *consumer_join("g", "n", epoch=2, targets={"n": {"t": [0, 1], "u": [0]}}))
 COMMITS = at(100, offset_commit("g", "t", 0, 10), offset_commit("g", "t", 1, 20), offset_commit("g", "u", 0, 30))
@@ -65,15 +65,15 @@ NEXT_GENERATION = at(
 )
 
 
-def completed(told: Told) -> dict[str, Any]:
+def completed(reported: Reported) -> dict[str, Any]:
     """The detail of the one downgrade."""
-    (detail,) = told.details("downgrade_completed")
+    (detail,) = reported.details("downgrade_completed")
     return detail
 
 
-def compared(told: Told) -> tuple[bool, list[str], list[str]]:
+def compared(reported: Reported) -> tuple[bool, list[str], list[str]]:
     """Whether assignments were kept, who was not given its target, who had not reached it."""
-    detail = completed(told)
+    detail = completed(reported)
     return (
         detail["assignments_kept"],
         detail["members_not_given_their_target"],
@@ -81,9 +81,9 @@ def compared(told: Told) -> tuple[bool, list[str], list[str]]:
     )
 
 
-def remembered(told: Told) -> Downgrade:
+def remembered(reported: Reported) -> Downgrade:
     """What is remembered of the downgrade."""
-    downgrade = told.states["g"].migration.downgrade
+    downgrade = reported.states["g"].migration.downgrade
     assert downgrade is not None
     return downgrade
 
@@ -93,18 +93,18 @@ def remembered(told: Told) -> Downgrade:
 
 def test_members_that_stay_get_their_targets() -> None:
     """Topics are named there and ids here; the names are known from what was committed."""
-    told = history(*BEFORE, n_leaves()).replayed()
+    reported = history(*BEFORE, n_leaves()).replayed()
 
-    assert (True, [], []) == compared(told)
-    assert (["n"], {}) == (completed(told)["last_upgraded_members"], completed(told)["leftover_records"])
-    assert {("g", "downgrade_started"): 1} == told.alarms()
+    assert (True, [], []) == compared(reported)
+    assert (["n"], {}) == (completed(reported)["last_upgraded_members"], completed(reported)["leftover_records"])
+    assert {("g", "downgrade_started"): 1} == reported.alarms()
 
 
 def test_topics_that_nobody_committed_for_are_matched() -> None:
     """One name for one id throughout."""
-    told = history(N_JOINS, C_JOINS, C_SETTLES, n_leaves()).replayed()
+    reported = history(N_JOINS, C_JOINS, C_SETTLES, n_leaves()).replayed()
 
-    assert (True, [], []) == compared(told)
+    assert (True, [], []) == compared(reported)
 
 
 @pytest.mark.parametrize(
@@ -120,10 +120,10 @@ def test_topics_that_nobody_committed_for_are_matched() -> None:
 def test_member_that_is_not_given_its_target_is_named(given: Targets, names_known: bool) -> None:
     """Whatever is missing, or too much, or of another topic; the names of topics being known or not."""
     moments = BEFORE if names_known else (N_JOINS, C_JOINS, C_SETTLES)
-    told = history(*moments, n_leaves(given)).replayed()
+    reported = history(*moments, n_leaves(given)).replayed()
 
-    assert (False, ["c"]) == compared(told)[:2]
-    assert ("c",) == remembered(told).differing
+    assert (False, ["c"]) == compared(reported)[:2]
+    assert ("c",) == remembered(reported).differing
 
 
 def test_topics_that_change_places_are_seen_where_names_are_known() -> None:
@@ -136,10 +136,10 @@ def test_topics_that_change_places_are_seen_where_names_are_known() -> None:
 
 def test_member_that_had_not_reached_its_target_is_named() -> None:
     """It gets at once what another had yet to give up: lawful, and no downgrade of the same assignment."""
-    told = history(N_JOINS, COMMITS, C_JOINS, n_leaves()).replayed()
+    reported = history(N_JOINS, COMMITS, C_JOINS, n_leaves()).replayed()
 
-    assert (True, [], ["c"]) == compared(told)
-    assert ("c",) == remembered(told).unsettled
+    assert (True, [], ["c"]) == compared(reported)
+    assert ("c",) == remembered(reported).unsettled
 
 
 def test_partitions_yet_to_be_revoked_are_held() -> None:
@@ -149,14 +149,14 @@ def test_partitions_yet_to_be_revoked_are_held() -> None:
         *retarget("g", 3, {"c": {"t": [1]}}),
         *consumer_moves("g", "c", epoch=3, state=1, assigned={"t": [1]}, pending={"u": [0]}),
     )
-    told = history(*BEFORE, revoking, n_leaves({"c": {"t": [1]}})).replayed()
+    reported = history(*BEFORE, revoking, n_leaves({"c": {"t": [1]}})).replayed()
 
-    assert (True, [], ["c"]) == compared(told)
+    assert (True, [], ["c"]) == compared(reported)
 
 
 def test_target_that_is_written_in_the_same_step_is_the_one_that_counts() -> None:
     """Two events of one millisecond are one step, in the middle of which a target was computed."""
-    told = history(
+    reported = history(
         *BEFORE,
         n_leaves(
             {"c": {"t": [0, 1], "u": [0]}},
@@ -164,12 +164,12 @@ def test_target_that_is_written_in_the_same_step_is_the_one_that_counts() -> Non
         ),
     ).replayed()
 
-    assert (True, []) == compared(told)[:2]
+    assert (True, []) == compared(reported)[:2]
 
 
 def test_static_member_is_compared_with_the_one_it_replaces() -> None:
     """The last upgraded one comes back as a classic one, and so converts the group."""
-    told = history(
+    reported = history(
         at(0, *consumer_join("g", "n", epoch=5, targets={"n": {"t": [0]}}, instance_id="i")),
         at(
             1_000,
@@ -182,20 +182,20 @@ def test_static_member_is_compared_with_the_one_it_replaces() -> None:
         ),
     ).replayed()
 
-    assert (True, [], []) == compared(told)
-    assert ["n"] == completed(told)["last_upgraded_members"]
+    assert (True, [], []) == compared(reported)
+    assert ["n"] == completed(reported)["last_upgraded_members"]
 
 
 def test_member_that_nothing_is_known_of_is_not_judged() -> None:
     """It came in the step that converted the group, and left no target."""
-    told = history(*BEFORE, n_leaves({"c": {"t": [1], "u": [0]}, "new": {"t": [5]}})).replayed()
+    reported = history(*BEFORE, n_leaves({"c": {"t": [1], "u": [0]}, "new": {"t": [5]}})).replayed()
 
-    assert (True, [], []) == compared(told)
+    assert (True, [], []) == compared(reported)
 
 
 def test_member_without_a_target_gets_nothing() -> None:
     """It joined too soon after another for a target of its own."""
-    told = history(
+    reported = history(
         N_JOINS,
         at(
             1_000,
@@ -205,7 +205,7 @@ def test_member_without_a_target_gets_nothing() -> None:
         n_leaves({"c": {}}),
     ).replayed()
 
-    assert (True, [], []) == compared(told)
+    assert (True, [], []) == compared(reported)
 
 
 # -- offsets ----------------------------------------------------------------------------------------------------------
@@ -213,18 +213,18 @@ def test_member_without_a_target_gets_nothing() -> None:
 
 def test_offsets_that_stay_or_go_forward_are_kept() -> None:
     """Their number is reported with the downgrade."""
-    told = history(*BEFORE, at(2_500, offset_commit("g", "t", 0, 11)), n_leaves()).replayed()
+    reported = history(*BEFORE, at(2_500, offset_commit("g", "t", 0, 11)), n_leaves()).replayed()
 
-    assert (3, {}) == (completed(told)["offsets"], completed(told)["offsets_back"])
+    assert (3, {}) == (completed(reported)["offsets"], completed(reported)["offsets_back"])
 
 
-def test_offsets_that_went_back_or_went_during_a_downgrade_are_told() -> None:
+def test_offsets_that_went_back_or_went_during_a_downgrade_are_reported() -> None:
     """From the first classic member on."""
-    told = history(
+    reported = history(
         *BEFORE, at(2_500, offset_commit("g", "t", 0, 7), offset_commit_tombstone("g", "u", 0)), n_leaves()
     ).replayed()
 
-    assert (2, {"t/0": 10, "u/0": 30}) == (completed(told)["offsets"], completed(told)["offsets_back"])
+    assert (2, {"t/0": 10, "u/0": 30}) == (completed(reported)["offsets"], completed(reported)["offsets_back"])
 
 
 def test_offsets_are_watched_to_the_first_generation_of_the_classic_group() -> None:
@@ -267,16 +267,16 @@ def test_offset_that_goes_right_after_the_conversion_counts_whether_or_not_that_
 def test_offset_that_is_there_again_is_no_loss() -> None:
     """Committed at or beyond where it was, during the downgrade or later."""
     went_back = at(2_500, offset_commit("g", "t", 0, 7), offset_commit("g", "t", 1, 5))
-    told = history(
+    reported = history(
         *BEFORE, went_back, n_leaves(), NEXT_GENERATION, at(5_000, offset_commit("g", "t", 0, 10))
     ).replayed()
 
-    assert {"t/1": 20} == remembered(told).offsets_back
+    assert {"t/1": 20} == remembered(reported).offsets_back
 
 
 def test_offset_that_goes_back_twice_counts_from_where_it_was_first() -> None:
     """So it is there again only with that."""
-    told = history(
+    reported = history(
         *BEFORE,
         at(2_500, offset_commit("g", "t", 0, 7)),
         at(2_600, offset_commit("g", "t", 0, 8)),
@@ -285,12 +285,12 @@ def test_offset_that_goes_back_twice_counts_from_where_it_was_first() -> None:
         n_leaves(),
     ).replayed()
 
-    assert {"t/0": 10} == completed(told)["offsets_back"]
+    assert {"t/0": 10} == completed(reported)["offsets_back"]
 
 
 def test_offline_downgrade_tells_of_offsets_alone() -> None:
     """There is no one whose assignment could be compared."""
-    told = history(
+    reported = history(
         N_JOINS,
         COMMITS,
         at(1_000, *consumer_leave("g", "n", epoch=3)),
@@ -304,7 +304,7 @@ def test_offline_downgrade_tells_of_offsets_alone() -> None:
         "leftover_records": {},
         "offsets": 3,
         "offsets_back": {},
-    } == completed(told)
+    } == completed(reported)
 
 
 # -- how long it is remembered ----------------------------------------------------------------------------------------
@@ -320,7 +320,7 @@ def test_nothing_is_remembered_of_a_downgrade_that_was_given_up() -> None:
 
 def test_nothing_is_remembered_of_a_group_that_was_upgraded_again() -> None:
     """Nor of one that never was downgraded."""
-    told = history(
+    reported = history(
         *BEFORE,
         n_leaves(),
         NEXT_GENERATION,
@@ -331,7 +331,7 @@ def test_nothing_is_remembered_of_a_group_that_was_upgraded_again() -> None:
         ),
     ).replayed()
 
-    assert None is told.states["g"].migration.downgrade
+    assert None is reported.states["g"].migration.downgrade
     assert None is history(N_JOINS).replayed().states["g"].migration.downgrade
 
 

@@ -8,7 +8,7 @@ from coordinator_model.migration import leftover_records
 from tests import builders
 from tests.builders import RecordBytes, new_group_metadata, offset_commit
 from tests.coordinator_events import consumer_group_deleted, consumer_join
-from tests.histories import History, Moment, Told, at, history
+from tests.histories import History, Moment, Reported, at, history
 
 MEMBERS = ("a", "b")
 JOINED = (
@@ -25,9 +25,9 @@ def classic_later(time_ms: int = 60_000) -> Moment:
     return at(time_ms, new_group_metadata("g"))
 
 
-def left(told: Told) -> dict[str, int]:
+def left(reported: Reported) -> dict[str, int]:
     """What is left over by type."""
-    return leftover_records.left_over(told.states["g"].membership)
+    return leftover_records.left_over(reported.states["g"].membership)
 
 
 def deleted(seed: int) -> tuple[list[RecordBytes], int]:
@@ -49,11 +49,11 @@ def test_leftovers_outlive_a_group_whose_epoch_ended_first(seed: int) -> None:
 
     for ending in (one_by_one, at_once):
         log = history(*JOINED, *ending, classic_later())
-        for told in (log.replayed(), log.replayed_in_batches([1] * (len(log) - 1))):
-            assert forgotten == sum(left(told).values())
-            assert forgotten == told.view("g")["migration"]["leftovers"]
+        for reported in (log.replayed(), log.replayed_in_batches([1] * (len(log) - 1))):
+            assert forgotten == sum(left(reported).values())
+            assert forgotten == reported.view("g")["migration"]["leftovers"]
             assert [{"leftover_records": forgotten}] == [
-                {"leftover_records": of["leftover_records"]} for of in told.details("downgrade_unclean")
+                {"leftover_records": of["leftover_records"]} for of in reported.details("downgrade_unclean")
             ]
 
 
@@ -64,18 +64,18 @@ def test_whole_deletion_leaves_nothing_whatever_its_order(seed: int) -> None:
     random.Random(seed).shuffle(tombstones)
     log = history(*JOINED, *(at(10_000 + number, record) for number, record in enumerate(tombstones)), classic_later())
 
-    for told in (log.replayed(), log.replayed_in_batches([1] * (len(log) - 1))):
-        assert {} == left(told)
-        assert [] == told.details("downgrade_unclean")
+    for reported in (log.replayed(), log.replayed_in_batches([1] * (len(log) - 1))):
+        assert {} == left(reported)
+        assert [] == reported.details("downgrade_unclean")
 
 
 def test_group_is_gone_though_it_left_records() -> None:
     """What is kept is no group: it is in no list, and is said to be deleted once."""
     log = history(*JOINED, at(10_000, EPOCH), at(11_000, *OTHERS[:1]))
-    told = log.replayed()
+    reported = log.replayed()
 
-    assert {} == told.views
-    assert 1 == [event.kind for event in told.events].count("group_deleted")
+    assert {} == reported.views
+    assert 1 == [event.kind for event in reported.events].count("group_deleted")
 
 
 def test_what_is_left_takes_neither_offsets_nor_counters_along() -> None:
@@ -87,8 +87,8 @@ def test_what_is_left_takes_neither_offsets_nor_counters_along() -> None:
         at(10_000, EPOCH),
         at(20_000, offset_commit("g", "u", 0, 1)),
     )
-    told = log.replayed()
+    reported = log.replayed()
 
-    assert {"u/0": 1} == told.offsets("g")
-    assert 0 == told.states["g"].counters.rebalances
-    assert told.view("g")["simple"]
+    assert {"u/0": 1} == reported.offsets("g")
+    assert 0 == reported.states["g"].counters.rebalances
+    assert reported.view("g")["simple"]

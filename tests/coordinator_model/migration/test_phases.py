@@ -42,7 +42,7 @@ from tests.coordinator_events import (
     static_returns,
     streams_group_deleted,
 )
-from tests.histories import Moment, Told, at, history
+from tests.histories import Moment, Reported, at, history
 
 CLASSIC = at(0, group_metadata("g", generation=7, members=[member("c1", {"t": [0, 1]}), member("c2", {"t": [2, 3]})]))
 FIRST_UPGRADES = at(
@@ -89,15 +89,15 @@ NEXT_GENERATION = at(8_000, group_metadata("g", generation=15, members=[member("
 DOWNGRADED = (*UPGRADED, C3_JOINS, N1_LEAVES, N1_TO_C3, N2_LEAVES, NEXT_GENERATION)
 
 
-def migration(told: Told) -> tuple[str, int, int, int | None]:
+def migration(reported: Reported) -> tuple[str, int, int, int | None]:
     """Phase, members, upgraded members and mixed since, of group g."""
-    view = told.view("g")["migration"]
+    view = reported.view("g")["migration"]
     return view["phase"], view["members"], view["upgraded_members"], view["mixed_since"]
 
 
-def migration_kinds(told: Told) -> list[str]:
+def migration_kinds(reported: Reported) -> list[str]:
     """What was reported of the migration, in order."""
-    return [event.kind for event in told.events if event.kind.startswith(("upgrade_", "downgrade_"))]
+    return [event.kind for event in reported.events if event.kind.startswith(("upgrade_", "downgrade_"))]
 
 
 # -- online upgrade ---------------------------------------------------------------------------------------------------
@@ -115,15 +115,15 @@ def migration_kinds(told: Told) -> list[str]:
 )
 def test_upgrade_step_by_step(moments: int, type_: str, expected: tuple[str, int, int, int | None]) -> None:
     """The group is a consumer group with its first new member, mixed until the last classic one is gone."""
-    told = history(*UPGRADED[:moments]).replayed()
+    reported = history(*UPGRADED[:moments]).replayed()
 
-    assert type_ == told.view("g")["type"]
-    assert expected == migration(told)
+    assert type_ == reported.view("g")["type"]
+    assert expected == migration(reported)
 
 
 def test_upgrade_is_one_story() -> None:
     """It begins with the conversion, which is no leave and join of those who stay, and ends with how long it took."""
-    told = history(*UPGRADED).replayed()
+    reported = history(*UPGRADED).replayed()
 
     assert {
         0: ["group_created", "member_joined", "member_joined"],
@@ -131,32 +131,32 @@ def test_upgrade_is_one_story() -> None:
         2_000: ["member_left"],
         3_000: ["member_joined"],
         4_000: ["member_left", "upgrade_completed"],
-    } == told.kinds()
-    (started,) = told.details("upgrade_started")
+    } == reported.kinds()
+    (started,) = reported.details("upgrade_started")
     assert (True, 3, 1, 2) == tuple(started[key] for key in ("online", "members", "upgraded_members", "members_before"))
     assert [
         {"online": True, "mixed_ms": 3_000, "members": 2, "members_before": 2, "replacements_awaited": 0}
-    ] == told.details("upgrade_completed")
-    assert {} == told.alarms()
-    assert (1, 0) == (told.states["g"].counters.upgrades, told.states["g"].counters.downgrades)
+    ] == reported.details("upgrade_completed")
+    assert {} == reported.alarms()
+    assert (1, 0) == (reported.states["g"].counters.upgrades, reported.states["g"].counters.downgrades)
 
 
 def test_upgrade_keeps_the_epoch_going() -> None:
     """The group epoch starts at the generation and goes on from it."""
-    told = history(CLASSIC, FIRST_UPGRADES).replayed()
+    reported = history(CLASSIC, FIRST_UPGRADES).replayed()
 
-    assert "Reconciling 8/8" == told.status("g")
-    assert {"c1": 7, "c2": 7, "n1": 8} == {of["member_id"]: of["epoch"] for of in told.view("g")["members"]}
+    assert "Reconciling 8/8" == reported.status("g")
+    assert {"c1": 7, "c2": 7, "n1": 8} == {of["member_id"]: of["epoch"] for of in reported.view("g")["members"]}
 
 
 def test_members_of_a_mixed_group_say_which_protocol_they_use() -> None:
     """Classic members keep their ids and are marked; their assignments are those of the classic group."""
-    told = history(CLASSIC, FIRST_UPGRADES).replayed()
+    reported = history(CLASSIC, FIRST_UPGRADES).replayed()
 
     assert {"c1": "classic", "c2": "classic", "n1": "consumer"} == {
-        of["member_id"]: of["protocol"] for of in told.view("g")["members"]
+        of["member_id"]: of["protocol"] for of in reported.view("g")["members"]
     }
-    assert {"c1": {"t": [0, 1]}, "c2": {"t": [2, 3]}, "n1": {}} == told.owners("g")
+    assert {"c1": {"t": [0, 1]}, "c2": {"t": [2, 3]}, "n1": {}} == reported.owners("g")
 
 
 def test_classic_member_that_rejoins_a_mixed_group_is_the_same_one() -> None:
@@ -167,15 +167,15 @@ def test_classic_member_that_rejoins_a_mixed_group_is_the_same_one() -> None:
         *consumer_moves("g", "c2", epoch=7, state=1, assigned={"t": [2]}, pending={"t": [3]}),
     )
 
-    told = history(CLASSIC, FIRST_UPGRADES, rejoin).replayed()
+    reported = history(CLASSIC, FIRST_UPGRADES, rejoin).replayed()
 
-    assert 1_500 not in told.kinds()
-    assert ("upgrading", 3, 1, 1_000) == migration(told)
+    assert 1_500 not in reported.kinds()
+    assert ("upgrading", 3, 1, 1_000) == migration(reported)
 
 
 def test_upgrade_of_static_members_by_replacement() -> None:
     """A static member that comes back with the consumer protocol replaces itself: no leave, no join."""
-    told = history(
+    reported = history(
         at(0, group_metadata("g", generation=7, members=[member("c1", {"t": [0]}, instance_id="i")])),
         at(
             1_000,
@@ -184,42 +184,44 @@ def test_upgrade_of_static_members_by_replacement() -> None:
         ),
     ).replayed()
 
-    assert "Stable 7/7" == told.status("g")
-    assert ("upgraded", 1, 1, None) == migration(told)
+    assert "Stable 7/7" == reported.status("g")
+    assert ("upgraded", 1, 1, None) == migration(reported)
     assert ["static_member_replaced", "upgrade_started", "upgrade_completed"] == [
-        kind for kind in told.kinds()[1_000] if not kind.startswith("rebalance_")
+        kind for kind in reported.kinds()[1_000] if not kind.startswith("rebalance_")
     ]
 
 
 def test_upgrade_of_an_empty_group_is_offline() -> None:
     """Nothing is mixed; the new incarnation starts at the first epoch, 2."""
-    told = history(
+    reported = history(
         at(0, group_metadata("g", generation=3)),
         at(1_000, group_metadata_tombstone("g"), *consumer_join("g", "n1", epoch=2, targets={"n1": {"t": [0]}})),
     ).replayed()
 
-    assert "Stable 2/2" == told.status("g")
-    assert ("upgraded", 1, 1, None) == migration(told)
-    assert [{"online": False, "members": 1, "members_before": 0, "replacements_awaited": 0}] == told.details(
+    assert "Stable 2/2" == reported.status("g")
+    assert ("upgraded", 1, 1, None) == migration(reported)
+    assert [{"online": False, "members": 1, "members_before": 0, "replacements_awaited": 0}] == reported.details(
         "upgrade_completed"
     )
-    assert [] == told.details("upgrade_started")
-    assert {} == told.alarms()
+    assert [] == reported.details("upgrade_started")
+    assert {} == reported.alarms()
 
 
 def test_group_of_the_consumer_protocol_from_the_start_never_migrated() -> None:
     """It counts as upgraded, and nothing is reported of an upgrade; nor where it only had committed before."""
     for before in ([], [at(0, offset_commit("g", "t", 0, 1))]):
-        told = history(*before, at(1_000, *consumer_join("g", "n1", epoch=2, targets={"n1": {"t": [0]}}))).replayed()
+        reported = history(
+            *before, at(1_000, *consumer_join("g", "n1", epoch=2, targets={"n1": {"t": [0]}}))
+        ).replayed()
 
-        assert "upgraded" == migration(told)[0]
-        assert [] == migration_kinds(told)
-        assert 0 == told.states["g"].counters.upgrades
+        assert "upgraded" == migration(reported)[0]
+        assert [] == migration_kinds(reported)
+        assert 0 == reported.states["g"].counters.upgrades
 
 
 def test_old_embedded_protocol_is_no_blocker() -> None:
     """Brokers convert members of any embedded version; only what they refuse is listed."""
-    told = history(
+    reported = history(
         at(
             0,
             group_metadata(
@@ -228,7 +230,7 @@ def test_old_embedded_protocol_is_no_blocker() -> None:
         )
     ).replayed()
 
-    assert ("classic", []) == (migration(told)[0], told.view("g")["migration"]["blockers"])
+    assert ("classic", []) == (migration(reported)[0], reported.view("g")["migration"]["blockers"])
 
 
 # -- online downgrade -------------------------------------------------------------------------------------------------
@@ -245,15 +247,15 @@ def test_old_embedded_protocol_is_no_blocker() -> None:
 )
 def test_downgrade_step_by_step(moments: int, type_: str, expected: tuple[str, int, int, int | None]) -> None:
     """A classic member joins, consumer-protocol ones leave; with the last of them the group is classic again."""
-    told = history(*DOWNGRADED[:moments]).replayed()
+    reported = history(*DOWNGRADED[:moments]).replayed()
 
-    assert type_ == told.view("g")["type"]
-    assert expected == migration(told)
+    assert type_ == reported.view("g")["type"]
+    assert expected == migration(reported)
 
 
 def test_downgrade_is_one_story() -> None:
     """Its start is a warning, as it may not be meant; its end says how long the group was mixed."""
-    told = history(*DOWNGRADED).replayed()
+    reported = history(*DOWNGRADED).replayed()
 
     assert {
         5_000: ["member_joined", "downgrade_started"],
@@ -262,25 +264,25 @@ def test_downgrade_is_one_story() -> None:
         8_000: ["rebalance_completed"],
     } == {
         time: [kind for kind in kinds if kind != "rebalance_started"]
-        for time, kinds in told.kinds().items()
+        for time, kinds in reported.kinds().items()
         if time >= 5_000
     }
-    assert [{"online": True, "members": 3, "upgraded_members": 2}] == told.details("downgrade_started")
-    (completed,) = told.details("downgrade_completed")
+    assert [{"online": True, "members": 3, "upgraded_members": 2}] == reported.details("downgrade_started")
+    (completed,) = reported.details("downgrade_completed")
     assert (True, 1, 2_000, ["n2"]) == tuple(
         completed[key] for key in ("online", "members", "mixed_ms", "last_upgraded_members")
     )
-    assert {("g", "downgrade_started"): 1} == told.alarms()
-    assert (1, 1) == (told.states["g"].counters.upgrades, told.states["g"].counters.downgrades)
+    assert {("g", "downgrade_started"): 1} == reported.alarms()
+    assert (1, 1) == (reported.states["g"].counters.upgrades, reported.states["g"].counters.downgrades)
 
 
 def test_downgrade_goes_on_from_the_group_epoch_with_the_targets() -> None:
     """The generation is the group epoch; assignments are the targets, not what members owned."""
-    told = history(*DOWNGRADED[:9]).replayed()
+    reported = history(*DOWNGRADED[:9]).replayed()
 
-    assert "Stable 14" == told.status("g")
-    assert {"c3": {"t": [2, 3]}} == told.owners("g")
-    assert 0 == told.view("g")["migration"]["leftovers"]
+    assert "Stable 14" == reported.status("g")
+    assert {"c3": {"t": [2, 3]}} == reported.owners("g")
+    assert 0 == reported.view("g")["migration"]["leftovers"]
 
 
 def test_rebalance_under_way_does_not_outlive_the_downgrade() -> None:
@@ -292,10 +294,10 @@ def test_rebalance_under_way_does_not_outlive_the_downgrade() -> None:
     assert after.states["g"].rebalance is None
 
 
-def test_downgrade_given_up_and_begun_again_is_told_twice() -> None:
+def test_downgrade_given_up_and_begun_again_is_reported_twice() -> None:
     """In between the group was of consumer-protocol members only, and so on no way at all."""
     static = consumer_join("g", "n1", epoch=5, targets={"n1": {"t": [0]}}, instance_id="i")
-    told = history(
+    reported = history(
         at(0, *static),
         at(1_000, *consumer_join("g", "c1", epoch=6, targets={"c1": {}}, classic=speaks_classic())),
         at(2_000, *consumer_leave("g", "c1", epoch=7)),
@@ -311,13 +313,13 @@ def test_downgrade_given_up_and_begun_again_is_told_twice() -> None:
     ).replayed()
 
     assert ["downgrade_started", "upgrade_completed", "downgrade_started", "downgrade_completed"] == (
-        migration_kinds(told)
+        migration_kinds(reported)
     )
 
 
 def test_downgrade_by_static_replacement() -> None:
     """A classic instance replaces the last consumer-protocol one: replaced, converted, neither left nor joined."""
-    told = history(
+    reported = history(
         at(0, *consumer_join("g", "n1", epoch=5, targets={"n1": {"t": [0]}}, instance_id="i")),
         at(
             1_000,
@@ -330,23 +332,23 @@ def test_downgrade_by_static_replacement() -> None:
         ),
     ).replayed()
 
-    assert "Stable 5" == told.status("g")
-    assert ("downgraded", 1, 0, None) == migration(told)
-    assert ["static_member_replaced", "downgrade_started", "downgrade_completed"] == told.kinds()[1_000]
+    assert "Stable 5" == reported.status("g")
+    assert ("downgraded", 1, 0, None) == migration(reported)
+    assert ["static_member_replaced", "downgrade_started", "downgrade_completed"] == reported.kinds()[1_000]
 
 
 def test_offline_downgrade_restarts_the_epoch() -> None:
     """A classic member joins an empty consumer group: generation 0, and that is no anomaly."""
-    told = history(
+    reported = history(
         at(0, *consumer_join("g", "n1", epoch=2, targets={"n1": {"t": [0]}})),
         at(1_000, *consumer_leave("g", "n1", epoch=3)),
         at(2_000, *consumer_group_deleted("g"), new_group_metadata("g")),
         at(3_000, group_metadata("g", generation=1, members=[member("c", {"t": [0]})])),
     ).replayed()
 
-    assert "Stable 1" == told.status("g")
-    assert ("downgraded", 1, 0, None) == migration(told)
-    assert ["downgrade_completed"] == told.kinds()[2_000]
+    assert "Stable 1" == reported.status("g")
+    assert ("downgraded", 1, 0, None) == migration(reported)
+    assert ["downgrade_completed"] == reported.kinds()[2_000]
     assert [
         {
             "online": False,
@@ -356,15 +358,15 @@ def test_offline_downgrade_restarts_the_epoch() -> None:
             "offsets": 0,
             "offsets_back": {},
         }
-    ] == told.details("downgrade_completed")
-    assert told.states["g"].membership.modern is None
-    assert ["member_joined", "rebalance_completed"] == told.kinds()[3_000]
-    assert {} == told.alarms()
+    ] == reported.details("downgrade_completed")
+    assert reported.states["g"].membership.modern is None
+    assert ["member_joined", "rebalance_completed"] == reported.kinds()[3_000]
+    assert {} == reported.alarms()
 
 
 def test_second_upgrade_after_a_downgrade_counts_again() -> None:
     """Downgraded is a phase, not an end."""
-    told = history(
+    reported = history(
         *DOWNGRADED,
         at(
             9_000,
@@ -373,15 +375,15 @@ def test_second_upgrade_after_a_downgrade_counts_again() -> None:
         ),
     ).replayed()
 
-    assert ("upgrading", 2, 1, 9_000) == migration(told)
-    assert (2, 1) == (told.states["g"].counters.upgrades, told.states["g"].counters.downgrades)
+    assert ("upgrading", 2, 1, 9_000) == migration(reported)
+    assert (2, 1) == (reported.states["g"].counters.upgrades, reported.states["g"].counters.downgrades)
     assert [
         "upgrade_started",
         "upgrade_completed",
         "downgrade_started",
         "downgrade_completed",
         "upgrade_started",
-    ] == migration_kinds(told)
+    ] == migration_kinds(reported)
 
 
 # -- a roll that turns round ------------------------------------------------------------------------------------------
@@ -389,7 +391,7 @@ def test_second_upgrade_after_a_downgrade_counts_again() -> None:
 
 def test_roll_that_turns_round_half_way_is_a_downgrade() -> None:
     """On the way up a new member left and a classic one came in its place: the direction is an inference, said so."""
-    told = history(
+    reported = history(
         *UPGRADED[:4],
         at(5_000, *consumer_leave("g", "n2", epoch=11)),
         at(
@@ -400,15 +402,15 @@ def test_roll_that_turns_round_half_way_is_a_downgrade() -> None:
         ),
     ).replayed()
 
-    assert ("downgrading", 3, 1, 1_000) == migration(told)
-    (turned,) = (event for event in told.events if event.kind == "downgrade_started")
+    assert ("downgrading", 3, 1, 1_000) == migration(reported)
+    (turned,) = (event for event in reported.events if event.kind == "downgrade_started")
     assert (6_000, True) == (turned.time_ms, turned.inferred)
     assert {"online": True, "turned_round": True, "members": 3, "upgraded_members": 1} == turned.detail
 
 
 def test_downgrade_that_turns_round_is_an_upgrade_again() -> None:
     """The mirror image, and information only: it goes where it was to go."""
-    told = history(
+    reported = history(
         *UPGRADED,
         C3_JOINS,
         at(6_000, *consumer_leave("g", "c3", epoch=13)),
@@ -421,15 +423,15 @@ def test_downgrade_that_turns_round_is_an_upgrade_again() -> None:
         at(7_000, *consumer_join("g", "n4", epoch=15, targets={"n4": {"t": [2]}})),
     ).replayed()
 
-    assert ("upgraded", 2, 2, None) == migration(told)
+    assert ("upgraded", 2, 2, None) == migration(reported)
     assert ("upgrading", 4, 3, 5_000) == migration(back)
     assert ["upgrade_started", "upgrade_completed", "downgrade_started", "upgrade_started"] == migration_kinds(back)
 
 
-def test_turning_round_once_is_told_once() -> None:
+def test_turning_round_once_is_reported_once() -> None:
     """From there on what counts is how far it gets in the new direction."""
     old = ("c1", "c2", "c3")
-    told = history(
+    reported = history(
         at(0, group_metadata("g", generation=1, members=[member(name, {}) for name in old])),
         at(
             1_000,
@@ -443,13 +445,13 @@ def test_turning_round_once_is_told_once() -> None:
         at(6_000, *consumer_join("g", "n3", epoch=7, targets={"n3": {}})),
     ).replayed()
 
-    assert ("downgrading", 5, 2, 1_000) == migration(told)
-    assert ["upgrade_started", "downgrade_started"] == migration_kinds(told)
+    assert ("downgrading", 5, 2, 1_000) == migration(reported)
+    assert ["upgrade_started", "downgrade_started"] == migration_kinds(reported)
 
 
 def test_classic_member_that_joins_early_in_an_upgrade_does_not_turn_it() -> None:
     """A restarting old instance is no change of direction as long as no new member has gone."""
-    told = history(
+    reported = history(
         *UPGRADED[:2],
         at(
             2_000,
@@ -457,16 +459,16 @@ def test_classic_member_that_joins_early_in_an_upgrade_does_not_turn_it() -> Non
         ),
     ).replayed()
 
-    assert ("upgrading", 4, 1, 1_000) == migration(told)
-    assert [] == told.details("downgrade_started")
+    assert ("upgrading", 4, 1, 1_000) == migration(reported)
+    assert [] == reported.details("downgrade_started")
 
 
 def test_mixed_group_that_empties_is_not_mixed_any_more() -> None:
     """Neither way was it completed."""
-    told = history(*UPGRADED[:2], at(2_000, *consumer_leave("g", "c1", "c2", "n1", epoch=9))).replayed()
+    reported = history(*UPGRADED[:2], at(2_000, *consumer_leave("g", "c1", "c2", "n1", epoch=9))).replayed()
 
-    assert ("upgraded", 0, 0, None) == migration(told)
-    assert ["upgrade_started"] == migration_kinds(told)
+    assert ("upgraded", 0, 0, None) == migration(reported)
+    assert ["upgrade_started"] == migration_kinds(reported)
 
 
 # -- what is left over ------------------------------------------------------------------------------------------------
@@ -486,22 +488,22 @@ REGEX_LEFT = (
 
 def test_records_left_over_by_a_downgrade_are_reported_once() -> None:
     """KIP-915: the next broker down would still meet them."""
-    told = history(
+    reported = history(
         *REGEX_LEFT, _unclean(), at(3_000, group_metadata("g", generation=1, members=[member("c", {"t": [0]})]))
     ).replayed()
 
-    assert "classic" == told.view("g")["type"]
-    assert 1 == told.view("g")["migration"]["leftovers"]
-    assert [{"leftover_records": 1, "record_types": {"16": 1}}] == told.details("downgrade_unclean")
-    assert 2_000 == next(event.time_ms for event in told.events if event.kind == "downgrade_unclean")
+    assert "classic" == reported.view("g")["type"]
+    assert 1 == reported.view("g")["migration"]["leftovers"]
+    assert [{"leftover_records": 1, "record_types": {"16": 1}}] == reported.details("downgrade_unclean")
+    assert 2_000 == next(event.time_ms for event in reported.events if event.kind == "downgrade_unclean")
 
 
 def test_left_over_records_are_gone_with_their_tombstones() -> None:
     """Then nothing of the new protocol is live, and a broker downgrade would not meet any."""
-    told = history(*REGEX_LEFT, _unclean(), at(3_000, *consumer_group_deleted("g", regexes=["rx-.*"]))).replayed()
+    reported = history(*REGEX_LEFT, _unclean(), at(3_000, *consumer_group_deleted("g", regexes=["rx-.*"]))).replayed()
 
-    assert "Empty 0" == told.status("g")
-    assert 0 == told.view("g")["migration"]["leftovers"]
+    assert "Empty 0" == reported.status("g")
+    assert 0 == reported.view("g")["migration"]["leftovers"]
 
 
 def test_nothing_is_left_of_a_group_whose_last_left_over_record_has_ended() -> None:
@@ -527,14 +529,14 @@ def test_nothing_is_left_of_a_group_whose_last_left_over_record_has_ended() -> N
 
 def test_left_over_records_are_counted_until_the_last() -> None:
     """One of two has ended: a broker downgrade would still meet the other."""
-    told = history(
+    reported = history(
         at(0, *(consumer_group_regular_expression("g", regex, []) for regex in ("rx-1", "rx-2"))),
         at(1, *consumer_group_deleted("g"), new_group_metadata("g")),
         at(2, consumer_group_regular_expression_tombstone("g", "rx-1")),
     ).replayed()
 
-    assert 1 == told.view("g")["migration"]["leftovers"]
-    assert [{"leftover_records": 2, "record_types": {"16": 2}}] == told.details("downgrade_unclean")
+    assert 1 == reported.view("g")["migration"]["leftovers"]
+    assert [{"leftover_records": 2, "record_types": {"16": 2}}] == reported.details("downgrade_unclean")
 
 
 def test_left_over_records_are_reported_when_reading_has_caught_up() -> None:
@@ -554,75 +556,75 @@ def test_left_over_records_are_reported_when_reading_has_caught_up() -> None:
 
 def test_classic_record_over_live_consumer_records_makes_a_classic_group() -> None:
     """The last word counts: a downgrade without its tombstones is one all the same, and all of it is left over."""
-    told = history(
+    reported = history(
         at(0, *consumer_join("g", "n1", epoch=2, targets={"n1": {"t": [0]}})),
         at(1_000, group_metadata("g", generation=3, members=[member("c", {"t": [0]})])),
     ).replayed()
 
     assert ("classic", "Stable 3", {"c": {"t": [0]}}) == (
-        told.view("g")["type"],
-        told.status("g"),
-        told.owners("g"),
+        reported.view("g")["type"],
+        reported.status("g"),
+        reported.owners("g"),
     )
-    assert 5 == told.view("g")["migration"]["leftovers"]
+    assert 5 == reported.view("g")["migration"]["leftovers"]
     types = {"3": 1, "5": 1, "6": 1, "7": 1, "8": 1}
-    assert [{"leftover_records": 5, "record_types": types}] == told.details("downgrade_unclean")
+    assert [{"leftover_records": 5, "record_types": types}] == reported.details("downgrade_unclean")
 
 
 def test_consumer_records_over_a_live_classic_record_make_a_consumer_group() -> None:
     """A classic group whose tombstone is missing, as a log read while it is cleaned may show."""
-    told = history(
+    reported = history(
         at(0, group_metadata("g", generation=3, members=[member("c", {"t": [0]})])),
         at(1_000, *consumer_join("g", "n1", epoch=4, targets={"n1": {"t": [0]}})),
     ).replayed()
 
     assert ("consumer", "Stable 4/4", {"n1": {"t": [0]}}) == (
-        told.view("g")["type"],
-        told.status("g"),
-        told.owners("g"),
+        reported.view("g")["type"],
+        reported.status("g"),
+        reported.owners("g"),
     )
-    assert 0 == told.view("g")["migration"]["leftovers"]
+    assert 0 == reported.view("g")["migration"]["leftovers"]
 
 
 def test_epochs_tombstone_ends_the_group_whatever_else_is_live() -> None:
     """A member whose tombstones are missing is not a member of the group that comes next."""
-    told = history(
+    reported = history(
         at(0, *consumer_join("g", "n1", epoch=2, targets={"n1": {"t": [0]}})),
         at(1_000, consumer_group_epoch_tombstone("g")),
         at(2_000, consumer_group_epoch("g", 2)),
     ).replayed()
 
-    assert [] == told.view("g")["members"]
-    assert "Empty 2/1" == told.status("g")
+    assert [] == reported.view("g")["members"]
+    assert "Empty 2/1" == reported.status("g")
 
 
 def test_downgraded_group_that_only_commits_afterwards_is_classic() -> None:
     """Its members' record is gone, its offsets are not: nothing is left to have been downgraded."""
-    told = history(
+    reported = history(
         *REGEX_LEFT[:1],
         at(1_000, *consumer_leave("g", "n1", epoch=3), offset_commit("g", "t", 0, 5)),
         at(2_000, *consumer_group_deleted("g"), new_group_metadata("g")),
         at(3_000, group_metadata_tombstone("g")),
     ).replayed()
 
-    assert (True, "classic") == (told.view("g")["simple"], migration(told)[0])
+    assert (True, "classic") == (reported.view("g")["simple"], migration(reported)[0])
 
 
-def test_roll_that_begins_anew_is_measured_from_there() -> None:
+def test_roll_that_begins_again_is_measured_from_there() -> None:
     """How far a former roll of the group got says nothing about where the next one is going."""
     both = at(
         9_000,
         *consumer_join("g", "n9", epoch=21, targets={"n9": {}}),
         *consumer_join("g", "c9", epoch=22, targets={"c9": {}}, classic=speaks_classic()),
     )
-    told = history(
+    reported = history(
         *UPGRADED[:4],
         at(5_000, *consumer_leave("g", "c2", "n1", "n2", epoch=20)),
         both,
         at(9_500, *consumer_join("g", "c8", epoch=23, targets={"c8": {}}, classic=speaks_classic())),
     ).replayed()
 
-    assert ("upgrading", 3, 1, 9_000) == migration(told)
+    assert ("upgrading", 3, 1, 9_000) == migration(reported)
 
 
 # -- other families ---------------------------------------------------------------------------------------------------
@@ -630,7 +632,7 @@ def test_roll_that_begins_anew_is_measured_from_there() -> None:
 
 def test_empty_streams_group_becomes_classic_and_back() -> None:
     """They convert when empty, like consumer groups; it is not an upgrade to the consumer protocol."""
-    told = history(
+    reported = history(
         at(
             0,
             streams_group_member("g", "s"),
@@ -645,21 +647,21 @@ def test_empty_streams_group_becomes_classic_and_back() -> None:
         at(3_000, group_metadata_tombstone("g"), streams_group_epoch("g", 2)),
     ).replayed()
 
-    assert "streams" == told.view("g")["type"]
-    assert [] == migration_kinds(told)
-    assert {} == told.alarms()
+    assert "streams" == reported.view("g")["type"]
+    assert [] == migration_kinds(reported)
+    assert {} == reported.alarms()
 
 
 def test_members_of_a_share_group_are_of_the_new_protocol() -> None:
     """All of them: there is no share group in the classic protocol."""
-    told = history(at(0, *share_join("g", "s", epoch=2, targets={"s": {"t": [0]}}))).replayed()
+    reported = history(at(0, *share_join("g", "s", epoch=2, targets={"s": {"t": [0]}}))).replayed()
 
-    assert ("upgraded", 1, 1, None) == migration(told)
+    assert ("upgraded", 1, 1, None) == migration(reported)
 
 
 def test_upgrade_of_a_group_that_never_completed_a_round_is_online() -> None:
     """Its members have joined and nothing was written of them; they come with the conversion, with nothing assigned."""
-    told = history(
+    reported = history(
         at(0, new_group_metadata("g")),
         at(
             1_000,
@@ -668,8 +670,8 @@ def test_upgrade_of_a_group_that_never_completed_a_round_is_online() -> None:
         ),
     ).replayed()
 
-    assert ("upgrading", 2, 1, 1_000) == migration(told)
-    assert [{"online": True, "members": 2, "upgraded_members": 1, "members_before": 1}] == told.details(
+    assert ("upgrading", 2, 1, 1_000) == migration(reported)
+    assert [{"online": True, "members": 2, "upgraded_members": 1, "members_before": 1}] == reported.details(
         "upgrade_started"
     )
-    assert [] == told.details("upgrade_completed")
+    assert [] == reported.details("upgrade_completed")

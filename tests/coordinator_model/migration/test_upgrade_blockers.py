@@ -16,7 +16,7 @@ from tests.builders import (
     subscription,
 )
 from tests.coordinator_events import consumer_join, converted_to_consumer
-from tests.histories import Told, at, history
+from tests.histories import Reported, at, history
 
 
 def generation(number: int, *, protocol: str = "own", protocol_type: str = "consumer", **of_member: Any) -> RecordBytes:
@@ -30,11 +30,11 @@ def custom(number: int, protocol: str = "own") -> RecordBytes:
     return generation(number, protocol=protocol, assignment_bytes=assignment({"t": [0]}, user_data=b"mine"))
 
 
-def told_of(told: Told) -> list[tuple[int, str, list[str]]]:
+def reported_of(reported: Reported) -> list[tuple[int, str, list[str]]]:
     """(time, severity, reasons) of what was reported to be in the way."""
     return [
         (event.time_ms, event.severity, event.detail["reasons"])
-        for event in told.events
+        for event in reported.events
         if event.kind == "upgrade_blocked" and "cleared" not in event.detail
     ]
 
@@ -42,20 +42,20 @@ def told_of(told: Told) -> list[tuple[int, str, list[str]]]:
 # -- what is reported -------------------------------------------------------------------------------------------------
 
 
-def test_user_data_of_a_custom_assignor_is_told_once() -> None:
+def test_user_data_of_a_custom_assignor_is_reported_once() -> None:
     """However many generations it lasts; with the assignor and the members it is about."""
-    told = history(at(0, custom(1)), at(1_000, custom(2)), at(2_000, custom(3))).replayed()
+    reported = history(at(0, custom(1)), at(1_000, custom(2)), at(2_000, custom(3))).replayed()
 
-    assert [(0, "warning", ["assignment_user_data"])] == told_of(told)
-    assert [{"reasons": ["assignment_user_data"], "protocol": "own", "members": ["c"]}] == told.details(
+    assert [(0, "warning", ["assignment_user_data"])] == reported_of(reported)
+    assert [{"reasons": ["assignment_user_data"], "protocol": "own", "members": ["c"]}] == reported.details(
         "upgrade_blocked"
     )
-    assert ("blocked", ["assignment_user_data"]) == phase(told)
+    assert ("blocked", ["assignment_user_data"]) == phase(reported)
 
 
-def phase(told: Told) -> tuple[str, list[str]]:
+def phase(reported: Reported) -> tuple[str, list[str]]:
     """Phase and blockers."""
-    view = told.view("g")["migration"]
+    view = reported.view("g")["migration"]
     return view["phase"], view["blockers"]
 
 
@@ -67,21 +67,21 @@ def phase(told: Told) -> tuple[str, list[str]]:
         {"subscription_bytes": b"?", "assignment_bytes": b"?"},
     ],
 )
-def test_malformed_embedded_protocol_is_told(of_member: dict[str, Any]) -> None:
+def test_malformed_embedded_protocol_is_reported(of_member: dict[str, Any]) -> None:
     """A broker that cannot parse a subscription or an assignment does not convert the group."""
-    told = history(at(0, generation(1, **of_member))).replayed()
+    reported = history(at(0, generation(1, **of_member))).replayed()
 
-    assert [(0, "warning", ["malformed_embedded_protocol"])] == told_of(told)
+    assert [(0, "warning", ["malformed_embedded_protocol"])] == reported_of(reported)
 
 
-def test_group_that_becomes_blocked_is_told_then() -> None:
+def test_group_that_becomes_blocked_is_reported_then() -> None:
     """The generation in which the assignor was deployed."""
-    told = history(at(0, generation(1)), at(1_000, custom(2))).replayed()
+    reported = history(at(0, generation(1)), at(1_000, custom(2))).replayed()
 
-    assert [(1_000, "warning", ["assignment_user_data"])] == told_of(told)
+    assert [(1_000, "warning", ["assignment_user_data"])] == reported_of(reported)
 
 
-def test_second_reason_is_told_by_itself() -> None:
+def test_second_reason_is_reported_by_itself() -> None:
     """What was reported before is not reported again."""
     both = group_metadata(
         "g",
@@ -92,44 +92,44 @@ def test_second_reason_is_told_by_itself() -> None:
             member("d", subscription_bytes=b"?"),
         ],
     )
-    told = history(at(0, custom(1)), at(1_000, both)).replayed()
+    reported = history(at(0, custom(1)), at(1_000, both)).replayed()
 
     assert [
         (0, "warning", ["assignment_user_data"]),
         (1_000, "warning", ["malformed_embedded_protocol"]),
-    ] == told_of(told)
-    assert ["d"] == told.details("upgrade_blocked")[-1]["members"]
+    ] == reported_of(reported)
+    assert ["d"] == reported.details("upgrade_blocked")[-1]["members"]
 
 
-def test_reason_that_went_and_came_back_is_told_again() -> None:
+def test_reason_that_went_and_came_back_is_reported_again() -> None:
     """It goes without a word, and is news when it comes back."""
-    told = history(at(0, custom(1)), at(1_000, generation(2)), at(2_000, custom(3))).replayed()
+    reported = history(at(0, custom(1)), at(1_000, generation(2)), at(2_000, custom(3))).replayed()
 
-    assert [0, 2_000] == [time for time, _, _ in told_of(told)]
-    assert {0, 1_000, 2_000} == told.kinds().keys()
-    (over,) = (event for event in told.events if event.kind == "upgrade_blocked" and event.time_ms == 1_000)
+    assert [0, 2_000] == [time for time, _, _ in reported_of(reported)]
+    assert {0, 1_000, 2_000} == reported.kinds().keys()
+    (over,) = (event for event in reported.events if event.kind == "upgrade_blocked" and event.time_ms == 1_000)
     assert ("info", True) == (over.severity, over.detail["cleared"])
 
 
-def test_kafka_streams_application_is_told_as_information() -> None:
+def test_kafka_streams_application_is_reported_as_information() -> None:
     """Its assignor always puts user data there: it moves to the streams protocol, not to the consumer protocol."""
-    told = history(at(0, custom(1, protocol="stream"))).replayed()
+    reported = history(at(0, custom(1, protocol="stream"))).replayed()
 
-    assert [(0, "info", ["assignment_user_data"])] == told_of(told)
-    assert {} == told.alarms()
+    assert [(0, "info", ["assignment_user_data"])] == reported_of(reported)
+    assert {} == reported.alarms()
 
 
 # -- what is not ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("protocol_type", ["connect", "sr", "mine"])
-def test_group_of_another_protocol_type_is_not_told(protocol_type: str) -> None:
+def test_group_of_another_protocol_type_is_not_reported(protocol_type: str) -> None:
     """Connect workers are in such a group for ever: that they cannot become consumers is no news."""
-    told = history(at(0, generation(1, protocol_type=protocol_type, protocol="sessioned"))).replayed()
+    reported = history(at(0, generation(1, protocol_type=protocol_type, protocol="sessioned"))).replayed()
 
-    assert [] == told_of(told)
-    assert ("classic", []) == phase(told)
-    assert "protocol_type" == told.view("g")["migration"]["out_of_scope"]
+    assert [] == reported_of(reported)
+    assert ("classic", []) == phase(reported)
+    assert "protocol_type" == reported.view("g")["migration"]["out_of_scope"]
 
 
 @pytest.mark.parametrize("protocol", ["range", "roundrobin", "sticky", "cooperative-sticky"])
@@ -137,42 +137,42 @@ def test_group_of_another_protocol_type_is_not_told(protocol_type: str) -> None:
 def test_consumers_of_kafka_are_not_blocked(protocol: str, version: int) -> None:
     """Whatever version of the embedded protocol they use, and whatever user data is in their subscriptions."""
     joined = subscription(version=version, user_data=b"\0\0\0\1")
-    told = history(at(0, generation(1, protocol=protocol, subscription_bytes=joined))).replayed()
+    reported = history(at(0, generation(1, protocol=protocol, subscription_bytes=joined))).replayed()
 
-    assert [] == told_of(told)
-    assert ("classic", []) == phase(told)
+    assert [] == reported_of(reported)
+    assert ("classic", []) == phase(reported)
 
 
 def test_member_that_the_leader_left_out_blocks_nothing() -> None:
     """Its assignment has no bytes at all, which is lawful."""
-    told = history(at(0, generation(1, assignment_bytes=b""))).replayed()
+    reported = history(at(0, generation(1, assignment_bytes=b""))).replayed()
 
-    assert [] == told_of(told)
+    assert [] == reported_of(reported)
 
 
 def test_group_without_members_is_not_blocked() -> None:
     """It converts offline, whatever assignor it had; nor is one that only commits."""
-    told = history(at(0, new_group_metadata("g")), at(1, offset_commit("h", "t", 0, 1))).replayed()
+    reported = history(at(0, new_group_metadata("g")), at(1, offset_commit("h", "t", 0, 1))).replayed()
 
-    assert [] == told_of(told)
-    assert ("classic", []) == phase(told)
+    assert [] == reported_of(reported)
+    assert ("classic", []) == phase(reported)
 
 
-def test_group_that_empties_each_night_is_told_once() -> None:
+def test_group_that_empties_each_night_is_reported_once() -> None:
     """An empty group is not seen to be rid of its assignor."""
     nights = [
         at(day * 2_000 + part * 1_000, record)
         for day in range(5)
         for part, record in enumerate((custom(2 * day + 1), group_metadata("g", generation=2 * day + 2)))
     ]
-    told = history(*nights).replayed()
+    reported = history(*nights).replayed()
 
-    assert [0] == [time for time, _, _ in told_of(told)]
+    assert [0] == [time for time, _, _ in reported_of(reported)]
 
 
-def test_next_group_of_the_name_is_told_of_anew() -> None:
+def test_next_group_of_the_name_is_reported_of_again() -> None:
     """What was said went with the group."""
-    told = history(
+    reported = history(
         at(0, custom(1)), at(1_000, group_metadata("g", generation=2)), at(2_000, group_metadata_tombstone("g"))
     )
     again = history(
@@ -182,13 +182,13 @@ def test_next_group_of_the_name_is_told_of_anew() -> None:
         at(3_000, custom(1)),
     )
 
-    assert [0] == [time for time, _, _ in told_of(told.replayed())]
-    assert [0, 3_000] == [time for time, _, _ in told_of(again.replayed())]
+    assert [0] == [time for time, _, _ in reported_of(reported.replayed())]
+    assert [0, 3_000] == [time for time, _, _ in reported_of(again.replayed())]
 
 
 def test_group_that_got_rid_of_its_assignor_converts_in_silence() -> None:
     """Nothing is left to be said when it is a consumer group."""
-    told = history(
+    reported = history(
         at(0, custom(1)),
         at(1_000, generation(2, protocol="range")),
         at(
@@ -198,29 +198,29 @@ def test_group_that_got_rid_of_its_assignor_converts_in_silence() -> None:
         ),
     ).replayed()
 
-    assert [0] == [time for time, _, _ in told_of(told)]
-    assert () == told.states["g"].migration.blockers_reported
+    assert [0] == [time for time, _, _ in reported_of(reported)]
+    assert () == reported.states["g"].migration.blockers_reported
 
 
 # -- while catching up ------------------------------------------------------------------------------------------------
 
 
-def test_reason_of_the_past_is_not_told() -> None:
+def test_reason_of_the_past_is_not_reported() -> None:
     """It was gone before reading caught up."""
     log = history(at(0, custom(1)), at(1_000, generation(2)), at(2_000, generation(3)))
 
-    assert [] == told_of(log.replayed(live_from=2))
+    assert [] == reported_of(log.replayed(live_from=2))
     assert not log.replayed(live_from=2).states["g"].withheld
 
 
-def test_reason_that_still_holds_is_told_when_reading_has_caught_up() -> None:
+def test_reason_that_still_holds_is_reported_when_reading_has_caught_up() -> None:
     """With the next record of the group, or without one when the group is judged."""
     log = history(at(0, custom(1)), at(1_000, custom(2)))
     behind = log.replayed(live_from=2)
 
-    assert [] == told_of(behind)
+    assert [] == reported_of(behind)
     assert behind.states["g"].withheld
-    assert [(1_000, "warning", ["assignment_user_data"])] == told_of(log.replayed(live_from=1))
+    assert [(1_000, "warning", ["assignment_user_data"])] == reported_of(log.replayed(live_from=1))
 
     replica = Replica(live_from=2)
     for record in log.records:
@@ -236,4 +236,4 @@ def test_restart_does_not_tell_again() -> None:
     log = history(at(0, custom(1)), at(1_000, custom(2)), at(2_000, custom(3)))
 
     for size in (1, 2):
-        assert [0] == [time for time, _, _ in told_of(log.replayed_in_batches([size] * 3))]
+        assert [0] == [time for time, _, _ in reported_of(log.replayed_in_batches([size] * 3))]

@@ -11,7 +11,7 @@ import pytest
 
 from tests.builders import consumer_group_current_assignment, group_metadata, member, offset_commit, topic_id
 from tests.coordinator_events import consumer_join, converted_to_consumer, speaks_classic
-from tests.histories import Told, at, history
+from tests.histories import Reported, at, history
 from tests.side_by_side import Scene, kinds
 from tests.simulator import faults
 
@@ -41,14 +41,14 @@ def scene_of(seed: int) -> Scene:
 
 def unclean(scene: Scene) -> list[dict[str, Any]]:
     """Details of what is reported of the victim's upgrades, and that nothing else is."""
-    events, _ = scene.told()
+    events, _ = scene.reported()
     assert {"upgrade_unclean"} >= kinds(events).keys()
     return [dict(of.detail) for of in events if of.kind == "upgrade_unclean"]
 
 
 @pytest.mark.parametrize("what", WRONG)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_upgrade_that_loses_or_moves_something_is_told_once(seed: int, what: str) -> None:
+def test_upgrade_that_loses_or_moves_something_is_reported_once(seed: int, what: str) -> None:
     """Begun at another epoch than the generation, a member or offset lost, partitions lost or moved."""
     scene = scene_of(seed)
     faults.convert_uncleanly(scene.coordinator, scene.group, what)
@@ -127,7 +127,7 @@ def test_lawful_upgrade_is_clean(seed: int, script: Callable[[Scene], None]) -> 
     scene = scene_of(seed)
 
     script(scene)
-    events, _ = scene.told()
+    events, _ = scene.reported()
 
     assert [] == [of.detail for of in events if of.kind == "upgrade_unclean"]
     assert "upgrade_completed" in {of.kind for of in events} or "upgrade_started" in {of.kind for of in events}
@@ -142,7 +142,7 @@ CLASSIC: Final = at(
 )
 
 
-def upgraded(members: dict[str, dict[str, list[int]]], *, generation: int = 5, live_from: int = 0) -> Told:
+def upgraded(members: dict[str, dict[str, list[int]]], *, generation: int = 5, live_from: int = 0) -> Reported:
     """The group as it was carried over, and the first upgraded member."""
     converted = converted_to_consumer("g", generation=generation, members=members)
     joined = consumer_join(
@@ -153,15 +153,15 @@ def upgraded(members: dict[str, dict[str, list[int]]], *, generation: int = 5, l
 
 def test_upgrade_names_both_assignors_and_what_was_kept() -> None:
     """The classic group's assignor, and the server assignor that members prefer."""
-    told = upgraded({"a": {"t": [0, 1]}, "b": {"t": [2], "u": [0]}})
+    reported = upgraded({"a": {"t": [0, 1]}, "b": {"t": [2], "u": [0]}})
 
-    (started,) = told.details("upgrade_started")
+    (started,) = reported.details("upgrade_started")
     assert {"assignor_before": "range", "assignor_after": "uniform", "generation": 5, "first_epoch": 5} == {
         key: started[key] for key in ("assignor_before", "assignor_after", "generation", "first_epoch")
     }
     assert (True, 1) == (started["assignments_kept"], started["offsets"])
-    assert [] == told.details("upgrade_unclean")
-    shown = told.view("g")["migration"]["upgrade"]
+    assert [] == reported.details("upgrade_unclean")
+    shown = reported.view("g")["migration"]["upgrade"]
     assert (9_000, 5, 5, "range", "uniform", [], [], [], {}) == tuple(shown.values())
 
 
@@ -216,7 +216,7 @@ def test_upgrade_before_the_live_tail_is_not_judged() -> None:
 def test_members_that_had_rejoined_explain_what_the_log_lacks() -> None:
     """Their subscriptions name the generation itself: a round was under way, which is written when it is over."""
     rejoined = speaks_classic(["t"], generation_id=5)
-    told = history(
+    reported = history(
         CLASSIC,
         at(
             9_000,
@@ -225,7 +225,7 @@ def test_members_that_had_rejoined_explain_what_the_log_lacks() -> None:
         ),
     ).replayed()
 
-    assert [] == told.details("upgrade_unclean")
+    assert [] == reported.details("upgrade_unclean")
 
 
 def test_member_that_is_carried_over_by_half_did_not_leave() -> None:
@@ -233,10 +233,10 @@ def test_member_that_is_carried_over_by_half_did_not_leave() -> None:
     *converted, last = converted_to_consumer("g", generation=5, members={"a": {"t": [0, 1]}, "b": {"t": [2], "u": [0]}})
     joined = consumer_join("g", "n", epoch=6, targets={"n": {"t": [0]}}, assigned={})
 
-    told = history(CLASSIC, at(9_000, *converted, *joined)).replayed()
+    reported = history(CLASSIC, at(9_000, *converted, *joined)).replayed()
 
     assert last == consumer_group_current_assignment("g", "b", epoch=5, assigned={"t": [2], "u": [0]})
-    (event,) = (of for of in told.events if of.kind == "upgrade_unclean")
+    (event,) = (of for of in reported.events if of.kind == "upgrade_unclean")
     assert (False, "warning", ["b"]) == (event.inferred, event.severity, event.detail["members_not_carried_over"])
 
 
@@ -247,6 +247,6 @@ def test_partitions_of_one_topic_for_those_of_another(known: dict[str, str], exp
     converted = converted_to_consumer("g", generation=5, members={"a": {"u": [0, 1]}, "b": {"t": [0, 1]}})
     joined = consumer_join("g", "n", epoch=6, targets={"n": {}}, assigned={})
 
-    told = history(at(0, classic), at(9_000, *converted, *joined)).replayed(topic_ids=known)
+    reported = history(at(0, classic), at(9_000, *converted, *joined)).replayed(topic_ids=known)
 
-    assert [["assignments"]] * expected == [of["wrong"] for of in told.details("upgrade_unclean")]
+    assert [["assignments"]] * expected == [of["wrong"] for of in reported.details("upgrade_unclean")]

@@ -24,7 +24,7 @@ from tests.coordinator_events import (
     share_join,
     static_goes_away,
 )
-from tests.histories import PARTITION, History, Moment, Told, at, history
+from tests.histories import PARTITION, History, Moment, Reported, at, history
 
 TWO_MEMBERS = (
     at(0, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0, 1]}})),
@@ -35,11 +35,11 @@ A_GIVES_UP = at(5_000, *consumer_moves("g", "a", epoch=3, previous_epoch=2, assi
 T1 = f"{topic_id('t')}/1"
 
 
-def alarms(told: Told) -> list[tuple[int, str, dict[str, object]]]:
+def alarms(reported: Reported) -> list[tuple[int, str, dict[str, object]]]:
     """(time, kind, partitions) of what was reported of duplicates."""
     return [
         (event.time_ms, event.kind, dict(event.detail["partitions"]))
-        for event in told.events
+        for event in reported.events
         if event.kind.startswith("duplicate_")
     ]
 
@@ -49,7 +49,7 @@ def alarms(told: Told) -> list[tuple[int, str, dict[str, object]]]:
 
 def test_partition_of_two_consumer_members_opens_once_and_clears_once() -> None:
     """KAFKA-16147: a member was given a partition its former owner had not revoked."""
-    told = history(
+    reported = history(
         *TWO_MEMBERS,
         B_TAKES_WHAT_A_HOLDS,
         at(3_000, consumer_group_member_subscription("g", "b", client_id="noise")),
@@ -61,37 +61,37 @@ def test_partition_of_two_consumer_members_opens_once_and_clears_once() -> None:
     assert [
         (2_000, "duplicate_assignment", {T1: ("a", "b")}),
         (5_000, "duplicate_assignment_cleared", {T1: ("a", "b")}),
-    ] == alarms(told)
-    assert {("g", "duplicate_assignment"): 1} == told.alarms()
-    assert {} == told.states["g"].duplicates
+    ] == alarms(reported)
+    assert {("g", "duplicate_assignment"): 1} == reported.alarms()
+    assert {} == reported.states["g"].duplicates
 
 
 def test_partition_yet_to_be_revoked_is_still_held() -> None:
     """Pending revocation is ownership: the former owner may still be processing."""
-    told = history(
+    reported = history(
         *TWO_MEMBERS,
         at(1_500, *consumer_moves("g", "a", epoch=2, state=1, assigned={"t": [0]}, pending={"t": [1]})),
         B_TAKES_WHAT_A_HOLDS,
     ).replayed()
 
-    assert [(2_000, "duplicate_assignment", {T1: ("a", "b")})] == alarms(told)
-    assert {T1: ("a", "b")} == told.states["g"].duplicates
+    assert [(2_000, "duplicate_assignment", {T1: ("a", "b")})] == alarms(reported)
+    assert {T1: ("a", "b")} == reported.states["g"].duplicates
 
 
 def test_static_member_away_still_holds_its_partitions() -> None:
     """No one else may have them until it has expired."""
-    told = history(
+    reported = history(
         at(0, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [1]}}, instance_id="i")),
         at(1_000, *static_goes_away("g", "a", assigned={"t": [1]}, previous_epoch=2)),
         at(2_000, *consumer_join("g", "b", epoch=3, targets={"b": {"t": [1]}})),
     ).replayed()
 
-    assert [(2_000, "duplicate_assignment", {T1: ("a", "b")})] == alarms(told)
+    assert [(2_000, "duplicate_assignment", {T1: ("a", "b")})] == alarms(reported)
 
 
 def test_third_partition_is_a_new_alarm_and_the_old_ones_stay_open() -> None:
     """Each partition opens and clears for itself."""
-    told = history(
+    reported = history(
         *TWO_MEMBERS,
         B_TAKES_WHAT_A_HOLDS,
         at(3_000, *consumer_moves("g", "b", epoch=3, assigned={"t": [0, 1]})),
@@ -103,7 +103,7 @@ def test_third_partition_is_a_new_alarm_and_the_old_ones_stay_open() -> None:
         (2_000, "duplicate_assignment", {T1: ("a", "b")}),
         (3_000, "duplicate_assignment", {t0: ("a", "b")}),
         (4_000, "duplicate_assignment_cleared", {T1: ("a", "b")}),
-    ] == alarms(told)
+    ] == alarms(reported)
 
 
 def test_duplicate_clears_when_a_holder_goes() -> None:
@@ -117,7 +117,7 @@ def test_duplicate_clears_when_a_holder_goes() -> None:
 
 def test_gaining_member_written_before_the_losing_one_is_no_duplicate() -> None:
     """Within one event order means nothing: it is judged at the event's end only."""
-    told = history(
+    reported = history(
         *TWO_MEMBERS,
         at(
             2_000,
@@ -126,22 +126,22 @@ def test_gaining_member_written_before_the_losing_one_is_no_duplicate() -> None:
         ),
     ).replayed()
 
-    assert [] == alarms(told)
+    assert [] == alarms(reported)
 
 
 def test_targets_that_overlap_are_no_duplicate() -> None:
     """A target is what will be: worth a warning, and no partition is held twice."""
-    told = history(
+    reported = history(
         *TWO_MEMBERS[:1], at(1_000, *consumer_join("g", "b", epoch=3, targets={"b": {"t": [0, 1]}}, assigned={}))
     ).replayed()
 
-    assert [] == alarms(told)
-    assert {("g", "epoch_anomaly"): 1} == told.alarms()
+    assert [] == alarms(reported)
+    assert {("g", "epoch_anomaly"): 1} == reported.alarms()
 
 
 def test_member_replaced_in_one_event_is_no_duplicate() -> None:
     """Its partitions pass from its old id to its new one."""
-    told = history(
+    reported = history(
         *TWO_MEMBERS[:1],
         at(
             1_000,
@@ -150,7 +150,7 @@ def test_member_replaced_in_one_event_is_no_duplicate() -> None:
         ),
     ).replayed()
 
-    assert [] == alarms(told)
+    assert [] == alarms(reported)
 
 
 # -- classic groups ---------------------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def _classic(generation: int, a: list[int], b: list[int], protocol: str = "stick
 
 def test_partition_assigned_twice_in_one_generation_of_a_classic_group() -> None:
     """KAFKA-7026: the old sticky assignor believed a member that came back with a claim of long ago."""
-    told = history(
+    reported = history(
         at(0, _classic(1, [0], [1])),
         at(1_000, _classic(2, [0, 1], [1])),
         at(2_000, _classic(3, [0, 1], [1])),
@@ -173,16 +173,16 @@ def test_partition_assigned_twice_in_one_generation_of_a_classic_group() -> None
     assert [
         (1_000, "duplicate_assignment", {"t/1": ("a", "b")}),
         (3_000, "duplicate_assignment_cleared", {"t/1": ("a", "b")}),
-    ] == alarms(told)
+    ] == alarms(reported)
 
 
 def test_groups_of_other_protocol_types_have_no_partitions_to_own_twice() -> None:
     """What connect workers get is not partitions."""
     members = [member("a", {"t": [0]}), member("b", {"t": [0]})]
 
-    told = history(at(0, group_metadata("g", generation=1, members=members, protocol_type="connect"))).replayed()
+    reported = history(at(0, group_metadata("g", generation=1, members=members, protocol_type="connect"))).replayed()
 
-    assert {} == told.alarms()
+    assert {} == reported.alarms()
 
 
 # -- share and streams groups -----------------------------------------------------------------------------------------
@@ -190,24 +190,24 @@ def test_groups_of_other_protocol_types_have_no_partitions_to_own_twice() -> Non
 
 def test_members_of_a_share_group_share() -> None:
     """The same partition with two members is what a share group is for."""
-    told = history(
+    reported = history(
         at(0, *share_join("s", "a", epoch=2, targets={"a": {"t": [0, 1]}})),
         at(1_000, *share_join("s", "b", epoch=3, targets={"b": {"t": [0, 1]}})),
     ).replayed()
 
-    assert [] == alarms(told)
+    assert [] == alarms(reported)
 
 
 def test_active_task_of_two_streams_members_is_a_duplicate() -> None:
     """Active tasks are exclusive; standby and warm-up tasks replicate by design."""
-    told = history(
+    reported = history(
         at(0, streams_group_epoch("g", 2), streams_group_member("g", "a"), streams_group_member("g", "b")),
         at(1_000, streams_group_current_assignment("g", "a", epoch=2, active={"sub": [0]}, standby={"sub": [1]})),
         at(2_000, streams_group_current_assignment("g", "b", epoch=2, active={"sub": [1]}, warmup={"sub": [0]})),
         at(3_000, streams_group_current_assignment("g", "b", epoch=2, active={"sub": [0, 1]})),
     ).replayed()
 
-    assert [(3_000, "duplicate_assignment", {"sub/0": ("a", "b")})] == alarms(told)
+    assert [(3_000, "duplicate_assignment", {"sub/0": ("a", "b")})] == alarms(reported)
 
 
 # -- the live tail ----------------------------------------------------------------------------------------------------
@@ -221,29 +221,29 @@ def _end(*moments: Moment) -> int:
 
 def test_duplicate_before_the_live_tail_is_withheld() -> None:
     """A cleaned log, or one read while the cleaner runs, shows owners that never were at one time (KAFKA-19862)."""
-    told = history(*PAST).replayed(live_from=_end(*PAST))
+    reported = history(*PAST).replayed(live_from=_end(*PAST))
 
-    assert [] == alarms(told)
-    assert told.states["g"].withheld
+    assert [] == alarms(reported)
+    assert reported.states["g"].withheld
 
 
-def test_withheld_duplicate_that_resolves_before_the_live_tail_is_never_told() -> None:
+def test_withheld_duplicate_that_resolves_before_the_live_tail_is_never_reported() -> None:
     """It was an artefact, or is history."""
     whole = (*PAST, A_GIVES_UP)
 
-    told = history(*whole, at(9_000, consumer_group_member_subscription("g", "b"))).replayed(live_from=_end(*whole))
+    reported = history(*whole, at(9_000, consumer_group_member_subscription("g", "b"))).replayed(live_from=_end(*whole))
 
-    assert [] == alarms(told)
-    assert not told.states["g"].withheld
+    assert [] == alarms(reported)
+    assert not reported.states["g"].withheld
 
 
-def test_duplicate_that_lasts_into_the_live_tail_is_told_with_the_next_record() -> None:
+def test_duplicate_that_lasts_into_the_live_tail_is_reported_with_the_next_record() -> None:
     """The first step at or beyond the end as it was at the start judges the group."""
     next_step = at(9_000, consumer_group_member_subscription("g", "b"))
 
-    told = history(*PAST, next_step).replayed(live_from=_end(*PAST))
+    reported = history(*PAST, next_step).replayed(live_from=_end(*PAST))
 
-    assert [(9_000, "duplicate_assignment", {T1: ("a", "b")})] == alarms(told)
+    assert [(9_000, "duplicate_assignment", {T1: ("a", "b")})] == alarms(reported)
 
 
 def test_step_that_reaches_the_live_tail_counts_as_live() -> None:
@@ -277,7 +277,7 @@ def test_group_that_writes_nothing_more_is_judged_when_asked() -> None:
     assert [] == replica.judge("g")
 
 
-def test_groups_judged_together_are_told_apart() -> None:
+def test_groups_judged_together_are_distinguished() -> None:
     """Events of two groups never share an id, or one of them would be dropped as a repeat."""
     both = [
         at(
@@ -289,13 +289,13 @@ def test_groups_judged_together_are_told_apart() -> None:
     ]
     replica = _caught_up(history(*both))
 
-    told = [*replica.judge("g"), *replica.judge("h")]
+    reported = [*replica.judge("g"), *replica.judge("h")]
 
-    assert ["g", "h"] == [event.group for event in told]
-    assert 2 == len({event.id for event in told})
+    assert ["g", "h"] == [event.group for event in reported]
+    assert 2 == len({event.id for event in reported})
 
 
-def test_clearing_is_told_although_the_monitor_was_away_meanwhile() -> None:
+def test_clearing_is_reported_although_the_monitor_was_away_meanwhile() -> None:
     """Reported before a restart and resolved before it caught up again: it must not stay open for ever."""
     opened = history(*PAST)
     log = history(*PAST, A_GIVES_UP)
@@ -318,9 +318,9 @@ def test_clearing_is_told_although_the_monitor_was_away_meanwhile() -> None:
 def test_clean_group_is_never_withheld(live_from: int) -> None:
     """There is nothing to judge again."""
     ended = (new_group_metadata("g"), group_metadata_tombstone("g"))
-    told = history(at(0, *ended), *PAST[:1]).replayed(live_from=live_from)
+    reported = history(at(0, *ended), *PAST[:1]).replayed(live_from=live_from)
 
-    assert not told.states["g"].withheld
+    assert not reported.states["g"].withheld
 
 
 def test_judging_a_group_that_is_clean_says_nothing() -> None:

@@ -36,7 +36,7 @@ from tests.coordinator_events import (
     streams_group_deleted,
     throttled_consumer_join,
 )
-from tests.histories import Moment, Told, at, history, recorded
+from tests.histories import Moment, Reported, at, history, recorded
 
 ONE_MEMBER = (at(0, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0, 1]}})),)
 CLASSIC = (
@@ -45,16 +45,16 @@ CLASSIC = (
 )
 
 
-def anomalies(told: Told) -> list[tuple[int, str, str | None, str, str]]:
+def anomalies(reported: Reported) -> list[tuple[int, str, str | None, str, str]]:
     """(time, rule, member, expected, found) of every anomaly."""
     return [
         (of.time_ms, of.detail["rule"], of.detail["member_id"], of.detail["expected"], of.detail["found"])
-        for of in told.events
+        for of in reported.events
         if of.kind == "epoch_anomaly" and "cleared" not in of.detail
     ]
 
 
-def after(before: Iterable[Moment], *records: RecordBytes) -> Told:
+def after(before: Iterable[Moment], *records: RecordBytes) -> Reported:
     """One more event at 9 s."""
     return history(*before, at(9_000, *records)).replayed()
 
@@ -65,11 +65,11 @@ def after(before: Iterable[Moment], *records: RecordBytes) -> Told:
 @pytest.mark.parametrize(("epoch", "also"), [(4, []), (9, []), (1, [("assignment_bound", "at most 1", "2")])])
 def test_group_epoch_that_does_not_grow_by_one(epoch: int, also: list[tuple[str, str, str]]) -> None:
     """A jump on an uncleaned tail is records lost; a step back, a coordinator that did not know the last ones."""
-    told = after(ONE_MEMBER, consumer_group_epoch("g", epoch))
+    reported = after(ONE_MEMBER, consumer_group_epoch("g", epoch))
 
     expected = [(9_000, rule, None, wanted, found) for rule, wanted, found in also]
-    assert [*expected, (9_000, "group_epoch", None, "3", str(epoch))] == anomalies(told)
-    assert {"warning"} == {event.severity for event in told.events if event.kind == "epoch_anomaly"}
+    assert [*expected, (9_000, "group_epoch", None, "3", str(epoch))] == anomalies(reported)
+    assert {"warning"} == {event.severity for event in reported.events if event.kind == "epoch_anomaly"}
 
 
 @pytest.mark.parametrize(
@@ -87,59 +87,59 @@ def test_epochs_of_share_and_streams_groups_too(first: tuple[RecordBytes, ...], 
 
 def test_generation_that_goes_back() -> None:
     """Rounds may be lost and numbers skipped, never taken again."""
-    told = after(CLASSIC, group_metadata("g", generation=4, members=[member("a", {"t": [0, 1]})]))
+    reported = after(CLASSIC, group_metadata("g", generation=4, members=[member("a", {"t": [0, 1]})]))
 
-    assert [(9_000, "generation", None, "at least 5", "4")] == anomalies(told)
+    assert [(9_000, "generation", None, "at least 5", "4")] == anomalies(reported)
 
 
 def test_assignment_epoch_that_goes_back() -> None:
     """Each target is for a later epoch than the one before."""
-    told = after(
+    reported = after(
         [*ONE_MEMBER, at(5_000, *consumer_join("g", "b", epoch=3, targets={"b": {"t": [1]}}, assigned={}))],
         consumer_group_target_assignment_epoch("g", 2),
     )
 
-    assert (9_000, "assignment_epoch", None, "at least 3", "2") in anomalies(told)
+    assert (9_000, "assignment_epoch", None, "at least 3", "2") in anomalies(reported)
 
 
 def test_member_epoch_that_goes_back() -> None:
     """A member's epoch is what it has reached; only a static one that closes leaves it."""
-    told = after(ONE_MEMBER, *consumer_moves("g", "a", epoch=1, assigned={"t": [0, 1]}))
+    reported = after(ONE_MEMBER, *consumer_moves("g", "a", epoch=1, assigned={"t": [0, 1]}))
 
-    assert [(9_000, "member_epoch", "a", "at least 2", "1")] == anomalies(told)
+    assert [(9_000, "member_epoch", "a", "at least 2", "1")] == anomalies(reported)
 
 
 def test_upgrade_that_lowers_the_epoch_is_an_unclean_upgrade() -> None:
     """Online, the group epoch goes on from the generation; it is reported once, as what it is (`upgrade_unclean`)."""
-    told = after(
+    reported = after(
         CLASSIC,
         *converted_to_consumer("g", generation=1, members={"a": {"t": [0, 1]}}),
         *consumer_join("g", "n", epoch=2, targets={"n": {"t": [1]}, "a": {"t": [0]}}, assigned={}),
     )
 
-    assert [] == anomalies(told)
-    assert [["epoch"]] == [detail["wrong"] for detail in told.details("upgrade_unclean")]
+    assert [] == anomalies(reported)
+    assert [["epoch"]] == [detail["wrong"] for detail in reported.details("upgrade_unclean")]
 
 
 def test_downgrade_that_lowers_the_epoch() -> None:
     """Online, the generation goes on from the group epoch."""
-    told = after(
+    reported = after(
         [*CLASSIC, *upgraded_at(5_000)],
         *converted_to_classic("g", all_members=["a", "n"], generation=1, remaining={"a": {"t": [0]}}),
     )
 
-    assert [(9_000, "conversion_epoch", None, "at least 6", "1")] == anomalies(told)
+    assert [(9_000, "conversion_epoch", None, "at least 6", "1")] == anomalies(reported)
 
 
 def test_only_what_begins_next_is_compared_with_what_ended() -> None:
     """A share group beside the classic one is one fault, not two: the downgrade before it was in order."""
-    told = after(
+    reported = after(
         [*CLASSIC, *upgraded_at(5_000)],
         *converted_to_classic("g", all_members=["a", "n"], generation=6, remaining={"a": {"t": [0]}}),
         share_group_epoch("g", 3),
     )
 
-    assert [(9_000, "one_kind", None, "classic", "share")] == anomalies(told)
+    assert [(9_000, "one_kind", None, "classic", "share")] == anomalies(reported)
 
 
 def upgraded_at(time_ms: int) -> list[Moment]:
@@ -150,20 +150,22 @@ def upgraded_at(time_ms: int) -> list[Moment]:
 
 def test_two_events_of_one_millisecond_are_no_jump() -> None:
     """They are one step, in which the epoch grew twice by one."""
-    told = after(
+    reported = after(
         ONE_MEMBER,
         *throttled_consumer_join("g", "b", epoch=3, assignment_epoch=2),
         *throttled_consumer_join("g", "c", epoch=4, assignment_epoch=2),
     )
 
-    assert [] == anomalies(told)
+    assert [] == anomalies(reported)
 
 
 def test_jump_within_a_step_of_many_events_is_one_event() -> None:
     """It is found between two records, wherever the step ends."""
-    told = after(ONE_MEMBER, consumer_group_epoch("g", 3), consumer_group_epoch("g", 5), consumer_group_epoch("g", 6))
+    reported = after(
+        ONE_MEMBER, consumer_group_epoch("g", 3), consumer_group_epoch("g", 5), consumer_group_epoch("g", 6)
+    )
 
-    assert [(9_000, "group_epoch", None, "4", "5")] == anomalies(told)
+    assert [(9_000, "group_epoch", None, "4", "5")] == anomalies(reported)
 
 
 # -- at the end of a step ---------------------------------------------------------------------------------------------
@@ -171,27 +173,27 @@ def test_jump_within_a_step_of_many_events_is_one_event() -> None:
 
 def test_assignment_epoch_beyond_the_group_epoch() -> None:
     """A target for an epoch that the group has not reached."""
-    told = after(ONE_MEMBER, consumer_group_target_assignment_epoch("g", 4))
+    reported = after(ONE_MEMBER, consumer_group_target_assignment_epoch("g", 4))
 
-    assert [(9_000, "assignment_bound", None, "at most 2", "4")] == anomalies(told)
+    assert [(9_000, "assignment_bound", None, "at most 2", "4")] == anomalies(reported)
 
 
 @pytest.mark.parametrize("epoch", [3, -1, -3])
 def test_member_epoch_beyond_the_target(epoch: int) -> None:
     """A member reaches targets that are there; below zero there is only -2."""
-    told = after(
+    reported = after(
         ONE_MEMBER,
         consumer_group_member_subscription("g", "b"),
         consumer_group_current_assignment("g", "b", epoch=epoch, previous_epoch=0),
         consumer_group_epoch("g", 3),
     )
 
-    assert [(9_000, "member_bound", "b", "-2 or 0 to 2", str(epoch))] == anomalies(told)
+    assert [(9_000, "member_bound", "b", "-2 or 0 to 2", str(epoch))] == anomalies(reported)
 
 
-def test_anomaly_that_lasts_is_told_once() -> None:
+def test_anomaly_that_lasts_is_reported_once() -> None:
     """It opens with the step that showed it, and again only if it went away in between."""
-    told = history(
+    reported = history(
         *ONE_MEMBER,
         at(1_000, consumer_group_target_assignment_epoch("g", 4)),
         at(2_000, consumer_group_member_subscription("g", "a", rack_id="r")),
@@ -200,21 +202,21 @@ def test_anomaly_that_lasts_is_told_once() -> None:
         at(5_000, consumer_group_target_assignment_epoch("g", 6)),
     ).replayed()
 
-    assert [(1_000, "at most 2"), (5_000, "at most 4")] == [(of[0], of[3]) for of in anomalies(told)]
+    assert [(1_000, "at most 2"), (5_000, "at most 4")] == [(of[0], of[3]) for of in anomalies(reported)]
 
 
 def test_classic_record_that_stays_under_a_consumer_group() -> None:
     """The upgrade forgot its tombstone: after a restart the broker would find two groups under one name."""
-    told = after(CLASSIC, *consumer_join("g", "n", epoch=6, targets={"n": {"t": [0]}}))
+    reported = after(CLASSIC, *consumer_join("g", "n", epoch=6, targets={"n": {"t": [0]}}))
 
-    assert [(9_000, "one_kind", None, "classic", "consumer")] == anomalies(told)
+    assert [(9_000, "one_kind", None, "classic", "consumer")] == anomalies(reported)
 
 
 def test_group_of_one_family_ousted_by_another() -> None:
     """A share group's records among those of a live consumer group."""
-    told = after(ONE_MEMBER, *share_join("g", "s", epoch=2, targets={"s": {"t": [0]}}))
+    reported = after(ONE_MEMBER, *share_join("g", "s", epoch=2, targets={"s": {"t": [0]}}))
 
-    assert [(9_000, "one_kind", None, "consumer", "share")] == anomalies(told)
+    assert [(9_000, "one_kind", None, "consumer", "share")] == anomalies(reported)
 
 
 # -- what must stay quiet ---------------------------------------------------------------------------------------------
@@ -337,14 +339,14 @@ JUMP = (*ONE_MEMBER, at(1_000, consumer_group_epoch("g", 7)))
 BEYOND = (*ONE_MEMBER, at(1_000, consumer_group_target_assignment_epoch("g", 4)))
 
 
-def test_jump_before_the_live_tail_is_never_told() -> None:
+def test_jump_before_the_live_tail_is_never_reported() -> None:
     """Reading while the cleaner runs skips epochs (KAFKA-19862); what comes after goes on from there."""
     log = history(*JUMP, at(2_000, consumer_group_epoch("g", 8)))
 
     assert [] == anomalies(log.replayed(live_from=len(log) - 1))
 
 
-def test_anomaly_that_lasts_into_the_live_tail_is_told_there() -> None:
+def test_anomaly_that_lasts_into_the_live_tail_is_reported_there() -> None:
     """It was withheld while catching up, and is as real at the end of the log."""
     log = history(*BEYOND)
     replica = Replica(live_from=len(log))

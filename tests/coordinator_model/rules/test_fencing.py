@@ -16,7 +16,7 @@ SEEDS: Final = range(20)
 
 def of_leavers(scene: Scene) -> dict[str, list[dict[str, Any]]]:
     """`member_fenced` and `member_left` → details, of the victim."""
-    events, _ = scene.told()
+    events, _ = scene.reported()
     return {kind: [dict(of.detail) for of in events if of.kind == kind] for kind in ("member_fenced", "member_left")}
 
 
@@ -62,10 +62,10 @@ def test_member_that_is_gone_after_its_time_was_fenced_and_did_not_leave(seed: i
     held = sorted({*member.pending} or {*member.assigned} - scene.group.targets[member.member_id])
     waits(scene, member, chance, fenced=True)
 
-    told = of_leavers(scene)
+    reported = of_leavers(scene)
 
-    (fenced,) = told["member_fenced"]
-    assert ([], member.member_id) == (told["member_left"], fenced["member_id"])
+    (fenced,) = reported["member_fenced"]
+    assert ([], member.member_id) == (reported["member_left"], fenced["member_id"])
     assert ("classic" if member.classic else "consumer") == fenced["protocol"]
     assert len(held) == sum(map(len, fenced["not_released"].values()))
     assert fenced["waited_ms"] >= fenced["timeout_ms"]
@@ -79,9 +79,9 @@ def test_member_that_is_gone_sooner_left(seed: int, play: Any) -> None:
     member = play(scene)
     waits(scene, member, chance, fenced=False)
 
-    told = of_leavers(scene)
+    reported = of_leavers(scene)
 
-    assert ([], [member.member_id]) == (told["member_fenced"], [of["member_id"] for of in told["member_left"]])
+    assert ([], [member.member_id]) == (reported["member_fenced"], [of["member_id"] for of in reported["member_left"]])
 
 
 @pytest.mark.parametrize("classic", [True, False])
@@ -102,10 +102,10 @@ def test_member_that_has_nothing_to_do_leaves_when_it_likes(seed: int, classic: 
     idle = next(of for of in able if of.epoch == scene.group.assignment_epoch and of.state in (0, 2))
     waits(scene, idle, chance, fenced=True)
 
-    told = of_leavers(scene)
+    reported = of_leavers(scene)
 
-    assert [] == [of for of in told["member_fenced"] if of["member_id"] == idle.member_id]
-    assert idle.member_id in [of["member_id"] for of in told["member_left"]]
+    assert [] == [of for of in reported["member_fenced"] if of["member_id"] == idle.member_id]
+    assert idle.member_id in [of["member_id"] for of in reported["member_left"]]
 
 
 @pytest.mark.parametrize(

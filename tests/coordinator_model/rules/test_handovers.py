@@ -65,8 +65,8 @@ STREAMS = (
 
 def rewound(*moments: Moment, partition: int = 1, at_ms: int = HANDED_MS + 1) -> tuple[bool, dict[str, Any]]:
     """(inferred, detail) of a rewind of the partition at that time."""
-    told = history(*moments, at(at_ms, offset_commit("g", "t", partition, 300))).replayed()
-    (event,) = (event for event in told.events if event.kind == "offset_rewound")
+    reported = history(*moments, at(at_ms, offset_commit("g", "t", partition, 300))).replayed()
+    (event,) = (event for event in reported.events if event.kind == "offset_rewound")
     return event.inferred, dict(event.detail)
 
 
@@ -88,10 +88,10 @@ def test_rewind_of_a_partition_that_stayed_is_nobody_else_s(moments: tuple[Momen
     assert (False, False) == (inferred, "after_handover" in detail)
 
 
-@pytest.mark.parametrize(("late_ms", "told"), [(HANDOVER_WINDOW_MS, True), (HANDOVER_WINDOW_MS + 1, False)])
-def test_rewind_long_after_a_hand_over_has_nothing_to_do_with_it(late_ms: int, told: bool) -> None:
+@pytest.mark.parametrize(("late_ms", "reported"), [(HANDOVER_WINDOW_MS, True), (HANDOVER_WINDOW_MS + 1, False)])
+def test_rewind_long_after_a_hand_over_has_nothing_to_do_with_it(late_ms: int, reported: bool) -> None:
     """Who polls once in five minutes knows by then that it lost the partition."""
-    assert told == rewound(*CLASSIC, at_ms=HANDED_MS + late_ms)[0]
+    assert reported == rewound(*CLASSIC, at_ms=HANDED_MS + late_ms)[0]
 
 
 def test_rewind_while_the_partition_is_between_two_owners() -> None:
@@ -149,20 +149,20 @@ IN_A_TRANSACTION = at(1_000, *(offset_commit("g", "t", of, 500, id_of_topic=ZERO
 
 
 @pytest.mark.parametrize(("partition", "expected"), [(1, True), (0, False)])
-def test_commits_in_transactions_name_no_topic_id_and_are_still_told_apart(partition: int, expected: bool) -> None:
+def test_commits_in_transactions_name_no_topic_id_and_are_still_distinguished(partition: int, expected: bool) -> None:
     """The one topic that members subscribe to is the one that is assigned."""
     again = at(HANDED_MS + 1, offset_commit("g", "t", partition, 300, id_of_topic=ZERO_UUID))
-    told = history(CONSUMER[0], IN_A_TRANSACTION, *CONSUMER[2:], again).replayed()
+    reported = history(CONSUMER[0], IN_A_TRANSACTION, *CONSUMER[2:], again).replayed()
 
-    assert [expected] == ["after_handover" in detail for detail in told.details("offset_rewound")]
+    assert [expected] == ["after_handover" in detail for detail in reported.details("offset_rewound")]
 
 
 def test_commit_of_a_topic_that_no_member_reads_comes_after_no_hand_over() -> None:
     """Whatever was handed over is of another topic."""
     moments = [at(time_ms, offset_commit("g", "u", 1, offset)) for time_ms, offset in ((1_000, 500), (10_001, 300))]
-    told = history(CONSUMER[0], moments[0], *CONSUMER[2:], moments[1]).replayed()
+    reported = history(CONSUMER[0], moments[0], *CONSUMER[2:], moments[1]).replayed()
 
-    assert [False] == ["after_handover" in detail for detail in told.details("offset_rewound")]
+    assert [False] == ["after_handover" in detail for detail in reported.details("offset_rewound")]
 
 
 def test_static_member_that_came_back_handed_nothing_over() -> None:

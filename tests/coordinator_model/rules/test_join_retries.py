@@ -25,6 +25,6 @@ def test_client_that_retries_its_join_contends_with_none(seed: int) -> None:
         every_ms=chance.choice((3_200, 6_000, 20_000)),
     )
 
-    events, _ = scene.told()
+    events, _ = scene.reported()
 
     assert [] == [of for of in events if of.kind in ("static_member_contended", "duplicate_assignment", "stale_claim")]

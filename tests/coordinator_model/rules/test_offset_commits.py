@@ -37,7 +37,7 @@ def replica_of(log: History) -> Replica:
 
 def test_last_commit_of_a_partition_counts() -> None:
     """Whatever it says: offset, leader epoch, metadata, time and topic id are replaced together."""
-    told = history(
+    reported = history(
         at(0, offset_commit("g", "t", 0, 5, leader_epoch=1, metadata="old")),
         at(1_000, offset_commit("g", "t", 0, 9, leader_epoch=2, metadata="new", timestamp=1_000)),
     ).replayed()
@@ -53,38 +53,38 @@ def test_last_commit_of_a_partition_counts() -> None:
             "topic_id": topic_id("t"),
             "subscribed": None,
         }
-    ] == told.view("g")["offsets"]
+    ] == reported.view("g")["offsets"]
 
 
 def test_partitions_committed_in_any_order_are_no_rewind() -> None:
     """Clients send 3, 2, 1, 0 as they like; shown is by topic and partition."""
-    told = history(
+    reported = history(
         at(0, *(offset_commit("g", "t", partition, 100 * partition) for partition in (3, 2, 1, 0))),
         at(1_000, *(offset_commit("g", "t", partition, 100 * partition + 1) for partition in (3, 2, 1, 0))),
         at(2_000, offset_commit("g", "s", 0, 7)),
     ).replayed()
 
-    assert {"s/0": 7, "t/0": 1, "t/1": 101, "t/2": 201, "t/3": 301} == told.offsets("g")
-    assert ["s/0", "t/0", "t/1", "t/2", "t/3"] == list(told.offsets("g"))
-    assert {0: ["group_created"]} == told.kinds()
+    assert {"s/0": 7, "t/0": 1, "t/1": 101, "t/2": 201, "t/3": 301} == reported.offsets("g")
+    assert ["s/0", "t/0", "t/1", "t/2", "t/3"] == list(reported.offsets("g"))
+    assert {0: ["group_created"]} == reported.kinds()
 
 
 def test_commit_of_the_same_offset_is_no_rewind() -> None:
     """An idle consumer commits where it stands."""
-    told = history(at(0, offset_commit("g", "t", 0, 5)), at(1_000, offset_commit("g", "t", 0, 5))).replayed()
+    reported = history(at(0, offset_commit("g", "t", 0, 5)), at(1_000, offset_commit("g", "t", 0, 5))).replayed()
 
-    assert [] == told.details("offset_rewound")
+    assert [] == reported.details("offset_rewound")
 
 
 def test_offset_that_goes_back_is_a_rewind() -> None:
     """A seek, an admin's reset or a zombie: the log does not say who committed."""
-    told = history(
+    reported = history(
         at(0, READS_T, offset_commit("g", "t", 4, 500)),
         at(1_000, offset_commit("g", "t", 4, 200)),
         at(2_000, offset_commit("g", "t", 4, 300)),
     ).replayed()
 
-    (event,) = (event for event in told.events if event.kind == "offset_rewound")
+    (event,) = (event for event in reported.events if event.kind == "offset_rewound")
     assert (1_000, 2, "warning") == (event.time_ms, event.offset, event.severity)
     assert ("t", 4, 500, 200) == tuple(event.detail[key] for key in ("topic", "partition", "from", "to"))
 
@@ -105,44 +105,44 @@ def test_commits_and_rewinds_are_counted_by_bucket() -> None:
 
 def test_commit_after_a_tombstone_is_a_first_one() -> None:
     """What was deleted is not gone back from."""
-    told = history(
+    reported = history(
         at(0, offset_commit("g", "t", 0, 500), offset_commit("g", "t", 1, 1)),
         at(1_000, offset_commit_tombstone("g", "t", 0)),
         at(2_000, offset_commit("g", "t", 0, 3)),
     ).replayed()
 
-    assert {"t/0": 3, "t/1": 1} == told.offsets("g")
-    assert {0: ["group_created"], 1_000: ["offset_deleted"]} == told.kinds()
-    (detail,) = told.details("offset_deleted")
+    assert {"t/0": 3, "t/1": 1} == reported.offsets("g")
+    assert {0: ["group_created"], 1_000: ["offset_deleted"]} == reported.kinds()
+    (detail,) = reported.details("offset_deleted")
     assert ("t", 0, 500) == (detail["topic"], detail["partition"], detail["offset"])
 
 
 def test_tombstone_of_an_offset_that_is_not_there_is_nothing() -> None:
     """Topic deletion may write one twice; a cleaned log begins with some."""
-    told = history(
+    reported = history(
         at(0, offset_commit("g", "t", 0, 5), offset_commit("g", "t", 1, 5)),
         at(1_000, offset_commit_tombstone("g", "t", 0), offset_commit_tombstone("g", "t", 0)),
         at(2_000, offset_commit_tombstone("g", "never", 0)),
     ).replayed()
 
-    assert {0: ["group_created"], 1_000: ["offset_deleted"]} == told.kinds()
+    assert {0: ["group_created"], 1_000: ["offset_deleted"]} == reported.kinds()
 
 
 def test_topic_deleted_under_a_group_with_members_leaves_the_group() -> None:
     """All its offsets go one by one; the members stay."""
-    told = history(
+    reported = history(
         at(0, group_metadata("g", generation=1, members=[member("a", {"t": [0]})])),
         at(1_000, offset_commit("g", "t", 0, 5)),
         at(2_000, offset_commit_tombstone("g", "t", 0)),
     ).replayed()
 
-    assert ("Stable 1", {}) == (told.status("g"), told.offsets("g"))
-    assert ["offset_deleted"] == told.kinds()[2_000]
+    assert ("Stable 1", {}) == (reported.status("g"), reported.offsets("g"))
+    assert ["offset_deleted"] == reported.kinds()[2_000]
 
 
 def test_topic_id_is_kept_and_zero_is_none() -> None:
     """It distinguishes a recreated topic from its namesake; commits before 4.1 and in transactions have none."""
-    told = history(
+    reported = history(
         at(
             0,
             offset_commit("g", "t", 0, 5, id_of_topic=topic_id("former t")),
@@ -153,30 +153,30 @@ def test_topic_id_is_kept_and_zero_is_none() -> None:
     ).replayed()
 
     assert [(topic_id("former t"), -1), (None, -1), (None, 4), (None, -1)] == [
-        (of["topic_id"], of["leader_epoch"]) for of in told.view("g")["offsets"]
+        (of["topic_id"], of["leader_epoch"]) for of in reported.view("g")["offsets"]
     ]
 
 
-def test_topic_made_anew_takes_the_new_id() -> None:
+def test_topic_recreated_takes_the_new_id() -> None:
     """The former topic's offsets are deleted with it; the next commit is of the new one."""
-    told = history(
+    reported = history(
         at(0, offset_commit("g", "t", 0, 500, id_of_topic=topic_id("t"))),
         at(1_000, offset_commit_tombstone("g", "t", 0), group_metadata("g", generation=0)),
         at(2_000, offset_commit("g", "t", 0, 1, id_of_topic=topic_id("t again"))),
     ).replayed()
 
-    assert [topic_id("t again")] == [of["topic_id"] for of in told.view("g")["offsets"]]
-    assert [] == told.details("offset_rewound")
+    assert [topic_id("t again")] == [of["topic_id"] for of in reported.view("g")["offsets"]]
+    assert [] == reported.details("offset_rewound")
 
 
 def test_offset_that_goes_back_into_another_topic_is_no_rewind() -> None:
     """The commit names another topic id: the topic was recreated, and its tombstones were not written or are gone."""
-    told = history(
+    reported = history(
         at(0, offset_commit("g", "t", 0, 500, id_of_topic=topic_id("t"))),
         at(1_000, offset_commit("g", "t", 0, 1, id_of_topic=topic_id("t again"))),
     ).replayed()
 
-    assert {("g", "topic_recreated"): 1} == told.alarms()
+    assert {("g", "topic_recreated"): 1} == reported.alarms()
     assert [
         {
             "topic": "t",
@@ -186,41 +186,41 @@ def test_offset_that_goes_back_into_another_topic_is_no_rewind() -> None:
             "former_topic_id": topic_id("t"),
             "topic_id": topic_id("t again"),
         }
-    ] == told.details("topic_recreated")
+    ] == reported.details("topic_recreated")
 
 
 @pytest.mark.parametrize(("former", "now"), [(ZERO_UUID, "t"), ("t", ZERO_UUID), (ZERO_UUID, ZERO_UUID)])
 def test_offset_that_goes_back_without_an_id_to_compare_is_a_rewind(former: str, now: str) -> None:
     """Old brokers and transactions write none: nothing says it is another topic."""
     ids = [of if of == ZERO_UUID else topic_id(of) for of in (former, now)]
-    told = history(
+    reported = history(
         at(0, READS_T, offset_commit("g", "t", 0, 500, id_of_topic=ids[0])),
         at(1_000, offset_commit("g", "t", 0, 1, id_of_topic=ids[1])),
     ).replayed()
 
-    assert {("g", "offset_rewound"): 1} == told.alarms()
+    assert {("g", "offset_rewound"): 1} == reported.alarms()
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3, 4])
 def test_every_version_of_a_commit_is_read(version: int) -> None:
     """Offset, metadata and time are in all of them."""
-    told = history(at(0, offset_commit("g", "t", 0, 5, metadata="m", timestamp=77, version=version))).replayed()
+    reported = history(at(0, offset_commit("g", "t", 0, 5, metadata="m", timestamp=77, version=version))).replayed()
 
-    (shown,) = told.view("g")["offsets"]
+    (shown,) = reported.view("g")["offsets"]
     assert (5, "m", 77) == (shown["offset"], shown["metadata"], shown["commit_timestamp"])
 
 
 def test_legacy_commits_are_commits() -> None:
     """Type 0 differs in its number only: the same offset under the same name, and its tombstone ends it."""
-    told = history(
+    reported = history(
         at(0, legacy_offset_commit("g", "t", 0, 5, metadata="m", timestamp=77), offset_commit("g", "t", 1, 1)),
         at(1_000, offset_commit("g", "t", 0, 6)),
         at(2_000, legacy_offset_commit("g", "t", 1, 3)),
         at(3_000, legacy_offset_commit_tombstone("g", "t", 0)),
     ).replayed()
 
-    assert {"t/1": 3} == told.offsets("g")
-    assert {0: ["group_created"], 3_000: ["offset_deleted"]} == told.kinds()
+    assert {"t/1": 3} == reported.offsets("g")
+    assert {0: ["group_created"], 3_000: ["offset_deleted"]} == reported.kinds()
 
 
 # -- why an offset went -----------------------------------------------------------------------------------------------
@@ -246,13 +246,13 @@ def test_deleted_offset_says_what_may_be_the_cause(
     membership: RecordBytes | None, topic: str, deleted_ms: int, may_be: list[str]
 ) -> None:
     """A coordinator refuses to delete, and never expires, what a member reads; of the rest no one can tell."""
-    told = history(
+    reported = history(
         at(0, *([membership] if membership else [])),
         at(COMMITTED_MS, offset_commit("g", topic, 0, 5, timestamp=COMMITTED_MS), offset_commit("g", "v", 0, 5)),
         at(deleted_ms, offset_commit_tombstone("g", topic, 0)),
     ).replayed()
 
-    (detail,) = told.details("offset_deleted")
+    (detail,) = reported.details("offset_deleted")
     assert (may_be, deleted_ms - COMMITTED_MS) == (detail["may_be"], detail["age_ms"])
 
 
@@ -297,13 +297,15 @@ def test_deletion_read_after_a_later_membership_is_not_explained_by_it() -> None
         *("expression", "streams", "no topology"),
     ],
 )
-def test_offset_of_a_topic_that_no_member_reads_is_told_apart(
+def test_offset_of_a_topic_that_no_member_reads_is_distinguished(
     membership: list[RecordBytes], expected: dict[str, bool | None]
 ) -> None:
     """Its lag grows with every record written, and no one has to do anything about it."""
-    told = history(at(0, *membership), at(1_000, *(offset_commit("g", topic, 0, 5) for topic in ("t", "u")))).replayed()
+    reported = history(
+        at(0, *membership), at(1_000, *(offset_commit("g", topic, 0, 5) for topic in ("t", "u")))
+    ).replayed()
 
-    assert expected == {shown["topic"]: shown["subscribed"] for shown in told.view("g")["offsets"]}
+    assert expected == {shown["topic"]: shown["subscribed"] for shown in reported.view("g")["offsets"]}
 
 
 # -- buckets ----------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from tests.builders import (
     subscription,
 )
 from tests.coordinator_events import consumer_group_deleted, consumer_join
-from tests.histories import Told, at, history
+from tests.histories import Reported, at, history
 
 
 def generation(number: int, *members: Any, protocol: str = "cooperative-sticky") -> RecordBytes:
@@ -25,15 +25,15 @@ FORMER = at(-1, group_metadata("g", generation=1))
 """The group was known before: what is claimed in the first record that is seen of a group is not judged."""
 
 
-def findings(told: Told) -> list[tuple[str, dict[str, Any]]]:
+def findings(reported: Reported) -> list[tuple[str, dict[str, Any]]]:
     """What was reported of claims."""
     kinds = {"stale_claim", "handover_without_revocation"}
-    return [(event.kind, dict(event.detail)) for event in told.events if event.kind in kinds]
+    return [(event.kind, dict(event.detail)) for event in reported.events if event.kind in kinds]
 
 
 def test_claims_of_the_generation_before_are_as_they_should_be() -> None:
     """Everyone says what it got last, and keeps it."""
-    told = history(
+    reported = history(
         FORMER,
         at(
             0,
@@ -45,12 +45,12 @@ def test_claims_of_the_generation_before_are_as_they_should_be() -> None:
         ),
     ).replayed()
 
-    assert [] == findings(told)
+    assert [] == findings(reported)
 
 
 def test_claim_of_an_older_generation_is_stale() -> None:
     """KAFKA-7026: a member that was away claims what others have been given since."""
-    told = history(
+    reported = history(
         FORMER,
         at(
             0,
@@ -67,13 +67,13 @@ def test_claim_of_an_older_generation_is_stale() -> None:
             "stale_claim",
             {"member_id": "b", "claimed_generation": 2, "newest_generation": 5, "partitions": {"t": [1]}},
         )
-    ] == findings(told)
-    assert 1 == told.states["g"].counters.stale_claims
+    ] == findings(reported)
+    assert 1 == reported.states["g"].counters.stale_claims
 
 
 def test_claim_is_stale_although_nobody_got_anything_in_the_newer_generation() -> None:
     """Who was in it says so with nothing to claim; what it says is newer all the same, and nothing is handed over."""
-    told = history(
+    reported = history(
         FORMER,
         at(
             0,
@@ -85,8 +85,8 @@ def test_claim_is_stale_although_nobody_got_anything_in_the_newer_generation() -
         ),
     ).replayed()
 
-    assert [(2, 5)] == [(of["claimed_generation"], of["newest_generation"]) for of in told.details("stale_claim")]
-    assert [] == told.details("handover_without_revocation")
+    assert [(2, 5)] == [(of["claimed_generation"], of["newest_generation"]) for of in reported.details("stale_claim")]
+    assert [] == reported.details("handover_without_revocation")
 
 
 @pytest.mark.parametrize("protocol", ["sticky", "cooperative-sticky"])
@@ -100,14 +100,14 @@ def test_claims_are_read_where_the_assignor_puts_them(protocol: str) -> None:
         ]
     members = [member("a", {"t": [0]}, subscription_bytes=claims[0]), member("b", {}, subscription_bytes=claims[1])]
 
-    told = history(FORMER, at(0, generation(6, *members, protocol=protocol))).replayed()
+    reported = history(FORMER, at(0, generation(6, *members, protocol=protocol))).replayed()
 
-    assert [(2, 5)] == [(of["claimed_generation"], of["newest_generation"]) for of in told.details("stale_claim")]
+    assert [(2, 5)] == [(of["claimed_generation"], of["newest_generation"]) for of in reported.details("stale_claim")]
 
 
 def test_two_claims_of_the_newest_generation_on_one_partition_contradict() -> None:
     """One of them is wrong; which one the log does not say."""
-    told = history(
+    reported = history(
         FORMER,
         at(
             0,
@@ -120,12 +120,12 @@ def test_two_claims_of_the_newest_generation_on_one_partition_contradict() -> No
     ).replayed()
 
     contradicting = {"contradicting": True, "claimed_generation": 5, "partitions": {"t/0": ("a", "b")}}
-    assert ("stale_claim", contradicting) == findings(told)[0]
+    assert ("stale_claim", contradicting) == findings(reported)[0]
 
 
 def test_cooperative_handover_without_revocation() -> None:
     """KAFKA-14639: claimed by one and given to another in the same generation, when it should rest for a round."""
-    told = history(
+    reported = history(
         FORMER,
         at(
             0,
@@ -142,14 +142,14 @@ def test_cooperative_handover_without_revocation() -> None:
             "handover_without_revocation",
             {"from_member_id": "a", "to_member_id": "b", "partitions": {"t": [1]}, "generation": 6},
         )
-    ] == findings(told)
+    ] == findings(reported)
 
 
 def test_eager_sticky_handover_is_the_rule() -> None:
     """Its members own nothing while they join: what they remember may go to anyone."""
     remembered = subscription(user_data=sticky_user_data({"t": [0, 1]}, 5), version=0)
 
-    told = history(
+    reported = history(
         FORMER,
         at(
             0,
@@ -159,7 +159,7 @@ def test_eager_sticky_handover_is_the_rule() -> None:
         ),
     ).replayed()
 
-    assert [] == findings(told)
+    assert [] == findings(reported)
 
 
 @pytest.mark.parametrize(
@@ -174,23 +174,23 @@ def test_eager_sticky_handover_is_the_rule() -> None:
 )
 def test_member_without_a_claim_is_not_judged(claimless: Any) -> None:
     """Nothing follows from what is not said."""
-    told = history(
+    reported = history(
         FORMER, at(0, generation(6, member("a", {"t": [0]}, owned={"t": [0]}, owned_generation=5), claimless))
     ).replayed()
 
-    assert [] == findings(told)
+    assert [] == findings(reported)
 
 
 def test_claims_are_judged_once_a_generation() -> None:
     """A static member's rejoin writes the same generation again, claims included."""
     stale = member("b", {}, owned={"t": [1]}, owned_generation=2)
-    told = history(
+    reported = history(
         FORMER,
         at(0, generation(6, member("a-1", {"t": [0]}, owned={"t": [0]}, owned_generation=5, instance_id="i"), stale)),
         at(1, generation(6, member("a-2", {"t": [0]}, owned={"t": [0]}, owned_generation=5, instance_id="i"), stale)),
     ).replayed()
 
-    assert 1 == len(findings(told))
+    assert 1 == len(findings(reported))
 
 
 def test_claims_in_a_record_that_a_downgrade_wrote_are_not_judged() -> None:
@@ -200,24 +200,24 @@ def test_claims_in_a_record_that_a_downgrade_wrote_are_not_judged() -> None:
         member("a", {"t": [0]}, owned={"t": [0]}, owned_generation=2),
         member("b", {"t": [1]}, owned={"t": [0, 1]}, owned_generation=5),
     )
-    told = history(
+    reported = history(
         at(0, *consumer_join("g", "n", epoch=6, targets={"n": {"t": [0, 1]}})),
         at(1, *consumer_group_deleted("g", ["n", "a", "b"]), moved_on),
     ).replayed()
 
-    assert [] == findings(told)
-    assert 0 == told.states["g"].counters.stale_claims
+    assert [] == findings(reported)
+    assert 0 == reported.states["g"].counters.stale_claims
 
 
 def test_claims_in_the_first_record_seen_of_a_group_are_not_judged() -> None:
     """In a cleaned log nothing shows whether a downgrade wrote it."""
     stale = member("b", {}, owned={"t": [1]}, owned_generation=2)
-    told = history(at(0, generation(6, member("a", {}, owned={"t": [0]}, owned_generation=5), stale))).replayed()
+    reported = history(at(0, generation(6, member("a", {}, owned={"t": [0]}, owned_generation=5), stale))).replayed()
 
-    assert [] == findings(told)
+    assert [] == findings(reported)
 
 
-def test_claim_made_again_round_after_round_is_told_once_and_once_that_it_is_over() -> None:
+def test_claim_made_again_round_after_round_is_reported_once_and_once_that_it_is_over() -> None:
     """A member whose joins fail half-way says the same old thing each time; the counter counts each."""
 
     def round_of(number: int, *, old: bool) -> RecordBytes:
@@ -231,31 +231,31 @@ def test_claim_made_again_round_after_round_is_told_once_and_once_that_it_is_ove
         at(11, round_of(11, old=False)),
         at(12, round_of(12, old=True)),
     )
-    told = log.replayed()
+    reported = log.replayed()
 
     assert [(6, "warning"), (10, "info"), (12, "warning")] == [
-        (of.time_ms, of.severity) for of in told.events if of.kind == "stale_claim"
+        (of.time_ms, of.severity) for of in reported.events if of.kind == "stale_claim"
     ]
-    assert {"member_id": "b", "cleared": True} == told.details("stale_claim")[1]
-    assert 5 == told.states["g"].counters.stale_claims
+    assert {"member_id": "b", "cleared": True} == reported.details("stale_claim")[1]
+    assert 5 == reported.states["g"].counters.stale_claims
     for position in range(len(log) + 1):
-        assert told.event_texts() == log.replayed_in_batches([position]).event_texts()
+        assert reported.event_texts() == log.replayed_in_batches([position]).event_texts()
 
 
 def test_claims_are_over_with_the_members() -> None:
     """A group that empties claims nothing."""
     stale = member("b", {}, owned={"t": [1]}, owned_generation=2)
-    told = history(
+    reported = history(
         FORMER,
         at(0, generation(6, member("a", {"t": [0]}, owned={"t": [0]}, owned_generation=5), stale)),
         at(1, group_metadata("g", generation=7)),
     ).replayed()
 
-    assert [False, True] == ["cleared" in detail for detail in told.details("stale_claim")]
-    assert {} == told.states["g"].open_claims
+    assert [False, True] == ["cleared" in detail for detail in reported.details("stale_claim")]
+    assert {} == reported.states["g"].open_claims
 
 
-def test_claim_that_lasts_into_the_live_tail_is_told_with_its_first_round_there() -> None:
+def test_claim_that_lasts_into_the_live_tail_is_reported_with_its_first_round_there() -> None:
     """Before it nothing is reported, and then it is not known already."""
     rounds = [
         at(
@@ -269,6 +269,6 @@ def test_claim_that_lasts_into_the_live_tail_is_told_with_its_first_round_there(
         for number in (6, 7, 8, 9)
     ]
 
-    told = history(FORMER, *rounds).replayed(live_from=3)
+    reported = history(FORMER, *rounds).replayed(live_from=3)
 
-    assert [(8, "stale_claim")] == told.timed_alarms()
+    assert [(8, "stale_claim")] == reported.timed_alarms()

@@ -14,14 +14,14 @@ from tests.builders import (
     topic_id,
 )
 from tests.coordinator_events import consumer_gone, consumer_join, consumer_moves, retarget, static_goes_away
-from tests.histories import Moment, Told, at, history
+from tests.histories import Moment, Reported, at, history
 
 ALONE = at(0, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0, 1]}}))
 
 
-def completed(told: Told) -> dict[str, Any]:
+def completed(reported: Reported) -> dict[str, Any]:
     """Details of the last completed rebalance."""
-    return told.details("rebalance_completed")[-1]
+    return reported.details("rebalance_completed")[-1]
 
 
 def metadata_changes(*, assigned: list[int], hash_: int = 77) -> Moment:
@@ -36,37 +36,37 @@ def metadata_changes(*, assigned: list[int], hash_: int = 77) -> Moment:
 
 def test_topic_that_grew_is_seen_by_the_partitions_given_out() -> None:
     """Since 4.1 the log has a hash of the topics' metadata; how many partitions there are shows in the target."""
-    told = history(ALONE, metadata_changes(assigned=[0, 1, 2])).replayed()
+    reported = history(ALONE, metadata_changes(assigned=[0, 1, 2])).replayed()
 
-    assert ["partition_count"] == completed(told)["causes"]
-    assert {topic_id("t"): {"from": 2, "to": 3}} == told.details("rebalance_started")[-1]["partition_count"]
+    assert ["partition_count"] == completed(reported)["causes"]
+    assert {topic_id("t"): {"from": 2, "to": 3}} == reported.details("rebalance_started")[-1]["partition_count"]
 
 
 def test_topic_that_grew_is_seen_when_its_target_comes_late() -> None:
     """It may be computed a second after the epoch: the rebalance's end shows what its beginning could not."""
-    told = history(
+    reported = history(
         ALONE,
         at(5_000, consumer_group_epoch("g", 3, metadata_hash=77)),
         at(6_000, *retarget("g", 3, {"a": {"t": [0, 1, 2]}})),
         at(6_100, *consumer_moves("g", "a", epoch=3, previous_epoch=2, assigned={"t": [0, 1, 2]})),
     ).replayed()
 
-    assert ["metadata"] == told.details("rebalance_started")[-1]["causes"]
-    assert ["partition_count"] == completed(told)["causes"]
-    assert {topic_id("t"): {"from": 2, "to": 3}} == completed(told)["partition_count"]
+    assert ["metadata"] == reported.details("rebalance_started")[-1]["causes"]
+    assert ["partition_count"] == completed(reported)["causes"]
+    assert {topic_id("t"): {"from": 2, "to": 3}} == completed(reported)["partition_count"]
 
 
 def test_other_changes_of_topics_are_no_growth() -> None:
     """Racks are in the hash, too."""
-    told = history(ALONE, metadata_changes(assigned=[0, 1])).replayed()
+    reported = history(ALONE, metadata_changes(assigned=[0, 1])).replayed()
 
-    assert ["metadata"] == completed(told)["causes"]
-    assert "partition_count" not in completed(told)
+    assert ["metadata"] == completed(reported)["causes"]
+    assert "partition_count" not in completed(reported)
 
 
 def test_partition_counts_of_older_brokers_tell_growth_exactly() -> None:
     """Up to 4.0 the record of type 4 names topics and counts; a topic that is new in it did not grow."""
-    told = history(
+    reported = history(
         at(0, consumer_group_partition_metadata("g", {"t": 2}), *ALONE.records),
         at(
             5_000,
@@ -77,19 +77,19 @@ def test_partition_counts_of_older_brokers_tell_growth_exactly() -> None:
         ),
     ).replayed()
 
-    assert ["partition_count"] == completed(told)["causes"]
-    assert {"t": {"from": 2, "to": 4}} == told.details("rebalance_started")[-1]["partition_count"]
+    assert ["partition_count"] == completed(reported)["causes"]
+    assert {"t": {"from": 2, "to": 4}} == reported.details("rebalance_started")[-1]["partition_count"]
 
 
 def test_topic_that_grew_as_its_counts_gave_way_to_a_hash() -> None:
     """A broker of 4.1 ends the record of counts: from then on the partitions given out are all there is."""
-    told = history(
+    reported = history(
         at(0, consumer_group_partition_metadata("g", {"t": 2}), *ALONE.records),
         at(5_000, consumer_group_partition_metadata_tombstone("g"), *metadata_changes(assigned=[0, 1, 2]).records),
     ).replayed()
 
-    assert ["partition_count"] == completed(told)["causes"]
-    assert {topic_id("t"): {"from": 2, "to": 3}} == told.details("rebalance_started")[-1]["partition_count"]
+    assert ["partition_count"] == completed(reported)["causes"]
+    assert {topic_id("t"): {"from": 2, "to": 3}} == reported.details("rebalance_started")[-1]["partition_count"]
 
 
 def test_classic_group_s_topic_grew_when_nobody_ever_claimed_what_is_given_out() -> None:
@@ -98,7 +98,7 @@ def test_classic_group_s_topic_grew_when_nobody_ever_claimed_what_is_given_out()
     revoked = [member("a", {"t": [0]}, owned={"t": [0, 1]}), member("b", {"t": [2]}, owned={"t": [2]})]
     given = [member("a", {"t": [0]}, owned={"t": [0]}), member("b", {"t": [1, 2]}, owned={"t": [2]})]
     grew = [member("a", {"t": [0, 3]}, owned={"t": [0]}), member("b", {"t": [1, 2]}, owned={"t": [1, 2]})]
-    told = history(
+    reported = history(
         at(0, first),
         at(1_000, group_metadata("g", generation=2, members=revoked)),
         at(2_000, group_metadata("g", generation=3, members=given)),
@@ -106,15 +106,15 @@ def test_classic_group_s_topic_grew_when_nobody_ever_claimed_what_is_given_out()
     ).replayed()
 
     assert [["rejoin"], ["follow_up"], ["partition_count"]] == [
-        detail["causes"] for detail in told.details("rebalance_completed")
+        detail["causes"] for detail in reported.details("rebalance_completed")
     ]
-    assert {"t": {"from": 3, "to": 4}} == completed(told)["partition_count"]
+    assert {"t": {"from": 3, "to": 4}} == completed(reported)["partition_count"]
 
 
 def test_expression_that_matches_another_topic_is_a_wildcard_trigger() -> None:
     """The record of type 16 has the topics; it is rewritten, too, when nothing changed, and that triggers nothing."""
     regex = consumer_group_member_subscription("g", "a", topics=[], regex="rx-.*")
-    told = history(
+    reported = history(
         at(0, regex, *ALONE.records[1:], consumer_group_regular_expression("g", "rx-.*", ["rx-a"])),
         at(1_000, consumer_group_regular_expression("g", "rx-.*", ["rx-a"], version=9)),
         at(
@@ -124,38 +124,38 @@ def test_expression_that_matches_another_topic_is_a_wildcard_trigger() -> None:
         ),
     ).replayed()
 
-    started = told.details("rebalance_started")[-1]
+    started = reported.details("rebalance_started")[-1]
     assert ["wildcard"] == started["causes"]
     assert (["rx-b"], []) == (started["topics_added"], started["topics_removed"])
-    assert 2 == len(told.details("rebalance_started"))
+    assert 2 == len(reported.details("rebalance_started"))
 
 
 def test_first_answer_to_an_expression_is_one_too() -> None:
     """The member waits for it with no target; the epoch moves on with the answer."""
     joined = consumer_group_member_subscription("g", "b", topics=[], regex="rx-.*")
-    told = history(
+    reported = history(
         ALONE,
         at(1_000, joined, *consumer_moves("g", "b", epoch=2, assigned={})),
         at(2_000, consumer_group_regular_expression("g", "rx-.*", ["rx-a"]), consumer_group_epoch("g", 3)),
     ).replayed()
 
-    assert ["wildcard"] == told.details("rebalance_started")[-1]["causes"]
+    assert ["wildcard"] == reported.details("rebalance_started")[-1]["causes"]
 
 
 def test_change_of_subscription_names_its_topics() -> None:
     """A classic member's pattern is resolved by the client: new matches are a subscription to more topics."""
-    told = history(
+    reported = history(
         at(0, group_metadata("g", generation=1, members=[member("a", {"t": [0]}, topics=["t"])])),
         at(1_000, group_metadata("g", generation=2, members=[member("a", {"u": [0]}, topics=["u", "rx-a"])])),
     ).replayed()
 
-    assert ["subscription"] == completed(told)["causes"]
-    assert (["rx-a", "u"], ["t"]) == (completed(told)["topics_added"], completed(told)["topics_removed"])
+    assert ["subscription"] == completed(reported)["causes"]
+    assert (["rx-a", "u"], ["t"]) == (completed(reported)["topics_added"], completed(reported)["topics_removed"])
 
 
 def test_static_member_that_does_not_come_back_expires() -> None:
     """It said that it would be back; its session ended first."""
-    told = history(
+    reported = history(
         at(0, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0]}}, instance_id="i")),
         at(1_000, *consumer_join("g", "b", epoch=3, targets={"b": {"t": [1]}})),
         at(1_500, *consumer_moves("g", "a", epoch=3, assigned={"t": [0]})),
@@ -164,13 +164,13 @@ def test_static_member_that_does_not_come_back_expires() -> None:
         at(51_000, *retarget("g", 4, {"b": {"t": [0, 1]}}), *consumer_moves("g", "b", epoch=4, assigned={"t": [0, 1]})),
     ).replayed()
 
-    assert ["expiry"] == completed(told)["causes"]
+    assert ["expiry"] == completed(reported)["causes"]
 
 
 # -- members removed because they did not let go ----------------------------------------------------------------------
 
 
-def revocation(*, gone_ms: int, pending: list[int]) -> Told:
+def revocation(*, gone_ms: int, pending: list[int]) -> Reported:
     """Member a has to give up `pending` from 2 s on, and is gone at `gone_ms`."""
     kept, state = [part for part in (0, 1) if part not in pending], 1 if pending else 0
     return history(
@@ -185,20 +185,20 @@ def revocation(*, gone_ms: int, pending: list[int]) -> Told:
 
 def test_member_gone_after_its_rebalance_timeout_was_fenced() -> None:
     """The coordinator removes who does not revoke in time; which partitions it did not release is reported."""
-    told = revocation(gone_ms=2_000 + DEFAULT_REBALANCE_TIMEOUT_MS, pending=[1])
+    reported = revocation(gone_ms=2_000 + DEFAULT_REBALANCE_TIMEOUT_MS, pending=[1])
 
-    (event,) = (event for event in told.events if event.kind == "member_fenced")
+    (event,) = (event for event in reported.events if event.kind == "member_fenced")
     assert ("a", {topic_id("t"): [1]}) == (event.detail["member_id"], event.detail["not_released"])
     assert ("warning", True) == (event.severity, event.inferred)
-    assert ["join", "expiry"] == completed(told)["causes"]
+    assert ["join", "expiry"] == completed(reported)["causes"]
 
 
 def test_member_that_leaves_in_time_was_not_fenced() -> None:
     """One millisecond earlier it went on its own, for all that is known."""
-    told = revocation(gone_ms=2_000 + DEFAULT_REBALANCE_TIMEOUT_MS - 1, pending=[1])
+    reported = revocation(gone_ms=2_000 + DEFAULT_REBALANCE_TIMEOUT_MS - 1, pending=[1])
 
-    assert {} == told.alarms()
-    assert ["join", "leave"] == completed(told)["causes"]
+    assert {} == reported.alarms()
+    assert ["join", "leave"] == completed(reported)["causes"]
 
 
 def test_member_with_nothing_to_release_was_not_fenced() -> None:
@@ -214,7 +214,7 @@ def test_partitions_given_out_rounds_after_they_were_taken_are_no_growth() -> No
         record = group_metadata("g", generation=number, members=members, protocol="cooperative-sticky")
         return at(10_000 * number, record)
 
-    told = history(
+    reported = history(
         generation(4, member("a", had)),
         generation(5, member("a", rest, owned=had, owned_generation=4), member("b", {})),
         generation(6, member("a", rest, owned=rest, owned_generation=5), member("b", {}), member("c", {})),
@@ -223,4 +223,4 @@ def test_partitions_given_out_rounds_after_they_were_taken_are_no_growth() -> No
         ),
     ).replayed()
 
-    assert ["rejoin"] == completed(told)["causes"]
+    assert ["rejoin"] == completed(reported)["causes"]

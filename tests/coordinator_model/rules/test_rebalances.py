@@ -25,18 +25,18 @@ from tests.builders import (
     streams_group_target_assignment_epoch,
 )
 from tests.coordinator_events import consumer_join, consumer_leave, consumer_moves, retarget, speaks_classic
-from tests.histories import Moment, Told, at, history
+from tests.histories import Moment, Reported, at, history
 from tests.moments import overdue
 
 
-def rebalances(told: Told) -> list[tuple[int, str]]:
+def rebalances(reported: Reported) -> list[tuple[int, str]]:
     """(time, kind) of what was reported of rebalances."""
-    return [(event.time_ms, event.kind) for event in told.events if event.kind.startswith("rebalance_")]
+    return [(event.time_ms, event.kind) for event in reported.events if event.kind.startswith("rebalance_")]
 
 
-def completed(told: Told) -> list[dict[str, Any]]:
+def completed(reported: Reported) -> list[dict[str, Any]]:
     """Details of completed rebalances."""
-    return told.details("rebalance_completed")
+    return reported.details("rebalance_completed")
 
 
 # -- duration ---------------------------------------------------------------------------------------------------------
@@ -60,16 +60,16 @@ def test_duration_falls_into_the_first_bucket_that_bounds_it(duration_ms: int, b
 
 def test_rebalance_lasts_from_its_first_epoch_to_the_last_members_arrival() -> None:
     """In the consumer protocol both ends are in the log."""
-    told = history(
+    reported = history(
         at(1_000, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0, 1]}})),
         at(2_000, *consumer_join("g", "b", epoch=3, targets={"b": {"t": [1]}, "a": {"t": [0]}}, assigned={})),
         at(5_000, *consumer_moves("g", "a", epoch=3, assigned={"t": [0]})),
         at(9_500, *consumer_moves("g", "b", epoch=3, assigned={"t": [1]})),
     ).replayed()
 
-    assert [0, 7_500] == [detail["duration_ms"] for detail in completed(told)]
-    assert [0, 1] == [detail["partitions_moved"] for detail in completed(told)]
-    counters = told.states["g"].counters
+    assert [0, 7_500] == [detail["duration_ms"] for detail in completed(reported)]
+    assert [0, 1] == [detail["partitions_moved"] for detail in completed(reported)]
+    counters = reported.states["g"].counters
     assert (2, 1, 7_500, 1, 1) == (
         counters.rebalances,
         counters.partitions_moved,
@@ -81,35 +81,35 @@ def test_rebalance_lasts_from_its_first_epoch_to_the_last_members_arrival() -> N
 
 def test_rebalance_under_way_is_kept_with_its_beginning() -> None:
     """What is stuck is found by its age, as nothing is written then."""
-    told = history(
+    reported = history(
         at(1_000, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0]}})),
         at(2_000, *consumer_join("g", "b", epoch=3, targets={"b": {"t": [0]}, "a": {}}, assigned={})),
     ).replayed()
 
-    rebalance = told.states["g"].rebalance
+    rebalance = reported.states["g"].rebalance
     assert rebalance is not None
     assert (2_000, 2, ("join",)) == (rebalance.since_ms, rebalance.from_epoch, rebalance.causes)
 
 
 def test_timestamps_that_go_back_give_no_negative_duration() -> None:
     """The coordinator may move to a broker whose clock is behind."""
-    told = history(
+    reported = history(
         at(9_000, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0]}})),
         at(9_500, *consumer_join("g", "b", epoch=3, targets={"b": {"t": [0]}, "a": {}}, assigned={})),
         at(9_100, *consumer_moves("g", "a", epoch=3, assigned={})),
         at(9_200, *consumer_moves("g", "b", epoch=3, assigned={"t": [0]})),
     ).replayed()
 
-    assert [0, 0] == [detail["duration_ms"] for detail in completed(told)]
+    assert [0, 0] == [detail["duration_ms"] for detail in completed(reported)]
 
 
 def test_group_without_members_is_not_between_targets() -> None:
     """Its epoch moved on as the last one left, and no target is computed for none."""
-    told = history(
+    reported = history(
         at(1_000, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0]}})),
         at(2_000, *consumer_leave("g", "a", epoch=3)),
     ).replayed()
-    group = told.states["g"].membership.modern_group
+    group = reported.states["g"].membership.modern_group
 
     assert group is not None
     assert (3, 2, False) == (group.epoch, group.assignment_epoch, under_way(group))
@@ -117,7 +117,7 @@ def test_group_without_members_is_not_between_targets() -> None:
 
 def test_rebalance_ends_with_the_last_member() -> None:
     """A group that empties completes nothing."""
-    told = history(
+    reported = history(
         at(1_000, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0]}})),
         at(2_000, *consumer_join("g", "b", epoch=3, targets={"b": {"t": [0]}, "a": {}}, assigned={})),
         at(3_000, *consumer_leave("g", "a", "b", epoch=4)),
@@ -130,18 +130,18 @@ def test_rebalance_ends_with_the_last_member() -> None:
         (2_000, "rebalance_started"),
         (60_000, "rebalance_started"),
         (60_000, "rebalance_completed"),
-    ] == rebalances(told)
+    ] == rebalances(reported)
 
 
 def test_group_met_half_way_tells_nothing_until_both_epochs_are_known() -> None:
     """In a compacted log a member may come before the epochs: that is not a rebalance."""
-    told = history(
+    reported = history(
         at(1_000, consumer_group_current_assignment("g", "a", epoch=7, assigned={"t": [0]})),
         at(1_100, consumer_group_member_subscription("g", "a")),
         at(1_200, consumer_group_epoch("g", 7)),
     ).replayed()
 
-    assert [] == rebalances(told)
+    assert [] == rebalances(reported)
 
 
 # -- cost -------------------------------------------------------------------------------------------------------------
@@ -181,35 +181,35 @@ def test_partition_has_moved_when_another_owner_takes_it(generations: Any, kept:
 @pytest.mark.parametrize(("later_ms", "moved"), [(REMEMBERED_MS, 1), (REMEMBERED_MS + 1, 0)])
 def test_last_owner_is_remembered_for_minutes(later_ms: int, moved: int) -> None:
     """A member that begins when everything was stopped for longer takes over from none."""
-    told = history(
+    reported = history(
         at(0, group_metadata("g", generation=1, members=[member("a", {"t": [0]})])),
         at(1_000, group_metadata("g", generation=2)),
         at(1_000 + later_ms, group_metadata("g", generation=3, members=[member("b", {"t": [0]})])),
     ).replayed()
 
-    assert moved == told.states["g"].counters.partitions_moved
+    assert moved == reported.states["g"].counters.partitions_moved
 
 
 def test_stickiness_is_the_share_of_partitions_that_stayed() -> None:
     """Where none had an owner before there is no share."""
-    told = history(
+    reported = history(
         at(0, group_metadata("g", generation=1, members=[])),
         at(1_000, group_metadata("g", generation=2, members=[member("a", {"t": [0, 1, 2, 3]})])),
         at(2_000, group_metadata("g", generation=3, members=[member("a", {"t": [0, 1, 2]}), member("b", {"t": [3]})])),
     ).replayed()
 
-    assert [(0, None), (3, 0.75)] == [(of["partitions_kept"], of["stickiness"]) for of in completed(told)]
-    assert (3, 1) == (told.states["g"].counters.partitions_kept, told.states["g"].counters.partitions_moved)
+    assert [(0, None), (3, 0.75)] == [(of["partitions_kept"], of["stickiness"]) for of in completed(reported)]
+    assert (3, 1) == (reported.states["g"].counters.partitions_kept, reported.states["g"].counters.partitions_moved)
 
 
 def test_static_members_partitions_stay_with_its_instance() -> None:
     """It came back under another member id with what it had."""
-    told = history(
+    reported = history(
         at(0, group_metadata("g", generation=1, members=[member("i-1", {"t": [0, 1]}, instance_id="i")])),
         at(1_000, group_metadata("g", generation=2, members=[member("i-2", {"t": [0, 1]}, instance_id="i")])),
     ).replayed()
 
-    assert [0] == [detail["partitions_moved"] for detail in completed(told)]
+    assert [0] == [detail["partitions_moved"] for detail in completed(reported)]
 
 
 # -- causes -----------------------------------------------------------------------------------------------------------
@@ -236,17 +236,17 @@ def test_static_members_partitions_stay_with_its_instance() -> None:
 )
 def test_cause_is_what_differs_between_two_generations(before: Any, after: Any, causes: list[str]) -> None:
     """The broker writes no reason down; several may hold at once."""
-    told = history(
+    reported = history(
         at(0, group_metadata("g", generation=1, members=before)),
         at(1_000, group_metadata("g", generation=2, members=after)),
     ).replayed()
 
-    assert [causes] == [detail["causes"] for detail in completed(told)]
+    assert [causes] == [detail["causes"] for detail in completed(reported)]
 
 
 def test_causes_of_one_rebalance_add_up() -> None:
     """Who comes and goes while it is under way belongs to it, each cause once and in order."""
-    told = history(
+    reported = history(
         at(0, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0]}})),
         at(1_000, *consumer_join("g", "b", epoch=3, targets={"b": {"t": [0]}, "a": {}}, assigned={})),
         at(2_000, *consumer_join("g", "c", epoch=4, targets={"c": {}}, assigned={})),
@@ -256,7 +256,7 @@ def test_causes_of_one_rebalance_add_up() -> None:
         at(5_500, *consumer_moves("g", "c", epoch=6, assigned={})),
     ).replayed()
 
-    assert [["join"], ["join", "leave", "metadata"]] == [detail["causes"] for detail in completed(told)]
+    assert [["join"], ["join", "leave", "metadata"]] == [detail["causes"] for detail in completed(reported)]
 
 
 # -- streams groups ---------------------------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ def test_causes_of_one_rebalance_add_up() -> None:
 
 def test_streams_rebalance_ends_by_the_codes_of_streams_members() -> None:
     """1 is Stable there: 0 and 2 would be another family's words."""
-    told = history(
+    reported = history(
         at(
             0,
             streams_group_member("w", "a"),
@@ -275,7 +275,7 @@ def test_streams_rebalance_ends_by_the_codes_of_streams_members() -> None:
         at(1_000, streams_group_current_assignment("w", "a", epoch=2, state=1)),
     ).replayed()
 
-    assert [(0, "rebalance_started"), (1_000, "rebalance_completed")] == rebalances(told)
+    assert [(0, "rebalance_started"), (1_000, "rebalance_completed")] == rebalances(reported)
 
 
 # -- storms -----------------------------------------------------------------------------------------------------------
@@ -293,14 +293,14 @@ ENOUGH = STORM_REBALANCES + STORM_REBALANCES_A_MEMBER + 1
 """Rebalances that make a storm in a group of one."""
 
 
-def test_storm_is_told_once_when_it_begins() -> None:
+def test_storm_is_reported_once_when_it_begins() -> None:
     """More rebalances in five minutes than restarting every member would take."""
-    told = history(*_generations(ENOUGH + 10, every_ms=1_000)).replayed()
+    reported = history(*_generations(ENOUGH + 10, every_ms=1_000)).replayed()
 
-    (event,) = (event for event in told.events if event.kind == "rebalance_storm")
+    (event,) = (event for event in reported.events if event.kind == "rebalance_storm")
     assert (ENOUGH * 1_000, "warning", True) == (event.time_ms, event.severity, event.inferred)
     assert {"rebalances": ENOUGH, "window_ms": STORM_WINDOW_MS, "members": 1} == event.detail
-    assert told.states["g"].storm
+    assert reported.states["g"].storm
 
 
 def test_one_rebalance_less_is_no_storm() -> None:
@@ -357,7 +357,7 @@ def test_group_of_both_protocols_storms_too() -> None:
     assert {("g", "rebalance_storm"): 1} == history(*moments(classic_members=1)).replayed().alarms()
 
 
-def test_storm_over_and_begun_again_is_told_again() -> None:
+def test_storm_over_and_begun_again_is_reported_again() -> None:
     """It is one as long as it lasts."""
     first = _generations(ENOUGH, every_ms=1_000)
     generation = len(first) + 1
@@ -366,9 +366,9 @@ def test_storm_over_and_begun_again_is_told_again() -> None:
         for turn in range(ENOUGH)
     ]
 
-    told = history(*first, *later).replayed()
+    reported = history(*first, *later).replayed()
 
-    assert 2 == len(told.details("rebalance_storm"))
+    assert 2 == len(reported.details("rebalance_storm"))
 
 
 def test_storm_that_is_over_is_said_by_the_clock() -> None:
@@ -402,7 +402,7 @@ def test_storm_that_ended_before_another_began_is_said_to_have() -> None:
 def test_storm_does_not_end_and_begin_with_each_rebalance() -> None:
     """As many as make one are still one when a few are missing."""
     slow = (STORM_WINDOW_MS // (ENOUGH - 4)) * 3
-    told = history(
+    reported = history(
         *_generations(ENOUGH, every_ms=1_000),
         *(
             at(ENOUGH * 1_000 + turn * slow // 3, group_metadata("g", generation=100 + turn, members=[member("a", {})]))
@@ -410,8 +410,8 @@ def test_storm_does_not_end_and_begin_with_each_rebalance() -> None:
         ),
     ).replayed()
 
-    assert 1 == len(told.details("rebalance_storm"))
-    assert told.states["g"].storm
+    assert 1 == len(reported.details("rebalance_storm"))
+    assert reported.states["g"].storm
 
 
 def test_consumer_groups_storm_too() -> None:

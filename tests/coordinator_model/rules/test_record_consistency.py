@@ -44,7 +44,7 @@ from tests.coordinator_events import (
     static_returns,
     throttled_consumer_join,
 )
-from tests.histories import RECORDING, Moment, Told, at, history, recording
+from tests.histories import RECORDING, Moment, Reported, at, history, recording
 
 ONE = at(0, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0, 1]}}, instance_id="i"))
 TWO = (
@@ -85,11 +85,11 @@ SHARE = (
 )
 
 
-def anomalies(told: Told) -> list[tuple[int, str, str | None, list[str]]]:
+def anomalies(reported: Reported) -> list[tuple[int, str, str | None, list[str]]]:
     """(time, rule, member, partitions) of every anomaly reported."""
     return [
         (of.time_ms, of.detail["rule"], of.detail["member_id"], sorted(of.detail.get("partitions", {})))
-        for of in told.events
+        for of in reported.events
         if of.kind == "epoch_anomaly" and "cleared" not in of.detail
     ]
 
@@ -210,20 +210,20 @@ BROKEN: dict[str, Broken] = {
 
 
 @pytest.mark.parametrize(("before", "records", "expected"), BROKEN.values(), ids=BROKEN.keys())
-def test_broken_rule_is_told_once_with_whom_and_what(
+def test_broken_rule_is_reported_once_with_whom_and_what(
     before: Iterable[Moment], records: list[RecordBytes], expected: tuple[str, str | None, list[str]]
 ) -> None:
     """One fault, one event, however often it is written; a warning."""
-    told = history(*before, at(9_000, *records), at(10_000, *records)).replayed()
+    reported = history(*before, at(9_000, *records), at(10_000, *records)).replayed()
 
-    assert [(9_000, *expected)] == anomalies(told)
+    assert [(9_000, *expected)] == anomalies(reported)
     assert {"epoch_anomaly": "warning"} == {
-        of.kind: of.severity for of in told.events if of.severity != "info" and of.kind != "static_member_absent"
+        of.kind: of.severity for of in reported.events if of.severity != "info" and of.kind != "static_member_absent"
     }
 
 
 @pytest.mark.parametrize(("before", "records", "expected"), BROKEN.values(), ids=BROKEN.keys())
-def test_broken_rule_is_told_alike_wherever_the_log_is_cut(
+def test_broken_rule_is_reported_alike_wherever_the_log_is_cut(
     before: Iterable[Moment], records: list[RecordBytes], expected: tuple[str, str | None, list[str]]
 ) -> None:
     """What it takes to judge is kept with the group."""
@@ -237,12 +237,12 @@ def test_broken_rule_is_told_alike_wherever_the_log_is_cut(
 
 def test_generation_zero_with_members() -> None:
     """A group in generation 0 has completed no round yet; from there on the record is whole."""
-    told = history(
+    reported = history(
         at(0, group_metadata("g", generation=1)),
         at(9_000, group_metadata("g", generation=0, members=[member("a", {})])),
     ).replayed()
 
-    assert {"generation", "generation_zero"} == {rule for _, rule, _, _ in anomalies(told)}
+    assert {"generation", "generation_zero"} == {rule for _, rule, _, _ in anomalies(reported)}
 
 
 def test_anomaly_that_is_over_says_so_once() -> None:
@@ -251,31 +251,31 @@ def test_anomaly_that_is_over_says_so_once() -> None:
     mended = at(6_000, consumer_group_current_assignment("g", "b", epoch=3, assigned={"t": [1]}))
     noise = at(7_000, consumer_group_member_subscription("g", "b", rack_id="r"))
 
-    told = history(*TWO, fault, mended, noise).replayed()
+    reported = history(*TWO, fault, mended, noise).replayed()
 
     assert [(5_000, "warning"), (6_000, "info")] == [
-        (of.time_ms, of.severity) for of in told.events if of.kind == "epoch_anomaly"
+        (of.time_ms, of.severity) for of in reported.events if of.kind == "epoch_anomaly"
     ]
-    assert {"rule": "partition_epoch", "member_id": "b", "cleared": True} == told.details("epoch_anomaly")[1]
-    assert () == told.states["g"].anomalies
+    assert {"rule": "partition_epoch", "member_id": "b", "cleared": True} == reported.details("epoch_anomaly")[1]
+    assert () == reported.states["g"].anomalies
 
 
 def test_anomaly_ends_with_the_group() -> None:
     """Nothing stays open of what is no more."""
-    told = history(
+    reported = history(
         *TWO,
         at(5_000, consumer_group_current_assignment("g", "b", epoch=3, assigned={"t": {1: 4}})),
         at(6_000, *converted_to_classic("g", all_members=["a", "b"], generation=3, remaining={"a": {"t": [0]}})),
     ).replayed()
 
-    assert [False, True] == ["cleared" in detail for detail in told.details("epoch_anomaly")]
+    assert [False, True] == ["cleared" in detail for detail in reported.details("epoch_anomaly")]
 
 
-def test_partition_that_is_assigned_twice_is_told_as_that_alone() -> None:
+def test_partition_that_is_assigned_twice_is_reported_as_that_alone() -> None:
     """It is beyond the target of one of the two as well: one fault, one alarm, the worse one."""
-    told = history(*TWO, at(5_000, *consumer_moves("g", "a", epoch=3, assigned={"t": [0, 1]}))).replayed()
+    reported = history(*TWO, at(5_000, *consumer_moves("g", "a", epoch=3, assigned={"t": [0, 1]}))).replayed()
 
-    assert {("g", "duplicate_assignment"): 1} == told.alarms()
+    assert {("g", "duplicate_assignment"): 1} == reported.alarms()
 
 
 # -- what must stay quiet ---------------------------------------------------------------------------------------------
@@ -440,16 +440,16 @@ def test_recording_of_a_real_broker_is_no_anomaly(path: Path) -> None:
 
 def test_nothing_is_asked_of_a_group_in_which_no_record_followed_another() -> None:
     """A cleaned log may hold one record of a member, the other behind, before or for good gone."""
-    told = history(
+    reported = history(
         at(0, consumer_group_current_assignment("g", "b", epoch=3, assigned={"t": [1]})),
         at(1, consumer_group_epoch("g", 3)),
     ).replayed()
 
-    assert [] == anomalies(told)
-    assert not told.states["g"].whole
+    assert [] == anomalies(reported)
+    assert not reported.states["g"].whole
 
 
-def test_fault_before_the_live_tail_is_told_there_if_it_lasts() -> None:
+def test_fault_before_the_live_tail_is_reported_there_if_it_lasts() -> None:
     """Withheld while catching up: reading beside the cleaner shows states that never were (KAFKA-19862)."""
     log = history(*TWO, at(5_000, consumer_group_current_assignment("g", "b", epoch=3, assigned={"t": {1: 4}})))
     replica, events = Replica(live_from=len(log)), list[Any]()

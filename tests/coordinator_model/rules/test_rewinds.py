@@ -17,16 +17,18 @@ from tests.builders import (
     topic_id,
 )
 from tests.coordinator_events import consumer_join, consumer_leave, converted_to_classic, converted_to_consumer
-from tests.histories import History, LogRecord, Told, at, history
+from tests.histories import History, LogRecord, Reported, at, history
 
 MEMBERS = (group_metadata("g", generation=1, members=[member("a", {"t": [0, 1]})]),)
 NO_MEMBERS = (group_metadata("g", generation=2),)
 
 
-def recreated(told: Told) -> list[tuple[int, str, int]]:
+def recreated(reported: Reported) -> list[tuple[int, str, int]]:
     """(time, topic, partition) of each topic reported as recreated."""
     return [
-        (of.time_ms, of.detail["topic"], of.detail["partition"]) for of in told.events if of.kind == "topic_recreated"
+        (of.time_ms, of.detail["topic"], of.detail["partition"])
+        for of in reported.events
+        if of.kind == "topic_recreated"
     ]
 
 
@@ -43,11 +45,11 @@ def commit(partition: int, offset: int, topic: str, *, name: str = "t") -> Recor
 )
 def test_rewind_of_a_group_without_members_is_a_reset(membership: tuple[RecordBytes, ...], severity: str) -> None:
     """The broker takes an admin's commit only then, and a member's only of members: the one is meant, the other not."""
-    told = history(
+    reported = history(
         at(0, *membership), at(1_000, offset_commit("g", "t", 0, 500)), at(2_000, offset_commit("g", "t", 0, 200))
     ).replayed()
 
-    (event,) = (event for event in told.events if event.kind == "offset_rewound")
+    (event,) = (event for event in reported.events if event.kind == "offset_rewound")
     assert severity == event.severity
     assert {
         "topic": "t",
@@ -64,32 +66,32 @@ def test_rewind_of_a_group_without_members_is_a_reset(membership: tuple[RecordBy
 def test_rewind_of_a_consumer_group(left: bool) -> None:
     """By the same rule as a classic group."""
     gone = [at(500, *consumer_leave("g", "a", epoch=3))] if left else []
-    told = history(
+    reported = history(
         at(0, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0]}})),
         *gone,
         at(1_000, offset_commit("g", "t", 0, 500)),
         at(2_000, offset_commit("g", "t", 0, 200)),
     ).replayed()
 
-    assert [left] == [detail["group_empty"] for detail in told.details("offset_rewound")]
+    assert [left] == [detail["group_empty"] for detail in reported.details("offset_rewound")]
 
 
 def test_rewind_of_a_group_that_only_commits_is_information() -> None:
     """Its committer decides where it goes on, as MirrorMaker's syncs do: no alarm."""
-    told = history(at(0, offset_commit("g", "t", 0, 500)), at(1_000, offset_commit("g", "t", 0, 200))).replayed()
+    reported = history(at(0, offset_commit("g", "t", 0, 500)), at(1_000, offset_commit("g", "t", 0, 200))).replayed()
 
-    assert {} == told.alarms()
-    assert ["t"] == [detail["topic"] for detail in told.details("offset_rewound")]
-    assert "group_empty" not in told.details("offset_rewound")[0]
+    assert {} == reported.alarms()
+    assert ["t"] == [detail["topic"] for detail in reported.details("offset_rewound")]
+    assert "group_empty" not in reported.details("offset_rewound")[0]
 
 
 def test_partitions_that_go_back_at_one_moment_are_one_event() -> None:
     """What went back furthest stands first; what goes back later is another."""
     forward = [commit(partition, 500, "t") for partition in range(3)]
     back = [commit(0, 400, "t"), commit(1, 100, "t"), commit(2, 600, "t")]
-    told = history(at(0, *MEMBERS, *forward), at(1_000, *back), at(2_000, commit(0, 300, "t"))).replayed()
+    reported = history(at(0, *MEMBERS, *forward), at(1_000, *back), at(2_000, commit(0, 300, "t"))).replayed()
 
-    first, second = told.details("offset_rewound")
+    first, second = reported.details("offset_rewound")
     assert ("t", 1, 500, 100, {"t": [0, 1]}) == tuple(
         first[key] for key in ("topic", "partition", "from", "to", "partitions")
     )
@@ -108,7 +110,7 @@ def test_moment_of_rewinds_is_one_event_wherever_the_log_is_cut() -> None:
         assert whole.event_texts() == log.replayed_in_batches([position]).event_texts()
 
 
-def test_rewinds_are_told_when_the_batch_is_over() -> None:
+def test_rewinds_are_reported_when_the_batch_is_over() -> None:
     """Nothing may come after them for a day."""
     replica, events = Replica(), []
     for record in history(at(0, *MEMBERS, commit(0, 5, "t")), at(1_000, commit(0, 4, "t"))).records:
@@ -136,52 +138,52 @@ def test_rewind_read_after_a_later_membership_is_not_judged_by_it() -> None:
 # -- recreated topics -------------------------------------------------------------------------------------------------
 
 
-def test_topic_made_anew_is_told_once_for_all_its_partitions() -> None:
+def test_topic_recreated_is_reported_once_for_all_its_partitions() -> None:
     """The first commit that names the new id shows it, though it goes forward."""
-    told = history(
+    reported = history(
         at(0, *(commit(partition, 5, "t") for partition in (0, 1, BUCKET_PARTITIONS))),
         at(1_000, *(commit(partition, 9, "t anew") for partition in (1, 0, BUCKET_PARTITIONS))),
         at(2_000, commit(2, 1, "t anew")),
     ).replayed()
 
-    assert [(1_000, "t", 1)] == recreated(told)
+    assert [(1_000, "t", 1)] == recreated(reported)
     ids = {"former_topic_id": topic_id("t"), "topic_id": topic_id("t anew")}
-    assert [{"topic": "t", "partition": 1, "from": 5, "to": 9, **ids}] == told.details("topic_recreated")
+    assert [{"topic": "t", "partition": 1, "from": 5, "to": 9, **ids}] == reported.details("topic_recreated")
 
 
-def test_topic_made_anew_after_its_offsets_are_gone() -> None:
+def test_topic_recreated_after_its_offsets_are_gone() -> None:
     """Deleting a topic deletes its offsets; the group that stays still knows what the topic was."""
-    told = history(
+    reported = history(
         at(0, *MEMBERS, commit(0, 500, "t")),
         at(1_000, offset_commit_tombstone("g", "t", 0)),
         at(2_000, commit(0, 1, "t anew")),
     ).replayed()
 
     ids = {"former_topic_id": topic_id("t"), "topic_id": topic_id("t anew")}
-    assert [{"topic": "t", "partition": 0, "to": 1, **ids}] == told.details("topic_recreated")
+    assert [{"topic": "t", "partition": 0, "to": 1, **ids}] == reported.details("topic_recreated")
 
 
-def test_partition_that_goes_back_after_its_topic_was_told_is_no_rewind() -> None:
+def test_partition_that_goes_back_after_its_topic_was_reported_is_no_rewind() -> None:
     """Its former offset is of the former topic, whichever partition came first."""
-    told = history(
+    reported = history(
         at(0, commit(0, 500, "t"), commit(1, 500, "t")), at(1_000, commit(0, 1, "t anew"), commit(1, 1, "t anew"))
     ).replayed()
 
-    assert {("g", "topic_recreated"): 1} == told.alarms()
+    assert {("g", "topic_recreated"): 1} == reported.alarms()
 
 
 def test_rewind_within_the_new_topic_is_one() -> None:
     """From then on the new topic's offsets are compared."""
-    told = history(
+    reported = history(
         at(0, *MEMBERS, commit(0, 500, "t")), at(1_000, commit(0, 9, "t anew")), at(2_000, commit(0, 1, "t anew"))
     ).replayed()
 
-    assert {("g", "topic_recreated"): 1, ("g", "offset_rewound"): 1} == told.alarms()
+    assert {("g", "topic_recreated"): 1, ("g", "offset_rewound"): 1} == reported.alarms()
 
 
 def test_commits_without_an_id_tell_nothing_and_hide_nothing() -> None:
     """Transactions write none; the id is remembered across them."""
-    told = history(
+    reported = history(
         at(0, commit(0, 5, "t")),
         at(1_000, offset_commit("g", "t", 0, 6, id_of_topic=ZERO_UUID)),
         at(2_000, commit(0, 7, "t")),
@@ -189,43 +191,43 @@ def test_commits_without_an_id_tell_nothing_and_hide_nothing() -> None:
         at(4_000, commit(0, 3, "t anew")),
     ).replayed()
 
-    assert {("g", "topic_recreated"): 1} == told.alarms()
-    assert [(4_000, "t", 0)] == recreated(told)
+    assert {("g", "topic_recreated"): 1} == reported.alarms()
+    assert [(4_000, "t", 0)] == recreated(reported)
 
 
 def test_late_commit_of_the_former_topic_tells_nothing() -> None:
     """Its id is known; and the next of the new topic is no third topic."""
-    told = history(
+    reported = history(
         at(0, commit(0, 5, "t")),
         at(1_000, commit(0, 6, "t anew")),
         at(2_000, commit(0, 7, "t")),
         at(3_000, commit(0, 8, "t anew")),
     ).replayed()
 
-    assert [(1_000, "t", 0)] == recreated(told)
+    assert [(1_000, "t", 0)] == recreated(reported)
 
 
-def test_topic_made_anew_again_and_again_is_told_each_time() -> None:
+def test_topic_recreated_again_and_again_is_reported_each_time() -> None:
     """Only the last few ids are kept, whatever number there were."""
     number = 3 * TOPIC_IDS_KEPT
-    told = history(*(at(time, commit(0, time, f"t {time}")) for time in range(number))).replayed()
+    reported = history(*(at(time, commit(0, time, f"t {time}")) for time in range(number))).replayed()
 
-    assert [(time, "t", 0) for time in range(1, number)] == recreated(told)
-    assert TOPIC_IDS_KEPT == len(told.states["g"].topic_ids["t"])
+    assert [(time, "t", 0) for time in range(1, number)] == recreated(reported)
+    assert TOPIC_IDS_KEPT == len(reported.states["g"].topic_ids["t"])
 
 
 def test_ids_are_of_a_topic_and_of_a_group() -> None:
     """Another topic, another group and a group recreated under the name start without."""
-    told = history(
+    reported = history(
         at(0, commit(0, 5, "t"), commit(0, 5, "u", name="u"), offset_commit("h", "t", 0, 1, id_of_topic=topic_id("w"))),
         at(1_000, offset_commit_tombstone("g", "t", 0), offset_commit_tombstone("g", "u", 0)),
         at(2_000, commit(0, 1, "t anew")),
     ).replayed()
 
-    assert [] == recreated(told)
+    assert [] == recreated(reported)
 
 
-def test_topic_made_anew_is_told_wherever_the_log_is_cut() -> None:
+def test_topic_recreated_is_reported_wherever_the_log_is_cut() -> None:
     """What a group knows of its topics is kept with it."""
     log = history(
         at(0, share_group_epoch("g", 2), commit(0, 5, "t")),
@@ -246,7 +248,7 @@ ENDS = (at(0, *MEMBERS), at(1_000, *NO_MEMBERS), at(2_000, group_metadata_tombst
 
 
 @pytest.mark.parametrize("settled", [False, True])
-def test_group_that_is_deleted_and_begins_anew_by_a_commit(settled: bool) -> None:
+def test_group_that_is_deleted_and_begins_again_by_a_commit(settled: bool) -> None:
     """Whether its end was concluded before the commit is read or by it: it is another group, and reported as such."""
     replica = Replica()
     events = []
@@ -277,13 +279,13 @@ def test_group_that_ends_with_its_last_offset(settled: bool) -> None:
 
 def test_offset_within_an_event_does_not_end_it() -> None:
     """DeleteGroups writes the offsets' tombstones first, all of one time."""
-    told = history(
+    reported = history(
         at(0, *MEMBERS),
         at(1_000, commit(0, 5, "t")),
         at(2_000, group_metadata_tombstone("g"), offset_commit_tombstone("g", "t", 0), *NO_MEMBERS),
     ).replayed()
 
-    assert [] == [event for event in told.events if event.kind == "group_deleted"]
+    assert [] == [event for event in reported.events if event.kind == "group_deleted"]
 
 
 def test_commit_read_late_does_not_end_a_step() -> None:

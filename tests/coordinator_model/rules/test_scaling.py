@@ -7,7 +7,7 @@ import pytest
 from coordinator_model.rules.scaling import EPISODE_GAP_MS
 from tests.builders import RecordBytes, group_metadata, member
 from tests.coordinator_events import consumer_join, consumer_leave, consumer_moves, retarget
-from tests.histories import Moment, Told, at, history
+from tests.histories import Moment, Reported, at, history
 
 
 def generation(number: int, *member_ids: str, instance_ids: dict[str, str] | None = None) -> RecordBytes:
@@ -17,14 +17,14 @@ def generation(number: int, *member_ids: str, instance_ids: dict[str, str] | Non
     return group_metadata("g", generation=number, members=members)
 
 
-def episodes(told: Told) -> list[dict[str, Any] | None]:
+def episodes(reported: Reported) -> list[dict[str, Any] | None]:
     """The episode beside each completed rebalance; None where there is none."""
-    return [detail.get("scaling") for detail in told.details("rebalance_completed")]
+    return [detail.get("scaling") for detail in reported.details("rebalance_completed")]
 
 
-def cost(told: Told) -> tuple[str, int, int, int, int]:
+def cost(reported: Reported) -> tuple[str, int, int, int, int]:
     """(direction, members before, after, rebalances it cost, needed) of the group's last episode."""
-    shown = told.view("g")["scaling"]
+    shown = reported.view("g")["scaling"]
     names = ("direction", "members_before", "members_after", "rebalances", "rebalances_needed")
     return tuple(shown[name] for name in names)
 
@@ -34,42 +34,42 @@ ONE = at(0, generation(1, "a"))
 
 def test_members_that_join_one_by_one_are_one_scale_up_of_many_rebalances() -> None:
     """Three joins, three rebalances, where one for all would have done."""
-    told = history(
+    reported = history(
         ONE,
         at(10_000, generation(2, "a", "b")),
         at(20_000, generation(3, "a", "b", "c")),
         at(30_000, generation(4, "a", "b", "c", "d")),
     ).replayed()
 
-    assert ("up", 0, 4, 3, 1) == cost(told)
-    assert [1, 2, 3] == [of["rebalances"] for of in episodes(told) if of is not None]
-    assert 2 == told.states["g"].counters.rebalances_avoidable
-    assert {} == told.alarms()
+    assert ("up", 0, 4, 3, 1) == cost(reported)
+    assert [1, 2, 3] == [of["rebalances"] for of in episodes(reported) if of is not None]
+    assert 2 == reported.states["g"].counters.rebalances_avoidable
+    assert {} == reported.alarms()
 
 
 def test_members_that_join_together_need_what_they_cost() -> None:
     """What group.initial.rebalance.delay.ms is for."""
-    told = history(at(0, generation(1)), at(10_000, generation(2, "a", "b", "c"))).replayed()
+    reported = history(at(0, generation(1)), at(10_000, generation(2, "a", "b", "c"))).replayed()
 
-    assert ("up", 0, 3, 1, 1) == cost(told)
-    assert 0 == told.states["g"].counters.rebalances_avoidable
+    assert ("up", 0, 3, 1, 1) == cost(reported)
+    assert 0 == reported.states["g"].counters.rebalances_avoidable
 
 
 def test_scale_down_is_an_episode_too() -> None:
     """Members that stop one by one cost a rebalance each."""
-    told = history(
+    reported = history(
         at(0, generation(1, "a", "b", "c")),
         at(EPISODE_GAP_MS + 1, generation(2, "a", "b")),
         at(EPISODE_GAP_MS + 9_000, generation(3, "a")),
     ).replayed()
 
-    assert ("down", 3, 1, 2, 1) == cost(told)
-    assert 1 == told.states["g"].counters.rebalances_avoidable
+    assert ("down", 3, 1, 2, 1) == cost(reported)
+    assert 1 == reported.states["g"].counters.rebalances_avoidable
 
 
 def test_joins_of_one_rebalance_of_a_consumer_group_cost_one() -> None:
     """Epochs that move on while members are on their way belong to the rebalance under way."""
-    told = history(
+    reported = history(
         at(0, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0, 1, 2]}})),
         at(
             EPISODE_GAP_MS + 1,
@@ -84,7 +84,7 @@ def test_joins_of_one_rebalance_of_a_consumer_group_cost_one() -> None:
         at(EPISODE_GAP_MS + 7_000, *consumer_moves("g", "c", epoch=4, assigned={"t": [2]})),
     ).replayed()
 
-    assert ("up", 1, 3, 1, 1) == cost(told)
+    assert ("up", 1, 3, 1, 1) == cost(reported)
 
 
 def no_episode() -> dict[str, list[Moment]]:
@@ -111,25 +111,25 @@ def no_episode() -> dict[str, list[Moment]]:
 @pytest.mark.parametrize("moments", no_episode().values(), ids=no_episode().keys())
 def test_what_is_no_scaling(moments: list[Moment]) -> None:
     """Nothing stands beside its rebalances, and nothing was avoidable."""
-    told = history(*moments).replayed()
+    reported = history(*moments).replayed()
 
-    assert {None} >= {of and of["direction"] for of in episodes(told)}
-    assert "scaling" not in told.view("g")
-    assert 0 == told.states["g"].counters.rebalances_avoidable
+    assert {None} >= {of and of["direction"] for of in episodes(reported)}
+    assert "scaling" not in reported.view("g")
+    assert 0 == reported.states["g"].counters.rebalances_avoidable
 
 
 def test_rebalance_for_another_reason_costs_the_episode_nothing() -> None:
     """The leader rejoined: that is not the scale-up's doing."""
-    told = history(
+    reported = history(
         at(0, generation(1)), at(10_000, generation(2, "a", "b")), at(20_000, generation(3, "a", "b"))
     ).replayed()
 
-    assert ("up", 0, 2, 1, 1) == cost(told)
+    assert ("up", 0, 2, 1, 1) == cost(reported)
 
 
 def test_expiry_of_several_at_once_is_one_step_of_the_episode() -> None:
     """Members removed together cost one rebalance."""
-    told = history(
+    reported = history(
         at(0, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0, 1, 2]}})),
         at(1_000, *consumer_join("g", "b", epoch=3, targets={"b": {"u": [1]}})),
         at(1_100, *consumer_moves("g", "a", epoch=3, previous_epoch=2, assigned={"t": [0, 1, 2]})),
@@ -144,4 +144,4 @@ def test_expiry_of_several_at_once_is_one_step_of_the_episode() -> None:
         ),
     ).replayed()
 
-    assert ("down", 3, 1, 1, 1) == cost(told)
+    assert ("down", 3, 1, 1, 1) == cost(reported)

@@ -5,12 +5,12 @@ import pytest
 from coordinator_model.rules.settling import AT_REST_MS
 from coordinator_model.state.rule_memory import Restless
 from tests.builders import group_metadata, member
-from tests.histories import Told, at, history
+from tests.histories import Reported, at, history
 
 LATER_MS = 2 * AT_REST_MS
 
 
-def then(generation: int, member_id: str, time_ms: int = LATER_MS) -> Told:
+def then(generation: int, member_id: str, time_ms: int = LATER_MS) -> Reported:
     """A group of one static member at generation 4, and a record of it."""
     return history(
         at(0, group_metadata("g", generation=4, members=[member("i-1", {"t": [0]}, instance_id="i")])),

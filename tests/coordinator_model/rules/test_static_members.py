@@ -25,7 +25,7 @@ from tests.coordinator_events import (
     static_goes_away,
     static_returns,
 )
-from tests.histories import Moment, Told, at, history
+from tests.histories import Moment, Reported, at, history
 from tests.moments import overdue
 
 JOINED = at(0, *consumer_join("g", "a1", epoch=2, targets={"a1": {"t": [0]}}, instance_id="i"))
@@ -42,38 +42,38 @@ BACK = at(70_000, *static_returns("g", old="a1", new="a2", instance_id="i", epoc
 
 def test_member_away_keeps_its_partitions_and_the_group_reconciling() -> None:
     """It closed with "remain": epoch -2, partitions kept. Kafka's tools say Reconciling until it is back or expired."""
-    told = history(JOINED, OTHER, AWAY).replayed()
+    reported = history(JOINED, OTHER, AWAY).replayed()
 
-    assert "Reconciling 3/3" == told.status("g")
-    assert {"a1": {"t": [0]}, "b": {"t": [1]}} == told.owners("g")
-    assert ("i", -2) == (told.member("g", "a1")["instance_id"], told.member("g", "a1")["epoch"])
-    assert ["static_member_absent"] == told.kinds()[60_000]
-    assert 60_000 == told.states["g"].instances["i"].absent_since_ms
+    assert "Reconciling 3/3" == reported.status("g")
+    assert {"a1": {"t": [0]}, "b": {"t": [1]}} == reported.owners("g")
+    assert ("i", -2) == (reported.member("g", "a1")["instance_id"], reported.member("g", "a1")["epoch"])
+    assert ["static_member_absent"] == reported.kinds()[60_000]
+    assert 60_000 == reported.states["g"].instances["i"].absent_since_ms
 
 
 def test_member_away_is_not_a_rebalance() -> None:
     """It is waited for; nothing is computed or handed on."""
-    told = history(JOINED, OTHER, AWAY).replayed()
+    reported = history(JOINED, OTHER, AWAY).replayed()
 
-    assert told.states["g"].rebalance is None
+    assert reported.states["g"].rebalance is None
 
 
 def test_return_is_neither_a_leave_nor_a_join() -> None:
     """Three tombstones and new keys in one batch, no epoch: one event, and no rebalance."""
-    told = history(JOINED, OTHER, AWAY, BACK).replayed()
+    reported = history(JOINED, OTHER, AWAY, BACK).replayed()
 
-    assert "Stable 3/3" == told.status("g")
-    assert {"a2": {"t": [0]}, "b": {"t": [1]}} == told.owners("g")
-    assert ["static_member_returned"] == told.kinds()[70_000]
-    (detail,) = told.details("static_member_returned")
+    assert "Stable 3/3" == reported.status("g")
+    assert {"a2": {"t": [0]}, "b": {"t": [1]}} == reported.owners("g")
+    assert ["static_member_returned"] == reported.kinds()[70_000]
+    (detail,) = reported.details("static_member_returned")
     assert ("i", "a2", "a1") == (detail["instance_id"], detail["member_id"], detail["former_member_id"])
-    assert told.states["g"].instances["i"].absent_since_ms is None
-    assert 0 == told.states["g"].counters.partitions_moved
+    assert reported.states["g"].instances["i"].absent_since_ms is None
+    assert 0 == reported.states["g"].counters.partitions_moved
 
 
 def test_expiry_of_a_member_away_is_its_leave() -> None:
     """The session timeout passes: now its partitions are for others, and the rebalance begins."""
-    told = history(
+    reported = history(
         JOINED,
         OTHER,
         AWAY,
@@ -85,12 +85,12 @@ def test_expiry_of_a_member_away_is_its_leave() -> None:
         ),
     ).replayed()
 
-    assert "Stable 4/4" == told.status("g")
+    assert "Stable 4/4" == reported.status("g")
     assert {105_000: ["member_left", "rebalance_started"], 106_000: ["rebalance_completed"]} == {
-        time: kinds for time, kinds in told.kinds().items() if time > 60_000
+        time: kinds for time, kinds in reported.kinds().items() if time > 60_000
     }
-    assert [1] == [detail["partitions_moved"] for detail in told.details("rebalance_completed")][-1:]
-    assert {} == told.states["g"].instances
+    assert [1] == [detail["partitions_moved"] for detail in reported.details("rebalance_completed")][-1:]
+    assert {} == reported.states["g"].instances
 
 
 def test_last_member_away_and_expired_empties_the_group() -> None:
@@ -107,45 +107,45 @@ def test_staying_away_is_said_once() -> None:
     """A member written again at -2 is as absent as before."""
     again = at(61_000, *static_goes_away("g", "a1", assigned={"t": [0]}, previous_epoch=2))
 
-    told = history(JOINED, OTHER, AWAY, again).replayed()
+    reported = history(JOINED, OTHER, AWAY, again).replayed()
 
-    assert 61_000 not in told.kinds()
+    assert 61_000 not in reported.kinds()
 
 
 def test_rejoin_of_a_classic_static_member_keeps_the_generation() -> None:
     """New member id, same generation, same assignment: replaced, without a leave, a join or a rebalance."""
-    told = history(
+    reported = history(
         at(0, group_metadata("g", generation=4, members=[member("i-1", {"t": [0]}, instance_id="i")])),
         at(9_000, group_metadata("g", generation=4, members=[member("i-2", {"t": [0]}, instance_id="i")])),
     ).replayed()
 
-    assert "Stable 4" == told.status("g")
-    assert ["static_member_replaced"] == told.kinds()[9_000]
-    assert (0, 1) == (told.states["g"].counters.rebalances, told.states["g"].counters.static_replacements)
+    assert "Stable 4" == reported.status("g")
+    assert ["static_member_replaced"] == reported.kinds()[9_000]
+    assert (0, 1) == (reported.states["g"].counters.rebalances, reported.states["g"].counters.static_replacements)
 
 
 def test_rejoin_that_rebalances_is_still_the_same_member() -> None:
     """The group was not Stable, or the protocol changed: a new generation in which the instance has a new id."""
-    told = history(
+    reported = history(
         at(0, group_metadata("g", generation=4, members=[member("i-1", {"t": [0]}, instance_id="i")])),
         at(9_000, group_metadata("g", generation=5, members=[member("i-2", {"t": [0]}, instance_id="i")])),
     ).replayed()
 
-    assert ["static_member_replaced", "rebalance_completed"] == told.kinds()[9_000]
-    assert ["static_return"] == told.details("rebalance_completed")[0]["causes"]
-    assert 0 == told.details("rebalance_completed")[0]["partitions_moved"]
+    assert ["static_member_replaced", "rebalance_completed"] == reported.kinds()[9_000]
+    assert ["static_return"] == reported.details("rebalance_completed")[0]["causes"]
+    assert 0 == reported.details("rebalance_completed")[0]["partitions_moved"]
 
 
 def test_instance_that_left_and_joined_later_did_both() -> None:
     """Gone in one generation and back in another: no one held its place."""
-    told = history(
+    reported = history(
         at(0, group_metadata("g", generation=1, members=[member("i-1", {"t": [0]}, instance_id="i")])),
         at(1_000, group_metadata("g", generation=2)),
         at(2_000, group_metadata("g", generation=3, members=[member("i-2", {"t": [0]}, instance_id="i")])),
     ).replayed()
 
-    assert ["member_left", "group_emptied"] == told.kinds()[1_000]
-    assert ["member_joined", "rebalance_completed"] == told.kinds()[2_000]
+    assert ["member_left", "group_emptied"] == reported.kinds()[1_000]
+    assert ["member_joined", "rebalance_completed"] == reported.kinds()[2_000]
 
 
 def _takeovers(count: int, every_ms: int, hosts: Sequence[str] = (HOST,)) -> tuple[Moment, ...]:
@@ -163,9 +163,9 @@ TWO_HOSTS = ("/a", "/b")
 @pytest.mark.parametrize("every_ms", [3_000, 61_000, 150_000, RUN_GAP_MS])
 def test_process_that_takes_the_id_back_fights(every_ms: int) -> None:
     """A, B, A: each throws the other out, said once, however long it goes on and however slow it is."""
-    told = history(*_takeovers(50, every_ms=every_ms, hosts=TWO_HOSTS)).replayed()
+    reported = history(*_takeovers(50, every_ms=every_ms, hosts=TWO_HOSTS)).replayed()
 
-    (event,) = (event for event in told.events if event.severity != INFO)
+    (event,) = (event for event in reported.events if event.severity != INFO)
     assert ("static_member_contended", "critical", True, 2 * every_ms) == (
         event.kind,
         event.severity,
@@ -187,9 +187,9 @@ def test_process_that_restarts_in_a_loop_fights_with_none(
     every_ms: int, hosts: Sequence[str], may_be: list[str]
 ) -> None:
     """None comes back that another had thrown out: a warning, once, that says what else it may be."""
-    told = history(*_takeovers(50, every_ms=every_ms, hosts=hosts)).replayed()
+    reported = history(*_takeovers(50, every_ms=every_ms, hosts=hosts)).replayed()
 
-    (event,) = (event for event in told.events if event.severity != INFO)
+    (event,) = (event for event in reported.events if event.severity != INFO)
     assert ("static_member_restarting", "warning", True, RESTARTS * every_ms) == (
         event.kind,
         event.severity,
@@ -220,17 +220,17 @@ def test_id_taken_back_by_who_had_released_it_is_no_fight() -> None:
     assert {("g", "static_member_absent")} == set(history(*moments).replayed().alarms())
 
 
-def test_loop_that_turns_out_to_be_a_fight_is_told_as_one() -> None:
+def test_loop_that_turns_out_to_be_a_fight_is_reported_as_one() -> None:
     """The weaker alarm ends where the stronger begins."""
     hosts = (*["/a"] * (RESTARTS + 1), "/b", "/a")
-    told = history(*_takeovers(len(hosts) - 1, every_ms=3_000, hosts=hosts)).replayed()
+    reported = history(*_takeovers(len(hosts) - 1, every_ms=3_000, hosts=hosts)).replayed()
 
     assert [
         ("static_member_restarting", None),
         ("static_member_restarting", True),
         ("static_member_contended", None),
-    ] == [(of.kind, of.detail.get("cleared")) for of in told.events if of.kind in (CONTENDED, RESTARTING)]
-    _, over_of_weaker = told.details("static_member_restarting")
+    ] == [(of.kind, of.detail.get("cleared")) for of in reported.events if of.kind in (CONTENDED, RESTARTING)]
+    _, over_of_weaker = reported.details("static_member_restarting")
     assert {"instance_id": "i", "member_ids": [f"i-{len(hosts) - 1}"], "cleared": True} == over_of_weaker
 
 
@@ -242,10 +242,10 @@ def test_member_that_expires_and_joins_again_and_again_restarts_in_a_loop() -> N
         moments.append(at(120_000 * turn, group_metadata("g", generation=2 * turn + 1, members=there)))
         moments.append(at(120_000 * turn + 60_000, group_metadata("g", generation=2 * turn + 2)))
 
-    told = history(*moments).replayed()
+    reported = history(*moments).replayed()
 
-    assert {("g", "static_member_restarting"): 1} == told.alarms()
-    assert [("static_member_restarting", True)] == over(told, 120_000 * RESTARTS + RUN_GAP_MS + 1)
+    assert {("g", "static_member_restarting"): 1} == reported.alarms()
+    assert [("static_member_restarting", True)] == over(reported, 120_000 * RESTARTS + RUN_GAP_MS + 1)
 
 
 def test_member_that_goes_away_and_returns_in_a_loop_fights_with_none() -> None:
@@ -260,13 +260,13 @@ def test_member_that_goes_away_and_returns_in_a_loop_fights_with_none() -> None:
             ),
         ]
 
-    told = history(*moments).replayed()
+    reported = history(*moments).replayed()
 
-    assert [] == told.details("static_member_contended")
+    assert [] == reported.details("static_member_contended")
     assert [["one_process", "two_processes_on_one_host"]] == [
-        detail["may_be"] for detail in told.details("static_member_restarting")
+        detail["may_be"] for detail in reported.details("static_member_restarting")
     ]
-    assert 8 == len(told.details("static_member_returned"))
+    assert 8 == len(reported.details("static_member_returned"))
 
 
 # -- who stood for an instance id, and what that saved ----------------------------------------------------------------
@@ -283,20 +283,20 @@ def test_return_and_replacement_are_counted_apart_and_saved_a_rebalance_each() -
 
 def test_return_that_rebalances_saved_nothing() -> None:
     """The group was moving, or the protocol changed."""
-    told = history(
+    reported = history(
         at(0, group_metadata("g", generation=4, members=[member("i-1", {"t": [0]}, instance_id="i")])),
         at(9_000, group_metadata("g", generation=5, members=[member("i-2", {"t": [0]}, instance_id="i")])),
     ).replayed()
 
-    assert [False] == [detail["rebalance_saved"] for detail in told.details("static_member_replaced")]
-    assert 0 == told.states["g"].counters.rebalances_saved
+    assert [False] == [detail["rebalance_saved"] for detail in reported.details("static_member_replaced")]
+    assert 0 == reported.states["g"].counters.rebalances_saved
 
 
-def test_who_is_away_is_told_with_what_it_holds_and_for_how_long_it_was() -> None:
+def test_who_is_away_is_reported_with_what_it_holds_and_for_how_long_it_was() -> None:
     """Its session timeout is configuration, not in the log, and said to be unknown."""
-    told = history(JOINED, OTHER, AWAY, BACK).replayed()
+    reported = history(JOINED, OTHER, AWAY, BACK).replayed()
 
-    (absent,), (returned,) = told.details("static_member_absent"), told.details("static_member_returned")
+    (absent,), (returned,) = reported.details("static_member_absent"), reported.details("static_member_returned")
     assert ("i", {topic_id("t"): [0]}, None) == (
         absent["instance_id"],
         absent["partitions"],
@@ -311,8 +311,8 @@ def test_who_is_away_is_told_with_what_it_holds_and_for_how_long_it_was() -> Non
 
 def test_member_ids_of_an_instance_over_time() -> None:
     """The group's view has who stands for it, since when, and who did before; the latest few."""
-    told = history(*_takeovers(FORMER_KEPT + 2, every_ms=RUN_GAP_MS + 1)).replayed()
-    (shown,) = told.view("g")["static_members"]
+    reported = history(*_takeovers(FORMER_KEPT + 2, every_ms=RUN_GAP_MS + 1)).replayed()
+    (shown,) = reported.view("g")["static_members"]
 
     last = FORMER_KEPT + 2
     assert ("i", f"i-{last}", last * (RUN_GAP_MS + 1), last) == (
@@ -331,22 +331,22 @@ def test_member_ids_of_an_instance_over_time() -> None:
 
 def test_group_without_static_members_shows_none() -> None:
     """There is nothing to say."""
-    told = history(at(0, group_metadata("g", generation=4, members=[member("a", {"t": [0]})]))).replayed()
+    reported = history(at(0, group_metadata("g", generation=4, members=[member("a", {"t": [0]})]))).replayed()
 
-    assert "static_members" not in told.view("g")
+    assert "static_members" not in reported.view("g")
 
 
-def over(told: Told, now_ms: int) -> list[tuple[str, bool]]:
+def over(reported: Reported, now_ms: int) -> list[tuple[str, bool]]:
     """(kind, cleared) of what the clock finds to be over."""
-    return [(event.kind, event.detail["cleared"]) for event in overdue(told.states["g"], now_ms)]
+    return [(event.kind, event.detail["cleared"]) for event in overdue(reported.states["g"], now_ms)]
 
 
 @pytest.mark.parametrize("hosts", [TWO_HOSTS, (HOST,)], ids=["fight", "loop"])
 def test_what_is_over_is_said_by_the_clock(hosts: Sequence[str]) -> None:
     """Nothing is written when it ends; the event is the same however often and however late one looks."""
-    told = history(*_takeovers(RESTARTS, every_ms=3_000, hosts=hosts)).replayed()
-    state, last_ms = told.states["g"], RESTARTS * 3_000
-    (opened,) = (event for event in told.events if event.severity != INFO)
+    reported = history(*_takeovers(RESTARTS, every_ms=3_000, hosts=hosts)).replayed()
+    state, last_ms = reported.states["g"], RESTARTS * 3_000
+    (opened,) = (event for event in reported.events if event.severity != INFO)
 
     assert [] == overdue(state, last_ms + RUN_GAP_MS)
     (first,), (again,) = overdue(state, last_ms + RUN_GAP_MS + 1), overdue(state, last_ms + 86_400_000)
@@ -363,11 +363,11 @@ def test_end_before_another_run_is_said_after_it_began() -> None:
     """No one looked in between: the monitor was away."""
     first, later = _takeovers(3, every_ms=3_000, hosts=TWO_HOSTS), RUN_GAP_MS + 60_000
     again = [replace(of, time_ms=of.time_ms + later) for of in _takeovers(3, every_ms=3_001, hosts=TWO_HOSTS)]
-    told = history(*first, *again).replayed()
+    reported = history(*first, *again).replayed()
 
-    assert 2 == len(told.details("static_member_contended"))
-    assert [("static_member_contended", True)] == over(told, later + 10_000)
-    assert 2 == len(over(told, later + 10_000 + RUN_GAP_MS))
+    assert 2 == len(reported.details("static_member_contended"))
+    assert [("static_member_contended", True)] == over(reported, later + 10_000)
+    assert 2 == len(over(reported, later + 10_000 + RUN_GAP_MS))
 
 
 def test_restart_is_nothing_that_could_be_over() -> None:
@@ -378,17 +378,17 @@ def test_restart_is_nothing_that_could_be_over() -> None:
 @pytest.mark.parametrize(("every_ms", "expected"), [(1_000, 0), (3_000, 1)])
 def test_join_that_is_retried_is_one_restart(every_ms: int, expected: int) -> None:
     """Its answer was lost with a connection or a broker. A process may be up again in three seconds, not in one."""
-    told = history(*_takeovers(12, every_ms=every_ms, hosts=(HOST,))).replayed()
+    reported = history(*_takeovers(12, every_ms=every_ms, hosts=(HOST,))).replayed()
 
-    assert expected == len(told.details("static_member_restarting"))
-    assert 12 == len(told.details("static_member_replaced"))
+    assert expected == len(reported.details("static_member_restarting"))
+    assert 12 == len(reported.details("static_member_replaced"))
 
 
 def test_what_is_retried_for_minutes_is_a_loop_after_all() -> None:
     """It counts once a minute."""
-    told = history(*_takeovers(400, every_ms=1_000, hosts=(HOST,))).replayed()
+    reported = history(*_takeovers(400, every_ms=1_000, hosts=(HOST,))).replayed()
 
-    assert [245_000] == [of.time_ms for of in told.events if of.kind == "static_member_restarting"]
+    assert [245_000] == [of.time_ms for of in reported.events if of.kind == "static_member_restarting"]
 
 
 def test_flags_fall_when_time_has_passed() -> None:
@@ -413,9 +413,9 @@ def test_what_is_said_of_an_instance_id_that_is_taken(
     hosts: Sequence[str], kind: str, takeovers: int, more: dict[str, Any]
 ) -> None:
     """Whose it was and is, on which hosts, what is read by it, how often it was taken, and since when."""
-    told = history(*_takeovers(takeovers, every_ms=3_000, hosts=hosts)).replayed()
+    reported = history(*_takeovers(takeovers, every_ms=3_000, hosts=hosts)).replayed()
 
-    (detail,) = told.details(kind)
+    (detail,) = reported.details(kind)
     assert {
         "instance_id": "i",
         "member_ids": [f"i-{takeovers - 1}", f"i-{takeovers}"],

@@ -8,13 +8,13 @@ from coordinator_model.rules.static_members import RESTARTS
 from coordinator_model.state import clocks
 from tests.builders import consumer_group_member_subscription
 from tests.coordinator_events import consumer_join, consumer_moves, static_returns
-from tests.histories import Moment, Told, at, history
+from tests.histories import Moment, Reported, at, history
 
 DAY_MS = 86_400_000
 TWO = {"a": {"t": [0]}, "b": {"t": [1]}}
 
 
-def rebalanced(begun_ms: int, done_ms: int) -> Told:
+def rebalanced(begun_ms: int, done_ms: int) -> Reported:
     """A group that is well at first; a second member comes at one time, and has its partitions at another."""
     return history(
         at(10 * DAY_MS, *consumer_join("g", "a", epoch=1, targets={"a": {"t": [0, 1]}})),
@@ -38,10 +38,10 @@ def rebalanced(begun_ms: int, done_ms: int) -> Told:
 )
 def test_rebalance_that_a_clock_jumped_in_has_no_duration(begun_ms: int, done_ms: int, expected: int | None) -> None:
     """Back by a day at its beginning or its end, or ahead by a year: it is counted, and reported without one."""
-    told = rebalanced(begun_ms, done_ms)
-    counters = told.states["g"].counters
+    reported = rebalanced(begun_ms, done_ms)
+    counters = reported.states["g"].counters
 
-    assert [0, expected] == [of["duration_ms"] for of in told.details("rebalance_completed")]
+    assert [0, expected] == [of["duration_ms"] for of in reported.details("rebalance_completed")]
     assert 2 == counters.rebalances
     assert (1 if expected is None else 2) == sum(counters.duration_buckets)
     assert (expected or 0) == counters.duration_sum_ms

@@ -133,7 +133,7 @@ MODERN: Final = ModernGroup(
     topic_ids={"t": "an id"},
     topology_epoch=0,
     validated_topology_epoch=2,
-    validation_told=True,
+    validation_reported=True,
     subtopologies={"s": ("t",)},
     internal_topics={"s": InternalTopics(repartition_source=("r",), repartition_sink=("x",), changelog=("l",))},
     delivery_state=DeliveryState(initializing={"t": (0,)}, initialized={"t": (1,)}, deleting=("u",)),

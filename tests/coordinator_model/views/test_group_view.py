@@ -10,7 +10,7 @@ import pytest
 from coordinator_model.views.group_view import named
 from tests.builders import offset_commit, topic_id
 from tests.coordinator_events import consumer_join
-from tests.histories import RECORDING, Told, at, history, recorded
+from tests.histories import RECORDING, Reported, at, history, recorded
 
 TRUTH: Final[dict[str, dict[str, str]]] = json.loads(RECORDING.with_suffix("").with_suffix(".truth.json").read_text())
 """Group → what `kafka-consumer-groups --describe` printed at the recording's end."""
@@ -19,7 +19,7 @@ DESCRIBED: Final = sorted(group for group, said in TRUTH.items() if not said["st
 
 
 @cache
-def at_the_end() -> Told:
+def at_the_end() -> Reported:
     """The recording, replayed."""
     return recorded().replayed()
 
@@ -34,9 +34,9 @@ def table(text: str) -> list[dict[str, str]]:
     ]
 
 
-def partitions(told: dict[str, list[int]]) -> str:
+def partitions(reported: dict[str, list[int]]) -> str:
     """An assignment as the tools print it."""
-    return ";".join(f"{topic}:{','.join(map(str, of))}" for topic, of in told.items()) or "-"
+    return ";".join(f"{topic}:{','.join(map(str, of))}" for topic, of in reported.items()) or "-"
 
 
 def test_groups_are_those_that_the_tools_found() -> None:
@@ -48,24 +48,24 @@ def test_groups_are_those_that_the_tools_found() -> None:
 @pytest.mark.parametrize("group", DESCRIBED)
 def test_state_is_as_kafkas_tools_print_it(group: str) -> None:
     """State, epochs and number of members; the epoch columns are empty for classic groups."""
-    (told,) = table(TRUTH[group]["state"])
+    (reported,) = table(TRUTH[group]["state"])
     view = at_the_end().view(group)
 
     classic = view["type"] == "classic"
-    assert told["STATE"] == view["state"]
-    assert told["GROUP-EPOCH"] == ("-" if classic else str(view["epoch"]))
-    assert told["TARGET-ASSIGNMENT-EPOCH"] == ("-" if classic else str(view["assignment_epoch"]))
-    assert told["#MEMBERS"] == str(len(view["members"]))
+    assert reported["STATE"] == view["state"]
+    assert reported["GROUP-EPOCH"] == ("-" if classic else str(view["epoch"]))
+    assert reported["TARGET-ASSIGNMENT-EPOCH"] == ("-" if classic else str(view["assignment_epoch"]))
+    assert reported["#MEMBERS"] == str(len(view["members"]))
 
 
 @pytest.mark.parametrize("group", DESCRIBED)
 def test_members_are_as_kafkas_tools_print_them(group: str) -> None:
     """Ids, hosts, clients, epochs, what they own and shall own, and whether they are upgraded."""
-    told = {row["CONSUMER-ID"]: row for row in table(TRUTH[group]["members"])}
+    reported = {row["CONSUMER-ID"]: row for row in table(TRUTH[group]["members"])}
     members = {member["member_id"]: member for member in at_the_end().view(group)["members"]}
 
-    assert set(told) == set(members)
-    for member_id, row in told.items():
+    assert set(reported) == set(members)
+    for member_id, row in reported.items():
         member = members[member_id]
         assert (row["HOST"], row["CLIENT-ID"]) == (member["client_host"], member["client_id"])
         assert (row["CURRENT-EPOCH"], row["TARGET-EPOCH"]) == (
@@ -83,9 +83,9 @@ def test_members_are_as_kafkas_tools_print_them(group: str) -> None:
 @pytest.mark.parametrize("group", DESCRIBED)
 def test_offsets_are_as_kafkas_tools_print_them(group: str) -> None:
     """Aborted transactional commits were not delivered; a rewound one counts."""
-    told = {(row["TOPIC"], int(row["PARTITION"])): row["CURRENT-OFFSET"] for row in table(TRUTH[group]["offsets"])}
+    reported = {(row["TOPIC"], int(row["PARTITION"])): row["CURRENT-OFFSET"] for row in table(TRUTH[group]["offsets"])}
 
-    assert told == {(of["topic"], of["partition"]): str(of["offset"]) for of in at_the_end().view(group)["offsets"]}
+    assert reported == {(of["topic"], of["partition"]): str(of["offset"]) for of in at_the_end().view(group)["offsets"]}
 
 
 @pytest.mark.parametrize(
@@ -106,15 +106,15 @@ def test_phase_of_the_recorded_groups(group: str, phase: str) -> None:
 
 def test_recorded_log_tells_what_was_done_to_the_groups() -> None:
     """The roll there and back, the rewind, the deletion: each once, and no alarm besides."""
-    told = at_the_end()
+    reported = at_the_end()
 
-    assert {("rec-full", "downgrade_started"): 1} == told.alarms()
-    assert ["rec-simple"] == [event.group for event in told.events if event.kind == "offset_rewound"]
+    assert {("rec-full", "downgrade_started"): 1} == reported.alarms()
+    assert ["rec-simple"] == [event.group for event in reported.events if event.kind == "offset_rewound"]
     assert ["upgrade_started", "upgrade_completed", "downgrade_started", "downgrade_completed"] == [
-        event.kind for event in told.events if event.group == "rec-full" and event.kind.startswith(("up", "down"))
+        event.kind for event in reported.events if event.group == "rec-full" and event.kind.startswith(("up", "down"))
     ]
-    assert ["rec-gone"] == [event.group for event in told.events if event.kind == "group_deleted"]
-    assert told.details("static_member_replaced")
+    assert ["rec-gone"] == [event.group for event in reported.events if event.kind == "group_deleted"]
+    assert reported.details("static_member_replaced")
 
 
 def test_view_of_every_recorded_group_is_json_with_the_contracts_fields() -> None:
@@ -142,16 +142,18 @@ def test_view_of_every_recorded_group_is_json_with_the_contracts_fields() -> Non
 
 def test_topics_are_shown_by_name_and_in_order() -> None:
     """Ids sort differently: it is the names people look for."""
-    told = history(at(0, *consumer_join("g", "a", epoch=2, targets={"a": {"u": [1], "t": [0]}}))).replayed()
+    reported = history(at(0, *consumer_join("g", "a", epoch=2, targets={"a": {"u": [1], "t": [0]}}))).replayed()
 
-    assert ["t", "u"] == list(told.owners("g")["a"])
+    assert ["t", "u"] == list(reported.owners("g")["a"])
 
 
 def test_offsets_are_shown_in_the_order_given() -> None:
     """By topic and partition, as the replica gives them."""
-    told = history(at(0, offset_commit("g", "u", 0, 1), offset_commit("g", "t", 10, 1), offset_commit("g", "t", 9, 1)))
+    reported = history(
+        at(0, offset_commit("g", "u", 0, 1), offset_commit("g", "t", 10, 1), offset_commit("g", "t", 9, 1))
+    )
 
-    assert ["t/9", "t/10", "u/0"] == list(told.replayed().offsets("g"))
+    assert ["t/9", "t/10", "u/0"] == list(reported.replayed().offsets("g"))
 
 
 @pytest.mark.parametrize(

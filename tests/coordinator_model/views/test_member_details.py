@@ -87,7 +87,7 @@ def test_member_that_has_what_it_is_to_have_waits_for_nothing(moments: list[Mome
 
 
 @pytest.mark.parametrize("seed", range(24))
-def test_whoever_waits_for_another_is_told_exactly_what_that_one_holds(seed: int) -> None:
+def test_who_waits_for_another_is_reported_exactly_what_that_one_holds(seed: int) -> None:
     """Some members, each with its partitions, and one that is to have some of all of them."""
     chance = random.Random(seed)
     holders = [f"m{number}" for number in range(chance.randint(1, 5))]
@@ -153,13 +153,13 @@ def test_claims_of_classic_members_carry_their_generation() -> None:
     assert [] == mixed.replayed().member("g", "a")["claims"]
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_partitions_say_in_which_epoch_they_were_assigned_where_brokers_do(told: bool) -> None:
+@pytest.mark.parametrize("reported", [True, False])
+def test_partitions_say_in_which_epoch_they_were_assigned_where_brokers_do(reported: bool) -> None:
     """From 4.3 on."""
-    current = consumer_group_current_assignment("g", "a", epoch=3, assigned={"t": [1, 0]}, epochs=told)
+    current = consumer_group_current_assignment("g", "a", epoch=3, assigned={"t": [1, 0]}, epochs=reported)
     shown = history(ALONE, at(1_000, current)).replayed().member("g", "a")
 
-    assert ({"t": {"0": 3, "1": 3}} if told else {}) == shown["assignment_epochs"]
+    assert ({"t": {"0": 3, "1": 3}} if reported else {}) == shown["assignment_epochs"]
 
 
 @pytest.mark.parametrize("protocol_type", ["consumer", "connect", "sr"])

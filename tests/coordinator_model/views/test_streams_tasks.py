@@ -22,7 +22,7 @@ from coordinator_model.records.kafka_streams import (
 from coordinator_model.wire.primitives import uuid_text
 from streaming.cli.render.plain import group_text
 from tests.builders import assignment, group_metadata, member, subscription
-from tests.histories import Told, at, history
+from tests.histories import Reported, at, history
 
 SUBSCRIPTIONS: Final = {
     1: (
@@ -205,7 +205,7 @@ def sums(**of_tasks: int) -> bytes:
     return encode_subscription_info(info)
 
 
-def application(protocol: str = "stream", **members: bytes | None) -> Told:
+def application(protocol: str = "stream", **members: bytes | None) -> Reported:
     """A generation of members with these user data, each given what `ASSIGNMENTS` says."""
     given = bytes.fromhex(ASSIGNMENTS[11])
     joined = [
@@ -219,9 +219,9 @@ def application(protocol: str = "stream", **members: bytes | None) -> Told:
     return history(at(0, group_metadata("g", generation=1, protocol=protocol, members=joined))).replayed()
 
 
-def behind(told: Told, member_id: str) -> dict[str, Any]:
+def behind(reported: Reported, member_id: str) -> dict[str, Any]:
     """Task → how far a member's copy is behind the most advanced one."""
-    return {of["task"]: of["behind_most_advanced"] for of in told.member("g", member_id)["task_copies"]}
+    return {of["task"]: of["behind_most_advanced"] for of in reported.member("g", member_id)["task_copies"]}
 
 
 def test_member_shows_what_it_runs_stands_by_for_and_has_copies_of() -> None:
@@ -235,20 +235,20 @@ def test_member_shows_what_it_runs_stands_by_for_and_has_copies_of() -> None:
 
 def test_copy_is_behind_the_most_advanced_one() -> None:
     """Where no member ran the task; by no less than that, the changelogs' end being unknown."""
-    told = application(a=sums(t0_1=100, t0_2=7), b=sums(t0_1=40, t0_2=-3), c=sums(t0_1=90))
+    reported = application(a=sums(t0_1=100, t0_2=7), b=sums(t0_1=40, t0_2=-3), c=sums(t0_1=90))
 
-    assert {"0_1": 0, "0_2": 0} == behind(told, "a")
-    assert {"0_1": 60, "0_2": None} == behind(told, "b")
-    assert {"0_1": 10} == behind(told, "c")
+    assert {"0_1": 0, "0_2": 0} == behind(reported, "a")
+    assert {"0_1": 60, "0_2": None} == behind(reported, "b")
+    assert {"0_1": 10} == behind(reported, "c")
 
 
 def test_copy_of_a_task_that_somebody_ran_is_behind_by_what_is_not_known() -> None:
     """The one that runs it says only that it is ahead of all."""
-    told = application(a=sums(t0_1=-2), b=sums(t0_1=40), c=sums(t0_1=90))
+    reported = application(a=sums(t0_1=-2), b=sums(t0_1=40), c=sums(t0_1=90))
 
-    assert {} == behind(told, "a")
-    assert {"0_1": None} == behind(told, "b")
-    assert {"0_1": None} == behind(told, "c")
+    assert {} == behind(reported, "a")
+    assert {"0_1": None} == behind(reported, "b")
+    assert {"0_1": None} == behind(reported, "c")
 
 
 @pytest.mark.parametrize("user_data", [None, b"", b"?", sums(t0_1=1)[:-1]])
@@ -269,8 +269,8 @@ def test_user_data_of_other_assignors_is_not_taken_for_tasks() -> None:
 
 def test_describe_has_a_table_of_tasks() -> None:
     """Of those applications only."""
-    told = application(a=sums(t0_1=100), b=sums(t0_1=40, t0_2=-3))
-    (*_, table) = group_text(told.view("g"))
+    reported = application(a=sums(t0_1=100), b=sums(t0_1=40, t0_2=-3))
+    (*_, table) = group_text(reported.view("g"))
     heads, a, b = (line.split("  ") for line in table.splitlines())
 
     assert ["STREAMS-MEMBER", "PROCESS"] == [part for part in heads if part][:2]

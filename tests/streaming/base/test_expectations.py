@@ -29,7 +29,7 @@ def found(seed: int, script: str) -> list[dict[str, Any]]:
     play, protocol, _ = SCRIPTS[script]
     scene = scene_of(seed, protocol)
     play(scene)
-    events, _ = scene.told()
+    events, _ = scene.reported()
     return [event_view(of) for of in events]
 
 

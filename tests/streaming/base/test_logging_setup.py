@@ -35,8 +35,8 @@ def test_lines_are_json_on_request(capsys: pytest.CaptureFixture[str]) -> None:
     logging_setup.configure(log_format="json")
     logging_setup.get_logger("job").warning("late", seconds=3)
 
-    told = json.loads(capsys.readouterr().err)
-    assert ("late", "warning", 3) == (told["event"], told["level"], told["seconds"])
+    reported = json.loads(capsys.readouterr().err)
+    assert ("late", "warning", 3) == (reported["event"], reported["level"], reported["seconds"])
 
 
 def test_level_and_chatty_libraries(capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,7 +25,7 @@ class Client:
             raise OSError("gone")
 
 
-def test_client_is_made_once_and_anew_after_it_was_dropped() -> None:
+def test_client_is_made_once_and_again_after_it_was_dropped() -> None:
     """Until it is dropped everyone gets the same; one that cannot be closed is dropped all the same."""
     connection = Connection(lambda: Client(fails=True))
 
@@ -49,12 +49,12 @@ def test_look_that_fails_is_not_the_last() -> None:
         done.set()
 
     repeating = Repeating("looker", 0.01, look)
-    with capture_logs() as told:
+    with capture_logs() as reported:
         repeating.start()
         assert done.wait(PATIENCE_SECONDS)
         repeating.stop()
 
-    assert [("look_failed", "looker")] == [(line["event"], line["thread"]) for line in told]
+    assert [("look_failed", "looker")] == [(line["event"], line["thread"]) for line in reported]
 
 
 def test_stopping_ends_a_look_that_nobody_answers() -> None:

@@ -86,7 +86,7 @@ def test_batch_larger_than_the_window_is_known_again(runs: Runs) -> None:
     assert 24 == again.last
 
 
-def test_what_lasts_is_told_once(runs: Runs) -> None:
+def test_what_lasts_is_reported_once(runs: Runs) -> None:
     """An overdue rebalance is found again after a restart; it was reported, although the window has let go of it."""
     first = runs.start()
     first.add([event(0, kind="rebalance_stuck")])
@@ -108,7 +108,7 @@ def test_ids_of_what_lasts_are_bounded(runs: Runs) -> None:
         assert [event(0)] == window.add([event(0), event(2)])
 
 
-def test_group_that_went_counts_anew(runs: Runs) -> None:
+def test_group_that_went_counts_again(runs: Runs) -> None:
     """What was counted of a group goes with it, in the next run too."""
     first = runs.start()
     take(first, [event(1), event(2, group="b")], batch_id=1)
@@ -144,7 +144,7 @@ def test_line_that_was_cut_off_is_passed_over(runs: Runs) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"{}\n", b"[1]\n", b"\xff\n", b'{"format":"event-window/9"}\n'])
-def test_file_that_is_none_begins_anew(runs: Runs, content: bytes, caplog: pytest.LogCaptureFixture) -> None:
+def test_file_that_is_none_begins_again(runs: Runs, content: bytes, caplog: pytest.LogCaptureFixture) -> None:
     """A window is a view: a damaged file, or one of another release, does not keep a monitor from starting."""
     runs.path.write_bytes(content)
 
@@ -153,7 +153,7 @@ def test_file_that_is_none_begins_anew(runs: Runs, content: bytes, caplog: pytes
     assert [1] == offsets(runs.start())
 
 
-def test_damaged_line_in_the_middle_begins_anew(runs: Runs) -> None:
+def test_damaged_line_in_the_middle_begins_again(runs: Runs) -> None:
     """What cannot be read is not guessed at."""
     take(runs.start(), [event(1), event(2)], batch_id=1)
     runs.path.write_bytes(runs.path.read_bytes().replace(b'"offset":1', b'"offset":'))

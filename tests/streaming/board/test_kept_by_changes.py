@@ -137,7 +137,7 @@ class Nobody:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_what_is_kept_up_is_what_would_be_worked_out_anew(seed: int) -> None:
+def test_what_is_kept_up_is_what_would_be_worked_out_again(seed: int) -> None:
     """At every step all readers that follow changes say what one says that has seen nothing yet."""
     story = Story(seed)
     board = story.board

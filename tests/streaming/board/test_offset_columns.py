@@ -57,7 +57,7 @@ def test_a_bucket_says_what_was_written(name: str, *, respaced: bool) -> None:
     assert max((each.commit_timestamp_ms for _, each in expected), default=-1) == held.newest_commit_ms
 
 
-def test_topic_ids_and_versions_are_told_once_where_they_are_the_same() -> None:
+def test_topic_ids_and_versions_are_reported_once_where_they_are_the_same() -> None:
     """Lag asks for the ids, the downgrade gate for the versions."""
     usual, mixed, empty = (
         OffsetColumns(dump_offsets(BUCKETS[name])) for name in ("usual", "each says something else", "empty")

@@ -28,7 +28,7 @@ def holder(directory: Path) -> "subprocess.Popen[str]":
     return process
 
 
-def test_a_second_one_is_refused_and_told_who_has_it(tmp_path: Path) -> None:
+def test_a_second_one_is_refused_and_shown_who_has_it(tmp_path: Path) -> None:
     """The error names the option, the process, and what to do."""
     with holder(tmp_path / "state") as first:
         with pytest.raises(UsageError) as error:
@@ -100,7 +100,7 @@ def test_waiting_can_be_ended(tmp_path: Path) -> None:
     assert [1] == looks
 
 
-def test_a_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     """Before anything else is done."""
     (tmp_path / "file").write_text("")
 

@@ -186,7 +186,7 @@ def test_unread(membership: dict[int, int], commits: dict[int, int], expected: b
     assert expected == resume_file.unread({0: 10, 1: 7}, {0: 8, 1: 7}, Positions(membership, commits))
 
 
-def test_another_reading_tells_nothing_that_was_told() -> None:
+def test_another_reading_tells_nothing_that_was_reported() -> None:
     """By this one or a former one, whichever came further; a log read on is reported on."""
     left = replace(LEFT, told={0: 9, 1: 2}, told_before={1: 7, 2: 1})
     again = Resume.begun(NOW_MS, {0: 1}, left.all_told())

@@ -38,7 +38,7 @@ class Waiting:
     def goes_on(self) -> None:
         """Return when it has looked twice more."""
         seen = self.looks
-        until(lambda: self.looks >= seen + 2, 20, "it does not look")
+        until(lambda: self.looks >= seen + 2, 90, "it does not look")
 
     def gets_it(self) -> None:
         """The other one ends."""
@@ -69,7 +69,7 @@ def test_state_is_read_back_once_as_soon_as_there_is_some(tmp_path: Path, error:
     assert [1] == reads
 
 
-def test_it_can_be_told_to_wait_no_more(tmp_path: Path) -> None:
+def test_it_can_be_asked_to_wait_no_more(tmp_path: Path) -> None:
     """By an error of what it asks meanwhile."""
     holder = StateLock(tmp_path)
     holder.take()

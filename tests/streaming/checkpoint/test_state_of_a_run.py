@@ -89,7 +89,7 @@ def test_what_another_run_left_is_gone_on_from(tmp_path: Path, clock: Clock) -> 
 
 
 @pytest.mark.parametrize(("away_ms", "end", "expected"), [(RETENTION_MS - 1, 9, False), (RETENTION_MS, 9, True)])
-def test_log_unread_for_too_long_is_read_anew(
+def test_log_unread_for_too_long_is_read_again(
     tmp_path: Path, clock: Clock, away_ms: int, end: int, expected: bool
 ) -> None:
     """The checkpoint is forgotten, which is said and counted; what was reported is kept in mind."""
@@ -136,7 +136,7 @@ def test_rebuilding_that_was_interrupted_is_finished(tmp_path: Path, clock: Cloc
     assert ({0: 9}, {0: 7}) == (state.begin({0: 9}), state.told_before)
 
 
-def test_rebuilt_log_of_another_topic_is_told_in_full(tmp_path: Path, clock: Clock) -> None:
+def test_rebuilt_log_of_another_topic_is_reported_in_full(tmp_path: Path, clock: Clock) -> None:
     """Its offsets say nothing of those of the former one."""
     run(tmp_path, clock, 7)
     anew = Identity(
@@ -150,7 +150,7 @@ def test_rebuilt_log_of_another_topic_is_told_in_full(tmp_path: Path, clock: Clo
     assert {} == state.told_before
 
 
-def test_checkpoint_that_is_gone_is_told(tmp_path: Path, clock: Clock) -> None:
+def test_checkpoint_that_is_gone_is_reported(tmp_path: Path, clock: Clock) -> None:
     """Only where there was one: a run that finished no micro-batch leaves none."""
     opened(tmp_path, clock).begin({0: 0})
     opened(tmp_path, clock)
@@ -162,7 +162,7 @@ def test_checkpoint_that_is_gone_is_told(tmp_path: Path, clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "v1", "v1\n{}\n{", 'v1\n{}\n{"log":{"0":7}}', "v1\n{}\n[]\n[]", "\0" * 40])
-def test_damaged_log_of_offsets_is_told(tmp_path: Path, clock: Clock, text: str) -> None:
+def test_damaged_log_of_offsets_is_reported(tmp_path: Path, clock: Clock, text: str) -> None:
     """Before Spark is started, which takes seconds."""
     run(tmp_path, clock, 7)
     (tmp_path / CHECKPOINT / "offsets" / "0").write_text(text)

@@ -78,12 +78,12 @@ class TestHelp:
         """A command no one can find is not finished: the README names it."""
         assert f"group-monitor {name}" in (ROOT / "README.md").read_text(encoding="utf-8")
 
-    def test_release_is_told(self) -> None:
+    def test_release_is_reported(self) -> None:
         """`--version` names the release of the project file."""
-        told = CliRunner().invoke(app, ["--version"])
+        reported = CliRunner().invoke(app, ["--version"])
         version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
 
-        assert (0, f"group-monitor {version}\n") == (told.exit_code, told.output)
+        assert (0, f"group-monitor {version}\n") == (reported.exit_code, reported.output)
 
     def test_without_a_command(self) -> None:
         """Nothing asked for is a usage error that shows what there is."""
@@ -240,12 +240,12 @@ class TestReplay:
     def test_json_has_the_contract_s_shape(self, capsys: pytest.CaptureFixture[str]) -> None:
         """Groups by name, events, counters; a deleted group is not among the groups but its events are there."""
         assert 0 == main(["replay", str(SCENARIOS), "--json"])
-        told = json.loads(capsys.readouterr().out)
+        reported = json.loads(capsys.readouterr().out)
 
-        assert {"groups", "events", "counters"} == set(told)
-        assert {"records": 164, "unknown_records": {}, "undecodable_records": {}} == told["counters"]
-        assert "rec-gone" not in told["groups"]
-        assert "group_deleted" in [event["kind"] for event in told["events"] if event["group"] == "rec-gone"]
+        assert {"groups", "events", "counters"} == set(reported)
+        assert {"records": 164, "unknown_records": {}, "undecodable_records": {}} == reported["counters"]
+        assert "rec-gone" not in reported["groups"]
+        assert "group_deleted" in [event["kind"] for event in reported["events"] if event["group"] == "rec-gone"]
 
     def test_nothing_before_the_live_tail_is_an_alarm(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """The header says where it begins; with --past what was there before is judged, too."""
@@ -267,12 +267,12 @@ class TestReplay:
     def test_group_narrows_groups_and_events(self, capsys: pytest.CaptureFixture[str]) -> None:
         """With --group only that group is shown, in every form."""
         assert 0 == main(["replay", str(SCENARIOS), "--json", "--group", "rec-mixed"])
-        told = json.loads(capsys.readouterr().out)
+        reported = json.loads(capsys.readouterr().out)
         assert 0 == main(["replay", str(SCENARIOS), "--group", "rec-mixed"])
         text = capsys.readouterr().out
 
-        assert ["rec-mixed"] == list(told["groups"])
-        assert {"rec-mixed"} == {event["group"] for event in told["events"]}
+        assert ["rec-mixed"] == list(reported["groups"])
+        assert {"rec-mixed"} == {event["group"] for event in reported["events"]}
         assert "rec-orders:3-5" in text
         assert "rec-new" not in text
 
@@ -295,7 +295,7 @@ class TestReplay:
         assert lines == sorted(lines, key=lambda line: line[:24])
         assert "2026-11-21T05:18:24.704Z info     group_created rec-eager A classic group appeared" == lines[0]
 
-    def test_partitions_that_nobody_holds_are_told_by_the_headers_counts(
+    def test_partitions_that_nobody_holds_are_reported_by_the_headers_counts(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         """The recording says how many a topic has, and how much time passed; up to a given time as well."""
@@ -328,10 +328,10 @@ class TestReplay:
 
         assert 0 == main(["replay", str(path), "--json"])
         captured = capsys.readouterr()
-        told = json.loads(captured.out)
+        reported = json.loads(captured.out)
         assert captured.err.startswith("warning: partition 4 offset 7: record of type 1 does not decode (key: ")
-        assert {"records": 3, "unknown_records": {"99": 1}, "undecodable_records": {"1": 1}} == told["counters"]
-        assert 42 == told["groups"]["g"]["offsets"][0]["offset"]
+        assert {"records": 3, "unknown_records": {"99": 1}, "undecodable_records": {"1": 1}} == reported["counters"]
+        assert 42 == reported["groups"]["g"]["offsets"][0]["offset"]
 
     def test_a_flood_of_undecodable_records_is_summed_up(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -214,20 +214,20 @@ class TestGroups:
     def test_lists_all_as_json(self, start: Start, capsys: pytest.CaptureFixture[str]) -> None:
         """The objects of the API."""
         assert 0 == main(["groups", "--json", "--url", start()])
-        told = json.loads(capsys.readouterr().out)
+        reported = json.loads(capsys.readouterr().out)
 
-        assert sorted([*NAMES, "modern"]) == [group["group"] for group in told["groups"]]
+        assert sorted([*NAMES, "modern"]) == [group["group"] for group in reported["groups"]]
 
     @pytest.mark.parametrize("name", NAMES)
     def test_describes_one_whatever_its_name(self, start: Start, capsys: pytest.CaptureFixture[str], name: str) -> None:
         """A group is found under its very name, slashes, dots and other alphabets included."""
         url = start()
         assert 0 == main(["describe", name, "--json", "--url", url])
-        told = json.loads(capsys.readouterr().out)
+        reported = json.loads(capsys.readouterr().out)
         assert 0 == main(["describe", name, "--url", url])
         text = capsys.readouterr().out
 
-        assert (name, 7) == (told["group"], told["offsets"][0]["offset"])
+        assert (name, 7) == (reported["group"], reported["offsets"][0]["offset"])
         assert "LOG-END-OFFSET" in text
         assert text.splitlines()[1].startswith(f"{name} ")
 
@@ -319,12 +319,12 @@ class TestGate:
         assert expected == main(["gate", *arguments, "--url", url])
         text = capsys.readouterr().out
         assert expected == main(["gate", *arguments, "--url", url, "--json"])
-        told = json.loads(capsys.readouterr().out)
+        reported = json.loads(capsys.readouterr().out)
 
         assert verdict == text.splitlines()[0]
         assert text.splitlines()[1].startswith("groups: 1 ")
-        assert len(told["reasons"]) == len(text.split("\n\n")[1].splitlines()) - 1
-        assert verdict == f"{told['gate']}: {told['verdict'].replace('_', ' ')}"
+        assert len(reported["reasons"]) == len(text.split("\n\n")[1].splitlines()) - 1
+        assert verdict == f"{reported['gate']}: {reported['verdict'].replace('_', ' ')}"
 
     def test_counts_and_members_stand_with_the_verdict(self, start: Start, capsys: pytest.CaptureFixture[str]) -> None:
         """Groups by type, offsets by value version; of a reason's members the first five, JSON having all."""
@@ -335,10 +335,10 @@ class TestGate:
         main(["gate", "upgrade", "--group", "old", "--url", url])
         text = capsys.readouterr().out
         main(["gate", "upgrade", "--group", "old", "--url", url, "--json"])
-        told = json.loads(capsys.readouterr().out)
+        reported = json.loads(capsys.readouterr().out)
         main(["gate", "downgrade", "--group", "orders", "--url", url])
 
-        (reason,) = (of for of in told["reasons"] if of["code"] == "embedded_version")
+        (reason,) = (of for of in reported["reasons"] if of["code"] == "embedded_version")
         assert [f"c{number}" for number in range(7)] == [of["member_id"] for of in reason["members"]]
         assert "c0 (client /127.0.0.1) version 1, c1 " in text
         assert "and 2 more" in text

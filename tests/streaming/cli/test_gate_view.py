@@ -18,7 +18,7 @@ def answer(*of: dict[str, Any], verdict: str = "closed", **facts: Any) -> dict[s
 
 def test_what_decides_stands_first_and_alike_reasons_once() -> None:
     """With the groups they are about, the first five by name."""
-    told = answer(
+    reported = answer(
         reason("note", "mixed", "a"),
         reason("unknown", "features", None),
         *(reason("stop", "group_type", f"g{number}") for number in range(7)),
@@ -30,7 +30,7 @@ def test_what_decides_stands_first_and_alike_reasons_once() -> None:
         ("stop", "group_type", "other"),
         ("unknown", "features", "the cluster"),
         ("note", "mixed", "a"),
-    ] == [(of.effect, of.code, of.about) for of in reasons(told)]
+    ] == [(of.effect, of.code, of.about) for of in reasons(reported)]
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
@@ -38,7 +38,7 @@ def test_what_decides_stands_first_and_alike_reasons_once() -> None:
 def test_no_line_is_wider_than_the_terminal(width: int, seed: int) -> None:
     """Whatever is said, of however many groups."""
     chance = random.Random(seed)
-    told = answer(
+    reported = answer(
         *(
             reason(
                 chance.choice(("stop", "note")), "code", "g" * chance.randint(1, 90), "word " * chance.randint(1, 90)
@@ -49,7 +49,7 @@ def test_no_line_is_wider_than_the_terminal(width: int, seed: int) -> None:
         target_version="3.9",
     )
 
-    assert max(len(line) for line, _ in picture(told, width)) <= width
+    assert max(len(line) for line, _ in picture(reported, width)) <= width
 
 
 def test_verdict_has_its_colour_and_its_question() -> None:
@@ -67,9 +67,9 @@ def test_verdict_has_its_colour_and_its_question() -> None:
 @pytest.mark.parametrize("name", ["\x1b[31mred", "[bold]x[/bold]", "line\nbreak"])
 def test_hostile_names_steer_nothing(name: str) -> None:
     """Neither on a terminal nor in a pipe."""
-    told = answer(reason("stop", "group_type", name, f"of {name}"))
+    reported = answer(reason("stop", "group_type", name, f"of {name}"))
 
-    for line in [*lines(told)[:2], *(line for line, _ in picture(told, 80))]:
+    for line in [*lines(reported)[:2], *(line for line, _ in picture(reported, 80))]:
         assert "\x1b" not in line
         assert "\n" not in line
 
@@ -78,7 +78,7 @@ def test_hostile_names_steer_nothing(name: str) -> None:
 def test_name_with_hyphens_stays_whole(width: int) -> None:
     """It can be copied from the terminal."""
     names = [f"orders-of-the-north-{number}" for number in range(5)]
-    told = answer(*(reason("stop", "group_type", name) for name in names))
-    words = {word.rstrip(",") for line, _ in picture(told, width) for word in line.split()}
+    reported = answer(*(reason("stop", "group_type", name) for name in names))
+    words = {word.rstrip(",") for line, _ in picture(reported, width) for word in line.split()}
 
     assert set(names) <= words

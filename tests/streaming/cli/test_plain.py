@@ -13,8 +13,8 @@ from tests.histories import at, history
 def test_members_on_the_classic_protocol_have_a_table_of_their_own() -> None:
     """State, what each keeps, revokes and waits for; a question mark says that it is inferred."""
     group = history(CLASSIC, FIRST_UPGRADES, C2_REJOINS).replayed().view("g")
-    (*_, told) = group_text(group)
-    heads, c1, c2 = (line.split() for line in told.splitlines())
+    (*_, reported) = group_text(group)
+    heads, c1, c2 = (line.split() for line in reported.splitlines())
 
     assert ["CLASSIC-MEMBER", "STATE", "SINCE", "SITUATION", "REBALANCES", "KEEPS", "REVOKES", "WAITS-FOR"] == heads
     assert ["c1", "PrepareRebalance", "1970-01-01T00:00:01.000Z", "behind", "eager?", "t:0,1", "-", "-"] == c1
@@ -52,7 +52,7 @@ def test_share_group_is_shown_with_its_delivery_state() -> None:
 
 def test_streams_group_is_shown_with_its_topology_and_tasks() -> None:
     """A table of subtopologies, and one of members with process, endpoint, tags and tasks by role."""
-    told = history(
+    reported = history(
         at(
             0,
             builders.streams_group_member("w", "a", process_id="p1", endpoint=("h", 80), tags={"zone": "z"}),
@@ -66,7 +66,7 @@ def test_streams_group_is_shown_with_its_topology_and_tasks() -> None:
         )
     ).replayed()
 
-    paragraphs = list(group_text(told.view("w")))
+    paragraphs = list(group_text(reported.view("w")))
     cells = dict(zip(*(line.split() for line in paragraphs[4].splitlines()), strict=True))
 
     assert "topology: epoch 3, validated 3" == paragraphs[1]
@@ -98,7 +98,7 @@ def test_streams_group_without_a_valid_topology_says_so() -> None:
     ]
 
 
-def test_what_a_downgrade_did_not_keep_is_told() -> None:
+def test_what_a_downgrade_did_not_keep_is_reported() -> None:
     """When it was, and who or what is not as it was before."""
     kept = list(group_text(history(*BEFORE, n_leaves()).replayed().view("g")))
     lost = history(*BEFORE, at(2_500, offset_commit("g", "t", 0, 7)), n_leaves({"c": {}})).replayed()
@@ -111,6 +111,6 @@ def test_what_a_downgrade_did_not_keep_is_told() -> None:
     assert "downgrade under way since 1970-01-01T00:00:01.000Z" in under_way
 
 
-def test_records_left_over_are_told_by_type() -> None:
+def test_records_left_over_are_reported_by_type() -> None:
     """How many of which."""
     assert "records left over from a downgrade: 1 of type 16" in list(group_text(LEFT_OVER.replayed().view("g")))

@@ -142,7 +142,7 @@ def test_the_html_file_needs_nothing_else(tmp_path: Path, capsys: pytest.Capture
         (["rehearse", "upgrade", "--group", "g", "--url", NOWHERE], 3, "--url: found http://127.0.0.1:9"),
     ],
 )
-def test_what_cannot_be_done_is_told_in_one_line(
+def test_what_cannot_be_done_is_reported_in_one_line(
     arguments: list[str], status: int, expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Option, what was found, what is accepted; nothing is started."""

@@ -135,7 +135,7 @@ def test_a_deleted_topic_has_no_ends() -> None:
     assert rig.ends.topic("orders") is None
 
 
-def test_a_topic_made_anew_begins_a_new_history() -> None:
+def test_a_topic_recreated_begins_a_new_history() -> None:
     """The same name under another id is another log, even if its end is the larger one."""
     rig = Rig()
     rig.cluster.topic("orders", 5)
@@ -159,7 +159,7 @@ def test_records_between_two_questions_are_no_open_transaction() -> None:
     assert (103, 103) == ((known := rig.ends.of_topic(OFFSETS_TOPIC)[0]).high_watermark, known.last_stable)
 
 
-def test_an_outage_makes_figures_old_and_is_told_once() -> None:
+def test_an_outage_makes_figures_old_and_is_reported_once() -> None:
     """Figures stay, their age grows, the log has one line when it begins and one when it is over."""
     rig = Rig()
     rig.sample()
@@ -228,7 +228,7 @@ def test_histories_survive_a_restart(tmp_path: Path) -> None:
     assert [file] == list(file.parent.iterdir())
 
 
-def test_a_history_of_a_topic_made_anew_meanwhile_is_dropped(tmp_path: Path) -> None:
+def test_a_history_of_a_topic_recreated_meanwhile_is_dropped(tmp_path: Path) -> None:
     """The file names the topic's id: the new log's offsets are not those of the old one."""
     file = tmp_path / "end-offsets.json"
     ends = EndOffsets()
@@ -264,7 +264,7 @@ def test_a_history_not_yet_asked_for_is_not_lost(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", '{"format": "end-offsets/9"}', '{"format": "end-offsets/1", "topics": 3}']
 )
-def test_a_damaged_file_is_told_and_does_not_stop_the_start(tmp_path: Path, text: str) -> None:
+def test_a_damaged_file_is_reported_and_does_not_stop_the_start(tmp_path: Path, text: str) -> None:
     """Without the file there is no lag in seconds for a while; without the monitor there is nothing."""
     file = tmp_path / "end-offsets.json"
     file.write_text(text)
@@ -277,7 +277,7 @@ def test_a_damaged_file_is_told_and_does_not_stop_the_start(tmp_path: Path, text
     assert lines[0]["reason"].startswith(f"{file}: not a history of end offsets (")
 
 
-def test_a_directory_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     """As above, at the other end of a run."""
     (tmp_path / "file").write_text("")
     rig = Rig(tmp_path / "file" / "end-offsets.json")

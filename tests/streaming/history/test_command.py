@@ -142,7 +142,7 @@ def test_group_as_it_was(ask: Ask) -> None:
         ([GROUP, "--limit", "0"], 2, "--limit"),
     ],
 )
-def test_what_cannot_be_told(ask: Ask, words: list[str], status: int, expected: str) -> None:
+def test_what_cannot_be_known(ask: Ask, words: list[str], status: int, expected: str) -> None:
     """1 for a group there is not, or was not then; 2 for a mistake; 3 where the history does not go back so far."""
     found, out, err = ask(*words)
 
@@ -254,6 +254,6 @@ def test_no_question_leads_out_of_the_history(directory: Path, servers: list[Ser
 
     for query in ("", "at=1", f"at={NOW_MS}"):
         given = path.format(outside=outside)
-        status, told = answered(f"{url}/api/v1/history/{given}{'&' if '?' in given else '?'}{query}")
+        status, reported = answered(f"{url}/api/v1/history/{given}{'&' if '?' in given else '?'}{query}")
         assert status in ((400,) if "dir=" in path else (404, 410))
-        assert ["error"] == list(told)
+        assert ["error"] == list(reported)

@@ -74,7 +74,9 @@ def test_cut_replays_as_the_log(store: HistoryStore, tmp_path: Path, capsys: pyt
         assert [record for record in records if b"b" not in record.key[2:5]] == list(recording)
 
 
-def test_cut_ends_where_it_is_told_to(store: HistoryStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cut_ends_where_it_is_reported_to(
+    store: HistoryStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The group as it was at a time is the replay up to the first record that is later."""
     records = log(3)
     store.write(RECORDS, rows_of(records))

@@ -48,12 +48,12 @@ def kept(tmp_path: Path) -> Kept:
     return Kept(tmp_path / "history")
 
 
-def test_event_comes_back_as_it_was_told(kept: Kept) -> None:
+def test_event_comes_back_as_it_was_reported(kept: Kept) -> None:
     """What a timeline shows is the EVENT with its id, detail included."""
-    told = event(5, group='quo"te\n☃', kind="epoch_anomaly")
-    kept.write([told])
+    reported = event(5, group='quo"te\n☃', kind="epoch_anomaly")
+    kept.write([reported])
 
-    assert [told["event"]] == kept.history.timeline('quo"te\n☃')
+    assert [reported["event"]] == kept.history.timeline('quo"te\n☃')
     assert [] == kept.history.timeline("another")
 
 
@@ -73,7 +73,7 @@ def test_times_beyond_the_calendar_are_kept(kept: Kept) -> None:
     assert ["0001-01-01", "1969-12-31", "1970-01-01", "9999-12-31"] == kept.store.days(EVENTS)
 
 
-def test_event_written_twice_is_told_once(kept: Kept) -> None:
+def test_event_written_twice_is_reported_once(kept: Kept) -> None:
     """What is delivered again after a crash changes nothing: not before files are merged, and not after."""
     for _ in range(FAN_IN):
         kept.write([event(1), event(2)])
@@ -95,7 +95,7 @@ def test_timeline_keeps_to_its_bounds(kept: Kept) -> None:
     assert [2, 3] == kept.offsets(limit=2, until_ms=NOON_MS + 4 * DAY_MS - 1)
 
 
-def test_group_is_as_it_was_last_told_to_be(kept: Kept) -> None:
+def test_group_is_as_it_was_last_reported_to_be(kept: Kept) -> None:
     """The state at a time is the last one at or before it; of two of one moment, the one reported later."""
     kept.write([state(1), state(2, time_ms=NOON_MS + 10), state(3, time_ms=NOON_MS + 10)])
     kept.write([state(9, group="b", time_ms=NOON_MS + 5)])
@@ -113,7 +113,7 @@ def test_deleted_group_was_there_before(kept: Kept) -> None:
     assert Was(NOON_MS + 10, None) == kept.history.state_at("a", NOON_MS + 10)
 
 
-def test_time_before_the_history_cannot_be_told(kept: Kept) -> None:
+def test_time_before_the_history_cannot_be_known(kept: Kept) -> None:
     """Before all groups were written once, silence says nothing; the message says how far back it goes."""
     with pytest.raises(CannotTellError, match="accepted: a time that has begun"):
         kept.history.state_at("a", NOON_MS)
@@ -318,8 +318,11 @@ def test_commits_of_a_former_group_of_the_name_are_not_shown(kept: Kept) -> None
 
     def committed(offset: int, *, of_ms: int, time_ms: int) -> Entry:
         place = {"topic": "orders", "partition": 0, "subscribed": None}
-        told = state(1, time_ms=time_ms)
-        return {**told, "state": {**told["state"], "offsets": [{**place, "offset": offset, "commit_timestamp": of_ms}]}}
+        reported = state(1, time_ms=time_ms)
+        return {
+            **reported,
+            "state": {**reported["state"], "offsets": [{**place, "offset": offset, "commit_timestamp": of_ms}]},
+        }
 
     kept.write([committed(1, of_ms=NOON_MS, time_ms=NOON_MS), deleted(time_ms=NOON_MS + 1)])
     kept.write([committed(2, of_ms=NOON_MS + 9, time_ms=NOON_MS + 5)])

@@ -112,9 +112,9 @@ def test_nothing_is_lost_while_the_disk_is_full(
 def test_topics_are_named_in_what_is_kept(writing: Writing) -> None:
     """Who reads the files has no broker to ask which topic an id is of."""
     topic = described("orders", 1)
-    told = event(1)
-    told["event"]["detail"] = {"partitions": {topic.id: [0]}}
-    spooled = [Spooled(0, told)]
+    reported = event(1)
+    reported["event"]["detail"] = {"partitions": {topic.id: [0]}}
+    spooled = [Spooled(0, reported)]
     writing.writer.deliver(spooled)
 
     (found,) = writing.history.timeline("a")
@@ -155,7 +155,7 @@ def test_groups_are_not_all_written_while_catching_up(writing: Writing) -> None:
     assert [] == writing.store.complete_times_ms()
 
 
-def test_state_told_later_wins(writing: Writing) -> None:
+def test_state_reported_later_wins(writing: Writing) -> None:
     """Times are the log's: what was concluded late is of an earlier time, and yet how the group was from then on."""
     of = [state(5, group="busy", time_ms=NOW_MS + 5_000), state(6, group="busy", time_ms=NOW_MS + 3_000)]
     for each in of:
@@ -165,7 +165,7 @@ def test_state_told_later_wins(writing: Writing) -> None:
     assert 6 == writing.epoch("busy", NOW_MS + 3_000)
 
 
-def test_state_told_later_wins_beyond_midnight(writing: Writing) -> None:
+def test_state_reported_later_wins_beyond_midnight(writing: Writing) -> None:
     """Also where its time is of the day before."""
     midnight_ms = (NOW_MS // DAY_MS + 1) * DAY_MS
     for each in (state(5, time_ms=midnight_ms + 1), state(6, time_ms=midnight_ms - 1)):

@@ -17,14 +17,14 @@ def answer(error: int, *mechanisms: str) -> bytes:
     return struct.pack(">ihi", 0, error, len(mechanisms)) + listed
 
 
-def test_a_mechanism_that_is_not_offered_is_told_with_those_that_are() -> None:
+def test_a_mechanism_that_is_not_offered_is_reported_with_those_that_are() -> None:
     """The option, what was found, and the listener's own list."""
     security = KafkaSecuritySection(protocol="SASL_PLAINTEXT", sasl_mechanism="OAUTHBEARER")
-    with pytest.raises(CannotTellError) as told:
+    with pytest.raises(CannotTellError) as reported:
         _judge_handshake(answer(33, *OFFERED), "broker:9092", security)
 
     expected = "kafka.security.sasl_mechanism: found OAUTHBEARER, which broker:9092 does not offer, accepted: "
-    assert f"{expected}PLAIN, SCRAM-SHA-512" == str(told.value)
+    assert f"{expected}PLAIN, SCRAM-SHA-512" == str(reported.value)
 
 
 def test_listeners_that_fit_are_not_complained_about() -> None:
@@ -43,7 +43,7 @@ def test_listeners_that_fit_are_not_complained_about() -> None:
 def test_the_other_kind_of_listener_is_named(protocol: str, given: bytes, expected: str) -> None:
     """By the option that does not fit it."""
     security = KafkaSecuritySection.model_construct(protocol=protocol)
-    with pytest.raises(CannotTellError, match=r"^kafka\.security\.protocol: found ") as told:
+    with pytest.raises(CannotTellError, match=r"^kafka\.security\.protocol: found ") as reported:
         _judge_handshake(given, "broker:9092", security)
 
-    assert f"({expected}" in str(told.value)
+    assert f"({expected}" in str(reported.value)

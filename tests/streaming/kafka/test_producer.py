@@ -9,7 +9,7 @@ from streaming.kafka import producer
 from streaming.kafka.producer import KafkaWriter, TopicRecord, WriteError
 
 
-def test_what_nobody_acknowledges_is_told_with_its_cause(monkeypatch: Any) -> None:
+def test_what_nobody_acknowledges_is_reported_with_its_cause(monkeypatch: Any) -> None:
     """Each attempt is one with a client of its own, and fails on its own, in a time that is bounded."""
     monkeypatch.setattr(producer, "SETTINGS", {**producer.SETTINGS, "message.timeout.ms": 300})
     looks = []

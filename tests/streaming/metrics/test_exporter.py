@@ -601,7 +601,7 @@ def test_the_page_is_what_prometheus_client_would_write() -> None:
 
     registry.register(Parsed())
 
-    def told(page: bytes, parse: Callable[[str], Iterable[Metric]]) -> list[object]:
+    def reported(page: bytes, parse: Callable[[str], Iterable[Metric]]) -> list[object]:
         return [
             (
                 family.name,
@@ -612,9 +612,9 @@ def test_the_page_is_what_prometheus_client_would_write() -> None:
             for family in parse(page.decode())
         ]
 
-    assert told(generate_latest(registry), parse_text) == told(source.render()[0], parse_text)
+    assert reported(generate_latest(registry), parse_text) == reported(source.render()[0], parse_text)
     in_openmetrics = openmetrics.generate_latest(registry)  # type: ignore[no-untyped-call]  # the library's
-    assert told(in_openmetrics, parse_openmetrics) == told(
+    assert reported(in_openmetrics, parse_openmetrics) == reported(
         source.render("application/openmetrics-text")[0], parse_openmetrics
     )
 

@@ -55,7 +55,7 @@ def test_full_disk_is_no_damage(failing: RetryPolicy) -> None:
 
 
 @pytest.mark.parametrize(("error", "event"), [(OSError(DISK_FULL[0]), "disk_full"), (UNKNOWN, "brokers_unreachable")])
-def test_what_passes_is_waited_for_and_told_once(
+def test_what_passes_is_waited_for_and_reported_once(
     failing: RetryPolicy, reachable: list[bool], error: Exception, event: str
 ) -> None:
     """However often it is tried in between; the pauses grow, and the end of it is reported."""
@@ -65,9 +65,9 @@ def test_what_passes_is_waited_for_and_told_once(
         failing.finished_batch()
         failing.finished_batch()
 
-    told = [line["event"] for line in lines]
+    reported = [line["event"] for line in lines]
     assert [*RETRY_DELAYS_SECONDS[1:], RETRY_DELAYS_SECONDS[-1]] == pauses[: len(RETRY_DELAYS_SECONDS)]
-    assert (1, 2) == (told.count(event), len(told))
+    assert (1, 2) == (reported.count(event), len(reported))
 
 
 def test_what_is_not_known_is_waited_for_too(failing: RetryPolicy) -> None:

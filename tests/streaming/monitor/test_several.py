@@ -49,11 +49,11 @@ ELSEWHERE = {"checkpoint_location": "hdfs://name/checkpoint"}
 )
 def test_configurations_that_do_not_go_together(second: Config, option: str, found: str) -> None:
     """What each must have for itself, and what all must have alike, is named by its option, before anything starts."""
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as reported:
         refuse_unfit([EAST, of_cluster("north", "/n"), second])
 
-    assert str(told.value).startswith(f"{option}: found {found}")
-    assert ", accepted: " in str(told.value)
+    assert str(reported.value).startswith(f"{option}: found {found}")
+    assert ", accepted: " in str(reported.value)
 
 
 def test_configurations_that_go_together() -> None:
@@ -148,7 +148,7 @@ def run_until_signal(when: Callable[[], bool], *, standby: bool = False) -> None
     """Run both, and send what a service manager does as soon as something holds."""
 
     def send() -> None:
-        until(when, 20, "it never happens")
+        until(when, 90, "it never happens")
         os.kill(os.getpid(), signal.SIGTERM)
 
     sender = threading.Thread(target=send)

@@ -210,7 +210,7 @@ def test_an_answer_in_other_words_is_one(board: Board, collector: Collector) -> 
     assert 1 == export.state().delivered
 
 
-def test_nobody_there_is_told_with_the_cause(board: Board) -> None:
+def test_nobody_there_is_reported_with_the_cause(board: Board) -> None:
     """What lies beneath the library's own text."""
     export = exporting(board, "http://127.0.0.1:1")
     export.check()

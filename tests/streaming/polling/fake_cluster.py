@@ -1,4 +1,4 @@
-"""A cluster that answers the poller from memory, and fails when told to."""
+"""A cluster that answers the poller from memory, and fails on request."""
 
 from dataclasses import dataclass, field
 

@@ -153,8 +153,8 @@ PAST: Final = history(
 """Two members own one partition in the end."""
 
 
-def test_nothing_is_told_of_before_the_start_but_what_still_holds() -> None:
-    """An alarm that holds at the live tail is told there, once, whatever number of micro-batches led to it."""
+def test_nothing_is_reported_of_before_the_start_but_what_still_holds() -> None:
+    """An alarm that holds at the live tail is reported there, once, whatever number of micro-batches led to it."""
     shard = Shard(live_from=PAST.end, built_until=PAST.end)
     shard.batch(PAST.cut(9))
     shard.batch(list(PAST.records[9:]))
@@ -166,7 +166,7 @@ def test_nothing_is_told_of_before_the_start_but_what_still_holds() -> None:
 
 
 def test_rules_go_on_from_what_the_state_says() -> None:
-    """A member that leaves after the start was there before it; the group is not told to begin."""
+    """A member that leaves after the start was there before it; the group is not reported as new."""
     shard = Shard(live_from=PAST.end, built_until=PAST.end)
     shard.batch(PAST)
     shard.batch(history(at(9_000, *consumer_leave("g", "b", epoch=4)), start=PAST.end))

@@ -103,7 +103,7 @@ def test_forward_commits_of_many_reads_are_reduced_to_the_same(monkeypatch: pyte
     assert [(0, 1), (999, 999)] == [(row.offset, row.commits) for row in through(rows, at_once=250)]
 
 
-def test_topic_made_anew_is_told_of_the_commit_that_shows_it() -> None:
+def test_topic_recreated_is_reported_of_the_commit_that_shows_it() -> None:
     """A run in which the topic id changes is replayed record by record."""
     rows = rows_of(
         [offset_commit("a", "t", 0, n, id_of_topic=None if n < 300 else topic_id("made anew")) for n in range(600)]

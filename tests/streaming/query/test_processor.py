@@ -149,7 +149,7 @@ def _moments_of_a_commit() -> tuple[Any, Any]:
     return at(1_000, *join), at(2_000, offset_commit("g", "t", 0, 5))
 
 
-def test_group_deleted_and_made_anew_in_one_batch_comes_after_its_deletion() -> None:
+def test_group_deleted_and_recreated_in_one_batch_comes_after_its_deletion() -> None:
     """The board drops the former one first: nothing of it stays."""
     shard = Shard()
     shard.batch(history(at(1_000, offset_commit("s", "t", 0, 5), offset_commit("s", "t", 64, 5))))
@@ -198,12 +198,12 @@ def test_batches_of_any_size_come_to_the_same(log: History, size: int, worth: tu
             shard.batch(list(log.records[start : start + size]))
 
     replica, events = replica_of(log)
-    told = {json.dumps(event, sort_keys=True) for event in shard.events()}
+    reported = {json.dumps(event, sort_keys=True) for event in shard.events()}
     assert {name for name, state in replica.groups.items() if state.is_kept} == set(shard.groups())
     assert {place: of for place, of in replica.buckets.items() if of.commits} == shard.buckets()
     assert replica.counters == shard.book().counters
     # Of the past nothing is an alarm: only what still holds is reported, at the end.
-    assert [of for of in events if is_information(of)] == sorted(filter(is_information, told))
+    assert [of for of in events if is_information(of)] == sorted(filter(is_information, reported))
 
 
 def is_information(text: str) -> bool:
@@ -306,7 +306,7 @@ def test_shard_without_anything_to_wait_for_has_no_timer() -> None:
 # -- alarms and the live tail -----------------------------------------------------------------------------------------
 
 
-def test_alarm_of_the_past_is_told_when_the_shard_is_live() -> None:
+def test_alarm_of_the_past_is_reported_when_the_shard_is_live() -> None:
     """It is judged again at the end of the log, of the record that showed it and at that record's time."""
     shard = Shard(live_from=len(DUPLICATE) + 1)
     shard.batch(DUPLICATE)
@@ -321,7 +321,7 @@ def test_alarm_of_the_past_is_told_when_the_shard_is_live() -> None:
     assert [] == shard.book().waiting
 
 
-def test_alarm_of_the_past_is_told_by_the_timer_if_nothing_is_written() -> None:
+def test_alarm_of_the_past_is_reported_by_the_timer_if_nothing_is_written() -> None:
     """Two members own a partition and all is quiet: that is no reason to be silent."""
     shard = Shard(live_from=len(DUPLICATE) + 1)
     shard.batch(DUPLICATE)
@@ -334,7 +334,7 @@ def test_alarm_of_the_past_is_told_by_the_timer_if_nothing_is_written() -> None:
     ]
 
 
-def test_alarm_that_resolved_while_catching_up_is_not_told() -> None:
+def test_alarm_that_resolved_while_catching_up_is_not_reported() -> None:
     """It may never have been: a log read while the cleaner runs shows such."""
     log = history(
         at(1_000, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [1]}})),
@@ -350,7 +350,7 @@ def test_alarm_that_resolved_while_catching_up_is_not_told() -> None:
     assert [] == shard.book().waiting
 
 
-def test_alarm_told_before_a_restart_is_not_told_again_and_clears() -> None:
+def test_alarm_reported_before_a_restart_is_not_reported_again_and_clears() -> None:
     """The checkpoint holds what is open; what resolved itself meanwhile is reported once the new run has caught up."""
     shard = Shard()
     shard.batch(DUPLICATE)
@@ -368,7 +368,7 @@ def test_alarm_told_before_a_restart_is_not_told_again_and_clears() -> None:
     assert {} == shard.groups()["g"].duplicates
 
 
-def test_alarm_that_came_and_went_between_two_runs_is_told() -> None:
+def test_alarm_that_came_and_went_between_two_runs_is_reported() -> None:
     """A run that goes on at once reads the tail as one would have that had stayed, and yet cuts no event in two."""
     log = history(
         *(at(of.place.timestamp_ms, (of.key, of.value)) for of in DUPLICATE.records),
@@ -386,18 +386,18 @@ def test_alarm_that_came_and_went_between_two_runs_is_told() -> None:
     assert undisturbed.events() == shard.events()
 
 
-@pytest.mark.parametrize("told", range(len(DUPLICATE) + 1))
-def test_log_that_is_read_anew_is_told_from_where_it_was_told_to(told: int) -> None:
+@pytest.mark.parametrize("reported", range(len(DUPLICATE) + 1))
+def test_log_that_is_read_again_is_reported_from_where_it_was_asked_to(reported: int) -> None:
     """Also what would have another id now: an alarm of the past is reported of the group's last record."""
-    whole, anew = Shard(), Shard(live_from=len(DUPLICATE), told=told)
+    whole, anew = Shard(), Shard(live_from=len(DUPLICATE), reported=reported)
     whole.batch(DUPLICATE)
     anew.batch(DUPLICATE)
 
-    assert [of["kind"] for of in whole.events() if of["offset"] >= told] == anew.kinds()
+    assert [of["kind"] for of in whole.events() if of["offset"] >= reported] == anew.kinds()
     assert whole.groups() == anew.groups()
 
 
-def test_alarms_of_two_groups_told_together_have_ids_of_their_own() -> None:
+def test_alarms_of_two_groups_reported_together_have_ids_of_their_own() -> None:
     """A shared id would make one of them a repeat of the other, and lose it."""
     log = history(
         *(
@@ -414,9 +414,9 @@ def test_alarms_of_two_groups_told_together_have_ids_of_their_own() -> None:
 
     shard.batch(history(at(2_000, offset_commit("other", "t", 0, 1)), start=len(log)))
 
-    told = [event for event in shard.events() if event["kind"] == "duplicate_assignment"]
-    assert {"g", "h"} == {event["group"] for event in told}
-    assert 2 == len({event["id"] for event in told})
+    reported = [event for event in shard.events() if event["kind"] == "duplicate_assignment"]
+    assert {"g", "h"} == {event["group"] for event in reported}
+    assert 2 == len({event["id"] for event in reported})
 
 
 # -- scale ------------------------------------------------------------------------------------------------------------

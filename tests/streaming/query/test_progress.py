@@ -16,15 +16,15 @@ def started(query: str = QUERY) -> Any:
 def finished(batch: int, query: str = QUERY) -> Any:
     """As above."""
     source = SimpleNamespace(endOffset=lambda: '{"commits":{"0":7},"membership":{"0":9}}')
-    told = {"name": query, "batchId": batch, "batchDuration": 250, "sources": [source]}
-    progress = SimpleNamespace(**{name: lambda value=value: value for name, value in told.items()})
+    reported = {"name": query, "batchId": batch, "batchDuration": 250, "sources": [source]}
+    progress = SimpleNamespace(**{name: lambda value=value: value for name, value in reported.items()})
     return SimpleNamespace(progress=lambda: progress)
 
 
 def test_report_of_a_run_that_has_ended_is_late() -> None:
     """So no one takes brokers for reachable because Spark reports a batch after they have gone."""
-    told: list[Progress] = []
-    listener = ProgressListener(QUERY, told.append)
+    reported: list[Progress] = []
+    listener = ProgressListener(QUERY, reported.append)
     listener.onQueryStarted(started())
     listener.onQueryProgress(finished(0))
     listener.ended()
@@ -32,18 +32,18 @@ def test_report_of_a_run_that_has_ended_is_late() -> None:
     listener.onQueryStarted(started())
     listener.onQueryProgress(finished(2))
 
-    assert [(0, False), (1, True), (2, False)] == [(of.batch_id, of.is_late) for of in told]
-    assert [250, ({0: 7}, {0: 9})] == [told[0].duration_ms, told[0].positions]
+    assert [(0, False), (1, True), (2, False)] == [(of.batch_id, of.is_late) for of in reported]
+    assert [250, ({0: 7}, {0: 9})] == [reported[0].duration_ms, reported[0].positions]
 
 
 def test_another_query_of_the_session_is_not_listened_to() -> None:
     """Several monitors have one Spark: another one's batches are none of this one's, nor is its start."""
-    told: list[Progress] = []
-    listener = ProgressListener(QUERY, told.append)
+    reported: list[Progress] = []
+    listener = ProgressListener(QUERY, reported.append)
     listener.onQueryStarted(started())
     listener.ended()
     listener.onQueryStarted(started(ANOTHER))
     listener.onQueryProgress(finished(0, ANOTHER))
     listener.onQueryProgress(finished(1))
 
-    assert [(1, True)] == [(of.batch_id, of.is_late) for of in told]
+    assert [(1, True)] == [(of.batch_id, of.is_late) for of in reported]

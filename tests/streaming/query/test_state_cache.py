@@ -59,7 +59,7 @@ def test_commit_leaves_packs_as_they_are(shard: Shard) -> None:
     assert shard.book().has_single
 
 
-def test_what_a_storm_changes_is_packed_anew(shard: Shard) -> None:
+def test_what_a_storm_changes_is_packed_again(shard: Shard) -> None:
     """But for what is stored singly: its pack must not become the newer one."""
     shard.batch(commits(["g7"], 11))
 

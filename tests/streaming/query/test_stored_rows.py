@@ -78,7 +78,7 @@ def test_the_next_part_is_read_while_the_rows_of_one_are_taken(monkeypatch: pyte
 @pytest.mark.parametrize(
     ("broken", "taken"), [(GROUPS_STATE, 0), (OFFSETS_STATE, 2), (PACKS_STATE, 5), (BOOK_STATE, 8)]
 )
-def test_what_cannot_be_read_is_told(monkeypatch: pytest.MonkeyPatch, broken: str, taken: int) -> None:
+def test_what_cannot_be_read_is_reported(monkeypatch: pytest.MonkeyPatch, broken: str, taken: int) -> None:
     """Where its rows would have come: those before are there, and none are made up."""
 
     def fail(variable: str) -> None:

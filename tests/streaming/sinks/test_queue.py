@@ -31,7 +31,7 @@ def spool(directory: Path, *readers: str, max_bytes: int = 1_000_000, now_ms: in
     return Spool(directory, readers or (ONE,), max_bytes=max_bytes, clock_ms=lambda: now_ms)
 
 
-def told(of: Spool, reader: str = ONE, limit: int = 1_000) -> list[str]:
+def reported(of: Spool, reader: str = ONE, limit: int = 1_000) -> list[str]:
     """Ids of the events that a reader has yet to take."""
     return [entry["event"]["id"] for _, entry in of.read(reader, limit)]
 
@@ -59,10 +59,10 @@ def test_entries_come_in_order_with_positions_until_they_are_acknowledged(tmp_pa
     assert [(0, event(0)), (1, event(1, name="naïve \N{SNOWMAN} \ud800"))] == first
     assert first == of.read(ONE, 2)
     of.acknowledge(ONE, 0)
-    assert ["id-1", "id-2"] == told(of)
+    assert ["id-1", "id-2"] == reported(of)
     of.acknowledge(ONE, 2)
     of.acknowledge(ONE, 1)
-    assert [] == told(of)
+    assert [] == reported(of)
 
 
 def test_what_is_read_at_once_is_bounded_by_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +88,7 @@ def test_a_batch_that_comes_again_changes_nothing(tmp_path: Path) -> None:
     of = spool(tmp_path)
     assert (0, 0) == (of.append("query", 7, [event(0)]), of.append("query", 6, [event(9)]))
     assert (1, 1) == (of.append("query", 8, [event(1)]), of.append("another", 0, [event(2)]))
-    assert ["id-0", "id-1", "id-2"] == told(of)
+    assert ["id-0", "id-1", "id-2"] == reported(of)
 
 
 def test_the_last_batch_is_known_when_its_segment_is_gone(tmp_path: Path) -> None:
@@ -130,10 +130,10 @@ def test_a_frame_that_a_crash_cut_off_is_repeated(tmp_path: Path, kept: float) -
 
     with capture_logs() as logs:
         of = spool(tmp_path)
-    assert ["id-0"] == told(of)
+    assert ["id-0"] == reported(of)
     assert (["spool_cut_off"] if kept else []) == [line["event"] for line in logs]
     assert 2 == of.append("query", 1, [event(1), event(2)])
-    assert ["id-0", "id-1", "id-2"] == told(spool(tmp_path))
+    assert ["id-0", "id-1", "id-2"] == reported(spool(tmp_path))
 
 
 def test_a_segment_begun_by_a_crash_is_begun_again(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_a_segment_begun_by_a_crash_is_begun_again(tmp_path: Path) -> None:
 
     of = spool(tmp_path)
     assert (0, 1) == (of.append("query", 0, [event(0)]), of.append("query", 1, [event(1)]))
-    assert ["id-0", "id-1"] == told(spool(tmp_path))
+    assert ["id-0", "id-1"] == reported(spool(tmp_path))
 
 
 def test_a_process_killed_while_it_writes_leaves_whole_batches(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_process_killed_while_it_writes_leaves_whole_batches(tmp_path: Path) -
         confirmed = [int(next(process.stdout)) for _ in range(30)][-1]
         process.kill()
 
-    ids = told(spool(tmp_path), limit=1_000_000)
+    ids = reported(spool(tmp_path), limit=1_000_000)
     batches = len(ids) // 50
     assert [f"{batch}-{number}" for batch in range(batches) for number in range(50)] == ids
     assert batches > confirmed
@@ -181,9 +181,9 @@ def test_a_full_disk_fails_the_append_and_leaves_what_was(tmp_path: Path) -> Non
         of.append("query", 1, batch)
 
     assert all(part in str(error.value) for part in ("state.dir", str(tmp_path), "File too large", "accepted:"))
-    assert ["id-0"] == told(of)
+    assert ["id-0"] == reported(of)
     assert 99 == of.append("query", 1, batch)
-    assert [f"id-{number}" for number in range(100)] == told(of) == told(spool(tmp_path))
+    assert [f"id-{number}" for number in range(100)] == reported(of) == reported(spool(tmp_path))
 
 
 def test_a_directory_that_cannot_be_written_is_said_at_once(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_a_directory_that_cannot_be_written_is_said_at_once(tmp_path: Path) -> N
         spool(tmp_path / "spool")
 
 
-def test_damage_in_the_middle_is_told(tmp_path: Path) -> None:
+def test_damage_in_the_middle_is_reported(tmp_path: Path) -> None:
     """What was confirmed and is not readable any more must not pass unnoticed."""
     of = spool(tmp_path, max_bytes=16_000)
     for number in range(40):
@@ -228,8 +228,8 @@ def test_readers_go_at_their_own_pace(tmp_path: Path) -> None:
     of.acknowledge(TWO, 4)
 
     of = spool(tmp_path, ONE, TWO, max_bytes=16_000)
-    assert [] == told(of, ONE)
-    assert [f"id-{number}" for number in range(5, 60)] == told(of, TWO)
+    assert [] == reported(of, ONE)
+    assert [f"id-{number}" for number in range(5, 60)] == reported(of, TWO)
     assert (0, 55) == (of.waiting(ONE).entries, of.waiting(TWO).entries)
     files = len(list(tmp_path.glob("*.ndjson")))
     of.acknowledge(TWO, 59)
@@ -241,7 +241,7 @@ def test_a_new_reader_begins_with_the_oldest_there_is(tmp_path: Path) -> None:
     of = spool(tmp_path, ONE)
     of.append("query", 0, [event(0), event(1)])
 
-    assert ["id-0", "id-1"] == told(spool(tmp_path, ONE, TWO), TWO)
+    assert ["id-0", "id-1"] == reported(spool(tmp_path, ONE, TWO), TWO)
 
 
 def test_what_waits_has_a_count_and_an_age(tmp_path: Path) -> None:
@@ -273,8 +273,8 @@ def test_at_the_bound_states_wait_and_then_the_oldest_goes_and_is_counted(tmp_pa
 
     assert (True, False) == (had_room[0], had_room[-1])
     dropped = of.waiting(ONE).dropped
-    assert [f"id-{each}" for each in range(dropped, number)] == told(of, ONE)
-    assert (0, []) == (of.waiting(TWO).dropped, told(of, TWO))
+    assert [f"id-{each}" for each in range(dropped, number)] == reported(of, ONE)
+    assert (0, []) == (of.waiting(TWO).dropped, reported(of, TWO))
     assert [("spool_full", ONE, dropped)] == [(line["event"], line["reader"], line["lost"]) for line in logs]
     of.acknowledge(ONE, number - 1)
     assert of.has_room_for_states

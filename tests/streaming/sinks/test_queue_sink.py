@@ -19,7 +19,7 @@ from tests.streaming.sinks.test_queue import no_room_beyond
 INTERVAL_MS = 10_000
 
 
-class Told:
+class Reported:
     """A board and a sink behind it, fed with batches; the clock stands where it is set."""
 
     def __init__(
@@ -64,14 +64,14 @@ def commit(shard: Shard, offset: int, group: str = "g", at_ms: int = THEN_MS) ->
 
 def test_a_batch_brings_its_events_and_the_groups_that_changed(tmp_path: Path) -> None:
     """The state is the GROUP, with the time of the event that shows the change."""
-    told, shard = Told(tmp_path), Shard()
+    reported, shard = Reported(tmp_path), Shard()
     classic_group(shard, "g", {"m-1": {"orders": [0, 1]}})
-    told.apply(shard.flush())
+    reported.apply(shard.flush())
 
-    *events, state = told.new()
+    *events, state = reported.new()
     assert {"event"} == set(kinds(events))
     assert {"group_created", "member_joined"} <= {entry["event"]["kind"] for entry in events}
-    held = told.board.shown.groups["g"]
+    held = reported.board.shown.groups["g"]
     assert ("group", "g", max(entry["event"]["time"] for entry in events)) == (
         state["kind"],
         state["group"],
@@ -82,144 +82,144 @@ def test_a_batch_brings_its_events_and_the_groups_that_changed(tmp_path: Path) -
 
 def test_without_a_reader_of_states_there_are_events_only(tmp_path: Path) -> None:
     """States cost more than events, and are written for those who ask."""
-    told, shard = Told(tmp_path, interval_ms=None), Shard()
+    reported, shard = Reported(tmp_path, interval_ms=None), Shard()
     classic_group(shard, "g", {"m-1": {"orders": [0, 1]}})
-    told.apply(shard.flush())
-    told.apply(commit(shard, 5))
-    told.now_ms += INTERVAL_MS
+    reported.apply(shard.flush())
+    reported.apply(commit(shard, 5))
+    reported.now_ms += INTERVAL_MS
 
-    assert {"event"} == set(kinds(told.new()))
+    assert {"event"} == set(kinds(reported.new()))
 
 
 def test_commits_alone_are_written_once_an_interval_with_the_newest_offset(tmp_path: Path) -> None:
     """However many batches they come in; the last of them is written even if none follows."""
-    told, shard = Told(tmp_path), Shard()
-    told.apply(commit(shard, 1))
-    told.new()
+    reported, shard = Reported(tmp_path), Shard()
+    reported.apply(commit(shard, 1))
+    reported.new()
     for offset in (2, 3, 4):
-        told.apply(commit(shard, offset, at_ms=THEN_MS + offset))
-        told.sink.write_owed()
-    assert [] == told.new()
+        reported.apply(commit(shard, offset, at_ms=THEN_MS + offset))
+        reported.sink.write_owed()
+    assert [] == reported.new()
 
-    told.now_ms += INTERVAL_MS
-    told.sink.write_owed()
-    (state,) = told.new()
+    reported.now_ms += INTERVAL_MS
+    reported.sink.write_owed()
+    (state,) = reported.new()
     assert (THEN_MS + 4, 4) == (state["time"], state["state"]["offsets"][0]["offset"])
-    told.now_ms += INTERVAL_MS
-    told.sink.write_owed()
-    assert [] == told.new()
+    reported.now_ms += INTERVAL_MS
+    reported.sink.write_owed()
+    assert [] == reported.new()
 
 
 def test_a_state_is_of_no_earlier_time_than_its_membership(tmp_path: Path) -> None:
     """A member joins while states wait: what is owed for an old commit has the time of the join."""
-    told, shard = Told(tmp_path, is_ready=False), Shard()
-    told.apply(commit(shard, 1, at_ms=THEN_MS - 5_000))
+    reported, shard = Reported(tmp_path, is_ready=False), Shard()
+    reported.apply(commit(shard, 1, at_ms=THEN_MS - 5_000))
     classic_group(shard, "g", {"m-1": {"orders": [0, 1]}})
-    told.apply(shard.flush())
-    told.board.set_log_end_at_start({}, {})
-    told.board.set_positions({}, {}, NOW_MS)
-    told.sink.write_owed()
+    reported.apply(shard.flush())
+    reported.board.set_log_end_at_start({}, {})
+    reported.board.set_positions({}, {}, NOW_MS)
+    reported.sink.write_owed()
 
-    (state,) = [entry for entry in told.new() if entry["kind"] == "group"]
+    (state,) = [entry for entry in reported.new() if entry["kind"] == "group"]
     assert (THEN_MS, 1) == (state["time"], len(state["state"]["members"]))
 
 
-def test_a_deleted_group_is_told_and_owed_no_more(tmp_path: Path) -> None:
+def test_a_deleted_group_is_reported_and_owed_no_more(tmp_path: Path) -> None:
     """One that comes again under its name in the same batch follows its end."""
-    told, shard = Told(tmp_path), Shard()
-    told.apply(commit(shard, 1))
-    told.apply(commit(shard, 2))
-    told.new()
-    told.apply(shard.write(builders.offset_commit_tombstone("g", "orders", 0), timestamp_ms=THEN_MS))
-    told.now_ms += INTERVAL_MS
-    told.sink.write_owed()
+    reported, shard = Reported(tmp_path), Shard()
+    reported.apply(commit(shard, 1))
+    reported.apply(commit(shard, 2))
+    reported.new()
+    reported.apply(shard.write(builders.offset_commit_tombstone("g", "orders", 0), timestamp_ms=THEN_MS))
+    reported.now_ms += INTERVAL_MS
+    reported.sink.write_owed()
 
-    assert ["event", "event", "group_deleted"] == sorted(kinds(told.new()))
+    assert ["event", "event", "group_deleted"] == sorted(kinds(reported.new()))
 
 
 def test_while_catching_up_states_wait_and_events_do_not(tmp_path: Path) -> None:
     """A group that changed a hundred times long ago is written once, when the end of the log is reached."""
-    told, shard = Told(tmp_path, is_ready=False), Shard()
-    told.apply(commit(shard, 1))
-    told.sink.write_owed()
-    assert {"event"} == set(kinds(told.new()))
+    reported, shard = Reported(tmp_path, is_ready=False), Shard()
+    reported.apply(commit(shard, 1))
+    reported.sink.write_owed()
+    assert {"event"} == set(kinds(reported.new()))
 
-    told.board.set_log_end_at_start({}, {})
-    told.board.set_positions({}, {}, NOW_MS)
-    told.sink.write_owed()
-    assert ["group"] == kinds(told.new())
+    reported.board.set_log_end_at_start({}, {})
+    reported.board.set_positions({}, {}, NOW_MS)
+    reported.sink.write_owed()
+    assert ["group"] == kinds(reported.new())
 
 
 def test_many_groups_are_written_bit_by_bit(tmp_path: Path) -> None:
     """A batch does not wait for thousands of states: those beyond the first stay owed, and come."""
-    told, shard = Told(tmp_path), Shard()
+    reported, shard = Reported(tmp_path), Shard()
     count = STATES_AT_ONCE + 10
     records = (builders.offset_commit(f"g-{each}", "orders", 0, 1, timestamp=THEN_MS) for each in range(count))
-    told.apply(shard.write(*records, timestamp_ms=THEN_MS))
-    assert STATES_AT_ONCE == kinds(told.new()).count("group")
+    reported.apply(shard.write(*records, timestamp_ms=THEN_MS))
+    assert STATES_AT_ONCE == kinds(reported.new()).count("group")
 
-    told.sink.write_owed()
-    assert 10 == kinds(told.new()).count("group")
+    reported.sink.write_owed()
+    assert 10 == kinds(reported.new()).count("group")
 
 
 def test_after_a_restart_what_may_have_changed_is_written(tmp_path: Path) -> None:
     """A group that committed shortly before the last entry is owed, one that did not is not; in a new spool all are."""
-    told, shard = Told(tmp_path), Shard()
-    told.apply(commit(shard, 1, group="old", at_ms=NOW_MS - 1_000_000))
-    told.apply(commit(shard, 1, group="new", at_ms=NOW_MS))
-    told.new()
+    reported, shard = Reported(tmp_path), Shard()
+    reported.apply(commit(shard, 1, group="old", at_ms=NOW_MS - 1_000_000))
+    reported.apply(commit(shard, 1, group="new", at_ms=NOW_MS))
+    reported.new()
 
-    told.sink.owe_since(told.spool.last_ms)
-    told.sink.write_owed()
-    assert ["new"] == [entry["group"] for entry in told.new()]
-    told.sink.owe_since(None)
-    told.sink.write_owed()
-    assert {"new", "old"} == {entry["group"] for entry in told.new()}
+    reported.sink.owe_since(reported.spool.last_ms)
+    reported.sink.write_owed()
+    assert ["new"] == [entry["group"] for entry in reported.new()]
+    reported.sink.owe_since(None)
+    reported.sink.write_owed()
+    assert {"new", "old"} == {entry["group"] for entry in reported.new()}
 
 
 def test_a_disk_without_room_fails_the_batch_which_is_repeated(tmp_path: Path) -> None:
     """Events and states of the batch are there once when it has come again, and what was owed is owed still."""
-    told, shard = Told(tmp_path), Shard()
-    told.apply(commit(shard, 1))
-    written = told.new()
-    told.apply(commit(shard, 2))
+    reported, shard = Reported(tmp_path), Shard()
+    reported.apply(commit(shard, 1))
+    written = reported.new()
+    reported.apply(commit(shard, 2))
     (path,) = tmp_path.glob("*.ndjson")
     rows = commit(shard, 1, group="another")
 
     with no_room_beyond(path.stat().st_size):
         with pytest.raises(SpoolError):
-            told.apply(rows)
-        told.now_ms += INTERVAL_MS
+            reported.apply(rows)
+        reported.now_ms += INTERVAL_MS
         with pytest.raises(SpoolError):
-            told.sink.write_owed()
-    assert [] == told.new()
-    told.apply(rows)
-    told.sink.write_owed()
+            reported.sink.write_owed()
+    assert [] == reported.new()
+    reported.apply(rows)
+    reported.sink.write_owed()
 
-    assert ["event", "group", "group"] == kinds(told.new())
+    assert ["event", "group", "group"] == kinds(reported.new())
     assert ["event", "group"] == kinds(written)
 
 
 def test_at_the_bound_states_are_owed_until_there_is_room(tmp_path: Path) -> None:
     """Events go in all the same."""
-    told, shard = Told(tmp_path, max_bytes=20_000), Shard()
+    reported, shard = Reported(tmp_path, max_bytes=20_000), Shard()
     number = 0
-    while told.spool.has_room_for_states:
-        told.sink.add_events([{"id": str(number), "group": "g"}])
+    while reported.spool.has_room_for_states:
+        reported.sink.add_events([{"id": str(number), "group": "g"}])
         number += 1
-    told.apply(commit(shard, 1))
-    told.sink.write_owed()
-    assert {"event"} == set(kinds(told.new()))
+    reported.apply(commit(shard, 1))
+    reported.sink.write_owed()
+    assert {"event"} == set(kinds(reported.new()))
 
-    told.sink.write_owed()
-    assert ["group"] == kinds(told.new())
+    reported.sink.write_owed()
+    assert ["group"] == kinds(reported.new())
 
 
 def test_what_the_watch_tells_again_is_written_once(tmp_path: Path) -> None:
     """A monitor that starts again finds what it had found, under the same id."""
-    told = Told(tmp_path)
-    told.sink.add_events([{"id": "7-rebalance_stuck-0", "group": "g"}])
-    told = Told(tmp_path)
-    told.sink.add_events([{"id": "7-rebalance_stuck-0", "group": "g"}])
+    reported = Reported(tmp_path)
+    reported.sink.add_events([{"id": "7-rebalance_stuck-0", "group": "g"}])
+    reported = Reported(tmp_path)
+    reported.sink.add_events([{"id": "7-rebalance_stuck-0", "group": "g"}])
 
-    assert 1 == len(told.new())
+    assert 1 == len(reported.new())

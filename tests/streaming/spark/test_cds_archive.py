@@ -80,10 +80,10 @@ def test_a_damaged_archive_is_passed_by(tmp_path: Path, damage: str) -> None:
     assert [] == cds_archive.options(archive)
 
 
-def test_a_start_is_told_of_the_archive(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_start_is_reported_of_the_archive(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark's JVM gets the option where there is an archive, and starts with the others alone where there is none."""
     monkeypatch.setattr(cds_archive, "place", lambda: archive)
-    told = session.java_options()
+    reported = session.java_options()
     monkeypatch.setattr(cds_archive, "place", lambda: archive.with_name("none.jsa"))
 
-    assert [*session.java_options(), f"-XX:SharedArchiveFile={archive}"] == told
+    assert [*session.java_options(), f"-XX:SharedArchiveFile={archive}"] == reported

@@ -33,7 +33,7 @@ def spark(tmp_path: Path) -> Iterator[Any]:
     child_processes.stop(process)
 
 
-def test_a_wait_for_the_former_jvm_is_told(spark: Any, tmp_path: Path) -> None:
+def test_a_wait_for_the_former_jvm_is_reported(spark: Any, tmp_path: Path) -> None:
     """A lock that is free is taken without a word; one that is held is waited for, with a line that says for what."""
     file = tmp_path / "lock.jvm"
     held: list[Any] = []

@@ -103,7 +103,7 @@ def test_calm_suspect_is_left_alone_for_a_while() -> None:
     assert ["calm", "moving"] == made.cluster.asked[-1][1]
 
 
-def test_refused_suspect_is_told_once_and_left_alone() -> None:
+def test_refused_suspect_is_reported_once_and_left_alone() -> None:
     """All else works without the permission."""
     made = rig("a", "b")
     made.cluster.answers = dict.fromkeys("ab", Answer(refused=True))

@@ -40,7 +40,7 @@ def unassigned(board: Board) -> list[dict[str, Any]]:
     return [dict(event["detail"]) for event in board.latest_events(99) if event["kind"] == "partition_unassigned"]
 
 
-def test_partition_that_nobody_holds_for_long_is_told_and_is_over_once() -> None:
+def test_partition_that_nobody_holds_for_long_is_reported_and_is_over_once() -> None:
     """The brokers' count says that there is one more than the group holds; then that there is not."""
     watch, board, clock = looking(orders=3)
 
@@ -60,7 +60,7 @@ def test_partition_that_nobody_holds_for_long_is_told_and_is_over_once() -> None
     assert [False, True] == ["cleared" in of for of in unassigned(board)]
 
 
-def test_group_that_holds_everything_is_never_told() -> None:
+def test_group_that_holds_everything_is_never_reported() -> None:
     """However long one looks."""
     watch, board, clock = looking(orders=2)
 
@@ -132,16 +132,16 @@ def test_records_of_a_wrong_clock_hang_no_rebalance_as_they_come() -> None:
     shard.pending += [(yesterday_ms + 1, *of) for of in revokes]
     board.apply(1, shard.flush(), NOW_MS)
 
-    def told(after_ms: int) -> list[int]:
+    def reported(after_ms: int) -> list[int]:
         clock.now_ms = NOW_MS + after_ms
         watch.check()
         found = [event for event in board.latest_events(99) if event["kind"] == "rebalance_stuck"]
         return [event["detail"]["rebalancing_ms"] for event in found]
 
-    assert [] == told(1_000)
+    assert [] == reported(1_000)
     assert {"g": NOW_MS + 1_000} == board.read_ms
-    assert [] == told(REBALANCE_TIMEOUT_MS)
-    assert [REBALANCE_TIMEOUT_MS + 11_000] == told(REBALANCE_TIMEOUT_MS + 12_000)
+    assert [] == reported(REBALANCE_TIMEOUT_MS)
+    assert [REBALANCE_TIMEOUT_MS + 11_000] == reported(REBALANCE_TIMEOUT_MS + 12_000)
 
 
 def stuck_group(shard: Shard) -> None:
@@ -166,10 +166,10 @@ def test_alarm_that_only_looks_find_is_over_once_also_after_a_restart() -> None:
     clock.now_ms += REBALANCE_TIMEOUT_MS + 60_000
     OverdueWatch(board, board.events.add, clock).check()
 
-    def told() -> list[bool]:
+    def reported() -> list[bool]:
         return ["cleared" in of["detail"] for of in board.latest_events(99) if of["kind"] == "rebalance_stuck"]
 
-    assert [False] == told()
+    assert [False] == reported()
     moves = (
         *consumer_moves("s", "a", epoch=3, assigned={"t": [0]}),
         *consumer_moves("s", "b", epoch=3, assigned={"t": [1]}),
@@ -179,7 +179,7 @@ def test_alarm_that_only_looks_find_is_over_once_also_after_a_restart() -> None:
     for _ in range(3):
         restarted.check()
         clock.now_ms += 31_000
-    assert [False, True] == told()
+    assert [False, True] == reported()
 
 
 def test_partition_without_an_owner_is_over_also_after_a_restart() -> None:
@@ -198,7 +198,7 @@ def test_partition_without_an_owner_is_over_also_after_a_restart() -> None:
     assert [False, True] == ["cleared" in of for of in unassigned(board)]
 
 
-def test_partition_without_an_owner_is_told_once_over_a_restart() -> None:
+def test_partition_without_an_owner_is_reported_once_over_a_restart() -> None:
     """It lasts, and the monitor that comes up knows that it was reported."""
     watch, board, clock = looking(orders=3)
     watch.check()

@@ -76,12 +76,12 @@ def rig(*away: str, there: Collection[str] = ()) -> Rig:
 
 def test_age_of_an_absence_stands_beside_what_it_may_be() -> None:
     """The log shows since when, the brokers for how long."""
-    told = rig("g")
-    told.brokers.timeouts_ms["g"] = 45_000
+    reported = rig("g")
+    reported.brokers.timeouts_ms["g"] = 45_000
 
-    told.look()
+    reported.look()
 
-    shown = told.static_member("g")
+    shown = reported.static_member("g")
     assert (THEN_MS, NOW_MS - THEN_MS, 45_000) == (
         shown["absent_since"], shown["absent_ms"], shown["session_timeout_ms"]
     )  # fmt: skip
@@ -100,49 +100,49 @@ def test_brokers_are_asked_about_groups_with_somebody_away_and_no_other() -> Non
 
 def test_nothing_is_asked_again_within_a_minute() -> None:
     """Answered or not; after that it may have been configured again."""
-    told = rig("g")
+    reported = rig("g")
 
-    told.look()
-    told.look(after_ms=FRESH_MS - 1)
-    told.look(after_ms=1)
+    reported.look()
+    reported.look(after_ms=FRESH_MS - 1)
+    reported.look(after_ms=1)
 
-    assert [["g"], ["g"]] == told.brokers.asked
+    assert [["g"], ["g"]] == reported.brokers.asked
 
 
 def test_timeout_is_unknown_where_brokers_do_not_tell() -> None:
     """Out of reach, or without the permission: the age is shown alone, and the next try is a new connection."""
-    told = rig("g")
-    told.brokers.down = OSError("away")
+    reported = rig("g")
+    reported.brokers.down = OSError("away")
 
-    told.look()
-    told.look(after_ms=FRESH_MS)
+    reported.look()
+    reported.look(after_ms=FRESH_MS)
 
-    assert None is told.static_member("g")["session_timeout_ms"]
-    assert 2 == told.brokers.connections
+    assert None is reported.static_member("g")["session_timeout_ms"]
+    assert 2 == reported.brokers.connections
 
 
 def test_answers_last_through_an_outage() -> None:
     """What was said once is shown until something else is said."""
-    told = rig("g")
-    told.brokers.timeouts_ms["g"] = 45_000
-    told.look()
-    told.brokers.down = OSError("away")
+    reported = rig("g")
+    reported.brokers.timeouts_ms["g"] = 45_000
+    reported.look()
+    reported.brokers.down = OSError("away")
 
-    told.look(after_ms=FRESH_MS)
+    reported.look(after_ms=FRESH_MS)
 
-    assert 45_000 == told.static_member("g")["session_timeout_ms"]
+    assert 45_000 == reported.static_member("g")["session_timeout_ms"]
 
 
 def test_an_outage_is_logged_when_it_begins_and_when_it_is_over() -> None:
     """However many questions fail in between; the last line says how many."""
-    told = rig("g")
+    reported = rig("g")
     with capture_logs() as lines:
-        told.brokers.down = OSError("away")
+        reported.brokers.down = OSError("away")
         for _ in range(3):
-            told.look(after_ms=FRESH_MS)
-        told.brokers.down = None
-        told.look(after_ms=FRESH_MS)
-        told.look(after_ms=FRESH_MS)
+            reported.look(after_ms=FRESH_MS)
+        reported.brokers.down = None
+        reported.look(after_ms=FRESH_MS)
+        reported.look(after_ms=FRESH_MS)
 
     assert ["session_timeouts_unavailable", "session_timeouts_available_again"] == [line["event"] for line in lines]
     assert ("OSError: away", 3) == (lines[0]["reason"], lines[1]["failures"])

@@ -381,7 +381,7 @@ def test_a_query_has_its_limits(client: AsgiClient, monkeypatch: pytest.MonkeyPa
     assert 414 == client.get("/api/v1/events?group=" + "x" * 50_000).status_code
 
 
-def test_a_fault_of_ours_is_told_without_its_insides() -> None:
+def test_a_fault_of_ours_is_reported_without_its_insides() -> None:
     """500 with a reason, no traceback and no text of the exception."""
     board = some_board()
     pages = pages_of(board)
@@ -490,23 +490,23 @@ def test_the_live_stream_sends_what_changed() -> None:
         board.apply(number, shard.write(*records, timestamp_ms=THEN_MS), NOW_MS)
 
     write(1, builders.offset_commit("a", "t", 0, 1), builders.offset_commit("b", "t", 0, 1))
-    first, told = news(None)
-    assert told["reset"]
-    second, told = news(first)
-    assert ([], [], []) == (told["groups"], told["gone"], told["events"])
+    first, reported = news(None)
+    assert reported["reset"]
+    second, reported = news(first)
+    assert ([], [], []) == (reported["groups"], reported["gone"], reported["events"])
 
     write(2, builders.offset_commit("b", "t", 0, 2), builders.offset_commit("c", "t", 0, 1))
     write(3, builders.offset_commit_tombstone("a", "t", 0))
-    third, told = news(second)
-    assert (["b", "c"], ["a"]) == ([row["group"] for row in told["groups"]], told["gone"])
-    assert ["group_created", "offset_deleted", "group_deleted"] == [event["kind"] for event in told["events"]]
+    third, reported = news(second)
+    assert (["b", "c"], ["a"]) == ([row["group"] for row in reported["groups"]], reported["gone"])
+    assert ["group_created", "offset_deleted", "group_deleted"] == [event["kind"] for event in reported["events"]]
     assert [] == news(third)[1]["events"]
     assert ["c"] == [row["group"] for row in news(first, "c")[1]["groups"]]
     assert news("0-1-1", None)[1]["reset"]
     assert news("no version", None)[1]["reset"]
 
 
-def test_a_reader_that_was_away_for_long_reads_everything_anew() -> None:
+def test_a_reader_that_was_away_for_long_reads_everything_again() -> None:
     """What changed is remembered for two minutes; after that no one may go on from an old version."""
     board = some_board()
     api = Api(board, CLUSTER)
@@ -534,7 +534,7 @@ def test_the_live_stream_speaks_every_second(monkeypatch: pytest.MonkeyPatch) ->
     assert [] == json.loads(second.split("data: ")[1])["groups"]
 
 
-def test_lag_of_the_last_hour_is_told() -> None:
+def test_lag_of_the_last_hour_is_reported() -> None:
     """Of one group, by partition, and of all that ever lagged; an unknown group is 404."""
     board = some_board()
     client = AsgiClient(pages_of(board).app)
@@ -622,25 +622,25 @@ def test_a_real_server_serves_and_stops() -> None:
         pass
 
 
-def test_a_taken_port_is_told_before_anything_starts() -> None:
+def test_a_taken_port_is_reported_before_anything_starts() -> None:
     """One line that names the option, what was found and what is accepted."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(UsageError) as told:
+        with pytest.raises(UsageError) as reported:
             server_of(Board(EndOffsets()), port=port)
 
     found = f"http.port: found {port} on http.host '127.0.0.1' (Address already in use), accepted: "
-    assert str(told.value).startswith(found)
+    assert str(reported.value).startswith(found)
 
 
-def test_an_address_of_another_machine_is_told() -> None:
+def test_an_address_of_another_machine_is_reported() -> None:
     """As above, for the host."""
     with pytest.raises(UsageError, match=r"^http.port: found 0 on http.host '192.0.2.1'"):
         server_of(Board(EndOffsets()), host="192.0.2.1", allow_remote_without_auth=True)
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make a certificate with")
-def test_tls_is_served_and_bad_files_are_told(tmp_path: Path) -> None:
+def test_tls_is_served_and_bad_files_are_reported(tmp_path: Path) -> None:
     """With a certificate the address is https; files that are none are named in one line."""
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=here -addext subjectAltName=IP:127.0.0.1"

@@ -16,7 +16,7 @@ ASKED_FOR = frozenset({"session_timeout_ms"})
 
 
 @dataclass
-class Told:
+class Reported:
     """Rows that a sink was given, batch by batch, over all runs on one state directory.
 
     Attributes:
@@ -37,40 +37,42 @@ class Told:
     processes: Counter[int] = field(default_factory=Counter)
 
 
-def told_in(file: Path) -> Told:
+def reported_in(file: Path) -> Reported:
     """What the sink of `victim.py` wrote down, folded as a board folds it."""
-    told, batch_of = Told(), dict[str, int]()
+    reported, batch_of = Reported(), dict[str, int]()
     seen: set[int] = set()
     for line in file.read_text(encoding="utf-8").splitlines():
         try:
             batch = json.loads(line)
         except ValueError:
             continue  # torn by a kill or being written: no sink has it
-        told.batches += 1
-        told.repeated += batch["batch"] in seen
-        told.processes[batch["process"]] += 1
+        reported.batches += 1
+        reported.repeated += batch["batch"] in seen
+        reported.processes[batch["process"]] += 1
         seen.add(batch["batch"])
         for partition, kind, group, payload, _ in batch["rows"]:
             match kind:
                 case "group":
-                    told.groups[group] = json.loads(group_figures.snapshot_of(payload))
+                    reported.groups[group] = json.loads(group_figures.snapshot_of(payload))
                 case "group_deleted":
-                    told.groups.pop(group, None)
-                    told.offsets = {place: of for place, of in told.offsets.items() if place[0] != group}
+                    reported.groups.pop(group, None)
+                    reported.offsets = {place: of for place, of in reported.offsets.items() if place[0] != group}
                 case "offsets":
                     bucket = json.loads(payload)
-                    told.offsets[group, bucket[1]["topic"], bucket[1].get("number", 0)] = bucket
+                    reported.offsets[group, bucket[1]["topic"], bucket[1].get("number", 0)] = bucket
                 case "shard":
-                    told.shards[partition] = json.loads(payload)
+                    reported.shards[partition] = json.loads(payload)
                 case "event":
                     event = json.loads(payload)
-                    told.twice |= (
+                    reported.twice |= (
                         {event["id"]} if batch_of.get(event["id"], batch["batch"]) != batch["batch"] else set()
                     )
-                    told.contradicted |= {event["id"]} if told.events.get(event["id"], event) != event else set()
+                    reported.contradicted |= (
+                        {event["id"]} if reported.events.get(event["id"], event) != event else set()
+                    )
                     batch_of[event["id"]] = batch["batch"]
-                    told.events[event["id"]] = event
-    return told
+                    reported.events[event["id"]] = event
+    return reported
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,41 +91,41 @@ class Difference:
         return any(vars(self).values())
 
 
-def difference(told: Told, answer: Answer) -> Difference:
+def difference(reported: Reported, answer: Answer) -> Difference:
     """Compare events by id and content, and all that is remembered and counted of every group."""
     mine = {name: json.loads(json.dumps(event)) for name, event in answer.events.items()}
-    changed = {of for of in mine.keys() & told.events.keys() if mine[of] != told.events[of]}
+    changed = {of for of in mine.keys() & reported.events.keys() if mine[of] != reported.events[of]}
     shards = {
         partition: {name: of for name, of in totals.items() if name != "last_offset"}
-        for partition, totals in told.shards.items()
+        for partition, totals in reported.shards.items()
     }
-    offsets = {place: of for place, of in told.offsets.items() if place[0] in told.groups}
+    offsets = {place: of for place, of in reported.offsets.items() if place[0] in reported.groups}
     return Difference(
-        events_lost=tuple(sorted(mine.keys() - told.events.keys())),
-        events_added=tuple(sorted(told.events.keys() - mine.keys())),
-        events_changed=tuple(sorted(changed | told.contradicted)),
-        events_twice=tuple(sorted(told.twice)),
-        groups=_unlike(told.groups, answer.groups),
+        events_lost=tuple(sorted(mine.keys() - reported.events.keys())),
+        events_added=tuple(sorted(reported.events.keys() - mine.keys())),
+        events_changed=tuple(sorted(changed | reported.contradicted)),
+        events_twice=tuple(sorted(reported.twice)),
+        groups=_unlike(reported.groups, answer.groups),
         offsets=_unlike(offsets, answer.offsets),
         shards=_unlike(shards, answer.shards),
     )
 
 
-def difference_with_gaps(told: Told, answer: Answer) -> Difference:
+def difference_with_gaps(reported: Reported, answer: Answer) -> Difference:
     """The same where records were cleaned away unread: each had a successor of its key, which says how things are.
 
     So every member, epoch and committed offset must be right. What happened in between no one can know; but no alarm
     may be made of the gap.
     """
-    whole = difference(told, answer)
-    alarms = {name for name in whole.events_added if told.events[name]["severity"] != INFO}
+    whole = difference(reported, answer)
+    alarms = {name for name in whole.events_added if reported.events[name]["severity"] != INFO}
     return Difference(
         events_lost=(),
         events_added=tuple(sorted(alarms)),
         events_changed=(),
         events_twice=whole.events_twice,
-        groups=_unlike(_memberships(told.groups), _memberships(answer.groups)),
-        offsets=_unlike(_committed(told), _committed(answer)),
+        groups=_unlike(_memberships(reported.groups), _memberships(answer.groups)),
+        offsets=_unlike(_committed(reported), _committed(answer)),
         shards=(),
     )
 
@@ -142,7 +144,7 @@ def _memberships(groups: dict[str, Any]) -> dict[str, Any]:
     return {name: state.get("membership") for name, (_, state) in groups.items()}
 
 
-def _committed(of: Told | Answer) -> dict[Any, Any]:
+def _committed(of: Reported | Answer) -> dict[Any, Any]:
     return {place: bucket[1].get("offsets") for place, bucket in of.offsets.items() if place[0] in of.groups}
 
 
