@@ -48,7 +48,7 @@ read is as whole to who comes back as it was to who stayed."""
 
 BUILT_FROM: Final = 100_000
 """Records of a log from which on a first reading makes only state of them. Rules follow fewer in a second or two, and
-what such a log still tells of the time before the start is worth it."""
+what such a log still holds of the time before the start is worth it."""
 
 SAVE_EVERY_MS: Final = 10_000
 """While nothing new is read, after which it is saved at once."""
