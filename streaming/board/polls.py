@@ -104,5 +104,5 @@ class PollStatus:
             reason = f"groups are polled, and no poll is answered since {time_text(since_ms)} ({self.failure})"
             found.append({"reason": reason, "since": since_ms})
         if sampled_ms is None:
-            found.append({"reason": "log end offsets are not sampled, so there is no lag"})
+            found.append({"reason": "log end offsets are not sampled yet: lag is not known"})
         return found

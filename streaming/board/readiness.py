@@ -73,7 +73,7 @@ class Readiness:
                 }
             )
         elif sampled_ms is None or sampled_ms < self._caught_up_ms:
-            found.append({"reason": "log end offsets are not sampled, so there is no lag"})
+            found.append({"reason": "log end offsets are not sampled yet: lag is not known"})
         return found
 
     @staticmethod

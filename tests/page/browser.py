@@ -27,6 +27,10 @@ class Watched:
         self.page.on("request", self._request)
         self.page.goto(address)
 
+    def expect_problem(self, part: str) -> None:
+        """Browsers say on the console what was refused or not found: where a test provokes it, that may be."""
+        self.problems[:] = [problem for problem in self.problems if part not in problem]
+
     def close(self) -> None:
         self._context.close()
 

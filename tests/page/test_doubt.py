@@ -1,13 +1,16 @@
 """What is not known is never shown as good: every tile, list and verdict, on every page."""
 
+import re
+
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.page.browser import OpenPage
 from tests.page.stage import ROLLED, STABLE, Stage, classic
 
 NO_FIGURE = "\u2013"
 PAGES = ("/", "/roll", f"/group/{STABLE}")
+LAG_TILES = ("Lag", "Longest lag time")
 MEMBERS = {"m-1": [0, 1, 2, 3, 4, 5]}
 
 
@@ -19,6 +22,83 @@ def expect_no_figure(page: Page, why: str) -> None:
         expect(tile.locator("dd")).to_have_text(NO_FIGURE)
         expect(tile.locator(".note")).to_contain_text(f"cannot tell: {why}")
         expect(tile).to_have_class("tile")
+
+
+GREEN_IN_DOUBT = """() => {
+    window.wrong = [];
+    const look = () => {
+        const green = document.querySelector("#link")?.classList.contains("good");
+        const shown = document.querySelectorAll(".tile .note, .notice:not([hidden]), #sentence");
+        const doubt = [...shown].find((each) => /cannot tell|Not known/.test(each.textContent));
+        if (green && doubt) window.wrong.push(doubt.textContent);
+    };
+    const all = { subtree: true, childList: true, characterData: true, attributes: true };
+    new MutationObserver(look).observe(document, all);
+}"""
+"""Remembers each moment in which the pill was green beside what is not known."""
+
+
+@pytest.mark.parametrize("path", [*PAGES, "/group/there-is-none"])
+def test_the_pill_is_green_when_the_figures_are_there(path: str, open_page: OpenPage) -> None:
+    """Not on the first frame, while everything is still being read; nor while what was read is still to be drawn."""
+    with Stage() as stage:
+        stage.write(*classic(STABLE, MEMBERS))
+        watched = open_page(stage.url)
+        page = watched.page
+        asked: list[Route] = []
+        held = [True]
+        page.route(
+            re.compile("/api/v1/(overview|groups/)"),
+            lambda route: asked.append(route) if held else route.continue_(),
+        )
+        page.add_init_script(f"({GREEN_IN_DOUBT})()")
+        page.goto(stage.url + path)
+
+        expect(page.locator("#link")).to_have_text("connecting")
+        page.wait_for_timeout(1_500)
+        assert asked
+        expect(page.locator("#link")).to_have_class("pill")
+        stage.move_log_ends(1)
+        held.clear()
+        for route in asked:
+            route.continue_()
+
+        expect(page.locator("#link")).to_have_text("live")
+        expect(page.locator("#tiles .tile .note", has_text="cannot tell")).to_have_count(0)
+        assert [] == page.evaluate("window.wrong")
+        page.close()
+        watched.expect_problem("404 (Not Found)")
+
+
+def test_an_answer_that_fails_leaves_nothing_green(open_page: OpenPage) -> None:
+    """A monitor whose stream speaks, but which cannot say how the groups are, is not live."""
+    with Stage() as stage:
+        stage.write(*classic(STABLE, MEMBERS))
+        watched = open_page(stage.url)
+        page = watched.page
+        expect(page.locator("#link")).to_have_text("live")
+        page.route("**/api/v1/overview", lambda route: route.fulfill(status=500, body="{}"))
+        page.reload()
+
+        expect(page.locator("#link")).to_have_text("no answer")
+        expect_no_figure(page, "the monitor's answer is being read")
+        page.unroute_all()
+        expect(page.locator("#link")).to_have_text("live", timeout=30_000)
+        page.close()
+        watched.expect_problem("500")
+
+
+def test_lag_that_is_known_of_no_group_is_not_zero(stage: Stage, open_page: OpenPage) -> None:
+    """A group that never committed has no lag to add up; once another has, its figure is there and the rest is said."""
+    stage.write(*classic("silent", MEMBERS))
+    page = open_page(stage.url).page
+    lag, time = (page.locator("#tiles .tile", has=page.get_by_text(name, exact=True)) for name in LAG_TILES)
+    expect(lag).to_contain_text(f"{NO_FIGURE}in 0 groups, not known of 1")
+    expect(time).to_contain_text(NO_FIGURE)
+
+    stage.commit(STABLE, 2)
+
+    expect(lag).to_contain_text("12in 1 group, not known of 1")
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -43,6 +123,9 @@ def test_while_catching_up_an_empty_list_is_not_known_to_be_empty(open_page: Ope
         expect(page.locator("#empty")).to_have_text("Not known: the monitor is still reading the log.")
         expect(page.locator("#no-events")).to_have_text("Not known: the monitor is still reading the log.")
         expect(page.locator("#count")).to_have_text(NO_FIGURE)
+        watched = open_page(f"{stage.url}/group/later")
+        group = watched.page
+        expect(group.locator("#missing")).to_have_text("Not known: the monitor is still reading the log.")
 
         stage.catch_up_to(500)
         stage.move_log_ends(1)
@@ -50,6 +133,9 @@ def test_while_catching_up_an_empty_list_is_not_known_to_be_empty(open_page: Ope
         expect(page.locator("#empty")).to_contain_text("There are no groups yet.")
         expect(page.locator("#no-events")).to_have_text("Nothing has happened yet.")
         expect(page.locator("#count")).to_have_text("0")
+        expect(group.locator("#missing")).to_contain_text("There is no such group now.")
+        group.close()
+        watched.expect_problem("404 (Not Found)")
         page.close()
 
 
@@ -70,5 +156,4 @@ def test_a_roll_does_not_go_on_under_doubt(open_page: OpenPage) -> None:
     expect(page.locator("#sentence")).to_contain_text("no word from the monitor since")
     expect_no_figure(page, "no word from the monitor since")
     page.close()
-    # Browsers say on the console that a connection was refused; that is all there may be.
-    watched.problems[:] = [problem for problem in watched.problems if "net::ERR_" not in problem]
+    watched.expect_problem("net::ERR_")

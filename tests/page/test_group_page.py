@@ -218,5 +218,4 @@ def test_a_group_that_is_gone_says_so_and_comes_back(stage: Stage, open_page: Op
     expect(page.locator("#missing")).to_be_visible()
     expect(page.locator(".matrix")).to_be_hidden()
     expect(page.locator("#events li").first).to_contain_text("The group was deleted")
-    # Browsers tell on the console what is not found; that is all there may be.
-    watched.problems[:] = [problem for problem in watched.problems if "404 (Not Found)" not in problem]
+    watched.expect_problem("404 (Not Found)")

@@ -28,8 +28,7 @@ def test_a_monitor_that_is_gone_leaves_the_page_stale(open_page: OpenPage) -> No
         expect(page.locator("#banner")).to_be_hidden()
         expect(page.locator("#groups tbody tr")).to_contain_text("another")
         page.close()
-    # Browsers tell on the console of connections that are refused; that is all there may be.
-    watched.problems[:] = [problem for problem in watched.problems if "net::ERR_" not in problem]
+    watched.expect_problem("net::ERR_")
 
 
 def test_a_hidden_page_holds_no_connection(stage: Stage, open_page: OpenPage) -> None:

@@ -89,8 +89,7 @@ def test_a_group_is_shown_as_it_was(remembering: Stage, open_page: OpenPage, beg
     page.keyboard.press("Enter")
     expect(page.locator("#as-of")).to_contain_text("does not go back to")
     expect(page.locator("#members-section")).to_be_hidden()
-    # Browsers tell on the console what is refused; that is all there may be.
-    watched.problems[:] = [problem for problem in watched.problems if "410 (Gone)" not in problem]
+    watched.expect_problem("410 (Gone)")
 
 
 def test_events_go_back_as_far_as_the_history(remembering: Stage, open_page: OpenPage) -> None:

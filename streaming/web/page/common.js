@@ -163,6 +163,25 @@ export function tiles(parent, items) {
   });
 }
 
+/**
+ * Lag of groups together, and the longest of their lag times. Of a group without a figure it is not known: where no group
+ * has one there is none for all, and a group with lag whose time is not known may be the slowest of all.
+ */
+export function lagTiles(groups) {
+  const known = groups.filter((group) => !unknown(group.lag));
+  const lagging = known.filter((group) => group.lag > 0);
+  const left = groups.length - known.length;
+  const untimed = lagging.filter((group) => unknown(group.max_lag_seconds)).length;
+  const slowest = lagging.reduce((most, group) => ((group.max_lag_seconds ?? 0) > (most?.max_lag_seconds ?? 0) ? group : most), null);
+  const nothing = groups.length > 0 && !known.length;
+  const time = slowest ? lagTime(slowest.max_lag_seconds, slowest.max_lag_seconds_at_least || untimed > 0) : untimed || nothing ? "–" : "0 s";
+  const note = untimed ? `not known of ${plural(untimed, "group")} with lag` : slowest ? visible(slowest.group) : nothing ? "no group has a lag that is known" : "nothing waits";
+  return [
+    { name: "Lag", value: nothing ? "–" : short(total(known, (group) => group.lag)), note: `in ${plural(lagging.length, "group")}${left ? `, not known of ${number(left)}` : ""}`, ofLag: true },
+    { name: "Longest lag time", value: time, note, ofLag: true },
+  ];
+}
+
 /** Reasons to look, as tags; `now` (ms) is what their age is counted to. */
 export function looks(parent, found, now) {
   patch(parent, found, (look) => look.code, (look) => h("li", { className: `look ${look.severity}` }), (item, look) => {

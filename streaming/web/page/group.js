@@ -2,7 +2,7 @@
 import { $, clock, duration, get, h, head, lagTime, looks, number, partitions, patch, plural, ranges, row, setClass, setText, setTitle, short, size, stateClass, tiles, topicPage, visible } from "./common.js";
 import { Timeline, since } from "./chart.js";
 import { bands, list, merged } from "./events.js";
-import { believed, follow, now } from "./live.js";
+import { believed, doubt, follow, now } from "./live.js";
 import { Past } from "./past.js";
 import { PARTITIONS, TASKS, drawMatrix, legend, makeMatrix, matrices, shortName } from "./matrix.js";
 
@@ -223,6 +223,7 @@ function draw() {
   for (const section of $("content").querySelectorAll("section")) if (!section.contains($("events"))) section.hidden = group === null;
   $("badges").hidden = $("warnings").hidden = group === null;
   $("missing").hidden = group !== null || Boolean(past?.at);
+  setText($("missing"), doubt() === null ? "There is no such group now. It is shown here as soon as there is one." : `Not known: ${doubt()}.`);
   $("content").hidden = false;
   $("loading").hidden = true;
   list($("events"), happened, false, past && (({ time }) => past.go(time)));
@@ -319,4 +320,4 @@ follow(name, read, async ({ groups, gone, events }) => {
   }
   if (live && performance.now() - (history?.read ?? 0) > HISTORY_MS) await readHistory();
   draw();
-}, () => live && draw());
+}, () => readAt && draw());

@@ -1,7 +1,7 @@
 // All groups: what needs a look first, then the rest; a table of one page that is patched, never rebuilt.
-import { $, cellLook, duration, get, groupPage, h, head, isMoving, lagTime, looks, number, patch, percent, plural, row, setClass, setText, setTitle, short, stateClass, tiles, total, visible } from "./common.js";
+import { $, cellLook, duration, get, groupPage, h, head, isMoving, lagTiles, lagTime, looks, number, patch, percent, plural, row, setClass, setText, setTitle, short, stateClass, tiles, total, visible } from "./common.js";
 import { list, merged } from "./events.js";
-import { believed, doubt, follow, lagDoubt, now } from "./live.js";
+import { believed, doubt, follow, now } from "./live.js";
 import { drawSpark, spark } from "./spark.js";
 import { Trends } from "./trends.js";
 
@@ -98,15 +98,6 @@ function drawPhase(element, group) {
   setClass(text, mixed(group) ? "" : "zero");
 }
 
-/** A group with lag whose time is not known may be the slowest of all: then there is no figure for all. */
-function longest(groups) {
-  const untimed = groups.filter((group) => group.lag > 0 && group.max_lag_seconds === null).length;
-  const slowest = groups.reduce((most, group) => ((group.max_lag_seconds ?? 0) > (most?.max_lag_seconds ?? 0) ? group : most), null);
-  const value = slowest ? lagTime(slowest.max_lag_seconds, slowest.max_lag_seconds_at_least || untimed > 0) : untimed ? "–" : "0 s";
-  const note = untimed ? `not known of ${plural(untimed, "group")} with lag` : slowest ? visible(slowest.group) : "nothing waits";
-  return { name: "Longest lag time", value, note, ofLag: true };
-}
-
 function summary(groups) {
   const sum = (of) => total(groups, of);
   const count = (of) => sum((group) => (of(group) ? 1 : 0));
@@ -120,8 +111,7 @@ function summary(groups) {
     { name: "Need a look", value: critical + warnings ? number(critical + warnings) : "none", note: critical + warnings ? `${number(critical)} critical, ${plural(warnings, "warning")}` : "no alarms", look },
     { name: "Groups", value: number(groups.length), note: `${number(count((group) => group.state === "Stable"))} stable, ${number(count((group) => group.state === "Empty"))} empty` },
     { name: "Rebalancing", value: number(busy), note: `${number(sum((group) => group.rebalances))} completed`, look: busy ? "active" : "" },
-    { name: "Lag", value: short(sum((group) => group.lag ?? 0)), note: `in ${plural(count((group) => group.lag > 0), "group")}`, ofLag: true },
-    longest(groups),
+    ...lagTiles(groups),
     { name: "Consumer protocol", value: rolling ? `${percent(upgraded, rolling)} %` : "–", note: between ? `${plural(between, "group")} between protocols` : `${number(upgraded)} of ${plural(rolling, "member")}`, progress: [upgraded, rolling || 1], look: between ? "active" : "" },
   ];
 }
@@ -254,7 +244,6 @@ async function read() {
 }
 
 function draw() {
-  document.body.dataset.lag = lagDoubt() === null ? "known" : "doubtful";
   tiles($("tiles"), believed(summary([...known.values()])));
   render();
   list($("events"), latest, true);
@@ -269,4 +258,3 @@ follow(null, read, async ({ groups, gone, events, left_out }) => {
   latest = merged(latest, events, LATEST);
   draw();
 }, draw);
-draw();

@@ -16,15 +16,16 @@ const OLD_ENDS_SECONDS = 15;
 
 let heard = null;
 let said = null;
-let latest = null;
+let latest = null; // the last frame that the page shows; null before the first, and while everything is read again
 
 /**
  * Why what is shown may not be so, in words, or null while it can: the one rule of all pages. A figure under doubt
  * is shown as not known, never as good.
  */
 export function doubt() {
-  if (latest === null) return "the monitor has not answered yet";
+  if (heard === null) return "the monitor has not answered yet";
   if (performance.now() - heard > STALE_MS) return `no word from the monitor since ${moment(said)}`;
+  if (latest === null) return "the monitor's answer is being read";
   if (latest.source?.stale_since) return `no answer from the brokers since ${moment(latest.source.stale_since)}`;
   return latest.ready ? null : latest.source ? "the groups are not polled yet" : "the monitor is still reading the log";
 }
@@ -71,11 +72,10 @@ export function follow(group, read, take, redraw = () => {}) {
     source.onmessage = (message) => {
       [heard, failures, last] = [performance.now(), 0, message.lastEventId];
       const news = JSON.parse(message.data);
-      latest = news;
       said = news.time;
+      if (news.reset) latest = null;
       waiting.push(news);
       requestAnimationFrame(work);
-      show(news);
     };
     source.onerror = () => {
       if (source?.readyState === EventSource.CLOSED) reopen();
@@ -99,6 +99,7 @@ export function follow(group, read, take, redraw = () => {}) {
     waiting = [];
     try {
       if (batch.some((news) => news.reset)) await read();
+      latest = batch.at(-1);
       const groups = new Map(batch.flatMap((news) => news.groups ?? []).map((each) => [each.group, each]));
       const gone = new Set();
       for (const news of batch) {
@@ -106,10 +107,15 @@ export function follow(group, read, take, redraw = () => {}) {
         for (const name of news.gone ?? []) gone.add(name);
       }
       for (const name of gone) groups.delete(name);
-      await take({ groups: [...groups.values()], gone: [...gone], events: batch.flatMap((news) => news.events), left_out: batch.at(-1).left_out });
+      await take({ groups: [...groups.values()], gone: [...gone], events: batch.flatMap((news) => news.events), left_out: latest.left_out });
+      // Last: the pill says "live" of figures that are there.
+      redrawDoubt();
+      if (latest) show(latest);
     } catch (problem) {
       // What failed is read again, from the beginning, on the next connection.
       console.warn(problem);
+      latest = null;
+      redrawDoubt();
       state("stale", "no answer", `The monitor could not answer (${problem.message}). What you see is from before; trying again.`);
       last = "";
       reopen();
@@ -118,16 +124,24 @@ export function follow(group, read, take, redraw = () => {}) {
     if (waiting.length) requestAnimationFrame(work);
   }
 
+  /** What is under doubt loses its colour at once (page.css), and its figures as it is drawn. */
+  function redrawDoubt() {
+    const found = `${doubt()} ${lagDoubt() === null}`;
+    if (doubted === found) return;
+    doubted = found;
+    document.body.classList.toggle("doubted", doubt() !== null);
+    document.body.classList.toggle("lag-doubted", lagDoubt() !== null);
+    redraw();
+  }
+
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
   setInterval(() => {
     const silent = performance.now() - (heard ?? opened);
     if (source && performance.now() - opened > REOPEN_MS && silent > REOPEN_MS) reopen();
     if (!document.hidden && silent > STALE_MS) showStale(silent);
-    if (doubted !== doubt()) {
-      doubted = doubt();
-      redraw();
-    }
+    redrawDoubt();
   }, 500);
+  redrawDoubt();
   open();
 }
 

@@ -6,7 +6,7 @@
 //     closed        any other                        Stop
 //     cannot_tell   something is out of reach        Cannot tell
 //     any           the page is under doubt          Cannot tell (`doubt` of live.js)
-import { $, duration, get, groupPage, h, head, isMoving, lagTime, localTime, looks, number, patch, percent, plural, row, setClass, setText, short, tiles, total, visible } from "./common.js";
+import { $, duration, get, groupPage, h, head, isMoving, lagTiles, lagTime, localTime, looks, number, patch, percent, plural, row, setClass, setText, short, tiles, total, visible } from "./common.js";
 import { Timeline, since } from "./chart.js";
 import { bands, list, merged } from "./events.js";
 import { believed, doubt, follow, now } from "./live.js";
@@ -136,7 +136,6 @@ function summary(groups) {
   const busy = groups.filter((group) => group.rebalancing_since !== null || (group.rebalances === null && isMoving(group.state))).length;
   const [blocked, leftovers, twice] = [sum((group) => (group.blockers.length ? 1 : 0)), sum((group) => group.leftovers), sum((group) => group.duplicate_partitions ?? 0)];
   const alone = groups.every((group) => group.duplicate_partitions !== null);
-  const longest = Math.max(0, ...groups.map((group) => group.max_lag_seconds ?? 0));
   return [
     { name: "Between protocols", value: number(between.length), note: between.length ? (oldest === null ? "since when is not known" : `for ${mixedFor(oldest)}`) : "no mixed group", look: between.length ? "active" : "" },
     { name: "Conversions", value: `${number(sum((group) => group.upgrades))} / ${number(sum((group) => group.downgrades))}`, note: "up / down" },
@@ -144,8 +143,7 @@ function summary(groups) {
     { name: "Left over", value: number(leftovers), note: "after downgrades", look: leftovers ? "warning" : "" },
     { name: "Rebalancing", value: number(busy), note: `${number(sum((group) => group.rebalances))} completed`, look: busy ? "active" : "" },
     { name: "Owned twice", value: number(twice || (alone ? 0 : null)), note: twice ? "partitions" : alone ? "every owner is alone" : "polls saw none", look: twice ? "critical" : "" },
-    { name: "Lag", value: short(sum((group) => group.lag ?? 0)), note: "records, all together", ofLag: true },
-    { name: "Longest lag time", value: lagTime(longest, groups.some((group) => group.max_lag_seconds_at_least)), note: "oldest uncommitted", ofLag: true },
+    ...lagTiles(groups),
   ];
 }
 
@@ -192,8 +190,9 @@ function drawTimeline(groups) {
   const names = new Set(groups.map((group) => group.group));
   const to = now();
   const mine = happened.filter((event) => names.has(event.group) && event.time >= to - 2 * SPAN_MS);
+  const measured = groups.filter((group) => group.lag !== null);
   const from = since(to - SPAN_MS, [trends.times[0], mine[0]?.time], to);
-  const lag = [...trends.sum([...names]), [to, groups.reduce((total, group) => total + (group.lag ?? 0), 0)]];
+  const lag = [...trends.sum([...names]), [to, measured.length ? total(measured, (group) => group.lag) : null]];
   const panels = [{ name: "Lag, records", lines: [{ name: "lag of all of them", look: "line-0", points: lag }] }];
   timeline.draw({ from, to, panels, bands: bands(mine, true) });
 }
@@ -289,4 +288,3 @@ follow(null, read, async ({ groups, gone, events }) => {
   gateDue ||= groups.length > 0 || gone.length > 0 || gate?.verdict === "cannot_tell";
   await draw(true);
 }, draw);
-draw();

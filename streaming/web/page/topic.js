@@ -57,6 +57,7 @@ function summary() {
 }
 
 function draw() {
+  setText($("missing"), doubt() === null ? "No group has to do with a topic of this name." : `Not known: ${doubt()}.`);
   if (topic === null) return;
   tiles($("tiles"), believed(summary()));
   const unknown = topic.cannot_tell ? [`Of ${plural(topic.cannot_tell, "more group")} it is not known whether they read this topic: ids without a name, or subscriptions that the log does not spell out.`] : [];
