@@ -50,8 +50,8 @@ def counted(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def ranges(numbers: Iterable[int]) -> str:
-    """`0-3, 7`, with a longer dash."""
+def ranges(numbers: Iterable[int], to: str = _TO, between: str = ", ") -> str:
+    """`0-3, 7`, with a longer dash; `to` and `between` are what a terminal has instead."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
         if runs and number == runs[-1][-1] + 1:
@@ -59,8 +59,8 @@ def ranges(numbers: Iterable[int]) -> str:
         else:
             runs.append([number])
     # A run of two is no range.
-    texts = (map(str, run) if len(run) < 3 else (f"{run[0]}{_TO}{run[-1]}",) for run in runs)  # noqa: PLR2004 - see above
-    return ", ".join(text for run in texts for text in run)
+    texts = (map(str, run) if len(run) < 3 else (f"{run[0]}{to}{run[-1]}",) for run in runs)  # noqa: PLR2004 - see above
+    return between.join(text for run in texts for text in run)
 
 
 def partitions(held: Mapping[str, Collection[int]]) -> str:

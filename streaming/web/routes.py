@@ -24,6 +24,7 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from coordinator_model.migration.upgrade_blockers import BLOCKERS
 from streaming.base.errors import CannotTellError, CheckFailed
 from streaming.base.version import release
 from streaming.board.event_window import Event
@@ -166,9 +167,8 @@ class Pages:
     def group_page(self, request: Request) -> Response:
         """The page of one group, named in the path, or in the query where a path cannot (`.` and `..`)."""
         name = request.path_params.get("name", request.query_params.get("name", ""))
-        return HTMLResponse(
-            self._group.render(cluster=self._cluster, at="group", group=name, history=self._api.keeps_history)
-        )
+        shown: dict[str, Any] = {"group": name, "history": self._api.keeps_history, "blockers": BLOCKERS}
+        return HTMLResponse(self._group.render(cluster=self._cluster, at="group", **shown))
 
     def topic_page(self, request: Request) -> Response:
         """The page of one topic: who reads it; named as a group is."""

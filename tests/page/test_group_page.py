@@ -3,6 +3,7 @@
 from playwright.sync_api import Locator, Page, expect
 
 from coordinator_model.groups import streams
+from coordinator_model.migration.upgrade_blockers import BLOCKERS
 from tests import builders
 from tests import coordinator_events as happens
 from tests.page.browser import OpenPage
@@ -201,6 +202,22 @@ def test_lag_is_drawn_by_partition_and_in_seconds(stage: Stage, open_page: OpenP
     whole.click()
     expect(whole).to_be_hidden()
     assert zoomed_end < times(page)[1]
+
+
+def test_what_a_broker_would_refuse_is_said_in_the_words_of_the_gate(stage: Stage, open_page: OpenPage) -> None:
+    """Every reason of the group has its sentence; the codes are no words."""
+    members = [
+        builders.member("own-assignor", assignment_bytes=builders.assignment({"t": [0, 1]}, user_data=b"data")),
+        builders.member("undecodable", assignment_bytes=b"\x00"),
+    ]
+    stage.write(builders.group_metadata(STABLE, generation=3, members=members))
+
+    page = open_page(f"{stage.url}/group/{STABLE}").page
+
+    refused = page.locator("#warnings li", has_text="A broker would refuse to upgrade this group")
+    expect(refused).to_have_count(len(BLOCKERS))
+    for words in BLOCKERS.values():
+        expect(refused.filter(has_text=words)).to_have_count(1)
 
 
 def test_a_group_that_is_gone_says_so_and_comes_back(stage: Stage, open_page: OpenPage) -> None:

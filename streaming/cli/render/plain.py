@@ -4,7 +4,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from coordinator_model.migration.upgrade_blockers import BLOCKERS
 from coordinator_model.views.event_sentences import sentence
+from coordinator_model.views.words import ranges
 from streaming.base.text import printable
 from streaming.base.times import time_text
 from streaming.cli.render.output import table
@@ -28,7 +30,10 @@ _CARRIED: Final = {
 
 def partitions_text(partitions: Mapping[str, Sequence[int]]) -> str:
     """`orders:0-2,5 audit:1`, or `-` for none."""
-    return " ".join(f"{topic}:{_ranges(numbers)}" for topic, numbers in sorted(partitions.items()) if numbers) or "-"
+    return (
+        " ".join(f"{topic}:{ranges(numbers, '-', ',')}" for topic, numbers in sorted(partitions.items()) if numbers)
+        or "-"
+    )
 
 
 def groups_table(groups: Sequence[Group]) -> str:
@@ -128,7 +133,7 @@ def _detail_row(member: Mapping[str, Any]) -> list[object]:
 def _migration_paragraphs(migration: Mapping[str, Any]) -> Iterator[str]:
     """What stands in the way of an upgrade, what a downgrade left, and what either kept."""
     if migration.get("blockers"):
-        yield printable("upgrade blocked: " + ", ".join(_detail(blocker) for blocker in migration["blockers"]))
+        yield printable("upgrade blocked: " + ", ".join(BLOCKERS.get(code, code) for code in migration["blockers"]))
     if migration.get("out_of_scope"):
         yield "no consumers: there is nothing to migrate"
     if migration.get("leftovers"):
@@ -305,17 +310,6 @@ def _member_count(group: Group) -> object:
 def _migration_text(migration: Mapping[str, Any]) -> str:
     text = "out of scope" if migration.get("out_of_scope") else str(migration["phase"] or "mixed")
     return f"{text} {migration['upgraded_members']}/{migration['members']}" if migration["upgraded_members"] else text
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    """Ascending numbers with runs of three and more drawn together."""
-    runs: list[list[int]] = []
-    for number in sorted(numbers):
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(map(str, run)) for run in runs)  # noqa: PLR2004 - see above
 
 
 def _detail(value: object) -> str:

@@ -63,10 +63,7 @@ const METHODS = {
 };
 
 const SHOWN_ELSEWHERE = new Set(["rebalancing", "upgrading", "downgrading"]);
-const BLOCKERS = {
-  assignment_user_data: "a custom assignor's user data is in its assignment",
-  malformed_embedded_protocol: "a member's subscription or assignment is not in the consumer protocol's format",
-};
+const BLOCKERS = JSON.parse($("warnings").dataset.blockers);
 
 function member(line, each) {
   const [who, instance, host, protocol, epoch, state, owns] = line.cells;

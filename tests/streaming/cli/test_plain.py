@@ -29,6 +29,16 @@ def test_members_on_the_consumer_protocol_have_none() -> None:
     assert not any("CLASSIC-MEMBER" in part for part in group_text(history(CLASSIC).replayed().view("g")))
 
 
+def test_what_a_broker_would_refuse_is_a_sentence() -> None:
+    """The words of page, gate and events, not the code that the JSON has."""
+    member = builders.member("m", assignment_bytes=builders.assignment({"t": [0]}, user_data=b"data"))
+    refused = history(at(0, builders.group_metadata("g", generation=1, members=[member])))
+
+    assert "upgrade blocked: a custom assignor's user data is in the assignment" in group_text(
+        refused.replayed().view("g")
+    )
+
+
 # -- share and streams groups: as much of them as Kafka's own tools print ---------------------------------------------
 
 
