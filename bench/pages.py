@@ -34,6 +34,7 @@ _REPORTED_PARTS: Final = {
     "restart": "Restart",
     "idle": "An idle cluster",
     "replay": "Replay of a recording",
+    "peers": "As beside other monitors",
     "limits-machine": "Many groups on one machine",
     "limits-cluster": "A million groups, share by share",
 }

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bench import catch_up, large, membership, million, replay, state_layout, steady
+from bench import catch_up, large, membership, million, peers, replay, state_layout, steady
 from bench.figures import Outcome
 from bench.stage import Stage
 
@@ -109,6 +109,33 @@ PARTS: Final[Mapping[str, Part]] = {
         run=million.shares,
         full={"groups": 1_000_000, "rounds": 1, "shares": 10, "active": 200, "batches": 100},
         tiny={"groups": 200, "rounds": 1, "shares": 2, "active": 10, "batches": 3},
+        by_default=False,
+    ),
+    "peers": Part(
+        run=peers.peers,
+        full={
+            "groups": 20_200,
+            "rounds": 16,
+            "members": 2,
+            "settle": 30,
+            "pages": 3,
+            "active": 200,
+            "rate": 1_000,
+            "warm": 25,
+            "seconds": 60,
+        },
+        # Burrow shows an offset once it has seen fifteen commits.
+        tiny={
+            "groups": 10,
+            "rounds": 16,
+            "members": 0,
+            "settle": 0,
+            "pages": 1,
+            "active": 10,
+            "rate": 30,
+            "warm": 0,
+            "seconds": 2,
+        },
         by_default=False,
     ),
     "replay": Part(

@@ -4,7 +4,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
@@ -58,7 +58,11 @@ def table(outcomes: Mapping[str, Outcome]) -> str:
         for figure, of in sorted(outcome.figures.items())
         for shown in (of.as_json(),)
     ]
-    rows.insert(0, ("part", "figure", "median", "spread", "unit"))
+    return aligned([("part", "figure", "median", "spread", "unit"), *rows])
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Rows as lines whose columns stand below each other."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows

@@ -28,6 +28,7 @@ from streaming.config.loading import Config
 from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.demo.verifiable_consumer import create_topics
 from streaming.kafka import broker_queries, client_settings
+from streaming.kafka.permissions import OFFSETS_TOPIC
 from streaming.spark import session
 from tests.integration.monitor_process import CommandProcess, MonitorProcess, until
 
@@ -190,6 +191,13 @@ class Stage:
             self._logs[plan, purpose] = held
         return held
 
+    def coordinator_log(self, plan: Plan) -> Log:
+        """The log of a plan in `__consumer_offsets` itself, read by the broker's coordinator as it starts again."""
+        (read,) = self._written(plan, [OFFSETS_TOPIC])
+        self.broker.stop()
+        self.broker.start()
+        return read
+
     def config(self, log_: Log, **sections: dict[str, Any]) -> dict[str, Any]:
         """A configuration like a user's: where the log and the state are, the rest as by default.
 
@@ -255,7 +263,8 @@ class Stage:
         """Write a log to topics: of each the same number of partitions has records, and no partition's go to two."""
         servers = self.broker.bootstrap_servers
         consumed = dict.fromkeys(plan.topic_names, plan.partitions)
-        create_topics(servers, {**dict.fromkeys(topics, log.OFFSETS_PARTITIONS), **consumed})
+        made = [topic for topic in topics if topic != OFFSETS_TOPIC]
+        create_topics(servers, {**dict.fromkeys(made, log.OFFSETS_PARTITIONS), **consumed})
         ids = self._topic_ids(plan)
         writer.write(servers, self._consumed(plan))
         expected, shares = Expected(), [Expected() for _ in topics]

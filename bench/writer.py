@@ -12,6 +12,8 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 from bench.log import Commits, Expected, LogRecord
 
 _FLUSH_SECONDS: Final = 120
+_CLIENT: Final = "__admin_client"
+"""A broker lets only a client of this id write to the coordinator's own log."""
 _TICK_SECONDS: Final = 0.005
 _BULK: Final = {
     "queue.buffering.max.messages": 500_000,
@@ -26,7 +28,13 @@ class Writer:
     def __init__(self, bootstrap_servers: str, *, linger_ms: int = 1) -> None:
         """Connect, and keep a single record waiting for others for no longer than `linger_ms`."""
         self._producer = Producer(
-            {"bootstrap.servers": bootstrap_servers, "acks": "all", **_BULK, "linger.ms": linger_ms}
+            {
+                "bootstrap.servers": bootstrap_servers,
+                "client.id": _CLIENT,
+                "acks": "all",
+                **_BULK,
+                "linger.ms": linger_ms,
+            }
         )
 
     def write(self, records: Iterable[tuple[str, LogRecord]]) -> int:
