@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from coordinator_model.state.membership import FIRST_EPOCH, Membership, ModernGroup, ModernMember, Partitions
 from coordinator_model.state.partitions import merged
@@ -167,33 +167,23 @@ def member_of(group: ModernGroup, member_id: str) -> ModernMember:
     return group.members.get(member_id) or ModernMember(member_id=member_id)
 
 
+_CURRENT: Final = (
+    *("current_live", "epoch", "previous_epoch", "state", "assigned", "pending_revocation"),
+    *("newest_partition_epoch", "partition_epochs"),
+    *("standby_tasks", "warmup_tasks", "standby_pending_revocation", "warmup_pending_revocation"),
+)
+"""Fields of a member that its current assignment holds; the others are its metadata's."""
+
+
+def _with_current(member: ModernMember, of: ModernMember) -> ModernMember:
+    return replace(member, **{name: getattr(of, name) for name in _CURRENT})
+
+
 def drop_metadata(membership: Membership, family: str, member_id: str) -> None:
     """Tombstone of a member's metadata: who it is and what it subscribes to is not known any more."""
     group = known(membership, family)
     if group is not None and member_id in group.members:
-        blank, member = ModernMember(member_id=member_id), group.members[member_id]
-        put_member(
-            group,
-            replace(
-                member,
-                metadata_live=False,
-                instance_id=blank.instance_id,
-                rack_id=blank.rack_id,
-                client_id=blank.client_id,
-                client_host=blank.client_host,
-                subscribed_topics=blank.subscribed_topics,
-                subscribed_regex=blank.subscribed_regex,
-                rebalance_timeout_ms=blank.rebalance_timeout_ms,
-                server_assignor=blank.server_assignor,
-                uses_classic_protocol=blank.uses_classic_protocol,
-                classic_session_timeout_ms=blank.classic_session_timeout_ms,
-                claims=blank.claims,
-                topology_epoch=blank.topology_epoch,
-                process_id=blank.process_id,
-                user_endpoint=blank.user_endpoint,
-                client_tags=blank.client_tags,
-            ),
-        )
+        put_member(group, _with_current(ModernMember(member_id=member_id), group.members[member_id]))
         forget_if_gone(membership, group)
 
 
@@ -201,26 +191,7 @@ def drop_current(membership: Membership, family: str, member_id: str) -> None:
     """Tombstone of a member's current assignment: it owns nothing and is at no epoch."""
     group = known(membership, family)
     if group is not None and member_id in group.members:
-        blank = ModernMember(member_id=member_id)
-        member = group.members[member_id]
-        put_member(
-            group,
-            replace(
-                member,
-                current_live=False,
-                epoch=blank.epoch,
-                previous_epoch=blank.previous_epoch,
-                state=blank.state,
-                assigned={},
-                pending_revocation={},
-                newest_partition_epoch=blank.newest_partition_epoch,
-                partition_epochs={},
-                standby_tasks={},
-                warmup_tasks={},
-                standby_pending_revocation={},
-                warmup_pending_revocation={},
-            ),
-        )
+        put_member(group, _with_current(group.members[member_id], ModernMember(member_id=member_id)))
         forget_if_gone(membership, group)
 
 

@@ -97,9 +97,7 @@ def compare(state: GroupState, step: Step) -> dict[str, Any]:
         offsets_back=dict(migration.offsets_back) if migration.offsets_back_ms == step.timestamp_ms else {},
     )
     return {
-        **_assignors(upgrade),
-        "generation": upgrade.generation,
-        "first_epoch": upgrade.epoch,
+        **_from_to(upgrade),
         "assignments_kept": not upgrade.moved,
         "offsets": state.offset_count,
     }
@@ -119,20 +117,12 @@ def unclean(state: GroupState, step: Step) -> Iterator[Finding]:
     upgrade.wrong = tuple(what for what, wrong in asked.items() if wrong)
     if not upgrade.wrong:
         return
-    detail = {
-        **_assignors(upgrade),
-        "generation": upgrade.generation,
-        "first_epoch": upgrade.epoch,
-        "wrong": list(upgrade.wrong),
-        "members_not_carried_over": list(upgrade.missing),
-        "members_with_other_partitions": list(upgrade.moved),
-        "offsets_back": dict(sorted(upgrade.offsets_back.items())),
-    }
     upgrade.may_have_left = upgrade.wrong == ("members",) and all(
         member.instance_id is None and member.member_id not in step.carried
         for member in was.members.values()
         if _who(member) in upgrade.missing
     )
+    detail = {**_from_to(upgrade), **_not_kept(upgrade)}
     severity = INFO if upgrade.may_have_left else None
     yield Finding("upgrade_unclean", detail, severity=severity, inferred=upgrade.may_have_left)
 
@@ -141,20 +131,25 @@ def view(upgrade: Upgrade | None) -> dict[str, Any] | None:
     """The upgrade as it is shown; times in milliseconds."""
     if upgrade is None:
         return None
+    return {"begun": upgrade.begun_ms, **_from_to(upgrade), **_not_kept(upgrade)}
+
+
+def _from_to(upgrade: Upgrade) -> dict[str, Any]:
     return {
-        "begun": upgrade.begun_ms,
         "generation": upgrade.generation,
         "first_epoch": upgrade.epoch,
-        **_assignors(upgrade),
+        "assignor_before": upgrade.assignor_before,
+        "assignor_after": upgrade.assignor_after,
+    }
+
+
+def _not_kept(upgrade: Upgrade) -> dict[str, Any]:
+    return {
         "wrong": list(upgrade.wrong),
         "members_not_carried_over": list(upgrade.missing),
         "members_with_other_partitions": list(upgrade.moved),
         "offsets_back": dict(sorted(upgrade.offsets_back.items())),
     }
-
-
-def _assignors(upgrade: Upgrade) -> dict[str, str | None]:
-    return {"assignor_before": upgrade.assignor_before, "assignor_after": upgrade.assignor_after}
 
 
 def _who(member: ClassicMember) -> str:

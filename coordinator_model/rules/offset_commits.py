@@ -64,19 +64,9 @@ def commit_forward(state: GroupState, bucket: OffsetBucket, record: Record) -> b
 
 def commit(state: GroupState, bucket: OffsetBucket, place: Position, record: Record) -> list[Finding] | None:
     """Apply one offset commit, which has a value; None where nothing but the bucket changed."""
-    value: Any = record.value
     partition: int = record.key.partition
     former = bucket.offsets.get(partition)
-    named_id = getattr(value, "topic_id", ZERO_TOPIC_ID)
-    topic_id = None if named_id == ZERO_TOPIC_ID else named_id
-    committed = bucket.offsets[partition] = CommittedOffset(
-        value.offset,
-        getattr(value, "leader_epoch", -1),
-        value.metadata,
-        value.commit_timestamp,
-        topic_id,
-        other_version(record.value_version or 0, topic_id),
-    )
+    committed = bucket.offsets[partition] = _committed(record)
     known_topic = committed.topic_id is None or committed.topic_id in state.topic_ids.get(bucket.topic, ())
     downgraded = state.migration.downgrade is not None
     back_again = downgraded and downgrade_check.offset_came(state, bucket.topic, partition, committed.offset)
@@ -104,35 +94,26 @@ def build(state: GroupState, bucket: OffsetBucket, record: Record, commits: int)
 
     A value stands for so many of its key; a tombstone is that of an offset that is held.
     """
-    value: Any = record.value
     partition: int = record.key.partition
     former = bucket.offsets.get(partition)
-    if value is None:
+    if record.value is None:
         del bucket.offsets[partition]
         state.offset_count -= 1
         if not state.exists:
             state.topic_ids.clear()  # it may have ended: what comes then is of another group
         return True
-    named_id = getattr(value, "topic_id", ZERO_TOPIC_ID)
-    topic_id = None if named_id == ZERO_TOPIC_ID else named_id
-    bucket.offsets[partition] = CommittedOffset(
-        value.offset,
-        getattr(value, "leader_epoch", -1),
-        value.metadata,
-        value.commit_timestamp,
-        topic_id,
-        other_version(record.value_version or 0, topic_id),
-    )
+    committed = bucket.offsets[partition] = _committed(record)
+    topic_id = committed.topic_id
     bucket.commits += commits
     known = state.topic_ids.get(bucket.topic, ())
     is_new = topic_id is not None and topic_id not in known
-    if is_new:
-        state.topic_ids[bucket.topic] = (*known, str(topic_id))[-TOPIC_IDS_KEPT:]
+    if topic_id is not None and is_new:
+        state.topic_ids[bucket.topic] = (*known, topic_id)[-TOPIC_IDS_KEPT:]
     if former is None:
         _count_first(state, bucket)
         return True
     same_topic = None in (former.topic_id, topic_id) or former.topic_id == topic_id
-    bucket.rewinds += value.offset < former.offset and same_topic and not (is_new and known)
+    bucket.rewinds += committed.offset < former.offset and same_topic and not (is_new and known)
     return is_new
 
 
@@ -166,6 +147,21 @@ def ends_step(state: GroupState, place: Position, bucket: OffsetBucket, record: 
     converted = state.membership.type != step.before.type
     begins = former is None and (converted or (not state.membership.exists and state.offset_count == 0))
     return begins or downgrade_check.is_missed(state, bucket.topic, partition)
+
+
+def _committed(record: Record) -> CommittedOffset:
+    """The offset of a record that has a value, of any version."""
+    value: Any = record.value
+    named_id = getattr(value, "topic_id", ZERO_TOPIC_ID)
+    topic_id = None if named_id == ZERO_TOPIC_ID else named_id
+    return CommittedOffset(
+        value.offset,
+        getattr(value, "leader_epoch", -1),
+        value.metadata,
+        value.commit_timestamp,
+        topic_id,
+        other_version(record.value_version or 0, topic_id),
+    )
 
 
 def _recreated(state: GroupState, topic_id: str | None, detail: dict[str, Any]) -> Iterator[Finding]:

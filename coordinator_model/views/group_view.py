@@ -15,7 +15,8 @@ from coordinator_model.migration import (
     upgrade_check,
 )
 from coordinator_model.rules import scaling, static_members, subscriptions
-from coordinator_model.rules.members import members_of, speaks
+from coordinator_model.rules.members import members_of
+from coordinator_model.rules.members import named as named_member
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.membership import (
     CONSUMER,
@@ -203,11 +204,7 @@ def _protocol_type(state: GroupState) -> str | None:
 def _classic_member(group: ClassicGroup, member: ClassicMember) -> dict[str, Any]:
     assigned = listed(member.assigned)
     return {
-        "member_id": member.member_id,
-        "instance_id": member.instance_id,
-        "client_id": member.client_id,
-        "client_host": member.client_host,
-        "protocol": "classic",
+        **named_member(member),
         "epoch": group.generation if group.generation >= 0 else None,
         "state": classic.STABLE,
         "assigned": assigned,
@@ -265,11 +262,7 @@ def _modern_member(
 
     tasks = group.task_targets.get(member.member_id)
     return {
-        "member_id": member.member_id,
-        "instance_id": member.instance_id,
-        "client_id": member.client_id,
-        "client_host": member.client_host,
-        "protocol": speaks(member),
+        **named_member(member),
         "epoch": member.epoch,
         "state": MEMBER_STATES[group.family].get(member.state, "Unknown"),
         "assigned": shown(member.assigned),

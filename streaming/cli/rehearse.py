@@ -13,6 +13,9 @@ from streaming.cli.demo import provide_jars
 from streaming.cli.groups import CaFile, Url, complete_group
 from streaming.cli.render import output
 
+Markdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown.")]
+Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write one HTML file.")]
+
 
 class Direction(StrEnum):
     """Which way the members are rolled."""
@@ -79,8 +82,8 @@ def rehearse(  # noqa: PLR0913 - a command's options are its arguments
     record: Annotated[
         Path | None, typer.Option("--record", metavar="OUT", help="Write the rehearsal's log as a recording.")
     ] = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
-    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write one HTML file.")] = None,
+    markdown: Markdown = False,
+    html: Html = None,
     url: Url = DEFAULT_URL,
     ca_file: CaFile = None,
     json: output.Json = False,
@@ -89,8 +92,7 @@ def rehearse(  # noqa: PLR0913 - a command's options are its arguments
     """Roll a copy of a group on an embedded real broker: what it costs, and what the coordinator refuses."""
     settings = _settings("--broker-config", broker_config or [])
     member_settings = _settings("--member-config", member_config or [])
-    if json and markdown:
-        raise UsageError("--markdown: found with --json, accepted: one of them")
+    refuse_two_forms(json=json, markdown=markdown)
     output.note(f"rehearsing the {direction.value} of {group}, on this machine alone")
     output.set_up_logging(context, clients_silent=True)
     from streaming.rehearsal import shape as shapes  # imported late: the line above is to come at once
@@ -132,6 +134,12 @@ def rehearse(  # noqa: PLR0913 - a command's options are its arguments
         write("--keep", keep, output.json_text(report, indent=1) + "\n")
     if report["refused"] or report["verdicts"]:
         raise typer.Exit(CheckFailed.exit_status)
+
+
+def refuse_two_forms(*, json: bool, markdown: bool) -> None:
+    """Raise `UsageError` where a report is asked for in two forms."""
+    if json and markdown:
+        raise UsageError("--markdown: found with --json, accepted: one of them")
 
 
 def show(report: dict[str, Any], *, json: bool, markdown: bool, html: Path | None) -> None:

@@ -10,7 +10,7 @@ from streaming.base.errors import CannotTellError, CheckFailed, UsageError
 from streaming.base.times import ACCEPTED_AGO, now_ms, time_ms
 from streaming.cli.client import DEFAULT_URL, MonitorClient
 from streaming.cli.groups import CaFile, Url, complete_group
-from streaming.cli.rehearse import show
+from streaming.cli.rehearse import Html, Markdown, refuse_two_forms, show
 from streaming.cli.render import output
 
 _MOST_EVENTS = 10_000
@@ -34,8 +34,8 @@ def report(  # noqa: PLR0913 - a command's options are its arguments
     rehearsal: Annotated[
         Path | None, typer.Option("--rehearsal", metavar="FILE", help="Show this one, of `rehearse --keep`, beside it.")
     ] = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
-    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write one HTML file.")] = None,
+    markdown: Markdown = False,
+    html: Html = None,
     url: Url = DEFAULT_URL,
     ca_file: CaFile = None,
     json: output.Json = False,
@@ -43,8 +43,7 @@ def report(  # noqa: PLR0913 - a command's options are its arguments
     """Tell what a roll cost: rebalances and why, moved partitions, seconds without an owner, alarms."""
     if recording is not None and directory is not None:
         raise UsageError("--dir: found with --from, accepted: one of them")
-    if json and markdown:
-        raise UsageError("--markdown: found with --json, accepted: one of them")
+    refuse_two_forms(json=json, markdown=markdown)
     asked_ms = now_ms()
     since_ms = _time("--since", since, asked_ms)
     until_ms = None if until is None else _time("--until", until, asked_ms)

@@ -23,8 +23,12 @@ class InProcessMember:
         protocol: Protocol = "consumer",
         instance_id: str | None = None,
         client_id: str | None = None,
+        assignor: str | None = None,
     ) -> None:
-        """Join; with an instance id as a static member, which stays a member when it is closed."""
+        """Join; with an instance id as a static member, which stays a member when it is closed.
+
+        The assignor is that of a classic member, librdkafka's default without one.
+        """
         settings = {
             "bootstrap.servers": bootstrap_servers,
             "group.id": group,
@@ -36,6 +40,8 @@ class InProcessMember:
         }
         if instance_id is not None:
             settings["group.instance.id"] = instance_id
+        if assignor is not None:
+            settings["partition.assignment.strategy"] = assignor
         self._consumer = Consumer(settings)
         self._consumer.subscribe([topic])
         self._stopping = threading.Event()

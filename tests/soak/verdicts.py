@@ -19,10 +19,11 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Producer
 
 from streaming.demo.embedded_broker import EmbeddedBroker
-from streaming.demo.verifiable_consumer import create_topics
+from streaming.demo.verifiable_consumer import Protocol, create_topics
+from tests.integration.in_process_member import InProcessMember
 from tests.integration.monitor_process import MonitorProcess
 
 GROUPS: Final = 50
@@ -41,51 +42,31 @@ LOOK_SECONDS: Final = 5.0
 RECORDS_A_SECOND: Final = 20
 
 
-class Member:
-    """One consumer on a thread of its own."""
-
-    def __init__(self, servers: str, of: "Group", number: int) -> None:
-        settings: dict[str, Any] = {
-            "bootstrap.servers": servers,
-            "group.id": of.name,
-            "client.id": f"{of.name}-{number}",
-            "group.protocol": of.protocol,
-            "auto.offset.reset": "earliest",
-            "log_level": 2,
-        }
-        if of.static:
-            settings["group.instance.id"] = f"{of.name}-{number}"
-        if of.protocol == "classic":
-            settings["partition.assignment.strategy"] = of.assignor
-        self._consumer = Consumer(settings)
-        self._consumer.subscribe([of.topic])
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        """Leave; a static member stays one."""
-        self._stopping.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            self._consumer.consume(100, 1.0)
-        self._consumer.close()
-
-
 @dataclass
 class Group:
     """A group and its members."""
 
     name: str
     topic: str
-    protocol: str
+    protocol: Protocol
     assignor: str
     static: bool
     upgrades: bool
-    members: list[Member] = field(default_factory=list)
+    members: list[InProcessMember] = field(default_factory=list)
     rolls: int = 0
+
+    def member(self, servers: str, number: int) -> InProcessMember:
+        """One more of them, on the group's protocol now."""
+        name = f"{self.name}-{number}"
+        return InProcessMember(
+            servers,
+            self.name,
+            self.topic,
+            protocol=self.protocol,
+            instance_id=name if self.static else None,
+            client_id=name,
+            assignor=self.assignor if self.protocol == "classic" else None,
+        )
 
     def roll(self, servers: str, chance: Random) -> None:
         """Restart one member after the other; an upgrade does so on the other protocol."""
@@ -94,7 +75,7 @@ class Group:
         for number, member in enumerate(self.members):
             member.close()
             time.sleep(chance.uniform(0.2, 2.0))
-            self.members[number] = Member(servers, self, number)
+            self.members[number] = self.member(servers, number)
             time.sleep(chance.uniform(0.5, 2.0))
         self.rolls += 1
 
@@ -129,7 +110,7 @@ def main() -> int:
         monitor.await_ready(300)
         found = list(groups(chance, options.groups))
         for group in found:
-            group.members = [Member(servers, group, number) for number in range(chance.randint(2, 3))]
+            group.members = [group.member(servers, number) for number in range(chance.randint(2, 3))]
             time.sleep(0.3)
         events = _played(monitor, found, servers, 60 * options.minutes, chance)
         shown = monitor.groups()

@@ -138,6 +138,23 @@ MODERN: Final = ModernGroup(
     internal_topics={"s": InternalTopics(repartition_source=("r",), repartition_sink=("x",), changelog=("l",))},
     delivery_state=DeliveryState(initializing={"t": (0,)}, initialized={"t": (1,)}, deleting=("u",)),
 )
+INSTANCE: Final = InstanceHistory(
+    member_id="a",
+    since_ms=1,
+    former=(FormerMember(member_id="z", since_ms=0),),
+    bounces=1,
+    replaced_ms=(1,),
+    replaced_offset=2,
+    takeovers=3,
+    restarts=2,
+    restarted_ms=9,
+    process="c /h",
+    displaced={"d /h": 1},
+    contended=True,
+    restarting=True,
+    absent_since_ms=0,
+)
+
 FULL: Final = GroupState(
     name="g",
     partition=7,
@@ -225,43 +242,9 @@ FULL: Final = GroupState(
         left=1,
         comings={"i": ComingAndGoing(instance_id="i", client_id="c", client_host="/h", joined=2, left=1)},
     ),
-    departed={
-        "j": InstanceHistory(
-            member_id="a",
-            since_ms=1,
-            former=(FormerMember(member_id="z", since_ms=0),),
-            bounces=1,
-            replaced_ms=(1,),
-            replaced_offset=2,
-            takeovers=3,
-            restarts=2,
-            restarted_ms=9,
-            process="c /h",
-            displaced={"d /h": 1},
-            contended=True,
-            restarting=True,
-            absent_since_ms=0,
-        )
-    },
+    departed={"j": INSTANCE},
     endings={"rebalance_storm/": Ending(kind="rebalance_storm", name="", offset=1, time_ms=2)},
-    instances={
-        "i": InstanceHistory(
-            member_id="a",
-            since_ms=1,
-            former=(FormerMember(member_id="z", since_ms=0),),
-            bounces=1,
-            replaced_ms=(1,),
-            replaced_offset=2,
-            takeovers=3,
-            restarts=2,
-            restarted_ms=9,
-            process="c /h",
-            displaced={"d /h": 1},
-            contended=True,
-            restarting=True,
-            absent_since_ms=0,
-        )
-    },
+    instances={"i": INSTANCE},
     counters=GroupCounters(
         rebalances=1,
         rounds_lost=2,
