@@ -10,6 +10,10 @@ each offsets partition for itself, because partitions stand in a file in any ord
     lack records                           key yet, so members may stand further on
     partitions below the live tail         never; they are history
 
+A clock that was set back does not say how long anything took. Of what a record began that is more than a minute behind
+an earlier one, the time runs from the first record that no longer is (`read_ms`), and a recording ends earlier by as
+much as any clock in it went back.
+
 An event belongs to the record that began what it says, and is yielded once as long as that lasts, as by a monitor.
 """
 
@@ -21,8 +25,10 @@ from typing import Final
 from coordinator_model.clocked import table
 from coordinator_model.clocked.lasting import LastingAlarms
 from coordinator_model.clocked.moment import Moment
+from coordinator_model.clocked.stuck import effective_start_ms
 from coordinator_model.clocked.unassigned_partitions import SizedTopic, Unassigned, Unheld, unheld
 from coordinator_model.replica import Replica
+from coordinator_model.state.clocks import went_back
 from coordinator_model.state.events import Event
 from coordinator_model.state.findings import Position
 from coordinator_model.state.group_state import GroupState
@@ -62,14 +68,20 @@ class Looks:
         self._lasting = LastingAlarms()
         self._next_ms: dict[int, int] = {}
         self._last_ms: dict[int, int] = {}
-        self.latest_ms = 0
-        """Time of the latest record."""
+        self._peak_ms: dict[int, int] = {}
+        """Time of the latest record of each partition, which need not be the last one."""
+        self._back_ms = 0
+        """By how much the clock of any partition went back."""
+        self._read_ms: dict[str, int] = {}
+        """Group between two states → what its times run from, where its records are of a clock that was set back."""
 
     def before(self, place: Position) -> list[Event]:
         """Look before the record of this place is replayed, if it is time to."""
         partition, offset, now_ms = place
-        self.latest_ms, known = max(self.latest_ms, now_ms), partition in self._last_ms
-        former_ms, self._last_ms[partition] = self._last_ms.get(partition, now_ms), now_ms
+        known, former_ms = partition in self._last_ms, self._last_ms.get(partition, now_ms)
+        if not known or now_ms != former_ms:
+            self._advance(partition, former_ms, now_ms)
+        self._last_ms[partition] = now_ms
         if partition in self._behind:
             if offset < self._behind[partition]:
                 return []
@@ -83,16 +95,33 @@ class Looks:
         ended = self._replica.settle(partition) if former_ms < now_ms else []
         return [*ended, *self._look_until(partition, now_ms)]
 
+    def end_ms(self, partition: int, until_ms: int | None = None) -> int:
+        """The time of the latest record of all, or a given one, as far as the partition's clock may be believed."""
+        latest_ms = max(self._peak_ms.values(), default=0) if until_ms is None else until_ms
+        return max(latest_ms - self._back_ms, self._last_ms.get(partition, 0))
+
     def at_end(self, until_ms: int | None = None) -> list[Event]:
         """Look once more, at the time of the latest record or at a given one: no later record is to come."""
-        now_ms = self.latest_ms if until_ms is None else until_ms
         events: list[Event] = []
         for partition in [of for of, offset in self._behind.items() if offset == 0 and of in self._last_ms]:
             events += self._becomes_live(partition, self._last_ms[partition])
         self._take_changes()
         for partition in sorted({*self._changed, *self._unsteady, *self._next_ms} - self._behind.keys()):
-            events += self._look_until(partition, now_ms, all_groups=True)
+            events += self._look_until(partition, self.end_ms(partition, until_ms), all_groups=True)
         return events
+
+    def _advance(self, partition: int, former_ms: int, now_ms: int) -> None:
+        """Let a partition's clock go from the time of one record to the next one's, forward or back."""
+        peak_ms = self._peak_ms.setdefault(partition, former_ms)
+        if went_back(peak_ms, now_ms) or went_back(peak_ms, former_ms):
+            self._take_changes()  # now: each by the clock of its own record
+        if now_ms < former_ms:
+            self._back_ms = max(self._back_ms, peak_ms - now_ms)
+            self._next_ms[partition] = min(self._next_ms.get(partition, now_ms), now_ms + LOOK_EVERY_MS)
+        if went_back(peak_ms, former_ms) and not went_back(peak_ms, now_ms):
+            of_partition = {name for name in self._read_ms if self._partition(name) == partition}
+            self._read_ms.update(dict.fromkeys(of_partition, now_ms))
+        self._peak_ms[partition] = max(peak_ms, now_ms)
 
     def _becomes_live(self, partition: int, now_ms: int) -> list[Event]:
         del self._behind[partition]
@@ -137,12 +166,14 @@ class Looks:
         if name not in self._unheld:
             self._unheld[name] = unheld(state.membership, self._topics)
         written_ms = state.last_step_ms if state.step is None else state.step.timestamp_ms
+        read_ms = self._read_ms.get(name)
         moment = Moment(
             state=state,
             now_ms=now_ms,
+            read_ms=read_ms,
             unheld=self._unheld[name],
             unassigned=self._unassigned,
-            first_seen_ms=written_ms,
+            first_seen_ms=effective_start_ms(written_ms, now_ms, read_ms),
         )
         found = table.events(moment, table.UNSETTLED) if table.is_unsteady(state) and state.step is None else []
         found += self._lasting.ended(found, now_ms, looked_at=(name,))
@@ -155,6 +186,8 @@ class Looks:
         else:
             of_partition.discard(name)
             del self._reported[name]
+            if state.step is None:
+                self._read_ms.pop(name, None)
         new += table.events(moment, table.UNHELD)
         if name not in self._unassigned.followed:
             del self._unheld[name]
@@ -164,13 +197,18 @@ class Looks:
         changes = self._replica.take_changes()
         self._forget(changes.deleted)
         for name in changes.groups:
-            self._changed.setdefault(self._partition(name), set()).add(name)
+            partition = self._partition(name)
+            self._changed.setdefault(partition, set()).add(name)
+            peak_ms = self._peak_ms.get(partition, 0)
+            if went_back(peak_ms, self._last_ms.get(partition, peak_ms)):
+                self._read_ms[name] = peak_ms
 
     def _forget(self, names: Iterable[str]) -> None:
         gone = set(names)
         self._unassigned.forget(gone)
         for name in gone:
             self._reported.pop(name, None)
+            self._read_ms.pop(name, None)
         for unsteady in self._unsteady.values():
             unsteady.difference_update(gone)
 

@@ -52,7 +52,7 @@ def replay(  # noqa: PLR0913 - a command's options are its arguments
         happened = _replayed(recording, replica, looks, until_ms)
         names = recording.header.topic_names
     groups = {
-        name: group_view(state, replica.offsets(name), names, looks.latest_ms)
+        name: group_view(state, replica.offsets(name), names, looks.end_ms(state.partition))
         for name, state in sorted(replica.groups.items())
         if state.exists and group in (None, name)
     }

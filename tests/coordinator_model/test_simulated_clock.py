@@ -5,6 +5,7 @@ alarm.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 from typing import Final
 
@@ -14,10 +15,11 @@ from coordinator_model.clocked.stuck import GRACE_MS, STALLED_MS
 from coordinator_model.recording_clock import Looks
 from coordinator_model.replica import Replica
 from coordinator_model.state.events import INFO, SEVERITIES, Event
-from tests.builders import REBALANCE_TIMEOUT_MS
+from coordinator_model.state.findings import Position
+from tests.builders import REBALANCE_TIMEOUT_MS, group_metadata
 from tests.coordinator_model.test_family_unsettled import flap
 from tests.coordinator_model.test_simulated_faults import FAULTS, scene_of
-from tests.histories import PARTITION, History
+from tests.histories import PARTITION, History, at, history
 from tests.side_by_side import VICTIM, Scene, log_of
 from tests.simulator import faults
 
@@ -270,3 +272,83 @@ def test_details_have_the_keys_that_others_read(script: Callable[[Scene, int], N
     inner = {f"{name}.{key}" for name, of in listed.items() for key in of[0]}
     assert set(DETAILS[kind].split()) == {*event.detail, *inner}
     assert event.inferred is (kind != "group_unsettled")
+
+
+HOUR_MS: Final = 3_600_000
+ONLY_LOOKS: Final = ("rebalance_stuck", "migration_stalled", "group_unsettled", "partition_unassigned")
+
+
+def rolls(seed: int) -> History:
+    """A lawful roll, up and half-way down again, that takes a few minutes."""
+    scene = Scene(seed)
+    scene.classic_members(2)
+    scene.consumer_members(2)
+    scene.coordinator.leave(scene.group, next(iter(scene.group.members.values())))
+    scene.coordinator.settle(scene.group)
+    scene.coordinator.join_classic(scene.group)
+    scene.coordinator.settle(scene.group)
+    scene.traffic()
+    return log_of(scene.coordinator)
+
+
+def set_back(log: History, cuts: tuple[int, int]) -> History:
+    """The log as written by a clock that is an hour back between two offsets."""
+    records = []
+    for of in log.records:
+        back_ms = HOUR_MS if of.place.offset in range(*cuts) else 0
+        records.append(replace(of, place=of.place._replace(timestamp_ms=of.place.timestamp_ms - back_ms)))
+    return replace(log, records=tuple(records))
+
+
+def of_looks(log: History) -> list[tuple[str, str, int]]:
+    """(group, kind, offset) of what looks find."""
+    return [(of.group, of.kind, of.offset) for of in played(log) if of.kind in ONLY_LOOKS]
+
+
+@pytest.mark.parametrize("comes_back", [False, True])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_clock_that_is_set_back_makes_no_alarm(seed: int, comes_back: bool) -> None:
+    """At whatever record it is, for good or for a while: what holds anyhow may be reported, and nothing else."""
+    log, chance = rolls(seed), Random(seed)
+    held = set(of_looks(log))
+    _, *events = sorted({of.place.timestamp_ms: of.place.offset for of in reversed(log.records)}.values())
+    for _ in range(12):
+        since, until = sorted(chance.sample(events, 2))
+        cuts = (since, until if comes_back else log.end)
+        assert held >= {*of_looks(set_back(log, cuts))}, cuts
+
+
+@pytest.mark.parametrize("back_to", ["the old time", "a new time"])
+def test_what_hangs_after_the_clock_was_set_back_is_reported_by_the_time_after_it(back_to: str) -> None:
+    """What the set-back clock itself counts is believed; a recording only ends earlier by what it went back."""
+    scene = Scene(1)
+    scene.classic_members(2)
+    first = log_of(scene.coordinator).end
+    scene.consumer_members(1)
+    scene.coordinator.lag(10_000)
+    scene.coordinator.join_classic(scene.coordinator.groups["g"])
+    last = log_of(scene.coordinator).end
+    log = set_back(log_of(scene.coordinator), (first, last if back_to == "a new time" else last - 1))
+    end_ms = log.records[-1].place.timestamp_ms + (HOUR_MS if back_to == "a new time" else 0)
+
+    def stalled(after_ms: int) -> list[str]:
+        return kinds_of(played(log, until_ms=end_ms + after_ms), "migration_stalled")
+
+    assert [] == stalled(STALLED_MS)
+    assert ["migration_stalled"] == stalled(HOUR_MS + STALLED_MS + 1)
+
+
+def test_clock_of_one_partition_that_was_set_back_makes_no_time_pass_in_another() -> None:
+    """Which of the brokers was right is not known: the end is as far as both may be believed."""
+    scene = Scene(1)
+    scene.classic_members(2)
+    scene.consumer_members(1)
+    log = log_of(scene.coordinator)
+    ahead = [
+        replace(of, place=Position(3, number, of.place.timestamp_ms + (HOUR_MS if number < 2 else 0)))
+        for number, of in enumerate(history(*[at(ms, group_metadata("h", generation=ms)) for ms in (1, 2, 3)]).records)
+    ]
+    assert [] == kinds_of(played(replace(log, records=(*log.records, *ahead))), "migration_stalled")
+    assert ["migration_stalled"] == kinds_of(
+        played(replace(log, records=(*log.records, *ahead[:2]))), "migration_stalled"
+    )
