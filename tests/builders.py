@@ -496,6 +496,7 @@ def streams_group_member(
     client_host: str = HOST,
     endpoint: tuple[str, int] | None = None,
     tags: Mapping[str, str] | None = None,
+    rebalance_timeout_ms: int = REBALANCE_TIMEOUT_MS,
 ) -> RecordBytes:
     """A member joined or changed its mind."""
     value = streams_group.StreamsGroupMemberMetadataValue(
@@ -503,7 +504,7 @@ def streams_group_member(
         rack_id=rack_id,
         client_id=client_id,
         client_host=client_host,
-        rebalance_timeout_ms=REBALANCE_TIMEOUT_MS,
+        rebalance_timeout_ms=rebalance_timeout_ms,
         topology_epoch=topology_epoch,
         process_id=process_id,
         user_endpoint=None if endpoint is None else streams_group.Endpoint(host=endpoint[0], port=endpoint[1]),

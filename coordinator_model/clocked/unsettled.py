@@ -46,7 +46,7 @@ def _shown(state: GroupState, restless: Restless, unsettled_ms: int) -> dict[str
     return {
         "unsettled_ms": unsettled_ms,
         "epochs": restless.epochs,
-        "epochs_per_minute": round(restless.epochs * 60_000 / max(unsettled_ms, 1), 1),
+        "epochs_per_minute": round(restless.epochs * 60_000 / unsettled_ms, 1),
         "from_epoch": restless.from_epoch,
         "epoch": state.epoch,
         "members": restless.members,
