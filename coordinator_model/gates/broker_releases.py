@@ -110,7 +110,7 @@ LEVELS: Final[Mapping[str, tuple[tuple[Version, int], ...]]] = {
 }
 """Feature → the highest level that brokers support, from which release on; 0 before the first."""
 
-_RELEASE: Final = re.compile(r"\d{1,3}(\.\d{1,3}){1,2}")
+_RELEASE: Final = re.compile(r"\d{1,3}(\.\d{1,3}){1,2}", re.ASCII)
 
 
 def version_of(text: str) -> Version | None:

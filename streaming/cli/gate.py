@@ -116,7 +116,13 @@ def _of_recording(
         for record in recording:
             replica.replay(Position(record.partition, record.offset, record.timestamp_ms), record.key, record.value)
     replica.settle()
-    states = {name: state for name, state in sorted(replica.groups.items()) if state.exists}
+    # What a group that is gone left behind is no group, and an older broker meets it all the same.
+    left_too = gate is Gate.DOWNGRADE
+    states = {
+        name: state
+        for name, state in sorted(replica.groups.items())
+        if state.exists or (left_too and state.membership.leftovers())
+    }
     for name in named:
         if name not in states:
             raise CheckFailed(f"--group: found {name!r}, accepted: a group of {file.name}")

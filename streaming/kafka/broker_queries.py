@@ -129,18 +129,26 @@ def broker_settings(kafka: KafkaSection) -> BrokerSettings:
     protocols, policies, consumer_sizes, classic_sizes = (
         values if len(values) == len(brokers) else [] for values in found.values()
     )
+    levels = finalized_levels(features)
     return BrokerSettings(
-        consumer_protocol=serves_consumers(protocols, features.get("group.version", {})),
+        consumer_protocol=serves_consumers(protocols, {} if levels is None else features.get("group.version", {})),
         migration_policy=min(policies, key=strictness, default=None),
         consumer_max_size=min(map(int, consumer_sizes), default=None),
         classic_max_size=min(map(int, classic_sizes), default=None),
-        features=finalized_levels(features),
+        features=levels,
         static_protocols=listed_protocols(each["value"] for each in in_files) if protocols else None,
     )
 
 
-def finalized_levels(features: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
-    """Feature → finalized level, of those beyond 0, from what `describe_features` answers."""
+def finalized_levels(features: Mapping[str, Mapping[str, Any]]) -> dict[str, int] | None:
+    """Feature → finalized level, of those beyond 0, from what `describe_features` answers; None where it is not said.
+
+    A broker that has metadata.version has a level of it, too. One that has yet to hear from its controller, as after a
+    start, names what it supports and no level at all (ApiVersionsResponse.json, FinalizedFeaturesEpoch -1).
+    """
+    asked = features.get("metadata.version")
+    if asked is not None and "finalized" not in asked:
+        return None
     levels = {name: int(of.get("finalized", (0, 0))[1]) for name, of in features.items()}
     return {name: level for name, level in sorted(levels.items()) if level > 0}
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from streaming.kafka.broker_queries import serves_consumers, strictness
+from streaming.kafka.broker_queries import finalized_levels, serves_consumers, strictness
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,27 @@ def test_policies_in_the_order_of_what_they_allow_consumers_to_be_upgraded() -> 
 
     assert policies[::-1] == sorted(policies, key=strictness)
     assert "Disabled" == min(["upgrade", "Disabled"], key=strictness)
+
+
+@pytest.mark.parametrize(
+    ("features", "expected"),
+    [
+        ({}, {}),
+        ({"metadata.version": {"supported": (7, 30), "finalized": (29, 29)}}, {"metadata.version": 29}),
+        (
+            {
+                "metadata.version": {"supported": (7, 30), "finalized": (29, 29)},
+                "group.version": {"supported": (0, 1), "finalized": (1, 1)},
+                "share.version": {"supported": (0, 1)},
+            },
+            {"group.version": 1, "metadata.version": 29},
+        ),
+        # A broker that has yet to hear from its controller.
+        ({"metadata.version": {"supported": (7, 30)}, "group.version": {"supported": (0, 1)}}, None),
+    ],
+)
+def test_levels_that_a_broker_does_not_say_are_not_known(
+    features: dict[str, Any], expected: dict[str, int] | None
+) -> None:
+    """A cluster of ZooKeeper has no levels; where there is a metadata.version there is a level of it."""
+    assert expected == finalized_levels(features)
