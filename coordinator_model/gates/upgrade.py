@@ -132,8 +132,9 @@ def of_group(
         yield from moving(state, now_ms)
         classic, upgraded = phases.members_by_protocol(membership)
         if classic and upgraded:
-            way = phases.phase(state) or "that is not known"
-            text = f"{upgraded} of {classic + upgraded} members are upgraded, on the way {way}"
+            way = phases.phase(state)
+            text = f"{upgraded} of {classic + upgraded} members use the consumer protocol: "
+            text += "which way it goes is not known" if way is None else f"the group is {way}"
             yield Reason(NOTE, "mixed", text, name)
 
 

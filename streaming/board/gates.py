@@ -20,13 +20,18 @@ from coordinator_model.gates.verdict import (
     verdict,
 )
 from coordinator_model.migration import phases
+from streaming.base.persistent_map import GroupMap
 from streaming.board.board import Board
 from streaming.board.board_group import BoardGroup
 from streaming.board.totals import Sums
 
 
 def upgrade(
-    board: Board, groups: Collection[str], settings: BrokerSettings, now_ms: int | None = None
+    board: Board,
+    groups: Collection[str],
+    settings: BrokerSettings,
+    now_ms: int | None = None,
+    shown: GroupMap[BoardGroup] | None = None,
 ) -> dict[str, Any]:
     """Verdict of the upgrade gate with its reasons.
 
@@ -35,9 +40,10 @@ def upgrade(
         groups: whom it is asked about; none for all.
         settings: what the brokers' configurations allow.
         now_ms: the moment of the question; None for what holds at any.
+        shown: the groups of an earlier moment, in place of those that the board shows now.
     """
     cluster = Cluster(not_caught_up=_missing(board), polled=_polled(board), settings=settings, now_ms=now_ms)
-    chosen = _chosen(board, groups)
+    chosen = _chosen(board.shown.groups if shown is None else shown, groups)
     if groups:
         return upgrade_gate((held.state for held in chosen), cluster, groups)
     # Of most groups there is nothing to say. One that could be rolled has to be among them: then brokers are asked too.
@@ -63,8 +69,13 @@ class Asked:
     log_scan: LogScan | None = None
 
 
-def downgrade(
-    board: Board, groups: Collection[str], asked: Asked, target: str | None = None, now_ms: int | None = None
+def downgrade(  # noqa: PLR0913 - a question, and the moment it is of
+    board: Board,
+    groups: Collection[str],
+    asked: Asked,
+    target: str | None = None,
+    now_ms: int | None = None,
+    shown: GroupMap[BoardGroup] | None = None,
 ) -> dict[str, Any]:
     """Verdict of the downgrade gate with its reasons.
 
@@ -74,8 +85,9 @@ def downgrade(
         asked: what the brokers said.
         target: release the brokers are rolled to, as `coordinator_model.gates.broker_releases.release` takes it.
         now_ms: as above.
+        shown: as above.
     """
-    chosen = _chosen(board, groups)
+    chosen = _chosen(board.shown.groups if shown is None else shown, groups)
     cluster = Cluster(
         not_caught_up=_missing(board),
         polled=_polled(board),
@@ -148,8 +160,7 @@ def _unknown_records(board: Board) -> Counter[str]:
     return unknown
 
 
-def _chosen(board: Board, groups: Collection[str]) -> list[BoardGroup]:
-    shown = board.shown.groups
+def _chosen(shown: Mapping[str, BoardGroup], groups: Collection[str]) -> list[BoardGroup]:
     return [shown[group] for group in sorted(groups or shown)]
 
 

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from coordinator_model.gates import broker_releases
 from coordinator_model.gates.verdict import BrokerSettings, LogScan
 from coordinator_model.migration import phases
+from streaming.base.persistent_map import GroupMap
 from streaming.base.times import now_ms
 from streaming.board import gates
 from streaming.board.board import Board
+from streaming.board.board_group import BoardGroup
 from streaming.board.event_window import Event
 from streaming.board.plan import plan
 from streaming.board.polls import OFF
@@ -211,28 +213,36 @@ class Api:
         """Verdict of a gate, on the groups named or on all; raises NotFoundError and BadRequestError.
 
         The upgrade gate takes `max_size`, in place of the brokers' group.consumer.max.size; the downgrade gate
-        `target_version`, the release that the brokers are rolled to.
+        `target_version`, the release that the brokers are rolled to. With `as_shown` the groups are those of the rows
+        that the live stream sends, and the answer says of which `version`.
         """
+        if "as_shown" in (query or {}):
+            version, shown = self._overview.moment()
+            return {**self._gate(name, groups, query or {}, shown), "version": self._moment(version)}
+        return self._gate(name, groups, query or {}, self.board.shown.groups)
+
+    def _gate(
+        self, name: str, groups: Collection[str], query: Mapping[str, str], shown: GroupMap[BoardGroup]
+    ) -> dict[str, Any]:
         if name not in (phases.UPGRADE, phases.DOWNGRADE):
             raise NotFoundError(f"gate: found {name!r}, accepted: {phases.UPGRADE} or {phases.DOWNGRADE}")
-        shown = self.board.shown
         for group in groups:
-            if group not in shown.groups:
+            if group not in shown:
                 raise NotFoundError(f"group: found {group!r}, accepted: a group of this cluster")
         if name == phases.UPGRADE:
-            size = max_size((query or {}).get("max_size"))
+            size = max_size(query.get("max_size"))
             settings = self._settings()
             if size is not None:
                 settings = replace(settings, consumer_max_size=size)
-            return self._named(gates.upgrade(self.board, groups, settings, self._clock_ms()))
-        target = target_version((query or {}).get("target_version"))
+            return self._named(gates.upgrade(self.board, groups, settings, self._clock_ms(), shown))
+        target = target_version(query.get("target_version"))
         to = None if target is None else broker_releases.release(target)
         asked = gates.Asked(
             group_configs=self._group_configs(),
             settings=self._settings(),
             log_scan=None if to is None or to.passes_over_unknown_types else self._brokers.log_scan(),
         )
-        return self._named(gates.downgrade(self.board, groups, asked, target, self._clock_ms()))
+        return self._named(gates.downgrade(self.board, groups, asked, target, self._clock_ms(), shown))
 
     def plan(self, query: Mapping[str, str]) -> dict[str, Any]:
         """The migration plan of all groups, or of those whose names the shell pattern `group` matches."""
@@ -289,7 +299,10 @@ class Api:
         return self.board.scope.groups(name) if group is None else name == group
 
     def _token(self, version: int, number: int) -> str:
-        return f"{self._overview.run}-{version}-{number}"
+        return f"{self._moment(version)}-{number}"
+
+    def _moment(self, version: int) -> str:
+        return f"{self._overview.run}-{version}"
 
     def _freshness(self) -> dict[str, Any]:
         """What keeps the figures from being believed, if anything."""

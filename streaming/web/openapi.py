@@ -55,7 +55,7 @@ ANSWERS: Final[Mapping[str, str]] = {
     "History": "group:string ~events:Event[] ~as_of:any",
     "Reason": "effect:string code:string group:string? text:string",
     "Gate": "gate:string verdict:string reasons:Reason[] groups:integer{} ~target_version:string? "
-    "~leftover_records:integer{} ~unknown_records:integer{} ~offset_versions:integer{} ~log_scan:any",
+    "~leftover_records:integer{} ~unknown_records:integer{} ~offset_versions:integer{} ~log_scan:any ~version:string",
     "Remedy": "code:string remedy:string",
     "Planned": "group:string readiness:string reasons:Remedy[] members:integer partitions:integer? protocol:string? "
     "assignor:string? assignor_after:string? rebalances_a_day:number? lag:integer? wave:integer? owner:string?",
@@ -85,6 +85,7 @@ PARAMETERS: Final[Mapping[str, str]] = {
     "format": "Report: json (as described), markdown or html, which come as files.",
     "max_size": "Upgrade gate: in place of the brokers' group.consumer.max.size.",
     "target_version": "Downgrade gate: the release that brokers are rolled to.",
+    "as_shown": "Gate: of the groups as the live stream shows them; `version` is how the ids of its events begin.",
 }
 """Query parameter → what it asks for."""
 
@@ -144,10 +145,10 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "/api/v1/history": _HISTORY,
     "/api/v1/history/{name}": _HISTORY,
     "/api/v1/gate/upgrade": Operation(
-        summary="May consumers be rolled now?", answer="Gate", query="group max_size", errors=(404,)
+        summary="May consumers be rolled now?", answer="Gate", query="group max_size as_shown", errors=(404,)
     ),
     "/api/v1/gate/downgrade": Operation(
-        summary="May brokers be rolled now?", answer="Gate", query="group target_version", errors=(404,)
+        summary="May brokers be rolled now?", answer="Gate", query="group target_version as_shown", errors=(404,)
     ),
     "/api/v1/plan": Operation(summary="Readiness of groups, in waves.", answer="Plan", query="group"),
     "/api/v1/burndown": Operation(

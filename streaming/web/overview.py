@@ -70,6 +70,12 @@ class Overview:
                 self._names = sorted(filter(self._board.scope.groups, self._rows))
             return self._version, [self._rows[name] for name in self._names]
 
+    def moment(self) -> tuple[int, GroupMap[BoardGroup]]:
+        """Version, and the groups that the rows are made of."""
+        with self._lock:
+            self._make()
+            return self._version, self._held
+
     def changes(self, since: int, group: str | None = None) -> tuple[int, list[Row], list[str]] | None:
         """What is newer than a version, of all groups or of one.
 

@@ -1,5 +1,7 @@
 """The page of a rolling upgrade: go on, wait, stop, or cannot tell."""
 
+from typing import Any
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -50,6 +52,46 @@ def test_a_roll_up_and_back_is_followed(stage: Stage, open_page: OpenPage, monke
         "The upgrade is complete: 1 member on the consumer protocol"
     )
     expect_verdict(page, "open", "Go on")
+
+
+CONTRADICTION = """() => {
+    window.wrong = [];
+    const look = () => {
+        const reasons = document.querySelector("#reasons").innerText;
+        const noted = /(\\d+) of \\d+ members use the consumer protocol: /.exec(reasons);
+        const open = document.querySelector("#verdict").dataset.verdict === "open";
+        const rows = [...document.querySelectorAll("#groups tbody tr")].map((row) => row.innerText).join();
+        const counted = /upgrading (\\d+)/.exec(rows);
+        if ((open || noted) && counted?.[1] !== noted?.[1]) window.wrong.push(`${noted?.[0]} | ${rows}`);
+    };
+    // Once a frame: what is drawn in one go counts when it is drawn.
+    const again = () => { look(); requestAnimationFrame(again); };
+    again();
+}"""
+"""Remembers each moment in which the verdict was of other groups than those shown beside it."""
+
+
+def test_verdict_and_progress_are_of_one_moment(stage: Stage, open_page: OpenPage) -> None:
+    """While a group is converted and rolled, back and forth, no verdict stands beside figures that it is not of."""
+    stage.write(*classic(ROLLED, {name: parts["t"] for name, parts in OLD.items()}))
+    page = open_page(f"{stage.url}/roll?q={ROLLED}").page
+    expect_verdict(page, "open", "Go on")
+    page.evaluate(CONTRADICTION)
+    back: dict[str, Any] = {"all_members": [*OLD, "orders-new"], "remaining": OLD}
+    generation = 4
+    for _ in range(3):
+        targets = {**OLD, "orders-0": {"t": [0]}, "orders-new": {"t": [1]}}
+        stage.write(*happens.converted_to_consumer(ROLLED, generation=generation, members=OLD))
+        stage.write(*happens.consumer_join(ROLLED, "orders-new", epoch=generation + 1, targets=targets, assigned={}))
+        expect(page.locator("#groups tbody tr")).to_contain_text("upgrading 1/4")
+        page.wait_for_timeout(700)
+        stage.write(*happens.converted_to_classic(ROLLED, **back, generation=generation + 2))
+        expect(page.locator("#groups tbody tr")).to_contain_text("downgraded 0/3")
+        page.wait_for_timeout(300)
+        generation += 3
+
+    expect_verdict(page, "open", "Go on")
+    assert [] == page.evaluate("window.wrong")
 
 
 def test_every_reason_is_reported_with_its_groups(stage: Stage, open_page: OpenPage) -> None:

@@ -52,7 +52,8 @@ export const now = () => (said === null ? Date.now() : said + Math.min(performan
  *
  * @param group name of the one group, or null for all.
  * @param read called, and awaited, when everything is to be read again.
- * @param take called with {groups, gone, events} that are new, and how many are left out.
+ * @param take called with {groups, gone, events} that are new, how many are left out, and the version of the rows, null where
+ *     they have just been read, and may be of a later one.
  * @param redraw called when a doubt came or went while nothing is new.
  */
 export function follow(group, read, take, redraw = () => {}) {
@@ -73,6 +74,7 @@ export function follow(group, read, take, redraw = () => {}) {
       [heard, failures, last] = [performance.now(), 0, message.lastEventId];
       const news = JSON.parse(message.data);
       said = news.time;
+      news.version = news.reset ? null : last.replace(/-[^-]*$/, "");
       if (news.reset) latest = null;
       waiting.push(news);
       requestAnimationFrame(work);
@@ -107,7 +109,7 @@ export function follow(group, read, take, redraw = () => {}) {
         for (const name of news.gone ?? []) gone.add(name);
       }
       for (const name of gone) groups.delete(name);
-      await take({ groups: [...groups.values()], gone: [...gone], events: batch.flatMap((news) => news.events), left_out: latest.left_out });
+      await take({ groups: [...groups.values()], gone: [...gone], events: batch.flatMap((news) => news.events), left_out: latest.left_out, version: latest.version });
       // Last: the pill says "live" of figures that are there.
       redrawDoubt();
       if (latest) show(latest);

@@ -41,6 +41,9 @@ const timeline = new Timeline($("timeline"), "Lag, rebalances and conversions of
 const query = new URLSearchParams(location.search);
 let happened = [];
 let gate = null;
+let gateOf = ""; // what of the groups the gate was judged by
+let pending = null; // an answer of a moment whose rows are yet to come
+let version = null; // of the rows
 let gateAt = 0;
 let gateDue = true;
 let typed = false;
@@ -199,23 +202,42 @@ function drawTimeline(groups) {
 
 async function readGate(groups) {
   const names = $("search").value && direction() === "upgrade" ? groups.map((group) => group.group) : [];
-  const asked = direction();
+  const question = () => `${direction()} ${$("search").value}`;
+  const [asked, of] = [direction(), question()];
   const list_ = `${new URLSearchParams(names.map((name) => ["group", name]))}`;
   // Too many to name them: the verdict is then on all groups, which is the more careful one.
-  const [status, answer] = await get(`/api/v1/gate/${asked}${list_ && list_.length < LONGEST_QUERY ? `?${list_}` : ""}`);
+  const [status, answer] = await get(`/api/v1/gate/${asked}?as_shown=1${list_ && list_.length < LONGEST_QUERY ? `&${list_}` : ""}`);
   gateAt = performance.now();
-  if (asked === direction()) gate = status === 200 ? answer : gate;
+  pending = status === 200 && of === question() ? answer : null;
 }
 
-async function draw(ask = false) {
+/** What of the groups a gate is judged by: a verdict stands beside the rows that it is of, or it does not stand. */
+const judged = (groups) => JSON.stringify(groups.map((group) => [group.group, group.type, group.phase, group.state, group.classic_members, group.consumer_members, group.rebalancing_since, group.blockers, group.duplicate_partitions, group.leftovers]));
+
+function takePending(of) {
+  if (pending !== null && pending.version === version) [gate, gateOf, pending] = [pending, of, null];
+}
+
+/** Ask the gate again where its answer may be another: at once if the groups changed. */
+async function ask() {
   const groups = concerned();
+  const of = judged(groups);
+  takePending(of);
   const waited = performance.now() - gateAt;
   // A group that is being rolled rests for a while before the gate opens: nothing happens then that would be news.
   const waits = gate?.reasons.some(({ code }) => code === "rebalancing");
-  if (ask && (gate === null || ((gateDue || waits) && waited > GATE_MS) || waited > GATE_ANYWAY_MS)) {
+  if (gate === null || of !== gateOf || ((gateDue || waits) && waited > GATE_MS) || waited > GATE_ANYWAY_MS) {
     gateDue = false;
     await readGate(groups);
   }
+}
+
+async function draw(asks = false) {
+  if (asks) await ask();
+  const groups = concerned();
+  const of = judged(groups);
+  takePending(of);
+  if (of !== gateOf) gate = null;
   drawVerdict();
   progress(groups);
   tiles($("tiles"), believed(summary(groups)));
@@ -249,7 +271,7 @@ function drawReport(groups) {
 function choose() {
   const chosen = new URLSearchParams(Object.entries({ direction: direction(), q: $("search").value }).filter(([, value]) => value));
   history.replaceState(null, "", `?${chosen}`);
-  gate = null;
+  gate = pending = null;
   draw(doubt() === null);
 }
 
@@ -280,7 +302,8 @@ async function read() {
   gateDue = true;
 }
 
-follow(null, read, async ({ groups, gone, events }) => {
+follow(null, read, async ({ groups, gone, events, version: now_ }) => {
+  version = now_;
   for (const name of gone) known.delete(name);
   for (const group of groups) known.set(group.group, group);
   trends.take(known, now());

@@ -243,7 +243,7 @@ def test_group_that_is_mixed_is_noted() -> None:
     )
     (text,) = (of["text"] for of in upgrade(log)["reasons"] if of["code"] == "mixed")
 
-    assert "1 of 2 members are upgraded, on the way downgrading" == text
+    assert "1 of 2 members use the consumer protocol: the group is downgrading" == text
 
 
 def test_replica_that_is_behind_cannot_tell() -> None:

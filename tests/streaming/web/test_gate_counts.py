@@ -1,5 +1,6 @@
 """What a gate counts is what the page counts; and for which targets the log is scanned."""
 
+import json
 from collections import Counter
 
 import pytest
@@ -24,6 +25,23 @@ def test_gate_and_page_count_alike(seed: int) -> None:
 
         assert dict(Counter(row["type"] for row in rows)) == answer["groups"]
         assert sum(row["leftovers"] for row in rows) == sum(answer["leftover_records"].values())
+
+
+@pytest.mark.parametrize("gate", ["upgrade", "downgrade"])
+def test_gate_as_shown_is_of_the_rows_that_are_shown(gate: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the board has become since they were made; without the parameter it is of the board as it is."""
+    monkeypatch.setattr("streaming.web.overview.MAKE_EVERY_SECONDS", 3_600.0)
+    story = RandomBoard(1, 12)
+    api = Api(story.board, "prod", clock_ms=lambda: story.now_ms)
+    token, _ = api.news(None, None)
+    rows = Counter(row["type"] for row in json.loads(api.overview())["groups"])
+    for _ in range(STEPS):
+        story.step()
+        shown = api.gate(gate, (), {"as_shown": "1"})
+
+        assert token.startswith(f"{shown['version']}-")
+        assert dict(rows) == shown["groups"]
+    assert dict(rows) != api.gate(gate, ())["groups"]
 
 
 @pytest.mark.parametrize(

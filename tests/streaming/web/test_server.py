@@ -333,8 +333,14 @@ def test_nothing_can_be_changed(client: AsgiClient, method: str) -> None:
 @pytest.mark.parametrize(
     ("address", "said"),
     [
-        ("/api/v1/gate/downgrade?target-version=3.9", "query: found 'target-version', accepted: group, target_version"),
-        ("/api/v1/gate/upgrade?target_version=3.9", "query: found 'target_version', accepted: group, max_size"),
+        (
+            "/api/v1/gate/downgrade?target-version=3.9",
+            "query: found 'target-version', accepted: group, target_version, as_shown",
+        ),
+        (
+            "/api/v1/gate/upgrade?target_version=3.9",
+            "query: found 'target_version', accepted: group, max_size, as_shown",
+        ),
         ("/api/v1/events?groups=a", "query: found 'groups', accepted: group, since, limit"),
         (
             "/api/v1/groups?type=consumer&limit=1",
