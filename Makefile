@@ -33,8 +33,16 @@ classes: setup $(CLASSES) ## the classes of Spark's JVM ready-made, for shorter 
 demo: setup ## embedded Kafka, real members, a rolling upgrade, watched (DEMO_SECONDS=n ends it after n seconds)
 	@exec $(CONSOLE) demo
 
-test: classes ## every test, the slow ones included
+# What needs neither Spark nor a broker runs on two cores; the rest has processes enough of its own.
+test: classes ## every test, the slow ones included (PYTEST_ARGS="-k name": those, one after another)
+ifdef PYTEST_ARGS
 	@exec $(BIN)/python -m pytest $(PYTEST_ARGS)
+else
+	@status=0; \
+	$(BIN)/python -m pytest -m 'not spark and not broker' -n 2 --dist loadfile || status=$$?; \
+	$(BIN)/python -m pytest -m 'spark or broker' || status=$$?; \
+	exit $$status
+endif
 
 test-fast: setup ## the tests without Spark or a broker
 	@exec $(BIN)/python -m pytest -m 'not spark and not broker' $(PYTEST_ARGS)

@@ -1,15 +1,21 @@
-"""What real members do to real groups, from the coordinator's log to the condition that would wake somebody.
+"""What real members do to real groups, from the coordinator's log to the person who is woken, or is not.
 
 One broker, one monitor and one Prometheus for all: a member that flaps, two processes of one instance id, an upgrade
 in which an upgraded member crashes while a classic one restarts, and an assignor that shares partitions where that is
 expected. How long an alert waits is left out (`tests/dashboards/alerts`), and ten minutes without rest are one.
+
+Two owners of a partition are followed all the way, with nothing that stands in between: Prometheus judges by the
+committed rules, a real Alertmanager notifies a webhook, and one of the two is stopped, as the runbook says. Only the
+clocks of Prometheus and Alertmanager are set to be quick.
 """
 
+import json
 import re
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,14 +23,28 @@ import pytest
 
 from dashboards.alert import rule
 from dashboards.alerts import ALERTS
+from dashboards.build import RULES, files
 from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.demo.verifiable_consumer import VerifiableConsumer, create_topics
-from tests.dashboards.prometheus_tools import answer, needs_prometheus, running_prometheus
+from tests.dashboards.prometheus_tools import (
+    answer,
+    needs_alertmanager,
+    needs_prometheus,
+    running_alertmanager,
+    running_prometheus,
+)
+from tests.dashboards.webhook import Webhook, running_webhook
 from tests.integration.doubling_member import DoublingMember
 from tests.integration.in_process_member import InProcessMember
 from tests.integration.monitor_process import MonitorProcess, until
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600), needs_prometheus]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.timeout(600),
+    needs_prometheus,
+    needs_alertmanager,
+]
 
 TOPIC: Final = "orders"
 UNSETTLED_SECONDS: Final = 60
@@ -42,13 +62,35 @@ SESSIONS: Final = {
 }
 SHOWN_SECONDS: Final = 300.0
 
+DOUBLED: Final = "orders-service"
+SOUND: Final = "audit-trail"
+ALERT: Final = "KafkaGroupDuplicateOwner"
+GRAFANA: Final = "https://grafana.example/graphs"
+PARTITIONS: Final = 4
+AFTERWARDS_SCRAPES: Final = 5
+"""So many more scrapes, a second each, nothing further may arrive."""
+
+
+@dataclass
+class Woken:
+    """What arrived at the webhook until all was over, and what Prometheus had been asked meanwhile."""
+
+    notifications: list[dict[str, Any]]
+    alerts: list[tuple[str, str, str]]
+    owned_twice: float
+    reported_of_sound_group: list[Any]
+
 
 class Stage:
     """What plays, and what is asked."""
 
-    def __init__(self, servers: str, directory: Path, monitor: MonitorProcess, prometheus: str) -> None:
-        self.servers, self.directory, self.monitor, self.prometheus = servers, directory, monitor, prometheus
+    def __init__(
+        self, servers: str, directory: Path, monitor: MonitorProcess, prometheus: str, webhook: Webhook
+    ) -> None:
+        self.servers, self.directory, self.monitor = servers, directory, monitor
+        self.prometheus, self.webhook = prometheus, webhook
         self.of_upgrade: list[str] = []
+        self.woken: Woken | None = None
 
     def member(self, group: str, protocol: Any = "consumer", **named: str) -> InProcessMember:
         return InProcessMember(self.servers, group, TOPIC, protocol=protocol, **named)
@@ -60,6 +102,10 @@ class Stage:
     def kinds(self, name: str) -> list[str]:
         """Of the events beyond information."""
         return [event["kind"] for event in self.monitor.events(group=name) if event["severity"] != "info"]
+
+    def alerts(self) -> object:
+        """What is known of alerts, for a message."""
+        return answer(self.prometheus, "ALERTS"), answer(self.prometheus, "kafka_group_duplicate_partitions")
 
     def fires(self, alert: str, group: str) -> bool:
         """Whether the committed condition holds of the group, but for how long it has to."""
@@ -160,25 +206,42 @@ def share(stage: Stage) -> None:
         assert not stage.fires("KafkaGroupDuplicateOwner", "shared")
 
 
+def wake(stage: Stage) -> None:
+    """Two members own the same partitions until somebody is woken and stops one; another group reads them, too."""
+    webhook = stage.webhook
+    with stage.member(SOUND), DoublingMember(stage.servers, DOUBLED, TOPIC, "first"):
+        second = DoublingMember(stage.servers, DOUBLED, TOPIC, "second")
+        with second:
+            until(lambda: bool(webhook.alerts), SHOWN_SECONDS, lambda: f"no notification: {stage.alerts()}")
+            found = answer(stage.prometheus, f'kafka_group_duplicate_partitions{{group="{DOUBLED}"}}')
+        until(lambda: len(webhook.alerts) > 1, SHOWN_SECONDS, lambda: f"not over: {stage.alerts()}")
+        of_doubled = f"ALERTS{{alertname='{ALERT}',group='{DOUBLED}'}}[{AFTERWARDS_SCRAPES}s]"
+        until(lambda: not answer(stage.prometheus, f"count_over_time({of_doubled})"), SHOWN_SECONDS, "still an alert")
+        stage.woken = Woken(
+            notifications=webhook.notifications,
+            alerts=webhook.alerts,
+            owned_twice=float(found[0]["value"][1]),
+            reported_of_sound_group=answer(stage.prometheus, f'ALERTS{{group="{SOUND}"}}'),
+        )
+
+
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     directory = tmp_path_factory.mktemp("verdicts")
     with ExitStack() as stack:
         broker = stack.enter_context(EmbeddedBroker(directory / "broker", offsets_partitions=4, properties=SESSIONS))
-        create_topics(broker.bootstrap_servers, {TOPIC: 4})
+        create_topics(broker.bootstrap_servers, {TOPIC: PARTITIONS})
         monitor = stack.enter_context(
             MonitorProcess(
                 directory / "monitor", broker.bootstrap_servers, state=directory / "state", settings=SETTINGS
             )
         )
         monitor.await_ready()
-        scraping = (
-            "{global: {scrape_interval: 1s}, scrape_configs: [{job_name: monitor, static_configs: "
-            f"[{{targets: ['{monitor.url.removeprefix('http://')}']}}]}}]}}"
-        )
-        prometheus = stack.enter_context(running_prometheus(directory, scraping))
-        made = Stage(broker.bootstrap_servers, directory, monitor, prometheus)
-        scripts: tuple[Callable[[Stage], None], ...] = (flap, fight, upgrade, share)
+        webhook = stack.enter_context(running_webhook())
+        alertmanager = stack.enter_context(running_alertmanager(directory, notifying(webhook.url)))
+        prometheus = stack.enter_context(running_prometheus(directory, scraping(directory, monitor.url, alertmanager)))
+        made = Stage(broker.bootstrap_servers, directory, monitor, prometheus, webhook)
+        scripts: tuple[Callable[[Stage], None], ...] = (flap, fight, upgrade, share, wake)
         with ThreadPoolExecutor() as pool:
             for played in [pool.submit(script, made) for script in scripts]:
                 played.result()
@@ -207,3 +270,69 @@ def test_upgrade_with_a_crash_and_a_restart_is_no_downgrade(stage: Stage) -> Non
 def test_partitions_that_are_shared_by_design_are_counted_and_wake_no_one(stage: Stage) -> None:
     """The duplicates are shown, and the alarm is not raised."""
     assert "duplicate_assignment" not in stage.kinds("shared")
+
+
+@pytest.fixture
+def woken(stage: Stage) -> Woken:
+    assert stage.woken is not None
+    return stage.woken
+
+
+def test_the_alert_arrives_once_and_resolves_once(woken: Woken) -> None:
+    """One notification that it fires, one that it is over, and none of anything else."""
+    assert [("firing", ALERT, DOUBLED), ("resolved", ALERT, DOUBLED)] == woken.alerts
+
+
+def test_the_notification_says_what_is_wrong(woken: Woken) -> None:
+    """Who is woken reads how severe it is, which group and members it is about, where to look and read on."""
+    (alert,) = woken.notifications[0]["alerts"]
+    notes = alert["annotations"]
+
+    assert PARTITIONS == woken.owned_twice
+    assert ("critical", "tested") == (alert["labels"]["severity"], alert["labels"]["cluster"])
+    assert f"Group {DOUBLED} of cluster tested: 4 partitions have two owners at once" in notes["summary"]
+    assert re.search(r" Members: first-\S+ on /127\.0\.0\.1, second-\S+ on /127\.0\.0\.1$", notes["summary"])
+    assert "Board Group, panel Ownership" == notes["first_look"]
+    assert f"{GRAFANA}/d/group-monitor-group?var-cluster=tested&var-group={DOUBLED}" == notes["dashboard_url"]
+    assert f"{GRAFANA}/d/group-monitor-runbook" == notes["runbook_url"]
+
+
+def test_a_sound_group_on_the_same_topic_stays_quiet(woken: Woken) -> None:
+    """Another group that reads the same partitions is no one's duplicate."""
+    assert [] == woken.reported_of_sound_group
+
+
+def scraping(directory: Path, monitor: str, alertmanager: str) -> str:
+    """Prometheus's configuration: the committed rules with links to a Grafana, judged every second."""
+    rules = directory / RULES
+    rules.write_text(files(grafana_url=GRAFANA)[RULES], encoding="utf-8")
+    return json.dumps(
+        {
+            "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+            "rule_files": [str(rules)],
+            "alerting": {"alertmanagers": [{"static_configs": [{"targets": [alertmanager.removeprefix("http://")]}]}]},
+            "scrape_configs": [
+                {"job_name": "group-monitor", "static_configs": [{"targets": [monitor.removeprefix("http://")]}]}
+            ],
+        }
+    )
+
+
+def notifying(url: str) -> str:
+    """Alertmanager's configuration: of two groups each alert is notified on its own, without waiting for others."""
+    return json.dumps(
+        {
+            "route": {
+                "receiver": "nobody",
+                "group_by": ["alertname", "cluster", "group"],
+                "group_wait": "1s",
+                "group_interval": "1s",
+                "repeat_interval": "4h",
+                "routes": [{"receiver": "webhook", "matchers": [f'group=~"{DOUBLED}|{SOUND}"']}],
+            },
+            "receivers": [
+                {"name": "nobody"},
+                {"name": "webhook", "webhook_configs": [{"url": url, "send_resolved": True}]},
+            ],
+        }
+    )

@@ -126,7 +126,7 @@ def test_directory_whose_identity_is_damaged_is_refused(tmp_path: Path, text: st
     claim(tmp_path, IDENTITY)
 
 
-@pytest.mark.parametrize("name", REMEDY.keys() - {*ANOTHER_ONES})
+@pytest.mark.parametrize("name", sorted(REMEDY.keys() - {*ANOTHER_ONES}))
 def test_directory_of_another_layout_may_be_rebuilt(tmp_path: Path, name: str) -> None:
     """What its checkpoint was made with does not matter once that is forgotten, and only then is it ours."""
     claim(tmp_path, replace(IDENTITY, **{name: OTHERS[name]}))

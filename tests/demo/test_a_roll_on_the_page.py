@@ -1,18 +1,22 @@
 """The demo's rolling upgrade, by real consumers on a real broker through the real job, followed on the page."""
 
 import time
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Final
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from streaming.demo.scenario import GROUPS, ROLLED_GROUP, TOPICS
-from tests.integration.monitor_process import CommandProcess, until
-from tests.page.browser import OpenPage
+from tests.demo.conftest import Demo
+from tests.page.browser import CHROMIUM, OpenPage
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on PATH (Debian: chromium)"),
+]
 
 ADDRESS_SECONDS: Final = 120.0
 ROLLED_SECONDS: Final = 200.0
@@ -29,15 +33,6 @@ REMEMBER: Final = """([name, selector]) => {
     new MutationObserver(look).observe(document, { subtree: true, childList: true, characterData: true });
     look();
 }"""
-
-
-@pytest.fixture
-def demo(tmp_path: Path) -> Iterator[CommandProcess]:
-    (tmp_path / "scratch").mkdir()
-    environment = {"TMPDIR": str(tmp_path / "scratch"), "COLUMNS": "80"}
-    with CommandProcess(tmp_path / "demo", "demo", "--set", "http.port=0", environment=environment) as process:
-        until(lambda: bool(process.output_lines()), ADDRESS_SECONDS, "no address is printed")
-        yield process
 
 
 def remembered(page: Page, name: str) -> list[str]:
@@ -58,17 +53,16 @@ def in_order(wanted: Sequence[str], seen: Sequence[str]) -> bool:
     return all(any(text == each for each in rest) for text in wanted)
 
 
-def test_a_real_roll_is_followed_on_every_page(demo: CommandProcess, open_page: OpenPage) -> None:
+def test_a_real_roll_is_followed_on_every_page(demo: Demo, open_page: OpenPage) -> None:
     """Classic, upgrading, upgraded, downgrading, downgraded; the verdict, the matrix and the timeline beside it."""
-    address = next(word for word in demo.output_lines()[0].split() if word.startswith("http")).rstrip("/")
-    overview = open_page(address).page
+    overview = open_page(demo.address).page
     expect(overview.locator("#groups td.group a").filter(has_text=ROLLED_GROUP)).to_be_visible(
         timeout=ADDRESS_SECONDS * 1_000
     )
-    group = open_page(f"{address}/group/{ROLLED_GROUP}").page
+    group = open_page(f"{demo.address}/group/{ROLLED_GROUP}").page
     group.evaluate(REMEMBER, ["phase", "#tiles .tile:nth-of-type(3) dd"])
     group.evaluate(REMEMBER, ["revoking", ".matrix td.revoking"])
-    roll = open_page(f"{address}/roll?q={ROLLED_GROUP}").page
+    roll = open_page(f"{demo.address}/roll?q={ROLLED_GROUP}").page
     roll.evaluate(REMEMBER, ["word", "#word"])
     roll.evaluate(REMEMBER, ["done", "#members-done"])
     expect(overview.locator("#groups tbody tr")).to_have_count(len(GROUPS))

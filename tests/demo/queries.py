@@ -1,23 +1,16 @@
 """Every question of every board and rule, put to a real Prometheus that scrapes the real demo: is there an answer?
 
-The demo runs as a newcomer runs it, broker, members, Spark and all, while Prometheus scrapes it and judges by the
-committed rules. Each query is asked again and again until it is answered: a roll has its phases, and what is drawn
-of one is not there in the next. A rule compares, and in a sound cluster it finds nothing; so it is executed as it is,
-and whether it could find anything is asked of the signals it compares.
+Each query is asked again and again until it is answered: a roll has its phases, and what is drawn of one is not there
+in the next. A rule compares, and in a sound cluster it finds nothing; so it is executed as it is, and whether it could
+find anything is asked of the signals it compares.
 """
 
 import json
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any, Final
 from urllib.request import urlopen
-
-import pytest
-from rich.console import Console
-from rich.table import Table
 
 from dashboards.alerts import ALERTS
 from dashboards.board import panels
@@ -25,12 +18,8 @@ from dashboards.build import GENERATED, RULES, boards
 from dashboards.promql import Signal
 from dashboards.signals import SIGNALS
 from streaming.demo.scenario import GROUPS
-from tests.dashboards.prometheus_tools import answer, needs_prometheus, running_prometheus
-from tests.integration.monitor_process import CommandProcess, until
+from tests.dashboards.prometheus_tools import answer
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600), needs_prometheus]
-
-UP_SECONDS: Final = 180.0
 LONGEST_SECONDS: Final = 270.0
 ROUND_SECONDS: Final = 2.0
 
@@ -184,66 +173,21 @@ class Asked:
     rule_errors: list[str]
 
 
-@pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
-    directory = tmp_path_factory.mktemp("queries")
-    with ExitStack() as stack:
-        environment = {"TMPDIR": str(directory), "COLUMNS": "80"}
-        demo = stack.enter_context(
-            CommandProcess(directory / "demo", "demo", "--set", "http.port=0", environment=environment)
-        )
-        until(lambda: bool(demo.output_lines()) or demo.exit_status is not None, UP_SECONDS, "no address is printed")
-        assert demo.exit_status is None, demo.error_lines()
-        target = demo.output_lines()[0].split()[1].rstrip("/").removeprefix("http://")
-        prometheus = stack.enter_context(running_prometheus(directory, scraping(target)))
-        until(lambda: bool(answer(prometheus, "group_monitor_ready")), UP_SECONDS, "nothing is scraped")
-        pending = {question.where: question for question in questions()}
-        answered: set[str] = set()
-        deadline = time.monotonic() + LONGEST_SECONDS
-        while time.monotonic() < deadline and pending.keys() - UNANSWERED.keys() - BY_CHANCE.keys():
-            for where, question in list(pending.items()):
-                if any(answer(prometheus, form) for form in question.forms):
-                    answered.add(where)
-                    del pending[where]
-            time.sleep(ROUND_SECONDS)
-        assert demo.exit_status is None, demo.error_lines()
-        rules = [rule for group in rules_of(prometheus) for rule in group["rules"]]
-        yield Asked(
-            answered, set(pending), [f"{rule['name']}: {rule['lastError']}" for rule in rules if "lastError" in rule]
-        )
-
-
-def test_every_query_is_answered(asked: Asked, capsys: pytest.CaptureFixture[str]) -> None:
-    """Panels, marks and what rules compare have data; what has none is listed with its reason, and nothing else is."""
-    with capsys.disabled():
-        show(asked)
-
-    assert not asked.open - UNANSWERED.keys() - BY_CHANCE.keys()
-    assert not asked.answered & UNANSWERED.keys()
-
-
-def test_every_rule_is_evaluated_without_error(asked: Asked) -> None:
-    """Prometheus has judged each of the committed rules against the demo's series."""
-    assert [] == asked.rule_errors
-
-
-def test_what_is_excused_exists() -> None:
-    """A reason given for a panel that is gone goes too."""
-    assert UNANSWERED.keys() | BY_CHANCE.keys() <= {question.where for question in questions()}
-
-
-def show(asked: Asked) -> None:
-    """The table of panels and how many of their queries were answered, with the reason for each that was not."""
-    table = Table("board", "panel", "queries", "answered", "why not")
-    for (board, panel), held in groupby(questions(), key=lambda each: (each.board, each.name.rpartition(" ")[0])):
-        wheres = [each.where for each in held]
-        missing = [where for where in wheres if where in asked.open]
-        reasons = dict.fromkeys(UNANSWERED.get(where) or BY_CHANCE.get(where, "NOT KNOWN") for where in missing)
-        table.add_row(board, panel or wheres[0], str(len(wheres)), str(len(wheres) - len(missing)), "; ".join(reasons))
-    console = Console(width=150)
-    console.print()
-    console.print(table)
-    console.print(f"{len(asked.answered)} of {len(asked.answered) + len(asked.open)} queries answered")
+def ask(prometheus: str) -> Asked:
+    """Ask until every query is answered that has to be, or for minutes."""
+    pending = {question.where: question for question in questions()}
+    answered: set[str] = set()
+    deadline = time.monotonic() + LONGEST_SECONDS
+    while time.monotonic() < deadline and pending.keys() - UNANSWERED.keys() - BY_CHANCE.keys():
+        for where, question in list(pending.items()):
+            if any(answer(prometheus, form) for form in question.forms):
+                answered.add(where)
+                del pending[where]
+        time.sleep(ROUND_SECONDS)
+    rules = [rule for group in rules_of(prometheus) for rule in group["rules"]]
+    return Asked(
+        answered, set(pending), [f"{rule['name']}: {rule['lastError']}" for rule in rules if "lastError" in rule]
+    )
 
 
 def rules_of(prometheus: str) -> list[dict[str, Any]]:

@@ -1,0 +1,49 @@
+"""One demo, run as a newcomer runs it: a browser follows its roll while a Prometheus scrapes it and is asked."""
+
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Final
+
+import pytest
+
+from tests.dashboards.prometheus_tools import answer, running_prometheus
+from tests.demo.queries import Asked, ask, scraping
+from tests.integration.monitor_process import CommandProcess, until
+from tests.page.conftest import browser, open_page
+
+__all__ = ["browser", "open_page"]
+
+UP_SECONDS: Final = 180.0
+
+
+@dataclass(frozen=True)
+class Demo:
+    """A demo that runs, the address it printed, and what Prometheus answers, if there is a Prometheus."""
+
+    process: CommandProcess
+    address: str
+    asking: Future[Asked] | None
+
+
+@pytest.fixture(scope="package")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    directory = tmp_path_factory.mktemp("demo")
+    with ExitStack() as stack:
+        environment = {"TMPDIR": str(directory), "COLUMNS": "80"}
+        process = stack.enter_context(
+            CommandProcess(directory / "demo", "demo", "--set", "http.port=0", environment=environment)
+        )
+        until(
+            lambda: bool(process.output_lines()) or process.exit_status is not None, UP_SECONDS, "no address is printed"
+        )
+        assert process.exit_status is None, process.error_lines()
+        address = process.output_lines()[0].split()[1].rstrip("/")
+        asking = None
+        if shutil.which("prometheus") is not None:
+            prometheus = stack.enter_context(running_prometheus(directory, scraping(address.removeprefix("http://"))))
+            until(lambda: bool(answer(prometheus, "group_monitor_ready")), UP_SECONDS, "nothing is scraped")
+            asking = stack.enter_context(ThreadPoolExecutor(1)).submit(ask, prometheus)
+        yield Demo(process, address, asking)
