@@ -3,22 +3,32 @@
 The text is JSON: `[FORMAT, object]`, an object holding only the fields that differ from their defaults. So a field
 added later is absent from older text and takes its default, and a field that went away is passed over; only a
 change of meaning needs a new format number, which `load_*` then refuses or translates.
+
+Of an offset bucket (format 2) the object holds only words, which many buckets share, and its numbers stand in the line
+after it, packed and in base64 (`packed_offsets.py`). Format 1 had an object for each offset, and is read too.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 import types
 import typing
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final, NamedTuple
 
+from coordinator_model.state import packed_offsets
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.offsets import OffsetBucket
+from coordinator_model.state.packed_offsets import OffsetWords
 
 FORMAT: Final = 1
+"""Of groups."""
+OFFSETS_FORMATS: Final = (FORMAT, 2)
+"""Of offset buckets; written is the last."""
 
 
 class SnapshotFormatError(ValueError):
@@ -37,25 +47,51 @@ def load_group(text: str) -> GroupState:
 
 def dump_offsets(bucket: OffsetBucket) -> str:
     """One offset bucket."""
-    return _dump(OffsetBucket, bucket)
+    return text_of_offsets(*packed_offsets.pack(bucket))
 
 
 def load_offsets(text: str) -> OffsetBucket:
     """Inverse of `dump_offsets`; raises SnapshotFormatError."""
-    return typing.cast("OffsetBucket", _load(OffsetBucket, text))
+    return packed_offsets.unpack(*packed_of_offsets(text))
 
 
-def check_format(text: str) -> None:
-    """See, by its first characters alone, that a text is of the format read here; raises SnapshotFormatError."""
-    if not text.startswith(_BEGINNING):
-        raise SnapshotFormatError(_refusal(text[1:].partition(",")[0][:20]))
+def text_of_offsets(words: OffsetWords, numbers: bytes) -> str:
+    """One offset bucket that is packed."""
+    return f"{_text_of(words)}\n{b2a_base64(numbers, newline=False).decode('ascii')}"
 
 
-_BEGINNING: Final = f"[{FORMAT},"
+def packed_of_offsets(text: str) -> tuple[OffsetWords, bytes]:
+    """Inverse of `text_of_offsets`, also of format 1; raises SnapshotFormatError."""
+    check_format(text, OFFSETS_FORMATS)
+    head, _, numbers = text.partition("\n")
+    if not numbers:
+        return packed_offsets.pack(typing.cast("OffsetBucket", _load(OffsetBucket, text)))
+    words, packed = _words_of(head), a2b_base64(numbers)
+    packed_offsets.check(words, packed)
+    return words, packed
 
 
-def _refusal(found: object) -> str:
-    return f"snapshot format: found {found}, this release reads {FORMAT}"
+@lru_cache(16_384)
+def _text_of(words: OffsetWords) -> str:
+    held = {"topic": words.topic, "said": words.said} | ({"which": words.which} if words.which else {})
+    return _JSON.encode([OFFSETS_FORMATS[-1], held])
+
+
+@lru_cache(16_384)
+def _words_of(text: str) -> OffsetWords:
+    _, held = json.loads(text)
+    said = tuple((metadata, topic_id, version) for metadata, topic_id, version in held["said"])
+    return packed_offsets.words(sys.intern(held["topic"]), said, tuple(held.get("which", ())))
+
+
+def check_format(text: str, accepted: tuple[int, ...] = (FORMAT,)) -> None:
+    """See, by its first characters alone, that a text is of such a format; raises SnapshotFormatError."""
+    if not text.startswith(tuple(f"[{number}," for number in accepted)):
+        raise SnapshotFormatError(_refusal(text[1:].partition(",")[0][:20], accepted))
+
+
+def _refusal(found: object, accepted: tuple[int, ...] = (FORMAT,)) -> str:
+    return f"snapshot format: found {found}, this release reads {' or '.join(map(str, accepted))}"
 
 
 _JSON: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False)

@@ -113,11 +113,10 @@ class BoardGroup:
         with ends.lock:
             for bucket in self.buckets:
                 topic = bucket.topic
-                partitions, committed, _ = bucket.columns
-                for partition, offset in zip(partitions, committed, strict=True):
+                for partition, committed in bucket.offsets():
                     known = ends.partition(topic, partition)
                     end = None if known is None else known.last_stable
-                    if end is not None and end > offset and not self.is_unsubscribed(topic):
+                    if end is not None and end > committed.offset and not self.is_unsubscribed(topic):
                         return True
         return False
 

@@ -5,7 +5,6 @@ who ask for lag ask here: the page of metrics, the API, charts and alerts. Three
 hundredths of a second, so nothing is kept between two questions.
 """
 
-from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,11 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from coordinator_model import lag
+from coordinator_model.state.packed_offsets import ROW, OffsetWords
 from streaming.board.group_lag import TopicLag
 from streaming.end_offsets.store import EndOffsets, PartitionEnds
 
 if TYPE_CHECKING:
     from streaming.board.board_group import BoardGroup
+    from streaming.board.offset_columns import OffsetColumns
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -42,7 +43,7 @@ class OffsetTable:
         held: the groups, also those without offsets.
         topics: names of the topics.
         owners, topic_of: row → its group in `held`, its topic in `topics`.
-        partitions, offsets, times_ms, leader_epochs: as in `OffsetColumns.numbers`.
+        partitions, offsets, times_ms, leader_epochs: as `packed_offsets.ROW` says.
         ids: topic id → its number; `id_of`: row → number of the id that the commit names, negative for none.
         counted: of each bucket of a topic that the group has to do with: group, topic, commits, rewinds.
     """
@@ -191,48 +192,45 @@ def _or_none(values: Integers) -> list[int | None]:
 def table_of(groups: Iterable["BoardGroup"]) -> OffsetTable:
     """The committed offsets of these groups."""
     held = list(groups)
-    topics: dict[str, int] = {}
-    ids: dict[str | None, int] = {None: _NO_ID}
-    owners: list[int] = []
-    sizes: list[int] = []
-    topic_of: list[int] = []
-    id_of: list[int] = []
-    parts: list[array[int]] = []
-    mixed: list[tuple[int, tuple[str | None, ...]]] = []
-    counted: list[tuple[int, int, int, int]] = []
+    owner_of: list[int] = []
+    buckets: list[OffsetColumns] = []
     for number, group in enumerate(held):
-        for bucket in group.buckets:
-            numbers, id_ = bucket.numbers, bucket.topic_ids
-            if numbers or bucket.topic in group.topic_names:
-                counted.append((number, topics.setdefault(bucket.topic, len(topics)), bucket.commits, bucket.rewinds))
-            if not numbers:
-                continue
-            if isinstance(id_, tuple):
-                mixed.append((len(sizes), id_))
-                id_ = None
-            owners.append(number)
-            sizes.append(len(numbers) // 4)
-            topic_of.append(topics.setdefault(bucket.topic, len(topics)))
-            id_of.append(ids.setdefault(id_, len(ids)))
-            parts.append(numbers)
-    lengths = np.array(sizes, np.int64)
-    partitions, offsets, times_ms, leader_epochs = np.frombuffer(b"".join(parts), np.int64).reshape(-1, 4).T.copy()
-    named = np.repeat(np.array(id_of, np.int64), lengths)
+        owner_of += [number] * len(group.buckets)
+        buckets += group.buckets
+    places: dict[OffsetWords, int] = {}
+    words_of = np.array([places.setdefault(bucket.words, len(places)) for bucket in buckets], np.int64)
+    topics: dict[str, int] = {}
+    topic_at = [topics.setdefault(words.topic, len(topics)) for words in places]
+    ids: dict[str | None, int] = {None: _NO_ID}
+    ids_at = [[ids.setdefault(id_, len(ids)) for _, id_, _ in words.said] for words in places]
+    rows = np.frombuffer(b"".join([bucket.numbers for bucket in buckets]), "<i8").reshape(-1, 4)
+    lengths = np.array([len(bucket.numbers) for bucket in buckets], np.int64) // ROW.size
+    heads = np.cumsum(lengths) - lengths
+    owners, topic_of = np.array(owner_of, np.int64), np.array(topic_at, np.int64)[words_of]
+    lengths -= 1
+    id_of = np.repeat(np.array([of[0] if of else _NO_ID for of in ids_at], np.int64)[words_of], lengths)
     first = np.cumsum(lengths) - lengths
-    for at, each in mixed:
-        named[first[at] : first[at] + sizes[at]] = [ids.setdefault(id_, len(ids)) for id_ in each]
+    differ = np.array([bool(words.which) for words in places], np.bool_)[words_of]
+    for at in np.flatnonzero(differ).tolist():
+        which = buckets[at].words.which
+        id_of[first[at] : first[at] + len(which)] = np.array(ids_at[words_of[at]], np.int64)[list(which)]
+    concerns = lengths > 0
+    for at in np.flatnonzero(~concerns).tolist():
+        concerns[at] = buckets[at].topic in held[owner_of[at]].topic_names
+    partitions, offsets, times_ms, leader_epochs = np.delete(rows, heads, axis=0).T.copy()
+    _, commits, rewinds, _ = rows[heads].T
     return OffsetTable(
         held=held,
         topics=list(topics),
-        owners=np.repeat(np.array(owners, np.int64), lengths),
-        topic_of=np.repeat(np.array(topic_of, np.int64), lengths),
+        owners=np.repeat(owners, lengths),
+        topic_of=np.repeat(topic_of, lengths),
         partitions=partitions,
         offsets=offsets,
         times_ms=times_ms,
         leader_epochs=leader_epochs,
         ids={id_: number for id_, number in ids.items() if id_ is not None},
-        id_of=named,
-        counted=np.array(counted, np.int64).reshape(-1, 4).T,
+        id_of=id_of,
+        counted=np.array([owners, topic_of, commits, rewinds])[:, concerns],
     )
 
 

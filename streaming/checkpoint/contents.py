@@ -190,8 +190,9 @@ def _if_there(fetched: "Future[pa.Table]") -> "pa.Table | None":
 
 
 def _row(key: Sequence[Any], text: str) -> OutputRow:
-    snapshot.check_format(text)
-    return OutputRow(_UNKNOWN_PARTITION, "group" if len(key) == 1 else "offsets", key[0], text)
+    is_group = len(key) == 1
+    snapshot.check_format(text, (snapshot.FORMAT,) if is_group else snapshot.OFFSETS_FORMATS)
+    return OutputRow(_UNKNOWN_PARTITION, "group" if is_group else "offsets", key[0], text)
 
 
 def _values(table: "pa.Table | None") -> Iterator[tuple[Any, ...]]:

@@ -16,8 +16,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from coordinator_model.state import snapshot
-from coordinator_model.state.offsets import OffsetBucket
 from streaming.base.batch_rows import Row
 from streaming.board.batch_update import PartitionTotals
 from streaming.board.board import Board
@@ -45,15 +43,7 @@ def group_key(cluster: str, group: str) -> bytes:
 
 def group_snapshot(held: BoardGroup) -> Snapshot:
     """All that makes the group what it is."""
-    return {"group": held.kept.text, "offsets": [bucket_text(bucket) for bucket in held.buckets]}
-
-
-def bucket_text(held: OffsetColumns) -> str:
-    """A bucket as the text it came as."""
-    offsets = dict(held.offsets())
-    return snapshot.dump_offsets(
-        OffsetBucket(topic=held.topic, number=held.number, commits=held.commits, rewinds=held.rewinds, offsets=offsets)
-    )
+    return {"group": held.kept.text, "offsets": [bucket.text for bucket in held.buckets]}
 
 
 def group_value(cluster: str, held: BoardGroup, shot: Snapshot, topic_names: Mapping[str, str], now_ms: int) -> bytes:

@@ -21,6 +21,7 @@ from coordinator_model.replica import Replica
 from coordinator_model.state import snapshot
 from coordinator_model.state.events import event_view
 from coordinator_model.state.findings import Position
+from coordinator_model.state.offsets import OffsetBucket
 from coordinator_model.views.group_view import group_view
 from streaming.config.kafka_sections import KafkaSection
 from streaming.recording.file_format import RecordedRecord, open_recording
@@ -229,7 +230,7 @@ class Answer:
     events: dict[str, dict[str, Any]] = field(default_factory=dict)
     groups: dict[str, Any] = field(default_factory=dict)
     """Group → everything remembered of it, its counters included."""
-    offsets: dict[tuple[str, str, int], Any] = field(default_factory=dict)
+    offsets: dict[tuple[str, str, int], OffsetBucket] = field(default_factory=dict)
     """(group, topic, bucket) → committed offsets, and how many commits and rewinds."""
     shards: dict[int, Any] = field(default_factory=dict)
     """Partition → records read, unknown and undecodable ones by type."""
@@ -248,7 +249,7 @@ class Answer:
                 self.shards[state.partition] = asdict(replica.counters)
         for (group, topic, number), bucket in replica.buckets.items():
             if group in self.groups:
-                self.offsets[group, topic, number] = json.loads(snapshot.dump_offsets(bucket))
+                self.offsets[group, topic, number] = bucket
 
 
 def replayed(records: Iterable[RecordedRecord], live_from: Mapping[int, int] | None = None) -> Answer:

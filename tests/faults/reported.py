@@ -8,6 +8,8 @@ from typing import Any
 
 from coordinator_model import group_figures
 from coordinator_model.state.events import INFO
+from coordinator_model.state.offsets import OffsetBucket
+from coordinator_model.state.snapshot import load_offsets
 from tests.faults.coordinator_log import Answer
 from tests.integration.monitor_process import MonitorProcess
 
@@ -28,7 +30,7 @@ class Reported:
 
     events: dict[str, dict[str, Any]] = field(default_factory=dict)
     groups: dict[str, Any] = field(default_factory=dict)
-    offsets: dict[tuple[str, str, int], Any] = field(default_factory=dict)
+    offsets: dict[tuple[str, str, int], OffsetBucket] = field(default_factory=dict)
     shards: dict[int, Any] = field(default_factory=dict)
     batches: int = 0
     repeated: int = 0
@@ -58,8 +60,8 @@ def reported_in(file: Path) -> Reported:
                     reported.groups.pop(group, None)
                     reported.offsets = {place: of for place, of in reported.offsets.items() if place[0] != group}
                 case "offsets":
-                    bucket = json.loads(payload)
-                    reported.offsets[group, bucket[1]["topic"], bucket[1].get("number", 0)] = bucket
+                    bucket = load_offsets(payload)
+                    reported.offsets[group, bucket.topic, bucket.number] = bucket
                 case "shard":
                     reported.shards[partition] = json.loads(payload)
                 case "event":
@@ -145,7 +147,7 @@ def _memberships(groups: dict[str, Any]) -> dict[str, Any]:
 
 
 def _committed(of: Reported | Answer) -> dict[Any, Any]:
-    return {place: bucket[1].get("offsets") for place, bucket in of.offsets.items() if place[0] in of.groups}
+    return {place: bucket.offsets for place, bucket in of.offsets.items() if place[0] in of.groups}
 
 
 def shown(monitor: MonitorProcess, answer: Answer) -> dict[str, dict[str, Any]]:

@@ -1,9 +1,20 @@
-"""Offsets in columns say what the bucket's text says."""
+"""Offsets in columns say what the bucket's text says, in today's format and in the former one."""
+
+import json
+from binascii import a2b_base64, b2a_base64
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from itertools import islice
 
 import pytest
 
+from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.offsets import CommittedOffset, OffsetBucket
-from coordinator_model.state.snapshot import dump_offsets
+from coordinator_model.state.snapshot import dump_group, dump_offsets, load_offsets
+from streaming.board.board_group import BoardGroup
+from streaming.board.group_summary import StateText
+from streaming.board.lag_columns import table_of
 from streaming.board.offset_columns import OffsetColumns
 
 ID = "dxazPwDJk_iLOXNZh3UcWA"
@@ -36,32 +47,90 @@ BUCKETS = {
 }
 
 
+def as_release_0_1_wrote_it(bucket: OffsetBucket) -> str:
+    """Format 1: an object for each offset, fields that have their defaults left out or not."""
+    return json.dumps([1, asdict(bucket)], ensure_ascii=False, separators=(",", ":"))
+
+
 @pytest.mark.parametrize("name", BUCKETS)
-@pytest.mark.parametrize("respaced", [False, True], ids=["as written", "as another release may write it"])
-def test_a_bucket_says_what_was_written(name: str, *, respaced: bool) -> None:
-    """Topic, number and counts are there before the rest is read, and the offsets are those of the bucket."""
+@pytest.mark.parametrize("text_of", [dump_offsets, as_release_0_1_wrote_it])
+def test_a_bucket_says_what_was_written(name: str, text_of: Callable[[OffsetBucket], str]) -> None:
+    """All of it, by whichever release: numbers, words and counts; and it is passed on as this one writes it."""
     bucket = BUCKETS[name]
-    text = dump_offsets(bucket)
-    held = OffsetColumns(text.replace("[1,{", "[1, {", 1) if respaced else text)
+    held = OffsetColumns(text_of(bucket))
     expected = sorted(bucket.offsets.items())
 
-    assert (bucket.topic, bucket.number) == held.key
-    assert (bucket.commits, bucket.rewinds) == (held.commits, held.rewinds)
+    assert (bucket.topic, bucket.number) == held.key == (held.topic, held.number)
+    assert (bucket.commits, bucket.rewinds, len(expected)) == (held.commits, held.rewinds, held.count)
     assert expected == list(held.offsets())
-    assert expected == list(held.offsets())
-    assert (
-        [partition for partition, _ in expected],
-        [each.offset for _, each in expected],
-        [each.commit_timestamp_ms for _, each in expected],
-    ) == tuple(map(list, held.columns))
     assert max((each.commit_timestamp_ms for _, each in expected), default=-1) == held.newest_commit_ms
+    assert Counter(each.value_version for _, each in expected) == held.versions
+    assert max(held.versions, default=0) == held.newest_version
+    assert dump_offsets(bucket) == held.text
+    assert bucket == load_offsets(text_of(bucket)) == load_offsets(held.text)
 
 
-def test_topic_ids_and_versions_are_reported_once_where_they_are_the_same() -> None:
-    """Lag asks for the ids, the downgrade gate for the versions."""
-    usual, mixed, empty = (
-        OffsetColumns(dump_offsets(BUCKETS[name])) for name in ("usual", "each says something else", "empty")
+@pytest.mark.parametrize("chosen", [list(BUCKETS), ["usual"], ["empty"], ["each says something else", "usual"], []])
+def test_a_table_of_buckets_says_what_each_says(chosen: list[str]) -> None:
+    """Row by row, whoever's it is; what is counted is there of topics that the group has to do with."""
+    state = StateText(dump_group(GroupState(name="g", partition=0)))
+    groups = [
+        BoardGroup(f"g{at}", state, (OffsetColumns(dump_offsets(BUCKETS[name])),)) for at, name in enumerate(chosen)
+    ]
+
+    table = table_of([BoardGroup("none", state, ()), *groups])
+
+    names = {number: id_ for id_, number in table.ids.items()}
+    columns = (table.owners, table.topic_of, table.partitions, table.offsets, table.times_ms, table.leader_epochs)
+    rows = [
+        (owner, table.topics[topic], *numbers, names.get(id_))
+        for owner, topic, *numbers, id_ in zip(*(column.tolist() for column in (*columns, table.id_of)), strict=True)
+    ]
+    assert rows == [
+        (at, BUCKETS[name].topic, number, of.offset, of.commit_timestamp_ms, of.leader_epoch, of.topic_id)
+        for at, name in enumerate(chosen, 1)
+        for number, of in sorted(BUCKETS[name].offsets.items())
+    ]
+    assert [
+        (owner, table.topics[topic], *counts) for owner, topic, *counts in zip(*table.counted.tolist(), strict=True)
+    ] == [
+        (at, BUCKETS[name].topic, BUCKETS[name].commits, BUCKETS[name].rewinds)
+        for at, name in enumerate(chosen, 1)
+        if BUCKETS[name].offsets
+    ]
+
+
+def test_words_are_there_once() -> None:
+    """Buckets whose commits say the same share them, whatever their numbers."""
+    other = replace(BUCKETS["usual"], number=0, offsets={5: replace(BUCKETS["usual"].offsets[192], offset=7)})
+
+    assert OffsetColumns(dump_offsets(BUCKETS["usual"])).words is OffsetColumns(dump_offsets(other)).words
+
+
+@pytest.mark.parametrize("name", BUCKETS)
+def test_text_that_is_cut_short_is_refused(name: str) -> None:
+    """Wherever it ends: no offsets are made up of it."""
+    text = dump_offsets(BUCKETS[name])
+
+    for end in range(len(text)):
+        with pytest.raises((ValueError, LookupError)):
+            OffsetColumns(text[:end])
+
+
+def test_words_and_numbers_that_do_not_go_together_are_refused() -> None:
+    """A bucket of another one's numbers is none."""
+    mixed, usual, empty = (
+        dump_offsets(BUCKETS[name]).split("\n") for name in ("each says something else", "usual", "empty")
     )
+    two = dump_offsets(replace(BUCKETS["usual"], offsets=dict(islice(BUCKETS["usual"].offsets.items(), 2)))).split("\n")
+    short = b2a_base64(a2b_base64(usual[1])[:-32]).decode()
 
-    assert (ID, (None, ID, None), ()) == (usual.topic_ids, mixed.topic_ids, empty.topic_ids)
-    assert ({4: 3}, {3: 1, 4: 1, 1: 1}, {}) == (usual.versions, mixed.versions, empty.versions)
+    for words, numbers in (
+        (mixed[0], two[1]),
+        (mixed[0], empty[1]),
+        (empty[0], usual[1]),
+        (usual[0], short),
+        (usual[0], "QUFB"),
+    ):
+        with pytest.raises(ValueError, match="bytes"):
+            OffsetColumns(f"{words}\n{numbers}")

@@ -95,15 +95,15 @@ def test_what_cannot_be_read_is_reported(monkeypatch: pytest.MonkeyPatch, broken
 
 
 @pytest.mark.parametrize(
-    ("part", "rows", "found"),
+    ("part", "rows", "found", "reads"),
     [
-        (GROUPS_STATE, {"group": ["a", "b"], "snapshot": ["[1,1]", "[2,1]"]}, "2"),
-        (OFFSETS_STATE, {"group": ["b"], "topic": ["t"], "bucket": [0], "snapshot": ["[10,{}]"]}, "10"),
-        (PACKS_STATE, {"pack": [packed_entries({("c",): "[3,{}]"})]}, "3"),
+        (GROUPS_STATE, {"group": ["a", "b"], "snapshot": ["[1,1]", "[2,1]"]}, "2", "1"),
+        (OFFSETS_STATE, {"group": ["b"], "topic": ["t"], "bucket": [0], "snapshot": ["[10,{}]"]}, "10", "1 or 2"),
+        (PACKS_STATE, {"pack": [packed_entries({("c",): "[3,{}]"})]}, "3", "1"),
     ],
 )
 def test_snapshots_of_a_later_release_are_refused(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, part: str, rows: dict[str, Any], found: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, part: str, rows: dict[str, Any], found: str, reads: str
 ) -> None:
     """Wherever in the state one is: by its number, with the one accepted and the checkpoint it is in."""
     reading(monkeypatch, lambda _: None)
@@ -115,8 +115,8 @@ def test_snapshots_of_a_later_release_are_refused(
 
     checkpoint = (tmp_path / "checkpoint").as_uri()
     assert (
-        f"state.dir: found {checkpoint!r} with a snapshot format: found {found}, this release reads 1; accepted: the "
-        f"release that wrote it, or {identity.REBUILD}"
+        f"state.dir: found {checkpoint!r} with a snapshot format: found {found}, this release reads {reads}; accepted: "
+        f"the release that wrote it, or {identity.REBUILD}"
     ) == str(refused.value)
 
 

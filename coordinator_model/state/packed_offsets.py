@@ -1,0 +1,86 @@
+"""An offset bucket in columns: numbers packed in a row, and words that many buckets share.
+
+What a commit says besides numbers is nearly always the same for all groups that read a topic: its id, and no metadata.
+So a bucket is packed numbers, and a reference to words that are there once.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import chain
+from typing import Final
+
+from coordinator_model.state.offsets import CommittedOffset, OffsetBucket
+
+Said = tuple[str, str | None, int | None]
+"""What a commit says besides numbers: metadata, topic id, and the value's version where it is not the usual one."""
+
+ROW: Final = struct.Struct("<4q")
+"""The first row is of the bucket: its number, commits, rewinds, how many offsets. Then a row for each offset, by
+partition: partition, offset, time of the commit (ms), leader epoch; the last two are negative where not known."""
+
+
+@dataclass(frozen=True, eq=False)
+class OffsetWords:
+    """What there is to say of a bucket besides numbers; the same object for many buckets.
+
+    Attributes:
+        topic: whose offsets these are.
+        said: what is said of some offset, each once.
+        which: of each offset its place in `said`; empty where all say the first.
+    """
+
+    topic: str
+    said: tuple[Said, ...]
+    which: tuple[int, ...] = ()
+
+    @cached_property
+    def versions(self) -> tuple[int, ...]:
+        """The value version of each of `said`."""
+        return tuple(
+            CommittedOffset(0, metadata=metadata, topic_id=topic_id, other_version=version).value_version
+            for metadata, topic_id, version in self.said
+        )
+
+
+words: Final = lru_cache(16_384)(OffsetWords)
+"""The same object for the same words."""
+
+
+def pack(bucket: OffsetBucket) -> tuple[OffsetWords, bytes]:
+    """Words and numbers of a bucket."""
+    said: dict[Said, int] = {}
+    which: list[int] = []
+    numbers = [bucket.number, bucket.commits, bucket.rewinds, len(bucket.offsets)]
+    for partition, of in sorted(bucket.offsets.items()):
+        numbers += (partition, of.offset, of.commit_timestamp_ms, of.leader_epoch)
+        which.append(said.setdefault((of.metadata, of.topic_id, of.other_version), len(said)))
+    packed = struct.pack(f"<{len(numbers)}q", *numbers)
+    return words(bucket.topic, tuple(said), tuple(which) if len(said) > 1 else ()), packed
+
+
+def check(of: OffsetWords, numbers: bytes) -> None:
+    """See that words and numbers go together; raises ValueError."""
+    count = ROW.unpack_from(numbers)[3] if len(numbers) >= ROW.size else 0
+    if len(numbers) != ROW.size * (count + 1) or (len(of.which) != count if of.which else count and len(of.said) != 1):
+        raise ValueError(f"offsets: found {len(numbers)} bytes and {len(of.which)} words, accepted: of {count} offsets")
+
+
+def offsets_of(of: OffsetWords, numbers: bytes) -> Iterator[tuple[int, CommittedOffset]]:
+    """(partition, committed offset), by partition."""
+    rows = ROW.iter_unpack(memoryview(numbers)[ROW.size :])
+    count = len(numbers) // ROW.size - 1
+    said = map(of.said.__getitem__, of.which) if of.which else chain(of.said * count)
+    for (partition, offset, time_ms, leader_epoch), (metadata, topic_id, version) in zip(rows, said, strict=True):
+        yield partition, CommittedOffset(offset, leader_epoch, metadata, time_ms, topic_id, version)
+
+
+def unpack(of: OffsetWords, numbers: bytes) -> OffsetBucket:
+    """Inverse of `pack`."""
+    number, commits, rewinds, _ = ROW.unpack_from(numbers)
+    return OffsetBucket(
+        topic=of.topic, number=number, commits=commits, rewinds=rewinds, offsets=dict(offsets_of(of, numbers))
+    )
