@@ -369,6 +369,12 @@ def load(text: str) -> tuple[str, GroupSummary | None]:
     return state, found
 
 
+def words_of(text: str) -> GroupWords | None:
+    """Of the figures that `load` finds the words alone, which is quicker."""
+    _, *lines = text.split("\n")
+    return _words_of(lines[2]) if len(lines) == _LINES and lines[0] == str(FORMAT) else None
+
+
 def snapshot_of(text: str) -> str:
     """The snapshot alone."""
     return text.partition("\n")[0]

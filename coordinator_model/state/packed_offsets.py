@@ -29,7 +29,7 @@ class OffsetWords:
 
     Attributes:
         topic: whose offsets these are.
-        said: what is said of some offset, each once.
+        said: what is said of some offset, each once; none where there is no offset.
         which: of each offset its place in `said`; empty where all say the first.
     """
 
@@ -65,8 +65,9 @@ def pack(bucket: OffsetBucket) -> tuple[OffsetWords, bytes]:
 def check(of: OffsetWords, numbers: bytes) -> None:
     """See that words and numbers go together; raises ValueError."""
     count = ROW.unpack_from(numbers)[3] if len(numbers) >= ROW.size else 0
-    if len(numbers) != ROW.size * (count + 1) or (len(of.which) != count if of.which else count and len(of.said) != 1):
-        raise ValueError(f"offsets: found {len(numbers)} bytes and {len(of.which)} words, accepted: of {count} offsets")
+    goes_with_words = len(of.which) == count > 0 if of.which else len(of.said) == (count > 0)
+    if len(numbers) != ROW.size * (count + 1) or not goes_with_words:
+        raise ValueError(f"offsets: found {len(numbers)} bytes and {len(of.said)} words, accepted: of {count} offsets")
 
 
 def offsets_of(of: OffsetWords, numbers: bytes) -> Iterator[tuple[int, CommittedOffset]]:

@@ -11,7 +11,6 @@ after it, packed and in base64 (`packed_offsets.py`). Format 1 had an object for
 from __future__ import annotations
 
 import json
-import sys
 import types
 import typing
 from binascii import a2b_base64, b2a_base64
@@ -62,9 +61,9 @@ def text_of_offsets(words: OffsetWords, numbers: bytes) -> str:
 
 def packed_of_offsets(text: str) -> tuple[OffsetWords, bytes]:
     """Inverse of `text_of_offsets`, also of format 1; raises SnapshotFormatError."""
-    check_format(text, OFFSETS_FORMATS)
     head, _, numbers = text.partition("\n")
     if not numbers:
+        check_format(text, OFFSETS_FORMATS)
         return packed_offsets.pack(typing.cast("OffsetBucket", _load(OffsetBucket, text)))
     words, packed = _words_of(head), a2b_base64(numbers)
     packed_offsets.check(words, packed)
@@ -79,15 +78,21 @@ def _text_of(words: OffsetWords) -> str:
 
 @lru_cache(16_384)
 def _words_of(text: str) -> OffsetWords:
+    check_format(text, OFFSETS_FORMATS)
     _, held = json.loads(text)
     said = tuple((metadata, topic_id, version) for metadata, topic_id, version in held["said"])
-    return packed_offsets.words(sys.intern(held["topic"]), said, tuple(held.get("which", ())))
+    return packed_offsets.words(held["topic"], said, tuple(held.get("which", ())))
 
 
 def check_format(text: str, accepted: tuple[int, ...] = (FORMAT,)) -> None:
     """See, by its first characters alone, that a text is of such a format; raises SnapshotFormatError."""
-    if not text.startswith(tuple(f"[{number}," for number in accepted)):
+    if not text.startswith(_beginnings(accepted)):
         raise SnapshotFormatError(_refusal(text[1:].partition(",")[0][:20], accepted))
+
+
+@cache
+def _beginnings(accepted: tuple[int, ...]) -> tuple[str, ...]:
+    return tuple(f"[{number}," for number in accepted)
 
 
 def _refusal(found: object, accepted: tuple[int, ...] = (FORMAT,)) -> str:

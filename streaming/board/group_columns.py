@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coordinator_model.group_figures import NONE, NUMBERS, GroupSummary, GroupTopics, GroupWords
+from streaming.board.group_summary import read
 
 if TYPE_CHECKING:
     from streaming.board.board_group import BoardGroup
@@ -35,6 +36,7 @@ class GroupColumns:
 
     def __init__(self, groups: Iterable["BoardGroup"]) -> None:
         self.held: Sequence[BoardGroup] = list(groups)
+        read(of.kept for of in self.held)
         self.summaries: Sequence[GroupSummary] = [of.kept.summary for of in self.held]
         packed = b"".join([of.numbers for of in self.summaries])
         self._numbers: Integers = np.frombuffer(packed, np.int64).reshape(-1, len(NUMBERS)).T

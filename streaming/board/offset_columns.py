@@ -71,11 +71,6 @@ class OffsetColumns:
         return self._head[3]
 
     @property
-    def newest_version(self) -> int:
-        """The largest value version that its offsets were written in, 0 for none."""
-        return max(self.words.versions, default=0)
-
-    @property
     def versions(self) -> Mapping[int, int]:
         """Value version → how many offsets were written in it."""
         versions = self.words.versions

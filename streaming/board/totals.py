@@ -2,15 +2,16 @@
 
 import threading
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from coordinator_model.gates.downgrade import FLEXIBLE_OFFSETS
-from coordinator_model.group_figures import GroupSummary, GroupWords
+from coordinator_model.group_figures import GroupWords
 from coordinator_model.records.record_types import RecordType
 from streaming.base.persistent_map import GroupMap
 from streaming.board.board_group import BoardGroup
+from streaming.board.group_summary import read
 
 Pair = tuple[str, str]
 Key = TypeVar("Key", bound=Hashable)
@@ -91,14 +92,10 @@ class Totals:
     def of(self, groups: GroupMap[BoardGroup]) -> Sums:
         """The sums of these groups."""
         with self._lock:
-            for name, was, now in groups.since(self._seen):
-                # What is of both is counted in before it is counted out, so that it never seems to be gone.
-                same = was is not None and now is not None and was.kept is now.kept
-                for held, by in ((now, 1), (was, -1)):
-                    if held is not None:
-                        self._count_offsets(held, by)
-                        if not same:
-                            self._count_state(name, held.summary, by)
+            changed = [(was, now) for _, was, now in groups.since(self._seen)]
+            # What is of both is counted in before it is counted out, so that it never seems to be gone.
+            self._count(changed, 1)
+            self._count([(now, was) for was, now in changed], -1)
             self._seen = groups
             kinds: Counter[Pair] = Counter()
             records: Counter[RecordType] = Counter()
@@ -123,18 +120,37 @@ class Totals:
                 awaiting=self._awaiting.names,
             )
 
-    def _count_state(self, name: str, of: GroupSummary, by: int) -> None:
-        _count(self._words, of.words, by)
-        self._topic_names.change(of.topics.names, by)
-        self._topic_ids.change(of.topics.ids, by)
-        if not of.words.steady:
-            self._unsteady.change(frozenset((name,)), by)
-        if of.words.awaits_static:
-            self._awaiting.change(frozenset((name,)), by)
+    def _count(self, changed: Sequence[tuple[BoardGroup | None, BoardGroup | None]], by: int) -> None:
+        """Count the second of each pair in or out; a state that the first has too counts for nothing."""
+        self._count_offsets([of for _, of in changed if of is not None], by)
+        self._count_states(
+            [of for other, of in changed if of is not None and (other is None or other.kept is not of.kept)], by
+        )
 
-    def _count_offsets(self, held: BoardGroup, by: int) -> None:
-        self._topic_names.change(held.committed_topics, by)
-        self._flexible += by * any(bucket.newest_version >= FLEXIBLE_OFFSETS for bucket in held.buckets)
+    def _count_states(self, groups: Sequence[BoardGroup], by: int) -> None:
+        read([of.kept for of in groups])
+        summaries = [of.kept.summary for of in groups]
+        words = Counter([of.words for of in summaries])
+        for of_words, groups_of in words.items():
+            _count(self._words, of_words, by * groups_of)
+        for of_topics, groups_of in Counter([of.topics for of in summaries]).items():
+            self._topic_names.change(of_topics.names, by * groups_of)
+            self._topic_ids.change(of_topics.ids, by * groups_of)
+        for kept, chosen in (
+            (self._unsteady, {of for of in words if not of.steady}),
+            (self._awaiting, {of for of in words if of.awaits_static}),
+        ):
+            for held, summary in zip(groups, summaries, strict=True) if chosen else ():
+                if summary.words in chosen:
+                    kept.change(frozenset((held.name,)), by)
+
+    def _count_offsets(self, groups: Sequence[BoardGroup], by: int) -> None:
+        words = Counter([bucket.words for of in groups for bucket in of.buckets])
+        for of_words, buckets in words.items():
+            if of_words.said:
+                self._topic_names.change(frozenset((of_words.topic,)), by * buckets)
+        flexible = {of for of in words if max(of.versions, default=0) >= FLEXIBLE_OFFSETS}
+        self._flexible += by * sum(any(bucket.words in flexible for bucket in of.buckets) for of in groups)
 
 
 def _count(counts: Counter[Key], key: Key, by: int) -> None:
