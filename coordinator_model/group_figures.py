@@ -333,22 +333,13 @@ def _topic_ids(state: GroupState, assigned: Iterable[str]) -> frozenset[str]:
 def dump(state: GroupState) -> str:
     """A group's snapshot (`snapshot.dump_group`), and in the lines after it its figures."""
     of = summary(state)
-    shared = of.topics
     lines = (
         str(FORMAT),
         b2a_base64(of.numbers, newline=False).decode("ascii"),
-        _text([getattr(of.words, name) for name in _WORDS]),
-        _text(
-            [
-                sorted(shared.subscribed),
-                [[topic, sorted(parts)] for topic, parts in shared.assigned.items()],
-                sorted(shared.ids),
-                shared.by_id,
-                shared.assignments_known,
-            ]
-        ),
-        _text(of.durations),
-        _text(of.recent_rebalances_ms),
+        _text_of_words(of.words),
+        _text_of_topics(of.topics),
+        _text(of.durations) if of.durations else "[]",
+        _text(of.recent_rebalances_ms) if of.recent_rebalances_ms else "[]",
     )
     return "\n".join((snapshot.dump_group(state), *lines))
 
@@ -383,8 +374,18 @@ def snapshot_of(text: str) -> str:
 _LINES: Final = 6
 
 
-def _text(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"))
+_text: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+
+
+@lru_cache(4_096)
+def _text_of_words(words: GroupWords) -> str:
+    return _text([getattr(words, name) for name in _WORDS])
+
+
+@lru_cache(16_384)
+def _text_of_topics(of: GroupTopics) -> str:
+    assigned = [[topic, sorted(parts)] for topic, parts in of.assigned.items()]
+    return _text([sorted(of.subscribed), assigned, sorted(of.ids), of.by_id, of.assignments_known])
 
 
 _WORDS: Final = tuple(of.name for of in fields(GroupWords))
