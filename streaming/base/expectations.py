@@ -9,7 +9,8 @@
 
 An alarm that is held back stays where it would have been, as information, and says so: its detail has `expected` with
 the expectation, its reason, owner and runbook. It is counted (`kafka_group_silenced_total`), and rules of Prometheus
-leave out what has that series. What ends is not held back: it is information anyway.
+leave out what has that series. What ends is not held back: it is information anyway. What goes on when a configuration
+expects it no more is reported once (`watchers/overdue_watch.py`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence

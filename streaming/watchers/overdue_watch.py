@@ -9,13 +9,15 @@ Suspected classic groups are judged by what their coordinators answer (`hang_sam
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from coordinator_model.clocked import table
+from coordinator_model.clocked import endings, table, unsettled
 from coordinator_model.clocked.hang_suspicion import Described
 from coordinator_model.clocked.lasting import LastingAlarms
 from coordinator_model.clocked.moment import UNSETTLED_AFTER_MS, Moment
 from coordinator_model.clocked.unassigned_partitions import Unassigned
-from coordinator_model.state.events import Event, event_view
+from coordinator_model.rules.static_members import is_restarting
+from coordinator_model.state.events import SEVERITIES, Event, event_view
 from coordinator_model.state.group_state import GroupState
+from streaming.base.expectations import EXPECTED, is_held_back
 from streaming.base.persistent_map import GroupMap
 from streaming.base.threads import Repeating
 from streaming.board.board import Board
@@ -24,6 +26,17 @@ from streaming.end_offsets.store import Topic
 from streaming.watchers.clock_doubt import RecordClocks
 
 CHECK_EVERY_SECONDS: Final = 1.0
+
+AGAIN: Final = "-again"
+"""Ends the id of an alarm that is reported a second time, because it is expected no more."""
+
+STILL_OPEN: Final[Mapping[str, Callable[[GroupState, int], bool]]] = {
+    "duplicate_assignment": lambda state, _: bool(state.duplicates),
+    "rebalance_storm": endings.is_storm,
+    "static_member_restarting": lambda state, now_ms: any(is_restarting(of, now_ms) for of in state.instances.values()),
+    "group_unsettled": lambda state, now_ms: unsettled.unsettled_since_ms(state, now_ms) is not None,
+}
+"""Kind of alarm that may be expected, and lasts → whether it does. The others are of one moment, or show an absence."""
 
 Publish = Callable[[Sequence[Mapping[str, Any]]], object]
 
@@ -72,7 +85,10 @@ class OverdueWatch:
         if self._settling(now_ms) or not self._board.ready()[0]:
             return
         if not self._resumed:
-            reported = [*map(_event, self._board.events.latest(self._board.events.size))]
+            before = self._board.events.latest(self._board.events.size)
+            if again := [*self._no_longer_expected(before, now_ms)]:
+                self._publish(again)
+            reported = [_event(of) for of in before if not of["id"].endswith(AGAIN)]
             self._lasting.resume(reported, now_ms)
             self._unassigned.resume(reported)
             self._resumed = True
@@ -99,6 +115,20 @@ class OverdueWatch:
             self._publish(new)
         # Afterwards: what could not be published is published with the next look.
         self._reported = frozenset(event.id for event in found)
+
+    def _no_longer_expected(self, reported: Sequence[Mapping[str, Any]], now_ms: int) -> Iterator[dict[str, Any]]:
+        """Alarms that are still open, and were held back by an expectation that the configuration has no more."""
+        ids = {of["id"] for of in reported}
+        held_back = {(of["group"], of["kind"]): of for of in reported if is_held_back(of)}
+        groups = self._board.shown.groups
+        for (group, kind), of in held_back.items():
+            id_ = f"{of['id']}{AGAIN}"
+            known, lasts = groups.get(group), STILL_OPEN.get(kind)
+            if known is None or lasts is None or id_ in ids or kind in self._board.expectations.kinds(group):
+                continue
+            if lasts(known.state, now_ms):
+                detail = {name: value for name, value in of["detail"].items() if name != EXPECTED}
+                yield {**of, "id": id_, "severity": SEVERITIES[kind], "detail": detail}
 
     def _to_be_asked(self, groups: GroupMap[BoardGroup], topics: Mapping[str, Topic]) -> Iterator[BoardGroup]:
         """Groups in which no member holds some partition, or that were followed for it; others have nothing new."""

@@ -2,10 +2,13 @@
 
 from typing import Any
 
+import pytest
+
 from coordinator_model.clocked.unassigned_partitions import METADATA_MAX_AGE_MS
+from streaming.base.expectations import Expectations, Expected
 from streaming.board.board import Board
 from streaming.watchers.overdue_watch import OverdueWatch
-from tests.builders import REBALANCE_TIMEOUT_MS
+from tests.builders import REBALANCE_TIMEOUT_MS, group_metadata, member
 from tests.coordinator_events import consumer_join, consumer_moves
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, board_of, classic_group, log_ends, sample
@@ -210,3 +213,39 @@ def test_partition_without_an_owner_is_reported_once_over_a_restart() -> None:
         clock.now_ms += LASTING_MS
     assert [False] == ["cleared" in of for of in unassigned(board)]
     assert {"g"} == board.unassigned
+
+
+def sharing(*patterns: str) -> Expectations:
+    return Expectations([Expected(of, frozenset({"shares_partitions"}), "each reads everything") for of in patterns])
+
+
+@pytest.mark.parametrize("over", [False, True])
+def test_duplicate_that_is_expected_no_more_is_reported_once(over: bool) -> None:
+    """It was held back, and goes on after the configuration changed; one that is over by then is not reported."""
+    shard = Shard()
+    classic_group(shard, "g", {"m-1": {"orders": [0]}, "m-2": {"orders": [0, 1]}})
+    board = board_of(shard, ends := log_ends(orders=2), sharing("x*", "g", "g*"))
+    board.set_log_end_at_start({0: 1}, {0: 1})
+    board.set_positions({0: 1}, {0: 1}, NOW_MS)
+    sample(ends, NOW_MS, "orders", 0, 0)
+    clock = Clock()
+
+    def reported() -> list[tuple[str, bool]]:
+        found = [of for of in board.latest_events(99) if of["kind"] == "duplicate_assignment"]
+        return [(of["severity"], "expected" in of["detail"]) for of in found]
+
+    OverdueWatch(board, board.events.add, clock).check()
+    assert [("info", True)] == reported()
+    assert {"duplicate_assignment": 1} == board.events.silenced_by_group()["g"]
+    if over:
+        generation = group_metadata("g", generation=9, members=[member("m-2", {"orders": [0, 1]})])
+        board.apply(9, shard.write(generation, timestamp_ms=NOW_MS), NOW_MS)
+    board.expectations = sharing("other")
+    for _ in range(3):
+        restarted = OverdueWatch(board, board.events.add, clock)
+        restarted.check()
+        restarted.check()
+        clock.now_ms += 3_600_000
+
+    assert [("info", True), ("critical", False)][: 1 if over else 2] == reported()
+    assert {"duplicate_assignment": 1} == board.events.silenced_by_group()["g"]
