@@ -166,3 +166,12 @@ def test_members_word_counts_and_kafka_s_default_where_there_is_none() -> None:
     assert empty.membership.classic is not None
 
     assert 300_000 == hang_suspicion.rebalance_timeout_ms(empty.membership.classic)
+
+
+def test_hang_of_a_classic_group_is_inferred() -> None:
+    """From answers of its coordinator: no record says so."""
+    (event,) = overdue(
+        group(MEMBERS), 20_000 + STEP_MS + LONGEST_MS + 1, described=asked(*every(5_000, 20_000 + LONGEST_MS + 1))
+    )
+
+    assert ("rebalance_stuck", True) == (event.kind, event.inferred)

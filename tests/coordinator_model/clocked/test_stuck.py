@@ -284,3 +284,10 @@ def test_member_that_waits_for_partitions_of_a_former_target_is_late() -> None:
 
     assert ("members", ["b"]) == (event.detail["waiting_for"], [of["member_id"] for of in event.detail["members"]])
     assert {} == event.detail["members"][0]["awaits"]
+
+
+def test_stalled_roll_says_how_many_members_there_are() -> None:
+    """Of both protocols together, and the upgraded ones."""
+    (event,) = overdue(mixed(), WRITTEN_MS + stuck.STALLED_MS + 1)
+
+    assert (2, 1) == (event.detail["members"], event.detail["upgraded_members"])

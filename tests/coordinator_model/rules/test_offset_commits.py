@@ -376,3 +376,14 @@ def test_offsets_are_read_bucket_by_bucket() -> None:
     ] == list(replica.offsets("g"))
     assert [] == list(replica.offsets("nobody"))
     assert ["g"] == list(replica.groups)
+
+
+def test_version_of_a_later_commit_is_the_offsets_version() -> None:
+    """A former release wrote it, after a downgrade: who can read it is what the gate asks."""
+    without_id = at(0, offset_commit("g", "t", 0, 5, id_of_topic=ZERO_UUID, version=3))
+    older = at(1_000, offset_commit("g", "t", 0, 6, id_of_topic=ZERO_UUID, version=1))
+    replica = Replica()
+    for record in history(without_id, older).records:
+        replica.replay(record.place, record.key, record.value)
+
+    assert [(6, 1)] == [(of.offset, of.value_version) for _, _, of in replica.offsets("g")]

@@ -145,3 +145,18 @@ def test_expiry_of_several_at_once_is_one_step_of_the_episode() -> None:
     ).replayed()
 
     assert ("down", 3, 1, 1, 1) == cost(reported)
+
+
+def test_episode_has_the_keys_that_others_read() -> None:
+    """Consumers of events, the page and the terminal read them by these names."""
+    reported = history(ONE, at(10_000, generation(2, "a", "b", "c"))).replayed()
+
+    assert {
+        "direction": "up",
+        "since": 0,
+        "last_change": 10_000,
+        "members_before": 0,
+        "members_after": 3,
+        "rebalances": 1,
+        "rebalances_needed": 1,
+    } == reported.view("g")["scaling"]

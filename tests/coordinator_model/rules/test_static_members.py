@@ -426,3 +426,20 @@ def test_what_is_said_of_an_instance_id_that_is_taken(
         "since": 3_000,
         **more,
     } == detail
+
+
+def test_time_of_an_absence_is_that_of_its_beginning() -> None:
+    """Whatever is written of others while the member is away."""
+    moved = at(65_000, *consumer_moves("g", "b", epoch=3, previous_epoch=3, assigned={"t": [1]}))
+    reported = history(JOINED, OTHER, AWAY, moved).replayed()
+
+    assert 60_000 == reported.states["g"].instances["i"].absent_since_ms
+
+
+def test_instance_that_was_gone_and_comes_again_at_once_did_not_retry_its_join() -> None:
+    """None stood for it any more, so it is a restart, however soon and from the same process."""
+    there = [group_metadata("g", generation=n, members=[member(f"i-{n}", {}, instance_id="i")]) for n in (1, 2, 4)]
+    gone = group_metadata("g", generation=3)
+    moments = at(0, there[0]), at(10_000, there[1]), at(10_500, gone), at(11_000, there[2])
+
+    assert 2 == history(*moments).replayed().states["g"].instances["i"].restarts
