@@ -13,7 +13,7 @@ from coordinator_model.clocked.unassigned_partitions import (
 )
 from coordinator_model.recording_clock import LOOK_EVERY_MS, Looks
 from coordinator_model.replica import Replica
-from coordinator_model.state.events import Event
+from coordinator_model.state.events import WARNING, Event
 from coordinator_model.state.findings import Position
 from coordinator_model.state.group_state import GroupState
 from streaming.recording.file_format import open_recording
@@ -249,6 +249,14 @@ def test_event_is_the_same_after_a_restart() -> None:
     (first,), (again,) = found(before, NOW_MS), found(after, NOW_MS + 3_600_000)
     assert first.id == again.id
     assert (PARTITION, 4, 0) == (first.partition, first.offset, first.time_ms)
+
+
+def test_other_alarms_of_before_a_restart_are_no_partitions_without_an_owner() -> None:
+    """All that was reported is taken up in one go."""
+    watch = Unassigned()
+    watch.resume([Event(time_ms=5, group="g", kind="rebalance_stuck", severity=WARNING, partition=0, offset=7)])
+
+    assert set() == watch.followed
 
 
 def test_group_that_is_gone_is_forgotten() -> None:
