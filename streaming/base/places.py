@@ -16,8 +16,8 @@ def _of_user(variable: str, default: str) -> Path:
     return (Path(named) if Path(named).is_absolute() else Path(os.path.expanduser("~")) / default) / "group-monitor"  # noqa: PTH111 - without a home it stays, where Path would raise
 
 
-CACHE: Final = Path(".cache") if IS_CHECKOUT else _of_user("XDG_CACHE_HOME", ".cache")
-"""What may be fetched or made again. A checkout keeps all in itself, and is where its commands are run."""
+CACHE: Final = ROOT / ".cache" if IS_CHECKOUT else _of_user("XDG_CACHE_HOME", ".cache")
+"""What may be fetched or made again. A checkout keeps it in itself, wherever its commands are run."""
 
 STATE: Final = Path(".cache/state") if IS_CHECKOUT else _of_user("XDG_STATE_HOME", ".local/state")
-"""The default of `state.dir`."""
+"""The default of `state.dir`: of a checkout, below the directory in which the command is run."""

@@ -107,16 +107,6 @@ class TestSetUp:
         assert 2 == refusal.status
         assert refusal.line.startswith(f"error: PATH: found Java 11 ({java}), accepted: Java 17 or 21")
 
-    def test_demo_without_jars(self, tmp_path: Path) -> None:
-        """The demo needs the broker's jars; the target that fills the directory is named."""
-        refusal = Refusal(tmp_path, "demo", "--seconds", "1", cwd=tmp_path, environment={"TMPDIR": str(tmp_path)})
-
-        assert 2 == refusal.status
-        assert refusal.line == (
-            "error: jars: found none in '.cache/jars/kafka', accepted: the folder that `make setup` fills"
-        )
-        assert [] == list(tmp_path.glob("group-monitor-demo-*"))
-
     def test_taken_port(self, servers: str, state: Path) -> None:
         """Somebody else listens there."""
         with socket.create_server((HOST, 0)) as taken:
