@@ -14,6 +14,7 @@ from coordinator_model.gates.plan import READINESS, plan_view, planned
 from coordinator_model.gates.verdict import BrokerSettings
 from coordinator_model.replica import Replica
 from coordinator_model.state.findings import Position
+from coordinator_model.views.words import counted
 from streaming.base.errors import CannotTellError, CheckFailed, UsageError
 from streaming.base.text import printable
 from streaming.cli.client import DEFAULT_URL, MonitorClient
@@ -166,8 +167,7 @@ def _text(found: dict[str, Any]) -> str:
 
 def _counts(found: dict[str, Any]) -> str:
     counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name in READINESS if (count := found["counts"][name]))
-    waves = "1 wave" if found["waves"] == 1 else f"{found['waves']} waves"
-    return f"{len(found['groups'])} groups: {counts or 'none'}; {waves}"
+    return f"{counted(len(found['groups']), 'group')}: {counts or 'none'}; {counted(found['waves'], 'wave')}"
 
 
 def _remedies(found: dict[str, Any]) -> list[tuple[str, str]]:

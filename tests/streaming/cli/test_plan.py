@@ -72,6 +72,13 @@ def test_a_pattern_chooses_groups(capsys: pytest.CaptureFixture[str]) -> None:
     assert {"upgraded"} == {each["group"].partition("-")[0] for each in json.loads(text)["groups"]}
 
 
+def test_one_group_is_one_group(capsys: pytest.CaptureFixture[str]) -> None:
+    """The first line counts groups and waves, in the singular where there is one."""
+    _, text = run(capsys, "--from", CONVERSIONS, "--group", "upgrade-half-way")
+
+    assert "1 group: 1 care; 1 wave" == text.splitlines()[0]
+
+
 def test_a_spreadsheet_gets_columns_and_no_formulas(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Names of groups are anybody's: one that begins like a formula is text."""
     board = caught_up()
