@@ -78,7 +78,7 @@ def topology_ready(group: ModernGroup) -> bool:
     """
     if group.topology_epoch is None:
         return False
-    if group.validation_reported:
+    if group.validation_told:
         return group.topology_epoch == group.validated_topology_epoch
     return any(target.active for target in group.task_targets.values())
 
@@ -110,7 +110,7 @@ def replay_epoch(
         group, validated = common.of_family(membership, STREAMS), value.validated_topology_epoch
         group.validated_topology_epoch = validated
         # What targets were computed with came in the same release.
-        group.validation_reported = validated >= 0 or bool(value.last_assignment_configs)
+        group.validation_told = validated >= 0 or bool(value.last_assignment_configs)
 
 
 def replay_member_metadata(

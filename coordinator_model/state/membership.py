@@ -205,7 +205,7 @@ class ModernGroup:
     regexes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     topology_epoch: int | None = None
     validated_topology_epoch: int = -1
-    validation_reported: bool = False
+    validation_told: bool = False
     """Whether the broker writes which topology was found valid (4.2)."""
     subtopologies: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Subtopology → the topics its tasks read, of a streams group: those of its sources, and repartition topics."""
