@@ -11,8 +11,9 @@ sides are in the log: the last generation before, and what is written of it firs
 
 The log lags behind the coordinator's memory while members rejoin: who left is not written, nor a generation that is not
 complete, and assignments are void until the leader has sent new ones. That a round is under way shows in subscriptions
-that name the generation itself, or in members that the generation did not have; then a later epoch, fewer members and
-members without partitions are lawful. Of a topic that is nowhere in the consumer group, where others are, nothing is
+that name the generation itself or one before that of the last round's (a member that was fenced joins as if it were
+new), or in members that the generation did not have; then a later epoch, fewer members and members without partitions
+are lawful. Of a topic that is nowhere in the consumer group, where others are, nothing is
 said: it was deleted. A member that left in the seconds before, so that no other had rejoined yet, looks as if it was
 lost. A roll whose members restart faster than a classic round takes does so each time: where nothing but dynamic
 members is missing, the event is inferred, and information. A static member does not leave when it stops,
@@ -171,6 +172,8 @@ def _round_under_way(was: ClassicGroup, step: Step) -> bool:
         known = was.members.get(member_id)
         claimed = -1 if known is None or known.claim is None else known.claim.generation
         if of.claimed_generation >= max(was.generation, claimed + 1):
+            return True
+        if of.classic and of.claimed_generation < claimed:
             return True
         if of.classic and known is None and of.instance_id not in instances:
             return True

@@ -9,7 +9,13 @@ from typing import Any, Final
 
 import pytest
 
-from tests.builders import consumer_group_current_assignment, group_metadata, member, offset_commit, topic_id
+from tests.builders import (
+    consumer_group_current_assignment,
+    group_metadata,
+    member,
+    offset_commit,
+    topic_id,
+)
 from tests.coordinator_events import consumer_join, converted_to_consumer, speaks_classic
 from tests.histories import Reported, at, history
 from tests.side_by_side import Scene, kinds
@@ -226,6 +232,26 @@ def test_members_that_had_rejoined_explain_what_the_log_lacks() -> None:
     ).replayed()
 
     assert [] == reported.details("upgrade_unclean")
+
+
+@pytest.mark.parametrize(("claimed", "wrong"), [(3, [["epoch"]]), (-1, [])])
+def test_member_that_had_rejoined_as_if_it_were_new_explains_a_later_epoch(claimed: int, wrong: list[Any]) -> None:
+    """Its subscription names no generation, where that of the last round did: it has joined again since."""
+    reported = history(
+        at(0, group_metadata("g", generation=6, members=[member("a", {"t": [0]}, owned_generation=3)])),
+        at(
+            9_000,
+            *converted_to_consumer(
+                "g",
+                generation=7,
+                members={"a": {"t": [0]}},
+                classic=speaks_classic(["t"], generation_id=claimed),
+            ),
+            *consumer_join("g", "n", epoch=8, targets={"n": {}}, assigned={}),
+        ),
+    ).replayed()
+
+    assert wrong == [of["wrong"] for of in reported.details("upgrade_unclean")]
 
 
 def test_member_that_is_carried_over_by_half_did_not_leave() -> None:
