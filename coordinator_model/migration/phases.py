@@ -146,7 +146,7 @@ def _is(membership: Membership, type_: str) -> bool:
 def _upgraded(state: GroupState, step: Step) -> Iterator[Finding]:
     migration, before, after, time_ms = state.migration, step.before, state.membership, step.timestamp_ms
     state.counters.upgrades += 1
-    migration.was_downgraded, migration.downgrade, migration.upgrade = False, None, None
+    former, migration.downgrade, migration.upgrade, migration.was_downgraded = migration.downgrade, None, None, False
     members, _ = members_by_protocol(before)
     classic, consumer = members_by_protocol(after)
     recent = within(REPLACEMENT_MS, migration.recent_members_ms, time_ms)
@@ -155,7 +155,7 @@ def _upgraded(state: GroupState, step: Step) -> Iterator[Finding]:
         yield _completed(migration, consumer, time_ms, {"online": False})
         return
     detail = {"members": classic + consumer, "upgraded_members": consumer, "members_before": migration.members_before}
-    yield Finding("upgrade_started", {"online": True, **detail, **upgrade_check.compare(state, step)})
+    yield Finding("upgrade_started", {"online": True, **detail, **upgrade_check.compare(state, step, former)})
     if classic:
         _mixed(migration, UPGRADE, classic, consumer, time_ms)
     else:

@@ -10,14 +10,17 @@ sides are in the log: the last generation before, and what is written of it firs
     offsets        committed when the upgrade began   none went back or went in the same event
 
 The log lags behind the coordinator's memory while members rejoin: who left is not written, nor a generation that is not
-complete, and assignments are void until the leader has sent new ones. That a round is under way shows in subscriptions
-that name the generation itself or one before that of the last round's (a member that was fenced joins as if it were
-new), or in members that the generation did not have; then a later epoch, fewer members and members without partitions
-are lawful. Of a topic that is nowhere in the consumer group, where others are, nothing is
-said: it was deleted. A member that left in the seconds before, so that no other had rejoined yet, looks as if it was
-lost. A roll whose members restart faster than a classic round takes does so each time: where nothing but dynamic
-members is missing, the event is inferred, and information. A static member does not leave when it stops,
-and of a member that left nothing is written.
+complete, and assignments are void until the leader has sent new ones. That a round is under way shows
+
+    a subscription     names the generation itself, or an older one than before: a fenced member joins as if it were new
+    a member           was not in the generation
+    the generation     was written by a downgrade, which itself begins a round
+
+Then a later epoch, fewer members and members without partitions are lawful. Of a topic that is nowhere in the consumer
+group, where others are, nothing is said: it was deleted. A member that left in the seconds before, so that no other had
+rejoined yet, looks as if it was lost. A roll whose members restart faster than a classic round takes does so each time:
+where nothing but dynamic members is missing, the event is inferred, and information. A static member does not leave
+when it stops, and of a member that left nothing is written.
 
 A group without members begins with a first epoch, and is not compared. Assignors are compared with nothing: who
 rolls may mean to change it.
@@ -35,7 +38,7 @@ from coordinator_model.state.events import INFO
 from coordinator_model.state.findings import Finding, Position
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.membership import CONSUMER, ClassicGroup, ClassicMember, Membership, ModernMember
-from coordinator_model.state.rule_memory import CarriedMember, Step, Upgrade
+from coordinator_model.state.rule_memory import CarriedMember, Downgrade, Step, Upgrade
 
 MOST_OFFSETS: Final = 1_000
 """So many offsets that went back are remembered of one moment: more are no better than these."""
@@ -78,14 +81,18 @@ def offset_went(state: GroupState, position: Position, topic: str, partition: in
         migration.offsets_back.setdefault(f"{topic}/{partition}", offset)
 
 
-def compare(state: GroupState, step: Step) -> dict[str, Any]:
-    """Compare the consumer group that a step made of a classic one with members; returns it as parts of a detail."""
+def compare(state: GroupState, step: Step, former: Downgrade | None) -> dict[str, Any]:
+    """Compare the consumer group that a step made of a classic one with members; returns it as parts of a detail.
+
+    `former` is the downgrade that the classic group came of, None for none.
+    """
     was, group = step.before.classic, state.membership.modern_group
     if was is None or not was.members or group is None:
         return {}
     carried = {_who(member): _carried(step, member) for member in was.members.values()}
     found = {who: of for who, of in carried.items() if of is not None and of.described and of.epoch is not None}
-    under_way = _round_under_way(was, step)
+    # A downgrade itself begins a round, of which nothing is written before it is over.
+    under_way = (former is not None and former.watching) or _round_under_way(was, step)
     migration = state.migration
     upgrade = migration.upgrade = Upgrade(
         begun_ms=step.timestamp_ms,
@@ -93,6 +100,7 @@ def compare(state: GroupState, step: Step) -> dict[str, Any]:
         epoch=step.carried_epoch,
         assignor_before=was.protocol,
         assignor_after=consumer.preferred_assignor(group),
+        round_under_way=under_way,
         missing=() if under_way else tuple(sorted(carried.keys() - found.keys())),
         moved=_moved(state, was, found, under_way=under_way),
         offsets_back=dict(migration.offsets_back) if migration.offsets_back_ms == step.timestamp_ms else {},
@@ -183,7 +191,7 @@ def _round_under_way(was: ClassicGroup, step: Step) -> bool:
 def _epoch_is_wrong(upgrade: Upgrade, was: ClassicGroup, step: Step) -> bool:
     if upgrade.epoch is None:
         return False
-    late = upgrade.epoch > upgrade.generation and not _round_under_way(was, step)
+    late = upgrade.epoch > upgrade.generation and not upgrade.round_under_way
     carried = was.members.keys() & step.carried.keys()
     at_others = any(step.carried[member_id].epoch not in (None, upgrade.epoch) for member_id in carried)
     return late or upgrade.epoch < upgrade.generation or at_others

@@ -118,6 +118,8 @@ class Upgrade:
     assignor_before: str | None = None
     assignor_after: str | None = None
     """The server assignor that members prefer; None for the broker's default."""
+    round_under_way: bool = False
+    """Classic members had begun to rejoin since the generation was written."""
     missing: tuple[str, ...] = ()
     moved: tuple[str, ...] = ()
     """Whose partitions are others than in the classic group."""

@@ -16,7 +16,7 @@ from tests.builders import (
     offset_commit,
     topic_id,
 )
-from tests.coordinator_events import consumer_join, converted_to_consumer, speaks_classic
+from tests.coordinator_events import consumer_join, converted_to_classic, converted_to_consumer, speaks_classic
 from tests.histories import Reported, at, history
 from tests.side_by_side import Scene, kinds
 from tests.simulator import faults
@@ -249,6 +249,27 @@ def test_member_that_had_rejoined_as_if_it_were_new_explains_a_later_epoch(claim
             ),
             *consumer_join("g", "n", epoch=8, targets={"n": {}}, assigned={}),
         ),
+    ).replayed()
+
+    assert wrong == [of["wrong"] for of in reported.details("upgrade_unclean")]
+
+
+@pytest.mark.parametrize(("completed", "wrong"), [(False, []), (True, [["epoch"]])])
+def test_round_that_a_downgrade_begins_explains_a_later_epoch(completed: bool, wrong: list[Any]) -> None:
+    """Until a generation is complete the log still has the one that the downgrade wrote."""
+    member_a = {"a": {"t": [0]}}
+    joined = consumer_join("g", "n", epoch=6, targets={**member_a, "n": {"t": [1]}}, assigned={})
+    back = converted_to_classic("g", all_members=["a", "n"], generation=6, remaining=member_a)
+    since = [group_metadata("g", generation=7, members=[member("a", {"t": [0]})])] if completed else []
+    again = 8 if completed else 7
+
+    reported = history(
+        at(0, group_metadata("g", generation=5, members=[member("a", {"t": [0]})])),
+        at(1_000, *converted_to_consumer("g", generation=5, members=member_a), *joined),
+        at(20_000, *back),
+        at(30_000, *since),
+        at(40_000, *converted_to_consumer("g", generation=again, members=member_a)),
+        at(40_000, *consumer_join("g", "m", epoch=again + 1, targets={"m": {}}, assigned={})),
     ).replayed()
 
     assert wrong == [of["wrong"] for of in reported.details("upgrade_unclean")]

@@ -193,6 +193,7 @@ FULL: Final = GroupState(
             epoch=4,
             assignor_before="range",
             assignor_after="uniform",
+            round_under_way=True,
             missing=("a",),
             moved=("b",),
             wrong=("epoch",),
