@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from playwright.sync_api import expect, sync_playwright
 
 from dashboards.alert import rule
 from dashboards.alerts import ALERTS
@@ -37,6 +38,7 @@ from tests.dashboards.webhook import Webhook, running_webhook
 from tests.integration.doubling_member import DoublingMember
 from tests.integration.in_process_member import InProcessMember
 from tests.integration.monitor_process import MonitorProcess, until
+from tests.page.browser import CHROMIUM, Watched
 
 pytestmark = [
     pytest.mark.broker,
@@ -61,6 +63,7 @@ SESSIONS: Final = {
     "group.consumer.heartbeat.interval.ms": "1000",
 }
 SHOWN_SECONDS: Final = 300.0
+PAGE_MS: Final = 90_000
 
 DOUBLED: Final = "orders-service"
 SOUND: Final = "audit-trail"
@@ -91,6 +94,7 @@ class Stage:
         self.prometheus, self.webhook = prometheus, webhook
         self.of_upgrade: list[str] = []
         self.woken: Woken | None = None
+        self.pages: dict[str, str] = {}
 
     def member(self, group: str, protocol: Any = "consumer", **named: str) -> InProcessMember:
         return InProcessMember(self.servers, group, TOPIC, protocol=protocol, **named)
@@ -102,6 +106,19 @@ class Stage:
     def kinds(self, name: str) -> list[str]:
         """Of the events beyond information."""
         return [event["kind"] for event in self.monitor.events(group=name) if event["severity"] != "info"]
+
+    def look(self, group: str, *, warnings: bool = True) -> None:
+        """Keep what the page of a group warns of now: who is woken looks there, while it lasts."""
+        if CHROMIUM is None:
+            return
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+            tab = Watched(browser, f"{self.monitor.url}/group/{group}")
+            expect(tab.page.locator(".tile", has_text="Migration")).to_be_visible(timeout=PAGE_MS)
+            if warnings:
+                expect(tab.page.locator("#warnings li").first).to_be_visible(timeout=PAGE_MS)
+            self.pages[group] = "\n".join([*tab.page.locator("#warnings li").all_inner_texts(), *tab.problems])
+            browser.close()
 
     def alerts(self) -> object:
         """What is known of alerts, for a message."""
@@ -125,6 +142,7 @@ def flap(stage: Stage) -> None:
             return stage.fires("KafkaGroupUnsettled", "flapping")
 
         until(fires_after_another_flap, SHOWN_SECONDS, lambda: f"no alert: {stage.group('flapping')}")
+        stage.look("flapping")
 
 
 def fight(stage: Stage) -> None:
@@ -137,6 +155,7 @@ def fight(stage: Stage) -> None:
             processes.callback(process.close)
             until(lambda now=client_id: holds(stage, "contended", now), 90, f"{client_id} is no member")  # type: ignore[misc]  # mypy has no type for a lambda with a default
         until(lambda: stage.fires("KafkaGroupStaticMemberContended", "contended"), 90, "no alert")
+        stage.look("contended")
 
 
 def holds(stage: Stage, group: str, client_id: str) -> bool:
@@ -182,6 +201,7 @@ def upgrade(stage: Stage) -> None:
         there(4, 2)
         assert "upgrading" == stage.group("rolled")["migration"]["phase"]
         assert not stage.fires("KafkaGroupUnexpectedDowngrade", "rolled")
+        stage.look("rolled", warnings=False)
         stage.of_upgrade = stage.kinds("rolled")  # then all leave, the upgraded ones first
 
 
@@ -204,6 +224,7 @@ def share(stage: Stage) -> None:
 
         until(shown, SHOWN_SECONDS, "the duplicates are not shown")
         assert not stage.fires("KafkaGroupDuplicateOwner", "shared")
+        stage.look("shared")
 
 
 def wake(stage: Stage) -> None:
@@ -213,6 +234,7 @@ def wake(stage: Stage) -> None:
         second = DoublingMember(stage.servers, DOUBLED, TOPIC, "second")
         with second:
             until(lambda: bool(webhook.alerts), SHOWN_SECONDS, lambda: f"no notification: {stage.alerts()}")
+            stage.look(DOUBLED)
             found = answer(stage.prometheus, f'kafka_group_duplicate_partitions{{group="{DOUBLED}"}}')
         until(lambda: len(webhook.alerts) > 1, SHOWN_SECONDS, lambda: f"not over: {stage.alerts()}")
         of_doubled = f"ALERTS{{alertname='{ALERT}',group='{DOUBLED}'}}[{AFTERWARDS_SCRAPES}s]"
@@ -272,6 +294,22 @@ def test_partitions_that_are_shared_by_design_are_counted_and_wake_no_one(stage:
     assert "duplicate_assignment" not in stage.kinds("shared")
 
 
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on PATH: the page is looked at where there is one")
+@pytest.mark.parametrize(
+    ("group", "warnings"),
+    [
+        ("flapping", "does not settle · .+"),
+        ("contended", ".*contended.*"),
+        ("rolled", ""),
+        ("shared", r"4 partitions owned twice \(expected: every instance reads everything\)"),
+        (DOUBLED, "Owned twice: orders/0 by first · .{6} and second · .{6}; orders/1 by .+"),
+    ],
+)
+def test_who_looks_at_the_page_is_warned_of_that_and_no_more(stage: Stage, group: str, warnings: str) -> None:
+    """A line for each warning, and whatever went wrong in the browser."""
+    assert re.fullmatch(warnings, stage.pages[group]), stage.pages[group]
+
+
 @pytest.fixture
 def woken(stage: Stage) -> Woken:
     assert stage.woken is not None
@@ -323,7 +361,7 @@ def notifying(url: str) -> str:
     return json.dumps(
         {
             "route": {
-                "receiver": "nobody",
+                "receiver": "unread",
                 "group_by": ["alertname", "cluster", "group"],
                 "group_wait": "1s",
                 "group_interval": "1s",
@@ -331,7 +369,7 @@ def notifying(url: str) -> str:
                 "routes": [{"receiver": "webhook", "matchers": [f'group=~"{DOUBLED}|{SOUND}"']}],
             },
             "receivers": [
-                {"name": "nobody"},
+                {"name": "unread"},
                 {"name": "webhook", "webhook_configs": [{"url": url, "send_resolved": True}]},
             ],
         }
