@@ -14,12 +14,16 @@ from kafka.errors import KafkaError
 from kafka.protocol.admin import DescribeGroupsRequest
 from kafka.protocol.consumer import OffsetFetchRequest
 
-from coordinator_model.state.membership import CLASSIC, CONSUMER, SHARE
+from coordinator_model.state.membership import CLASSIC, CONSUMER, SHARE, STREAMS
 from streaming.base.errors import first_line
 from streaming.kafka.lazy_admin import LazyAdmin
 from streaming.polling import answers
 from streaming.polling.answers import Described, Offsets
-from streaming.polling.requests import ConsumerGroupDescribeRequest, ShareGroupDescribeRequest
+from streaming.polling.requests import (
+    ConsumerGroupDescribeRequest,
+    ShareGroupDescribeRequest,
+    StreamsGroupDescribeRequest,
+)
 
 GROUPS_AT_ONCE: Final = 100
 
@@ -184,10 +188,15 @@ def _share_request(names: Sequence[str]) -> object:
     return ShareGroupDescribeRequest(group_ids=list(names), include_authorized_operations=False)
 
 
+def _streams_request(names: Sequence[str]) -> object:
+    return StreamsGroupDescribeRequest(group_ids=list(names), include_authorized_operations=False)
+
+
 _DESCRIBED: Final[Mapping[str, tuple[Callable[[Sequence[str]], object], Callable[[Any], Described]]]] = {
     CLASSIC: (_classic_request, answers.classic_group),
     CONSUMER: (_consumer_request, answers.consumer_group),
     SHARE: (_share_request, answers.share_group),
+    STREAMS: (_streams_request, answers.streams_group),
 }
 """Type of group → what it is described by, and how the answer is read."""
 

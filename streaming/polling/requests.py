@@ -2,6 +2,7 @@
 
 ConsumerGroupDescribe   KIP-848, brokers from 3.7 on; from version 1 on members say which protocol they use
 ShareGroupDescribe      KIP-932, brokers from 4.1 on
+StreamsGroupDescribe    KIP-1071, brokers from 4.1 on
 """
 
 import types
@@ -18,3 +19,5 @@ ConsumerGroupDescribeRequest = _message("ConsumerGroupDescribeRequest")
 ConsumerGroupDescribeResponse = _message("ConsumerGroupDescribeResponse")
 ShareGroupDescribeRequest = _message("ShareGroupDescribeRequest")
 ShareGroupDescribeResponse = _message("ShareGroupDescribeResponse")
+StreamsGroupDescribeRequest = _message("StreamsGroupDescribeRequest")
+StreamsGroupDescribeResponse = _message("StreamsGroupDescribeResponse")

@@ -1,6 +1,6 @@
 """Groups where the log may not be read: a real broker with an authorizer, and a monitor that may describe some of them.
 
-One story: two groups of members and one that only commits are polled; one group may not be described, another reads a
+One story: three groups of members and one that only commits are polled; one group may not be described, another reads a
 topic that may not be; then a commit, a group's end, an outage and its end.
 """
 
@@ -23,11 +23,12 @@ from streaming.polling.client import GROUP_REFUSED, REFUSALS, TOPIC_REFUSED
 from tests.integration.guarded_broker import SECURITY, Started, allow, guarded_broker
 from tests.integration.in_process_member import InProcessMember
 from tests.integration.monitor_process import until
+from tests.integration.streams_member import SUBTOPOLOGY, StreamsMember
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(200)]
 
 WRITTEN: Final = 10
-SHOWN: Final = ("exporter", "new", "old")
+SHOWN: Final = ("app", "exporter", "new", "old")
 """Groups that may be described, and read what may be."""
 
 
@@ -64,6 +65,7 @@ def seen_by_the_monitor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
         commit(servers, "exporter", 3)
         commit(servers, "hidden", 3)
         stack.enter_context(InProcessMember(servers, "old", "orders", protocol="classic"))
+        app = stack.enter_context(StreamsMember(servers, "app", "orders"))
         for name, topic in (("new", "orders"), ("spy", "secrets")):
             stack.enter_context(InProcessMember(servers, name, topic))
         config = directory / "monitor.yaml"
@@ -88,6 +90,7 @@ def seen_by_the_monitor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
         gone.result(10)
         until(lambda: "exporter" not in monitor.groups(), 90, lambda: f"{monitor.groups()}")
         without = sorted(monitor.groups())
+        app.close()
         broker.stop()
         until(lambda: monitor.json("/ready")["source"]["stale_since"] is not None, 90, lambda: monitor.get("/ready")[1])
         away, away_groups = monitor.json("/ready"), sorted(monitor.groups())
@@ -130,16 +133,29 @@ def test_check_of_polled_groups_asks_for_other_permissions(seen: Seen) -> None:
 
 
 def test_groups_have_members_assignments_and_lag(seen: Seen) -> None:
-    """Of either protocol, and of one that only commits; a classic generation is not known."""
+    """Of each protocol, and of one that only commits; a classic generation is not known."""
     kinds = {name: (of["type"], of["state"], of["simple"]) for name, of in seen.groups.items()}
     whole = {"orders": [0, 1]}
 
     assert ("classic", "Empty", True) == kinds.pop("exporter")
-    assert {"new": ("consumer", "Stable", False), "old": ("classic", "Stable", False)} == kinds
-    assert [whole, whole] == [seen.groups[name]["members"][0]["assigned"] for name in ("old", "new")]
+    members = dict.fromkeys(("app", "new", "old"), ("Stable", False))
+    assert {"app": "streams", "new": "consumer", "old": "classic"} == {name: kind for name, (kind, *_) in kinds.items()}
+    assert members == {name: (state, simple) for name, (_, state, simple) in kinds.items()}
+    assert [whole] * 3 == [seen.groups[name]["members"][0]["assigned"] for name in members]
     assert [0, 0] == [seen.groups[name]["lag"] for name in ("old", "new")]
     assert None is seen.groups["old"]["epoch"]
     assert seen.groups["new"]["epoch"] == seen.groups["new"]["assignment_epoch"] > 0
+
+
+def test_a_streams_group_has_its_tasks_and_topology(seen: Seen) -> None:
+    """As its coordinator describes it; which topology was found valid is in the log alone."""
+    group = seen.groups["app"]
+
+    assert (
+        {SUBTOPOLOGY: [0, 1]} == group["members"][0]["tasks"]["active"] == group["members"][0]["target_tasks"]["active"]
+    )
+    assert (0, None) == (group["topology"]["epoch"], group["topology"]["validated_epoch"])
+    assert ["orders"] == group["topology"]["subtopologies"][SUBTOPOLOGY]["source_topics"]
 
 
 def test_lag_follows_what_is_committed(seen: Seen) -> None:
@@ -180,14 +196,14 @@ def test_gates_say_that_groups_are_polled(seen: Seen) -> None:
 
 def test_a_deleted_group_goes(seen: Seen) -> None:
     """With the poll that does not list it."""
-    assert ["new", "old"] == seen.without
+    assert ["app", "new", "old"] == seen.without
 
 
 def test_an_outage_leaves_what_was_marked_stale(seen: Seen) -> None:
     """Since the last answer, with the reason; with the brokers' return it is over."""
     source = seen.away["source"]
 
-    assert ["new", "old"] == seen.away_groups
+    assert ["app", "new", "old"] == seen.away_groups
     assert (source["polled"], True) == (source["stale_since"], bool(source["failure"]))
     assert seen.back["source"]["polled"] > source["polled"]
     assert None is seen.back["source"]["failure"]
@@ -225,6 +241,7 @@ def settled(monitor: Started) -> bool:
     return (
         set(SHOWN) == groups.keys()
         and all(groups[name]["state"] == "Stable" and groups[name]["lag"] == 0 for name in ("old", "new"))
+        and groups["app"]["state"] == "Stable"
         and groups["exporter"]["lag"] is not None
         and monitor.json("/ready")["source"]["groups_not_described"] == len(("hidden", "spy"))
     )

@@ -9,7 +9,11 @@ from kafka.protocol.admin import DescribeGroupsResponse
 from kafka.protocol.consumer import OffsetFetchResponse
 
 from coordinator_model.records.classic_group import MemberMetadata
-from streaming.polling.requests import ConsumerGroupDescribeResponse, ShareGroupDescribeResponse
+from streaming.polling.requests import (
+    ConsumerGroupDescribeResponse,
+    ShareGroupDescribeResponse,
+    StreamsGroupDescribeResponse,
+)
 from tests import builders
 
 Parts = Mapping[str, Sequence[int]]
@@ -136,6 +140,83 @@ def share(group: str, member_id: str, assigned: Parts) -> Any:
         ],
     )
     (found,) = read_again(reply, 1).groups
+    return found
+
+
+def streams_member(member_id: str, epoch: int, active: Parts, *, target: Parts | None = None) -> Any:
+    """A member of `streams` with active tasks by subtopology, and a standby of task 1_0."""
+    kind = StreamsGroupDescribeResponse.DescribedGroup.Member
+
+    def tasks(of: Parts) -> Any:
+        ids = kind.Assignment.TaskIds
+        return kind.Assignment(
+            active_tasks=[ids(subtopology_id=name, partitions=list(parts)) for name, parts in of.items()],
+            standby_tasks=[ids(subtopology_id="1", partitions=[0])],
+            warmup_tasks=[],
+        )
+
+    return kind(
+        member_id=member_id,
+        member_epoch=epoch,
+        instance_id=None,
+        rack_id=None,
+        client_id="client",
+        client_host=builders.HOST,
+        topology_epoch=0,
+        process_id="process",
+        user_endpoint=kind.Endpoint(host="app", port=40_000),
+        client_tags=[kind.KeyValue(key="zone", value="a")],
+        task_offsets=[],
+        task_end_offsets=[],
+        assignment=tasks(active),
+        target_assignment=tasks(active if target is None else target),
+        is_classic=False,
+    )
+
+
+def streams(group: str, *members: Any, has_topology: bool = True, state: str = "Stable") -> Any:
+    """A group of StreamsGroupDescribe: subtopology 0 reads t into r, 1 reads r and keeps a changelog."""
+    described = StreamsGroupDescribeResponse.DescribedGroup
+    part, topic = described.Topology.Subtopology, described.Topology.Subtopology.TopicInfo
+
+    def made(name: str) -> list[Any]:
+        return [topic(name=name, partitions=0, replication_factor=0, topic_configs=[])]
+
+    topology = described.Topology(
+        epoch=0,
+        subtopologies=[
+            part(
+                subtopology_id="0",
+                source_topics=["t"],
+                repartition_sink_topics=["r"],
+                state_changelog_topics=[],
+                repartition_source_topics=[],
+            ),
+            part(
+                subtopology_id="1",
+                source_topics=[],
+                repartition_sink_topics=[],
+                state_changelog_topics=made("c"),
+                repartition_source_topics=made("r"),
+            ),
+        ],
+    )
+    reply = StreamsGroupDescribeResponse(
+        throttle_time_ms=0,
+        groups=[
+            described(
+                error_code=0,
+                error_message=None,
+                group_id=group,
+                group_state=state,
+                group_epoch=3,
+                assignment_epoch=3,
+                topology=topology if has_topology else None,
+                members=list(members),
+            )
+        ],
+    )
+    (found,) = read_again(reply, 0).groups
     return found
 
 

@@ -2,9 +2,12 @@
 
 import pytest
 
+from coordinator_model.groups import streams
 from coordinator_model.migration import upgrade_blockers
 from coordinator_model.rules.subscriptions import subscribed_topics
+from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.membership import Membership
+from coordinator_model.views import group_view
 from streaming.polling import answers
 from streaming.polling.answers import NOT_SAID
 from tests import builders
@@ -95,6 +98,47 @@ def test_a_share_group_has_members_without_targets() -> None:
     assert group is not None
     assert ("share", {}) == (group.family, group.targets)
     assert {builders.topic_id("t"): (0, 2)} == group.members["a"].assigned
+
+
+def test_a_streams_group_has_tasks_topology_and_topics() -> None:
+    """A member is Stable where its epoch and all of its tasks are the target's; topics are those its tasks read."""
+    described = answers.streams_group(
+        replies.streams(
+            "g",
+            replies.streams_member("a", 3, {"0": [0, 1]}),
+            replies.streams_member("b", 3, {}, target={"1": [2]}),
+            state="Reconciling",
+        )
+    )
+    group = membership(described).modern_group
+
+    assert group is not None
+    assert ("Reconciling", "streams", 3, 3, 0) == (
+        described.state,
+        group.family,
+        group.epoch,
+        group.assignment_epoch,
+        group.topology_epoch,
+    )
+    assert {"a": streams.MEMBER_STABLE, "b": UNKNOWN_STATE} == {name: of.state for name, of in group.members.items()}
+    assert {"0": (0, 1)} == group.members["a"].assigned
+    assert {"1": (0,)} == group.members["a"].standby_tasks
+    assert {"t", "r"} == subscribed_topics(membership(described))
+    shown = group_view.group_view(GroupState(name="g", partition=-1, membership=membership(described)), [], {})
+    assert [{"t": [0, 1]}, {}] == [member["assigned"] for member in shown["members"]]
+    assert {"r": [2]} == shown["members"][1]["target"]
+    assert {"host": "app", "port": 40_000} == shown["members"][0]["user_endpoint"]
+    assert ["c"] == shown["topology"]["subtopologies"]["1"]["state_changelog_topics"]
+    assert None is shown["topology"]["validated_epoch"]
+
+
+def test_a_streams_group_without_a_topology_has_none() -> None:
+    """It is not initialised yet: its members run nothing."""
+    described = answers.streams_group(replies.streams("g", has_topology=False, state="NotReady"))
+    group = membership(described).modern_group
+
+    assert group is not None
+    assert (None, {}) == (group.topology_epoch, group.subtopologies)
 
 
 def test_offsets_are_those_that_are_committed() -> None:
