@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from coordinator_model.views.words import counted
 from streaming.base.errors import CannotTellError, MonitorError
 from streaming.cli.client import DEFAULT_URL, MonitorClient
 from streaming.cli.render import output, plain
@@ -68,9 +69,12 @@ def groups(  # noqa: PLR0913 - options of a command
     else:
         output.note("no groups")
     if left_out and not json:
-        output.note(f"{left_out} groups are left out by the monitor's configuration")
+        output.note(f"left out by the monitor's configuration: {counted(left_out, 'group')}")
     if untold:
-        raise CannotTellError(f"--topic: found {untold} group(s) whose topics are not all known, accepted: none such")
+        raise CannotTellError(
+            f"--topic: found {counted(untold, 'group')} more that may read it, as not all of their topics are known, "
+            "accepted: none such"
+        )
 
 
 def _show(found: list[dict[str, Any]]) -> None:

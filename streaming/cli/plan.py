@@ -2,11 +2,12 @@
 
 import csv as csv_format
 import io
+import sys
 from collections.abc import Callable
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -22,6 +23,9 @@ from streaming.cli.groups import CaFile, Url
 from streaming.cli.render import output
 from streaming.recording.file_format import open_recording
 
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
 COLUMNS: Final = (
     "wave", "group", "readiness", "reasons", "remedies", "members", "partitions", "protocol", "assignor",
     "assignor_after", "rebalances_a_day", "lag", "owner",
@@ -29,6 +33,13 @@ COLUMNS: Final = (
 """Of a table for other programs, in this order."""
 
 _BLOCKED: Final = "blocked"
+_STYLES: Final = {
+    "ready": "green", "care": "yellow", "blocked": "bold red", "unknown": "yellow", "done": "dim",
+    "out_of_scope": "dim",
+}  # fmt: skip
+_WIDE: Final = 100
+"""Assignors are left out where a terminal is narrower: the other forms have them."""
+
 _PROGRESS_EVERY: Final = 2_000
 
 
@@ -71,6 +82,8 @@ def plan(  # noqa: PLR0913 - a command's options are its arguments
             output.print_line(_csv(found["groups"]).rstrip("\n"))
         case _Form.MARKDOWN:
             output.print_line(_markdown(found))
+        case _ if sys.stdout.isatty() and found["groups"]:
+            _show(found)
         case _:
             output.print_line(_text(found))
     if not found.get("ready", True):
@@ -163,6 +176,44 @@ def _text(found: dict[str, Any]) -> str:
     table = output.table(["WAVE", "GROUP", "READINESS", "MEMBERS", "ASSIGNOR", "AFTER", "REASONS"], rows)
     remedies = output.table(["REASON", "WHAT TO DO"], [list(each) for each in _remedies(found)])
     return f"{_counts(found)}\n\n{table}\n\n{remedies}"
+
+
+def _show(found: dict[str, Any]) -> None:
+    from rich.console import Console  # imported late: only a terminal needs it
+
+    console = Console(highlight=False)
+    console.print(picture(found, console.width))
+
+
+def picture(found: dict[str, Any], width: int) -> "RenderableType":
+    """The same on a terminal of this width: long names and reasons take several lines, no line is wider."""
+    from rich.console import Group as Stacked  # imported late, as above
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    assignors = ("ASSIGNOR", "AFTER") if width >= _WIDE else ()
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold dim")
+    for name in ("WAVE", "GROUP", "READINESS", "MEMBERS", *assignors, "REASONS"):
+        gives_way = name in ("GROUP", "REASONS")
+        table.add_column(name, no_wrap=not gives_way, overflow="fold", justify="right" if name == "MEMBERS" else "left")
+    for each in found["groups"]:
+        readiness = each["readiness"]
+        cells = (
+            Text("-" if each["wave"] is None else str(each["wave"])),
+            Text(printable(each["group"]), style="bold"),
+            Text(readiness.replace("_", " "), style=_STYLES[readiness]),
+            Text(str(each["members"])),
+            *(Text(printable(each[name.lower()] or "-")) for name in ("ASSIGNOR", "ASSIGNOR_AFTER") if assignors),
+            Text("\n".join(reason["code"] for reason in each["reasons"])),
+        )
+        table.add_row(*cells)
+    remedies = [
+        part
+        for code, remedy in _remedies(found)
+        for part in (Text(code, style="bold"), Padding(Text(remedy), (0, 0, 0, 2)))
+    ]
+    return Stacked(Text(_counts(found)), Text(), table, Text(), *remedies)
 
 
 def _counts(found: dict[str, Any]) -> str:

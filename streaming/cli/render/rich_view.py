@@ -14,7 +14,7 @@ from rich.text import Text
 
 from coordinator_model.migration.phases import is_mixed
 from coordinator_model.views.event_sentences import sentence
-from coordinator_model.views.words import duration
+from coordinator_model.views.words import counted, duration
 from streaming.base.text import printable
 from streaming.base.times import time_text
 from streaming.cli.render.plain import partitions_text
@@ -57,8 +57,9 @@ def groups_picture(groups: Sequence[Object], width: int) -> RenderableType:
         least = min(needed, LEAST_NAME) if name in ("GROUP", "NOTES") else max(needed, len(name))
         right = name in ("MEMBERS", "LAG", "LAG TIME")
         justify: JustifyMethod = "right" if right else "left"
+        gives_way = name in ("GROUP", "NOTES")
         table.add_column(
-            "" if name in ("!", "NOTES") else name, justify=justify, no_wrap=True, overflow="ellipsis", min_width=least
+            "" if name in ("!", "NOTES") else name, justify=justify, no_wrap=not gives_way, min_width=least
         )
     for row in rows:
         table.add_row(*row.values())
@@ -77,14 +78,15 @@ def summary_line(groups: Sequence[Object]) -> Text:
     """How many groups, how many need a look, how far they are behind."""
     severities = [_worst(group) for group in groups]
     critical, warning = severities.count("critical"), severities.count("warning")
-    lag = sum(group["lag"] or 0 for group in groups)
+    lags = [group["lag"] for group in groups if group["lag"] is not None]
     mixed = sum(is_mixed(group["migration"]["phase"]) for group in groups)
-    line = Text(f"{len(groups)} groups  ")
+    line = Text(f"{counted(len(groups), 'group')}  ")
     if critical or warning:
-        line.append(f"{critical} critical, {warning} warnings  ", style="bold red" if critical else "yellow")
+        line.append(f"{critical} critical, {counted(warning, 'warning')}  ", style="bold red" if critical else "yellow")
     else:
         line.append("nothing needs a look  ", style="green")
-    return line.append(f"lag {lag:,}" + (f"  {mixed} between protocols" if mixed else ""))
+    lag = f"{sum(lags):,}" if lags else "-"
+    return line.append(f"lag {lag}" + (f"  {mixed} between protocols" if mixed else ""))
 
 
 def group_picture(group: Object, events: Sequence[Object], width: int, now_ms: int) -> RenderableType:
@@ -124,19 +126,27 @@ def lag_time(of: Object, name: str) -> str:
 
 def _cells(group: Object, width: int) -> dict[str, Text]:
     worst = _worst(group)
-    reasons = (Text(look["text"], style=_LOOK_STYLES[look["severity"]]) for look in group["attention"])
+    reasons = (_giving_way(look["text"], _LOOK_STYLES[look["severity"]]) for look in group["attention"])
     found = {
         "!": Text("!" if worst in ("critical", "warning") else " ", style=_LOOK_STYLES.get(worst, "")),
-        "GROUP": Text(_short(group["group"]), style="bold red" if worst == "critical" else "bold"),
+        "GROUP": _giving_way(_short(group["group"]), "bold red" if worst == "critical" else "bold"),
         "STATE": Text(group["state"], style=_STATE_STYLES.get(group["state"], "yellow")),
         "TYPE": Text("commits only" if group["simple"] else group["type"], style="dim"),
         "MEMBERS": Text(str(len(group["members"]))),
         "LAG": Text("-" if group["lag"] is None else f"{group['lag']:,}", style="" if group["lag"] else "dim"),
         "LAG TIME": Text(lag_time(group, "max_lag_seconds"), style="" if group["max_lag_seconds"] else "dim"),
         "MIGRATION": _migration(group, bar=width >= NARROW_WIDTH),
-        "NOTES": Text(", ").join(reasons),
+        "NOTES": _giving_way(", ").join(reasons),
     }
     return {column: found[column] for column in _columns(width)}
+
+
+def _giving_way(text: str, style: str = "") -> Text:
+    """A cell that is cut where the row is too long.
+
+    Its column may wrap, as only such columns are made narrower (rich), and the cell itself may not.
+    """
+    return Text(text, style=style, no_wrap=True, overflow="ellipsis")
 
 
 def _migration(group: Object, *, bar: bool = True) -> Text:
@@ -215,12 +225,12 @@ def _members(members: Sequence[Object], width: int) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold dim")
     wide = width >= MIDDLING_WIDTH
     for name in ("MEMBER", *(("STATIC ID", "HOST") if wide else ()), "PROTOCOL", "EPOCH", "STATE", "OWNS"):
-        table.add_column(name, no_wrap=name != "OWNS", overflow="fold" if name == "OWNS" else "ellipsis")
+        table.add_column(name, no_wrap=name not in ("MEMBER", "OWNS"), overflow="fold")
     for member in members[:MOST_MEMBERS]:
         extra = (printable(member["instance_id"] or "-"), printable(member["client_host"] or "-")) if wide else ()
-        row = (_who(member), *extra, member["protocol"], str(member["epoch"]))
+        row = (*extra, member["protocol"], str(member["epoch"]))
         state = Text(member["state"], style=_STATE_STYLES.get(member["state"], "yellow"))
-        table.add_row(*map(Text, row), state, Text(_owns(member)))
+        table.add_row(_giving_way(_who(member)), *map(Text, row), state, Text(_owns(member)))
     return table
 
 
@@ -236,7 +246,7 @@ def _owns(member: Object) -> str:
 
 def _offsets(offsets: Sequence[Object], width: int) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold dim")
-    table.add_column("TOPIC", no_wrap=True, overflow="ellipsis")
+    table.add_column("TOPIC")
     names = ("PARTITION", "COMMITTED", *(("LOG END",) if width >= NARROW_WIDTH else ()), "LAG", "LAG TIME")
     for name in names:
         table.add_column(name, justify="right", no_wrap=True)
@@ -245,7 +255,7 @@ def _offsets(offsets: Sequence[Object], width: int) -> Table:
         lag = "-" if each.get("lag") is None else f"{each['lag']:,}"
         committed = "-" if each["offset"] is None else f"{each['offset']:,}"
         numbers = (f"{each['partition']}", committed, *(end if width >= NARROW_WIDTH else ()), lag)
-        table.add_row(*map(Text, (printable(each["topic"]), *numbers, lag_time(each, "lag_seconds"))))
+        table.add_row(_giving_way(printable(each["topic"])), *map(Text, (*numbers, lag_time(each, "lag_seconds"))))
     return table
 
 

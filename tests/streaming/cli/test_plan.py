@@ -1,23 +1,27 @@
 """`plan`, from a recording and from a running monitor: the same groups, in every form it is asked for."""
 
 import csv
+import html
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any, Final
 from urllib.request import urlopen
 
 import pytest
+from rich.console import Console
 
 from streaming.__main__ import main
 from streaming.board.board import Board
-from streaming.cli.plan import COLUMNS
+from streaming.cli.plan import COLUMNS, picture
 from streaming.config.sections import HttpSection
 from streaming.end_offsets.store import EndOffsets
 from streaming.metrics.exporter import Exporter
+from streaming.recording.file_format import open_recording
 from streaming.web.server import Server
 from tests import builders
-from tests.streaming.board_rows import Shard
+from tests.streaming.board_rows import KeyValue, Shard
 
 RECORDINGS: Final = Path(__file__).resolve().parents[2] / "recordings"
 CONVERSIONS: Final = str(RECORDINGS / "4.3.1" / "conversions.ndjson.gz")
@@ -79,6 +83,27 @@ def test_one_group_is_one_group(capsys: pytest.CaptureFixture[str]) -> None:
     assert "1 group: 1 care; 1 wave" == text.splitlines()[0]
 
 
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_a_terminal_gets_no_line_that_is_wider(width: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every name, reason and remedy is there whole, in as many lines as it takes; colours say nothing alone."""
+    _, text = run(capsys, "--from", CONVERSIONS, "--json")
+    plan: dict[str, Any] = json.loads(text)
+    long_name = "team-payments.settlement-exporter-with-a-long-name-[bold].v2"
+    plan["groups"][0]["group"] = long_name
+    console = Console(file=io.StringIO(), width=width, force_terminal=False)
+    console.print(picture(plan, width))
+    assert isinstance(console.file, io.StringIO)
+    shown = console.file.getvalue()
+
+    assert max(map(len, shown.splitlines())) <= width
+    for each in plan["groups"]:
+        assert each["readiness"].replace("_", " ") in shown
+        assert all(reason["code"] in shown for reason in each["reasons"]), each
+        assert " ".join(shown.split()).count(each["reasons"][0]["remedy"]) == 1
+    names = [line[6:].split("  ")[0].strip() for line in shown.splitlines()[3:]]
+    assert long_name in "".join(names)
+
+
 def test_a_spreadsheet_gets_columns_and_no_formulas(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Names of groups are anybody's: one that begins like a formula is text."""
     board = caught_up()
@@ -121,24 +146,87 @@ def test_a_monitor_that_catches_up_has_no_plan(capsys: pytest.CaptureFixture[str
     assert "No group matches." not in page
 
 
-def test_a_running_monitor_and_its_page_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:
-    """The command and the page have one source."""
-    board = caught_up()
-    group = builders.group_metadata("orders", generation=1, members=[builders.member("m", {"t": [0]})])
-    with _serving(board, group) as url:
+def test_every_form_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of the groups of a real broker: page, JSON, CSV, Markdown and table have each figure, reason and remedy alike."""
+    with open_recording(Path(CONVERSIONS)) as reader:
+        records = [(record.key, record.value) for record in reader]
+    custom = builders.member("m", assignment_bytes=builders.assignment({"t": [0]}, user_data=b"mine"))
+    refused = builders.group_metadata("a|*<b>", generation=1, members=[custom])
+    with _serving(caught_up(), *records, refused) as url:
         status, text = run(capsys, "--url", url, "--json")
-        page = urlopen(f"{url}/plan", timeout=5).read().decode()  # noqa: S310 - as above
-    (planned,) = json.loads(text)["groups"]
+        _, csv_text = run(capsys, "--url", url, "--csv")
+        _, markdown = run(capsys, "--url", url, "--markdown")
+        _, table = run(capsys, "--url", url)
+        page = urlopen(f"{url}/plan", timeout=5).read().decode()  # noqa: S310 - our own server
+    plan = json.loads(text)
+    groups = plan["groups"]
+    codes = [" ".join(reason["code"] for reason in each["reasons"]) for each in groups]
+    remedies = {reason["code"]: reason["remedy"] for each in groups for reason in each["reasons"]}
 
-    assert (0, "orders", 1) == (status, planned["group"], planned["wave"])
-    assert f">{planned['readiness']}</span>" in page
-    assert all(reason["code"] in page for reason in planned["reasons"])
+    assert {"ready", "care", "blocked", "done"} <= {each["readiness"] for each in groups}
+    assert 1 == status
+    assert [
+        {
+            **{name: _text(each.get(name), "") for name in COLUMNS},
+            "reasons": reasons,
+            "remedies": "; ".join(reason["remedy"] for reason in each["reasons"]),
+        }
+        for each, reasons in zip(groups, codes, strict=True)
+    ] == list(csv.DictReader(io.StringIO(csv_text)))
+    shown = ("wave", "group", "readiness", "members", "assignor", "assignor_after")
+    assert [
+        {
+            "Wave": _text(each["wave"], "\u2013"),
+            "Group": each["group"],
+            "Owner": _text(each["owner"], "\u2013"),
+            "Readiness": each["readiness"].replace("_", " "),
+            "Members": str(each["members"]),
+            "Assignor": _text(each["assignor"], "\u2013"),
+            "After": _text(each["assignor_after"], "\u2013"),
+            "Lag": _text(each["lag"], "\u2013"),
+            "What to do": " ".join(f"{reason['code']} {reason['remedy']}" for reason in each["reasons"]),
+        }
+        for each in groups
+    ] == _page_rows(page)
+    rows = [line.replace("\\", "").strip("| ").split(" | ") for line in markdown.splitlines() if line[:2] == "| "]
+    assert [
+        [*(_text(each[name], "-") for name in shown[:3]), reasons, *(_text(each[name], "-") for name in shown[3:]), "-"]
+        for each, reasons in zip(groups, codes, strict=True)
+    ] == rows[1:]
+    assert [f"- `{code}`: {remedy}" for code, remedy in remedies.items()] == [
+        line for line in markdown.splitlines() if line.startswith("- ")
+    ]
+    lines = table.splitlines()
+    assert lines[0] == markdown.splitlines()[0]
+    assert [
+        [*(_text(each[name], "-") for name in shown), *reasons.split()]
+        for each, reasons in zip(groups, codes, strict=True)
+    ] == [line.split() for line in lines[3 : 3 + len(groups)]]
+    tiles = dict(re.findall(r"<dt>([^<]+)</dt><dd>([^<]+)</dd>", page))
+    counts = {name.replace("_", " ").capitalize(): str(count) for name, count in plan["counts"].items()}
+    assert {**counts, "Waves": str(plan["waves"])} == tiles
+
+
+def _text(value: object, unknown: str) -> str:
+    return unknown if value is None else str(value)
+
+
+def _page_rows(page: str) -> list[dict[str, str]]:
+    """The rows of the page's table: label of the column → text."""
+    (body,) = re.findall(r"<tbody>(.*?)</tbody>", page, re.DOTALL)
+    return [
+        {
+            label: " ".join(html.unescape(re.sub(r"<[^>]+>", " ", cell)).split())
+            for label, cell in re.findall(r'<td data-label="([^"]+)"[^>]*>(.*?)</td>', row, re.DOTALL)
+        }
+        for row in body.split("</tr>")[:-1]
+    ]
 
 
 class _serving:  # noqa: N801 - reads as a word
     """A monitor's server over a board."""
 
-    def __init__(self, board: Board, *records: builders.RecordBytes) -> None:
+    def __init__(self, board: Board, *records: KeyValue) -> None:
         shard = Shard()
         rows = [row for record in records for row in shard.write(record, timestamp_ms=builders.NOW_MS)]
         if rows:

@@ -72,6 +72,35 @@ def test_figures_are_whole_at_any_width(width: int) -> None:
     assert "1/3" in lines[2]
 
 
+@pytest.mark.parametrize("width", [76, 80, 110])
+def test_a_long_name_cuts_no_other_column(width: int) -> None:
+    """Names of groups, topics and members give way to what is right of them."""
+    shard, name = Shard(), "settlement-" * 5
+    classic_group(shard, name, {name: {name: [0]}})
+    shard.pending.append((THEN_MS, *builders.offset_commit(name, name, 0, 1_999_920)))
+    board = board_of(shard)
+    listed = shown(groups_picture(board.group_views(NOW_MS), width), width)
+    whole = board.group_view(name, NOW_MS)
+    assert whole is not None
+    text = "\n".join(shown(group_picture(whole, [], width, NOW_MS), width))
+
+    assert 2 == len(listed)
+    assert "MIGRATION" in listed[0]
+    assert "classic" in listed[1]
+    assert "1,999,920" in text
+    assert "LAG TIME" in text
+    assert {"STATE", "OWNS"} <= set(text.split())
+
+
+def test_lag_that_is_not_known_is_no_lag_of_0() -> None:
+    """The summary counts what is known; one group is one group."""
+    shard = Shard()
+    classic_group(shard, "one", {"a": {"t": [0]}})
+    board = board_of(shard)
+
+    assert ["1 group  nothing needs a look  lag -"] == shown(summary_line(board.group_views(NOW_MS)))
+
+
 def test_a_group_is_shown_with_its_matrix() -> None:
     """Members by partitions: owned, to be revoked, waited for; lag above, reasons and events around."""
     board = some_board()
