@@ -68,6 +68,9 @@ class Scope:
     group: str = ""
 
 
+_COUNTED: Final = "short"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     """A signal as a panel asks for it.
@@ -85,6 +88,11 @@ class Query:
     window: str | None = None
     over: str = "%s"
     zero_when_ready: bool = False
+
+    @property
+    def unit(self) -> str:
+        """The signal's; a number of things is no time, whatever is known of them."""
+        return _COUNTED if self.over.startswith("count ") else SIGNALS[self.signal].unit
 
     def promql(self, scope: Scope, window: str) -> str:
         """The whole expression in a scope; the window is for signals that look back and say nothing themselves."""
@@ -116,7 +124,7 @@ def stat_panel(  # noqa: PLR0913 - what can be said of a panel
         .datasource(DATASOURCE)
         .span(span)
         .height(4)
-        .unit(SIGNALS[query.signal].unit)
+        .unit(query.unit)
         .with_target(_target(scope, query, "A", "$__range", instant=True))
         .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
         .text_mode(common_model.BigValueTextMode.NAME if show_name else common_model.BigValueTextMode.AUTO)
@@ -219,7 +227,7 @@ def timeline_panel(  # noqa: PLR0913 - as above
         .datasource(DATASOURCE)
         .span(span)
         .height(height)
-        .unit(SIGNALS[query.signal].unit)
+        .unit(query.unit)
         .with_target(_target(scope, query, "A", "$__rate_interval"))
         .mappings([_mapping(texts)])
         .show_value(common_model.VisibilityMode.AUTO)
@@ -302,12 +310,11 @@ _NO_THRESHOLDS: Final = (
     .mode(dashboard_model.ThresholdsMode.ABSOLUTE)
     .steps([dashboard_model.Threshold(value=None, color="text")])
 )
-_COUNTED: Final = "short"
 
 
 def _whole_numbers(panel: stat.Panel | timeseries.Panel, queries: Sequence[Query]) -> None:
     """What is counted has no decimals: half a group is a trick of the axis."""
-    if _unit(queries) == _COUNTED and not any(SIGNALS[query.signal].windowed for query in queries):
+    if _unit(queries) == _COUNTED:
         panel.decimals(0)
 
 
@@ -333,7 +340,7 @@ def _description(queries: Sequence[Query], limit: Limit | None) -> str:
 
 def _unit(queries: Sequence[Query]) -> str:
     """The one unit of a panel's signals; what is counted in different ones has panels of its own."""
-    units = {SIGNALS[query.signal].unit for query in queries}
+    units = {query.unit for query in queries}
     if len(units) > 1:
         raise ValueError(f"{[query.signal for query in queries]}: found units {sorted(units)}, accepted: one")
     return units.pop()
@@ -377,7 +384,7 @@ def _column(
     limits: Mapping[str, tuple[Limit, Colour]],
     texts: Mapping[str, Mapping[int, tuple[str, Colour]]],
 ) -> list[dashboard_model.DynamicConfigValue]:
-    properties = [_value("unit", SIGNALS[query.signal].unit)]
+    properties = [_value("unit", query.unit)]
     coloured = {"type": "color-background", "mode": "basic"}
     if query.legend in limits:
         steps = _thresholds(limits[query.legend][0], "text", limits[query.legend][1]).build()

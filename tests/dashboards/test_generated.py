@@ -228,6 +228,17 @@ def test_no_series_is_never_green(name: str) -> None:
         assert not any("vector(0)" in target["expr"] for target in panel.get("targets", ()))
 
 
+@pytest.mark.parametrize("name", BOARDS)
+def test_what_is_counted_is_whole(name: str) -> None:
+    """A number of groups is no time, whatever is known of them; and half a group, or event, is a trick of the axis."""
+    for panel in panels(name):
+        if panel["type"] in {"stat", "timeseries"}:
+            look = panel["fieldConfig"]["defaults"]
+            counts = any(re.match(r"\(?count ", target["expr"]) for target in panel["targets"])
+            assert "short" == look["unit"] or not counts, panel["title"]
+            assert (look.get("decimals") == 0) == (look["unit"] == "short"), panel["title"]
+
+
 @pytest.mark.parametrize("name", [name for name in BOARDS if name != "runbook"])
 def test_every_board_says_whether_it_may_be_believed(name: str) -> None:
     """Among the first tiles is whether the monitor is alive and has caught up."""
