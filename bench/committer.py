@@ -13,6 +13,7 @@ from itertools import cycle
 from typing import Final, Self
 
 from bench.log import Expected, Plan
+from streaming.base import kafka_frames
 
 _OFFSET_COMMIT: Final = 8
 _VERSION: Final = 2
@@ -90,7 +91,7 @@ class Committer:
         topic = self._plan.topic(name)
         offsets = {partition: at + 1 for (_, partition), at in group.offsets.items()}
         self.sent[name].append(time.time())
-        _require_taken(_call(connection, request(name, topic, offsets)), name)
+        _require_taken(kafka_frames.ask(connection, request(name, topic, offsets)), name)
         group.offsets = {(topic, partition): at for partition, at in offsets.items()}
 
 
@@ -115,22 +116,6 @@ def request(group: str, topic: str, offsets: Mapping[int, int]) -> bytes:
 def _text(text: str) -> bytes:
     encoded = text.encode()
     return struct.pack(">h", len(encoded)) + encoded
-
-
-def _call(connection: socket.socket, body: bytes) -> bytes:
-    connection.sendall(struct.pack(">i", len(body)) + body)
-    (length,) = struct.unpack(">i", _read(connection, 4))
-    return _read(connection, length)
-
-
-def _read(connection: socket.socket, count: int) -> bytes:
-    received = b""
-    while len(received) < count:
-        part = connection.recv(count - len(received))
-        if not part:
-            raise ConnectionResetError
-        received += part
-    return received
 
 
 def _require_taken(response: bytes, group: str) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from streaming.base import kafka_frames
 from streaming.base.errors import CannotTellError
 from streaming.demo import child_processes
 from streaming.spark import java, kafka_jars
@@ -205,20 +206,7 @@ def _coordinates_groups(port: int) -> bool:
 
 
 def _call(connection: socket.socket, api_key: int, body: bytes) -> bytes:
-    request = struct.pack(">hhih", api_key, 0, 1, -1) + body
-    connection.sendall(struct.pack(">i", len(request)) + request)
-    (length,) = struct.unpack(">i", _read(connection, 4))
-    return _read(connection, length)
-
-
-def _read(connection: socket.socket, count: int) -> bytes:
-    received = b""
-    while len(received) < count:
-        part = connection.recv(count - len(received))
-        if not part:
-            raise ConnectionResetError
-        received += part
-    return received
+    return kafka_frames.ask(connection, struct.pack(">hhih", api_key, 0, 1, -1) + body)
 
 
 def _error_code(response: bytes) -> int:

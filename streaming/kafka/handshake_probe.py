@@ -11,6 +11,7 @@ import struct
 from contextlib import suppress
 from typing import Final
 
+from streaming.base import kafka_frames
 from streaming.base.errors import CannotTellError, first_line
 from streaming.config.kafka_sections import KafkaSection, KafkaSecuritySection
 from streaming.kafka.kerberos import refuse_without_libraries
@@ -89,7 +90,7 @@ def _ask(
     with connection:
         try:
             connection.sendall(_request(_API_VERSIONS, 0, b""))
-            begins = _received(connection, 4)
+            begins = kafka_frames.receive(connection, 4)
         except TimeoutError:
             raise _silent(server, security) from None
         except OSError as error:
@@ -101,7 +102,7 @@ def _ask(
             raise _other_protocol(server, security, "it answers in TLS")
         # What is not answered from here on is left to Kafka's clients to find out.
         with suppress(OSError, ValueError, struct.error):
-            _received(connection, _length(begins))
+            kafka_frames.receive_response(connection, begins, _LONGEST_ANSWER)
             mechanism = (security.sasl_mechanism or "none").encode()
             connection.sendall(_request(_SASL_HANDSHAKE, 1, struct.pack(">h", len(mechanism)) + mechanism))
             _judge_handshake(_answer(connection), server, security)
@@ -184,31 +185,13 @@ def _stranger(server: str, security: KafkaSecuritySection) -> CannotTellError:
 
 
 def _answer(connection: socket.socket) -> bytes:
-    return _received(connection, _length(_received(connection, 4)))
+    return kafka_frames.receive_response(connection, kafka_frames.receive(connection, 4), _LONGEST_ANSWER)
 
 
 def _request(key: int, version: int, body: bytes) -> bytes:
     """A request without a client id."""
     request = struct.pack(">hhih", key, version, 0, -1) + body
     return struct.pack(">i", len(request)) + request
-
-
-def _length(prefix: bytes) -> int:
-    (length,) = struct.unpack(">i", prefix)
-    if not 0 <= length <= _LONGEST_ANSWER:
-        raise ConnectionError
-    return int(length)
-
-
-def _received(connection: socket.socket, count: int) -> bytes:
-    """So many bytes; raises OSError if the connection ends before."""
-    received = b""
-    while len(received) < count:
-        part = connection.recv(count - len(received))
-        if not part:
-            raise ConnectionError("it closes the connection")
-        received += part
-    return received
 
 
 def _context(security: KafkaSecuritySection) -> ssl.SSLContext:

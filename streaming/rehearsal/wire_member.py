@@ -23,6 +23,7 @@ from coordinator_model.groups.classic import CONSUMER_PROTOCOL_TYPE
 from coordinator_model.groups.embedded_subscription import COOPERATIVE_STICKY
 from coordinator_model.records import consumer_protocol
 from coordinator_model.records.consumer_protocol import ConsumerProtocolAssignment, TopicPartition
+from streaming.base import kafka_frames
 from streaming.rehearsal.shape import MemberShape, Shape
 
 _JOIN: Final = (11, 5)
@@ -385,23 +386,12 @@ class _Connection:
 
     def ask(self, api: tuple[int, int], body: bytes, *, flexible: bool = False) -> _Answer:
         head = struct.pack(">hhi", *api, 1) + _string(self._client_id) + (b"\x00" if flexible else b"")
-        self._socket.sendall(struct.pack(">i", len(head) + len(body)) + head + body)
-        (length,) = struct.unpack(">i", self._read(4))
         # Behind the correlation id, and the tags of a flexible header.
-        return _Answer(self._read(length), 5 if flexible else 4)
+        return _Answer(kafka_frames.ask(self._socket, head + body), 5 if flexible else 4)
 
     def cut(self) -> None:
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
-
-    def _read(self, count: int) -> bytes:
-        received = b""
-        while len(received) < count:
-            part = self._socket.recv(count - len(received))
-            if not part:
-                raise ConnectionResetError
-            received += part
-        return received
 
     def __enter__(self) -> Self:
         return self

@@ -9,6 +9,8 @@ import struct
 from types import TracebackType
 from typing import Final, Self
 
+from streaming.base import kafka_frames
+
 _JOIN_GROUP: Final = 11
 _OFFSET_COMMIT: Final = 8
 _TIMEOUT_SECONDS: Final = 40.0
@@ -53,17 +55,7 @@ class OldClient:
     def _call(self, api_key: int, body: bytes) -> bytes:
         """Send a request of version 2 and return its response behind the correlation id."""
         request = struct.pack(">hhi", api_key, 2, 1) + _text(_CLIENT_ID) + body
-        self._socket.sendall(struct.pack(">i", len(request)) + request)
-        (length,) = struct.unpack(">i", self._read(4))
-        return self._read(length)[4:]
-
-    def _read(self, count: int) -> bytes:
-        received = b""
-        while len(received) < count:
-            part = self._socket.recv(count - len(received))
-            assert part, "the broker hung up: it does not take the request"
-            received += part
-        return received
+        return kafka_frames.ask(self._socket, request)[4:]
 
 
 def _text(text: str) -> bytes:
