@@ -42,7 +42,7 @@ TOPIC_IDS_KEPT: Final = 4
 def commit_forward(state: GroupState, bucket: OffsetBucket, record: Record) -> bool:
     """Take the short way if the record is a plain commit: one that `commit` would find nothing in. False if it is not.
 
-    Forward from an offset there is, of the same topic as far as it says, and nothing is waited for since a downgrade.
+    Forward from an offset there is, of a topic that is known, and nothing is waited for since a downgrade.
     """
     value: Any = record.value
     partition = record.key.partition
@@ -54,7 +54,7 @@ def commit_forward(state: GroupState, bucket: OffsetBucket, record: Record) -> b
         topic_id = None
     elif topic_id not in state.topic_ids.get(bucket.topic, ()):
         return False
-    if topic_id != former.topic_id or other_version(record.value_version or 0, topic_id) is not None:
+    if other_version(record.value_version or 0, topic_id) is not None:
         return False
     bucket.offsets[partition] = CommittedOffset(
         value.offset, value.leader_epoch, value.metadata, value.commit_timestamp, topic_id
@@ -145,8 +145,8 @@ def ends_step(state: GroupState, place: Position, bucket: OffsetBucket, record: 
     if former is not None and (value is None or value.offset < former.offset):
         return True
     converted = state.membership.type != step.before.type
-    begins = former is None and (converted or (not state.membership.exists and state.offset_count == 0))
-    return begins or downgrade_check.is_missed(state, bucket.topic, partition)
+    begins = not state.membership.exists and state.offset_count == 0
+    return converted or begins or downgrade_check.is_missed(state, bucket.topic, partition)
 
 
 def _committed(record: Record) -> CommittedOffset:

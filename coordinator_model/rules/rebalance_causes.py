@@ -76,16 +76,16 @@ def causes(
         "static_return": bool(returned),
         "subscription": any(_asks_for_others(was[i], now[i]) for i in was.keys() & now.keys()),
         "wildcard": _matches_changed(before.modern_group, after.modern_group),
-        PARTITION_COUNT: (whole or _reported_sizes(before, after)) and bool(growth(before, after, known)),
+        PARTITION_COUNT: (whole or _counted(before)) and bool(growth(before, after, known)),
     }
     reported = [cause for cause in CAUSES if found.get(cause)]
     return reported or _unexplained(before.classic_group, after.classic_group)
 
 
-def _reported_sizes(before: Membership, after: Membership) -> bool:
-    """Whether one record has all there is to compare: of a classic group, or of partition counts up to 4.0."""
+def _counted(before: Membership) -> bool:
+    """Whether one record had all partitions: up to 4.0."""
     was = before.modern_group
-    return after.modern_group is None or (was is not None and bool(was.partition_counts))
+    return was is not None and bool(was.partition_counts)
 
 
 def triggers(

@@ -127,6 +127,11 @@ UNHELD: dict[str, tuple[list[Moment], dict[str, int], dict[str, tuple[int, ...]]
         {"t": 1},
         None,
     ),
+    "one subscription of two that does not decode": (
+        classic(member("a", {"t": [0]}), member("b", {"t": [1]}, subscription_bytes=b"\xff")),
+        {"t": 3},
+        None,
+    ),
     "a streams group holds tasks": (
         [at(0, streams_group_member("g", "s"), streams_group_epoch("g", 2))],
         {"t": 1},

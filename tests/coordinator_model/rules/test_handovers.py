@@ -17,7 +17,7 @@ from tests.builders import (
     streams_group_target_assignment_epoch,
     streams_group_topology,
 )
-from tests.coordinator_events import consumer_join, consumer_leave, consumer_moves
+from tests.coordinator_events import consumer_join, consumer_leave, consumer_moves, converted_to_consumer
 from tests.histories import Moment, at, history
 
 HANDED_MS = 10_000
@@ -180,3 +180,19 @@ def test_hand_over_is_known_wherever_the_log_is_cut() -> None:
     whole = log.replayed().event_texts()
     for position in range(len(log) + 1):
         assert whole == log.replayed_in_batches([position]).event_texts()
+
+
+def test_hand_over_is_remembered_over_an_upgrade() -> None:
+    """The classic group names its topics and the consumer group their ids, which commits have told."""
+    moved = {"a": {"t": [0], "u": [0]}, "b": {"t": [1]}}
+    inferred, detail = rewound(
+        at(0, group_metadata("g", generation=1, members=[member("a", {"t": [0, 1], "u": [0]}), member("b", {})])),
+        FORWARD,
+        at(2_000, offset_commit("g", "u", 0, 500)),
+        at(HANDED_MS, group_metadata("g", generation=2, members=[member(of, parts) for of, parts in moved.items()])),
+        at(HANDED_MS + 1_000, *converted_to_consumer("g", generation=2, members=moved)),
+        at_ms=HANDED_MS + 2_000,
+    )
+
+    assert inferred
+    assert ("a", "b", HANDED_MS) == (detail["former_owner"], detail["present_owner"], detail["handover_time"])

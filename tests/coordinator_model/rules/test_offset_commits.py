@@ -2,6 +2,7 @@
 
 import pytest
 
+from coordinator_model.records.serde import decode_key
 from coordinator_model.replica import Replica
 from coordinator_model.rules.offset_commits import SHORTEST_RETENTION_MS
 from coordinator_model.state.offsets import BUCKET_PARTITIONS, CommittedOffset, bucket_number
@@ -387,3 +388,24 @@ def test_version_of_a_later_commit_is_the_offsets_version() -> None:
         replica.replay(record.place, record.key, record.value)
 
     assert [(6, 1)] == [(of.offset, of.value_version) for _, _, of in replica.offsets("g")]
+
+
+@pytest.mark.parametrize(
+    ("commits", "rewinds"),
+    [
+        ([500, 300], 1),
+        ([500, 500], 0),
+        ([300, 500], 0),
+    ],
+)
+def test_state_that_is_made_of_the_log_counts_rewinds_as_replaying_does(commits: list[int], rewinds: int) -> None:
+    """A smaller offset is one, the same and a larger one are none."""
+    log = history(*(at(1_000 * turn, offset_commit("g", "t", 0, offset)) for turn, offset in enumerate(commits)))
+    built = Replica()
+    for record in log.records:
+        built.build(record.place, decode_key(record.key), record.value, records=1)
+    built.begin()
+
+    bucket = built.buckets["g", "t", 0]
+    assert (len(commits), rewinds) == (bucket.commits, bucket.rewinds)
+    assert bucket == replica_of(log).buckets["g", "t", 0]

@@ -224,3 +224,21 @@ def test_partitions_given_out_rounds_after_they_were_taken_are_no_growth() -> No
     ).replayed()
 
     assert ["rejoin"] == completed(reported)["causes"]
+
+
+def test_expression_that_only_a_new_member_asks_for_is_its_join() -> None:
+    """Nobody subscribed by it before: that it is resolved with the join changes nothing for others."""
+    joined = consumer_group_member_subscription("g", "b", topics=[], regex="rx-.*")
+    reported = history(
+        ALONE,
+        at(
+            1_000,
+            joined,
+            consumer_group_regular_expression("g", "rx-.*", ["rx-a"]),
+            consumer_group_epoch("g", 3),
+            *retarget("g", 3, {"b": {"rx-a": [0]}}),
+            *consumer_moves("g", "b", epoch=3, assigned={"rx-a": [0]}),
+        ),
+    ).replayed()
+
+    assert ["join"] == reported.details("rebalance_started")[-1]["causes"]

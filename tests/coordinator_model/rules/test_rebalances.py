@@ -24,7 +24,14 @@ from tests.builders import (
     streams_group_member,
     streams_group_target_assignment_epoch,
 )
-from tests.coordinator_events import consumer_join, consumer_leave, consumer_moves, retarget, speaks_classic
+from tests.coordinator_events import (
+    consumer_join,
+    consumer_leave,
+    consumer_moves,
+    converted_to_consumer,
+    retarget,
+    speaks_classic,
+)
 from tests.histories import Moment, Reported, at, history
 from tests.moments import overdue
 
@@ -139,6 +146,22 @@ def test_group_met_half_way_tells_nothing_until_both_epochs_are_known() -> None:
         at(1_000, consumer_group_current_assignment("g", "a", epoch=7, assigned={"t": [0]})),
         at(1_100, consumer_group_member_subscription("g", "a")),
         at(1_200, consumer_group_epoch("g", 7)),
+    ).replayed()
+
+    assert [] == rebalances(reported)
+
+
+def test_group_met_half_way_is_no_new_one_for_a_member_that_is_new() -> None:
+    """One member stands where memory starts; the other has been there for long."""
+    reported = history(
+        at(
+            1_000,
+            consumer_group_current_assignment("g", "a", epoch=7, assigned={"t": [0]}),
+            consumer_group_current_assignment("g", "b", epoch=0, assigned={}),
+            consumer_group_member_subscription("g", "a"),
+            consumer_group_member_subscription("g", "b"),
+            consumer_group_epoch("g", 8),
+        )
     ).replayed()
 
     assert [] == rebalances(reported)
@@ -307,6 +330,21 @@ def test_one_rebalance_less_is_no_storm() -> None:
     """Nor is the same number over a longer time."""
     assert {} == history(*_generations(ENOUGH - 1, every_ms=1_000)).replayed().alarms()
     assert {} == history(*_generations(4 * ENOUGH, every_ms=STORM_WINDOW_MS // (ENOUGH - 2))).replayed().alarms()
+
+
+def test_conversion_is_no_rebalance_of_a_storm() -> None:
+    """Somebody rolls the group: one rebalance less than a storm, and the upgrade, are none."""
+    upgraded = at(
+        ENOUGH * 1_000,
+        *converted_to_consumer("g", generation=ENOUGH, members={"a": {"t": [0]}}),
+        *consumer_join("g", "b", epoch=ENOUGH + 1, targets={"b": {"t": [1]}, "a": {"t": [0]}}),
+        *consumer_moves("g", "a", epoch=ENOUGH + 1, assigned={"t": [0]}),
+    )
+    reported = history(*_generations(ENOUGH - 1, every_ms=1_000), upgraded).replayed()
+
+    assert ["conversion", "join"] == completed(reported)[-1]["causes"]
+    assert ENOUGH - 1 == len(reported.states["g"].recent_rebalances_ms)
+    assert {} == reported.alarms()
 
 
 def test_rolling_restart_is_no_storm() -> None:

@@ -460,3 +460,12 @@ def test_fault_before_the_live_tail_is_reported_there_if_it_lasts() -> None:
     assert [] == [event for event in events if event.kind == "epoch_anomaly"]
     assert ["epoch_anomaly"] == [event.kind for event in replica.judge("g")]
     assert [] == replica.judge("g")
+
+
+@pytest.mark.parametrize(("pending", "found"), [([1], "1 partition both"), ([0, 1], "2 partitions both")])
+def test_partitions_of_an_anomaly_are_counted_in_words(pending: list[int], found: str) -> None:
+    """Both owned and to be revoked."""
+    broken = consumer_moves("g", "a", epoch=2, state=1, assigned={"t": [0, 1]}, pending={"t": pending})
+    reported = history(*TWO[:2], at(9_000, *broken)).replayed()
+
+    assert [found] == [detail["found"] for detail in reported.details("epoch_anomaly")]

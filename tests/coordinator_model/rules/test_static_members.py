@@ -443,3 +443,16 @@ def test_instance_that_was_gone_and_comes_again_at_once_did_not_retry_its_join()
     moments = at(0, there[0]), at(10_000, there[1]), at(10_500, gone), at(11_000, there[2])
 
     assert 2 == history(*moments).replayed().states["g"].instances["i"].restarts
+
+
+@pytest.mark.parametrize(("generation", "saved"), [(4, 1), (5, 0)])
+def test_return_that_cost_a_rebalance_saved_none(generation: int, saved: int) -> None:
+    """A take-over in the same generation did without one; in the next it did not."""
+    reported = history(
+        at(0, group_metadata("g", generation=4, members=[member("i-1", {"t": [0]}, instance_id="i")])),
+        at(9_000, group_metadata("g", generation=generation, members=[member("i-2", {"t": [0]}, instance_id="i")])),
+    ).replayed()
+
+    (shown,) = reported.view("g")["static_members"]
+    assert ("i-2", saved) == (shown["member_id"], shown["rebalances_saved"])
+    assert saved == reported.states["g"].counters.rebalances_saved
