@@ -44,7 +44,7 @@ ROOMS: Final = {
         "query": ("base config kafka", "confluent_kafka numpy pandas pyarrow pyspark"),
         "spark": ("base config", "py4j pyarrow pyspark"),
         "end_offsets": ("base kafka", "kafka"),
-        "board": ("base end_offsets", "numpy"),
+        "board": ("base end_offsets", "numpy pyarrow"),
         "watchers": ("base config kafka end_offsets board", "kafka numpy"),
         "polling": ("base kafka board", "kafka"),
         "checkpoint": ("base query end_offsets board", "py4j pyarrow pyspark"),

@@ -8,7 +8,7 @@ from typing import Any
 from streaming.base.batch_rows import Row
 from streaming.base.persistent_map import GroupMap
 from streaming.board.board_group import BoardGroup
-from streaming.board.group_summary import StateText
+from streaming.board.group_summary import IN_A_BLOCK, StateText, read
 from streaming.board.offset_columns import OffsetColumns
 
 
@@ -38,6 +38,7 @@ class BatchUpdate:
     def __init__(self, shown: BoardSnapshot) -> None:
         self._shown = shown
         self._shards = dict(shown.shards)
+        self._texts: dict[str, str] = {}
         self._states: dict[str, StateText] = {}
         self._buckets: dict[str, dict[tuple[str, int], OffsetColumns]] = {}
         self._anew: set[str] = set()
@@ -50,9 +51,12 @@ class BatchUpdate:
         for partition, kind, group, payload, event_kind in rows:
             match kind:
                 case "group":
-                    self._states[group] = StateText(payload)
+                    self._texts[group] = payload
                     self.deleted.discard(group)
+                    if len(self._texts) == IN_A_BLOCK:
+                        self._read()
                 case "group_deleted":
+                    self._texts.pop(group, None)
                     self._states.pop(group, None)
                     self._buckets.pop(group, None)
                     self.deleted.add(group)
@@ -66,6 +70,16 @@ class BatchUpdate:
                     self._shards[partition] = _shard(json.loads(payload))
                 case _:
                     pass  # "undecodable" is the log's; a kind of a later release is not for this board
+        self._read()
+
+    def _read(self) -> None:
+        """Of a catch-up there are too many texts to hold all of them until the last has come."""
+        self._states.update(zip(self._texts, read([*self._texts.values()]), strict=True))
+        self._texts.clear()
+
+    def leave_out_what_is_not_listed(self) -> None:
+        """Forget groups that a broker would not list; what is stored has them too."""
+        self._states = {name: of for name, of in self._states.items() if of.words.exists}
 
     def shown(self) -> BoardSnapshot:
         """All of it, in the place of what was shown."""

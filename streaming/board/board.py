@@ -26,7 +26,6 @@ from streaming.board.batch_update import BatchUpdate, BoardSnapshot
 from streaming.board.board_group import BoardGroup
 from streaming.board.event_window import Event, EventWindow
 from streaming.board.group_lag import TopicLag
-from streaming.board.group_summary import exists
 from streaming.board.histogram import BATCH_SECONDS_BUCKETS, RECORD_TO_METRIC_SECONDS_BUCKETS, Distribution
 from streaming.board.lag_history import LagHistory
 from streaming.board.left_out import LeftOut
@@ -101,7 +100,8 @@ class Board:
         """Replace everything by what the state store holds, at start."""
         with self._lock:
             draft = BatchUpdate(BoardSnapshot(version=self._shown.version))
-            draft.take(row for row in rows if row[1] != "group" or exists(row[3]))
+            draft.take(rows)
+            draft.leave_out_what_is_not_listed()
             self._shown = draft.shown()
             gc_tuning.freeze()
             self._last_batch = None

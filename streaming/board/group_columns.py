@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from coordinator_model.group_figures import NONE, NUMBERS, GroupSummary, GroupTopics, GroupWords
-from streaming.board.group_summary import read
+from coordinator_model.group_figures import NONE, NUMBERS, GroupTopics, GroupWords
 
 if TYPE_CHECKING:
     from streaming.board.board_group import BoardGroup
@@ -36,12 +35,10 @@ class GroupColumns:
 
     def __init__(self, groups: Iterable["BoardGroup"]) -> None:
         self.held: Sequence[BoardGroup] = list(groups)
-        read(of.kept for of in self.held)
-        self.summaries: Sequence[GroupSummary] = [of.kept.summary for of in self.held]
-        packed = b"".join([of.numbers for of in self.summaries])
+        packed = b"".join([of.kept.numbers for of in self.held])
         self._numbers: Integers = np.frombuffer(packed, np.int64).reshape(-1, len(NUMBERS)).T
-        self.words, self.words_of = _encoded([of.words for of in self.summaries])
-        self.topics, self.topics_of = _encoded([of.topics for of in self.summaries])
+        self.words, self.words_of = _encoded([of.kept.words for of in self.held])
+        self.topics, self.topics_of = _encoded([of.kept.topics for of in self.held])
 
     def __len__(self) -> int:
         return len(self.held)

@@ -11,7 +11,6 @@ from coordinator_model.group_figures import GroupWords
 from coordinator_model.records.record_types import RecordType
 from streaming.base.persistent_map import GroupMap
 from streaming.board.board_group import BoardGroup
-from streaming.board.group_summary import read
 
 Pair = tuple[str, str]
 Key = TypeVar("Key", bound=Hashable)
@@ -128,20 +127,18 @@ class Totals:
         )
 
     def _count_states(self, groups: Sequence[BoardGroup], by: int) -> None:
-        read([of.kept for of in groups])
-        summaries = [of.kept.summary for of in groups]
-        words = Counter([of.words for of in summaries])
+        words = Counter([of.kept.words for of in groups])
         for of_words, groups_of in words.items():
             _count(self._words, of_words, by * groups_of)
-        for of_topics, groups_of in Counter([of.topics for of in summaries]).items():
+        for of_topics, groups_of in Counter([of.kept.topics for of in groups]).items():
             self._topic_names.change(of_topics.names, by * groups_of)
             self._topic_ids.change(of_topics.ids, by * groups_of)
         for kept, chosen in (
             (self._unsteady, {of for of in words if not of.steady}),
             (self._awaiting, {of for of in words if of.awaits_static}),
         ):
-            for held, summary in zip(groups, summaries, strict=True) if chosen else ():
-                if summary.words in chosen:
+            for held in groups if chosen else ():
+                if held.kept.words in chosen:
                     kept.change(frozenset((held.name,)), by)
 
     def _count_offsets(self, groups: Sequence[BoardGroup], by: int) -> None:
@@ -149,8 +146,8 @@ class Totals:
         for of_words, buckets in words.items():
             if of_words.said:
                 self._topic_names.change(frozenset((of_words.topic,)), by * buckets)
-        flexible = {of for of in words if max(of.versions, default=0) >= FLEXIBLE_OFFSETS}
-        self._flexible += by * sum(any(bucket.words in flexible for bucket in of.buckets) for of in groups)
+        if flexible := {of for of in words if max(of.versions, default=0) >= FLEXIBLE_OFFSETS}:
+            self._flexible += by * sum(any(bucket.words in flexible for bucket in of.buckets) for of in groups)
 
 
 def _count(counts: Counter[Key], key: Key, by: int) -> None:

@@ -89,6 +89,8 @@ class Exporter:
                     before = b""
         if openmetrics:
             yield END_OF_OPENMETRICS.encode()
+        # With its labels, a third of what it took.
+        del page
         release_memory()
 
 

@@ -170,7 +170,7 @@ def _storm(moment: Moment) -> Iterator[Samples]:
     counts = np.zeros(len(groups), np.int64)
     # The last of them may be of a clock ahead of ours, and those before it within the window.
     for place in np.flatnonzero(groups["last_rebalance_ms"] >= now_ms - STORM_WINDOW_MS).tolist():
-        counts[place] = rebalance_storm.storm_rebalances(groups.summaries[place].recent_rebalances_ms, now_ms)
+        counts[place] = rebalance_storm.storm_rebalances(groups.held[place].summary.recent_rebalances_ms, now_ms)
     yield of_groups(moment, np.ones(len(groups), np.bool_), counts)
 
 
@@ -342,7 +342,7 @@ _NO_COUNTS: Final[Mapping[str, int]] = {}
 def durations(moment: Moment) -> Iterator[tuple[int, Sequence[int], float]]:
     """(place of a group, counts of its rebalances by duration, the sum of those in seconds)."""
     for place in np.flatnonzero(moment.in_scope).tolist():
-        *counts, sum_ms = moment.groups.summaries[place].durations or _NO_DURATIONS
+        *counts, sum_ms = moment.groups.held[place].kept.durations or _NO_DURATIONS
         yield place, counts, sum_ms / 1000
 
 

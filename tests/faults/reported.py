@@ -55,7 +55,7 @@ def reported_in(file: Path) -> Reported:
         for partition, kind, group, payload, _ in batch["rows"]:
             match kind:
                 case "group":
-                    reported.groups[group] = json.loads(group_figures.snapshot_of(payload))
+                    reported.groups[group] = json.loads(group_figures.load(payload)[0])
                 case "group_deleted":
                     reported.groups.pop(group, None)
                     reported.offsets = {place: of for place, of in reported.offsets.items() if place[0] != group}

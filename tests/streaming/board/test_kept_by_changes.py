@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator_model import lag
+from coordinator_model import group_figures, lag
 from coordinator_model.gates import downgrade, upgrade
 from coordinator_model.gates.verdict import BrokerSettings, Cluster
 from coordinator_model.state import snapshot
@@ -16,7 +16,6 @@ from coordinator_model.state.offsets import CommittedOffset
 from streaming.board import gates
 from streaming.board.board import Board
 from streaming.board.group_lag import total
-from streaming.board.group_summary import exists
 from streaming.board.lag_history import LagHistory
 from streaming.board.totals import Sums, Totals
 from streaming.watchers.hang_sampler import HangSampler
@@ -269,8 +268,8 @@ def measured(story: Story, topic: str, partition: int, committed: CommittedOffse
     return found if cut is None or found.records is None else replace(found, method=lag.TRUNCATED)
 
 
-def test_a_groups_beginning_tells_whether_it_exists() -> None:
-    """What is seen at a glance is what the whole snapshot says."""
+def test_a_board_that_is_loaded_has_the_groups_that_a_broker_lists() -> None:
+    """Whatever else the state store holds: those that ended, and one whose name looks like a group that did not."""
     states: list[GroupState] = []
     for seed in range(4):
         story = Story(seed)
@@ -280,6 +279,8 @@ def test_a_groups_beginning_tells_whether_it_exists() -> None:
     hostile = GroupState(name='","partition":0,"offset_count":1', partition=0)
 
     assert {True, False} == {state.exists for state in [*states, hostile]}
-    assert [state.exists for state in [*states, hostile]] == [
-        exists(snapshot.dump_group(state)) for state in [*states, hostile]
-    ]
+    for dump in (snapshot.dump_group, group_figures.dump):
+        board = Board(log_ends())
+        # Each under a name of its own: states of one group stand there many times.
+        board.load((0, "group", f"{at}", dump(state), "") for at, state in enumerate([*states, hostile]))
+        assert {f"{at}" for at, state in enumerate([*states, hostile]) if state.exists} == board.shown.groups.keys()

@@ -13,7 +13,7 @@ from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.offsets import CommittedOffset, OffsetBucket
 from coordinator_model.state.snapshot import dump_group, dump_offsets, load_offsets
 from streaming.board.board_group import BoardGroup
-from streaming.board.group_summary import StateText
+from streaming.board.group_summary import read
 from streaming.board.lag_columns import table_of
 from streaming.board.offset_columns import OffsetColumns
 
@@ -72,7 +72,7 @@ def test_a_bucket_says_what_was_written(name: str, text_of: Callable[[OffsetBuck
 @pytest.mark.parametrize("chosen", [list(BUCKETS), ["usual"], ["empty"], ["each says something else", "usual"], []])
 def test_a_table_of_buckets_says_what_each_says(chosen: list[str]) -> None:
     """Row by row, whoever's it is; what is counted is there of topics that the group has to do with."""
-    state = StateText(dump_group(GroupState(name="g", partition=0)))
+    (state,) = read([dump_group(GroupState(name="g", partition=0))])
     groups = [
         BoardGroup(f"g{at}", state, (OffsetColumns(dump_offsets(BUCKETS[name])),)) for at, name in enumerate(chosen)
     ]
