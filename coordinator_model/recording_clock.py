@@ -14,12 +14,17 @@ A clock that was set back does not say how long anything took. Of what a record 
 an earlier one, the time runs from the first record that no longer is (`read_ms`), and a recording ends earlier by as
 much as any clock in it went back.
 
+Nor does one that was set forward. A coordinator removes members that are late, and writes it: so where a group is
+between two states, and for hours not one record was written in any partition, the clock jumped or the brokers were
+away. In both cases no timer ran, and the group's time runs from the record after it.
+
 An event belongs to the record that began what it says, and is yielded once as long as that lasts, as by a monitor.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import pairwise
 from typing import Final
 
 from coordinator_model.clocked import table
@@ -48,10 +53,17 @@ class Looks:
         replica: what to look at.
         topics: topics by name, with the partitions they have in the recording.
         live_from: by partition, from which offset on it is the live tail; from the beginning where it is not said.
+        written: gives the times of all records, of every partition; called once at most, and only where a group was
+            between two states for hours. Without it time passes as partitions say.
     """
 
     def __init__(
-        self, replica: Replica, topics: Mapping[str, SizedTopic], live_from: Mapping[int, int] | None = None
+        self,
+        replica: Replica,
+        topics: Mapping[str, SizedTopic],
+        live_from: Mapping[int, int] | None = None,
+        *,
+        written: Callable[[], Iterable[int]] | None = None,
     ) -> None:
         self._replica = replica
         self._topics = topics
@@ -73,7 +85,10 @@ class Looks:
         self._back_ms = 0
         """By how much the clock of any partition went back."""
         self._read_ms: dict[str, int] = {}
-        """Group between two states → what its times run from, where its records are of a clock that was set back."""
+        """Group between two states → what its times run from, where a clock was set back or forward meanwhile."""
+        self._written = written
+        self._silences: list[tuple[int, int]] | None = None
+        """When nothing was written in any partition, for long; None where nothing had to be known of it."""
 
     def before(self, place: Position) -> list[Event]:
         """Look before the record of this place is replayed, if it is time to."""
@@ -93,6 +108,7 @@ class Looks:
             return []
         # The coordinator writes an event at one time, so what was open before a later one is over.
         ended = self._replica.settle(partition) if former_ms < now_ms else []
+        self._doubt_silence(partition, former_ms, now_ms)
         return [*ended, *self._look_until(partition, now_ms)]
 
     def end_ms(self, partition: int, until_ms: int | None = None) -> int:
@@ -107,8 +123,35 @@ class Looks:
             events += self._becomes_live(partition, self._last_ms[partition])
         self._take_changes()
         for partition in sorted({*self._changed, *self._unsteady, *self._next_ms} - self._behind.keys()):
-            events += self._look_until(partition, self.end_ms(partition, until_ms), all_groups=True)
+            end_ms = self.end_ms(partition, until_ms)
+            if until_ms is None:
+                self._doubt_silence(partition, self._last_ms.get(partition, end_ms), end_ms)
+            events += self._look_until(partition, end_ms, all_groups=True)
         return events
+
+    def _doubt_silence(self, partition: int, former_ms: int, now_ms: int) -> None:
+        """Of groups between two states believe no time in which no coordinator wrote anything for hours."""
+        if self._written is None or now_ms - former_ms <= LONG_SILENCE_MS:
+            return
+        self._take_changes()
+        waiting = [name for name in self._asked(partition) if self._is_waiting(name)]
+        if not waiting:
+            return
+        if self._silences is None:
+            times = sorted({time_ms // 1_000 for time_ms in self._written()})
+            self._silences = [
+                (1_000 * since, 1_000 * until)
+                for since, until in pairwise(times)
+                if 1_000 * (until - since) > LONG_SILENCE_MS
+            ]
+        if any(former_ms < until_ms and since_ms < now_ms for since_ms, until_ms in self._silences):
+            self._read_ms.update(dict.fromkeys(waiting, now_ms))
+
+    def _is_waiting(self, name: str) -> bool:
+        """Whether it is between two states, and nothing was reported of that."""
+        state = self._replica.known(name)
+        modern = state is not None and state.membership.classic_group is None and state.rebalance is not None
+        return modern and name not in self._lasting.groups
 
     def _advance(self, partition: int, former_ms: int, now_ms: int) -> None:
         """Let a partition's clock go from the time of one record to the next one's, forward or back."""

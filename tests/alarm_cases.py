@@ -32,6 +32,7 @@ CASES: Final[Mapping[str, Cases]] = {
         ),
         silent=(
             "fencing.member_that_is_gone_sooner_left",
+            "fencing.member_that_is_gone_hours_later_was_not_removed_by_a_timer",
             "fencing.member_that_has_nothing_to_do_leaves_when_it_likes",
             "rebalance_causes.member_that_leaves_in_time_was_not_fenced",
             "rebalance_causes.member_with_nothing_to_release_was_not_fenced",
@@ -53,6 +54,9 @@ CASES: Final[Mapping[str, Cases]] = {
             "stuck.time_of_a_member_begins_again_with_each_record_of_it",
             "stuck.target_that_is_computed_again_and_again_is_no_stuck_assignor",
             "stuck.no_time_runs_from_before_the_coordinator_moved",
+            "simulated_clock.clock_that_is_set_back_makes_no_alarm",
+            "simulated_clock.clock_that_is_set_forward_makes_no_alarm",
+            "simulated_clock.recording_ends_where_its_clocks_agree",
             "bugs_of_consumer_groups.kafka_20442_empty_group_keeps_its_epoch_ahead_of_its_target",
         ),
     ),

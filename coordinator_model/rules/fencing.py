@@ -6,8 +6,9 @@
                              get what is free for it                          one of it
 
 Nothing says why a member goes; one that goes after that time was removed, or left just then, so it is inferred. One
-that is gone sooner left, or its session expired. Who waits for others has no time to keep, and a member that was fenced
-did not leave: `member_left` is not for it.
+that is gone sooner left, or its session expired. One that is gone hours later was not removed: the coordinator's timer,
+which begins again once the coordinator has moved, had not run so far, whatever the records' clock says. Who waits for
+others has no time to keep, and a member that was fenced did not leave: `member_left` is not for it.
 
 (GroupMetadataManager.scheduleConsumerGroupRebalanceTimeout, -JoinTimeoutIfNeeded.)
 """
@@ -15,7 +16,7 @@ did not leave: `member_left` is not for it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from coordinator_model.migration.classic_protocol_members import MUST_REJOIN
 from coordinator_model.rules.members import members_of, replacements
@@ -24,6 +25,9 @@ from coordinator_model.rules.transition import Transition
 from coordinator_model.state.findings import Finding
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.membership import ModernGroup, ModernMember, Partitions
+
+AWAY_MS: Final = 3_600_000
+"""So long no broker leads a partition, which starts the timers of its groups again, and it is noticed otherwise."""
 
 
 def fenced(transition: Transition) -> Iterator[Finding]:
@@ -36,7 +40,8 @@ def fenced(transition: Transition) -> Iterator[Finding]:
     for member_id in sorted(was.members.keys() - now.keys() - same):
         member = was.members[member_id]
         waited_ms = transition.time_ms - state.rebalance.unsettled_since_ms.get(member_id, transition.time_ms)
-        if waited_ms >= timeout_ms(member) and _is_waited_for(state, member):
+        allowed_ms = timeout_ms(member)
+        if allowed_ms <= waited_ms <= 2 * allowed_ms + AWAY_MS and _is_waited_for(state, member):
             detail: dict[str, Any] = {
                 "member_id": member_id,
                 "instance_id": member.instance_id,
@@ -45,7 +50,7 @@ def fenced(transition: Transition) -> Iterator[Finding]:
                 "protocol": "classic" if member.uses_classic_protocol else "consumer",
                 "epoch": member.epoch,
                 "waited_ms": waited_ms,
-                "timeout_ms": timeout_ms(member),
+                "timeout_ms": allowed_ms,
                 "not_released": {of: list(partitions) for of, partitions in not_released(was, member).items()},
             }
             yield Finding("member_fenced", detail, inferred=True)

@@ -3,6 +3,7 @@
 import difflib
 import gc
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -48,7 +49,8 @@ def replay(  # noqa: PLR0913 - a command's options are its arguments
         header = recording.header
         live_from = {} if past else header.live_from
         replica = Replica(live_from=live_from, topic_ids={topic.name: topic.id for topic in header.topics})
-        looks = Looks(replica, {topic.name: topic for topic in header.topics}, live_from)
+        topics = {topic.name: topic for topic in header.topics}
+        looks = Looks(replica, topics, live_from, written=lambda: _times_ms(file))
         happened = _replayed(recording, replica, looks, until_ms)
         names = recording.header.topic_names
     groups = {
@@ -99,6 +101,11 @@ def _replayed(recording: RecordingReader, replica: Replica, looks: Looks, until_
         output.warn(f"{reported - _REPORTED} more records do not decode")
     # A step is closed by what follows it, so an event may come late; readers want them in the order of the log's time.
     return sorted(happened, key=lambda event: (event.time_ms, event.partition, event.offset))
+
+
+def _times_ms(file: Path) -> Iterator[int]:
+    with open_recording(file) as recording:
+        yield from (record.timestamp_ms for record in recording)
 
 
 def _report_undecodable(replica: Replica, reported: int) -> int:

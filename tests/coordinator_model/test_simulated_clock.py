@@ -4,7 +4,7 @@ Families of simulated histories that differ in how long something lasts; and the
 alarm.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Final
@@ -26,11 +26,13 @@ from tests.simulator import faults
 SEEDS: Final = range(20)
 
 
-def played(log: History, *, until_ms: int | None = None, live_from: int | None = None) -> list[Event]:
-    """What the replica and the clock of a recording find."""
+def played(
+    log: History, *, until_ms: int | None = None, live_from: int | None = None, written: Sequence[int] | None = None
+) -> list[Event]:
+    """What the replica and the clock of a recording find; `written` are the times of the whole recording's records."""
     tail = {} if live_from is None else {PARTITION: live_from}
     replica, events = Replica(live_from=tail), list[Event]()
-    looks = Looks(replica, {}, tail)
+    looks = Looks(replica, {}, tail, written=None if written is None else lambda: written)
     for of in log.records:
         events += looks.before(of.place)
         events += replica.replay(of.place, of.key, of.value)
@@ -351,4 +353,53 @@ def test_clock_of_one_partition_that_was_set_back_makes_no_time_pass_in_another(
     assert [] == kinds_of(played(replace(log, records=(*log.records, *ahead))), "migration_stalled")
     assert ["migration_stalled"] == kinds_of(
         played(replace(log, records=(*log.records, *ahead[:2]))), "migration_stalled"
+    )
+
+
+def lets_go_after(scene: Scene, jump_ms: int, *, leaves: bool) -> History:
+    """A member is to revoke, and does so, or leaves, seconds later; meanwhile the clock of all brokers went forward."""
+    holds_back(scene)
+    scene.coordinator.lag(jump_ms + 5_000)
+    if leaves:
+        scene.coordinator.leave(scene.group, next(of for of in scene.group.members.values() if of.pending))
+    scene.coordinator.settle(scene.group)
+    return log_of(scene.coordinator)
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_clock_that_is_set_forward_makes_no_alarm(seed: int, leaves: bool) -> None:
+    """Hours without a record of anyone: no timer ran, so the member lets go in time or leaves, and was not removed."""
+    log = lets_go_after(Scene(seed), Random(seed).randint(3 * HOUR_MS, 9_000 * HOUR_MS), leaves=leaves)
+    times = [of.place.timestamp_ms for of in log.records]
+
+    assert [] == kinds_of(played(log, written=times), *ONLY_LOOKS, "member_fenced")
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_rebalance_that_was_stuck_for_hours_is_found_where_others_wrote_meanwhile(seed: int) -> None:
+    """Looks alike: the time did pass, as records of another partition show; or it was less than hours."""
+    scene, chance = Scene(seed), Random(seed)
+    log = lets_go_after(scene, chance.randint(3 * HOUR_MS, 30 * HOUR_MS), leaves=False)
+    of_others = [*range(0, scene.coordinator.now_ms, HOUR_MS)]
+    sooner = lets_go_after(Scene(seed), chance.randint(HOUR_MS // 2, 2 * HOUR_MS - 10_000), leaves=False)
+
+    assert ["rebalance_stuck"] == kinds_of(played(log, written=of_others), "rebalance_stuck")
+    assert ["rebalance_stuck"] == kinds_of(played(sooner, written=()), "rebalance_stuck")
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_recording_ends_where_its_clocks_agree(seed: int) -> None:
+    """One broker's clock is a day ahead: what another one's groups are about at the end is not a day late."""
+    scene = Scene(seed)
+    holds_back(scene)
+    log = log_of(scene.coordinator)
+    ahead_ms = log.records[-1].place.timestamp_ms + 24 * HOUR_MS
+    of_another = replace(log.records[-1], place=Position(PARTITION + 1, 0, ahead_ms), key=b"\0\x63")
+    whole = replace(log, records=(*log.records, of_another))
+    times = [of.place.timestamp_ms for of in whole.records]
+
+    assert [] == kinds_of(played(whole, written=times), "rebalance_stuck")
+    assert ["rebalance_stuck"] == kinds_of(
+        played(whole, written=[*range(times[0], ahead_ms, HOUR_MS)]), "rebalance_stuck"
     )

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pytest
 
-from coordinator_model.rules.fencing import not_released
+from coordinator_model.rules.fencing import AWAY_MS, not_released
 from coordinator_model.state.membership import CONSUMER, ModernGroup, ModernMember, Partitions
 from tests.builders import REBALANCE_TIMEOUT_MS
 from tests.side_by_side import Scene
@@ -51,6 +51,22 @@ def does_not_rejoin(scene: Scene) -> Member:
         scene.coordinator.lag(3_000)
     assert silent.epoch < scene.group.assignment_epoch
     return silent
+
+
+@pytest.mark.parametrize(("beyond_ms", "fenced"), [(-100, True), (100, False)])
+def test_member_that_is_gone_hours_later_was_not_removed_by_a_timer(beyond_ms: int, fenced: bool) -> None:
+    """The timer begins again when the coordinator moves; a longer time is of a clock that was set forward."""
+    scene = Scene(1)
+    member = holds_back(scene)
+    scene.coordinator.lag(2 * REBALANCE_TIMEOUT_MS + AWAY_MS + beyond_ms)
+    scene.coordinator.leave(scene.group, member)
+    scene.coordinator.settle(scene.group)
+
+    reported = of_leavers(scene)
+
+    assert {"member_fenced": int(fenced), "member_left": int(not fenced)} == {
+        kind: sum(of["member_id"] == member.member_id for of in details) for kind, details in reported.items()
+    }
 
 
 @pytest.mark.parametrize("play", [holds_back, does_not_rejoin])
