@@ -53,7 +53,7 @@ from coordinator_model.migration import phases, upgrade_blockers
 from coordinator_model.rules import partition_holders, rebalances, subscriptions
 from coordinator_model.rules.members import members_of
 from coordinator_model.state.group_state import GroupState
-from coordinator_model.state.membership import CONSUMER, ClassicGroup
+from coordinator_model.state.membership import CONSUMER, ClassicGroup, ClassicMember, ModernMember
 
 READY: Final = "ready"
 CARE: Final = "care"
@@ -134,14 +134,14 @@ class PlannedGroup:
     Attributes:
         readiness: one of `READINESS`.
         reasons: codes of `REASONS`, the decisive ones first.
-        members, partitions: how many there are; partitions are those that members hold.
+        members, partitions, static_ids: how many there are; partitions are those that members hold.
         protocol: type of the group now.
         assignor: of the classic group, or the server assignor that members ask for; None for the broker's default.
         assignor_after: the server assignor after the roll; None for a group that is not rolled.
-        rebalances_a_day: completed rebalances, None where the log is shorter than an hour.
+        rebalances_a_day: completed rebalances, None where less than an hour is known.
         lag: records of all partitions, None where it is not known.
         wave: its number from 1, None for a group that is not to be rolled.
-        owner: as the configuration says, None where it does not.
+        owner, note: as the configuration says, None where it does not.
     """
 
     group: str
@@ -156,6 +156,8 @@ class PlannedGroup:
     lag: int | None = None
     wave: int | None = None
     owner: str | None = None
+    static_ids: int = 0
+    note: str | None = None
 
     @property
     def weight(self) -> float:
@@ -163,22 +165,26 @@ class PlannedGroup:
         return self.members + 10 * (self.rebalances_a_day or 0) + self.partitions / 10
 
 
-def planned(
+def planned(  # noqa: PLR0913 - what is known of a group beside its state, each with its default
     state: GroupState,
     settings: BrokerSettings,
     *,
     observed_ms: int | None = None,
+    rebalances: int | None = None,
     lag: int | None = None,
     owner: str | None = None,
+    note: str | None = None,
 ) -> PlannedGroup:
     """Readiness of one group.
 
     Args:
         state: of the group.
         settings: what brokers allow, as far as they say.
-        observed_ms: for how long the log of the group was read, for rebalances a day.
+        observed_ms: how long its rebalances were counted, for those a day.
+        rebalances: how many completed meanwhile; without it, all that its state has counted.
         lag: records that it lags, if known.
         owner: who owns it, if known.
+        note: what is to be said of it, if anything is.
     """
     membership = state.membership
     modern, classic = membership.modern_group, membership.classic_group
@@ -189,18 +195,22 @@ def planned(
     held = partition_holders.held(membership)
     days = None if observed_ms is None or observed_ms < _DAY_MS / 24 else observed_ms / _DAY_MS
     is_rolled = readiness in (READY, CARE, BLOCKED)
+    completed = state.counters.rebalances if rebalances is None else rebalances
+    members = members_of(membership)
     return PlannedGroup(
         group=state.name,
         readiness=readiness,
         reasons=tuple(sorted(codes, key=lambda code: order[REASONS[code][0]])),
-        members=len(members_of(membership)),
+        members=len(members),
         partitions=sum(map(len, held.values())),
         protocol=state.type,
         assignor=(classic.protocol if classic is not None else None) if modern is None else _asked(state),
         assignor_after=DEFAULT_SERVER_ASSIGNOR if is_rolled and modern is None else _asked(state) if modern else None,
-        rebalances_a_day=None if days is None else round(state.counters.rebalances / days, 2),
+        rebalances_a_day=None if days is None else round(completed / days, 2),
         lag=lag,
         owner=owner,
+        static_ids=len(_static_ids(members.values())),
+        note=note,
     )
 
 
@@ -224,9 +234,13 @@ def _reasons(state: GroupState, settings: BrokerSettings) -> list[str]:
         codes += [*upgrade_blockers.blockers(membership), *_of_classic(classic, settings, several_topics=several)]
     if state.duplicates:
         codes.append("duplicate_assignment")
-    if any(member.instance_id is not None for member in members_of(membership).values()):
+    if _static_ids(members_of(membership).values()):
         codes.append("static_members")
     return [*codes, *_of_brokers(settings), "client_library"]
+
+
+def _static_ids(members: Iterable[ClassicMember | ModernMember]) -> set[str]:
+    return {member.instance_id for member in members if member.instance_id is not None}
 
 
 def _not_to_be_rolled(state: GroupState) -> str | None:
@@ -314,4 +328,6 @@ def _view(each: PlannedGroup) -> dict[str, Any]:
         "lag": each.lag,
         "wave": each.wave,
         "owner": each.owner,
+        "static_ids": each.static_ids,
+        "note": each.note,
     }

@@ -53,6 +53,7 @@ class Expected:
     reason: str
     owner: str | None = None
     runbook: str | None = None
+    note: str | None = None
 
     def as_json(self, expectation: str) -> dict[str, Any]:
         """One of its expectations, as an event's detail has it."""
@@ -76,6 +77,10 @@ class Expectations:
     def owner(self, group: str) -> str | None:
         """Whom to ask about a group: the first pattern that matches and names an owner says; None where none does."""
         return next((of.owner for of in self._all if of.owner is not None and fnmatchcase(group, of.pattern)), None)
+
+    def note(self, group: str) -> str | None:
+        """What is to be said of a group in a plan, as `owner`."""
+        return next((of.note for of in self._all if of.note is not None and fnmatchcase(group, of.pattern)), None)
 
     def applied(self, events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Events as they are reported: those that were expected as information."""

@@ -1,7 +1,8 @@
 """The migration plan of the groups in scope: their readiness, in waves."""
 
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, NamedTuple
 
 from coordinator_model.gates.plan import plan_view, planned
 from coordinator_model.gates.verdict import BrokerSettings
@@ -9,7 +10,16 @@ from streaming.board.board import Board
 from streaming.board.lag_columns import UNKNOWN, measure, table_of
 
 
-def plan(board: Board, settings: BrokerSettings, pattern: str, now_ms: int) -> dict[str, Any]:
+class Completed(NamedTuple):
+    """Rebalances that were completed: how long they were counted, and how many by group; none of any other group."""
+
+    observed_ms: int
+    by_group: Mapping[str, int]
+
+
+def plan(
+    board: Board, settings: BrokerSettings, pattern: str, now_ms: int, completed: Completed | None = None
+) -> dict[str, Any]:
     """The plan as JSON (`coordinator_model.gates.plan`), and what is missing where the board has not caught up.
 
     Args:
@@ -17,6 +27,7 @@ def plan(board: Board, settings: BrokerSettings, pattern: str, now_ms: int) -> d
         settings: what brokers allow, as far as they say.
         pattern: shell pattern of the names of groups.
         now_ms: the wall clock, for lag.
+        completed: rebalances of the last day, where a history knows them.
     """
     ready, missing = board.ready()
     held = [
@@ -24,7 +35,15 @@ def plan(board: Board, settings: BrokerSettings, pattern: str, now_ms: int) -> d
     ]
     records = measure(table_of(held), board.ends, now_ms).sum_records.tolist()
     groups = (
-        planned(of.state, settings, lag=None if lag == UNKNOWN else lag, owner=board.expectations.owner(of.name))
+        planned(
+            of.state,
+            settings,
+            observed_ms=None if completed is None else completed.observed_ms,
+            rebalances=None if completed is None else completed.by_group.get(of.name, 0),
+            lag=None if lag == UNKNOWN else lag,
+            owner=board.expectations.owner(of.name),
+            note=board.expectations.note(of.name),
+        )
         for of, lag in zip(held, records, strict=True)
     )
     return {"ready": ready, "missing": missing, "left_out": board.left_out()["groups"], **plan_view(groups)}

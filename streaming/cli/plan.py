@@ -3,7 +3,6 @@
 import csv as csv_format
 import io
 import sys
-from collections.abc import Callable
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -17,6 +16,7 @@ from coordinator_model.replica import Replica
 from coordinator_model.state.findings import Position
 from coordinator_model.views.words import counted
 from streaming.base.errors import CannotTellError, CheckFailed, UsageError
+from streaming.base.expectations import Expectations
 from streaming.base.text import printable
 from streaming.cli.client import DEFAULT_URL, MonitorClient
 from streaming.cli.groups import CaFile, Url
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 COLUMNS: Final = (
-    "wave", "group", "readiness", "reasons", "remedies", "members", "partitions", "protocol", "assignor",
-    "assignor_after", "rebalances_a_day", "lag", "owner",
+    "wave", "group", "readiness", "reasons", "remedies", "members", "static_ids", "partitions", "protocol", "assignor",
+    "assignor_after", "rebalances_a_day", "lag", "owner", "note",
 )  # fmt: skip
 """Of a table for other programs, in this order."""
 
@@ -59,7 +59,8 @@ def plan(  # noqa: PLR0913 - a command's options are its arguments
         typer.Option("--from", metavar="RECORDING", help="Plan from a recording instead of a running monitor."),
     ] = None,
     config: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE", help="Owners (alarms.expectations), with --from.")
+        Path | None,
+        typer.Option("--config", metavar="FILE", help="Owners and notes (alarms.expectations), with --from."),
     ] = None,
     url: Url = DEFAULT_URL,
     ca_file: CaFile = None,
@@ -73,8 +74,8 @@ def plan(  # noqa: PLR0913 - a command's options are its arguments
         raise UsageError(f"--{forms[1]}: found with --{forms[0]}, accepted: one of --json, --csv, --markdown")
     if config is not None and recording is None:
         raise UsageError("--config: found without --from, accepted: with it; a running monitor has its own")
-    owner_of = _no_owner if config is None else _owners(config)
-    found = MonitorClient(url, ca_file).plan(group) if recording is None else of_recording(recording, group, owner_of)
+    expected = Expectations() if config is None else _expected(config)
+    found = MonitorClient(url, ca_file).plan(group) if recording is None else of_recording(recording, group, expected)
     match forms[0] if forms else _Form.TABLE:
         case _Form.JSON:
             output.print_json(found)
@@ -92,17 +93,13 @@ def plan(  # noqa: PLR0913 - a command's options are its arguments
         raise typer.Exit(CheckFailed.exit_status)
 
 
-def _no_owner(_: str) -> str | None:
-    return None
-
-
-def _owners(config: Path) -> Callable[[str], str | None]:
+def _expected(config: Path) -> Expectations:
     from streaming.config.loading import load  # imported late, with all that a configuration needs
 
-    return load(config).alarms.expected.owner
+    return load(config).alarms.expected
 
 
-def of_recording(file: Path, pattern: str = "*", owner_of: Callable[[str], str | None] = _no_owner) -> dict[str, Any]:
+def of_recording(file: Path, pattern: str, expected: Expectations) -> dict[str, Any]:
     """The plan of a recording's groups as they are at its end: without lag, and without what brokers allow."""
     replica = Replica()
     span: dict[int, tuple[int, int]] = {}
@@ -119,7 +116,8 @@ def of_recording(file: Path, pattern: str = "*", owner_of: Callable[[str], str |
             state,
             BrokerSettings(),
             observed_ms=span[state.partition][1] - span[state.partition][0],
-            owner=owner_of(name),
+            owner=expected.owner(name),
+            note=expected.note(name),
         )
         for name, state in sorted(replica.groups.items())
         if state.exists and fnmatchcase(name, pattern)
@@ -150,7 +148,10 @@ def _not_a_formula(value: object) -> object:
 
 
 def _markdown(found: dict[str, Any]) -> str:
-    names = ("wave", "group", "readiness", "reasons", "members", "assignor", "assignor_after", "owner")
+    names = (
+        "wave", "group", "readiness", "reasons", "members", "assignor", "assignor_after", "rebalances_a_day", "lag",
+        "owner", "note",
+    )  # fmt: skip
     lines = [_counts(found), "", "| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
     for each in found["groups"]:
         row = _row(each)

@@ -225,6 +225,7 @@ class ExpectationSection(Section):
     )
     owner: Text | None = option(None, "Whom to ask; also in plan and search. Needs no reason.")
     runbook: Text | None = option(None, "Address of what to do.")
+    note: Text | None = option(None, "A remark beside the group in plan. Needs no reason.")
 
 
 class AlarmsSection(Section):
@@ -236,7 +237,7 @@ class AlarmsSection(Section):
     expectations: dict[str, ExpectationSection] = Field(
         default={},
         description="What is expected of groups, by pattern of their names: shares_partitions, seeks_back, restarts, "
-        "never_downgrades (true or false), reason, owner, runbook. Alarms that say so are held back, counted in "
+        "never_downgrades (true or false), reason, owner, runbook, note. Alarms that say so are held back, counted in "
         "kafka_group_silenced_total, and shown with the reason.",
         json_schema_extra={"accepted": "a mapping of shell patterns to expectations, each with a reason"},
     )
@@ -251,6 +252,7 @@ class AlarmsSection(Section):
                 of.reason,
                 of.owner,
                 of.runbook,
+                of.note,
             )
             for pattern, of in self.expectations.items()
         )

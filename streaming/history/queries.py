@@ -6,6 +6,7 @@ is in another one, so the question is put again.
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,7 @@ POINTS: Final = 61
 """Of a burn-down."""
 STALLED_BEFORE_MS: Final = 7 * DAY_MS
 """A roll that stalled longer ago, and still is, is not known to be."""
+COMPLETED: Final = "rebalance_completed"
 _ATTEMPTS: Final = 5
 _APART_MS: Final = 3_600_000
 """So much later than its time nothing is written any more, but while the monitor catches up."""
@@ -172,6 +174,10 @@ class History:
         """The migration of the chosen groups over a span, at `POINTS` times (`burn_down.BurnDown.view`)."""
         return self._again(lambda: self._burn_down(since_ms, until_ms, chosen))
 
+    def rebalances(self, since_ms: int, until_ms: int) -> tuple[int, dict[str, int]]:
+        """For how long a span is known (ms), and how many rebalances each group completed in it."""
+        return self._again(lambda: self._rebalances(_Wanted(None, since_ms, until_ms)))
+
     @property
     def directory(self) -> Path:
         """Where its files are."""
@@ -286,6 +292,21 @@ class History:
                     made.stalled(row["group"], row["time"], cleared=bool(json.loads(row["detail"]).get("cleared")))
         complete = self._store.complete_times_ms()
         return made.view(complete[0] if complete else None)
+
+    def _rebalances(self, wanted: "_Wanted") -> tuple[int, dict[str, int]]:
+        assert wanted.since_ms is not None  # noqa: S101 - the caller gives both
+        assert wanted.until_ms is not None  # noqa: S101 - as above
+        complete = self._store.complete_times_ms()
+        if not complete:
+            return 0, {}
+        group_of: dict[str, str] = {}
+        for day in self._days(EVENTS, wanted):
+            for part in self._parts(EVENTS, day, wanted):
+                kept = part.read(["id", "group", "kind"])
+                kept = kept.filter(pc.equal(kept.column("kind"), COMPLETED))
+                # Written twice, they are one.
+                group_of.update(zip(kept.column("id").to_pylist(), kept.column("group").to_pylist(), strict=True))
+        return max(0, wanted.until_ms - max(wanted.since_ms, complete[0])), Counter(group_of.values())
 
     def _records(self, group: str) -> list[RecordedRecord]:
         columns = ["partition", "offset", "time", "key", "value"]

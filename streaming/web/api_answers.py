@@ -246,7 +246,9 @@ class Api:
 
     def plan(self, query: Mapping[str, str]) -> dict[str, Any]:
         """The migration plan of all groups, or of those whose names the shell pattern `group` matches."""
-        return plan(self.board, self._settings(), query.get("group") or "*", self._clock_ms())
+        now_ms = self._clock_ms()
+        completed = self._past.completed(now_ms)
+        return plan(self.board, self._settings(), query.get("group") or "*", now_ms, completed)
 
     def lag(self, query: Mapping[str, str]) -> dict[str, Any]:
         """What lag was: of the `group` that the query names, or of all that lagged lately; raises NotFoundError."""

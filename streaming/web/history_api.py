@@ -10,6 +10,7 @@ from coordinator_model.views.event_sentences import sentence
 from streaming.base.errors import CannotTellError, CheckFailed
 from streaming.board.board import Board
 from streaming.board.event_window import Event
+from streaming.board.plan import Completed
 from streaming.reports import rolled
 from streaming.web.query_parameters import SHOWN, BadRequestError, NotFoundError, limit_of, time_of
 
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from streaming.history.queries import History
 
 DEFAULT_EVENTS: Final = 1_000
-WEEK_MS: Final = 7 * 86_400_000
+DAY_MS: Final = 86_400_000
+WEEK_MS: Final = 7 * DAY_MS
 MOST_EVENTS: Final = 10_000
 MOST_QUESTIONS: Final = 4
 """The history reads files for each question; more than so many at a time would keep others from being answered."""
@@ -80,6 +82,12 @@ class HistoryApi:
 
         with self._turn() as history:
             return history.burn_down(since_ms, now_ms, chosen)
+
+    def completed(self, now_ms: int) -> Completed | None:
+        """Rebalances of the last day; None where no history is kept, or it does not answer now."""
+        with suppress(NoHistoryError, BusyError, CannotTellError), self._turn() as history:
+            return Completed(*history.rebalances(now_ms - DAY_MS, now_ms))
+        return None
 
     def report(self, name: str, query: Mapping[str, str], now_ms: int) -> dict[str, Any]:
         """What a roll of a group cost since `since`: measured from kept records, else from events, kept or remembered.

@@ -58,7 +58,8 @@ ANSWERS: Final[Mapping[str, str]] = {
     "~leftover_records:integer{} ~unknown_records:integer{} ~offset_versions:integer{} ~log_scan:any ~version:string",
     "Remedy": "code:string remedy:string",
     "Planned": "group:string readiness:string reasons:Remedy[] members:integer partitions:integer? protocol:string? "
-    "assignor:string? assignor_after:string? rebalances_a_day:number? lag:integer? wave:integer? owner:string?",
+    "assignor:string? assignor_after:string? rebalances_a_day:number? lag:integer? wave:integer? owner:string? "
+    "static_ids:integer note:string?",
     "Plan": "ready:boolean missing:object[] left_out:integer groups:Planned[] waves:integer counts:integer{}",
     "BurnDown": "times:integer[] groups:any{} members:any{}",
     "Roll": "format:string group:string since:integer until:integer rebalances:integer partitions_moved:integer "

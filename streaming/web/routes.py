@@ -64,7 +64,8 @@ _READINESS_LOOKS: Final = {
 
 
 _PLAN_COLUMNS: Final = (
-    "Wave", "Group", "Owner", "Readiness", "Members", "Assignor", "After", "Lag", "What to do",
+    "Wave", "Group", "Owner", "Readiness", "Members", "Static ids", "Assignor", "After", "Rebalances a day", "Lag",
+    "What to do",
 )  # fmt: skip
 
 

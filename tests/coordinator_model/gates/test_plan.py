@@ -116,6 +116,7 @@ def test_rebalances_a_day_need_an_hour_of_log() -> None:
     """Two rebalances in ten minutes are no figure for a day."""
     assert of(at(0, classic()), observed_ms=600_000).rebalances_a_day is None
     assert of(at(0, classic()), observed_ms=2 * DAY_MS).rebalances_a_day is not None
+    assert 3.5 == of(at(0, classic()), observed_ms=2 * DAY_MS, rebalances=7).rebalances_a_day
 
 
 def line(name: str, readiness: str = "ready", **fields: Any) -> PlannedGroup:

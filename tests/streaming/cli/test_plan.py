@@ -44,11 +44,12 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
     return status, capsys.readouterr().out
 
 
-@pytest.mark.parametrize("release", ["3.9.1", "4.0.2", "4.1.1", "4.2.1", "4.3.1"])
-@pytest.mark.parametrize("recording", ["classic", "consumer", "conversions", "offsets"])
-def test_every_release_s_groups_are_planned(release: str, recording: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "recording", sorted(RECORDINGS.glob("*/*.ndjson.gz")), ids=lambda file: f"{file.parent.name}-{file.name}"
+)
+def test_every_release_s_groups_are_planned(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each group of a recording of real brokers has a readiness and a remedy; those to be rolled have a wave."""
-    status, text = run(capsys, "--from", str(RECORDINGS / release / f"{recording}.ndjson.gz"), "--json")
+    status, text = run(capsys, "--from", str(recording), "--json")
     plan: dict[str, Any] = json.loads(text)
 
     assert plan["groups"]
@@ -181,8 +182,10 @@ def test_every_form_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
             "Owner": _text(each["owner"], "\u2013"),
             "Readiness": each["readiness"].replace("_", " "),
             "Members": str(each["members"]),
+            "Static ids": str(each["static_ids"]),
             "Assignor": _text(each["assignor"], "\u2013"),
             "After": _text(each["assignor_after"], "\u2013"),
+            "Rebalances a day": _text(each["rebalances_a_day"], "\u2013"),
             "Lag": _text(each["lag"], "\u2013"),
             "What to do": " ".join(f"{reason['code']} {reason['remedy']}" for reason in each["reasons"]),
         }
@@ -190,7 +193,11 @@ def test_every_form_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     ] == _page_rows(page)
     rows = [line.replace("\\", "").strip("| ").split(" | ") for line in markdown.splitlines() if line[:2] == "| "]
     assert [
-        [*(_text(each[name], "-") for name in shown[:3]), reasons, *(_text(each[name], "-") for name in shown[3:]), "-"]
+        [
+            *(_text(each[name], "-") for name in shown[:3]),
+            reasons,
+            *(_text(each[name], "-") for name in (*shown[3:], "rebalances_a_day", "lag", "owner", "note")),
+        ]
         for each, reasons in zip(groups, codes, strict=True)
     ] == rows[1:]
     assert [f"- `{code}`: {remedy}" for code, remedy in remedies.items()] == [
@@ -241,12 +248,17 @@ class _serving:  # noqa: N801 - reads as a word
         self._server.stop()
 
 
-def test_owners_of_a_recording_come_from_a_configuration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_owners_and_notes_of_a_recording_come_from_a_configuration(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """`--config`, which a running monitor has itself."""
     file = tmp_path / "monitor.yaml"
-    file.write_text("alarms: {expectations: {'upgraded-*': {owner: team-a}}}", "utf-8")
+    expectations = "{'upgraded-*': {owner: team-a}, '*by-member': {note: after the sale, owner: team-b}}"
+    file.write_text(f"alarms: {{expectations: {expectations}}}", "utf-8")
     _, text = run(capsys, "--from", CONVERSIONS, "--config", str(file), "--json")
-    owners = {each["group"]: each["owner"] for each in json.loads(text)["groups"]}
+    of = {each["group"]: (each["owner"], each["note"]) for each in json.loads(text)["groups"]}
 
-    assert ("team-a", None) == (owners["upgraded-member-by-member"], owners["upgrade-half-way"])
+    assert ("team-a", "after the sale") == of["upgraded-member-by-member"]
+    assert ("team-a", None) == of["upgraded-from-range"]
+    assert (None, None) == of["upgrade-half-way"]
     assert 2 == main(["plan", "--config", str(file)])

@@ -90,6 +90,26 @@ def test_what_was_before_the_history_is_not_known(ask: Callable[..., dict[str, A
     assert 1 == found["groups"]["consumer"][-1]
 
 
+def test_completed_rebalances_are_counted_by_group(tmp_path: Path) -> None:
+    """Those of the span, of all groups, each once though it was written twice; none before the history is complete."""
+    completed = [
+        event(number, group=group, time_ms=NOON_MS + hours * HOUR_MS, kind="rebalance_completed")
+        for number, (group, hours) in enumerate([("a", -30), ("a", -2), ("a", 1), ("b", 2), ("b", 20)])
+    ]
+    store = HistoryStore(tmp_path / "history")
+    for written in (completed, [completed[2], event(90, group="a", time_ms=NOON_MS, kind="member_joined")]):
+        for table, ordered in rows(enumerate(written)).items():
+            store.write(table, ordered)
+
+    history = History(tmp_path / "history")
+    unknown = history.rebalances(NOON_MS - DAY_MS, NOON_MS + 3 * HOUR_MS)
+    store.set_complete(NOON_MS - HOUR_MS)
+
+    assert (0, {}) == unknown
+    assert (4 * HOUR_MS, {"a": 1, "b": 1}) == history.rebalances(NOON_MS - HOUR_MS, NOON_MS + 3 * HOUR_MS)
+    assert (4 * HOUR_MS, {"a": 2, "b": 1}) == history.rebalances(NOON_MS - DAY_MS, NOON_MS + 3 * HOUR_MS)
+
+
 def test_only_chosen_groups_count(ask: Callable[..., dict[str, Any]]) -> None:
     """By name."""
     found = ask(chosen=lambda name: name == "still")
