@@ -14,6 +14,8 @@ from coordinator_model.clocked.hang_suspicion import Described
 from coordinator_model.clocked.lasting import LastingAlarms
 from coordinator_model.clocked.moment import UNSETTLED_AFTER_MS, Moment
 from coordinator_model.clocked.unassigned_partitions import Unassigned
+from coordinator_model.migration import phases
+from coordinator_model.rules.members import is_absent, members_of
 from coordinator_model.rules.static_members import is_restarting
 from coordinator_model.state.events import SEVERITIES, Event, event_view
 from coordinator_model.state.group_state import GroupState
@@ -30,13 +32,32 @@ CHECK_EVERY_SECONDS: Final = 1.0
 AGAIN: Final = "-again"
 """Ends the id of an alarm that is reported a second time, because it is expected no more."""
 
-STILL_OPEN: Final[Mapping[str, Callable[[GroupState, int], bool]]] = {
-    "duplicate_assignment": lambda state, _: bool(state.duplicates),
-    "rebalance_storm": endings.is_storm,
-    "static_member_restarting": lambda state, now_ms: any(is_restarting(of, now_ms) for of in state.instances.values()),
-    "group_unsettled": lambda state, now_ms: unsettled.unsettled_since_ms(state, now_ms) is not None,
+Detail = Mapping[str, Any]
+
+
+def _doubly_held(state: GroupState, _: int, detail: Detail) -> bool:
+    return not state.duplicates.keys().isdisjoint(detail["partitions"])
+
+
+def _restarts(state: GroupState, now_ms: int, detail: Detail) -> bool:
+    history = state.instances.get(detail["instance_id"])
+    return history is not None and is_restarting(history, now_ms)
+
+
+def _away(state: GroupState, _: int, detail: Detail) -> bool:
+    members = members_of(state.membership).values()
+    return any(is_absent(of) and of.instance_id == detail["instance_id"] for of in members)
+
+
+STILL_OPEN: Final[Mapping[str, Callable[[GroupState, int, Detail], bool]]] = {
+    "duplicate_assignment": _doubly_held,
+    "rebalance_storm": lambda state, now_ms, _: endings.is_storm(state, now_ms),
+    "static_member_absent": _away,
+    "static_member_restarting": _restarts,
+    "group_unsettled": lambda state, now_ms, _: unsettled.unsettled_since_ms(state, now_ms) is not None,
+    "downgrade_started": lambda state, _, __: phases.phase(state) == "downgrading",
 }
-"""Kind of alarm that may be expected, and lasts → whether it does. The others are of one moment, or show an absence."""
+"""Kind of alarm that may be expected, and lasts → whether what its detail names does. The others are of one moment."""
 
 Publish = Callable[[Sequence[Mapping[str, Any]]], object]
 
@@ -119,14 +140,15 @@ class OverdueWatch:
     def _no_longer_expected(self, reported: Sequence[Mapping[str, Any]], now_ms: int) -> Iterator[dict[str, Any]]:
         """Alarms that are still open, and were held back by an expectation that the configuration has no more."""
         ids = {of["id"] for of in reported}
-        held_back = {(of["group"], of["kind"]): of for of in reported if is_held_back(of)}
+        held_back = {_subject(of): of for of in reported if is_held_back(of)}
         groups = self._board.shown.groups
-        for (group, kind), of in held_back.items():
+        for of in held_back.values():
+            group, kind = of["group"], of["kind"]
             id_ = f"{of['id']}{AGAIN}"
             known, lasts = groups.get(group), STILL_OPEN.get(kind)
             if known is None or lasts is None or id_ in ids or kind in self._board.expectations.kinds(group):
                 continue
-            if lasts(known.state, now_ms):
+            if lasts(known.state, now_ms, of["detail"]):
                 detail = {name: value for name, value in of["detail"].items() if name != EXPECTED}
                 yield {**of, "id": id_, "severity": SEVERITIES[kind], "detail": detail}
 
@@ -158,6 +180,13 @@ class OverdueWatch:
 
     def _coordinator_moved_ms(self, state: GroupState) -> int | None:
         return self._board.ends.leader_moves(self._board.offsets_topic, state.partition).last_ms
+
+
+def _subject(reported: Mapping[str, Any]) -> tuple[str, str, str, tuple[str, ...]]:
+    """What an alarm is about; a later one about the same stands for it."""
+    kind, detail = reported["kind"], reported["detail"]
+    doubly_held = tuple(sorted(detail["partitions"])) if kind == "duplicate_assignment" else ()
+    return reported["group"], kind, detail.get("instance_id") or "", doubly_held
 
 
 def _event(reported: Mapping[str, Any]) -> Event:

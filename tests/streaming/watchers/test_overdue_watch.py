@@ -8,8 +8,9 @@ from coordinator_model.clocked.unassigned_partitions import METADATA_MAX_AGE_MS
 from streaming.base.expectations import Expectations, Expected
 from streaming.board.board import Board
 from streaming.watchers.overdue_watch import OverdueWatch
-from tests.builders import REBALANCE_TIMEOUT_MS, group_metadata, member
-from tests.coordinator_events import consumer_join, consumer_moves
+from tests.builders import REBALANCE_TIMEOUT_MS, RecordBytes, group_metadata, member
+from tests.coordinator_events import Targets, consumer_join, consumer_moves, static_goes_away, static_returns
+from tests.simulator.coordinator import ReferenceCoordinator
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, board_of, classic_group, log_ends, sample
 
@@ -249,3 +250,90 @@ def test_duplicate_that_is_expected_no_more_is_reported_once(over: bool) -> None
 
     assert [("info", True), ("critical", False)][: 1 if over else 2] == reported()
     assert {"duplicate_assignment": 1} == board.events.silenced_by_group()["g"]
+
+
+def joins_static(member_id: str, instance_id: str, epoch: int, targets: Targets) -> list[RecordBytes]:
+    """A static member of the consumer protocol joins, and has its target at once."""
+    return consumer_join("g", member_id, epoch=epoch, targets=targets, instance_id=instance_id)
+
+
+def test_absence_that_is_expected_no_more_is_reported_once_for_each_member_that_is_still_away() -> None:
+    """Two were away when the configuration changed; the one that is back by then is not reported."""
+    shard, owned = Shard(), {"m-1": {"orders": [0]}, "m-2": {"orders": [1]}}
+    for at, records in enumerate(
+        [
+            joins_static("m-1", "i-1", 2, {"m-1": owned["m-1"]}),
+            joins_static("m-2", "i-2", 3, owned),
+            consumer_moves("g", "m-1", epoch=3, assigned=owned["m-1"]),
+            static_goes_away("g", "m-1", assigned=owned["m-1"], previous_epoch=3),
+            static_goes_away("g", "m-2", assigned=owned["m-2"], previous_epoch=3),
+        ]
+    ):
+        shard.pending += [(NOW_MS + at, *record) for record in records]
+    reason = "closes every night"
+    nightly = Expectations([Expected("g", frozenset({"restarts"}), reason)])
+    board = board_of(shard, ends := log_ends(orders=2), nightly)
+    board.set_log_end_at_start({0: 1}, {0: 1})
+    board.set_positions({0: 1}, {0: 1}, NOW_MS)
+    sample(ends, NOW_MS, "orders", 0, 0)
+
+    def reported() -> list[tuple[str, str]]:
+        found = [of for of in board.latest_events(99) if of["kind"] == "static_member_absent"]
+        return [(of["detail"]["instance_id"], of["severity"]) for of in found]
+
+    assert [("i-1", "info"), ("i-2", "info")] == reported()
+    back = static_returns("g", old="m-2", new="m-3", instance_id="i-2", epoch=3, assigned=owned["m-2"])
+    board.apply(9, shard.write(*back, timestamp_ms=NOW_MS + 9), NOW_MS)
+    clock = Clock()
+    OverdueWatch(board, board.events.add, clock).check()
+    assert [("i-1", "info"), ("i-2", "info")] == reported()
+    board.expectations = Expectations()
+    for _ in range(3):
+        OverdueWatch(board, board.events.add, clock).check()
+
+    assert [("i-1", "info"), ("i-1", "warning"), ("i-2", "info")] == sorted(reported())
+
+
+@pytest.mark.parametrize("over", [False, True])
+def test_downgrade_that_is_expected_no_more_is_reported_once(over: bool) -> None:
+    """That it goes back is inferred, and was held back; one that was given up by then is not reported."""
+    coordinator, shard = ReferenceCoordinator(now_ms=NOW_MS), Shard()
+    group = coordinator.open("g")
+    for _ in range(3):
+        coordinator.join_classic(group)
+    classic = list(group.members.values())
+    for _ in range(2):
+        coordinator.join_consumer(group)
+        coordinator.settle(group)
+    coordinator.leave(group, classic[0])
+    coordinator.settle(group)
+    coordinator.lag(1_200_000)
+    coordinator.leave(group, list(group.members.values())[-1])
+    coordinator.settle(group)
+    coordinator.join_classic(group)
+    coordinator.settle(group)
+    shard.pending += [(of.time_ms, *record) for of in coordinator.log for record in of.records]
+    board = board_of(shard, expectations=Expectations([Expected("*", frozenset({"never_downgrades"}), "goes up only")]))
+    board.set_log_end_at_start({0: 1}, {0: 1})
+    board.set_positions({0: 1}, {0: 1}, NOW_MS)
+    sample(board.ends, NOW_MS, "orders", 0, 0)
+    clock = Clock()
+    clock.now_ms = coordinator.now_ms
+
+    def reported() -> list[tuple[str, bool]]:
+        found = [of for of in board.latest_events(99) if of["kind"] == "downgrade_started"]
+        return [(of["severity"], of["inferred"]) for of in found]
+
+    OverdueWatch(board, board.events.add, clock).check()
+    assert [("info", True)] == reported()
+    if over:
+        written = coordinator.end
+        coordinator.leave(group, *(of for of in group.members.values() if of.classic))
+        coordinator.settle(group)
+        later = [record for of in coordinator.log if of.offset >= written for record in of.records]
+        board.apply(9, shard.write(*later, timestamp_ms=coordinator.now_ms), NOW_MS)
+    board.expectations = Expectations()
+    for _ in range(3):
+        OverdueWatch(board, board.events.add, clock).check()
+
+    assert [("info", True), ("warning", True)][: 1 if over else 2] == reported()
