@@ -216,6 +216,34 @@ class Replica:
             self._forget(state)
         return events
 
+    def seed(
+        self,
+        name: str,
+        partition: int,
+        counts: Mapping[tuple[str, int], int],
+        topic_ids: Mapping[str, str],
+        *,
+        records: int,
+    ) -> None:
+        """As `build`, of all commits of a group of which nothing is known yet; its buckets are in the store already.
+
+        Args:
+            name: of the group.
+            partition: of the log.
+            counts: (topic, bucket number) → how many offsets there are.
+            topic_ids: topic → its id, where commits name one.
+            records: how many the offsets stand for.
+        """
+        state = self.group(name, partition)
+        state.built = True
+        self.counters.records += records
+        self._built.setdefault(name)
+        for (topic, number), count in counts.items():
+            offset_commits.count_first(state, topic, number, count)
+            self._changes.buckets.add((name, topic, number))
+        state.topic_ids.update((topic, (id_,)) for topic, id_ in topic_ids.items())
+        self._changes.groups.add(name)
+
     def begin(self, name: str | None = None) -> None:
         """Let the rules begin with what was built, of one group or all: from here on they may follow."""
         for built in list(self._built) if name is None else [name]:

@@ -66,7 +66,7 @@ def commit(state: GroupState, bucket: OffsetBucket, place: Position, record: Rec
     """Apply one offset commit, which has a value; None where nothing but the bucket changed."""
     partition: int = record.key.partition
     former = bucket.offsets.get(partition)
-    committed = bucket.offsets[partition] = _committed(record)
+    committed = bucket.offsets[partition] = offset_of(record)
     known_topic = committed.topic_id is None or committed.topic_id in state.topic_ids.get(bucket.topic, ())
     downgraded = state.migration.downgrade is not None
     back_again = downgraded and downgrade_check.offset_came(state, bucket.topic, partition, committed.offset)
@@ -102,7 +102,7 @@ def build(state: GroupState, bucket: OffsetBucket, record: Record, commits: int)
         if not state.exists:
             state.topic_ids.clear()  # it may have ended: what comes then is of another group
         return True
-    committed = bucket.offsets[partition] = _committed(record)
+    committed = bucket.offsets[partition] = offset_of(record)
     topic_id = committed.topic_id
     bucket.commits += commits
     known = state.topic_ids.get(bucket.topic, ())
@@ -110,7 +110,7 @@ def build(state: GroupState, bucket: OffsetBucket, record: Record, commits: int)
     if topic_id is not None and is_new:
         state.topic_ids[bucket.topic] = (*known, topic_id)[-TOPIC_IDS_KEPT:]
     if former is None:
-        _count_first(state, bucket)
+        count_first(state, bucket.topic, bucket.number)
         return True
     same_topic = None in (former.topic_id, topic_id) or former.topic_id == topic_id
     bucket.rewinds += committed.offset < former.offset and same_topic and not (is_new and known)
@@ -149,7 +149,7 @@ def ends_step(state: GroupState, place: Position, bucket: OffsetBucket, record: 
     return converted or begins or downgrade_check.is_missed(state, bucket.topic, partition)
 
 
-def _committed(record: Record) -> CommittedOffset:
+def offset_of(record: Record) -> CommittedOffset:
     """The offset of a record that has a value, of any version."""
     value: Any = record.value
     named_id = getattr(value, "topic_id", ZERO_TOPIC_ID)
@@ -180,15 +180,16 @@ def _recreated(state: GroupState, topic_id: str | None, detail: dict[str, Any]) 
 
 
 def _first_offset(state: GroupState, bucket: OffsetBucket) -> list[Finding]:
-    _count_first(state, bucket)
+    count_first(state, bucket.topic, bucket.number)
     return list(existence.announce(state)) if state.step is None else []
 
 
-def _count_first(state: GroupState, bucket: OffsetBucket) -> None:
-    state.offset_count += 1
-    numbers = state.buckets.get(bucket.topic, ())
-    if bucket.number not in numbers:
-        state.buckets[bucket.topic] = tuple(sorted((*numbers, bucket.number)))
+def count_first(state: GroupState, topic: str, number: int, count: int = 1) -> None:
+    """Note that so many partitions of a bucket have an offset that had none."""
+    state.offset_count += count
+    numbers = state.buckets.get(topic, ())
+    if number not in numbers:
+        state.buckets[topic] = tuple(sorted((*numbers, number)))
 
 
 def _may_be(membership: Membership, topic: str, age_ms: int | None) -> list[str]:

@@ -3,16 +3,8 @@
 Nearly all of the log is offset commits, and of a run of commits to one partition that only went forward, the first
 and the last tell everything: the first may be new or a rewind, the last is what stands, and how many there were is
 counted. Finding such runs needs of each record its key and a few bytes of its value, which are looked at where Arrow
-holds them, a whole column at a time. Where a run has a tombstone, a rewind, another topic id or anything odd in it,
-every record of it is replayed.
-
-    OffsetCommitKey                  type 1, group, topic: int16 length and bytes each, int32 partition
-    OffsetCommitValue   0 … 3        version, int64 offset, from 3 on int32 leader epoch, metadata: int16 length and
-                                     bytes, int64 commit time, in 1 also int64 expiry
-                        4            version, int64 offset, int32 leader epoch, metadata: uvarint of length + 1 and
-                                     bytes, int64 commit time, tagged fields: none, or the topic id alone
-
-A record that is not whole by this, as the replica would find, is odd.
+holds them, a whole column at a time (`commit_columns.py`). Where a run has a tombstone, a rewind, another topic id or
+anything odd in it, every record of it is replayed.
 
 Below the live tail only state is made (`Replica.build`), and state follows from the last record of each key, in their
 order, with some more (`last_of_each_key`):
@@ -28,30 +20,18 @@ order, with some more (`last_of_each_key`):
 """
 
 from collections import defaultdict
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from streaming.query.commit_columns import LENGTH_BYTES, VERSION_BYTES, ColumnBytes, commit_keys, commit_values
+
 WORTH_REDUCING: Final = 500
 """Rows below which looking for runs costs more than it saves."""
 
 _OFFSET_COMMIT: Final = b"\x00\x01"
-_VERSION_BYTES: Final = 2
-_OFFSET_BYTES: Final = 8
-_PARTITION_BYTES: Final = 4
-_LENGTH_BYTES: Final = 2
-_EPOCH_BYTES: Final = 4
-_TIME_BYTES: Final = 8
-_WITH_EXPIRY, _WITH_EPOCH, _FLEXIBLE = 1, 3, 4
-"""Versions of the value: the only one with an expiry, the first with a leader epoch, the newest."""
-_MORE: Final = 0x80
-"""Bit of a varint's byte that another one follows."""
-_NO_TAGS: Final = b"\x00"
-_ONE_TAG: Final = b"\x01\x00\x10"
-"""How the tagged section begins whose only field is the topic id: one field, tag 0, 16 bytes."""
-_TOPIC_ID_BYTES: Final = 16
 _SHORTEST_RUN: Final = 3
 
 _Ints = npt.NDArray[np.int64]
@@ -75,11 +55,11 @@ def commits_represented(
         among: which records are looked at; by default all.
     """
     represented = represented.copy()
-    commits = _starts_with(_Bytes(keys), _OFFSET_COMMIT)
+    commits = _starts_with(ColumnBytes(keys), _OFFSET_COMMIT)
     (places,) = np.nonzero(commits if among is None else commits & among)
     if not len(places):
         return represented
-    keys, held = keys.take(pa.array(places)), _Bytes(values.take(pa.array(places)))
+    keys, held = keys.take(pa.array(places)), ColumnBytes(values.take(pa.array(places)))
     distinct = keys.dictionary_encode()
     codes = distinct.indices.to_numpy(zero_copy_only=False)
     by_key = np.lexsort((offsets[places], codes))
@@ -87,8 +67,9 @@ def commits_represented(
     first = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]])
     last = np.r_[first[1:], len(codes)] - 1
 
-    plain, committed, ids = (column[by_key] for column in _committed(held))
-    plain &= _whole_keys(_Bytes(distinct.dictionary))[codes]
+    values_of = commit_values(held)
+    plain, committed, ids = (of[by_key] for of in (values_of.plain, values_of.offsets, values_of.topic_ids))
+    plain &= commit_keys(ColumnBytes(distinct.dictionary)).whole[codes]
     forward = np.r_[True, committed[1:] >= committed[:-1]]
     # A topic recreated under its name is an event of the very commit that shows it.
     forward &= np.r_[True, ids[1:] == ids[:-1]]
@@ -116,7 +97,7 @@ def last_of_each_key(
         represented: likewise, of records of any type.
         below: which records are below the live tail.
     """
-    represented, names = represented.copy(), _Bytes(keys)
+    represented, names = represented.copy(), ColumnBytes(keys)
     types = names.numbers(names.starts, ">i2")
     built = below & (types >= 0) & (types < len(HIGHEST))
     built[built] = HIGHEST[types[built]] >= 0
@@ -127,20 +108,21 @@ def last_of_each_key(
     at = pa.array(places)
     distinct = keys.take(at).dictionary_encode()
     codes = distinct.indices.to_numpy(zero_copy_only=False)
-    held = _Bytes(values.take(at))
+    held = ColumnBytes(values.take(at))
     by_key = np.lexsort((offsets[places], codes))
     codes, places = codes[by_key], places[by_key]
     first = np.r_[True, codes[1:] != codes[:-1]]
 
     types, live = types[places], held.valid[by_key]
-    plain, committed, ids = (column[by_key] for column in _committed(held))
+    values_of = commit_values(held)
+    plain, committed, ids = (of[by_key] for of in (values_of.plain, values_of.offsets, values_of.topic_ids))
     is_commit = types == _COMMIT
     versions = held.numbers(held.starts, ">i2")[by_key]
     usual = np.where(is_commit, plain, ~live | ((versions >= 0) & (versions <= HIGHEST[types])))
     odd = ~usual
     turn = np.r_[False, is_commit[1:] & ((committed[1:] < committed[:-1]) | (ids[1:] != ids[:-1]))] & ~first
     ends = np.isin(types, ENDS)
-    epoch = held.numbers(held.starts + _VERSION_BYTES, ">i4")[by_key]
+    epoch = held.numbers(held.starts + VERSION_BYTES, ">i4")[by_key]
     begins = (ends & ~live) | (ends & (types != _GROUP_METADATA) & (epoch == 1))
     kept = odd | turn | begins
     kept |= np.r_[first[1:] | odd[1:] | turn[1:], True]
@@ -171,89 +153,16 @@ def _of_two_types(keys: pa.LargeBinaryArray, types: _Ints, among: _Flags) -> _Fl
     if not names:
         return np.zeros(len(types), dtype=bool)
     distinct = keys.dictionary_encode()
-    of_them = [_name_of(key) in names for key in distinct.dictionary.to_pylist()]
+    of_them = [name_of(key) in names for key in distinct.dictionary.to_pylist()]
     codes = distinct.indices.fill_null(len(of_them)).to_numpy(zero_copy_only=False)
     named: _Flags = np.array([*of_them, False], dtype=bool)[codes]
     return named
 
 
-def _name_of(key: bytes) -> bytes:
+def name_of(key: bytes) -> bytes:
     """The group that a key of any type begins with, with its length."""
-    return key[_VERSION_BYTES : _VERSION_BYTES + _LENGTH_BYTES + int.from_bytes(key[2:4], "big")]
+    return key[VERSION_BYTES : VERSION_BYTES + LENGTH_BYTES + int.from_bytes(key[2:4], "big")]
 
 
-class _Bytes:
-    """The bytes of a column where Arrow keeps them: one buffer, and where each value begins and ends in it."""
-
-    def __init__(self, column: pa.LargeBinaryArray) -> None:
-        _, bounds, data = column.buffers()
-        bounds = np.frombuffer(bounds, dtype=np.int64)[column.offset : column.offset + len(column) + 1]
-        self.data = np.frombuffer(data, dtype=np.uint8) if data is not None else np.zeros(0, dtype=np.uint8)
-        self.starts, self.ends = bounds[:-1], bounds[1:]
-        self.valid: _Flags = column.is_valid().to_numpy(zero_copy_only=False)
-
-    def has(self, at: _Ints, length: int) -> _Flags:
-        """Which values are there and have `length` bytes from where `at` says."""
-        return self.valid & (at >= self.starts) & (at + length <= self.ends)
-
-    def slices(self, which: _Flags, at: _Ints, length: int) -> npt.NDArray[np.uint8]:
-        """(chosen values, length) bytes, of each chosen value `length` bytes from where `at` says."""
-        chosen: npt.NDArray[np.uint8] = self.data[at[which][:, None] + np.arange(length)]
-        return chosen
-
-    def holds(self, at: _Ints, wanted: bytes) -> _Flags:
-        """Which values have these bytes there."""
-        found = self.has(at, len(wanted))
-        found[found] = (self.slices(found, at, len(wanted)) == np.frombuffer(wanted, np.uint8)).all(axis=1)
-        return found
-
-    def numbers(self, at: _Ints, layout: str) -> _Ints:
-        """A big-endian integer of each value, -1 for values that do not reach so far."""
-        length = np.dtype(layout).itemsize
-        which = self.has(at, length)
-        numbers = np.full(len(which), -1, dtype=np.int64)
-        numbers[which] = self.slices(which, at, length).view(layout).ravel()
-        return numbers
-
-
-def _starts_with(column: _Bytes, prefix: bytes) -> _Flags:
+def _starts_with(column: ColumnBytes, prefix: bytes) -> _Flags:
     return column.holds(column.starts, prefix)
-
-
-def _whole_keys(keys: _Bytes) -> _Flags:
-    """Which keys of offset commits name a group, a topic and a partition."""
-    whole, at = keys.valid, keys.starts + len(_OFFSET_COMMIT)
-    for _ in ("group", "topic"):
-        lengths = keys.numbers(at, ">i2")
-        whole = whole & (lengths >= 0)
-        at = at + _LENGTH_BYTES + lengths
-    return whole & keys.has(at, _PARTITION_BYTES)
-
-
-def _committed(values: _Bytes) -> tuple[_Flags, _Ints, npt.NDArray[Any]]:
-    """Which values are whole, of a version known here, and say no more than it does; their offsets and topic ids.
-
-    The id is zeros where there is none.
-    """
-    versions = values.numbers(values.starts, ">i2")
-    offsets_at = values.starts + _VERSION_BYTES
-    committed = values.numbers(offsets_at, ">i8")
-    metadata_at = offsets_at + _OFFSET_BYTES + np.where(versions >= _WITH_EPOCH, _EPOCH_BYTES, 0)
-    flexible = versions == _FLEXIBLE
-
-    lengths = values.numbers(metadata_at, ">i2")
-    times_at = metadata_at + _LENGTH_BYTES + lengths
-    ends = times_at + _TIME_BYTES + np.where(versions == _WITH_EXPIRY, _TIME_BYTES, 0)
-    plain = (versions >= 0) & (versions < _FLEXIBLE) & (lengths >= 0) & (ends <= values.ends)
-
-    first, second = values.numbers(metadata_at, "u1"), values.numbers(metadata_at + 1, "u1")
-    long = first >= _MORE
-    lengths = np.where(long, first % _MORE + second * _MORE, first) - 1
-    tags_at = metadata_at + 1 + long + lengths + _TIME_BYTES
-    # A third byte of the varint, or none at all, is odd enough.
-    readable = flexible & (lengths >= 0) & (second < np.where(long, _MORE, _MORE * 2)) & ~(long & (second < 0))
-    tagged = readable & values.holds(tags_at, _ONE_TAG) & values.has(tags_at + len(_ONE_TAG), _TOPIC_ID_BYTES)
-    ids = np.zeros((len(versions), _TOPIC_ID_BYTES), dtype=np.uint8)
-    ids[tagged] = values.slices(tagged, tags_at + len(_ONE_TAG), _TOPIC_ID_BYTES)
-    plain |= tagged | (readable & values.holds(tags_at, _NO_TAGS))
-    return plain, committed, ids.view(f"V{_TOPIC_ID_BYTES}").ravel()

@@ -80,12 +80,21 @@ def packed(
     )
 
 
-def unpacked(blobs: Iterable[bytes]) -> list[LogRow]:
-    """Records of packed rows, by partition and offset."""
+def unpacked_table(blobs: Iterable[bytes]) -> pa.Table:
+    """Records of packed rows, by partition and offset; columns as `LogRow` has them."""
     rows = pa.concat_tables([pa.ipc.open_stream(blob).read_all() for blob in blobs])
     order = np.lexsort((rows["offset"].to_numpy(), rows["partition"].to_numpy()))
-    columns = rows.take(pa.array(order)).select(LogRow._fields).columns
-    return list(map(LogRow._make, zip(*(column.to_pylist() for column in columns), strict=True)))
+    return rows.take(pa.array(order)).select(LogRow._fields).combine_chunks()
+
+
+def rows_of(table: pa.Table) -> list[LogRow]:
+    """Its rows as objects."""
+    return list(map(LogRow._make, zip(*(column.to_pylist() for column in table.columns), strict=True)))
+
+
+def unpacked(blobs: Iterable[bytes]) -> list[LogRow]:
+    """Records of packed rows, by partition and offset."""
+    return rows_of(unpacked_table(blobs))
 
 
 @cache

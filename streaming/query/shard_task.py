@@ -21,7 +21,8 @@ from coordinator_model.state.events import Event, event_view
 from coordinator_model.state.findings import Position
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.offsets import OffsetBucket, bucket_number
-from streaming.query.row_codec import LogRow, packed_output, unpacked
+from streaming.query.commit_seeds import Seed, Seeds, seeds_of
+from streaming.query.row_codec import LogRow, packed_output, rows_of, unpacked_table
 from streaming.query.schemas import OutputRow
 from streaming.query.state_cache import Key, StateCache, StateStore
 
@@ -94,6 +95,21 @@ class _StateStore:
         return None if held is None else snapshot.load_offsets(held)
 
 
+class _SeededStore:
+    """That of a partition of which there is nothing yet, but the offsets that its groups are seeded with."""
+
+    def __init__(self, seeds: Mapping[str, Seed]) -> None:
+        self._seeds = seeds
+
+    def load_group(self, name: str) -> GroupState | None:  # noqa: ARG002 - the protocol's signature
+        return None
+
+    def load_bucket(self, group: str, topic: str, number: int) -> OffsetBucket | None:
+        seed = self._seeds.get(group)
+        held = None if seed is None else seed.texts.get((topic, number))
+        return None if held is None else snapshot.load_offsets(held)
+
+
 @dataclass(frozen=True, slots=True)
 class Variables:
     """The state of the bundle at hand, and what keeps its timers."""
@@ -122,8 +138,9 @@ class ShardTask:
     def replay(self, blobs: Iterable[bytes], now_ms: int) -> Iterator[bytes]:
         """Replay packed rows (`row_codec.py`), each partition in the order of the log; yields packed output."""
         book = self._load_ledger()
-        for part in _parts(unpacked(blobs)):
-            entries, runs = self._replay(book, part)
+        seeds, left = seeds_of(unpacked_table(blobs), book.partitions)
+        for part in _parts(rows_of(left), seeds):
+            entries, runs = self._replay(book, part, seeds)
             for run in runs:
                 run.book.last_rows_ms = now_ms
                 if self._reached_live(run):
@@ -135,7 +152,8 @@ class ShardTask:
         """Close what waits, where the end of the log is reached or nothing has come for long; yields packed output."""
         book = self._load_ledger()
         book.timer_ms = None
-        entries, runs = self._replay(book, {partition: [] for partition, of in book.partitions.items() if of.waiting})
+        waiting: dict[int, list[LogRow]] = {partition: [] for partition, of in book.partitions.items() if of.waiting}
+        entries, runs = self._replay(book, waiting, {})
         for run in runs:
             if self._reached_live(run) or now_ms - run.book.last_rows_ms >= GIVE_UP_WAITING_MS:
                 run.conclude()
@@ -147,7 +165,7 @@ class ShardTask:
         return TaskLedger() if held is None else TaskLedger.load(held[0])
 
     def _replay(
-        self, bundle: TaskLedger, part: Mapping[int, list[LogRow]]
+        self, bundle: TaskLedger, part: Mapping[int, list[LogRow]], seeds: Seeds
     ) -> tuple[StateCache, list["PartitionReplay"]]:
         """Partition → its rows, in the order of the log."""
         known = {partition: book for partition, book in bundle.partitions.items() if partition in part}
@@ -162,10 +180,14 @@ class ShardTask:
         runs = []
         for partition, rows in part.items():
             book = bundle.partitions.setdefault(partition, PartitionLedger())
-            store = _StateStore(entries, partition)
+            seeded = seeds.pop(partition, {})
+            store = _StateStore(entries, partition) if partition in known else _SeededStore(seeded)
             replica = Replica(store, book.counters, live_from=self._limits.live_from.get(partition, 0))
-            run = PartitionReplay(partition, book, replica)
+            run = PartitionReplay(partition, book, replica, seeded)
             runs.append(run)
+            for name, seed in seeded.items():
+                replica.seed(name, partition, seed.counts, seed.topic_ids, records=seed.records)
+                book.last_offset = max(book.last_offset, seed.last_offset)
             for row in rows:
                 place = Position(partition, row.offset, row.timestamp_ms)
                 key = keys[partition][row.key]
@@ -226,6 +248,7 @@ class PartitionReplay:
     partition: int
     book: PartitionLedger
     replica: Replica
+    seeds: Mapping[str, Seed]
     events: list[Event] = field(default_factory=list)
 
     def conclude(self) -> None:
@@ -248,7 +271,12 @@ class PartitionReplay:
     def changed_offsets(self, changes: Changes) -> Iterator[tuple[tuple[str, str, int], str]]:
         """(group, topic, bucket number) and the snapshot of the bucket."""
         for place in sorted(changes.buckets):
-            yield place, snapshot.dump_offsets(self.replica.buckets[place])
+            bucket = self.replica.buckets.get(place)
+            if bucket is None:
+                name, topic, number = place
+                yield place, self.seeds[name].texts[topic, number]
+            else:
+                yield place, snapshot.dump_offsets(bucket)
 
     def wait(self, changes: Changes) -> None:
         """Remember the groups that something has yet to be said of."""
@@ -258,13 +286,17 @@ class PartitionReplay:
         self.book.waiting = sorted(unseen | held)
 
 
-def _parts(log: list[LogRow]) -> Iterator[dict[int, list[LogRow]]]:
-    """Rows by partition: as many partitions at once as have `ROWS_AT_ONCE`, or the last of them has more."""
+def _parts(log: list[LogRow], seeds: Seeds) -> Iterator[dict[int, list[LogRow]]]:
+    """Rows by partition: as many partitions at once as have `ROWS_AT_ONCE`, or the last of them has more.
+
+    Each group that is seeded counts as a row.
+    """
+    by_partition = {partition: list(rows) for partition, rows in groupby(log, attrgetter("partition"))}
     part: dict[int, list[LogRow]] = {}
     count = 0
-    for partition, rows in groupby(log, attrgetter("partition")):
-        part[partition] = list(rows)
-        count += len(part[partition])
+    for partition in sorted(by_partition.keys() | seeds.keys()):
+        part[partition] = by_partition.get(partition, [])
+        count += len(part[partition]) + len(seeds.get(partition, ()))
         if count >= ROWS_AT_ONCE:
             yield part
             part, count = {}, 0
