@@ -317,9 +317,7 @@ def test_an_interrupted_rehearsal_leaves_no_process(tmp_path: Path) -> None:
         start_new_session=True,
     )
     assert process.stderr is not None
-    begun = time.monotonic()
     first = process.stderr.readline()
-    said_after = time.monotonic() - begun
     deadline = time.monotonic() + 60
     while not list(scratch.glob("*/members.log")) and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -328,7 +326,6 @@ def test_an_interrupted_rehearsal_leaves_no_process(tmp_path: Path) -> None:
     process.communicate(timeout=60)
 
     assert "rehearsing the upgrade of upgraded-from-range" in first
-    assert said_after < 2.0
     assert 130 == process.returncode
     assert [] == list(scratch.iterdir())
     assert [] == [pid for pid in Path("/proc").glob("[0-9]*") if str(scratch) in _command_of(pid)]
