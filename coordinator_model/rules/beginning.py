@@ -72,7 +72,7 @@ def _look(state: GroupState) -> None:
     phases.go_on(state)
     state.counters = counted
     # What is alarmed only live is asked as at the end of the log: it is withheld until then.
-    now = Transition(state=state, before=membership, step=None, position=position, live=False, all_members=True)
+    now = Transition(state=state, before=membership, step=None, position=position, live=False)
     table.run(now)
     state.withheld = now.withheld
 

@@ -95,7 +95,7 @@ def succession(transition: Transition) -> Iterator[Finding]:
         state.instances[instance_id] = history
         history.absent_since_ms = (history.absent_since_ms or transition.time_ms) if is_absent(member) else None
         if history.member_id != member.member_id:
-            history.bounces += saved and instance_id in of_before
+            history.bounces += saved
             _end_of_run(state, instance_id, history, transition.time_ms)
             _take_over(history, of_before.get(instance_id), member, transition.position)
     _forget(state, transition.time_ms)

@@ -201,6 +201,14 @@ def test_no_time_runs_from_before_the_coordinator_moved() -> None:
     assert event.detail["coordinator_moved"]
 
 
+def test_coordinator_that_moved_before_the_rebalance_has_no_part_in_it() -> None:
+    """Nor one that never moved."""
+    for moved_ms in (None, 0):
+        (event,) = stuck_events(*JOINS, REVOKES, at_ms=2_000 + LATE_MS + 1, moved_ms=moved_ms)
+
+        assert "coordinator_moved" not in event.detail
+
+
 def test_stalled_roll_is_one_finding_too() -> None:
     """Heartbeats of classic members write records, and no member comes or goes."""
     replica = Replica()

@@ -7,7 +7,7 @@ import pytest
 from coordinator_model.migration import leftover_records
 from tests import builders
 from tests.builders import RecordBytes, new_group_metadata, offset_commit
-from tests.coordinator_events import consumer_group_deleted, consumer_join
+from tests.coordinator_events import consumer_gone, consumer_group_deleted, consumer_join, converted_to_classic
 from tests.histories import History, Moment, Reported, at, history
 
 MEMBERS = ("a", "b")
@@ -92,3 +92,21 @@ def test_what_is_left_takes_neither_offsets_nor_counters_along() -> None:
     assert {"u/0": 1} == reported.offsets("g")
     assert 0 == reported.states["g"].counters.rebalances
     assert reported.view("g")["simple"]
+
+
+def test_downgrade_is_clean_once_the_last_record_left_over_is_gone() -> None:
+    """Once, by the same kind of event."""
+    target = {"a": {"t": [0]}}
+    downgraded = at(20_000, *converted_to_classic("g", all_members=[], generation=3, remaining=target))
+    rest = consumer_gone("g", "a")
+    reported = history(
+        at(0, *consumer_join("g", "a", epoch=2, targets=target)),
+        downgraded,
+        at(30_000, *rest[:-1]),
+        at(40_000, *rest[-1:]),
+        at(50_000, *rest),
+    ).replayed()
+
+    found = [(of.time_ms, of.severity, of.detail) for of in reported.events if of.kind == "downgrade_unclean"]
+    assert [(20_000, "warning"), (40_000, "info")] == [of[:2] for of in found]
+    assert {"cleared": True} == found[1][2]

@@ -8,6 +8,8 @@ import pytest
 from coordinator_model.rules.fencing import AWAY_MS, not_released
 from coordinator_model.state.membership import CONSUMER, ModernGroup, ModernMember, Partitions
 from tests.builders import REBALANCE_TIMEOUT_MS
+from tests.coordinator_events import consumer_join, consumer_leave, consumer_moves, speaks_classic
+from tests.histories import at, history
 from tests.side_by_side import Scene
 from tests.simulator.memory import UNREVOKED, Member
 
@@ -144,3 +146,23 @@ def test_what_a_member_does_not_release(classic: bool, pending: Partitions, expe
     group = ModernGroup(family=CONSUMER, members={"a": member}, targets={"a": {"t": (0,), "u": (0,)}})
 
     assert expected == not_released(group, member)
+
+
+def test_classic_member_that_waits_for_another_was_not_fenced() -> None:
+    """It has joined again and has no time to keep: that it goes at last is its own doing."""
+    reported = history(
+        at(0, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0, 1]}})),
+        at(
+            1_000,
+            *consumer_join(
+                "g", "w", epoch=3, targets={"w": {"t": [1]}, "a": {"t": [0]}}, assigned={}, classic=speaks_classic()
+            ),
+        ),
+        at(2_000, *consumer_moves("g", "a", epoch=2, state=UNREVOKED, assigned={"t": [0]}, pending={"t": [1]})),
+        at(2_000 + 2 * REBALANCE_TIMEOUT_MS, *consumer_leave("g", "w", epoch=4)),
+    ).replayed()
+
+    assert ([], ["w"]) == (
+        reported.details("member_fenced"),
+        [detail["member_id"] for detail in reported.details("member_left")],
+    )

@@ -36,6 +36,15 @@ def replica_of(log: History) -> Replica:
     return replica
 
 
+def built_of(log: History) -> Replica:
+    """The replica whose state is made of a history, without rules."""
+    replica = Replica()
+    for record in log.records:
+        replica.build(record.place, decode_key(record.key), record.value, records=1)
+    replica.begin()
+    return replica
+
+
 def test_last_commit_of_a_partition_counts() -> None:
     """Whatever it says: offset, leader epoch, metadata, time and topic id are replaced together."""
     reported = history(
@@ -401,11 +410,24 @@ def test_version_of_a_later_commit_is_the_offsets_version() -> None:
 def test_state_that_is_made_of_the_log_counts_rewinds_as_replaying_does(commits: list[int], rewinds: int) -> None:
     """A smaller offset is one, the same and a larger one are none."""
     log = history(*(at(1_000 * turn, offset_commit("g", "t", 0, offset)) for turn, offset in enumerate(commits)))
-    built = Replica()
-    for record in log.records:
-        built.build(record.place, decode_key(record.key), record.value, records=1)
-    built.begin()
-
-    bucket = built.buckets["g", "t", 0]
+    bucket = built_of(log).buckets["g", "t", 0]
     assert (len(commits), rewinds) == (bucket.commits, bucket.rewinds)
     assert bucket == replica_of(log).buckets["g", "t", 0]
+
+
+def test_state_that_is_made_of_the_log_forgets_a_topic_with_the_group_s_last_offset() -> None:
+    """What is committed then is of another group, as in replaying: the former topic was not recreated in it."""
+    log = history(
+        at(0, offset_commit("g", "t", 0, 5)),
+        at(1_000, offset_commit_tombstone("g", "t", 0)),
+        at(2_000, offset_commit("g", "t", 0, 5, id_of_topic=topic_id("u"))),
+    )
+
+    assert {"t": (topic_id("u"),)} == built_of(log).groups["g"].topic_ids == replica_of(log).groups["g"].topic_ids
+
+
+def test_commit_of_a_broker_before_0_9_names_neither_leader_epoch_nor_topic_id() -> None:
+    """As any commit without them: epoch -1, and no id."""
+    (shown,) = history(at(0, legacy_offset_commit("g", "t", 0, 5))).replayed().view("g")["offsets"]
+
+    assert (5, -1, None) == (shown["offset"], shown["leader_epoch"], shown["topic_id"])

@@ -242,3 +242,30 @@ def test_expression_that_only_a_new_member_asks_for_is_its_join() -> None:
     ).replayed()
 
     assert ["join"] == reported.details("rebalance_started")[-1]["causes"]
+
+
+def test_subscription_that_was_not_known_before_is_no_change_of_one() -> None:
+    """It did not decode: what the member asked for then may be what it asks for now."""
+    unread = member("a", {"t": [0]}, subscription_bytes=b"\xff")
+    reported = history(
+        at(0, group_metadata("g", generation=1, members=[unread])),
+        at(1_000, group_metadata("g", generation=2, members=[member("a", {"t": [0]})])),
+        at(2_000, group_metadata("g", generation=3, members=[unread])),
+    ).replayed()
+
+    assert [["rejoin"], ["rejoin"]] == [of["causes"] for of in reported.details("rebalance_completed")]
+
+
+def test_partitions_first_given_out_with_a_join_are_no_growth() -> None:
+    """The topics' hash is what it was: no member had them before, for whatever reason."""
+    reported = history(
+        ALONE, at(5_000, *consumer_join("g", "b", epoch=3, targets={"b": {"t": [2]}, "a": {"t": [0, 1]}}))
+    ).replayed()
+    both = history(
+        ALONE,
+        at(5_000, *consumer_join("g", "b", epoch=3, targets={"b": {"t": [2]}, "a": {"t": [0, 1]}})),
+        at(6_000, *consumer_moves("g", "a", epoch=3, assigned={"t": [0, 1]})),
+    ).replayed()
+
+    assert ["join"] == reported.details("rebalance_started")[-1]["causes"]
+    assert (["join"], False) == (completed(both)["causes"], "partition_count" in completed(both))

@@ -416,9 +416,10 @@ def test_storm_that_is_over_is_said_by_the_clock() -> None:
 
     assert [] == overdue(state, last_ms + STORM_WINDOW_MS // 2)
     (first,), (again,) = overdue(state, last_ms + STORM_WINDOW_MS + 1), overdue(state, 86_400_000)
-    assert ("rebalance_storm", "info", {"cleared": True}, first.id) == (
+    assert ("rebalance_storm", "info", True, {"cleared": True}, first.id) == (
         first.kind,
         first.severity,
+        first.inferred,
         first.detail,
         again.id,
     )

@@ -469,3 +469,37 @@ def test_partitions_of_an_anomaly_are_counted_in_words(pending: list[int], found
     reported = history(*TWO[:2], at(9_000, *broken)).replayed()
 
     assert [found] == [detail["found"] for detail in reported.details("epoch_anomaly")]
+
+
+WORDS: dict[str, tuple[str, str]] = {
+    "previous epoch beyond the epoch": ("at most 3", "4"),
+    "partition assigned in an epoch to come": ("at most 3", "4"),
+    "partition of a member that is away with an epoch": ("at most 0", "2"),
+    "stable with something to revoke": ("UnrevokedPartitions", "Stable"),
+    "to revoke nothing": ("something to revoke", "UnrevokedPartitions"),
+    "owned and to be revoked at once": ("either owned or to be revoked", "1 partition both"),
+    "settled with more than its target": ("nothing but its target", "1 partition more"),
+    "awaiting with more than its target": ("nothing but its target", "1 partition more"),
+    "target of two members": ("one member a partition", "1 partition of two"),
+    "assignment of a member that is gone": ("metadata", "a current assignment alone"),
+    "member whose assignment is gone": ("a current assignment", "metadata alone"),
+    "member that joins without an assignment": ("a current assignment", "metadata alone"),
+    "target without a member": ("metadata", "a target alone"),
+    "leader from elsewhere": ("one of the members", "c"),
+    "same generation, other members": ("the members it had", "b, c"),
+    "same generation, other assignment": ("the assignment it had", "another one of a, b"),
+    "active task in the targets of two": ("one member a partition", "1 partition of two"),
+    "streams member with active tasks to revoke that says nothing": ("UnrevokedTasks", "Stable"),
+    "streams member with more than its target": ("nothing but its target", "1 partition more"),
+    "share group's assignment without a member": ("metadata", "a current assignment alone"),
+}
+"""What should be and what was found, as people read it."""
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_rule_says_what_should_be_and_what_was_found(name: str) -> None:
+    """In words that stand for themselves."""
+    before, records, _ = BROKEN[name]
+    (detail,) = history(*before, at(9_000, *records)).replayed().details("epoch_anomaly")
+
+    assert WORDS[name] == (detail["expected"], detail["found"])

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from coordinator_model.rules.scaling import EPISODE_GAP_MS
-from tests.builders import RecordBytes, group_metadata, member
+from tests.builders import RecordBytes, consumer_group_member_subscription, group_metadata, member
 from tests.coordinator_events import consumer_join, consumer_leave, consumer_moves, retarget
 from tests.histories import Moment, Reported, at, history
 
@@ -103,6 +103,13 @@ def no_episode() -> dict[str, list[Moment]]:
             at(far, generation(2, "a", "b")),
             at(far + 1_000, generation(3, "a")),
             at(far + 2_000, generation(4, "a", "b2")),
+        ],
+        "members that were there before the log was cleaned": [
+            at(0, *consumer_join("g", "a", epoch=50, targets={"a": {"t": [0]}})),
+            at(0, *consumer_join("g", "b", epoch=50, targets={"b": {"t": [1]}})),
+        ],
+        "members without their group's epoch": [
+            at(0, consumer_group_member_subscription("g", "a"), consumer_group_member_subscription("g", "b")),
         ],
         "some go while others come": [ONE, at(1_000, generation(2, "b")), at(2_000, generation(3, "c"))],
     }

@@ -5,6 +5,7 @@ import pytest
 from coordinator_model.rules.settling import AT_REST_MS
 from coordinator_model.state.rule_memory import Restless
 from tests.builders import group_metadata, member
+from tests.coordinator_events import converted_to_classic, converted_to_consumer
 from tests.histories import Reported, at, history
 
 LATER_MS = 2 * AT_REST_MS
@@ -66,3 +67,30 @@ def test_twenty_that_come_and_go_are_remembered_by_name() -> None:
     assert {f"c{number}" for number in range(20)} == {of.client_id for of in full.comings.values()}
     assert {f"c{number}" for number in range(1, 21)} == {of.client_id for of in one_more.comings.values()}
     assert (40, 40) == (one_more.joined, one_more.left)
+
+
+def test_round_that_gives_out_what_the_one_before_took_is_no_epoch_too_many() -> None:
+    """A cooperative rebalance takes two generations: both go by, and one counts."""
+    both, one = {"t": [0, 1]}, {"t": [0]}
+    rounds = [member("a", both, owned=one) if turn % 2 else member("a", one, owned=both) for turn in range(7)]
+    moments = [
+        at(1_000 * turn, group_metadata("g", generation=turn + 1, members=[of])) for turn, of in enumerate(rounds)
+    ]
+    restless = history(*moments).replayed().states["g"].restless
+
+    assert restless is not None
+    assert (6, 3) == (restless.epochs, restless.counted)
+
+
+def test_conversion_is_an_epoch_that_went_by() -> None:
+    """The consumer group has the epoch that the classic group's generation was, and the other way round."""
+    parts = {"a": {"t": [0]}}
+    upgraded = at(1_000, *converted_to_consumer("g", generation=2, members=parts))
+    back = at(2_000, *converted_to_classic("g", all_members=["a"], generation=2, remaining=parts))
+    classic = at(0, group_metadata("g", generation=2, members=[member("a", {"t": [0]})]))
+    up = history(classic, upgraded).replayed().states["g"].restless
+    down = history(classic, upgraded, back).replayed().states["g"].restless
+
+    assert up is not None
+    assert down is not None
+    assert ((1, 1_000), (2, 1_000)) == ((up.epochs, up.since_ms), (down.epochs, down.since_ms))

@@ -456,3 +456,37 @@ def test_return_that_cost_a_rebalance_saved_none(generation: int, saved: int) ->
     (shown,) = reported.view("g")["static_members"]
     assert ("i-2", saved) == (shown["member_id"], shown["rebalances_saved"])
     assert saved == reported.states["g"].counters.rebalances_saved
+
+
+@pytest.mark.parametrize(("hosts", "loops"), [(7, 1), (1, 0)])
+def test_process_of_another_host_did_not_retry_the_join_of_the_one_before(hosts: int, loops: int) -> None:
+    """Seven within seconds, each on a host of its own, are restarts; of one host it is a client that asks again."""
+    reported = history(
+        *(
+            at(
+                1_000 * turn,
+                group_metadata(
+                    "g",
+                    generation=4,
+                    members=[member(f"i-{turn}", {}, instance_id="i", client_host=f"/10.0.0.{turn % hosts}")],
+                ),
+            )
+            for turn in range(7)
+        )
+    ).replayed()
+
+    assert loops == len(reported.details("static_member_restarting"))
+
+
+def test_former_members_of_an_instance_are_shown_with_since_when_each_stood_for_it() -> None:
+    """In their order; the present one is beside them."""
+    reported = history(
+        *(
+            at(time_ms, group_metadata("g", generation=4, members=[member(member_id, {}, instance_id="i")]))
+            for time_ms, member_id in ((5_000, "i-1"), (90_000, "i-2"), (190_000, "i-3"))
+        )
+    ).replayed()
+
+    (shown,) = reported.view("g")["static_members"]
+    assert ("i-3", 190_000) == (shown["member_id"], shown["since"])
+    assert [{"member_id": "i-1", "since": 5_000}, {"member_id": "i-2", "since": 90_000}] == shown["former"]
