@@ -131,6 +131,16 @@ def test_downgrade_that_lowers_the_epoch() -> None:
     assert [(9_000, "conversion_epoch", None, "at least 6", "1")] == anomalies(reported)
 
 
+def test_epoch_of_a_conversion_goes_on_although_records_are_left_over() -> None:
+    """What is left of the consumer group is no group: it ended with its epoch."""
+    reported = after(
+        [*CLASSIC, *upgraded_at(5_000)],
+        *converted_to_classic("g", all_members=["a"], generation=1, remaining={"a": {"t": [0]}}),
+    )
+
+    assert (9_000, "conversion_epoch", None, "at least 6", "1") in anomalies(reported)
+
+
 def test_only_what_begins_next_is_compared_with_what_ended() -> None:
     """A share group beside the classic one is one fault, not two: the downgrade before it was in order."""
     reported = after(

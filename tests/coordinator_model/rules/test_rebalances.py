@@ -13,6 +13,7 @@ from coordinator_model.rules.rebalance_storm import (
 from coordinator_model.rules.rebalances import under_way
 from coordinator_model.state.rule_memory import REBALANCE_DURATION_BUCKETS_MS, GroupCounters
 from tests.builders import (
+    RecordBytes,
     consumer_group_current_assignment,
     consumer_group_epoch,
     consumer_group_member_subscription,
@@ -151,13 +152,20 @@ def test_group_met_half_way_tells_nothing_until_both_epochs_are_known() -> None:
     assert [] == rebalances(reported)
 
 
-def test_group_met_half_way_is_no_new_one_for_a_member_that_is_new() -> None:
-    """One member stands where memory starts; the other has been there for long."""
+@pytest.mark.parametrize(
+    "known",
+    [
+        [consumer_group_current_assignment("g", member_id, epoch=epoch) for member_id, epoch in (("a", 7), ("b", 0))],
+        [consumer_group_current_assignment("g", "b", epoch=0)],
+    ],
+    ids=["one stands elsewhere", "of one it is not known"],
+)
+def test_group_met_half_way_is_no_new_one_for_a_member_that_is_new(known: list[RecordBytes]) -> None:
+    """One member stands where memory starts; the other has been there for long, or may have."""
     reported = history(
         at(
             1_000,
-            consumer_group_current_assignment("g", "a", epoch=7, assigned={"t": [0]}),
-            consumer_group_current_assignment("g", "b", epoch=0, assigned={}),
+            *known,
             consumer_group_member_subscription("g", "a"),
             consumer_group_member_subscription("g", "b"),
             consumer_group_epoch("g", 8),

@@ -503,3 +503,12 @@ def test_broken_rule_says_what_should_be_and_what_was_found(name: str) -> None:
     (detail,) = history(*before, at(9_000, *records)).replayed().details("epoch_anomaly")
 
     assert WORDS[name] == (detail["expected"], detail["found"])
+
+
+def test_anomaly_of_targets_lasts_while_the_group_alone_moves_on() -> None:
+    """A record that is no member's changes no target."""
+    before, records, _ = BROKEN["target of two members"]
+    reported = history(*before, at(9_000, *records), at(10_000, consumer_group_epoch("g", 5))).replayed()
+
+    assert [9_000] == [of.time_ms for of in reported.events if of.kind == "epoch_anomaly"]
+    assert ("target_overlap/",) == reported.states["g"].anomalies

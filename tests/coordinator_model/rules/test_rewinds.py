@@ -74,6 +74,7 @@ def test_rewind_of_a_consumer_group(left: bool) -> None:
     ).replayed()
 
     assert [left] == [detail["group_empty"] for detail in reported.details("offset_rewound")]
+    assert left == reported.states["g"].counters.offset_resets
 
 
 def test_rewind_of_a_group_that_only_commits_is_information() -> None:
