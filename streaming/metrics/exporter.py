@@ -18,7 +18,7 @@ from streaming.board.board import Board
 from streaming.board.left_out import LeftOut
 from streaming.metrics import text_format
 from streaming.metrics.catalogue import CATALOGUE, LOG_ONLY
-from streaming.metrics.group_metrics import DURATION, Moment
+from streaming.metrics.group_metrics import ALL_GROUPS, DURATION, GroupShard, Moment
 from streaming.metrics.page import Page, release_memory
 from streaming.metrics.text_format import END_OF_OPENMETRICS
 
@@ -68,11 +68,16 @@ class Exporter:
         pieces, content_type = self.pieces(accept)
         return b"".join(pieces), content_type
 
-    def pieces(self, accept: str = "", *, gzip: bool = False) -> tuple[Iterator[bytes], str]:
-        """The same, to be sent piece by piece, as gzip if that is asked for; all of it is of this moment."""
+    def pieces(
+        self, accept: str = "", *, gzip: bool = False, shard: GroupShard = ALL_GROUPS
+    ) -> tuple[Iterator[bytes], str]:
+        """The same, to be sent piece by piece, as gzip if that is asked for; all of it is of this moment.
+
+        Of groups, those of one share; what is not of one group is on the page of every share.
+        """
         openmetrics = "application/openmetrics-text" in accept
         content_type = OPENMETRICS_CONTENT_TYPE if openmetrics else CONTENT_TYPE_PLAIN_0_0_4
-        moment = Moment(self._board, self._clock_ms(), self._exported)
+        moment = Moment(self._board, self._clock_ms(), self._exported, shard)
         text = self._text(Page(self.cluster, moment), openmetrics=openmetrics, polled=moment.polls is not None)
         return _gathered(_gzipped(text) if gzip else text), content_type
 

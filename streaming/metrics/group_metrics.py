@@ -7,6 +7,7 @@ offsets stands in `offset_metrics.py`; what becomes of the columns in `page.py`.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, NamedTuple
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,7 @@ from coordinator_model.rules.settling import AT_REST_MS
 from coordinator_model.state.membership import CLASSIC, SHARE
 from coordinator_model.state.rule_memory import REBALANCE_DURATION_BUCKETS_MS
 from streaming.board.board import Board
-from streaming.board.board_group import is_migrating_kind
+from streaming.board.board_group import BoardGroup, is_migrating_kind
 from streaming.board.group_columns import Flags, GroupColumns, Integers
 from streaming.board.lag_columns import Lags, measure, table_of
 from streaming.board.left_out import LeftOut
@@ -31,11 +32,32 @@ Figures = npt.NDArray[Any]
 """Integers or floating-point numbers."""
 
 
+class GroupShard(NamedTuple):
+    """One of some shares of all groups, by name: the same one in every process."""
+
+    number: int = 0
+    shares: int = 1
+
+    def of(self, groups: Mapping[str, BoardGroup]) -> Iterable[BoardGroup]:
+        """Its groups."""
+        if self.shares == 1:
+            return groups.values()
+        number = self.number % self.shares
+        return (
+            of for name, of in groups.items() if crc32(name.encode("utf-8", "surrogatepass")) % self.shares == number
+        )
+
+
+ALL_GROUPS: Final = GroupShard()
+
+
 class Moment:
     """What a scrape is of: everything is read of the same board at the same time."""
 
-    def __init__(self, board: Board, now_ms: int, exported: LeftOut | None = None) -> None:
-        """Of what `exported` has in scope, and by default of all that the board shows."""
+    def __init__(
+        self, board: Board, now_ms: int, exported: LeftOut | None = None, shard: GroupShard = ALL_GROUPS
+    ) -> None:
+        """Of what `exported` has in scope, and by default of all that the board shows; of groups, of one share."""
         self.board = board
         self.polls = board.polls()
         self.exported = exported or LeftOut(board.scope)
@@ -43,7 +65,7 @@ class Moment:
         self.now_ms = now_ms
         self.shown = board.shown
         self.sums = board.sums_of(self.shown.groups)
-        self.groups = GroupColumns(self.shown.groups.values())
+        self.groups = GroupColumns(shard.of(self.shown.groups))
         self.lags: Lags = measure(table_of(self.groups.held), board.ends, now_ms)
         self.stuck = board.stuck
         self.read_ms = board.read_ms

@@ -1,12 +1,17 @@
 """Parameters of the API's questions, and why one is not answered."""
 
+import re
 from typing import Final
 
 from coordinator_model.gates import broker_releases
 from streaming.base.times import time_ms
+from streaming.metrics.group_metrics import ALL_GROUPS, GroupShard
 
 SHOWN: Final = 40
 """So many characters of a wrong parameter are said again."""
+
+
+_SHARD: Final = re.compile("([0-9]{1,4})/([0-9]{1,4})")
 
 
 class BadRequestError(ValueError):
@@ -31,6 +36,20 @@ def target_version(text: str | None) -> str | None:
     if text is not None and broker_releases.release(text) is None:
         raise BadRequestError(f"target_version: found {text[:SHOWN]!r}, accepted: {broker_releases.ACCEPTED}")
     return text
+
+
+def shard_of(text: str | None) -> GroupShard:
+    """The share of groups that `shard=i/n` asks for, all without it; raises BadRequestError.
+
+    Shares are counted from 0 or from 1, as is usual with who asks: `n/n` is `0/n`.
+    """
+    if text is None:
+        return ALL_GROUPS
+    given = _SHARD.fullmatch(text)
+    shard = GroupShard(*map(int, given.groups())) if given else None
+    if shard is None or not shard.number <= shard.shares > 0:
+        raise BadRequestError(f"shard: found {text[:SHOWN]!r}, accepted: i/n, i from 0 to n, n from 1 to 9999")
+    return shard
 
 
 def limit_of(text: str, most: int) -> int:

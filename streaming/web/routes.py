@@ -34,7 +34,7 @@ from streaming.web.access import Credentials, Door, Guard
 from streaming.web.api_answers import Api, to_json
 from streaming.web.history_api import BusyError, NoHistoryError
 from streaming.web.openapi import description
-from streaming.web.query_parameters import SHOWN, BadRequestError, NotFoundError
+from streaming.web.query_parameters import SHOWN, BadRequestError, NotFoundError, shard_of
 
 T = TypeVar("T")
 
@@ -219,7 +219,8 @@ class Pages:
         """Prometheus."""
         # Here and not in the middleware, which would hold up all other answers while it compresses.
         gzip = "gzip" in request.headers.get("accept-encoding", "")
-        pieces, content_type = self._exporter.pieces(request.headers.get("accept", ""), gzip=gzip)
+        shard = _asked(shard_of, request.query_params.get("shard"))
+        pieces, content_type = self._exporter.pieces(request.headers.get("accept", ""), gzip=gzip, shard=shard)
         headers = {"content-type": content_type}
         if gzip:
             headers |= {"content-encoding": "gzip", "vary": "Accept-Encoding"}

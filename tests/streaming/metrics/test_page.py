@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from streaming.metrics import page
 from streaming.metrics.catalogue import CATALOGUE
 from streaming.metrics.exporter import Exporter
-from streaming.metrics.group_metrics import DURATION, Moment
+from streaming.metrics.group_metrics import ALL_GROUPS, DURATION, GroupShard, Moment
 from streaming.metrics.monitor_metrics import HISTOGRAMS, MONITOR_SAMPLES, TOPIC_FIGURES
 from streaming.metrics.offset_metrics import PARTITION_METRICS
 from tests import builders
@@ -90,6 +90,31 @@ def test_a_page_is_the_same_as_gzip(accept: str) -> None:
     plain = exporter.render(accept)[0]
 
     assert plain == gzip.decompress(b"".join(exporter.pieces(accept, gzip=True)[0]))
+
+
+@pytest.mark.parametrize("shares", [1, 3, 40])
+def test_every_group_is_on_the_page_of_one_share(shares: int) -> None:
+    """All of its samples, and those of groups alone: what is not of one group is on every page alike."""
+    walk = RandomBoard(5, groups=16)
+    for _ in range(30):
+        walk.step()
+    exporter = Exporter(walk.board, CLUSTER, partition_series=True, clock_ms=lambda: walk.now_ms)
+    numbers = range(1, shares + 1)
+
+    def split(shard: GroupShard) -> tuple[Said, Said]:
+        found = said(b"".join(exporter.pieces(shard=shard)[0])).items()
+        of_groups = {key: value for key, value in found if "group" in dict(key[1])}
+        return of_groups, {key: value for key, value in found if key not in of_groups}
+
+    whole, others = split(ALL_GROUPS)
+    pages = [split(GroupShard(number, shares)) for number in numbers]
+
+    assert whole == {key: value for page_, _ in pages for key, value in page_.items()}
+    assert len(whole) == sum(len(page_) for page_, _ in pages) > 0
+    assert all(others.keys() == also.keys() for _, also in pages)
+    names = [{dict(labels)["group"] for _, labels in page_} for page_, _ in pages]
+    assert sum(map(len, names)) == len(set.union(*names))
+    assert split(GroupShard(0, shares))[0] == pages[-1][0]
 
 
 def test_a_commit_beyond_the_end_has_lag_once_the_log_has_come_so_far() -> None:

@@ -256,6 +256,26 @@ def test_metrics_are_served_in_the_form_asked_for(client: AsgiClient) -> None:
 # --- pages ---
 
 
+def test_metrics_of_one_share_of_the_groups_can_be_asked_for(client: AsgiClient) -> None:
+    """Together the shares have each group once."""
+
+    def groups(query: str) -> list[str]:
+        lines = client.get(f"/metrics{query}").text.splitlines()
+        return sorted(line.partition('group="')[2] for line in lines if line.startswith("kafka_group_epoch{"))
+
+    assert groups("") == sorted(groups("?shard=1/2") + groups("?shard=2/2")) == groups("?shard=0/1")
+    assert groups("?shard=0/2") == groups("?shard=2/2") != groups("?shard=1/2")
+
+
+@pytest.mark.parametrize("shard", ["", "1", "1/", "/2", "3/2", "1/0", "0/0", "-1/2", "1/2/3", "a/b", "1/10000", "٣/٤"])
+def test_a_share_that_is_none_is_refused(client: AsgiClient, shard: str) -> None:
+    """And the answer says which ones are accepted."""
+    answer = client.get(f"/metrics?shard={quote(shard)}")
+
+    assert 400 == answer.status_code
+    assert f"shard: found {shard!r}, accepted: i/n, i from 0 to n, n from 1 to 9999" == answer.json()["error"]
+
+
 def test_pages_escape_what_they_show(client: AsgiClient) -> None:
     """A group's name is text on its page, never markup."""
     page = client.get("/group/" + quote('<script>alert("1")</script>', safe="")).text
