@@ -35,7 +35,7 @@ _WRONG: Final[Mapping[str, str]] = {
     "epoch": "its epoch does not go on from the generation",
     "members": "members are missing",
     "assignments": "members have other partitions",
-    "offsets": "committed offsets went back",
+    "offsets": "committed offsets went back or are gone",
 }
 
 _DELETED_BY: Final[Mapping[str, str]] = {
@@ -225,10 +225,10 @@ def _rounds_lost(of: Detail, _: int) -> str:
 
 
 def _unassigned(of: Detail, _: int) -> str:
-    asking = _number(of, "subscribed_members", "member")
+    asking, who = _number(of, "subscribed_members", "member"), _names(of, "members")
     return (
         f"No member owns {partitions(of['partitions'])}{_span(of, 'unassigned_ms', ', for ')}"
-        f"{f'; subscribed: {asking}' if asking else ''}"
+        f"{f'; subscribed: {asking}' if asking else ''}{f' ({who})' if asking and who else ''}"
     )
 
 
@@ -319,14 +319,17 @@ def _upgrade_completed(of: Detail, _: int) -> str:
 
 def _upgrade_unclean(of: Detail, _: int) -> str:
     wrong = alternatives([_WRONG.get(each, str(each)) for each in of.get("wrong") or ()])
+    first, generation = of.get("first_epoch"), of.get("generation")
+    epochs = "epoch" in (of.get("wrong") or ()) and None not in (first, generation) and first != generation
     return _clauses(
         f"The upgrade was not clean{f': {wrong}' if wrong else ''}",
+        f"it began at epoch {first:,} after generation {generation:,}" if epochs else "",
         *(
             f"{word} {_names(of, field)}"
             for field, word in (
                 ("members_not_carried_over", "not carried over"),
                 ("members_with_other_partitions", "with other partitions"),
-                ("offsets_back", "offsets went back of"),
+                ("offsets_back", "offsets of"),
             )
             if of.get(field)
         ),
@@ -377,15 +380,21 @@ def _downgrade_unclean(of: Detail, _: int) -> str:
 
 def _migration_stalled(of: Detail, _: int) -> str:
     both = _span(of, "mixed_ms", ", both protocols for ")
-    return _clauses(f"The roll has stalled: no member came or went for half an hour{both}", _share_upgraded(of))
+    classic = _names(of, "classic_members")
+    return _clauses(
+        f"The roll has stalled: no member came or went for half an hour{both}",
+        _share_upgraded(of),
+        f"still on the classic one: {classic}" if classic else "",
+    )
 
 
 def _unsettled(of: Detail, _: int) -> str:
     head = f"The group has not settled{_span(of, 'unsettled_ms', ' for ')}"
     epochs = _number(of, "epochs", "epoch")
     comings = [
-        f"{each.get('instance_id') or each.get('client_id') or 'a member'} "
-        f"{counted(each.get('joined', 0), 'time')} in and {each.get('left', 0):,} out"
+        f"{each.get('instance_id') or each.get('client_id') or 'a member'}"
+        f"{f' on {host}' if (host := each.get('client_host')) else ''} "
+        f"joined {counted(each.get('joined', 0), 'time')} and left {counted(each.get('left', 0), 'time')}"
         for each in of.get("come_and_go") or ()
     ]
     return _clauses(f"{head}{f': {epochs}' if epochs else ''}", listed(comings, most=3))

@@ -38,7 +38,7 @@ SAID: Final[tuple[tuple[str, Mapping[str, Any], str], ...]] = (
     (
         "partition_unassigned",
         {"partitions": {"t": [3]}, "unassigned_ms": 600_000, "subscribed_members": 1, "members": ["a"]},
-        "No member owns t 3, for 10 m 0 s; subscribed: 1 member",
+        "No member owns t 3, for 10 m 0 s; subscribed: 1 member (a)",
     ),
     (
         "member_fenced",
@@ -52,18 +52,30 @@ SAID: Final[tuple[tuple[str, Mapping[str, Any], str], ...]] = (
     ),
     (
         "migration_stalled",
-        {"direction": "upgrade", "members": 3, "upgraded_members": 1, "mixed_ms": 2_400_000, "classic_members": {}},
+        {
+            "direction": "upgrade",
+            "members": 3,
+            "upgraded_members": 1,
+            "mixed_ms": 2_400_000,
+            "classic_members": {AN_ID: "behind", "b": "settled"},
+        },
         (
             "The roll has stalled: no member came or went for half an hour, both protocols for 40 m 0 s; "
-            "1 of 3 members on the consumer protocol"
+            "1 of 3 members on the consumer protocol; still on the classic one: orders-1 · 3f4a5b, b"
         ),
     ),
     (
         "upgrade_unclean",
-        {"wrong": ["epoch", "offsets"], "offsets_back": {"t/0": {}}, "members_not_carried_over": []},
+        {
+            "wrong": ["epoch", "offsets"],
+            "generation": 5,
+            "first_epoch": 8,
+            "offsets_back": {"t/0": {}},
+            "members_not_carried_over": [],
+        },
         (
-            "The upgrade was not clean: its epoch does not go on from the generation and committed offsets went back; "
-            "offsets went back of t/0"
+            "The upgrade was not clean: its epoch does not go on from the generation and committed offsets went back "
+            "or are gone; it began at epoch 8 after generation 5; offsets of t/0"
         ),
     ),
     (
@@ -71,9 +83,9 @@ SAID: Final[tuple[tuple[str, Mapping[str, Any], str], ...]] = (
         {
             "unsettled_ms": 720_000,
             "epochs": 31,
-            "come_and_go": [{"instance_id": None, "client_id": "flaps", "joined": 15, "left": 15}],
+            "come_and_go": [{"instance_id": None, "client_id": "flaps", "client_host": "/a", "joined": 15, "left": 1}],
         },
-        "The group has not settled for 12 m 0 s: 31 epochs; flaps 15 times in and 15 out",
+        "The group has not settled for 12 m 0 s: 31 epochs; flaps on /a joined 15 times and left 1 time",
     ),
     (
         "offset_rewound",
