@@ -26,9 +26,14 @@ KEPT: Final = 350
 
 
 @pytest.fixture
-def begun_ms() -> int:
-    """When the history begins: four days ago."""
-    return now_ms() - 4 * DAY_MS
+def age_ms() -> int:
+    return 4 * DAY_MS
+
+
+@pytest.fixture
+def begun_ms(age_ms: int) -> int:
+    """When the history begins."""
+    return now_ms() - age_ms
 
 
 @pytest.fixture
@@ -113,17 +118,31 @@ def test_events_go_back_as_far_as_the_history(remembering: Stage, open_page: Ope
 
 
 def test_a_plan_burns_down(remembering: Stage, open_page: OpenPage) -> None:
-    """Groups and members by protocol from where the history begins; without a history it says that it is not known."""
+    """Groups and members by protocol from where the history begins, over the longest span in which there is a line."""
     page = open_page(f"{remembering.url}/plan").page
 
     expect(page.locator(".panel-name")).to_have_text(["Groups", "Members"])
-    expect(page.locator("#burn-note")).to_contain_text("The history begins after")
+    expect(page.locator("#burn-note")).to_contain_text("The history begins shortly before")
+    expect(page.locator("#span")).to_have_value("604800")
     lines = page.locator(".panels .legend button")
     expect(lines.filter(has_text="classic protocol").last).to_have_text("classic protocol3")
+    expect(page.locator("td[data-label='Rebalances a day']")).to_have_text("0")
     page.get_by_role("searchbox").fill("none-such")
     page.keyboard.press("Enter")
     expect(page).to_have_url(f"{remembering.url}/plan?group=none-such")
     expect(lines.filter(has_text="classic protocol").last).to_have_text("classic protocol0")
+
+
+@pytest.mark.parametrize("age_ms", [5 * 60_000])
+def test_a_young_history_is_shown_in_a_span_of_its_own(remembering: Stage, open_page: OpenPage) -> None:
+    """A point or two of a week would be no line; a span that is chosen stays."""
+    page = open_page(f"{remembering.url}/plan").page
+
+    expect(page.locator("#burn-note")).to_contain_text("The history begins shortly before")
+    expect(page.locator("#span")).to_have_value("3600")
+    page.locator("#span").select_option("604800")
+    expect(page.locator("#burn-note")).to_contain_text("The history begins shortly before")
+    expect(page.locator("#span")).to_have_value("604800")
 
 
 def test_without_a_history_nothing_is_offered(stage: Stage, open_page: OpenPage) -> None:

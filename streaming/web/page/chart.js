@@ -112,10 +112,10 @@ export class Timeline {
       height: bare ? BARE_HEIGHT : HEIGHT,
       ms: 1,
       legend: { show: false },
-      padding: [8, 12, 0, bare ? 52 : 0],
+      padding: [8, 24, 0, bare ? 52 : 0],
       axes: [{ ...axis, space: 70, values: labels }, ...(bare ? [] : [{ ...axis, size: 52, values: (_, values) => values.map((value) => shown(value)) }])],
       scales: { x: { range: () => this.zoom ?? [this.model.from, this.model.to] }, y: { range: (_, __, most) => [0, Math.max((most ?? 0) * 1.05, least)] } },
-      series: [{}, ...panel.lines.map((line) => ({ label: line.name, stroke: colour(line.look), width: 1.5, show: !this.off.has(line.name), points: { show: false } }))],
+      series: [{}, ...panel.lines.map((line) => ({ label: line.name, stroke: colour(line.look), width: 1.5, show: !this.off.has(line.name), points: { show: (_, __, first, last) => last - first < 2 } }))],
       cursor: {
         y: false,
         drag: { x: true, y: false, setScale: false, dist: 6 },

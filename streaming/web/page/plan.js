@@ -10,8 +10,11 @@ const LINES = [
   ["Members", "members", [["classic protocol", "classic", 8], ["consumer protocol", "consumer", 0]]],
 ];
 
+const LEAST_POINTS = 3;
+
 const chart = $("burndown") && new Timeline($("burndown"), "Groups and members by protocol over time");
 let asked = -Infinity;
+let isChosen = false;
 
 /** Groups and members by protocol, from the history; what was before it is not known, and not drawn. */
 async function read() {
@@ -25,9 +28,15 @@ async function read() {
   }
   const { times } = answer;
   const known = times.find((_, at) => answer.groups.classic[at] !== null);
+  if (!isChosen && $("span").selectedIndex > 0 && times.filter((time) => time >= known).length < LEAST_POINTS) {
+    // A young history is a point or two of a week: until a span is chosen, the longest that shows a line.
+    $("span").selectedIndex -= 1;
+    await read();
+    return;
+  }
   const panels = LINES.map(([name, of, lines]) => ({ name, lines: lines.map(([label, field, look]) => ({ name: label, look: `line-${look}`, points: times.map((time, at) => [time, answer[of][field][at]]) })) }));
   chart.draw({ from: since(from, [known], times.at(-1)), to: times.at(-1), panels });
-  setText($("burn-note"), known === undefined ? "Not known: the history has yet to begin." : known > from + (times[1] - times[0]) ? `The history begins after ${moment(from)}.` : "");
+  setText($("burn-note"), known === undefined ? "Not known: the history has yet to begin." : known > from + (times[1] - times[0]) ? `The history begins shortly before ${moment(known)}.` : "");
 }
 
 $("choose").addEventListener("submit", (event) => {
@@ -35,6 +44,7 @@ $("choose").addEventListener("submit", (event) => {
   location.assign(`/plan?${new URLSearchParams({ group: $("search").value })}`);
 });
 $("span")?.addEventListener("change", () => {
+  isChosen = true;
   chart.zoomTo(null);
   read();
 });
