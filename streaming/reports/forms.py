@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +21,9 @@ Row = tuple[str, ...]
 UNKNOWN: Final = "not known"
 _WIDTH: Final = 80
 _MOST_PARTITIONS: Final = 20
+_NOTE: Final = "note: "
+_BEFORE_LAST: Final = re.compile(r".*\S {2,}(?=\S)")
+"""What is before the last column of an aligned line."""
 _STYLE: Final = (
     "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem;color:#1b1b1b}"
     "table{border-collapse:collapse;margin:.5rem 0 1.5rem}td,th{padding:.2rem .8rem .2rem 0;text-align:left;"
@@ -50,7 +54,7 @@ def text(report: Report) -> str:
     parts = [_title(report), _aligned(_figures(report))]
     for title, rows in _sections(report):
         parts.append(title + "\n" + _aligned(rows, indent="  "))
-    parts += [f"note: {note}" for note in _notes(report)]
+    parts += [f"{_NOTE}{note}" for note in _notes(report)]
     return "\n\n".join("\n".join(_wrapped(part)) for part in parts)
 
 
@@ -194,7 +198,8 @@ def _wrapped(part: str) -> Iterator[str]:
     """Lines of eighty columns; what goes on is indented under the line's last column."""
     for line in part.split("\n"):
         left = printable(line)
-        indent = " " * min(len(left) - len(left.lstrip()) + 6, 40)
+        column = _BEFORE_LAST.match(left)
+        indent = " " * min(len(left) - len(left.lstrip()) + len(_NOTE) if column is None else column.end(), 40)
         while len(left) > _WIDTH:
             at = left.rfind(" ", len(indent) + 1, _WIDTH + 1)
             at = _WIDTH if at <= 0 else at

@@ -82,6 +82,22 @@ def test_a_roll_ends_where_it_is_said_to_have(capsys: pytest.CaptureFixture[str]
     assert (3, 6) == (report["rebalances"], report["partitions_moved"])
 
 
+def test_a_report_goes_on_under_its_last_column(capsys: pytest.CaptureFixture[str]) -> None:
+    """No line is wider than eighty columns; a long event stays in its column, a long note under its first word."""
+    _, text, _ = run(capsys, "report", GROUP, "--since", "0", "--from", CONVERSIONS)
+    lines = text.splitlines()
+    timeline = lines[lines.index("Timeline") + 1 :]
+    column = timeline[0].index("event")
+    events = timeline[: timeline.index("")]
+    further = [line for line in events if not line[:column].strip()]
+
+    assert max(map(len, lines)) <= 80
+    assert further
+    assert all(len(line) - len(line.lstrip()) == column for line in further)
+    notes = [line for line in timeline[timeline.index("") :] if line]
+    assert all(line.startswith(("note: ", "      ")) for line in notes), notes
+
+
 def test_a_roll_stands_beside_its_rehearsal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Figures of both in one table, and what was said of the rehearsal; nothing is wider than eighty columns."""
     kept = tmp_path / "kept.json"
