@@ -74,6 +74,21 @@ class _Kept:
         return self._frozen
 
 
+class _Changed:
+    """Groups to count in, or out; a state that stays counts for nothing."""
+
+    def __init__(self) -> None:
+        self.groups: list[BoardGroup] = []
+        self.states: list[BoardGroup] = []
+
+    def add(self, of: BoardGroup | None, other: BoardGroup | None) -> None:
+        """Take a group, and what stands or stood in its place."""
+        if of is not None:
+            self.groups.append(of)
+            if other is None or other.kept is not of.kept:
+                self.states.append(of)
+
+
 class Totals:
     """Keeps the sums; safe to use from several threads."""
 
@@ -91,10 +106,14 @@ class Totals:
     def of(self, groups: GroupMap[BoardGroup]) -> Sums:
         """The sums of these groups."""
         with self._lock:
-            changed = [(was, now) for _, was, now in groups.since(self._seen)]
+            came, went = _Changed(), _Changed()
+            for _, was, now in groups.since(self._seen):
+                came.add(now, was)
+                went.add(was, now)
             # What is of both is counted in before it is counted out, so that it never seems to be gone.
-            self._count(changed, 1)
-            self._count([(now, was) for was, now in changed], -1)
+            for changed, by in ((came, 1), (went, -1)):
+                self._count_offsets(changed.groups, by)
+                self._count_states(changed.states, by)
             self._seen = groups
             kinds: Counter[Pair] = Counter()
             records: Counter[RecordType] = Counter()
@@ -118,13 +137,6 @@ class Totals:
                 unsteady=self._unsteady.names,
                 awaiting=self._awaiting.names,
             )
-
-    def _count(self, changed: Sequence[tuple[BoardGroup | None, BoardGroup | None]], by: int) -> None:
-        """Count the second of each pair in or out; a state that the first has too counts for nothing."""
-        self._count_offsets([of for _, of in changed if of is not None], by)
-        self._count_states(
-            [of for other, of in changed if of is not None and (other is None or other.kept is not of.kept)], by
-        )
 
     def _count_states(self, groups: Sequence[BoardGroup], by: int) -> None:
         words = Counter([of.kept.words for of in groups])
