@@ -196,6 +196,8 @@ class Looks:
                 continue
             if not (all_groups or state.whole or state.membership.classic_group is not None):
                 self._changed[partition].add(name)  # asked again when it is whole, or at the end
+                if name in self._unassigned.followed:  # since the live tail began; it may have an owner by now
+                    events += self._unowned(self._moment(state, now_ms))
                 continue
             events += self._look_at(state, now_ms)
         return events
@@ -204,13 +206,13 @@ class Looks:
         followed = {name for name in self._unassigned.followed if self._partition(name) == partition}
         return self._changed.get(partition, set()) | self._unsteady.get(partition, set()) | followed
 
-    def _look_at(self, state: GroupState, now_ms: int) -> list[Event]:
+    def _moment(self, state: GroupState, now_ms: int) -> Moment:
         name = state.name
         if name not in self._unheld:
             self._unheld[name] = unheld(state.membership, self._topics)
         written_ms = state.last_step_ms if state.step is None else state.step.timestamp_ms
         read_ms = self._read_ms.get(name)
-        moment = Moment(
+        return Moment(
             state=state,
             now_ms=now_ms,
             read_ms=read_ms,
@@ -218,6 +220,9 @@ class Looks:
             unassigned=self._unassigned,
             first_seen_ms=effective_start_ms(written_ms, now_ms, read_ms),
         )
+
+    def _look_at(self, state: GroupState, now_ms: int) -> list[Event]:
+        name, moment = state.name, self._moment(state, now_ms)
         found = table.events(moment, table.UNSETTLED) if table.is_unsteady(state) and state.step is None else []
         found += self._lasting.ended(found, now_ms, looked_at=(name,))
         reported = self._reported.setdefault(name, set())
@@ -231,10 +236,13 @@ class Looks:
             del self._reported[name]
             if state.step is None:
                 self._read_ms.pop(name, None)
-        new += table.events(moment, table.UNHELD)
-        if name not in self._unassigned.followed:
-            del self._unheld[name]
-        return new
+        return [*new, *self._unowned(moment)]
+
+    def _unowned(self, moment: Moment) -> list[Event]:
+        found = table.events(moment, table.UNHELD)
+        if moment.state.name not in self._unassigned.followed:
+            del self._unheld[moment.state.name]
+        return found
 
     def _take_changes(self) -> None:
         changes = self._replica.take_changes()

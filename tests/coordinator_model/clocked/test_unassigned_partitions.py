@@ -352,6 +352,37 @@ def test_recording_without_a_lasting_lack_tells_nothing(moments: list[Moment]) -
     assert [] == looked_at(history(*moments), topics(t=4) if moments[0] is TWO_OF_FOUR else topics(t=2))
 
 
+@pytest.mark.parametrize("is_handed_out", [True, False])
+def test_partition_that_a_cleaned_log_shows_without_an_owner_may_be_handed_out_and_rest_again(
+    is_handed_out: bool,
+) -> None:
+    """The live tail begins while it rests; hours later its new owner leaves, and another one has it in a moment."""
+    both = {"a": {"t": [0, 1]}, "b": {"t": [2, 3]}}
+    rests = [
+        at(0, *consumer_join("g", "a", epoch=2, targets={"a": both["a"]})),
+        at(2_000, *consumer_join("g", "b", epoch=3, targets=both, assigned={}, state=2)),
+        at(3_000, *consumer_moves("g", "a", epoch=3, assigned=both["a"])),
+    ]
+    owned = [at(4_000, *consumer_moves("g", "b", epoch=3, assigned=both["b"], previous_epoch=0))]
+    leaves = [
+        at(3 * LASTING_MS, *consumer_leave("g", "b", epoch=4)),
+        at(3 * LASTING_MS + 3_000, *retarget("g", 4, {"a": {"t": [0, 1, 2, 3]}})),
+        at(3 * LASTING_MS + 4_000, *consumer_moves("g", "a", epoch=4, assigned={"t": [0, 1, 2, 3]})),
+        at(4 * LASTING_MS, group_metadata("h", generation=1)),
+    ]
+    cut = len(history(*rests))
+    log = history(*rests, *(owned if is_handed_out else [at(4_000)]), *leaves).compacted(cut)
+    replica, events = Replica(live_from={PARTITION: cut}), list[Event]()
+    looks = Looks(replica, topics(t=4), {PARTITION: cut})
+    for of in log.records:
+        events += looks.before(of.place)
+        events += replica.replay(of.place, of.key, of.value)
+    events += [*replica.settle(), *looks.at_end()]
+
+    lacked = [(False, {"t": [2, 3]}), (True, {"t": [2, 3]})]
+    assert ([] if is_handed_out else lacked) == reported(lacking(events))
+
+
 def test_recording_of_a_real_broker_lacks_no_owner() -> None:
     """Its groups handed out all their partitions, each time within the time it takes."""
     with open_recording(RECORDING) as recording:
