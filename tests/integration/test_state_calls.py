@@ -29,9 +29,11 @@ from streaming.query.task_keys import bundle_keys
 from streaming.spark import cds_archive, jvm_lifecycle, session
 from streaming.spark.worker_daemon import SeldomCollector
 from tests.faults.damage import left_by_former_release
+from tests.integration.monitor_process import until
 from tests.streaming.shard import log_rows
 
 MIB = 1024 * 1024
+BATCHES = 12
 
 pytestmark = pytest.mark.spark
 
@@ -125,6 +127,29 @@ def test_every_layout_of_the_benchmark_puts_out_the_same(spark: SparkSession, tm
     assert [True, True] == [len(batch) > len(plan.names) for batch in found["standing"]]
     for name, batches in found.items():
         assert found["standing"] == batches, name
+
+
+def test_no_connection_of_a_task_stays_open(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark's state server leaves one open for each task that there ever was: several a second (SPARK-58932)."""
+    plan = log.Plan(classic_groups=10, consumer_groups=0, simple_groups=10, wide_groups=0, rounds=2)
+    written = list(log.records(plan, log.Expected(), 1_700_000_000_000, {}))
+    rows = [(of.partition, at, of.timestamp_ms, of.key, of.value) for at, of in enumerate(written)]
+    source = tmp_path / "in"
+    source.mkdir()
+    many = len(rows) // BATCHES
+    for number in range(BATCHES):
+        batch = pa.Table.from_batches([packed([log_rows(rows[number * many :][:many])], [7])])
+        parquet.write_table(batch, source / f"{number}.parquet")
+        os.utime(source / f"{number}.parquet", (number, number))
+    jvm: Any = spark.sparkContext._jvm
+    descriptors = Path(f"/proc/{jvm.java.lang.ProcessHandle.current().pid()}/fd")
+
+    def sockets() -> int:
+        return sum(each.is_socket() for each in descriptors.iterdir())
+
+    before = sockets()
+    assert BATCHES == len(_put_out(spark, source, tmp_path / "checkpoint", CoordinatorShards))
+    until(lambda: sockets() < before + BATCHES, 60, lambda: f"{before} sockets were open, and are {sockets()}")
 
 
 def _put_out(
