@@ -1,5 +1,6 @@
 """`demo`: an embedded broker, real members, and the job."""
 
+import os
 import sys
 from typing import Annotated
 
@@ -40,6 +41,7 @@ def demo(  # noqa: PLR0913 - a command's options are its arguments
         raise UsageError("--bootstrap-server: found with --config or --set, accepted: alone, as no monitor is started")
     loaded = load_config(config, settings)
     provide_jars(yes=yes)
+    os.umask(0o077)  # as of `run`: what it writes is this account's alone
     output.note("demo: starting" if bootstrap_server is None else "demo: starting members")
     try:
         from streaming.demo.run import demo as run_demo  # imported last: Spark takes seconds, a mistake above none

@@ -11,13 +11,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from streaming.demo.embedded_broker import EmbeddedBroker
-from tests.integration.monitor_process import MonitorProcess, marked_processes, until
+from tests.integration.monitor_process import CommandProcess, MonitorProcess, marked_processes, until
 from tests.integration.test_permissions import somebody_s_group
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(300)]
@@ -73,6 +74,21 @@ def listening_ports(pids: set[int]) -> dict[int, str]:
                 address, _, port = words[1].partition(":")
                 ports[int(port, 16)] = address
     return ports
+
+
+def written_files(process: CommandProcess) -> list[Path]:
+    """Files that a command's processes have open to write to, as the kernel has it, but for its standard streams."""
+    found = set()
+    ours = {Path(f"/proc/{process.pid}/fd/{number}").readlink() for number in range(3)}
+    for pid, _ in marked_processes(process._mark):
+        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):  # closed meanwhile
+                held = Path(f"/proc/{pid}/fdinfo/{descriptor.name}").read_text("ascii")
+                flags = int(re.findall(r"flags:\s+(\d+)", held)[0], 8)
+                path = descriptor.readlink()
+                if path not in ours and flags & os.O_ACCMODE != os.O_RDONLY and path.is_file():
+                    found.add(path)
+    return sorted(found)
 
 
 def knock(port: int) -> list[str]:
@@ -145,4 +161,20 @@ def test_files_are_this_account_s_alone(watched: Watched) -> None:
     files = [path for path in watched.state.rglob("*") if path.is_file() and not path.is_symlink()]
 
     assert len(files) > 10
-    assert [] == [str(path) for path in files if stat.S_IMODE(path.stat().st_mode) & 0o077]
+    assert [] == [str(path) for path in files if is_open_to_others(path)]
+
+
+def test_files_written_elsewhere_are_this_account_s_alone(watched: Watched) -> None:
+    """What the kernel says is being written to, wherever that is: RocksDB works below Java's temporary directory."""
+    files = written_files(watched.monitor)
+
+    assert {"spark.log", "lock"} <= {path.name for path in files}
+    assert any(not path.is_relative_to(watched.state) for path in files)
+    assert [] == [str(path) for path in files if is_open_to_others(path)]
+
+
+def is_open_to_others(path: Path) -> bool:
+    """Whether another account may do anything with it; one that is gone meanwhile is not."""
+    with suppress(FileNotFoundError):
+        return bool(stat.S_IMODE(path.stat().st_mode) & 0o077)
+    return False
