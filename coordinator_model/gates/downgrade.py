@@ -149,7 +149,10 @@ def _downgraded(state: GroupState) -> Iterator[Reason]:
     changed = downgrade.offsets_back
     if changed:
         named = _some([f"{place} was at {offset}" for place, offset in sorted(changed.items())])
-        text = f"{len(changed)} committed offsets went back or went in its downgrade, and are not there again: {named}"
+        text = (
+            f"{len(changed)} committed offsets went back or were deleted in its downgrade, and are not there again: "
+            f"{named}"
+        )
         yield Reason(STOP, "offsets_changed", text, state.name)
     odd = []
     if downgrade.differing:
@@ -160,7 +163,8 @@ def _downgraded(state: GroupState) -> Iterator[Reason]:
         yield Reason(NOTE, "assignment_changed", "; ".join(odd), state.name)
     elif not changed:
         text = (
-            "downgraded: assignments were the targets that members had reached, no committed offset went back or went"
+            "downgraded: assignments were the targets that members had reached, no committed offset went back or was "
+            "deleted"
         )
         yield Reason(NOTE, "downgraded", text, state.name)
 
@@ -173,7 +177,7 @@ def of_cluster(cluster: Cluster, names: Iterable[str], to: BrokerRelease | None)
         yield from _features_noted(cluster)
         text = (
             "brokers before 3.4.1 fail on records and tombstones of the new protocols that are still in the log, live "
-            "or not (KIP-915): name such a release (--target-version) to have the log scanned for them"
+            "or not (KIP-915): name such a release (target version) to have the log scanned for them"
         )
         yield Reason(NOTE, "log_records", text)
     elif not to.passes_over_unknown_types:
@@ -230,7 +234,7 @@ def _features_noted(cluster: Cluster) -> Iterator[Reason]:
         named = ", ".join(f"{name}={level}" for name, level in sorted(finalized.items()))
         text = (
             f"features are finalized: {named}. Brokers that do not support a level do not start; name the release "
-            "(--target-version) to have that decided"
+            "(target version) to have that decided"
         )
         yield Reason(NOTE, "features", text)
 
@@ -300,7 +304,7 @@ def _offset_versions(cluster: Cluster, names: set[str], to: BrokerRelease | None
     )
     if to is None:
         readers = ".".join(map(str, next(row.since for row in RELEASES if row.highest_offset_version > highest)))
-        text += f"Brokers before {readers} cannot read it; name the release (--target-version) to have that decided"
+        text += f"Brokers before {readers} cannot read it; name the release (target version) to have that decided"
         yield Reason(NOTE, "offset_version", text)
     else:
         text += f"The target reads up to version {highest}, and would not load partitions that hold others"

@@ -178,7 +178,7 @@ class Pages:
 
     def roll_page(self, _: Request) -> Response:
         """The page of a rolling upgrade or downgrade: may it go on?"""
-        return HTMLResponse(self._roll.render(cluster=self._cluster, at="roll"))
+        return HTMLResponse(self._roll.render(cluster=self._cluster, at="roll", blockers=BLOCKERS))
 
     def plan_page(self, request: Request) -> Response:
         """The page of the migration plan: every group's readiness, in waves."""

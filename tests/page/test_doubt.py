@@ -6,8 +6,9 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.page.browser import OpenPage
-from tests.page.stage import ROLLED, STABLE, Stage, classic
+from tests.page.stage import ROLLED, STABLE, Stage, classic, now_ms
 
+AS_OF = re.compile(r"^as of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \S+$")
 NO_FIGURE = "\u2013"
 PAGES = ("/", "/roll", f"/group/{STABLE}")
 LAG_TILES = ("Lag", "Longest lag time")
@@ -136,6 +137,49 @@ def test_while_catching_up_an_empty_list_is_not_known_to_be_empty(open_page: Ope
         expect(group.locator("#missing")).to_contain_text("There is no such group now.")
         group.close()
         watched.expect_problem("404 (Not Found)")
+        page.close()
+
+
+@pytest.mark.parametrize("path", [*PAGES, "/topic/t"])
+def test_rows_under_doubt_say_of_when_they_are(path: str, open_page: OpenPage) -> None:
+    """Half a log has no rows. Those of a monitor that fell silent stay, without colour, with the moment they are of."""
+    with Stage(behind=500) as stage:
+        stage.write(*classic(STABLE, MEMBERS))
+        stage.commit(STABLE, 2)
+        watched = open_page(stage.url + path)
+        page = watched.page
+        rows, as_of = page.locator("table.rows tbody tr:visible"), page.locator(".as-of:visible").first
+        expect(page.locator("#tiles .tile").first).to_contain_text("cannot tell")
+        expect(rows).to_have_count(0)
+        expect(page.locator(".as-of", has_text="as of")).to_have_count(0)
+
+        stage.catch_up_to(500)
+        stage.move_log_ends(1)
+        expect(page.locator("#link")).to_have_text("live")
+        expect(rows.first).to_contain_text(re.compile(f"{STABLE}|m-1"))
+        expect(page.locator(".as-of", has_text="as of")).to_have_count(0)
+
+    expect(as_of).to_have_text(AS_OF, timeout=15_000)
+    expect(rows.first).to_contain_text(re.compile(f"{STABLE}|m-1"))
+    page.close()
+    watched.expect_problem("net::ERR_")
+
+
+def test_rows_of_a_stream_that_stands_still_are_of_when_it_stopped(
+    open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reason is said with its time, and the same time stands beside the rows of a page that is opened then."""
+    with Stage() as stage:
+        stage.write(*classic(STABLE, MEMBERS))
+        stage.move_log_ends(1)
+        since_ms = now_ms() - 90_000
+        reason = {"reason": "records wait in the log", "records": 3, "since": since_ms}
+        monkeypatch.setattr(stage.board, "ready", lambda: (False, [reason]))
+        page = open_page(stage.url).page
+
+        expect(page.locator("#tiles .tile").first).to_contain_text("cannot tell: records wait in the log")
+        expect(page.locator("#groups tbody tr")).to_have_count(1)
+        expect(page.locator(".as-of").first).to_have_text(AS_OF)
         page.close()
 
 

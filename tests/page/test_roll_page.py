@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from coordinator_model.migration.upgrade_blockers import BLOCKERS, MALFORMED
 from tests import builders
 from tests import coordinator_events as happens
 from tests.page.browser import OpenPage
@@ -115,6 +116,15 @@ def test_every_reason_is_reported_with_its_groups(stage: Stage, open_page: OpenP
     page.reload()
     expect(page.get_by_role("searchbox")).to_have_value(STABLE)
     expect_verdict(page, "open", "Go on")
+
+
+def test_what_is_in_the_way_is_a_sentence(stage: Stage, open_page: OpenPage) -> None:
+    """A blocker has the words of the gate in the table, too."""
+    stage.write(builders.group_metadata(STABLE, generation=3, members=[builders.member("m", assignment_bytes=b"\x00")]))
+    page = open_page(f"{stage.url}/roll").page
+
+    row = page.locator("#groups tbody tr", has_text=STABLE)
+    expect(row.get_by_text(BLOCKERS[MALFORMED], exact=True)).to_be_visible()
 
 
 def test_brokers_down_asks_the_other_gate(stage: Stage, open_page: OpenPage) -> None:

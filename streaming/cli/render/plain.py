@@ -16,14 +16,14 @@ Group = Mapping[str, Any]
 _COMPARED: Final = {
     "members_not_given_their_target": "not given their targets",
     "members_not_at_their_target": "not at their targets before",
-    "offsets_back": "offsets that went back or went",
+    "offsets_back": "offsets that went back or were deleted",
 }
 """What a downgrade did not keep → how it is said."""
 
 _CARRIED: Final = {
     "members_not_carried_over": "not carried over",
     "members_with_other_partitions": "with other partitions",
-    "offsets_back": "offsets that went back or went",
+    "offsets_back": "offsets that went back or were deleted",
 }
 """What an upgrade did not keep → how it is said."""
 

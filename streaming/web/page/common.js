@@ -14,6 +14,10 @@ export function h(tag, properties = {}, ...children) {
   return element;
 }
 
+/** Where the reader's clock is; inputs of a time name it in their label. */
+export const ZONE = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+for (const place of document.querySelectorAll("label .zone")) place.textContent = `(${ZONE})`;
+
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }

@@ -1,9 +1,7 @@
 // Events as a list, newest first, and the bands of time that can be read from them. Their sentences are the monitor's
 // (`text`), the same as in the terminal.
-import { $, clock, groupPage, h, moment, patch, setText, visible } from "./common.js";
+import { $, ZONE, clock, groupPage, h, moment, patch, setText, visible } from "./common.js";
 import { doubt } from "./live.js";
-
-const ZONE = new Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 /** One more list of events with new ones in it: each once, by the log's time, the latest `most`. */
 export function merged(events, newer, most) {

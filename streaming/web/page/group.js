@@ -2,7 +2,7 @@
 import { $, clock, duration, get, h, head, lagTime, looks, number, partitions, patch, plural, ranges, row, setClass, setText, setTitle, short, size, stateClass, tiles, topicPage, visible } from "./common.js";
 import { Timeline, since } from "./chart.js";
 import { bands, list, merged } from "./events.js";
-import { believed, doubt, follow, now } from "./live.js";
+import { believed, doubt, follow, now, shows } from "./live.js";
 import { Past } from "./past.js";
 import { PARTITIONS, TASKS, drawMatrix, legend, makeMatrix, matrices, shortName } from "./matrix.js";
 
@@ -217,9 +217,10 @@ function drawTimeline() {
 
 function draw() {
   group = past?.at ? past.group : live;
+  const rows = Boolean(past?.at) || shows();
   for (const section of $("content").querySelectorAll("section")) if (!section.contains($("events"))) section.hidden = group === null;
-  $("badges").hidden = $("warnings").hidden = group === null;
-  $("missing").hidden = group !== null || Boolean(past?.at);
+  $("badges").hidden = $("warnings").hidden = group === null || !rows;
+  $("missing").hidden = (group !== null && rows) || Boolean(past?.at);
   setText($("missing"), doubt() === null ? "There is no such group now. It is shown here as soon as there is one." : `Not known: ${doubt()}.`);
   $("content").hidden = false;
   $("loading").hidden = true;
@@ -228,6 +229,10 @@ function draw() {
   badges();
   warnings();
   tiles($("tiles"), past?.at ? summary() : believed(summary()));
+  if (!rows) {
+    for (const id of ["assignment", "members", "offsets", "time"]) $(`${id}-section`).hidden = true;
+    return;
+  }
   const drawn = matrices(group);
   $("assignment-section").hidden = !drawn.length;
   legend($("legend"), drawn[0]?.kinds === TASKS ? TASKS : PARTITIONS);

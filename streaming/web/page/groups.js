@@ -1,9 +1,8 @@
 // All groups: what needs a look first, then the rest; a table of one page that is patched, never rebuilt.
 import { $, cellLook, duration, get, groupPage, h, head, isMoving, lagTiles, lagTime, looks, number, patch, percent, plural, row, setClass, setText, setTitle, short, stateClass, tiles, total, visible } from "./common.js";
 import { list, merged } from "./events.js";
-import { believed, doubt, follow, now } from "./live.js";
-import { drawSpark, spark } from "./spark.js";
-import { Trends } from "./trends.js";
+import { believed, doubt, follow, now, shows } from "./live.js";
+import { Trends, drawTrend } from "./trends.js";
 
 const PAGE = 100;
 const LATEST = 40;
@@ -45,7 +44,7 @@ const COLUMNS = [
   { name: "members", label: "Members", number: true, roomy: true, title: "Between protocols: classic + consumer", sort: members },
   { name: "lag", label: "Lag", number: true, look: "lag", title: "Records not yet committed, all partitions", sort: (group) => group.lag ?? -1 },
   { name: "seconds", label: "Lag time", number: true, look: "seconds", title: "Age of the oldest record not yet committed", sort: (group) => group.max_lag_seconds ?? -1 },
-  { name: "trend", label: "Trend", roomy: true, title: "Lag over the last five minutes" },
+  { name: "trend", label: "Trend", roomy: true, look: "trend", title: "Lag over the last five minutes" },
   { name: "phase", label: "Migration", look: "phase", title: "From the classic to the consumer protocol", sort: (group) => `${mixed(group) ? 0 : 1}${group.phase ?? "mixed"}` },
   { name: "rebalances", label: "Rebalances", number: true, roomy: true, look: "spacious", title: "Completed", sort: (group) => group.rebalances ?? -1 },
   { name: "epoch", label: "Epoch", number: true, roomy: true, look: "spacious", title: "Group epoch, or generation of a classic group", sort: (group) => group.epoch ?? -1 },
@@ -59,7 +58,6 @@ function makeRow(group) {
   cell.group.append(h("a", { href: groupPage(group.group), title: visible(group.group) }, h("bdi", {}, visible(group.group))), h("ul", { className: "looks" }));
   cell.state.append(h("span"));
   cell.phase.append(h("div", { className: "migration" }, h("progress", { hidden: true, max: 1, value: 0 }), h("span")));
-  cell.trend.append(spark());
   return made;
 }
 
@@ -79,7 +77,7 @@ function updateRow(made, group) {
   setText(cell.seconds, lagTime(group.max_lag_seconds, group.max_lag_seconds_at_least));
   setClass(cell.seconds, `${cellLook(COLUMNS[6])}${group.max_lag_seconds ? "" : " zero"}`);
   setTitle(cell.seconds, group.max_lag_seconds_at_least ? "At least: a commit is older than what was sampled" : "");
-  drawSpark(cell.trend.firstChild, trends.of(group.group), group.lag === null);
+  drawTrend(cell.trend, trends.of(group.group), group.lag);
   drawPhase(cell.phase.firstChild, group);
   setText(cell.rebalances, number(group.rebalances));
   setText(cell.epoch, number(group.epoch));
@@ -144,7 +142,7 @@ function chosen() {
   const { asked, parts } = words();
   const found = (group) => !asked || (searched?.asked === asked && searched.names.has(group.group));
   const wanted = FILTERS[choice.show] ?? FILTERS[""];
-  const groups = [...known.values()].filter((group) => wanted(group) && found(group) && parts.every((word) => group.group.toLowerCase().includes(word)));
+  const groups = (shows() ? [...known.values()] : []).filter((group) => wanted(group) && found(group) && parts.every((word) => group.group.toLowerCase().includes(word)));
   const column = COLUMNS.find(({ name, sort }) => sort && name === choice.sort) ?? COLUMNS[0];
   const sign = choice.down ? -1 : 1;
   const keyed = groups.map((group) => [column.sort(group), group]);
@@ -164,13 +162,13 @@ function render() {
   const count = groups.length === known.size ? number(groups.length) : `${number(groups.length)} of ${number(known.size)}`;
   const unknown = words().asked && searched?.unknown;
   const more = [leftOut && `${number(leftOut)} left out by configuration`, unknown && `cannot tell of ${number(unknown)}`].filter(Boolean);
-  setText($("count"), [known.size || doubt() === null ? count : "–", ...more].join(", "));
+  setText($("count"), [shows() ? count : "–", ...more].join(", "));
   $("pager").hidden = pages < 2;
   setText($("range"), `${number(page * PAGE + 1)}–${number(page * PAGE + shown.length)} of ${number(groups.length)}`);
   $("before").disabled = page === 0;
   $("after").disabled = page === pages - 1;
   $("empty").hidden = groups.length > 0;
-  setText($("empty"), known.size ? "No group matches." : doubt() ? `Not known: ${doubt()}.` : "There are no groups yet. They appear as soon as a consumer joins or commits.");
+  setText($("empty"), !shows() || (doubt() && !known.size) ? `Not known: ${doubt()}.` : known.size ? "No group matches." : "There are no groups yet. They appear as soon as a consumer joins or commits.");
 }
 
 /** What is shown is in the address, so that it can be passed on and is there again after going back. */

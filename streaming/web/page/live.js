@@ -5,6 +5,9 @@
 //     live          spoke within the last seconds             "live"
 //     stale         did, and no longer does                   "stale", a banner, and figures without colour
 //
+// Of what is under doubt, tiles have no figure. Rows stay, without colour and with the moment that they are of (`asOf`);
+// where there is no such moment, as while the log is being read, there are none.
+//
 // A silent connection may be one whose other end is gone, so it is opened again; a browser would wait for minutes. What
 // came in between two frames is handed on together. Hidden pages hold no connection: a browser has six.
 import { $, duration, moment, number, plural, setClass, setText, visible } from "./common.js";
@@ -17,6 +20,7 @@ const OLD_ENDS_SECONDS = 15;
 let heard = null;
 let said = null;
 let latest = null; // the last frame that the page shows; null before the first, and while everything is read again
+let known = null; // when the rows that are there were last known to be so
 
 /**
  * Why what is shown may not be so, in words, or null while it can: the one rule of all pages. A figure under doubt
@@ -27,6 +31,8 @@ export function doubt() {
   if (performance.now() - heard > STALE_MS) return `no word from the monitor since ${moment(said)}`;
   if (latest === null) return "the monitor's answer is being read";
   if (latest.source?.stale_since) return `no answer from the brokers since ${moment(latest.source.stale_since)}`;
+  const still = latest.missing.find(({ since }) => since);
+  if (still) return still.reason;
   return latest.ready ? null : latest.source ? "the groups are not polled yet" : "the monitor is still reading the log";
 }
 
@@ -34,6 +40,18 @@ export function doubt() {
 export function lagDoubt() {
   const old = latest?.end_offset_age_seconds ?? null;
   return doubt() ?? (old === null ? "the ends of logs are not known" : old > OLD_ENDS_SECONDS ? `the ends of logs are ${duration(old)} old` : null);
+}
+
+/** The moment (ms) that rows under doubt are of, or null: half a log is of no moment. */
+const asOf = () => known ?? latest?.source?.stale_since ?? latest?.missing.find(({ since }) => since)?.since ?? null;
+
+/** Whether rows may be shown. */
+export const shows = () => doubt() === null || asOf() !== null;
+
+/** Of which moment rows are, in words; "" while that is now. */
+function age() {
+  if (doubt() !== null) return asOf() === null ? "" : `as of ${moment(asOf())}`;
+  return lagDoubt() === null || !latest.end_offset_age_seconds ? "" : `lag as of ${moment(now() - 1000 * latest.end_offset_age_seconds)}`;
 }
 
 /** Tiles as they may be shown: one under doubt has no figure, no colour, and says why. Those of lag are marked `ofLag`. */
@@ -100,8 +118,12 @@ export function follow(group, read, take, redraw = () => {}) {
     const batch = waiting;
     waiting = [];
     try {
-      if (batch.some((news) => news.reset)) await read();
+      if (batch.some((news) => news.reset)) {
+        await read();
+        known = null;
+      }
       latest = batch.at(-1);
+      if (doubt() === null) known = latest.time;
       const groups = new Map(batch.flatMap((news) => news.groups ?? []).map((each) => [each.group, each]));
       const gone = new Set();
       for (const news of batch) {
@@ -133,6 +155,7 @@ export function follow(group, read, take, redraw = () => {}) {
     doubted = found;
     document.body.classList.toggle("doubted", doubt() !== null);
     document.body.classList.toggle("lag-doubted", lagDoubt() !== null);
+    for (const place of document.querySelectorAll(".as-of")) setText(place, age());
     redraw();
   }
 

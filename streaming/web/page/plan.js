@@ -2,7 +2,7 @@
 // still there.
 import { $, get, moment, setText } from "./common.js";
 import { Timeline, since } from "./chart.js";
-import { follow, now } from "./live.js";
+import { doubt, follow, now } from "./live.js";
 
 const EVERY_MS = 60000;
 const LINES = [
@@ -12,6 +12,7 @@ const LINES = [
 
 const LEAST_POINTS = 3;
 
+const figures = [...document.querySelectorAll(".tile dd")].map((place) => [place, place.textContent]);
 const chart = $("burndown") && new Timeline($("burndown"), "Groups and members by protocol over time");
 let asked = -Infinity;
 let isChosen = false;
@@ -49,6 +50,13 @@ $("span")?.addEventListener("change", () => {
   read();
 });
 
+/** The plan is of the moment it was asked for; one that was not complete is asked for again as soon as it can be. */
+function draw() {
+  if (doubt() === null && "incomplete" in $("choose").dataset) location.reload();
+  for (const [place, figure] of figures) setText(place, doubt() === null ? figure : "–");
+}
+
+setText($("made"), `as of ${moment(Date.now())}`);
 follow(null, read, async () => {
   if (performance.now() - asked > EVERY_MS) await read();
-});
+}, draw);

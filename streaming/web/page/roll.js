@@ -9,9 +9,8 @@
 import { $, duration, get, groupPage, h, head, isMoving, lagTiles, lagTime, localTime, looks, number, patch, percent, plural, row, setClass, setText, short, tiles, total, visible } from "./common.js";
 import { Timeline, since } from "./chart.js";
 import { bands, list, merged } from "./events.js";
-import { believed, doubt, follow, now } from "./live.js";
-import { drawSpark, spark } from "./spark.js";
-import { Trends } from "./trends.js";
+import { believed, doubt, follow, now, shows } from "./live.js";
+import { Trends, drawTrend } from "./trends.js";
 
 const MOST_ROWS = 100;
 const MOST_NAMED = 8;
@@ -39,6 +38,7 @@ const known = new Map();
 const trends = new Trends();
 const timeline = new Timeline($("timeline"), "Lag, rebalances and conversions of the groups of this roll");
 const query = new URLSearchParams(location.search);
+const BLOCKERS = JSON.parse($("groups").dataset.blockers);
 let happened = [];
 let gate = null;
 let gateOf = ""; // what of the groups the gate was judged by
@@ -61,7 +61,7 @@ function concerned() {
   const down = direction() === "downgrade";
   // Members of Connect groups and the like are not consumers: they are never upgraded.
   const rolls = (group) => (down ? protocols(group) || modern(group) : protocols(group) && members(group) > 0 && !group.out_of_scope);
-  return [...known.values()].filter((group) => rolls(group) && words.every((word) => group.group.toLowerCase().includes(word)));
+  return (shows() ? [...known.values()] : []).filter((group) => rolls(group) && words.every((word) => group.group.toLowerCase().includes(word)));
 }
 
 const COLUMNS = [
@@ -73,14 +73,13 @@ const COLUMNS = [
   { name: "rebalances", label: "Rebalances", number: true, roomy: true },
   { name: "lag", label: "Lag", number: true, look: "lag" },
   { name: "seconds", label: "Lag time", number: true, roomy: true, look: "spacious" },
-  { name: "trend", label: "Trend", roomy: true },
+  { name: "trend", label: "Trend", roomy: true, look: "trend", title: "Lag over the last five minutes" },
 ];
 
 function makeRow(group) {
   const made = row(COLUMNS);
   made.cells[0].append(h("a", { href: groupPage(group.group), title: visible(group.group) }, h("bdi", {}, visible(group.group))), h("ul", { className: "looks" }));
   made.cells[1].append(h("div", { className: "migration" }, h("progress", { max: 1, value: 0 }), h("span")));
-  made.cells[8].append(spark());
   return made;
 }
 
@@ -94,12 +93,12 @@ function updateRow(made, group) {
   bar.setAttribute("aria-label", `${group.consumer_members} of ${members(group)} members use the consumer protocol`);
   setText(text, `${protocols(group) ? group.phase ?? "mixed" : group.type} ${group.consumer_members}/${members(group)}`);
   setText(age, mixed(group) ? mixedFor(group.mixed_since) : "–");
-  setText(blockers, [...group.blockers.map((each) => each.replaceAll("_", " ")), group.leftovers && `${number(group.leftovers)} left over`].filter(Boolean).join(", ") || "–");
+  setText(blockers, [...group.blockers.map((each) => BLOCKERS[each] ?? each), group.leftovers && `${number(group.leftovers)} left over`].filter(Boolean).join("; ") || "–");
   setText(conversions, `${number(group.upgrades)} / ${number(group.downgrades)}`);
   setText(rebalances, number(group.rebalances));
   setText(lag, short(group.lag));
   setText(seconds, lagTime(group.max_lag_seconds, group.max_lag_seconds_at_least));
-  drawSpark(trend.firstChild, trends.of(group.group), group.lag === null);
+  drawTrend(trend, trends.of(group.group), group.lag);
 }
 
 function urgency(group) {
@@ -244,7 +243,7 @@ async function draw(asks = false) {
   drawTimeline(groups);
   const shown = sorted(groups).slice(0, MOST_ROWS);
   patch($("groups").tBodies[0], shown, (group) => group.group, makeRow, updateRow);
-  setText($("count"), groups.length > shown.length ? `${number(shown.length)} of ${number(groups.length)}, those under way first` : number(groups.length));
+  setText($("count"), groups.length > shown.length ? `${number(shown.length)} of ${number(groups.length)}, those under way first` : shows() ? number(groups.length) : "–");
   $("empty").hidden = groups.length > 0;
   setText($("empty"), doubt() === null ? "No group is concerned." : `Not known: ${doubt()}.`);
   drawReport(groups);

@@ -1,6 +1,6 @@
 // One topic: the groups that have to do with it, each with its lag there. What is not known has no figure.
 import { $, get, groupPage, h, head, lagTime, number, patch, plural, row, setClass, setText, setTitle, short, stateClass, tiles, visible } from "./common.js";
-import { believed, doubt, follow, lagDoubt } from "./live.js";
+import { believed, doubt, follow, shows } from "./live.js";
 
 const EVERY_MS = 2000;
 const name = $("topic").textContent;
@@ -32,17 +32,16 @@ function makeRow(group) {
 
 function updateRow(made, group) {
   const cell = Object.fromEntries(COLUMNS.map((column, at) => [column.name, made.cells[at]]));
-  const why = lagDoubt();
-  setText(cell.state.firstChild, doubt() === null ? group.state : "–");
-  setClass(cell.state.firstChild, doubt() === null ? stateClass(group.state) : "pill");
+  setText(cell.state.firstChild, group.state);
+  setClass(cell.state.firstChild, stateClass(group.state));
   setText(cell.owner, group.owner === null ? "–" : visible(group.owner));
   setText(cell.members, number(group.members));
   setText(cell.reads, reads(group));
   setText(cell.held, number(group.assigned_partitions));
   setText(cell.committed, number(group.committed_partitions));
-  setText(cell.lag, why === null ? bound(group, short(group.lag)) : "–");
-  setText(cell.seconds, why === null ? lagTime(group.max_lag_seconds, group.max_lag_seconds_at_least || group.unknown_lags > 0) : "–");
-  setTitle(cell.lag, why === null ? (group.unknown_lags ? `not known of ${plural(group.unknown_lags, "partition")}` : "") : `cannot tell: ${why}`);
+  setText(cell.lag, bound(group, short(group.lag)));
+  setText(cell.seconds, lagTime(group.max_lag_seconds, group.max_lag_seconds_at_least || group.unknown_lags > 0));
+  setTitle(cell.lag, group.unknown_lags ? `not known of ${plural(group.unknown_lags, "partition")}` : "");
 }
 
 function summary() {
@@ -62,8 +61,8 @@ function draw() {
   tiles($("tiles"), believed(summary()));
   const unknown = topic.cannot_tell ? [`Of ${plural(topic.cannot_tell, "more group")} it is not known whether they read this topic: ids without a name, or subscriptions that the log does not spell out.`] : [];
   patch($("warnings"), unknown, (text) => text, (text) => h("li", {}, text));
-  setText($("count"), doubt() === null ? number(topic.groups.length) : "");
-  const groups = [...topic.groups].sort((a, b) => (b.lag ?? -1) - (a.lag ?? -1) || (a.group < b.group ? -1 : 1));
+  setText($("count"), shows() ? number(topic.groups.length) : "–");
+  const groups = (shows() ? [...topic.groups] : []).sort((a, b) => (b.lag ?? -1) - (a.lag ?? -1) || (a.group < b.group ? -1 : 1));
   patch($("groups").tBodies[0], groups, (group) => group.group, makeRow, updateRow);
 }
 

@@ -116,7 +116,7 @@ def test_what_a_downgrade_did_not_keep_is_reported() -> None:
 
     assert "downgraded 1970-01-01T00:00:03.000Z; assignments and offsets kept" in kept
     assert (
-        "downgraded 1970-01-01T00:00:03.000Z; not given their targets: c; offsets that went back or went: t/0"
+        "downgraded 1970-01-01T00:00:03.000Z; not given their targets: c; offsets that went back or were deleted: t/0"
     ) in list(group_text(lost.view("g")))
     assert "downgrade under way since 1970-01-01T00:00:01.000Z" in under_way
 

@@ -143,7 +143,7 @@ def test_a_monitor_that_catches_up_has_no_plan(capsys: pytest.CaptureFixture[str
 
     assert 3 == status
     assert "not caught up" in capsys.readouterr().err
-    assert "No group is known yet." in page
+    assert "Not known: the monitor has not caught up with the log." in page
     assert "No group matches." not in page
 
 
