@@ -187,7 +187,7 @@ def test_every_form_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
             "After": _text(each["assignor_after"], "\u2013"),
             "Rebalances a day": _text(each["rebalances_a_day"], "\u2013"),
             "Lag": _text(each["lag"], "\u2013"),
-            "What to do": " ".join(f"{reason['code']} {reason['remedy']}" for reason in each["reasons"]),
+            "What to do": " ".join(_sentence(reason["remedy"]) for reason in each["reasons"]),
         }
         for each in groups
     ] == _page_rows(page)
@@ -212,6 +212,10 @@ def test_every_form_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     tiles = dict(re.findall(r"<dt>([^<]+)</dt><dd>([^<]+)</dd>", page))
     counts = {name.replace("_", " ").capitalize(): str(count) for name, count in plan["counts"].items()}
     assert {**counts, "Waves": str(plan["waves"])} == tiles
+
+
+def _sentence(remedy: str) -> str:
+    return f"{remedy[:1].upper()}{remedy[1:]}."
 
 
 def _text(value: object, unknown: str) -> str:

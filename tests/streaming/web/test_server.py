@@ -302,7 +302,7 @@ def test_scripts_put_no_markup_together() -> None:
 
     scripts = [path.read_text("utf-8") for path in streaming.web.routes.PAGE.glob("*.js")]
 
-    assert len(scripts) == 14
+    assert len(scripts) == 13
     for forbidden in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function(", "srcdoc"):
         assert [] == [script for script in scripts if forbidden in script]
 
