@@ -6,7 +6,8 @@ as Kafka then goes on with opaque bytes. An int16 version leads; later ones only
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, TypeVar
+from functools import lru_cache
+from typing import Annotated, Any, ClassVar, Final, TypeVar
 
 from coordinator_model.wire import primitives
 from coordinator_model.wire.codec import decode_struct, encode_struct
@@ -65,12 +66,12 @@ class StickyUserData:
 
 def decode_subscription(blob: bytes) -> ConsumerProtocolSubscription | None:
     """A subscription of any version, or None."""
-    return _decode_versioned(ConsumerProtocolSubscription, blob)
+    return _decoded(ConsumerProtocolSubscription, blob)
 
 
 def decode_assignment(blob: bytes) -> ConsumerProtocolAssignment | None:
     """An assignment of any version, or None. Zero bytes are the empty assignment of a member the leader left out."""
-    return ConsumerProtocolAssignment() if not blob else _decode_versioned(ConsumerProtocolAssignment, blob)
+    return ConsumerProtocolAssignment() if not blob else _decoded(ConsumerProtocolAssignment, blob)
 
 
 def encode_subscription(subscription: ConsumerProtocolSubscription) -> bytes:
@@ -115,6 +116,16 @@ def cooperative_sticky_generation(user_data: bytes) -> int | None:
 _T = TypeVar("_T", ConsumerProtocolSubscription, ConsumerProtocolAssignment)
 
 
+_LONGEST_REMEMBERED: Final = 1_024
+"""Bytes of a subscription or assignment: those of many topics are many times as long, and differ."""
+
+
+def _decoded(cls: type[_T], blob: bytes) -> _T | None:
+    decode: Any = _remembered if len(blob) <= _LONGEST_REMEMBERED else _decode_versioned
+    found: _T | None = decode(cls, blob)
+    return found
+
+
 def _decode_versioned(cls: type[_T], blob: bytes) -> _T | None:
     try:
         version, position = primitives.read_int16(blob, 0)
@@ -124,6 +135,10 @@ def _decode_versioned(cls: type[_T], blob: bytes) -> _T | None:
         return None
     object.__setattr__(struct, "version", version)  # still ours alone: it was not handed out yet
     return struct
+
+
+_remembered: Final = lru_cache(4_096)(_decode_versioned)
+"""Each generation of a classic group writes all members again, and members of a group say much the same."""
 
 
 def _encode_versioned(struct: TopLevel, version: int) -> bytes:

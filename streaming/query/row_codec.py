@@ -82,7 +82,7 @@ def packed(
 
 def unpacked_table(blobs: Iterable[bytes]) -> pa.Table:
     """Records of packed rows, by partition and offset; columns as `LogRow` has them."""
-    rows = pa.concat_tables([pa.ipc.open_stream(blob).read_all() for blob in blobs])
+    rows = pa.concat_tables([loaded(blob) for blob in blobs])
     order = np.lexsort((rows["offset"].to_numpy(), rows["partition"].to_numpy()))
     return rows.take(pa.array(order)).select(LogRow._fields).combine_chunks()
 
@@ -139,12 +139,23 @@ def _whole(rows: pa.Table, name: str) -> pa.Array:
     return rows[name].combine_chunks()
 
 
-def dumped(rows: pa.Table, options: pa.ipc.IpcWriteOptions | None = None) -> bytes:
+# Arrow compresses and reads columns in threads: for what a pack holds, waking them costs ten times the work.
+_AS_IT_IS: Final = pa.ipc.IpcWriteOptions(use_threads=False)
+_COMPRESSED: Final = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+_READ: Final = pa.ipc.IpcReadOptions(use_threads=False)
+
+
+def dumped(rows: pa.Table, *, compressed: bool = False) -> bytes:
     """A stream of Arrow record batches."""
     written = pa.BufferOutputStream()
-    with pa.ipc.new_stream(written, rows.schema, options=options) as stream:
+    with pa.ipc.new_stream(written, rows.schema, options=_COMPRESSED if compressed else _AS_IT_IS) as stream:
         stream.write_table(rows)
     return bytes(written.getvalue())
+
+
+def loaded(stream: bytes) -> pa.Table:
+    """Inverse of `dumped`."""
+    return pa.ipc.open_stream(stream, options=_READ).read_all()
 
 
 OUTPUT_LAYOUT: Final = pa.schema(
@@ -158,19 +169,16 @@ OUTPUT_LAYOUT: Final = pa.schema(
 )
 
 
-_COMPRESSED: Final = pa.ipc.IpcWriteOptions(compression="lz4")
-
-
 def packed_output(rows: Sequence[OutputRow]) -> bytes:
     """Rows as what `unpacked_output` reads."""
     columns = [pa.array(column, of.type) for column, of in zip(zip(*rows, strict=True), OUTPUT_LAYOUT, strict=True)]
-    return dumped(pa.Table.from_arrays(columns, schema=OUTPUT_LAYOUT), _COMPRESSED)
+    return dumped(pa.Table.from_arrays(columns, schema=OUTPUT_LAYOUT), compressed=True)
 
 
 def unpacked_output(packs: Iterable[bytes]) -> list[OutputRow]:
     """Rows of some packs, in their order."""
     rows: list[OutputRow] = []
     for pack in packs:
-        columns = pa.ipc.open_stream(pack).read_all().columns
+        columns = loaded(pack).columns
         rows += map(OutputRow._make, zip(*(column.to_pylist() for column in columns), strict=True))
     return rows

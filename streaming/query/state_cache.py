@@ -21,7 +21,7 @@ from zlib import crc32
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import MapState
 
-from streaming.query.row_codec import dumped
+from streaming.query.row_codec import dumped, loaded
 from streaming.query.state_pipelining import get_many, put_many
 
 Key = tuple[Any, ...]
@@ -38,7 +38,6 @@ _LAYOUT: Final = pa.schema(
     [("group", pa.string()), ("topic", pa.string()), ("bucket", pa.int32()), ("snapshot", pa.large_string())]
 )
 """Of a group, topic and bucket are null."""
-_COMPRESSED: Final = pa.ipc.IpcWriteOptions(compression="lz4")
 
 _Slot = tuple[int, int]
 """(partition, slot)"""
@@ -162,12 +161,12 @@ def packed_entries(entries: Mapping[Key, str]) -> bytes:
     rows = [(*(*key, None, None)[:3], text) for key, text in entries.items()]
     columns = zip(*rows, strict=True) if rows else [()] * len(_LAYOUT)
     arrays = [pa.array(column, of.type) for column, of in zip(columns, _LAYOUT, strict=True)]
-    return dumped(pa.Table.from_arrays(arrays, schema=_LAYOUT), _COMPRESSED)
+    return dumped(pa.Table.from_arrays(arrays, schema=_LAYOUT), compressed=True)
 
 
 def unpacked_entries(pack: bytes) -> Iterator[tuple[Key, str]]:
     """Entries of a pack: key and text."""
-    columns = pa.ipc.open_stream(pack).read_all().columns
+    columns = loaded(pack).columns
     for group, topic, bucket, text in zip(*(column.to_pylist() for column in columns), strict=True):
         yield ((group,) if topic is None else (group, topic, bucket)), text
 
