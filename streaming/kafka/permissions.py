@@ -136,9 +136,9 @@ POLL_TOPICS: Final = Permission(
     operation="DESCRIBE",
     resource="topic",
     name="*",
-    purpose="log end offsets, partition counts, ids, and offsets and consumer groups of these topics; on the topics "
-    "that the groups read, if not on all",
-    without="committed offsets in other topics are not answered, nor any consumer group whose members read one",
+    purpose="log end offsets, partition counts, ids, and offsets and consumer, share and streams groups of these "
+    "topics; on the topics that the groups read, if not on all",
+    without="committed offsets in other topics are not answered, nor any such group whose members read one",
     check=DESCRIBE_TOPICS.check,
 )
 

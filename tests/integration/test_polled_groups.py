@@ -60,12 +60,12 @@ def seen_by_the_monitor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
         servers = broker.bootstrap_servers
         create_topics(servers, {"orders": 2, "secrets": 1})
         write(servers)
-        named = [replace(POLL_GROUPS, name=name) for name in (*SHOWN, "spy")]
+        named = [replace(POLL_GROUPS, name=name) for name in (*SHOWN, "spy", "tail")]
         allow(servers, [*named, LIST_GROUPS, replace(POLL_TOPICS, name="orders")])
         commit(servers, "exporter", 3)
         commit(servers, "hidden", 3)
         stack.enter_context(InProcessMember(servers, "old", "orders", protocol="classic"))
-        app = stack.enter_context(StreamsMember(servers, "app", "orders"))
+        streams = [stack.enter_context(StreamsMember(servers, *of)) for of in (("app", "orders"), ("tail", "secrets"))]
         for name, topic in (("new", "orders"), ("spy", "secrets")):
             stack.enter_context(InProcessMember(servers, name, topic))
         config = directory / "monitor.yaml"
@@ -90,7 +90,8 @@ def seen_by_the_monitor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
         gone.result(10)
         until(lambda: "exporter" not in monitor.groups(), 90, lambda: f"{monitor.groups()}")
         without = sorted(monitor.groups())
-        app.close()
+        for member in streams:
+            member.close()
         broker.stop()
         until(lambda: monitor.json("/ready")["source"]["stale_since"] is not None, 90, lambda: monitor.get("/ready")[1])
         away, away_groups = monitor.json("/ready"), sorted(monitor.groups())
@@ -164,14 +165,15 @@ def test_lag_follows_what_is_committed(seen: Seen) -> None:
 
 
 def test_groups_that_may_not_be_described_are_counted_and_named(seen: Seen) -> None:
-    """One for its own sake, one for its topic's."""
+    """One for its own sake, a consumer and a streams group for their topic's."""
     source = seen.ready["source"]
 
-    assert ("admin", 2, True) == (source["kind"], source["groups_not_described"], source["lists_all_groups"])
-    assert [("hidden", REFUSALS[GROUP_REFUSED]), ("spy", REFUSALS[TOPIC_REFUSED])] == [
+    assert ("admin", 3, True) == (source["kind"], source["groups_not_described"], source["lists_all_groups"])
+    hidden = {"hidden": GROUP_REFUSED, "spy": TOPIC_REFUSED, "tail": TOPIC_REFUSED}
+    assert [(name, REFUSALS[of]) for name, of in hidden.items()] == [
         (of["group"], of["reason"]) for of in source["not_described"]
     ]
-    assert {2} == set(seen.samples["group_monitor_groups_not_described"].values())
+    assert {3} == set(seen.samples["group_monitor_groups_not_described"].values())
 
 
 def test_metrics_of_the_log_are_absent(seen: Seen) -> None:
@@ -236,12 +238,12 @@ def lag_of(monitor: Started, group: str) -> int | None:
 
 
 def settled(monitor: Started) -> bool:
-    """Whether all that is to be seen is: members with partitions, commits, and two groups left out."""
+    """Whether all that is to be seen is: members with partitions, commits, and three groups left out."""
     groups = monitor.groups()
     return (
         set(SHOWN) == groups.keys()
         and all(groups[name]["state"] == "Stable" and groups[name]["lag"] == 0 for name in ("old", "new"))
         and groups["app"]["state"] == "Stable"
         and groups["exporter"]["lag"] is not None
-        and monitor.json("/ready")["source"]["groups_not_described"] == len(("hidden", "spy"))
+        and monitor.json("/ready")["source"]["groups_not_described"] == len(("hidden", "spy", "tail"))
     )
