@@ -37,7 +37,7 @@ CONTRADICTING: Final = ""
 def stale_claims(transition: Transition) -> Iterator[Finding]:
     """Findings about the claims made in a new generation."""
     state, before, after = transition.state, transition.before.classic_group, transition.after.classic_group
-    if after is None or not after.members:
+    if after is None:
         yield from _still(transition, {})  # no member claims anything
         return
     if before is None or before.generation >= after.generation:

@@ -119,7 +119,7 @@ def growth(before: Membership, after: Membership, known: Iterable[Partitions] = 
             return {t: (held[t], n) for t, n in now.partition_counts.items() if held.get(t, n) != n}
         return grown(known_partitions(was), known_partitions(now)) if was.metadata_hash != now.metadata_hash else {}
     old, new = before.classic_group, after.classic_group
-    if old is None or new is None or new.generation <= old.generation:
+    if old is None or new is None:
         return {}
     claimed = [member.claim.owned for group in (old, new) for member in group.members.values() if member.claim]
     return grown(

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from coordinator_model.rules.members import members_of
-from coordinator_model.state.membership import STREAMS, Membership, ModernMember
+from coordinator_model.state.membership import STREAMS, Membership
 
 
 def subscribed_topics(membership: Membership) -> frozenset[str]:
@@ -45,6 +45,5 @@ def all_known(membership: Membership) -> bool:
     if modern.family == STREAMS:
         return bool(members) and bool(modern.subtopologies)
     resolved = {None, *modern.regexes}
-    return bool(members) and all(
-        isinstance(of, ModernMember) and of.metadata_live and of.subscribed_regex in resolved for of in members
-    )
+    asking = modern.members.values()
+    return bool(asking) and all(of.metadata_live and of.subscribed_regex in resolved for of in asking)

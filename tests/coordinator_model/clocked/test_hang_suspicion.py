@@ -36,6 +36,7 @@ def group(*records: RecordBytes) -> GroupState:
         ([MEMBERS], SILENT_MS + 1, STEP_MS - 1, False, None),
         ([MEMBERS], SILENT_MS + 1, None, True, None),
         ([group_metadata("g", generation=3), MEMBERS], SILENT_MS + 1, None, False, "rounds_lost"),
+        ([group_metadata("g", generation=3), MEMBERS], SILENT_MS, None, False, None),
         ([group_metadata("g", generation=3), MEMBERS], RECENT_MS + 1, None, False, None),
         ([group_metadata("g", generation=4), MEMBERS], SILENT_MS + 1, None, False, None),
         ([group_metadata("g", generation=6)], SILENT_MS + 1, None, False, "forming"),
@@ -46,7 +47,15 @@ def group(*records: RecordBytes) -> GroupState:
     ],
     ids=[
         *("silent while records wait", "silent for a moment", "commits", "idle", "never commits", "lost a round"),
-        *("lost one long ago", "lost none", "emptied", "emptied just now", "emptied long ago", "only commits"),
+        *(
+            "lost one just now",
+            "lost one long ago",
+            "lost none",
+            "emptied",
+            "emptied just now",
+            "emptied long ago",
+            "only commits",
+        ),
         "consumer group",
     ],
 )
@@ -175,3 +184,12 @@ def test_hang_of_a_classic_group_is_inferred() -> None:
     )
 
     assert ("rebalance_stuck", True) == (event.kind, event.inferred)
+
+
+def test_answer_about_a_group_that_is_no_classic_one_is_none() -> None:
+    """It was converted meanwhile: what the coordinator answered was of the group before."""
+    state = group(*consumer_join("g", "a", epoch=2, targets={"a": {"t": [0]}}))
+    answer = asked(*every(5_000, 20_000 + LONGEST_MS + 1), step_offset=state.last_step_offset)
+    assert answer is not None
+
+    assert [] == overdue(state, answer.asked_ms, described=answer)

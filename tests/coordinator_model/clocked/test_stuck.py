@@ -202,8 +202,8 @@ def test_no_time_runs_from_before_the_coordinator_moved() -> None:
 
 
 def test_coordinator_that_moved_before_the_rebalance_has_no_part_in_it() -> None:
-    """Nor one that never moved."""
-    for moved_ms in (None, 0):
+    """Nor one that moved just then, or never."""
+    for moved_ms in (None, 0, 1_000):
         (event,) = stuck_events(*JOINS, REVOKES, at_ms=2_000 + LATE_MS + 1, moved_ms=moved_ms)
 
         assert "coordinator_moved" not in event.detail
@@ -299,3 +299,18 @@ def test_stalled_roll_says_how_many_members_there_are() -> None:
     (event,) = overdue(mixed(), WRITTEN_MS + stuck.STALLED_MS + 1)
 
     assert (2, 1) == (event.detail["members"], event.detail["upgraded_members"])
+
+
+def test_member_that_waits_awaits_what_it_does_not_hold_yet() -> None:
+    """A topic that it has whole is not named."""
+    targets = {"a": {"t": [0]}, "b": {"t": [1], "u": [0]}}
+    joins = at(1_000, *consumer_join("g", "b", epoch=3, targets=targets, assigned={"u": [0]}))
+    done = at(2_000, *consumer_moves("g", "a", epoch=3, assigned={"t": [0]}))
+    (event,) = stuck_events(JOINS[0], joins, done, at_ms=2_000 + LATE_MS + 1)
+    (member,) = event.detail["members"]
+
+    assert ("partitions", "b", {topic_id("t"): [1]}) == (
+        event.detail["waiting_for"],
+        member["member_id"],
+        member["awaits"],
+    )

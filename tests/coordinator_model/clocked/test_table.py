@@ -9,6 +9,10 @@ from coordinator_model.clocked import table
 from coordinator_model.clocked.moment import ClockedRule, Moment
 from coordinator_model.state.events import SEVERITIES, Event
 from coordinator_model.state.group_state import GroupState
+from tests.builders import group_metadata, member
+from tests.coordinator_events import consumer_join, speaks_classic
+from tests.histories import Moment as LogMoment
+from tests.histories import at, history
 
 
 def test_kinds_are_events() -> None:
@@ -46,3 +50,46 @@ def test_new_group_is_asked_for_nothing() -> None:
     moment = Moment(state=GroupState(name="g", partition=0), now_ms=10**12)
 
     assert [] == table.events(moment, table.UNSETTLED) + table.events(moment, table.UNHELD)
+
+
+def static(*hosts: int) -> list[LogMoment]:
+    """One instance id, taken by a member of each of these hosts in turn."""
+    return [
+        at(
+            60_000 * turn,
+            group_metadata(
+                "g",
+                generation=4,
+                members=[member(f"i-{turn}", {}, instance_id="i", client_host=f"/10.0.0.{host}")],
+            ),
+        )
+        for turn, host in enumerate(hosts)
+    ]
+
+
+JOINED: Final = at(0, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0, 1]}}))
+UNSTEADY: Final[dict[str, tuple[list[LogMoment], bool]]] = {
+    "at rest": ([JOINED], False),
+    "a rebalance under way": (
+        [JOINED, at(1, *consumer_join("g", "b", epoch=3, targets={"b": {"t": [1]}, "a": {"t": [0]}}, assigned={}))],
+        True,
+    ),
+    "mixed": ([JOINED, at(1, *consumer_join("g", "b", epoch=3, targets={"b": {}}, classic=speaks_classic()))], True),
+    "an instance id taken once": (static(1, 2), False),
+    "an instance id that two fight for": (static(1, 2, 1), True),
+    "an instance id that restarts": (static(1, 2, 3, 4, 5, 6), True),
+    "an instance id that restarted and is gone": (
+        [*static(1, 2, 3, 4, 5, 6), at(360_000, group_metadata("g", generation=5))],
+        True,
+    ),
+    "many generations": (
+        [at(1_000 * turn, group_metadata("g", generation=turn, members=[member("a", {})])) for turn in range(1, 99)],
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize(("moments", "unsteady"), UNSTEADY.values(), ids=UNSTEADY)
+def test_group_of_which_time_alone_may_show_something_is_looked_at(moments: list[LogMoment], unsteady: bool) -> None:
+    """A group at rest costs a look nothing."""
+    assert unsteady == table.is_unsteady(history(*moments).replayed().states["g"])

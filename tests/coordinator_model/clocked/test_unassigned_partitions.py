@@ -158,9 +158,11 @@ def test_partition_that_nobody_holds_for_long_is_reported_once_with_who_asks_for
 
     assert [] == watch.look(state, rest, NOW_MS)
     assert [] == watch.look(state, rest, NOW_MS + LASTING_MS)
+    assert ({"g"}, set()) == (watch.followed, watch.overdue)
     (event,) = watch.look(state, rest, NOW_MS + LASTING_MS + 1)
     assert [] == watch.look(state, rest, NOW_MS + 2 * LASTING_MS)
 
+    assert {"g"} == watch.overdue
     assert ("partition_unassigned", "warning", True) == (event.kind, event.severity, event.inferred)
     assert {
         "partitions": {"t": [1, 3]},
@@ -262,6 +264,24 @@ def test_other_alarms_of_before_a_restart_are_no_partitions_without_an_owner() -
     watch.resume([Event(time_ms=5, group="g", kind="rebalance_stuck", severity=WARNING, partition=0, offset=7)])
 
     assert set() == watch.followed
+
+
+def test_what_was_reported_before_a_restart_is_neither_reported_again_nor_forgotten() -> None:
+    """Partitions that were reported since to be held are over; the others are when they are."""
+    state, before = replayed(TWO_OF_FOUR), Unassigned()
+    before.look(state, {"t": (1, 3)}, NOW_MS)
+    opened = before.look(state, {"t": (1, 3)}, NOW_MS + LASTING_MS + 1)
+    cleared = before.look(state, {"t": (3,)}, NOW_MS + LASTING_MS + 2)
+    watch = Unassigned()
+    watch.resume([*opened, *cleared])
+
+    assert {"g"} == watch.overdue
+    assert [] == watch.look(state, {"t": (3,)}, NOW_MS + 2 * LASTING_MS)
+    over = watch.look(state, {}, NOW_MS + 2 * LASTING_MS)
+    assert [(True, {"t": [3]})] == reported(over)
+    again = Unassigned()
+    again.resume([*opened, *cleared, *over])
+    assert set() == again.followed
 
 
 def test_group_that_is_gone_is_forgotten() -> None:

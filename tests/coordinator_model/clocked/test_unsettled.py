@@ -1,12 +1,13 @@
 """What is said of a group that does not come to rest."""
 
+from coordinator_model.clocked.moment import UNSETTLED_AFTER_MS
 from coordinator_model.state.events import Event
 from tests.builders import HOST, group_metadata, member
 from tests.histories import Moment, Reported, at, history
 from tests.moments import overdue
 
-LOOKED_MS = 700_000
-EVERY_MS = 7_000
+LOOKED_MS = 650_000
+EVERY_MS = 6_000
 
 
 def restless(visits: int, visitors: int = 1) -> Reported:
@@ -34,7 +35,7 @@ def test_unrest_says_how_many_epochs_and_whose() -> None:
     assert {
         "unsettled_ms": LOOKED_MS - EVERY_MS,
         "epochs": 99,
-        "epochs_per_minute": 8.6,
+        "epochs_per_minute": 9.2,
         "from_epoch": 1,
         "epoch": 100,
         "members": 2,
@@ -52,3 +53,11 @@ def test_five_that_come_and_go_most_are_shown() -> None:
 
     shown = [(of["client_id"], of["joined"] + of["left"]) for of in event.detail["come_and_go"]]
     assert [("c1", 15), ("c0", 14), ("c2", 14), ("c3", 14), ("c4", 14)] == shown
+
+
+def test_unrest_is_reported_when_it_lasts_for_longer_than_it_may() -> None:
+    """Not yet at that moment."""
+    reported = restless(99)
+
+    assert [] == unsettled(reported, EVERY_MS + UNSETTLED_AFTER_MS)
+    assert 1 == len(unsettled(reported, EVERY_MS + UNSETTLED_AFTER_MS + 1))

@@ -4,6 +4,7 @@ from typing import Final
 
 import pytest
 
+from coordinator_model.clocked.stuck import STALLED_MS
 from coordinator_model.records.serde import decode_key
 from coordinator_model.replica import Replica
 from coordinator_model.state.group_state import GroupState
@@ -17,6 +18,7 @@ from tests.coordinator_events import (
     static_goes_away,
 )
 from tests.histories import Moment, at, history
+from tests.moments import overdue
 
 ALONE: Final = at(1_000, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0, 1]}}))
 BETWEEN_TARGETS: Final = (
@@ -125,3 +127,13 @@ def test_group_of_offsets_alone_is_one() -> None:
 
     assert replica.groups["g"].announced
     assert [] == replica.replay(later.place, later.key, later.value)
+
+
+def test_roll_that_began_in_what_was_built_is_stalled_since_the_last_record() -> None:
+    """Since when the group is mixed is not known, and not said."""
+    mixed = at(3_000, *consumer_join("g", "c", epoch=4, targets={"c": {}}, classic=speaks_classic()))
+    state = begun(ALONE, mixed)
+
+    assert [] == [of for of in overdue(state, 3_000 + STALLED_MS) if of.kind == "migration_stalled"]
+    (event,) = (of for of in overdue(state, 3_000 + STALLED_MS + 1) if of.kind == "migration_stalled")
+    assert (3_000, None, 2) == (event.time_ms, event.detail["mixed_ms"], event.detail["members"])

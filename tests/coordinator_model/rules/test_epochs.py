@@ -10,6 +10,7 @@ from tests.builders import (
     RecordBytes,
     consumer_group_current_assignment,
     consumer_group_epoch,
+    consumer_group_epoch_tombstone,
     consumer_group_member_subscription,
     consumer_group_regular_expression,
     consumer_group_target_assignment_epoch,
@@ -24,6 +25,7 @@ from tests.builders import (
     streams_group_target_assignment_epoch,
 )
 from tests.coordinator_events import (
+    consumer_gone,
     consumer_group_deleted,
     consumer_join,
     consumer_leave,
@@ -377,3 +379,14 @@ def test_anomaly_is_the_same_wherever_the_log_is_cut(moments: tuple[Moment, ...]
 
     for position in range(len(log) + 1):
         assert whole == log.replayed_in_batches([position]).event_texts()
+
+
+def test_group_of_the_name_of_one_that_left_a_record_starts_anew() -> None:
+    """What is left over of the former one is compared with nothing."""
+    reported = history(
+        at(0, *consumer_join("g", "a", epoch=9, targets={"a": {"t": [0]}})),
+        at(1_000, *consumer_gone("g", "a"), consumer_group_epoch_tombstone("g")),
+        at(2_000, consumer_group_target_assignment_epoch("g", 1), consumer_group_epoch("g", 1)),
+    ).replayed()
+
+    assert [] == anomalies(reported)

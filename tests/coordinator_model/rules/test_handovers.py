@@ -76,7 +76,7 @@ def test_rewind_after_a_hand_over_names_both_owners(moments: tuple[Moment, ...])
     inferred, detail = rewound(*moments)
 
     assert inferred
-    assert ("a", "b") == (detail["former_owner"], detail["present_owner"])
+    assert ("a", "b", {"t": [1]}) == (detail["former_owner"], detail["present_owner"], detail["handed_over"])
     assert (True, HANDED_MS, False) == (detail["after_handover"], detail["handover_time"], detail["group_empty"])
 
 
@@ -196,3 +196,18 @@ def test_hand_over_is_remembered_over_an_upgrade() -> None:
 
     assert inferred
     assert ("a", "b", HANDED_MS) == (detail["former_owner"], detail["present_owner"], detail["handover_time"])
+
+
+@pytest.mark.parametrize(("partition", "owners"), [(0, ("a", "b")), (1, ("b", "c"))])
+def test_one_of_two_that_were_handed_over_together_moves_on_alone(partition: int, owners: tuple[str, str]) -> None:
+    """Of the other the former owner is remembered as before."""
+    turns = ({"a": [0, 1], "b": [], "c": []}, {"a": [], "b": [0, 1], "c": []}, {"a": [], "b": [0], "c": [1]})
+    first, second, third = (
+        group_metadata("g", generation=turn, members=[member(of, {"t": parts}) for of, parts in each.items()])
+        for turn, each in enumerate(turns, 1)
+    )
+    _, detail = rewound(
+        at(0, first), FORWARD, at(5_000, second), at(HANDED_MS, third), partition=partition, at_ms=HANDED_MS + 1
+    )
+
+    assert owners == (detail["former_owner"], detail["present_owner"])

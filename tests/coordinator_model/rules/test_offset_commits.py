@@ -431,3 +431,27 @@ def test_commit_of_a_broker_before_0_9_names_neither_leader_epoch_nor_topic_id()
     (shown,) = history(at(0, legacy_offset_commit("g", "t", 0, 5))).replayed().view("g")["offsets"]
 
     assert (5, -1, None) == (shown["offset"], shown["leader_epoch"], shown["topic_id"])
+
+
+def test_state_that_is_made_of_the_log_keeps_a_topic_while_an_offset_is_left() -> None:
+    """The group goes on: another id of the topic is that of a recreated one."""
+    log = history(
+        at(0, offset_commit("g", "t", 0, 5), offset_commit("g", "t", 1, 5)),
+        at(1_000, offset_commit_tombstone("g", "t", 0)),
+        at(2_000, offset_commit("g", "t", 0, 5, id_of_topic=topic_id("u"))),
+    )
+
+    both = {"t": (topic_id("t"), topic_id("u"))}
+    assert both == built_of(log).groups["g"].topic_ids == replica_of(log).groups["g"].topic_ids
+
+
+def test_state_that_is_made_of_the_log_counts_no_rewind_between_two_topics_of_one_name() -> None:
+    """Also where another partition was the first to name the recreated one."""
+    log = history(
+        at(0, offset_commit("g", "t", 0, 500), offset_commit("g", "t", 1, 500)),
+        at(1_000, offset_commit("g", "t", 1, 1, id_of_topic=topic_id("u"))),
+        at(2_000, offset_commit("g", "t", 0, 300, id_of_topic=topic_id("u"))),
+        at(3_000, offset_commit("g", "t", 0, 200, id_of_topic=topic_id("u"))),
+    )
+
+    assert 1 == built_of(log).buckets["g", "t", 0].rewinds == replica_of(log).buckets["g", "t", 0].rewinds

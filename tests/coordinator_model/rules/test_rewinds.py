@@ -77,6 +77,18 @@ def test_rewind_of_a_consumer_group(left: bool) -> None:
     assert left == reported.states["g"].counters.offset_resets
 
 
+def test_rewinds_of_one_moment_are_one_event_as_of_the_last_record() -> None:
+    """All that went back; what went back furthest stands first."""
+    reported = history(
+        at(0, *MEMBERS, *(offset_commit("g", "t", of, 500) for of in (0, 1))),
+        at(2_000, offset_commit("g", "t", 1, 100), offset_commit("g", "t", 0, 200)),
+    ).replayed()
+
+    (event,) = (event for event in reported.events if event.kind == "offset_rewound")
+    assert (2_000, 4) == (event.time_ms, event.offset)
+    assert (1, {"t": [0, 1]}) == (event.detail["partition"], event.detail["partitions"])
+
+
 def test_rewind_of_a_group_that_only_commits_is_information() -> None:
     """Its committer decides where it goes on, as MirrorMaker's syncs do: no alarm."""
     reported = history(at(0, offset_commit("g", "t", 0, 500)), at(1_000, offset_commit("g", "t", 0, 200))).replayed()

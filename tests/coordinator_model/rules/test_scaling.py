@@ -111,6 +111,11 @@ def no_episode() -> dict[str, list[Moment]]:
         "members without their group's epoch": [
             at(0, consumer_group_member_subscription("g", "a"), consumer_group_member_subscription("g", "b")),
         ],
+        "members that come to be known before and with their group's epoch": [
+            at(0, consumer_group_member_subscription("g", "a"), consumer_group_member_subscription("g", "b")),
+            at(1, *consumer_join("g", "c", epoch=50, targets={"c": {"t": [0]}})),
+            at(1, *consumer_join("g", "d", epoch=50, targets={"d": {"t": [1]}})),
+        ],
         "some go while others come": [ONE, at(1_000, generation(2, "b")), at(2_000, generation(3, "c"))],
     }
 
