@@ -12,6 +12,7 @@ from tests.builders import (
     consumer_group_epoch,
     consumer_group_epoch_tombstone,
     consumer_group_member_subscription,
+    consumer_group_partition_metadata,
     consumer_group_regular_expression,
     consumer_group_target_assignment_epoch,
     group_metadata,
@@ -381,7 +382,16 @@ def test_anomaly_is_the_same_wherever_the_log_is_cut(moments: tuple[Moment, ...]
         assert whole == log.replayed_in_batches([position]).event_texts()
 
 
-def test_group_of_the_name_of_one_that_left_a_record_starts_anew() -> None:
+def test_group_of_which_only_counts_of_partitions_are_known_is_of_its_kind() -> None:
+    """Up to 4.0 consumer groups have such a record: a share group's epoch beside it is a fault."""
+    reported = history(
+        at(0, consumer_group_partition_metadata("g", {"t": 2})), at(9_000, share_group_epoch("g", 3))
+    ).replayed()
+
+    assert [(9_000, "one_kind", None, "consumer", "share")] == anomalies(reported)
+
+
+def test_group_of_the_name_of_one_that_left_a_record_starts_afresh() -> None:
     """What is left over of the former one is compared with nothing."""
     reported = history(
         at(0, *consumer_join("g", "a", epoch=9, targets={"a": {"t": [0]}})),

@@ -269,3 +269,13 @@ def test_partitions_first_given_out_with_a_join_are_no_growth() -> None:
 
     assert ["join"] == reported.details("rebalance_started")[-1]["causes"]
     assert (["join"], False) == (completed(both)["causes"], "partition_count" in completed(both))
+
+
+def test_topic_that_grew_as_its_hash_gave_way_to_counts() -> None:
+    """A broker of 4.0 that takes over writes counts, which are compared with none: what is given out is."""
+    reported = history(
+        at(0, *ALONE.records, consumer_group_epoch("g", 2, metadata_hash=5)),
+        at(5_000, consumer_group_partition_metadata("g", {"t": 3}), *metadata_changes(assigned=[0, 1, 2]).records),
+    ).replayed()
+
+    assert {topic_id("t"): {"from": 2, "to": 3}} == reported.details("rebalance_started")[-1]["partition_count"]

@@ -191,10 +191,11 @@ def test_group_met_half_way_is_no_new_one_for_a_member_that_is_new(known: list[R
         ([{"a": {"t": [0]}}, {}, {"a": {"t": [0]}}], 0, 0),
         ([{"a": {"t": [0]}, "b": {"t": [1]}}, {"a": {"t": [1]}, "b": {"t": [0]}}], 0, 2),
         ([{"a": {"t": [0]}}, {"b": {"u": [0]}}], 0, 0),
+        ([{"a": {"t": [0, 1]}}, {"a": {"t": [0]}, "b": {"t": [1]}}, {"a": {"t": [0, 2]}, "b": {"t": [1]}}], 2, 0),
     ],
     ids=[
         *("first owner", "kept", "one handed over", "one given up", "given up and taken", "given up and taken back"),
-        *("by way of an empty group", "back after an empty group", "swapped", "another topic"),
+        *("by way of an empty group", "back after an empty group", "swapped", "another topic", "taken a round before"),
     ],
 )
 def test_partition_has_moved_when_another_owner_takes_it(generations: Any, kept: int, moved: int) -> None:

@@ -87,6 +87,16 @@ def test_joins_of_one_rebalance_of_a_consumer_group_cost_one() -> None:
     assert ("up", 1, 3, 1, 1) == cost(reported)
 
 
+def test_new_group_s_members_are_a_scale_up_from_none() -> None:
+    """Its first epoch shows that no member was there before."""
+    reported = history(
+        at(0, *consumer_join("g", "a", epoch=1, targets={"a": {"t": [0]}})),
+        at(1_000, *consumer_join("g", "b", epoch=2, targets={"b": {"t": [1]}})),
+    ).replayed()
+
+    assert ("up", 0, 2) == cost(reported)[:3]
+
+
 def no_episode() -> dict[str, list[Moment]]:
     static = {"a": "i", "a2": "i"}
     far = EPISODE_GAP_MS + 1

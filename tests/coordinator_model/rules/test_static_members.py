@@ -232,6 +232,9 @@ def test_loop_that_turns_out_to_be_a_fight_is_reported_as_one() -> None:
     ] == [(of.kind, of.detail.get("cleared")) for of in reported.events if of.kind in (CONTENDED, RESTARTING)]
     _, over_of_weaker = reported.details("static_member_restarting")
     assert {"instance_id": "i", "member_ids": [f"i-{len(hosts) - 1}"], "cleared": True} == over_of_weaker
+    assert all(of.inferred for of in reported.events if of.kind == RESTARTING)
+    (shown,) = reported.view("g")["static_members"]
+    assert (True, False) == (shown["contended"], shown["restarting"])
 
 
 def test_member_that_expires_and_joins_again_and_again_restarts_in_a_loop() -> None:
