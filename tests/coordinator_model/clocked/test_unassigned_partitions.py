@@ -279,6 +279,7 @@ def test_what_was_reported_before_a_restart_is_neither_reported_again_nor_forgot
     assert [] == watch.look(state, {"t": (3,)}, NOW_MS + 2 * LASTING_MS)
     over = watch.look(state, {}, NOW_MS + 2 * LASTING_MS)
     assert [(True, {"t": [3]})] == reported(over)
+    assert all(of.inferred for of in (*opened, *cleared, *over))
     again = Unassigned()
     again.resume([*opened, *cleared, *over])
     assert set() == again.followed
