@@ -146,6 +146,7 @@ class Looks:
             ]
         if any(former_ms < until_ms and since_ms < now_ms for since_ms, until_ms in self._silences):
             self._read_ms.update(dict.fromkeys(waiting, now_ms))
+            self._unassigned.forget({*waiting} - self._unassigned.overdue)
 
     def _is_waiting(self, name: str) -> bool:
         """Whether it is between two states, and nothing was reported of that."""

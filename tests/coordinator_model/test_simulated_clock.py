@@ -4,7 +4,7 @@ Families of simulated histories that differ in how long something lasts; and the
 alarm.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Final
@@ -17,6 +17,7 @@ from coordinator_model.replica import Replica
 from coordinator_model.state.events import INFO, SEVERITIES, Event
 from coordinator_model.state.findings import Position
 from tests.builders import REBALANCE_TIMEOUT_MS, group_metadata
+from tests.coordinator_model.clocked.test_unassigned_partitions import Topic, topics
 from tests.coordinator_model.test_family_unsettled import flap
 from tests.coordinator_model.test_simulated_faults import FAULTS, scene_of
 from tests.histories import PARTITION, History, at, history
@@ -27,12 +28,17 @@ SEEDS: Final = range(20)
 
 
 def played(
-    log: History, *, until_ms: int | None = None, live_from: int | None = None, written: Sequence[int] | None = None
+    log: History,
+    *,
+    until_ms: int | None = None,
+    live_from: int | None = None,
+    written: Sequence[int] | None = None,
+    sizes: Mapping[str, Topic] | None = None,
 ) -> list[Event]:
     """What the replica and the clock of a recording find; `written` are the times of the whole recording's records."""
     tail = {} if live_from is None else {PARTITION: live_from}
     replica, events = Replica(live_from=tail), list[Event]()
-    looks = Looks(replica, {}, tail, written=None if written is None else lambda: written)
+    looks = Looks(replica, sizes or {}, tail, written=None if written is None else lambda: written)
     for of in log.records:
         events += looks.before(of.place)
         events += replica.replay(of.place, of.key, of.value)
@@ -373,7 +379,26 @@ def test_clock_that_is_set_forward_makes_no_alarm(seed: int, leaves: bool) -> No
     log = lets_go_after(Scene(seed), Random(seed).randint(3 * HOUR_MS, 9_000 * HOUR_MS), leaves=leaves)
     times = [of.place.timestamp_ms for of in log.records]
 
-    assert [] == kinds_of(played(log, written=times), *ONLY_LOOKS, "member_fenced")
+    assert [] == kinds_of(played(log, written=times, sizes=topics(t=6)), *ONLY_LOOKS, "member_fenced")
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_partition_that_rests_while_the_clock_is_set_forward_is_no_alarm(seed: int) -> None:
+    """Its owner has let go, the next one calls in seconds later, and a look in between saw it without an owner."""
+    scene = Scene(seed)
+    holds_back(scene)
+    scene.coordinator.lag(5_000)
+    for member in [of for of in scene.group.members.values() if of.pending]:
+        scene.coordinator.heartbeat(scene.group, member)
+    scene.coordinator.lag(2_000)
+    scene.traffic()
+    scene.coordinator.lag(Random(seed).randint(3 * HOUR_MS, 9_000 * HOUR_MS))
+    scene.coordinator.settle(scene.group)
+    log = log_of(scene.coordinator)
+    times = [of.place.timestamp_ms for of in log.records]
+
+    assert [] == kinds_of(played(log, written=times, sizes=topics(t=6)), *ONLY_LOOKS)
+    assert "partition_unassigned" in kinds_of(played(log, sizes=topics(t=6)), *ONLY_LOOKS)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
