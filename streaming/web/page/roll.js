@@ -68,7 +68,7 @@ const COLUMNS = [
   { name: "group", label: "Group", look: "group" },
   { name: "phase", label: "Phase", look: "phase" },
   { name: "mixed", label: "Mixed for", number: true, title: "Members of both protocols" },
-  { name: "blockers", label: "In the way", roomy: true },
+  { name: "blockers", label: "In the way", roomy: true, look: "wide" },
   { name: "conversions", label: "Up / down", number: true, roomy: true, look: "spacious", title: "Completed conversions in either direction" },
   { name: "rebalances", label: "Rebalances", number: true, roomy: true },
   { name: "lag", label: "Lag", number: true, look: "lag" },
@@ -122,7 +122,7 @@ function progress(groups) {
   setText($("members-note"), why === null ? `${number(done)} of ${plural(all, "member")} on the ${down ? "classic" : "consumer"} protocol` : `cannot tell: ${why}`);
   [$("members-bar").value, $("members-bar").max] = [why === null ? done : 0, all || 1];
   $("members-bar").setAttribute("aria-label", $("members-note").textContent);
-  const counted = PHASES.map((phase) => [phase, groups.filter((group) => group.phase === phase).length]).filter(([, count]) => count);
+  const counted = (why === null ? PHASES : []).map((phase) => [phase, groups.filter((group) => group.phase === phase).length]).filter(([, count]) => count);
   patch($("phases"), counted, ([phase]) => phase, ([phase]) => h("span", { className: phase }), (part, [phase, count]) => {
     part.style.flexGrow = count;
     part.title = `${plural(count, "group")} ${phase}`;
