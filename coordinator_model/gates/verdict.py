@@ -132,7 +132,7 @@ def verdict(effects: Iterable[str]) -> str:
 def caught_up(cluster: Cluster) -> Iterator[Reason]:
     """A reason for each thing the replica lacks."""
     for missing in cluster.not_caught_up:
-        yield Reason(UNKNOWN, "not_caught_up", f"the replica is not at the end of the log: {missing}")
+        yield Reason(UNKNOWN, "not_caught_up", f"the monitor is not ready: {missing}")
 
 
 def as_polled(cluster: Cluster, effect: str) -> Iterator[Reason]:

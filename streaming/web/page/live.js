@@ -173,7 +173,7 @@ export function follow(group, read, take, redraw = () => {}) {
 function show(news) {
   const reasons = news.ready ? [] : news.missing.map((each) => (each.records ? `${each.reason} (${number(each.records)} records to go)` : each.reason));
   const old = news.end_offset_age_seconds;
-  if (news.ready && old !== null && old > OLD_ENDS_SECONDS) reasons.push(`The log ends are ${duration(old)} old: lag does not move.`);
+  if (news.ready && old !== null && old > OLD_ENDS_SECONDS) reasons.push(`The log ends are ${duration(old)} old: lag does not move`);
   const source = news.source;
   const said = reasons.length ? `${news.ready ? "" : source ? "Not ready: " : "Catching up: "}${reasons.join("; ")}. ` : "";
   if (source) showPolled(source, said);

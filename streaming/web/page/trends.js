@@ -60,12 +60,12 @@ export class Trends {
     return this.lines.get(name) ?? [];
   }
 
-  /** [time, lag of these groups together], null where one of them is not known then; groups without any figure aside. */
+  /** [time, lag of these groups together], null where one of them is not known then, or where there is none; groups without any figure aside. */
   sum(names) {
     const lines = names.map((name) => this.lines.get(name)).filter((line) => line?.some((value) => value !== null));
     return this.times.map((time, at) => {
       const values = lines.map((line) => line[line.length - this.times.length + at]);
-      return [time, values.includes(null) ? null : values.reduce((total, value) => total + (value ?? 0), 0)];
+      return [time, !names.length || values.includes(null) ? null : values.reduce((total, value) => total + (value ?? 0), 0)];
     });
   }
 }

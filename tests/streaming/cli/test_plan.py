@@ -137,7 +137,7 @@ def test_a_monitor_that_catches_up_has_no_plan(capsys: pytest.CaptureFixture[str
     """What is not read yet may be anything: exit status 3, and the page says so."""
     board = Board(EndOffsets())
     board.load([])
-    with _serving(board) as url:
+    with _serving(board, builders.group_metadata("half-read", generation=1, members=[builders.member("m")])) as url:
         status = main(["plan", "--url", url])
         page = urlopen(f"{url}/plan", timeout=5).read().decode()  # noqa: S310 - our own server
 
@@ -145,6 +145,7 @@ def test_a_monitor_that_catches_up_has_no_plan(capsys: pytest.CaptureFixture[str
     assert "not caught up" in capsys.readouterr().err
     assert "Not known: the monitor has not caught up with the log." in page
     assert "No group matches." not in page
+    assert "half-read" not in page
 
 
 def test_every_form_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
