@@ -1,17 +1,22 @@
-"""One demo, run as a newcomer runs it: a browser follows its roll while a Prometheus scrapes it and is asked."""
+"""One demo, run as a newcomer runs it, by the first command of "Migrating 300 groups".
+
+A browser follows its roll while a Prometheus scrapes it and is asked; then the page's other commands are run.
+"""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import pytest
 
 from tests.dashboards.prometheus_tools import answer, running_prometheus
+from tests.demo.followed import arguments, commands
 from tests.demo.queries import Asked, ask, scraping
-from tests.integration.monitor_process import CommandProcess, until
+from tests.integration.monitor_process import ROOT, CommandProcess, until
 from tests.page.conftest import browser, open_page
 
 __all__ = ["browser", "open_page"]
@@ -26,6 +31,10 @@ class Demo:
     process: CommandProcess
     address: str
     asking: Future[Asked] | None
+    directory: Path
+    """Where it was started."""
+    environment: Mapping[str, str]
+    """For commands beside it."""
 
 
 @pytest.fixture(scope="package")
@@ -33,8 +42,9 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     directory = tmp_path_factory.mktemp("demo")
     with ExitStack() as stack:
         environment = {"TMPDIR": str(directory), "COLUMNS": "80"}
+        command = (*arguments(commands()[0]), "--set", "http.port=0")
         process = stack.enter_context(
-            CommandProcess(directory / "demo", "demo", "--set", "http.port=0", environment=environment)
+            CommandProcess(directory / "demo", *command, environment=environment, cwd=directory)
         )
         until(
             lambda: bool(process.output_lines()) or process.exit_status is not None, UP_SECONDS, "no address is printed"
@@ -46,4 +56,5 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
             prometheus = stack.enter_context(running_prometheus(directory, scraping(address.removeprefix("http://"))))
             until(lambda: bool(answer(prometheus, "group_monitor_ready")), UP_SECONDS, "nothing is scraped")
             asking = stack.enter_context(ThreadPoolExecutor(1)).submit(ask, prometheus)
-        yield Demo(process, address, asking)
+        beside = {**environment, "GROUP_MONITOR_URL": address, "PYTHONPATH": str(ROOT)}
+        yield Demo(process, address, asking, directory, beside)
