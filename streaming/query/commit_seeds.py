@@ -12,7 +12,7 @@ and numbers are read where they stand. Of a group that says more than that, all 
     a tombstone of an offset, or of the group                 what comes after it is another's
     two commits of one partition, two ids of one topic        they are counted, in their order
     a commit of type 0, or one that is not plain              as `commit_compaction` says
-    a record of a newer version, or one that rules follow     rules begin with it
+    a record of a newer version                               rules begin with it
     a group or topic in whose name bytes are replaced         other bytes may be the same name
 """
 
@@ -112,7 +112,7 @@ def seeds_of(rows: pa.Table, known: Collection[int]) -> tuple[Seeds, pa.Table]:
         values.take(pa.array(at)),
         rows.select(["partition", "offset", "commits"]).take(pa.array(at)),
     )
-    (refused,) = np.nonzero(_ends_or_is_newer(types, held) | np.isin(types, _COMMITS) | ~built)
+    (refused,) = np.nonzero(_ends_or_is_newer(types, held) | np.isin(types, _COMMITS))
     is_plain = np.zeros(len(types), dtype=bool)
     is_plain[at] = commits.plain
     refused = refused[fresh[refused] & ~is_plain[refused]]

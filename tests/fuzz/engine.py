@@ -13,6 +13,7 @@ with atheris.instrument_imports(
     include=[
         "coordinator_model",
         "streaming.recording.file_format",
+        "streaming.query.commit_columns",
         "streaming.query.commit_compaction",
         "streaming.query.row_codec",
     ]
