@@ -25,6 +25,7 @@ from streaming.cli.replay import until_time_ms
 from streaming.kafka.preflight import Finding
 from streaming.recording.file_format import Header, RecordedRecord, RecordedTopic, open_new_recording
 from tests import builders
+from tests.coordinator_events import consumer_join, consumer_moves
 
 ROOT = Path(__file__).resolve().parents[3]
 SCENARIOS = ROOT / "tests" / "recordings" / "scenarios.ndjson"
@@ -315,6 +316,30 @@ class TestReplay:
         (event,) = [event for event in whole if event["kind"] == "partition_unassigned"]
         assert ("g", {"t": [1]}, "warning") == (event["group"], event["detail"]["partitions"], event["severity"])
         assert "partition_unassigned" not in {event["kind"] for event in in_time}
+
+    @pytest.mark.parametrize("others_write", [False, True])
+    def test_clock_that_is_set_forward_makes_no_alarm(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], others_write: bool
+    ) -> None:
+        """A member has five hours to let go by the records' time; that these passed, only other groups' records say."""
+        path, hour_ms, both = tmp_path / "r.ndjson", 3_600_000, {"a": {"t": [0]}, "b": {"t": [1]}}
+        moments = [
+            (0, consumer_join("g", "a", epoch=2, targets={"a": {"t": [0, 1]}})),
+            (1_000, consumer_join("g", "b", epoch=3, targets=both, assigned={})),
+            (2_000, consumer_moves("g", "a", epoch=2, assigned=both["a"], pending=both["b"], state=1)),
+            (5 * hour_ms, consumer_moves("g", "a", epoch=3, assigned=both["a"], previous_epoch=2)),
+            (5 * hour_ms + 1_000, consumer_moves("g", "b", epoch=3, assigned=both["b"])),
+        ]
+        records = [(at_ms, *record) for at_ms, written in moments for record in written]
+        with open_new_recording(path, HEADER) as new:
+            for offset, (at_ms, key, value) in enumerate(records):
+                new.write(RecordedRecord(1, offset, at_ms, key, value))
+            for hour in range(5 if others_write else 0):
+                new.write(replace(commit(2, hour, "h", "t", 0, hour), timestamp_ms=hour * hour_ms))
+
+        assert 0 == main(["replay", str(path), "--json"])
+        found = json.loads(capsys.readouterr().out)["events"]
+        assert others_write == any(of["kind"] == "rebalance_stuck" for of in found)
 
     def test_undecodable_record_is_reported_counted_and_passed_over(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
