@@ -1,6 +1,7 @@
 """A monitor that faults are done to: one after the other on one state directory, all reported to one file."""
 
 import sys
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -27,12 +28,16 @@ class Disturbed:
         directory: theirs.
         log: what they read.
         settings: options of theirs, as `section.option=value`.
+        environment: more of it than `start` gives them.
     """
 
-    def __init__(self, stack: ExitStack, directory: Path, log: Log, *settings: str) -> None:
+    def __init__(
+        self, stack: ExitStack, directory: Path, log: Log, *settings: str, environment: Mapping[str, str] | None = None
+    ) -> None:
         self.state, self.reported_file = directory / "state", directory / "told.ndjson"
         self._stack, self._directory, self._log = stack, directory, log
         self._settings = (f"kafka.offsets_topic={log.topic}", *settings)
+        self._environment = environment or {}
         self.runs = 0
         directory.mkdir(parents=True, exist_ok=True)
         self.reported_file.touch()
@@ -44,7 +49,11 @@ class Disturbed:
     def start(self, *arguments: str, at: str | None = None) -> MonitorProcess:
         """Start one, which is to end at a stage of `victim.STAGES` if one is named."""
         self.runs += 1
-        environment = {victim.REPORTED: str(self.reported_file), **({victim.AT: at} if at else {})}
+        environment = {
+            victim.REPORTED: str(self.reported_file),
+            **self._environment,
+            **({victim.AT: at} if at else {}),
+        }
         chosen = [word for setting in self._settings for word in ("--set", setting)]
         return self._stack.enter_context(
             _Victim(

@@ -5,6 +5,7 @@ Run as `python -m tests.faults.victim run …`; what happens is in the environme
     FAULT_AT      `STAGE` or `STAGE:N`: end by SIGKILL when the N-th batch of this process comes there (the first if not
                   said)
     FAULT_TOLD    file to which a sink of its own appends the rows of every batch, as something outside would keep them
+    FAULT_BUILT   records of a log from which on a first reading makes only state of them (the job's own number)
 
 A batch's way: Spark writes down what it is to read (planned), the replicas replay it and their state is committed
 (replayed), the board shows it (shown), the other sinks have it (told), Spark writes down that it is done (finished).
@@ -22,7 +23,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 
 from streaming.__main__ import main
-from streaming.checkpoint import contents
+from streaming.checkpoint import contents, resume_file
 from streaming.monitor import query_supervisor
 from streaming.query.foreach_batch import BatchSink, BatchWriter
 from streaming.query.progress import Progress
@@ -30,6 +31,7 @@ from streaming.query.schemas import OutputRow
 
 AT: Final = "FAULT_AT"
 REPORTED: Final = "FAULT_TOLD"
+BUILT_FROM: Final = "FAULT_BUILT"
 
 STAGES: Final = {
     "resuming": "the board is being filled from the checkpoint",
@@ -93,6 +95,7 @@ class FaultyWriter(BatchWriter):
 
 def arm() -> None:
     """Put the places to end into the job."""
+    vars(resume_file)["BUILT_FROM"] = int(os.environ.get(BUILT_FROM, resume_file.BUILT_FROM))
     vars(query_supervisor)["BatchWriter"] = FaultyWriter
     stored_rows, on_progress = contents.stored_rows, query_supervisor.QuerySupervisor._on_progress
 
