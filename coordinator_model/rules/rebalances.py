@@ -51,7 +51,7 @@ def epochs_known(group: ModernGroup) -> bool:
     """
     if not group.epoch_live or group.assignment_epoch_live:
         return group.epoch_live
-    new = all(member.current_live and 0 <= member.epoch <= FIRST_EPOCH for member in group.members.values())
+    new = all(0 <= member.epoch <= FIRST_EPOCH for member in group.members.values())
     return new and not group.targets and not group.task_targets
 
 

@@ -144,6 +144,18 @@ def test_epoch_of_a_conversion_goes_on_although_records_are_left_over() -> None:
     assert (9_000, "conversion_epoch", None, "at least 6", "1") in anomalies(reported)
 
 
+def test_group_begins_with_its_epoch_and_not_with_its_first_member() -> None:
+    """No classic group becomes a streams group: with members in one step its epoch would have to go on."""
+    reported = after(
+        [at(0, group_metadata("g", generation=9, members=[member("a", {"t": [0]})]))],
+        group_metadata_tombstone("g"),
+        streams_group_member("g", "s"),
+        streams_group_epoch("g", 2),
+    )
+
+    assert (9_000, "conversion_epoch", None, "at least 9", "2") in anomalies(reported)
+
+
 def test_only_what_begins_next_is_compared_with_what_ended() -> None:
     """A share group beside the classic one is one fault, not two: the downgrade before it was in order."""
     reported = after(
