@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator_model.rules.settling import AT_REST_MS
+from coordinator_model.rules.settling import AT_REST_MS, too_many_epochs
 from coordinator_model.state.rule_memory import Restless
 from tests.builders import group_metadata, member
 from tests.coordinator_events import converted_to_classic, converted_to_consumer
@@ -94,3 +94,11 @@ def test_conversion_is_an_epoch_that_went_by() -> None:
     assert up is not None
     assert down is not None
     assert ((1, 1_000), (2, 1_000)) == ((up.epochs, up.since_ms), (down.epochs, down.since_ms))
+
+
+def test_more_epochs_than_rolling_all_members_twice_takes_are_too_many() -> None:
+    """Of two members 28: twenty, and four for each."""
+    enough, more = after_visits(*["x"] * 14), after_visits(*["x"] * 15)
+
+    assert (28, 2, False) == (enough.counted, enough.members, too_many_epochs(enough))
+    assert (30, 2, True) == (more.counted, more.members, too_many_epochs(more))
