@@ -19,6 +19,9 @@ from typing import Any, Final
 
 from streaming.base import gc_tuning
 
+IN_EVERY_WORKER: Final = ("pandas", "pyarrow", "pyspark.worker", "pyspark.sql.pandas.serializers")
+"""What each worker would import for itself: forked workers share what their daemon has imported."""
+
 _ARCHIVES: Final = ("pyspark.zip", "-src.zip")
 """How the names of Spark's archives end: its own code, and py4j's."""
 
@@ -84,6 +87,10 @@ def main() -> None:
     daemon: Any = importlib.import_module("pyspark.daemon")
     daemon.gc = SeldomCollector(resident_bytes)
     gc_tuning.collect_seldom()
+    for name in IN_EVERY_WORKER:
+        importlib.import_module(name)
+    # A collection writes to every object it looks at, and what is written to is shared no longer.
+    gc_tuning.freeze()
     daemon.manager()
 
 

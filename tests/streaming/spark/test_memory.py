@@ -1,11 +1,14 @@
 """What a catch-up needed is given back to the machine when it is over."""
 
 import gc
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from streaming.base import gc_tuning
+from streaming.base.places import ROOT
 from streaming.spark.worker_daemon import CALM_TASKS, GROWN_BYTES, TASKS_A_COLLECTION, SeldomCollector, resident_bytes
 
 PIECES = 100_000
@@ -71,3 +74,19 @@ def test_a_worker_that_does_not_grow_collects_seldom() -> None:
         assert 0 == len(found)
         collector.collect()
         assert 1 == len(found)
+
+
+def test_a_daemon_has_imported_what_each_worker_would() -> None:
+    """Before it forks the first one; and what it holds is exempt from collections, which would make copies of it."""
+    program = (
+        "import gc, sys, pyspark.daemon\n"
+        "from streaming.spark import worker_daemon\n"
+        "pyspark.daemon.manager = lambda: print({*worker_daemon.IN_EVERY_WORKER} <= {*sys.modules}, "
+        "gc.get_freeze_count() > 10_000)\n"
+        "worker_daemon.main()\n"
+    )
+    ran = subprocess.run(  # noqa: S603 - our own interpreter and module
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+
+    assert "True True\n" == ran.stdout
