@@ -84,12 +84,6 @@ class CoordinatorShards(StatefulProcessor):
         """Nothing came to finish an open step, or to give a withheld alarm its occasion: do so now."""
         yield from _frames(self._bundle().conclude(timerValues.getCurrentProcessingTimeInMs()))
 
-    def close(self) -> None:
-        """The task is over."""
-        from streaming.query.state_connection import leave_open
-
-        leave_open(self._handle)
-
     def _bundle(self) -> "ShardTask":
         from streaming.query.shard_task import Limits, ShardTask, Variables
         from streaming.query.state_cache import StateStore

@@ -130,7 +130,7 @@ def test_every_layout_of_the_benchmark_puts_out_the_same(spark: SparkSession, tm
 
 
 def test_no_connection_of_a_task_stays_open(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark's state server leaves one open for each task that there ever was: several a second (SPARK-58932)."""
+    """Spark 4.2.0 left one open of each task that there ever was, several a second (SPARK-58932)."""
     plan = log.Plan(classic_groups=10, consumer_groups=0, simple_groups=10, wide_groups=0, rounds=2)
     written = list(log.records(plan, log.Expected(), 1_700_000_000_000, {}))
     rows = [(of.partition, at, of.timestamp_ms, of.key, of.value) for at, of in enumerate(written)]
