@@ -67,7 +67,7 @@ def rebalance_stuck(moment: Moment) -> Iterator[Event]:
 def migration_stalled(moment: Moment) -> Iterator[Event]:
     """The migration of a group of both kinds of members in which none came or went for half an hour."""
     state, migration, now_ms = moment.state, moment.state.migration, moment.now_ms
-    if not migration.mixed or state.membership.classic_group is not None:
+    if not migration.mixed:
         return
     mixed_ms = migration.mixed_since_ms
     written_ms = migration.changed_ms or mixed_ms or state.last_step_ms

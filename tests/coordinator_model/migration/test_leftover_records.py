@@ -5,6 +5,7 @@ import random
 import pytest
 
 from coordinator_model.migration import leftover_records
+from coordinator_model.replica import Replica
 from tests import builders
 from tests.builders import RecordBytes, new_group_metadata, offset_commit
 from tests.coordinator_events import consumer_gone, consumer_group_deleted, consumer_join, converted_to_classic
@@ -110,3 +111,18 @@ def test_downgrade_is_clean_once_the_last_record_left_over_is_gone() -> None:
     found = [(of.time_ms, of.severity, of.detail) for of in reported.events if of.kind == "downgrade_unclean"]
     assert [(20_000, "warning"), (40_000, "info")] == [of[:2] for of in found]
     assert {"cleared": True} == found[1][2]
+
+
+def test_what_an_earlier_downgrade_left_is_reported_when_reading_has_caught_up() -> None:
+    """Of the past nothing is said; what is still there is, though the group does nothing more."""
+    target = {"a": {"t": [0]}}
+    log = history(
+        at(0, *consumer_join("g", "a", epoch=2, targets=target)),
+        at(20_000, *converted_to_classic("g", all_members=[], generation=3, remaining=target)),
+    )
+    replica = Replica(live_from=len(log.records))
+    read = [event for of in log.records for event in replica.replay(of.place, of.key, of.value)] + replica.settle()
+
+    assert [] == [of for of in read if of.kind == "downgrade_unclean"]
+    assert [("downgrade_unclean", "warning")] == [(of.kind, of.severity) for of in replica.judge("g")]
+    assert [] == replica.judge("g")
