@@ -66,7 +66,7 @@ class Readiness:
             self._farthest = max(self._farthest, records)
             found.append(
                 {
-                    "reason": "not at the end of the log as it was at start",
+                    "reason": "still reading the log up to where it ended at start",
                     "records": records,
                     "read_percent": 100 * (self._farthest - records) // self._farthest if records else 100,
                     "partitions": {str(partition): records for partition, records in sorted(behind.items())},

@@ -325,7 +325,7 @@ def test_ready_needs_state_log_and_samples() -> None:
 
     board.set_positions({0: 60}, {0: 60}, NOW_MS)
 
-    reason = "not at the end of the log as it was at start"
+    reason = "still reading the log up to where it ended at start"
     assert [{"reason": reason, "records": 40, "read_percent": 60, "partitions": {"0": 40}}] == board.ready()[1]
 
     board.set_positions({0: 100}, {0: 89}, NOW_MS)
