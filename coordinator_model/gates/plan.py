@@ -314,6 +314,11 @@ def plan_view(groups: Iterable[PlannedGroup]) -> dict[str, Any]:
     }
 
 
+def remedies(plan: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Each reason of a `plan_view` once, with its remedy, in the order in which they first come."""
+    return list({reason["code"]: reason["remedy"] for each in plan["groups"] for reason in each["reasons"]}.items())
+
+
 def _view(each: PlannedGroup) -> dict[str, Any]:
     return {
         "group": each.group,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from coordinator_model.gates.plan import READINESS, plan_view, planned
+from coordinator_model.gates.plan import READINESS, plan_view, planned, remedies
 from coordinator_model.gates.verdict import BrokerSettings
 from coordinator_model.replica import Replica
 from coordinator_model.state.findings import Position
@@ -156,7 +156,7 @@ def _markdown(found: dict[str, Any]) -> str:
     for each in found["groups"]:
         row = _row(each)
         lines.append("| " + " | ".join(_cell(row[name]) for name in names) + " |")
-    return "\n".join([*lines, "", *(f"- `{code}`: {remedy}" for code, remedy in _remedies(found))])
+    return "\n".join([*lines, "", *(f"- `{code}`: {remedy}" for code, remedy in remedies(found))])
 
 
 def _cell(value: object) -> str:
@@ -175,8 +175,8 @@ def _text(found: dict[str, Any]) -> str:
         for each in found["groups"]
     ]  # fmt: skip
     table = output.table(["WAVE", "GROUP", "READINESS", "MEMBERS", "ASSIGNOR", "AFTER", "REASONS"], rows)
-    remedies = output.table(["REASON", "WHAT TO DO"], [list(each) for each in _remedies(found)])
-    return f"{_counts(found)}\n\n{table}\n\n{remedies}"
+    to_do = output.table(["REASON", "WHAT TO DO"], [list(each) for each in remedies(found)])
+    return f"{_counts(found)}\n\n{table}\n\n{to_do}"
 
 
 def _show(found: dict[str, Any]) -> None:
@@ -209,22 +209,17 @@ def picture(found: dict[str, Any], width: int) -> "RenderableType":
             Text("\n".join(reason["code"] for reason in each["reasons"])),
         )
         table.add_row(*cells)
-    remedies = [
+    to_do = [
         part
-        for code, remedy in _remedies(found)
+        for code, remedy in remedies(found)
         for part in (Text(code, style="bold"), Padding(Text(remedy), (0, 0, 0, 2)))
     ]
-    return Stacked(Text(_counts(found)), Text(), table, Text(), *remedies)
+    return Stacked(Text(_counts(found)), Text(), table, Text(), *to_do)
 
 
 def _counts(found: dict[str, Any]) -> str:
     counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name in READINESS if (count := found["counts"][name]))
     return f"{counted(len(found['groups']), 'group')}: {counts or 'none'}; {counted(found['waves'], 'wave')}"
-
-
-def _remedies(found: dict[str, Any]) -> list[tuple[str, str]]:
-    """Each reason of the plan once, with its remedy, in the order in which they first come."""
-    return list({reason["code"]: reason["remedy"] for each in found["groups"] for reason in each["reasons"]}.items())
 
 
 def _missing(found: dict[str, Any]) -> str:

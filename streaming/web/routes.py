@@ -24,6 +24,7 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from coordinator_model.gates.plan import remedies
 from coordinator_model.migration.upgrade_blockers import BLOCKERS
 from streaming.base.errors import CannotTellError, CheckFailed
 from streaming.base.version import release
@@ -65,7 +66,7 @@ _READINESS_LOOKS: Final = {
 
 _PLAN_COLUMNS: Final = (
     "Wave", "Group", "Owner", "Readiness", "Members", "Static ids", "Assignor", "After", "Rebalances a day", "Lag",
-    "What to do",
+    "Reasons",
 )  # fmt: skip
 
 
@@ -184,6 +185,7 @@ class Pages:
         """The page of the migration plan: every group's readiness, in waves."""
         pattern = request.query_params.get("group", "")
         shown: dict[str, Any] = {"plan": self._api.plan(request.query_params), "pattern": pattern}
+        shown["remedies"] = remedies(shown["plan"])
         shown |= {"looks": _READINESS_LOOKS, "columns": _PLAN_COLUMNS, "history": self._api.keeps_history}
         return HTMLResponse(self._plan.render(cluster=self._cluster, at="plan", **shown))
 

@@ -188,10 +188,14 @@ def test_every_form_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
             "After": _text(each["assignor_after"], "\u2013"),
             "Rebalances a day": _text(each["rebalances_a_day"], "\u2013"),
             "Lag": _text(each["lag"], "\u2013"),
-            "What to do": " ".join(_sentence(reason["remedy"]) for reason in each["reasons"]),
+            "Reasons": " , ".join(reason["code"].replace("_", " ") for reason in each["reasons"]),
         }
         for each in groups
     ] == _page_rows(page)
+    (below,) = re.findall(r'<dl id="remedies">(.*?)</dl>', page)
+    assert [(code.replace("_", " "), _sentence(remedy)) for code, remedy in remedies.items()] == [
+        (name, html.unescape(remedy)) for name, remedy in re.findall(r"<dt id=[^>]*>(.*?)</dt><dd>(.*?)</dd>", below)
+    ]
     rows = [line.replace("\\", "").strip("| ").split(" | ") for line in markdown.splitlines() if line[:2] == "| "]
     assert [
         [
