@@ -46,7 +46,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from coordinator_model.gates.upgrade import EMBEDDED_VERSION, UPGRADING_POLICIES
-from coordinator_model.gates.verdict import BrokerSettings
+from coordinator_model.gates.verdict import BrokerSettings, unsettled
 from coordinator_model.groups import consumer
 from coordinator_model.groups.classic import CONSUMER_PROTOCOL_TYPE
 from coordinator_model.migration import phases, upgrade_blockers
@@ -121,7 +121,7 @@ REASONS: Final[Mapping[str, tuple[str, str]]] = {
         CARE,
         f"upgrade clients whose embedded protocol is below version {EMBEDDED_VERSION} (KIP-792)",
     ),
-    "rebalancing": (CARE, "wait until the rebalance is over"),
+    "rebalancing": (CARE, "wait until the group is at rest, and plan again: members may be away"),
     "static_members": (_NOTE, "keep each group.instance.id, and restart a member within the session timeout"),
     "client_library": (_NOTE, _BY_HAND),
 }
@@ -169,6 +169,7 @@ def planned(  # noqa: PLR0913 - what is known of a group beside its state, each 
     state: GroupState,
     settings: BrokerSettings,
     *,
+    now_ms: int | None = None,
     observed_ms: int | None = None,
     rebalances: int | None = None,
     lag: int | None = None,
@@ -180,6 +181,7 @@ def planned(  # noqa: PLR0913 - what is known of a group beside its state, each 
     Args:
         state: of the group.
         settings: what brokers allow, as far as they say.
+        now_ms: the clock, for groups that are being rolled.
         observed_ms: how long its rebalances were counted, for those a day.
         rebalances: how many completed meanwhile; without it, all that its state has counted.
         lag: records that it lags, if known.
@@ -188,7 +190,7 @@ def planned(  # noqa: PLR0913 - what is known of a group beside its state, each 
     """
     membership = state.membership
     modern, classic = membership.modern_group, membership.classic_group
-    codes = _reasons(state, settings)
+    codes = _reasons(state, settings, now_ms)
     effects = [REASONS[code][0] for code in codes]
     readiness = next((effect for effect in _WORST_FIRST if effect in effects), READY)
     order = {effect: number for number, effect in enumerate((readiness, *_WORST_FIRST, _NOTE))}
@@ -220,7 +222,7 @@ def _asked(state: GroupState) -> str | None:
     return consumer.preferred_assignor(modern) if modern is not None and modern.family == CONSUMER else None
 
 
-def _reasons(state: GroupState, settings: BrokerSettings) -> list[str]:
+def _reasons(state: GroupState, settings: BrokerSettings, now_ms: int | None) -> list[str]:
     ends = _not_to_be_rolled(state)
     if ends is not None:
         return [ends]
@@ -228,10 +230,12 @@ def _reasons(state: GroupState, settings: BrokerSettings) -> list[str]:
     modern, classic = membership.modern_group, membership.classic_group
     codes = []
     if modern is not None:
-        codes += ["mixed", *(["rebalancing"] if rebalances.under_way(modern) else [])]
+        codes.append("mixed")
     elif classic is not None:
         several = len(subscriptions.subscribed_topics(membership) | partition_holders.held(membership).keys()) > 1
         codes += [*upgrade_blockers.blockers(membership), *_of_classic(classic, settings, several_topics=several)]
+    if unsettled(state, now_ms) or (modern is not None and rebalances.under_way(modern)):
+        codes.append("rebalancing")
     if state.duplicates:
         codes.append("duplicate_assignment")
     if _static_ids(members_of(membership).values()):

@@ -26,7 +26,7 @@ def plan(
         board: what is shown.
         settings: what brokers allow, as far as they say.
         pattern: shell pattern of the names of groups.
-        now_ms: the wall clock, for lag.
+        now_ms: the wall clock, for lag and for groups that are being rolled.
         completed: rebalances of the last day, where a history knows them.
     """
     ready, missing = board.ready()
@@ -38,6 +38,7 @@ def plan(
         planned(
             of.state,
             settings,
+            now_ms=now_ms,
             observed_ms=None if completed is None else completed.observed_ms,
             rebalances=None if completed is None else completed.by_group.get(of.name, 0),
             lag=None if lag == UNKNOWN else lag,

@@ -223,4 +223,4 @@ def _counts(found: dict[str, Any]) -> str:
 
 
 def _missing(found: dict[str, Any]) -> str:
-    return ", ".join(str(each) for each in found.get("missing", ())) or "starting"
+    return ", ".join(str(each["reason"]) for each in found.get("missing", ())) or "starting"

@@ -2,12 +2,13 @@
 
 import sys
 from enum import StrEnum
+from glob import escape
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from streaming.base.errors import CheckFailed, UsageError
+from streaming.base.errors import CannotTellError, CheckFailed, UsageError
 from streaming.cli.client import DEFAULT_URL, MonitorClient
 from streaming.cli.demo import provide_jars
 from streaming.cli.groups import CaFile, Url, complete_group
@@ -101,7 +102,10 @@ def rehearse(  # noqa: PLR0913 - a command's options are its arguments
     if recording is not None:
         shape = shapes.of_recording(recording, group, before)
     else:
-        shape = shapes.of_view(MonitorClient(url, ca_file).group(group), before)
+        client = MonitorClient(url, ca_file)
+        view = client.group(group)
+        _require_rest(client, group)
+        shape = shapes.of_view(view, before)
     provide_jars(yes=yes)
     shape = shapes.scaled(shape)
     shape = shape if keep_names else shapes.renamed(shape)
@@ -166,6 +170,15 @@ def write(option: str, file: Path, text: str) -> None:
         raise UsageError(
             f"{option}: found {str(file)!r} ({error.strerror}), accepted: a file that can be written"
         ) from None
+
+
+def _require_rest(client: MonitorClient, group: str) -> None:
+    """A group that is being rolled may have members that are away."""
+    planned = client.plan(escape(group))["groups"]
+    if any(reason["code"] == "rebalancing" for each in planned for reason in each["reasons"]):
+        raise CannotTellError(
+            f"--group: found {group!r} in the middle of a rebalance or a roll, accepted: one at rest; ask again soon"
+        )
 
 
 def _settings(option: str, given: list[str]) -> dict[str, str]:

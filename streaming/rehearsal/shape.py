@@ -126,7 +126,7 @@ def of_view(view: Mapping[str, Any], before: str) -> Shape:
         unsaid.append(f"protocol type {protocol_type}")
     if unsaid:
         raise CannotTellError(
-            f"--group: found {view['group']!r} with {', '.join(unsaid)}, whose bytes a running monitor does not tell, "
+            f"--group: found {view['group']!r} with {', '.join(unsaid)}, whose bytes a running monitor does not show, "
             "accepted: --from RECORDING"
         )
     found = tuple(
