@@ -234,7 +234,9 @@ def _reasons(state: GroupState, settings: BrokerSettings, now_ms: int | None) ->
     elif classic is not None:
         several = len(subscriptions.subscribed_topics(membership) | partition_holders.held(membership).keys()) > 1
         codes += [*upgrade_blockers.blockers(membership), *_of_classic(classic, settings, several_topics=several)]
-    if unsettled(state, now_ms) or (modern is not None and rebalances.under_way(modern)):
+    # When the last member to be rolled down leaves, the group is a classic one of the others.
+    rolled = state.migration.mixed or state.migration.was_downgraded
+    if unsettled(now_ms, state.last_step_ms, mixed=rolled) or (modern is not None and rebalances.under_way(modern)):
         codes.append("rebalancing")
     if state.duplicates:
         codes.append("duplicate_assignment")

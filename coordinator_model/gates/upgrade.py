@@ -128,9 +128,8 @@ def of_group(
         yield from _assignor(name, group, upgrade_blockers.blockers(membership))
         yield from _versions(name, group)
     modern = membership.modern_group
-    if modern is None or modern.family == CONSUMER:
-        yield from moving(state, now_ms)
     if modern is not None and modern.family == CONSUMER:
+        yield from moving(state, now_ms)
         classic, upgraded = phases.members_by_protocol(membership)
         if classic and upgraded:
             way = phases.phase(state)

@@ -146,22 +146,20 @@ def as_polled(cluster: Cluster, effect: str) -> Iterator[Reason]:
 
 
 def moving(state: GroupState, now_ms: int | None) -> Iterator[Reason]:
-    """Why to wait for a group: between two targets of a new protocol, or between two restarts of its roll."""
+    """Why to wait for a group of a new protocol: between two targets, or between two restarts of its roll."""
     modern = state.membership.modern_group
-    if modern is not None and rebalances.under_way(modern):
+    if modern is None:
+        return
+    if rebalances.under_way(modern):
         yield Reason(STOP, "rebalancing", "a rebalance is under way: wait for its end", state.name)
-    elif unsettled(state, now_ms):
+    elif unsettled(now_ms, state.last_step_ms, mixed=state.migration.mixed):
         text = f"a roll of it is under way, and it has not been at rest for {SETTLED_MS // 1000} s: wait"
         yield Reason(STOP, "rebalancing", text, state.name)
 
 
-def unsettled(state: GroupState, now_ms: int | None) -> bool:
-    """Whether a group between the protocols, or on the classic one again, was last written of just now.
-
-    The last member to be rolled down makes a classic group when it leaves, and has yet to come back.
-    """
-    rolled = state.migration.mixed or state.migration.was_downgraded
-    return rolled and now_ms is not None and abs(now_ms - state.last_step_ms) < SETTLED_MS
+def unsettled(now_ms: int | None, last_step_ms: int, *, mixed: bool) -> bool:
+    """Whether a group between the protocols was last written of just now."""
+    return mixed and now_ms is not None and abs(now_ms - last_step_ms) < SETTLED_MS
 
 
 def _shown(reason: Reason) -> dict[str, Any]:

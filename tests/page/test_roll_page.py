@@ -168,6 +168,6 @@ def test_a_monitor_that_is_behind_cannot_tell(open_page: OpenPage) -> None:
         page = open_page(f"{stage.url}/roll").page
 
         expect_verdict(page, "cannot_tell", "Cannot tell")
-        expect(page.locator("#reasons li.unknown")).to_contain_text("not at the end of the log")
+        expect(page.locator("#reasons li.unknown")).to_contain_text("still reading the log")
         expect(page.locator("#banner")).to_contain_text("Catching up")
         page.close()

@@ -9,7 +9,6 @@ import pytest
 
 from coordinator_model.gates import broker_releases
 from coordinator_model.gates.downgrade import downgrade_gate
-from coordinator_model.gates.plan import planned
 from coordinator_model.gates.upgrade import upgrade_gate
 from coordinator_model.gates.verdict import BrokerSettings, Cluster, LogScan
 from tests.builders import (
@@ -28,7 +27,6 @@ from tests.coordinator_events import (
     consumer_group_deleted,
     consumer_join,
     consumer_leave,
-    converted_to_classic,
     share_join,
     speaks_classic,
 )
@@ -488,20 +486,6 @@ def test_gate_opens_when_a_roll_has_rested(after_ms: int) -> None:
     cluster = replace(NO_CONFIGS, settings=replace(KNOWN, features={}, static_protocols=()), now_ms=3_000 + after_ms)
 
     assert ["open", "open"] == [of["verdict"] for of in (upgrade(ROLLING, cluster), downgrade(ROLLING, cluster, "4.3"))]
-
-
-@pytest.mark.parametrize(("after_ms", "waits"), [(0, True), (14_999, True), (15_000, False)])
-def test_gate_does_not_open_while_the_last_member_rolled_down_is_away(after_ms: int, waits: bool) -> None:
-    """When it leaves, the group is a classic one of the others, and looks at rest before it is back."""
-    target = {"a": {"t": [0]}}
-    back = converted_to_classic("g", all_members=["a", "b"], generation=3, remaining=target)
-    joined = consumer_join("g", "a", epoch=2, targets=target)
-    log = history(at(0, *joined, *consumer_join("g", "b", epoch=3, targets={**target, "b": {}})), at(3_000, *back))
-    cluster = replace(NO_CONFIGS, settings=replace(KNOWN, features={}, static_protocols=()), now_ms=3_000 + after_ms)
-
-    for answer in (upgrade(log, cluster), downgrade(log, cluster, "4.3")):
-        assert waits == (("stop", "rebalancing", "g") in reasons(answer)), answer
-    assert waits == ("rebalancing" in planned(log.replayed().states["g"], KNOWN, now_ms=3_000 + after_ms).reasons)
 
 
 def test_group_that_is_not_rolled_is_judged_as_it_is() -> None:

@@ -16,6 +16,7 @@ from coordinator_model.gates.plan import (
 )
 from coordinator_model.gates.verdict import BrokerSettings
 from tests.builders import group_metadata, member, offset_commit
+from tests.coordinator_events import consumer_join, converted_to_classic
 from tests.histories import at, history
 
 DAY_MS = 86_400_000
@@ -186,3 +187,15 @@ def test_plan_view_counts_every_readiness() -> None:
 def test_every_reason_has_a_remedy() -> None:
     """A reason without a next step helps no one."""
     assert all(remedy for _, remedy in REASONS.values())
+
+
+@pytest.mark.parametrize(("after_ms", "readiness"), [(0, "care"), (14_999, "care"), (15_000, "ready")])
+def test_group_whose_last_member_rolled_down_is_away_is_not_ready(after_ms: int, readiness: str) -> None:
+    """When it leaves, the group is a classic one of the others, and looks at rest before it is back."""
+    target = {"a": {"t": [0]}}
+    joined = [*consumer_join("g", "a", epoch=2, targets=target), *consumer_join("g", "b", epoch=3, targets={"b": {}})]
+    back = converted_to_classic("g", all_members=["a", "b"], generation=3, remaining=target)
+
+    found = of(at(0, *joined), at(3_000, *back), now_ms=3_000 + after_ms)
+
+    assert (readiness, readiness == "care") == (found.readiness, "rebalancing" in found.reasons)
