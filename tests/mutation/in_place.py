@@ -24,6 +24,7 @@ class Functions:
     def __init__(self) -> None:
         self._by_place: dict[tuple[str, str, int], list[FunctionType]] = {}
         files = {str(path) for path in modules()}
+        gc.unfreeze()  # what is frozen, as a monitor's start does, is not among the objects
         for function in gc.get_objects():
             if isinstance(function, FunctionType) and function.__code__.co_filename in files:
                 self._by_place.setdefault(_place(function.__code__), []).append(function)
