@@ -1,6 +1,7 @@
 """`rehearse`: a group's shape, rolled on an embedded broker before anybody rolls the group."""
 
 import sys
+from dataclasses import replace
 from enum import StrEnum
 from glob import escape
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from streaming.base.errors import CannotTellError, CheckFailed, UsageError
+from streaming.base.errors import CheckFailed, UsageError
 from streaming.cli.client import DEFAULT_URL, MonitorClient
 from streaming.cli.demo import provide_jars
 from streaming.cli.groups import CaFile, Url, complete_group
@@ -16,6 +17,8 @@ from streaming.cli.render import output
 
 Markdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown.")]
 Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write one HTML file.")]
+
+_MOVING = "the group was being rolled, or rebalanced: members that were away are missing; ask again when it is at rest"
 
 
 class Direction(StrEnum):
@@ -104,8 +107,9 @@ def rehearse(  # noqa: PLR0913 - a command's options are its arguments
     else:
         client = MonitorClient(url, ca_file)
         view = client.group(group)
-        _require_rest(client, group)
         shape = shapes.of_view(view, before)
+        if not _is_at_rest(client, group):
+            shape = replace(shape, notes=(*shape.notes, _MOVING))
     provide_jars(yes=yes)
     shape = shapes.scaled(shape)
     shape = shape if keep_names else shapes.renamed(shape)
@@ -172,13 +176,9 @@ def write(option: str, file: Path, text: str) -> None:
         ) from None
 
 
-def _require_rest(client: MonitorClient, group: str) -> None:
-    """A group that is being rolled may have members that are away."""
+def _is_at_rest(client: MonitorClient, group: str) -> bool:
     planned = client.plan(escape(group))["groups"]
-    if any(reason["code"] == "rebalancing" for each in planned for reason in each["reasons"]):
-        raise CannotTellError(
-            f"--group: found {group!r} in the middle of a rebalance or a roll, accepted: one at rest; ask again soon"
-        )
+    return not any(reason["code"] == "rebalancing" for each in planned for reason in each["reasons"])
 
 
 def _settings(option: str, given: list[str]) -> dict[str, str]:
