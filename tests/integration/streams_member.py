@@ -7,6 +7,8 @@ import uuid
 from types import TracebackType
 from typing import Final, Self
 
+from streaming.base import kafka_frames
+
 _HEARTBEAT: Final = (88, 0)
 _EVERY_SECONDS: Final = 1.0
 _ANSWER_SECONDS: Final = 30.0
@@ -89,18 +91,7 @@ class StreamsMember:
     def _ask(self, body: bytes) -> bytes:
         client = b"streams-member"
         header = struct.pack(">hhih", *_HEARTBEAT, 1, len(client)) + client + _NO_TAGS
-        request = header + body
-        self._socket.sendall(struct.pack(">i", len(request)) + request)
-        (size,) = struct.unpack(">i", self._read(4))
-        return self._read(size)[5:]
-
-    def _read(self, count: int) -> bytes:
-        found = b""
-        while len(found) < count:
-            more = self._socket.recv(count - len(found))
-            assert more, "the broker hung up"
-            found += more
-        return found
+        return kafka_frames.ask(self._socket, header + body)[5:]
 
     def __enter__(self) -> Self:
         return self

@@ -183,7 +183,7 @@ def test_hand_over_is_known_wherever_the_log_is_cut() -> None:
 
 
 def test_hand_over_is_remembered_over_an_upgrade() -> None:
-    """The classic group names its topics and the consumer group their ids, which commits have told."""
+    """The classic group names its topics and the consumer group their ids; commits name both."""
     moved = {"a": {"t": [0], "u": [0]}, "b": {"t": [1]}}
     inferred, detail = rewound(
         at(0, group_metadata("g", generation=1, members=[member("a", {"t": [0, 1], "u": [0]}), member("b", {})])),

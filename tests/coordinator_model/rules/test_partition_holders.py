@@ -35,7 +35,7 @@ def test_partition_to_be_revoked_is_held_until_it_is_let_go() -> None:
 
 
 def test_one_member_that_holds_others_is_a_change_beside_many_that_do_not() -> None:
-    """A partition that nobody has any more, or somebody has now."""
+    """A partition that has no owner any more, or has one now."""
     members = [member("a", {"t": [0]}), member("b", {"t": [1]})]
     first = at(0, group_metadata("g", generation=1, members=members))
     second = at(2_000, group_metadata("g", generation=2, members=[member("a", {"t": [0]}), member("b", {})]))

@@ -54,7 +54,7 @@ commits = st.builds(
     st.integers(0, 1),
     st.integers(0, 6),
     version=st.integers(0, 4),
-    id_of_topic=st.sampled_from([None, None, None, topic_id("t, made anew"), ZERO_TOPIC_ID]),
+    id_of_topic=st.sampled_from([None, None, None, topic_id("t, recreated"), ZERO_TOPIC_ID]),
 )
 tombstones = st.builds(offset_commit_tombstone, st.sampled_from(GROUPS), st.just("t"), st.integers(0, 1))
 memberships = st.builds(
@@ -106,7 +106,7 @@ def test_forward_commits_of_many_reads_are_reduced_to_the_same(monkeypatch: pyte
 def test_topic_recreated_is_reported_of_the_commit_that_shows_it() -> None:
     """A run in which the topic id changes is replayed record by record."""
     rows = rows_of(
-        [offset_commit("a", "t", 0, n, id_of_topic=None if n < 300 else topic_id("made anew")) for n in range(600)]
+        [offset_commit("a", "t", 0, n, id_of_topic=None if n < 300 else topic_id("recreated")) for n in range(600)]
     )
 
     assert replayed(rows, reduced=False) == replayed(rows, reduced=True)

@@ -64,7 +64,7 @@ commits = st.builds(
     leader_epoch=st.integers(-1, 3),
     metadata=st.sampled_from(METADATA),
     version=st.integers(0, 4),
-    id_of_topic=st.sampled_from([None, None, ZERO_TOPIC_ID, topic_id("made anew")]),
+    id_of_topic=st.sampled_from([None, None, ZERO_TOPIC_ID, topic_id("recreated")]),
 )
 tombstones = st.builds(offset_commit_tombstone, st.sampled_from(GROUPS), st.just("t"), st.integers(0, 1))
 memberships = st.builds(
@@ -141,7 +141,7 @@ def test_usual_group_is_made_of_columns() -> None:
     [
         pytest.param(offset_commit_tombstone("usual", "t", 3), id="tombstone of an offset"),
         pytest.param(offset_commit("usual", "t", 0, 4), id="an offset that goes back"),
-        pytest.param(offset_commit("usual", "t", 3, 4, id_of_topic=topic_id("made anew")), id="two ids of a topic"),
+        pytest.param(offset_commit("usual", "t", 3, 4, id_of_topic=topic_id("recreated")), id="two ids of a topic"),
         pytest.param((offset_commit("usual", "t", 3, 4)[0], b"\x00\x05\x00"), id="commit of a newer version"),
         pytest.param((offset_commit("usual", "t", 3, 4)[0] + b"\x00", USUAL[0][1]), id="key that is longer"),
         pytest.param((offset_commit("usual", "t", 3, 4)[0], (USUAL[0][1] or b"")[:-1]), id="commit that is cut"),
