@@ -23,7 +23,7 @@ EXPECTED: Final[dict[str, tuple[int, tuple[str, ...]]]] = {
     "group-monitor plan --markdown --group 'orders-*'": (0, ("1 group: ", "| orders-service | ")),
     "group-monitor rehearse upgrade --group orders-service --keep-names --keep rehearsal.json": (
         0,
-        ("Rehearsal: upgrade of orders-service", "went through", "3, from classic to consumer"),
+        ("Rehearsal: upgrade of orders-service", "went through", ", from classic to consumer"),
     ),
     "group-monitor rehearse downgrade --group audit-trail --html downgrade.html": (
         0,
@@ -36,7 +36,10 @@ EXPECTED: Final[dict[str, tuple[int, tuple[str, ...]]]] = {
     f"{REPORT} --dir history --html roll.html": (0, ("Roll of orders-service", "longest without an owner")),
     f"{REPORT} --markdown": (3, ("# Roll of orders-service", "not known")),
 }
-"""Command of the page → its exit status, and some of what it prints."""
+"""Command of the page → its exit status, and some of what it prints.
+
+How many members are rehearsed depends on the moment: one may be away, as the demo rolls the group.
+"""
 
 
 @pytest.fixture(scope="module")
