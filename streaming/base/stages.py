@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from streaming.base.logging_setup import get_logger
+from streaming.base.times import now_ms
 
 _log = get_logger("start")
 
@@ -21,13 +22,13 @@ class Stages:
     def __init__(self, say: Callable[[str], object] | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._say = say
         self._clock = clock
-        self._now: tuple[str, float] | None = None
+        self._now: tuple[str, float, int] | None = None
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """What is done in the block; how long it took is said unless it fails."""
         begun = self._clock()
-        self._now = (name, begun)
+        self._now = (name, begun, now_ms())
         self.note("stage_begun", f"{name} …", stage=name)
         try:
             yield
@@ -37,12 +38,12 @@ class Stages:
         self.note("stage_done", f"{name}: {seconds:g} s", stage=name, seconds=seconds)
 
     def missing(self) -> list[dict[str, Any]]:
-        """The stage that is under way, as `Readiness.missing`; none between two of them."""
+        """The stage that is under way, as `base.doubt` has it; none between two of them."""
         if self._now is None:
             return []
-        name, begun = self._now
+        name, begun, since_ms = self._now
         seconds = round(self._clock() - begun, 1)
-        return [{"reason": f"starting: {name} (for {seconds:g} s)", "stage": name, "seconds": seconds}]
+        return [{"reason": f"the monitor is starting: {name}", "stage": name, "seconds": seconds, "since": since_ms}]
 
     def note(self, event: str, sentence: str, **fields: object) -> None:
         """Say something else of the start: logged as an event with fields, or said as a sentence."""

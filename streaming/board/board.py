@@ -15,6 +15,7 @@ from typing import Any, Final
 from coordinator_model.views import group_view
 from streaming.base import gc_tuning
 from streaming.base.batch_rows import BatchRows, Row
+from streaming.base.doubt import doubt
 from streaming.base.expectations import Expectations
 from streaming.base.name_filter import Scope
 from streaming.base.output_status import SinkState
@@ -84,6 +85,7 @@ class Board:
         self._shown = BoardSnapshot()
         self._positions = Positions({}, {})
         self._readiness = Readiness()
+        self._since_ms = now_ms()
         self._standstill: Standstill | None = None
         self._start: Callable[[], list[dict[str, Any]]] = list
         self._one_reader = False
@@ -115,6 +117,7 @@ class Board:
             self._positions = Positions({}, {})
             self._readiness = Readiness()
             self._readiness.set_loaded()
+            self._since_ms = now_ms()
             self._last_batch = None
 
     def apply(self, batch_id: int, rows: Sequence[Row], now_ms: int) -> None:
@@ -169,7 +172,7 @@ class Board:
         self._one_reader = one_reader
 
     def show_start(self, missing: Callable[[], list[dict[str, Any]]]) -> None:
-        """Show which stage of the start is under way, as `Stages.missing`; once, at start."""
+        """Show what else keeps the board from being ready, as `Stages.missing`; once, at start."""
         self._start = missing
 
     def set_log_end_at_start(self, high_watermarks: Offsets, last_stable: Offsets) -> None:
@@ -280,15 +283,27 @@ class Board:
         return self._unassigned
 
     def ready(self) -> tuple[bool, list[dict[str, Any]]]:
-        """Whether all that was in the log at start is shown, with lag, and the stream moves; and what is missing."""
+        """Whether all that was in the log at start is shown, with lag, and the stream moves; and what is missing.
+
+        That is as `base.doubt` has it: each thing with its `reason`, `since` and more.
+        """
         polls = self._polls()
+        missing = self._start()
         if polls is not None:
-            missing = self._start() + polls.missing(self.ends.sampled_ms, now_ms())
-            return not missing, missing
-        missing = self._start() + self._readiness.missing(self._positions, self.ends.sampled_ms)
-        if self._standstill is not None:
-            missing += self._standstill.missing(self._waiting(), now_ms())
-        return not missing, missing
+            missing += polls.missing(self.ends.sampled_ms, now_ms())
+        else:
+            missing += self._readiness.missing(self._positions, self.ends.sampled_ms)
+            if self._standstill is not None:
+                missing += self._standstill.missing(self._waiting(), now_ms())
+        return not missing, [{"since": self._since_ms, **each} for each in missing]
+
+    def doubt(self) -> dict[str, Any] | None:
+        """Why what is shown may not be so (`base.doubt`), None while it is: then only may it look good.
+
+        Polled groups are under doubt from the first poll on that is not answered; not ready, only after a while.
+        """
+        polls = self._polls()
+        return doubt([*([] if polls is None else polls.stale()), *self.ready()[1]])
 
     def wanted(self) -> Wanted:
         """Topics the groups have to do with, for the sampler of log end offsets."""

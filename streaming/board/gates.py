@@ -20,6 +20,7 @@ from coordinator_model.gates.verdict import (
     verdict,
 )
 from coordinator_model.migration import phases
+from streaming.base.doubt import said
 from streaming.base.persistent_map import GroupMap
 from streaming.board.board import Board
 from streaming.board.board_group import BoardGroup
@@ -173,4 +174,4 @@ def _polled(board: Board) -> bool:
 
 
 def _missing(board: Board) -> list[str]:
-    return [str(missing["reason"]) for missing in board.ready()[1]]
+    return [said(missing) for missing in board.ready()[1]]

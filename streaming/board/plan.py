@@ -47,4 +47,10 @@ def plan(
         )
         for of, lag in zip(held, records, strict=True)
     )
-    return {"ready": ready, "missing": missing, "left_out": board.left_out()["groups"], **plan_view(groups)}
+    return {
+        "ready": ready,
+        "missing": missing,
+        "doubt": board.doubt(),
+        "left_out": board.left_out()["groups"],
+        **plan_view(groups),
+    }

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from streaming.base.times import time_text
-
 ADMIN: Final = "admin"
 """`source.kind` of polled groups."""
 
@@ -94,15 +92,22 @@ class PollStatus:
         }
 
     def missing(self, sampled_ms: int | None, now_ms: int) -> list[dict[str, Any]]:
-        """What keeps the board from being ready, as `Readiness.missing`."""
+        """What keeps the board from being ready, as `base.doubt` has it."""
         if self.polled_ms is None:
             why = "" if self.failure is None else f" ({self.failure})"
             return [{"reason": f"groups are polled, and no poll is answered yet{why}"}]
         found: list[dict[str, Any]] = []
         since_ms = self.stale_since_ms
         if since_ms is not None and now_ms - since_ms >= STALE_SECONDS * 1_000:
-            reason = f"groups are polled, and no poll is answered since {time_text(since_ms)} ({self.failure})"
-            found.append({"reason": reason, "since": since_ms})
+            found += self.stale()
         if sampled_ms is None:
             found.append({"reason": "log end offsets are not sampled yet: lag is not known"})
         return found
+
+    def stale(self) -> list[dict[str, Any]]:
+        """That brokers do not answer, from the first poll on that they did not; empty while they do."""
+        since_ms = self.stale_since_ms
+        if since_ms is None:
+            return []
+        why = "" if self.failure is None else f" ({self.failure})"
+        return [{"reason": f"no answer from the brokers{why}", "since": since_ms, "as_of": since_ms}]

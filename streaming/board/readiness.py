@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from streaming.base.times import time_text
+from coordinator_model.views.words import counted
 
 STANDSTILL_SECONDS: Final = 60.0
 """So long records may wait without a finished micro-batch; one of a stream that moves takes a second or two."""
@@ -54,7 +54,7 @@ class Readiness:
         return self._caught_up_ms is not None and self._loaded
 
     def missing(self, positions: Positions, sampled_ms: int | None) -> list[dict[str, Any]]:
-        """What keeps this from being ready, each with a `reason`; empty when it is."""
+        """What keeps this from being ready, as `base.doubt` has it; empty when it is. Without `since`: the start."""
         found: list[dict[str, Any]] = []
         if not self._loaded:
             found.append({"reason": "the state of the former run is not loaded"})
@@ -64,11 +64,13 @@ class Readiness:
             behind = self._behind(self._targets, positions)
             records = sum(behind.values())
             self._farthest = max(self._farthest, records)
+            read_percent = 100 * (self._farthest - records) // self._farthest if records else 100
             found.append(
                 {
-                    "reason": "still reading the log up to where it ended at start",
+                    "reason": "the monitor is still reading the log",
                     "records": records,
-                    "read_percent": 100 * (self._farthest - records) // self._farthest if records else 100,
+                    "read_percent": read_percent,
+                    "far": f"{read_percent} % read, {counted(records, 'record')} to go",
                     "partitions": {str(partition): records for partition, records in sorted(behind.items())},
                 }
             )
@@ -105,7 +107,7 @@ class Standstill:
         self._moved_at = self._clock()
 
     def missing(self, waiting: int, now_ms: int) -> list[dict[str, Any]]:
-        """What keeps the board from being ready, as `Readiness.missing`, with `since` in milliseconds.
+        """What keeps the board from being ready, as `base.doubt` has it.
 
         Args:
             waiting: records in the log that no micro-batch has brought yet, as of the last sample of its end.
@@ -118,5 +120,5 @@ class Standstill:
         if seconds < STANDSTILL_SECONDS:
             return []
         since_ms = round(now_ms - seconds * 1_000)
-        reason = f"records wait in the log, and no micro-batch has finished since {time_text(since_ms)}"
-        return [{"reason": reason, "records": waiting, "since": since_ms}]
+        reason = "records wait in the log, and no micro-batch has finished"
+        return [{"reason": reason, "records": waiting, "since": since_ms, "as_of": since_ms}]

@@ -131,6 +131,7 @@ def topic_view(board: Board, name: str, now_ms: int) -> dict[str, Any] | None:
         "cannot_tell": search.cannot_tell,
         "ready": ready,
         "missing": missing,
+        "doubt": board.doubt(),
         "end_offset_age_seconds": board.ends.age_seconds(now_ms),
     }
 

@@ -11,6 +11,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import Request, urlopen
 
+from streaming.base.doubt import said
 from streaming.base.errors import CannotTellError, CheckFailed, UsageError
 
 DEFAULT_URL: Final = "http://127.0.0.1:9464"
@@ -54,11 +55,11 @@ class MonitorClient:
         self._tls = _tls_context(ca_file) if parts.scheme == "https" else None
 
     def groups(self) -> list[dict[str, Any]]:
-        """All groups."""
+        """All groups, of a monitor that may have read half a log: `found` says so."""
         return list(self.found()["groups"])
 
     def found(self, **asked: str | None) -> dict[str, Any]:
-        """`groups` by `topic`, `owner`, `client_id`, `host`, `instance_id`; and how many of which it is not known."""
+        """`groups` by `topic`, `owner`, `client_id`, `host`, `instance_id`; of how many it is not known; `doubt`."""
         query = urlencode({name: value for name, value in asked.items() if value is not None})
         return self._get("/api/v1/groups" + (f"?{query}" if query else ""))
 
@@ -132,9 +133,9 @@ class MonitorClient:
         return answer
 
     def _refused(self, error: HTTPError) -> Exception:
-        reason = _reason_of(error)
+        reason, doubt = _reason_of(error)
         if error.code == _NOT_FOUND:
-            return CheckFailed(reason)
+            return CheckFailed(reason) if doubt is None else CannotTellError(f"{reason}; {in_doubt(doubt)}")
         if error.code in _NOT_KEPT:
             return CannotTellError(reason)
         if error.code in _UNAUTHORIZED:
@@ -163,14 +164,21 @@ def _tls_context(ca_file: Path | None) -> ssl.SSLContext:
         raise UsageError(f"--ca-file: found {str(ca_file)!r}, accepted: a readable PEM file") from None
 
 
-def _reason_of(error: HTTPError) -> str:
-    """The monitor's own words where it gives any: errors are JSON objects with `error`."""
+def in_doubt(doubt: Mapping[str, Any]) -> str:
+    """Why a monitor's answer may not be so (`Board.doubt`), in words."""
+    return f"cannot tell: {said(doubt)}"
+
+
+def _reason_of(error: HTTPError) -> tuple[str, Mapping[str, Any] | None]:
+    """The monitor's own words where it gives any, and its doubt: errors are JSON objects with `error`."""
     try:
         answer = json.loads(error.read())
     except (ValueError, OSError):
-        return error.reason
-    reason = answer.get("error") if isinstance(answer, dict) else None
-    return reason if isinstance(reason, str) else error.reason
+        return error.reason, None
+    if not isinstance(answer, dict):
+        return error.reason, None
+    reason = answer.get("error")
+    return (reason if isinstance(reason, str) else error.reason), answer.get("doubt")
 
 
 def _as_kept(events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

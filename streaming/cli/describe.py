@@ -7,7 +7,7 @@ import typer
 
 from streaming.base.times import now_ms
 from streaming.cli.client import DEFAULT_URL, MonitorClient
-from streaming.cli.groups import CaFile, Url, complete_group
+from streaming.cli.groups import CaFile, Url, complete_group, refuse_doubt
 from streaming.cli.render import output, plain
 
 
@@ -26,6 +26,7 @@ def describe(
         _show(found, client.events(group))
     else:
         output.print_line("\n\n".join(plain.group_text(found)))
+    refuse_doubt("describe", found.get("doubt"))
 
 
 def _show(found: dict[str, Any], events: list[dict[str, Any]]) -> None:
@@ -34,4 +35,5 @@ def _show(found: dict[str, Any], events: list[dict[str, Any]]) -> None:
     from streaming.cli.render import rich_view
 
     console = Console()
-    console.print(rich_view.group_picture(found, events, console.width, now_ms()))
+    made = lambda: rich_view.group_picture(found, events, console.width, now_ms())  # noqa: E731 - made only if it is shown
+    console.print(rich_view.believed(made, found.get("doubt")))

@@ -2,12 +2,14 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
 from coordinator_model.views.words import counted
+from streaming.base.doubt import said
 from streaming.base.errors import CannotTellError, MonitorError
 from streaming.cli.client import DEFAULT_URL, MonitorClient
 from streaming.cli.render import output, plain
@@ -54,19 +56,20 @@ def groups(  # noqa: PLR0913 - options of a command
 ) -> None:
     """List the groups a running monitor sees, one line each; on a terminal, what needs a look first.
 
-    Exit 3 where it is not known of some groups whether they read the topic.
+    Exit 3 where the monitor has not caught up, and where it is not known of some groups whether they read the topic.
     """
     client = MonitorClient(url, ca_file)
     answer = client.found(topic=topic, owner=owner, client_id=client_id, host=host, instance_id=instance_id)
     found = sorted(answer["groups"], key=lambda group: str(group["group"]))
+    doubt = answer.get("doubt")
     left_out, untold = answer.get("left_out", 0), answer.get("cannot_tell", 0)
     if json:
-        output.print_json({"groups": found, "left_out": left_out, "cannot_tell": untold})
-    elif found and sys.stdout.isatty():
-        _show(found)
+        output.print_json({"groups": found, "left_out": left_out, "cannot_tell": untold, "doubt": doubt})
+    elif sys.stdout.isatty() and (found or doubt):
+        _show(found, doubt)
     elif found:
         output.print_line(plain.groups_table(found))
-    else:
+    elif doubt is None:
         output.note("no groups")
     if left_out and not json:
         output.note(f"left out by the monitor's configuration: {counted(left_out, 'group')}")
@@ -75,13 +78,21 @@ def groups(  # noqa: PLR0913 - options of a command
             f"--topic: found {counted(untold, 'group')} more that may read it, as not all of their topics are known, "
             "accepted: none such"
         )
+    refuse_doubt("groups", doubt)
 
 
-def _show(found: list[dict[str, Any]]) -> None:
+def refuse_doubt(command: str, doubt: Mapping[str, Any] | None) -> None:
+    """Raise CannotTellError where what a monitor shows may not be so (`Board.doubt`)."""
+    if doubt is not None:
+        raise CannotTellError(f"{command}: found a monitor that cannot tell ({said(doubt)}), accepted: one that can")
+
+
+def _show(found: list[dict[str, Any]], doubt: Mapping[str, Any] | None) -> None:
     from rich.console import Console  # imported late: only a terminal needs it
 
     from streaming.cli.render import rich_view
 
     console = Console()
-    console.print(rich_view.groups_picture(found, console.width))
-    console.print(rich_view.summary_line(found))
+    console.print(rich_view.believed(lambda: rich_view.groups_picture(found, console.width), doubt))
+    if doubt is None:
+        console.print(rich_view.summary_line(found))

@@ -15,11 +15,11 @@ from coordinator_model.gates.verdict import BrokerSettings
 from coordinator_model.replica import Replica
 from coordinator_model.state.findings import Position
 from coordinator_model.views.words import counted
-from streaming.base.errors import CannotTellError, CheckFailed, UsageError
+from streaming.base.errors import CheckFailed, UsageError
 from streaming.base.expectations import Expectations
 from streaming.base.text import printable
 from streaming.cli.client import DEFAULT_URL, MonitorClient
-from streaming.cli.groups import CaFile, Url
+from streaming.cli.groups import CaFile, Url, refuse_doubt
 from streaming.cli.render import output
 from streaming.recording.file_format import open_recording
 
@@ -76,6 +76,7 @@ def plan(  # noqa: PLR0913 - a command's options are its arguments
         raise UsageError("--config: found without --from, accepted: with it; a running monitor has its own")
     expected = Expectations() if config is None else _expected(config)
     found = MonitorClient(url, ca_file).plan(group) if recording is None else of_recording(recording, group, expected)
+    doubt = found.get("doubt")
     match forms[0] if forms else _Form.TABLE:
         case _Form.JSON:
             output.print_json(found)
@@ -83,12 +84,11 @@ def plan(  # noqa: PLR0913 - a command's options are its arguments
             output.print_line(_csv(found["groups"]).rstrip("\n"))
         case _Form.MARKDOWN:
             output.print_line(_markdown(found))
-        case _ if sys.stdout.isatty() and found["groups"]:
+        case _ if sys.stdout.isatty() and found["groups"] and doubt is None:
             _show(found)
-        case _:
+        case _ if doubt is None or not sys.stdout.isatty():
             output.print_line(_text(found))
-    if not found.get("ready", True):
-        raise CannotTellError(f"plan: found a monitor that is not caught up ({_missing(found)}), accepted: one that is")
+    refuse_doubt("plan", doubt)
     if any(each["readiness"] == _BLOCKED for each in found["groups"]):
         raise typer.Exit(CheckFailed.exit_status)
 
@@ -220,7 +220,3 @@ def picture(found: dict[str, Any], width: int) -> "RenderableType":
 def _counts(found: dict[str, Any]) -> str:
     counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name in READINESS if (count := found["counts"][name]))
     return f"{counted(len(found['groups']), 'group')}: {counts or 'none'}; {counted(found['waves'], 'wave')}"
-
-
-def _missing(found: dict[str, Any]) -> str:
-    return ", ".join(str(each["reason"]) for each in found.get("missing", ())) or "starting"

@@ -2,13 +2,13 @@
 
 import sys
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from streaming.base.errors import CannotTellError
 from streaming.base.times import now_ms
-from streaming.cli.client import DEFAULT_URL, MonitorClient
+from streaming.cli.client import DEFAULT_URL, MonitorClient, in_doubt
 from streaming.cli.groups import CaFile, Url, complete_group
 from streaming.cli.render import output, plain
 
@@ -65,24 +65,36 @@ def _picture(client: MonitorClient, group: str | None, width: int) -> "Renderabl
     from streaming.cli.render import rich_view
 
     if group is not None:
-        return rich_view.group_picture(client.group(group), client.events(group), width, now_ms())
-    groups = client.groups()
+        of, happened = client.group(group), client.events(group)
+        return rich_view.believed(lambda: rich_view.group_picture(of, happened, width, now_ms()), of.get("doubt"))
+    found = client.found()
+    groups, doubt = found["groups"], found.get("doubt")
     events = rich_view.event_lines(client.events(), with_group=True)
-    summary = rich_view.summary_line(groups)
-    return Stacked(summary, Text(), *events, Text(), rich_view.groups_picture(groups, width))
+    summary = [rich_view.summary_line(groups), Text()] if doubt is None else []
+    return rich_view.believed(
+        lambda: Stacked(*summary, *events, Text(), rich_view.groups_picture(groups, width)), doubt
+    )
 
 
 def _text(client: MonitorClient, group: str | None) -> str:
+    found = client.found() if group is None else client.group(group)
+    doubt = found.get("doubt")
+    head = [] if doubt is None else [in_doubt(doubt)]
     if group is not None:
-        return "\n\n".join(plain.group_text(client.group(group)))
-    return plain.groups_table(sorted(client.groups(), key=lambda found: str(found["group"])))
+        return "\n\n".join([*head, *plain.group_text(found)])
+    return "\n\n".join([*head, plain.groups_table(sorted(found["groups"], key=lambda each: str(each["group"])))])
+
+
+def _all(client: MonitorClient) -> dict[str, Any]:
+    found = client.found()
+    return {name: found.get(name) for name in ("groups", "doubt")}
 
 
 def _print_changes(client: MonitorClient, group: str | None, interval: float, *, as_json: bool) -> None:
     last: object = None
     while True:
         if as_json:
-            found: object = client.group(group) if group is not None else {"groups": client.groups()}
+            found: object = client.group(group) if group is not None else _all(client)
         else:
             found = _text(client, group)
         if found != last:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from streaming.base import scratch
 from streaming.base.batch_rows import BatchRows
+from streaming.base.doubt import said
 from streaming.base.errors import CheckFailed
 from streaming.base.signals import stop_signals
 from streaming.base.stages import Stages
@@ -202,7 +203,7 @@ def _judge(monitor: Monitor, scenario: DemoScenario, witness: Witness) -> None:
     missing = [f"group {name}" for name in GROUPS if name not in monitor.board.shown.groups]
     ready, reasons = monitor.board.ready()
     if not ready:
-        missing.append(f"readiness ({', '.join(str(reason['reason']) for reason in reasons)})")
+        missing.append(f"readiness ({'; '.join(map(said, reasons))})")
     if scenario.failure is not None:
         missing.append(f"the scenario itself ({scenario.failure})")
     for what, done, seen in (

@@ -17,7 +17,7 @@ from streaming.base.threads import Background
 from streaming.base.times import now_ms
 from streaming.board.board import Board, Row
 from streaming.board.event_window import Event
-from streaming.board.polls import PollStatus
+from streaming.board.polls import STALE_SECONDS, PollStatus
 from streaming.config.sections import Config
 from streaming.kafka import client_settings
 from streaming.kafka.topic_reader import TopicReader
@@ -59,6 +59,7 @@ class TopicFollower:
         self._batch = 0
         self._is_ready = False
         self._source_ms: int | None = None
+        self._unready_ms: int | None = None
         self._polls: PollStatus | None = None
         self._failure: str | None = None
         self._thread = Background("follower", self._run, stop_seconds=_STOP_SECONDS)
@@ -78,6 +79,16 @@ class TopicFollower:
     def source_age_seconds(self) -> float | None:
         """How long ago the monitor last said how far it is; None if it never did."""
         return None if self._source_ms is None else max(0, self._clock_ms() - self._source_ms) / 1000
+
+    def missing(self) -> list[dict[str, Any]]:
+        """That the monitor has fallen silent, or is not ready itself, as `base.doubt` has it."""
+        if self._source_ms is not None and self._clock_ms() - self._source_ms >= STALE_SECONDS * 1_000:
+            reason, since_ms = "the monitor that fills the topics has written nothing", self._source_ms
+        elif self._unready_ms is not None:
+            reason, since_ms = "the monitor that fills the topics is not ready", self._unready_ms
+        else:
+            return []
+        return [{"reason": reason, "since": since_ms, "as_of": since_ms}]
 
     def _run(self) -> None:
         while not self._thread.stopping.is_set():
@@ -200,6 +211,8 @@ class TopicFollower:
         )
         self._board.set_positions(membership, commits, self._clock_ms())
         self._source_ms = int(held["time"])
+        was_unready_ms = self._source_ms if self._unready_ms is None else self._unready_ms
+        self._unready_ms = was_unready_ms if self._is_ready and not held["ready"] else None
         source = held.get("source")
         self._polls = None if source is None else PollStatus.of_json(source)
 
@@ -219,6 +232,7 @@ class Service:
         self._follower = TopicFollower(config, self.board)
         self.board.show_source_age(self._follower.source_age_seconds)
         self.board.show_polls(self._follower.polls)
+        self.board.show_start(self._follower.missing)
         exporter = parts.exporter_of(config, self.board)
         self.server = Server.of(config.http, self.board, exporter, parts.broker_answers(config))
         self._stack = ExitStack()

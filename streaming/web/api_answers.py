@@ -129,6 +129,7 @@ class Api:
         return {
             "ready": ready,
             "missing": missing,
+            "doubt": self.board.doubt(),
             **({"sinks": sinks} if sinks else {}),
             **({} if polls is None else {"source": polls.as_json()}),
         }
@@ -143,7 +144,7 @@ class Api:
         views = self.board.each_group_view(self._clock_ms(), type_=type_, state=state, chosen=search.finds)
         yield b'{"left_out":' + to_json(self.board.left_out()["groups"]) + b',"groups":['
         yield from _listed(views)
-        yield b'],"cannot_tell":' + to_json(search.cannot_tell) + b"}"
+        yield b'],"cannot_tell":' + to_json(search.cannot_tell) + b',"doubt":' + to_json(self.board.doubt()) + b"}"
 
     def search(self, query: Mapping[str, str]) -> dict[str, Any]:
         """Names of the groups that `groups_json` would list by `ASKED`; raises BadRequestError."""
@@ -172,8 +173,11 @@ class Api:
         """One GROUP with lag; raises NotFoundError."""
         found = self.board.group_view(name, self._clock_ms())
         if found is None:
-            raise NotFoundError(f"group: found {name!r}, accepted: a group of this cluster")
-        return found
+            raise self._no_group(name)
+        return {**found, "doubt": self.board.doubt()}
+
+    def _no_group(self, name: str) -> NotFoundError:
+        return NotFoundError(f"group: found {name!r}, accepted: a group of this cluster", self.board.doubt())
 
     def events(self, query: Mapping[str, str]) -> dict[str, Any]:
         """The latest EVENTs, oldest first, by `group`, `since` and `limit`; raises BadRequestError."""
@@ -228,7 +232,7 @@ class Api:
             raise NotFoundError(f"gate: found {name!r}, accepted: {phases.UPGRADE} or {phases.DOWNGRADE}")
         for group in groups:
             if group not in shown:
-                raise NotFoundError(f"group: found {group!r}, accepted: a group of this cluster")
+                raise self._no_group(group)
         if name == phases.UPGRADE:
             size = max_size(query.get("max_size"))
             settings = self._settings()
@@ -256,7 +260,7 @@ class Api:
             return self.board.lag_history.trends(TREND_POINTS)
         name = query["group"]
         if name not in self.board.shown.groups:
-            raise NotFoundError(f"group: found {name!r}, accepted: a group of this cluster")
+            raise self._no_group(name)
         return {"group": name, **self.board.lag_history.group(name)}
 
     def overview(self) -> bytes:

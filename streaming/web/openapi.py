@@ -17,7 +17,7 @@ from streaming.base.version import release
 FILE: Final = ROOT / "docs" / "schemas" / "openapi.json"
 
 ANSWERS: Final[Mapping[str, str]] = {
-    "Error": "error:string",
+    "Error": "error:string ~doubt:object",
     "Event": "id:string time:integer group:string kind:string severity:string partition:integer offset:integer "
     "detail:object inferred:boolean text:string",
     "Attention": "severity:string code:string text:string since:integer?",
@@ -30,8 +30,8 @@ ANSWERS: Final[Mapping[str, str]] = {
     "Group": "group:string type:string state:string epoch:integer? assignment_epoch:integer? protocol:string? "
     "simple:boolean members:Member[] offsets:Offset[] migration:object owner:string? lag:integer? max_lag:integer? "
     "max_lag_seconds:number? max_lag_seconds_at_least:boolean rebalances:integer? rebalancing_since:integer? "
-    "duplicates:any{}? unassigned:any{}? attention:Attention[]",
-    "Groups": "groups:Group[] left_out:integer cannot_tell:integer",
+    "duplicates:any{}? unassigned:any{}? attention:Attention[] ~doubt:object?",
+    "Groups": "groups:Group[] left_out:integer cannot_tell:integer doubt:object?",
     "Names": "groups:string[] left_out:integer cannot_tell:integer",
     "ListedTopic": "topic:string partitions:integer? groups:integer",
     "Topics": "topics:ListedTopic[] left_out:integer",
@@ -39,16 +39,16 @@ ANSWERS: Final[Mapping[str, str]] = {
     "assigned_partitions:integer committed_partitions:integer lag:integer? max_lag:integer? max_lag_seconds:number? "
     "max_lag_seconds_at_least:boolean unknown_lags:integer",
     "Topic": "topic:string topic_id:string? partitions:integer? groups:Reader[] left_out:integer cannot_tell:integer "
-    "ready:boolean missing:object[] end_offset_age_seconds:number?",
+    "ready:boolean missing:object[] doubt:object? end_offset_age_seconds:number?",
     "LeftOut": "groups:integer topics:integer",
     "Row": "group:string type:string state:string simple:boolean epoch:integer? classic_members:integer "
     "consumer_members:integer absent_members:integer phase:string? blockers:string[] mixed_since:integer? "
     "leftovers:integer? upgrades:integer? downgrades:integer? lag:integer? max_lag:integer? max_lag_seconds:number? "
     "max_lag_seconds_at_least:boolean rebalances:integer? rebalancing_since:integer? duplicate_partitions:integer? "
     "unassigned_partitions:integer? attention:Attention[]",
-    "Overview": "cluster:string time:integer ready:boolean missing:object[] ~sinks:object[] ~source:object "
-    "left_out:LeftOut end_offset_age_seconds:number? replica_lag_records:integer? open_transaction_records:integer? "
-    "events:Event[] trends:object groups:Row[]",
+    "Overview": "cluster:string time:integer ready:boolean missing:object[] doubt:object? ~sinks:object[] "
+    "~source:object left_out:LeftOut end_offset_age_seconds:number? replica_lag_records:integer? "
+    "open_transaction_records:integer? events:Event[] trends:object groups:Row[]",
     "Events": "events:Event[]",
     "Lag": "times:integer[] ~groups:any{} ~group:string ~lag:any[] ~max_lag_seconds:any[] ~partition_count:integer "
     "~partitions:object[]",
@@ -60,7 +60,8 @@ ANSWERS: Final[Mapping[str, str]] = {
     "Planned": "group:string readiness:string reasons:Remedy[] members:integer partitions:integer? protocol:string? "
     "assignor:string? assignor_after:string? rebalances_a_day:number? lag:integer? wave:integer? owner:string? "
     "static_ids:integer note:string?",
-    "Plan": "ready:boolean missing:object[] left_out:integer groups:Planned[] waves:integer counts:integer{}",
+    "Plan": "ready:boolean missing:object[] doubt:object? left_out:integer groups:Planned[] waves:integer "
+    "counts:integer{}",
     "BurnDown": "times:integer[] groups:any{} members:any{}",
     "Roll": "format:string group:string since:integer until:integer rebalances:integer partitions_moved:integer "
     "ownerless_seconds:object? lag_added:object? causes:integer{} conversions:integer{} verdicts:string[] "

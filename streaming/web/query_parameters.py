@@ -1,7 +1,8 @@
 """Parameters of the API's questions, and why one is not answered."""
 
 import re
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from coordinator_model.gates import broker_releases
 from streaming.base.times import time_ms
@@ -19,7 +20,11 @@ class BadRequestError(ValueError):
 
 
 class NotFoundError(LookupError):
-    """There is no such thing; the message names it."""
+    """There is no such thing; the message names it. Under `doubt` (`Board.doubt`) there may be one all the same."""
+
+    def __init__(self, message: str, doubt: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.doubt = doubt
 
 
 def max_size(text: str | None) -> int | None:

@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 import inspect
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -26,6 +26,7 @@ from starlette.types import Receive, Scope, Send
 
 from coordinator_model.gates.plan import remedies
 from coordinator_model.migration.upgrade_blockers import BLOCKERS
+from streaming.base.doubt import said
 from streaming.base.errors import CannotTellError, CheckFailed
 from streaming.base.version import release
 from streaming.board.event_window import Event
@@ -186,6 +187,7 @@ class Pages:
         pattern = request.query_params.get("group", "")
         shown: dict[str, Any] = {"plan": self._api.plan(request.query_params), "pattern": pattern}
         shown["remedies"] = remedies(shown["plan"])
+        shown["why"] = "" if (doubt := shown["plan"]["doubt"]) is None else said(doubt)
         shown |= {"looks": _READINESS_LOOKS, "columns": _PLAN_COLUMNS, "history": self._api.keeps_history}
         return HTMLResponse(self._plan.render(cluster=self._cluster, at="plan", **shown))
 
@@ -401,7 +403,9 @@ def _asked(ask: Callable[..., T], *arguments: object) -> T:
         return ask(*arguments)
     except BadRequestError as error:
         raise HTTPException(400, str(error)) from None
-    except (NotFoundError, CheckFailed) as error:
+    except NotFoundError as error:
+        raise _NotFound(404, str(error), error.doubt) from None
+    except CheckFailed as error:
         raise HTTPException(404, str(error)) from None
     except CannotTellError as error:
         raise HTTPException(410, str(error)) from None
@@ -411,10 +415,20 @@ def _asked(ask: Callable[..., T], *arguments: object) -> T:
         raise HTTPException(501, str(error)) from None
 
 
+class _NotFound(HTTPException):
+    """A 404, and why there may be such a thing all the same."""
+
+    def __init__(self, status: int, detail: str, doubt: Mapping[str, Any] | None) -> None:
+        super().__init__(status, detail)
+        self.doubt = doubt
+
+
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - it is registered for no other
     unknown = error.status_code == 404 and error.detail == "Not Found"  # noqa: PLR2004 - HTTP's number
-    return _answer({"error": f"no such address: {request.url.path}" if unknown else error.detail}, error.status_code)
+    answer = {"error": f"no such address: {request.url.path}" if unknown else error.detail}
+    doubt = error.doubt if isinstance(error, _NotFound) else None
+    return _answer(answer if doubt is None else {**answer, "doubt": doubt}, error.status_code)
 
 
 async def _internal_error(_: Request, error: Exception) -> Response:

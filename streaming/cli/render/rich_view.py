@@ -4,17 +4,20 @@ Made from the objects the API serves, for `groups`, `describe` and `watch` on a 
 (`group_text.py`). Names are anybody's: they get here through `printable` and as text, never as markup.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType
 from rich.console import Group as Stacked
-from rich.console import JustifyMethod, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from coordinator_model.migration.phases import is_mixed
 from coordinator_model.views.event_sentences import sentence
 from coordinator_model.views.words import counted, duration
+from streaming.base.doubt import moment, said
 from streaming.base.text import printable
 from streaming.base.times import time_text
 from streaming.cli.render.plain import partitions_text
@@ -64,6 +67,24 @@ def groups_picture(groups: Sequence[Object], width: int) -> RenderableType:
     for row in rows:
         table.add_row(*row.values())
     return table
+
+
+def believed(picture: Callable[[], RenderableType], doubt: Object | None) -> RenderableType:
+    """A picture as it may be shown under a doubt (`Board.doubt`): without colour, and of half a log not at all."""
+    if doubt is None:
+        return picture()
+    why = Text(f"cannot tell: {said(doubt)}", style="bold yellow")
+    if "as_of" not in doubt:
+        return why
+    return Stacked(why, Text(f"as of {moment(doubt['as_of'])}:"), Text(), _Colourless(picture()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Colourless:
+    picture: RenderableType
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        return iter(Segment.remove_color(console.render(self.picture, options)))
 
 
 def _columns(width: int) -> tuple[str, ...]:

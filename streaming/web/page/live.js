@@ -10,7 +10,7 @@
 //
 // A silent connection may be one whose other end is gone, so it is opened again; a browser would wait for minutes. What
 // came in between two frames is handed on together. Hidden pages hold no connection: a browser has six.
-import { $, duration, moment, number, plural, setClass, setText, visible } from "./common.js";
+import { $, duration, moment, plural, setClass, setText, visible } from "./common.js";
 
 const STALE_MS = 5000;
 const REOPEN_MS = 10000;
@@ -30,11 +30,11 @@ export function doubt() {
   if (heard === null) return "the monitor has not answered yet";
   if (performance.now() - heard > STALE_MS) return `no word from the monitor since ${moment(said)}`;
   if (latest === null) return "the monitor's answer is being read";
-  if (latest.source?.stale_since) return `no answer from the brokers since ${moment(latest.source.stale_since)}`;
-  const still = latest.missing.find(({ since }) => since);
-  if (still) return still.reason;
-  return latest.ready ? null : latest.source ? "the groups are not polled yet" : "the monitor is still reading the log";
+  return latest.doubt === null ? null : worded(latest.doubt);
 }
+
+/** What is missing in words, as `said` of streaming/base/doubt.py: what, since when, how far. */
+const worded = ({ reason, since, far }) => `${reason}, since ${moment(since)}${far ? `: ${far}` : ""}`;
 
 /** The same of lag, which also needs to know where logs end. */
 export function lagDoubt() {
@@ -43,7 +43,7 @@ export function lagDoubt() {
 }
 
 /** The moment (ms) that rows under doubt are of, or null: half a log is of no moment. */
-const asOf = () => known ?? latest?.source?.stale_since ?? latest?.missing.find(({ since }) => since)?.since ?? null;
+const asOf = () => known ?? latest?.doubt?.as_of ?? null;
 
 /** Whether rows may be shown. */
 export const shows = () => doubt() === null || asOf() !== null;
@@ -171,12 +171,14 @@ export function follow(group, read, take, redraw = () => {}) {
 }
 
 function show(news) {
-  const reasons = news.ready ? [] : news.missing.map((each) => (each.records ? `${each.reason} (${number(each.records)} records to go)` : each.reason));
+  const reasons = news.ready ? [] : news.missing.map(worded);
   const old = news.end_offset_age_seconds;
   if (news.ready && old !== null && old > OLD_ENDS_SECONDS) reasons.push(`The log ends are ${duration(old)} old: lag does not move`);
   const source = news.source;
-  const said = reasons.length ? `${news.ready ? "" : source ? "Not ready: " : "Catching up: "}${reasons.join("; ")}. ` : "";
+  const still = !news.ready && news.doubt?.as_of;
+  const said = reasons.length ? `${news.ready ? "" : source || still ? "Not ready: " : "Catching up: "}${reasons.join("; ")}. ` : "";
   if (source) showPolled(source, said);
+  else if (still) state("stale", "stale", said);
   else if (reasons.length) state("reading", news.ready ? "live" : "catching up", said);
   else state("live", "live", "");
 }

@@ -4,6 +4,7 @@ import pytest
 
 from streaming.base import logging_setup
 from streaming.base.stages import Stages
+from streaming.base.times import now_ms
 
 
 def test_a_stage_is_said_when_it_begins_and_when_it_ends() -> None:
@@ -12,12 +13,16 @@ def test_a_stage_is_said_when_it_begins_and_when_it_ends() -> None:
     seconds = [5.0]
     stages = Stages(said.append, lambda: seconds[0])
 
+    begun_ms = now_ms()
     with stages.stage("Spark"):
         seconds[0] += 3.25
-        missing = stages.missing()
+        of_start = stages.missing()
 
     assert ["Spark …", "Spark: 3.2 s"] == said
-    assert [{"reason": "starting: Spark (for 3.2 s)", "stage": "Spark", "seconds": 3.2}] == missing
+    (missing,) = of_start
+    since_ms = missing.pop("since")
+    assert {"reason": "the monitor is starting: Spark", "stage": "Spark", "seconds": 3.2} == missing
+    assert begun_ms <= since_ms <= now_ms()
     assert [] == stages.missing()
 
 

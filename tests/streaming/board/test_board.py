@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from coordinator_model.lag import FRESH_MS
-from streaming.base.times import now_ms, time_text
+from streaming.base.times import now_ms
 from streaming.board.board import Board, Row
 from streaming.board.readiness import Standstill
 from streaming.end_offsets.store import EndOffsets, Wanted
@@ -315,6 +315,7 @@ def reasons(board: Board) -> list[str]:
 
 def test_ready_needs_state_log_and_samples() -> None:
     """Each thing that is missing is named until it is there."""
+    before_ms = now_ms()
     board = Board(ends := log_ends(orders=1))
 
     assert ["the state of the former run is not loaded", "the end of the log at start is not known"] == reasons(board)
@@ -325,8 +326,12 @@ def test_ready_needs_state_log_and_samples() -> None:
 
     board.set_positions({0: 60}, {0: 60}, NOW_MS)
 
-    reason = "still reading the log up to where it ended at start"
-    assert [{"reason": reason, "records": 40, "read_percent": 60, "partitions": {"0": 40}}] == board.ready()[1]
+    (missing,) = board.ready()[1]
+    assert before_ms <= missing["since"] <= now_ms()
+    known = {"reason": "the monitor is still reading the log", "far": "60 % read, 40 records to go"}
+    assert {**known, "since": missing["since"]} == board.doubt()
+    assert known.items() <= missing.items()
+    assert (40, 60, {"0": 40}) == (missing["records"], missing["read_percent"], missing["partitions"])
 
     board.set_positions({0: 100}, {0: 89}, NOW_MS)
 
@@ -340,6 +345,18 @@ def test_ready_needs_state_log_and_samples() -> None:
     sample(ends, NOW_MS + 2, "orders", 1)
 
     assert [] == reasons(board)
+    assert board.doubt() is None
+
+
+def test_reading_from_the_beginning_again_is_since_then() -> None:
+    """Since when the log is read is of this reading, not of the first."""
+    board = Board(log_ends(orders=1))
+    first = board.ready()[1][0]["since"]
+    while now_ms() == first:
+        pass
+    board.start_over()
+
+    assert board.ready()[1][0]["since"] > first
 
 
 def moving(*, one_reader: bool = False) -> tuple[Board, EndOffsets, list[float]]:
@@ -368,7 +385,9 @@ def test_not_ready_while_the_stream_stands_still() -> None:
     seconds[0] += 1.0
     (still,) = board.ready()[1]
     assert 5 == still["records"]
-    assert f"no micro-batch has finished since {time_text(still['since'])}" in still["reason"]
+    assert {"reason": "records wait in the log, and no micro-batch has finished"}.items() <= still.items()
+    assert still["since"] == still["as_of"]
+    assert (board.doubt() or {})["as_of"] is not None
     assert 60_000 <= now_ms() - still["since"] < 61_000
 
     board.observe_batch(0.1)

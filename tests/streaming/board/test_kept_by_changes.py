@@ -13,6 +13,7 @@ from coordinator_model.gates.verdict import BrokerSettings, Cluster
 from coordinator_model.state import snapshot
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.offsets import CommittedOffset
+from streaming.base.doubt import said
 from streaming.board import gates
 from streaming.board.board import Board
 from streaming.board.group_lag import total
@@ -223,7 +224,7 @@ def test_gates_say_of_all_groups_what_they_say_of_each() -> None:
 
 
 def missing(board: Board) -> list[str]:
-    return [str(each["reason"]) for each in board.ready()[1]]
+    return [said(each) for each in board.ready()[1]]
 
 
 def test_lag_in_columns_is_lag_offset_by_offset() -> None:

@@ -28,6 +28,12 @@ from tests.streaming.board_rows import Shard
 
 ROOT = Path(__file__).resolve().parents[3]
 NOW_MS = builders.NOW_MS
+SINCE_MS = 1_795_342_106_093
+READING = (
+    r"cannot tell[\s\S]*\bthe monitor is still reading the log, since 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC: "
+    "42 % read, 58 records to go"
+)
+SINCE = "since 2026-11-22 10:08:26 UTC"
 TOKEN = "open-sesame"  # noqa: S105 - of a server that lives as long as the test
 NAMES = ("orders", "a/b c?&#", "..", "группа")
 Start = Callable[..., str]
@@ -59,9 +65,19 @@ def start(monkeypatch: pytest.MonkeyPatch, servers: list[Server]) -> Start:
     for name in ("URL", "TOKEN", "USERNAME", "PASSWORD"):
         monkeypatch.delenv(f"GROUP_MONITOR_{name}", raising=False)
 
-    def started(records: Iterable[builders.RecordBytes] = (), **options: Any) -> str:
+    def started(
+        records: Iterable[builders.RecordBytes] = (), behind: int = 0, stale: bool = False, **options: Any
+    ) -> str:
         shard = Shard()
         board = Board(EndOffsets())
+        board.load([])
+        board.set_log_end_at_start({0: 100}, {0: 100})
+        board.set_positions({0: 0}, {0: 0}, NOW_MS)
+        board.ready()  # how far there was to go
+        board.set_positions({0: 100 - behind}, {0: 100 - behind}, NOW_MS)
+        board.ends.record(NOW_MS + 1, {}, {})
+        if stale:
+            board.show_start(lambda: [{"reason": "records wait", "since": SINCE_MS, "as_of": SINCE_MS}])
         rows = shard.write(*(builders.offset_commit(name, "t", 0, 7) for name in NAMES), timestamp_ms=NOW_MS)
         rows += shard.write(builders.consumer_group_epoch("modern", 2), timestamp_ms=NOW_MS + 1)
         rows += [row for record in records for row in shard.write(record, timestamp_ms=NOW_MS + 2)]
@@ -145,6 +161,29 @@ class TestOnATerminal:
         assert "A group appeared" in described
         assert "orders" == json.loads(on_terminal("describe", "orders", "--json", "--url", url))["group"]
 
+    def test_half_a_log_is_not_drawn(self, start: Start) -> None:
+        """Since when it is read and how far stands in place of rows and counts; nothing is said to be well."""
+        url = start(behind=58)
+        for command in (["groups"], ["describe", "orders"], ["plan"]):
+            shown = on_terminal(*command, "--url", url, status=3)
+            words = " ".join(shown.split())
+            assert re.search(READING, words), shown
+            assert not re.search("nothing needs a look|commits only|ready;|MEMBERS", shown)
+        with terminal("watch", "--interval", "0.1", "--url", url) as (_, seen):
+            assert "MEMBERS" not in seen("42 % read, 58 records to go")
+
+    def test_rows_of_a_stale_monitor_say_of_when_they_are(self, start: Start) -> None:
+        """They stay, without the summary that says that all is well."""
+        url = start(stale=True)
+        for command, row in ((["groups"], "modern"), (["describe", "orders"], "commits only")):
+            shown = on_terminal(*command, "--url", url, status=3)
+            assert f"cannot tell: records wait, {SINCE}" in shown
+            assert "as of 2026-11-22 10:08:26 UTC:" in shown
+            assert row in shown
+            assert "nothing needs a look" not in shown
+        with terminal("watch", "--interval", "0.1", "--url", url) as (_, seen):
+            assert "nothing needs a look" not in seen("modern")
+
     def test_watch_stays_when_the_monitor_goes(self, start: Start, stop_servers: Callable[[], None]) -> None:
         """What was seen is kept and said to be old; Ctrl-C ends it."""
         with terminal("watch", "--interval", "0.1", "--url", start()) as (process, seen):
@@ -191,11 +230,11 @@ def terminal(*arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], Callabl
         os.close(ours)
 
 
-def on_terminal(*arguments: str) -> str:
-    """All that a command shows on a terminal, without what moves the cursor."""
+def on_terminal(*arguments: str, status: int = 0) -> str:
+    """All that a command shows on a terminal, without what moves the cursor; it ends with this status."""
     with terminal(*arguments) as (process, seen):
         text = seen("")
-        assert 0 == process.wait(30), text
+        assert status == process.wait(30), text
         return text
 
 
@@ -230,6 +269,29 @@ class TestGroups:
         assert (name, 7) == (reported["group"], reported["offsets"][0]["offset"])
         assert "LOG-END-OFFSET" in text
         assert text.splitlines()[1].startswith(f"{name} ")
+
+    @pytest.mark.parametrize("command", [["groups"], ["describe", "orders"], ["gate", "upgrade"], ["plan"]])
+    def test_half_a_log_is_no_answer(
+        self, start: Start, capsys: pytest.CaptureFixture[str], command: list[str]
+    ) -> None:
+        """What is known so far is given with exit status 3, since when the log is read, and how far."""
+        url = start(behind=58)
+        assert 3 == main([*command, "--url", url])
+        captured = capsys.readouterr()
+        assert re.search(READING, captured.out + captured.err)
+
+        assert 3 == main([*command, "--json", "--url", url])
+        found = json.loads(capsys.readouterr().out)
+        if command[0] != "gate":
+            assert "42 % read, 58 records to go" == found["doubt"]["far"]
+            assert "as_of" not in found["doubt"]
+
+    def test_a_group_that_is_not_read_yet_may_be_there(self, start: Start, capsys: pytest.CaptureFixture[str]) -> None:
+        """Of half a log it is not said that a group is not there."""
+        url = start(behind=58)
+        for command in (["describe", "later"], ["watch", "later"], ["gate", "upgrade", "--group", "later"]):
+            assert 3 == main([*command, "--url", url])
+            assert re.search(f"accepted: a group of this cluster; {READING}", capsys.readouterr().err)
 
     def test_unknown_group(self, start: Start, capsys: pytest.CaptureFixture[str]) -> None:
         """A group that is not there does not hold: 1, and one line."""
@@ -306,7 +368,6 @@ class TestGate:
     @pytest.mark.parametrize(
         ("arguments", "expected", "verdict"),
         [
-            # Nothing was said of the log's end, so the monitor of this test is never caught up.
             (["upgrade", "--group", "orders"], 3, "upgrade: cannot tell"),
             (["downgrade", "--group", "modern"], 1, "downgrade: closed"),
         ],
@@ -314,8 +375,8 @@ class TestGate:
     def test_verdict_is_the_exit_status(
         self, start: Start, capsys: pytest.CaptureFixture[str], arguments: list[str], expected: int, verdict: str
     ) -> None:
-        """Closed is 1, not knowing is 3, and every reason is listed."""
-        url = start()
+        """Closed is 1, not knowing, as before the log is read, is 3; every reason is listed."""
+        url = start(behind=1)
         assert expected == main(["gate", *arguments, "--url", url])
         text = capsys.readouterr().out
         assert expected == main(["gate", *arguments, "--url", url, "--json"])
@@ -350,7 +411,7 @@ class TestGate:
         url = start(records=[builders.group_metadata("two", generation=1, members=members)])
         assert 1 == main(["gate", "upgrade", "--group", "two", "--max-size", "1", "--url", url])
         assert "group.consumer.max.size allows, 1" in capsys.readouterr().out
-        assert 3 == main(["gate", "upgrade", "--group", "two", "--max-size", "2", "--url", url])
+        assert 0 == main(["gate", "upgrade", "--group", "two", "--max-size", "2", "--url", url])
         assert 1 == main(["gate", "downgrade", "--target-version", "3.9", "--group", "modern", "--url", url])
         capsys.readouterr()
         assert 3 == main(["gate", "downgrade", "--target-version", "4.2", "--group", "modern", "--url", url])

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console, RenderableType
 
 from streaming.board.board import Board
-from streaming.cli.render.rich_view import event_lines, group_picture, groups_picture, summary_line
+from streaming.cli.render.rich_view import believed, event_lines, group_picture, groups_picture, summary_line
 from tests import builders
 from tests import coordinator_events as happens
 from tests.streaming.board_rows import Shard
@@ -150,3 +150,18 @@ def test_hostile_names_steer_nothing(name: str) -> None:
         *(line for event in event_lines(events, with_group=True) for line in shown(event, 80)),
     ]
     assert [] == [line for line in everything if not line.isprintable()]
+
+
+def test_rows_under_doubt_have_no_colour() -> None:
+    """Green is for what is known now: those of a moment before are drawn as they are, in one colour."""
+    groups = some_board().group_views(NOW_MS)
+    console = Console(width=120, file=io.StringIO(), force_terminal=True, color_system="standard")
+    doubt = {"reason": "no answer from the brokers", "since": NOW_MS, "as_of": NOW_MS}
+
+    def colours(picture: RenderableType) -> set[str]:
+        styles = [segment.style for segment in console.render(picture)]
+        return {style.color.name for style in styles if style and style.color}
+
+    plain = groups_picture(groups, 120)
+    assert {"green", "red", "yellow"} <= colours(plain) == colours(believed(lambda: plain, None))
+    assert {"yellow"} == colours(believed(lambda: plain, doubt))

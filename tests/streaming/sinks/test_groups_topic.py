@@ -1,7 +1,7 @@
 """The compacted topic is kept equal to the board, and a board made of it alone is the same."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -251,11 +251,11 @@ def test_the_monitor_says_how_far_it_is_every_second() -> None:
 # --- the other side ---
 
 
-def follower(board: Board, topic: Topic) -> TopicFollower:
+def follower(board: Board, topic: Topic, clock_ms: Callable[[], int] = lambda: NOW_MS) -> TopicFollower:
     sink = KafkaSinkSection(events_topic=EVENTS, groups_topic=TOPIC)
     config = Config(cluster=ClusterSection(name=CLUSTER), kafka_sink=sink)
     read: Any = lambda: topic  # noqa: E731 - as above
-    return TopicFollower(config, board, read, lambda: NOW_MS)
+    return TopicFollower(config, board, read, clock_ms)
 
 
 def served(topic: Any) -> tuple[Board, TopicFollower]:
@@ -353,6 +353,46 @@ def test_who_serves_is_ready_when_the_monitor_is() -> None:
     )
     follow(following, of.topic)
     assert shown.ready()[0]
+
+
+@pytest.mark.parametrize(("later_ms", "ready"), [(60_000, True), (1_000, False)])
+def test_who_serves_knows_since_when_the_monitor_is_silent_or_not_ready(later_ms: int, ready: bool) -> None:
+    """What the topics hold is of that moment then, and under doubt; not before, and not when it speaks again."""
+    topic: Any = Topic()
+    seconds = [NOW_MS]
+    empty = Board(log_ends(orders=1))
+    board = Board(log_ends(orders=1))
+    board.ends.record(NOW_MS * 2, {}, {})
+    topic.read = 0
+    following = follower(board, topic, lambda: seconds[0])
+    board.show_start(following.missing)
+
+    def write(at_ms: int, *, is_ready: bool) -> None:
+        seconds[0] = at_ms
+        value = topic_format.monitor_value(CLUSTER, empty, at_ms, ready=is_ready)
+        topic.records.append((TOPIC, topic_format.monitor_key(CLUSTER), value))
+
+    write(NOW_MS, is_ready=True)
+    following.read_to_end(topic)
+    assert board.ready()[0]
+
+    seconds[0] = NOW_MS + 59_999
+    assert board.doubt() is None
+
+    if ready:
+        seconds[0] = NOW_MS + later_ms
+    else:
+        write(NOW_MS + later_ms, is_ready=False)
+        follow(following, topic)
+        write(NOW_MS + later_ms + 5, is_ready=False)
+        follow(following, topic)
+    since_ms = NOW_MS if ready else NOW_MS + later_ms
+    assert (since_ms, since_ms) == ((board.doubt() or {})["since"], (board.doubt() or {})["as_of"])
+    assert not board.ready()[0]
+
+    write(NOW_MS + 70_000, is_ready=True)
+    follow(following, topic)
+    assert board.doubt() is None
 
 
 def test_who_serves_polled_groups_says_that_they_are() -> None:

@@ -106,10 +106,8 @@ def test_an_unknown_group_is_not_found(client: AsgiClient) -> None:
     """404, and the reason names what was asked for."""
     answer = client.get("/api/v1/groups/nobody")
 
-    assert (404, {"error": "group: found 'nobody', accepted: a group of this cluster"}) == (
-        answer.status_code,
-        answer.json(),
-    )
+    assert 404 == answer.status_code
+    assert "group: found 'nobody', accepted: a group of this cluster" == answer.json()["error"]
 
 
 def test_events_are_found_by_group_since_and_limit(client: AsgiClient) -> None:
@@ -228,9 +226,24 @@ def test_ready_says_what_is_missing() -> None:
     board.set_positions({0: 5}, {0: 5}, NOW_MS)
     after = client.get("/ready")
 
-    missing = [{"reason": "the end of the log at start is not known"}]
-    assert (503, {"ready": False, "missing": missing}) == (before.status_code, before.json())
-    assert (200, {"ready": True, "missing": []}) == (after.status_code, after.json())
+    doubt = before.json()["doubt"]
+    assert ("the end of the log at start is not known", int) == (doubt["reason"], type(doubt["since"]))
+    assert (503, {"ready": False, "missing": [doubt], "doubt": doubt}) == (before.status_code, before.json())
+    assert (200, {"ready": True, "missing": [], "doubt": None}) == (after.status_code, after.json())
+
+
+def test_what_is_not_read_yet_is_not_said_to_be_missing() -> None:
+    """Lists, groups and the 404 of a group say since when the log is read; at its end that is null, or absent."""
+    board = some_board()
+    client = AsgiClient(pages_of(board).app)
+    paths = ("/api/v1/groups", "/api/v1/groups/checkout", "/api/v1/groups/later", "/api/v1/plan")
+    before = [client.get(path).json()["doubt"] for path in paths]
+    board.set_log_end_at_start({0: 5}, {0: 5})
+    board.set_positions({0: 5}, {0: 5}, NOW_MS)
+
+    assert 1 == len({json.dumps(doubt) for doubt in before})
+    assert {"reason", "since"} == before[0].keys()
+    assert [None] * len(paths) == [client.get(path).json().get("doubt") for path in paths]
 
 
 def test_alive_is_not_ready(client: AsgiClient) -> None:
