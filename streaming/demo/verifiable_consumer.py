@@ -40,6 +40,7 @@ SETTINGS: Final[Mapping[str, str]] = {
 CLASSIC_SETTINGS: Final[Mapping[str, str]] = {"heartbeat.interval.ms": "500"}
 
 ASSIGN_SECONDS: Final = 30.0
+_LOOK_SECONDS: Final = 0.05
 _CLASS: Final = "org.apache.kafka.tools.VerifiableConsumer"
 
 
@@ -198,7 +199,9 @@ class VerifiableConsumer:
 
 
 def create_topics(bootstrap_servers: str, partitions: Mapping[str, int]) -> None:
-    """Create topics of one replica that are not there yet, and wait until they are.
+    """Create topics of one replica that are not there yet, and wait until the broker that is asked can serve them.
+
+    The controller has a topic before brokers know of it; a commit in between is refused as of an unknown partition.
 
     Args:
         bootstrap_servers: the cluster.
@@ -209,9 +212,32 @@ def create_topics(bootstrap_servers: str, partitions: Mapping[str, int]) -> None
     """
     admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 2})
     wanted = [NewTopic(name, num_partitions=count, replication_factor=1) for name, count in partitions.items()]
+    expected = dict(partitions)
     for name, created in admin.create_topics(wanted, operation_timeout=ASSIGN_SECONDS).items():
         try:
             created.result(ASSIGN_SECONDS)
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise CannotTellError(f"topic {name}: cannot be created: {error.args[0].str()}") from error
+            expected[name] = 1
+    deadline = time.monotonic() + ASSIGN_SECONDS
+    while unserved := _unserved(admin, expected):
+        if time.monotonic() >= deadline:
+            raise CannotTellError(f"topic {min(unserved)}: found without leaders, accepted: a leader of each partition")
+        time.sleep(_LOOK_SECONDS)
+
+
+def _unserved(admin: AdminClient, expected: Mapping[str, int]) -> list[str]:
+    """Topics that a broker does not know yet with so many partitions at least, each with a leader."""
+    try:
+        known = admin.list_topics(timeout=ASSIGN_SECONDS).topics
+    except KafkaException:
+        return list(expected)
+    return [
+        name
+        for name, count in expected.items()
+        if (topic := known.get(name)) is None
+        or topic.error is not None
+        or len(topic.partitions) < count
+        or any(partition.error is not None or partition.leader < 0 for partition in topic.partitions.values())
+    ]

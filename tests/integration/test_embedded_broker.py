@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from streaming.base.errors import CannotTellError
@@ -53,6 +54,16 @@ def is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def test_a_topic_that_was_created_takes_commits_at_once(broker: EmbeddedBroker) -> None:
+    """The controller has it before the broker; who is said that it is there may commit, to every partition."""
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "at-once", "log_level": 2})
+    for number in range(10):
+        create_topics(broker.bootstrap_servers, {(topic := f"at-once-{number}"): 50})
+        taken = consumer.commit(offsets=[TopicPartition(topic, each, 1) for each in range(50)], asynchronous=False)
+        assert [None] * 50 == [each.error for each in taken or ()]
+    consumer.close()
 
 
 def test_a_member_is_rolled_as_kafka_itself_sees_it(broker: EmbeddedBroker, tool: GroupTool, tmp_path: Path) -> None:
