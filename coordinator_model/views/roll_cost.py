@@ -2,14 +2,14 @@
 
     figure              counted from                                     what the log cannot show of it
     rebalances          `rebalance_completed` events                     classic rounds begun and never completed
-    partitions moved    a partition's next owner is another member       -
+    partitions moved    what these events say                            moves of a rebalance that was not completed
     ownerless time      no member has it, or a classic leader is         the join phase of a classic group: it begins
                         dividing what its former owner has let go of     unwritten, so the figure is a lower bound
     alarms              events of warning and above that open            -
 
-An owner is known by its instance id where it has one. What a member has yet to revoke has an owner; what a static
-member holds that said it would be back (KIP-848, epoch -2) has none, as it is not processed. A member that was killed
-remains an owner until its session expires: the log knows nothing else. Times are the log's, in milliseconds.
+What a member has yet to revoke has an owner; what a static member holds that said it would be back (KIP-848, epoch -2)
+has none, as it is not processed. A member that was killed remains an owner until its session expires: the log knows
+nothing else. Times are the log's, in milliseconds.
 """
 
 from __future__ import annotations
@@ -63,11 +63,10 @@ class RollCost:
         """The last one of a classic group."""
         self._owned: frozenset[Place] = frozenset()
         self._seen = (-1, -1)
-        self._owner: dict[Place, str] = {}
-        """Last owner of each partition that ever had one."""
+        self._places: set[Place] = set()
+        """Partitions that ever had an owner."""
         self._free_since_ms: dict[Place, int] = {}
         self._ownerless_ms: Counter[Place] = Counter()
-        self._moved = 0
         self._events: list[Event] = []
         self._latest_ms = since_ms
 
@@ -75,7 +74,6 @@ class RollCost:
         """Start to count at this moment: what was counted until now is dropped."""
         self._since_ms = since_ms
         self._ownerless_ms.clear()
-        self._moved = 0
         self._events = [event for event in self._events if event.time_ms >= since_ms]
 
     def follow(self, state: GroupState | None, events: Iterable[Event]) -> None:
@@ -104,7 +102,7 @@ class RollCost:
             since_ms=self._since_ms,
             until_ms=until_ms,
             rebalances=len(done),
-            partitions_moved=self._moved,
+            partitions_moved=sum(event.detail.get("partitions_moved", 0) for event in done),
             ownerless_ms={place: ms for place, ms in sorted(ownerless.items()) if ms > 0},
             causes=Counter(cause for event in done for cause in event.detail.get("causes", ())),
             conversions=Counter(
@@ -117,37 +115,34 @@ class RollCost:
         )
 
     def _step(self, after: Membership, time_ms: int) -> None:
-        owners = dict(self._owners(after))
+        owned = frozenset(self._owned_in(after))
         generation = after.classic_group
         if generation is not None and self._generation is not None and generation.state_timestamp_ms >= 0:
             divided_ms = min(generation.state_timestamp_ms, time_ms)
             for place in self._let_go(self._generation, generation):
                 self._free_since_ms.setdefault(place, divided_ms)
-        self._generation, self._owned = generation, frozenset(owners)
-        for place, owner in owners.items():
-            since_ms = self._free_since_ms.pop(place, None)
-            if since_ms is not None:
-                self._ownerless_ms[place] += max(0, time_ms - max(since_ms, self._since_ms))
-            if self._owner.get(place, owner) != owner and time_ms >= self._since_ms:
-                self._moved += 1
-            self._owner[place] = owner
-        for place in self._owner.keys() - owners.keys():
+        self._generation, self._owned = generation, owned
+        for place in owned & self._free_since_ms.keys():
+            since_ms = self._free_since_ms.pop(place)
+            self._ownerless_ms[place] += max(0, time_ms - max(since_ms, self._since_ms))
+        self._places |= owned
+        for place in self._places - owned:
             self._free_since_ms.setdefault(place, time_ms)
 
-    def _owners(self, membership: Membership) -> Iterator[tuple[Place, str]]:
+    def _owned_in(self, membership: Membership) -> Iterator[Place]:
         if membership.type in (SHARE, STREAMS):
             return
         for member in members_of(membership).values():
             if is_absent(member):
                 continue
-            owned: tuple[Partitions, ...] = (member.assigned,)
+            held: tuple[Partitions, ...] = (member.assigned,)
             if isinstance(member, ModernMember):
-                owned = (member.pending_revocation, member.assigned)
-            for held in owned:
-                for topic, partitions in held.items():
+                held = (member.pending_revocation, member.assigned)
+            for each in held:
+                for topic, partitions in each.items():
                     name = self._topic_names.get(topic, topic)
                     for partition in partitions:
-                        yield (name, partition), member.instance_id or member.member_id
+                        yield name, partition
 
     def _let_go(self, was: ClassicGroup, now: ClassicGroup) -> Iterable[Place]:
         """Partitions that had an owner before a generation, and that no member claimed when joining it."""

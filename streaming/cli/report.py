@@ -68,6 +68,8 @@ def report(  # noqa: PLR0913 - a command's options are its arguments
             "report: found events only, accepted: the log's records, by --from RECORDING or --dir of a history kept "
             "with history.records"
         )
+    if not found["complete"]:
+        raise CannotTellError(f"report: found a part, {found['unknown'][0]}")
 
 
 def _add_lag(report: dict[str, Any], client: MonitorClient) -> None:
@@ -97,13 +99,14 @@ def _of_recording(file: Path, group: str, since_ms: int, until_ms: int | None) -
 
 
 def _of_history(directory: Path, group: str, since_ms: int, until_ms: int | None) -> dict[str, Any]:
-    from streaming.history.log_archive import header  # imported late, as above
+    from streaming.history.log_archive import header, read_until_ms  # imported late, as above
     from streaming.history.queries import History
     from streaming.reports.rolled import of_records
 
     if not directory.is_dir():
         raise UsageError(f"--dir: found {str(directory)!r}, accepted: a directory that a monitor keeps a history in")
-    return of_records(header(directory), History(directory).records(group), group, since_ms, until_ms)
+    known = read_until_ms(directory)  # before the records: they may be more, never less
+    return of_records(header(directory), History(directory).records(group), group, since_ms, until_ms, known)
 
 
 def _of_monitor(client: MonitorClient, group: str, since_ms: int, until_ms: int) -> dict[str, Any]:

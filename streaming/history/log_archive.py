@@ -20,6 +20,7 @@ from streaming.base.atomic_files import replace
 from streaming.base.errors import CannotTellError
 from streaming.base.logging_setup import get_logger
 from streaming.base.threads import Repeating
+from streaming.base.times import now_ms
 from streaming.config.kafka_sections import KafkaSection
 from streaming.history.store import HistoryStore
 from streaming.history.tables import RECORDS, in_order
@@ -30,6 +31,8 @@ LOOK_EVERY_SECONDS: Final = 30.0
 RECORDS_AT_ONCE: Final = 20_000
 POSITIONS: Final = "positions.json"
 HEADER: Final = "header.json"
+READ: Final = "read.json"
+"""When the last look began that read to the end of the log, ms: all that was written before is in the files."""
 
 _log = get_logger("history_records")
 
@@ -67,6 +70,7 @@ class RecordKeeper:
         if self._header is None:
             self._header = header_of(self._kafka)
             _replace(self._directory / HEADER, asdict(self._header))
+        begun_ms = now_ms()
         recorder = LogRecorder(
             self._kafka, list(range(self._header.offsets_topic_partitions)), begin=_positions(self._directory)
         )
@@ -76,6 +80,7 @@ class RecordKeeper:
                 self._store.write(RECORDS, rows_of(part))
             # Only now: what a kill leaves out of it is read again, and is in the files once all the same.
             _replace(self._directory / POSITIONS, recorder.positions)
+            _replace(self._directory / READ, {"until": begun_ms})
         finally:
             recorder.close()
 
@@ -106,6 +111,14 @@ def header(directory: Path) -> Header:
         raise CannotTellError(
             f"--record: found no records in {str(directory)!r}, accepted: a history kept with history.records"
         ) from None
+
+
+def read_until_ms(directory: Path) -> int | None:
+    """Until when all that was written to the log is kept; None where a former release wrote the history."""
+    try:
+        return int(json.loads((directory / RECORDS.name / READ).read_text("utf-8"))["until"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def until(records: Sequence[RecordedRecord], until_ms: int | None) -> Iterator[RecordedRecord]:

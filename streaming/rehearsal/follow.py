@@ -79,6 +79,11 @@ class Follower:
         with self._changed:
             return self._measured.cost(now_ms())
 
+    def notes(self) -> list[str]:
+        """What is to be said of these figures."""
+        with self._changed:
+            return self._measured.notes
+
     def __enter__(self) -> Self:
         """Start."""
         self._thread.start()

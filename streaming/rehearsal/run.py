@@ -27,7 +27,7 @@ from streaming.rehearsal.follow import Follower
 from streaming.rehearsal.members import Members
 from streaming.rehearsal.roll import Roll, RollOptions, protocols
 from streaming.rehearsal.shape import Shape
-from streaming.reports.measure import NOT_IN_THE_LOG, REHEARSAL_FORMAT
+from streaming.reports.measure import REHEARSAL_FORMAT
 
 RESTARTS: Final = (
     ("eager (range)", CLASSIC, "range"),
@@ -138,7 +138,7 @@ def rehearse_on(  # noqa: PLR0913 - as above, and where
             follower.begin()
             begun_ms = now_ms()
             rolled = roll.run()
-            cost = follower.cost()
+            cost, notes = follower.cost(), follower.notes()
         finally:
             roll.stop()
     if record is not None:
@@ -172,7 +172,7 @@ def rehearse_on(  # noqa: PLR0913 - as above, and where
             "surge": options.surge,
             "members": dict(member_settings or {}),
         },
-        "notes": [*shape.notes, *NOT_IN_THE_LOG],
+        "notes": [*shape.notes, *notes],
     }
 
 

@@ -87,6 +87,7 @@ def html_page(report: Report) -> str:
 
 
 _OWNERLESS: Final = "Seconds without an owner"
+_CAUSES: Final = "Causes (a rebalance may have several)"
 
 
 def _title(report: Report) -> str:
@@ -140,7 +141,7 @@ def _sections(report: Report, most: int | None = _MOST_PARTITIONS) -> Iterator[t
     if causes:
         head = ("cause", "rebalances") if beside is None else ("cause", "roll", "rehearsal")
         counted = (report["causes"],) if beside is None else (report["causes"], beside)
-        yield "Causes", [head, *((cause, *(str(of.get(cause, 0)) for of in counted)) for cause in causes)]
+        yield _CAUSES, [head, *((cause, *(str(of.get(cause, 0)) for of in counted)) for cause in causes)]
     if report.get("beside"):
         rows: list[Row] = [("members", "rebalances", "moved", "longest (s)", "all (s)", "took (s)")]
         for each in report["beside"]:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from coordinator_model.migration.phases import members_by_protocol
 from coordinator_model.recording_clock import Looks
 from coordinator_model.replica import Replica
+from coordinator_model.rules.members import members_of
+from coordinator_model.rules.rebalances import under_way
 from coordinator_model.state.events import Event
 from coordinator_model.state.findings import Position
 from coordinator_model.state.group_state import GroupState
@@ -20,6 +23,12 @@ NOT_IN_THE_LOG: Final = (
     "the join phase of a classic group is not in the log: ownerless seconds there are a lower bound",
 )
 """Said in every report."""
+
+STATIC_MEMBERS: Final = (
+    "a static member that is back in time causes no rebalance; that it was away is in the log of the consumer protocol "
+    "alone: only there its partitions count as without an owner"
+)
+"""Said of a group that has some."""
 
 
 class MeasuredGroup:
@@ -36,7 +45,8 @@ class MeasuredGroup:
         self.group = group
         self.latest_ms = since_ms
         self.offsets_partition = -1
-        self._replica = Replica()
+        # In a downgrade they say which topic of the classic group is which of the consumer group before.
+        self._replica = Replica(topic_ids={topic.name: topic.id for topic in topics})
         self._looks = Looks(self._replica, {topic.name: topic for topic in topics})
         self._cost = RollCost({topic.id: topic.name for topic in topics}, since_ms)
 
@@ -44,6 +54,21 @@ class MeasuredGroup:
     def state(self) -> GroupState | None:
         """The group as it is now."""
         return self._replica.known(self.group)
+
+    @property
+    def notes(self) -> list[str]:
+        """What is to be said of the figures."""
+        static = self.state is not None and any(of.instance_id for of in members_of(self.state.membership).values())
+        return [*NOT_IN_THE_LOG, STATIC_MEMBERS] if static else list(NOT_IN_THE_LOG)
+
+    @property
+    def is_between(self) -> bool:
+        """Whether it has members of both protocols, or is being rebalanced."""
+        if self.state is None:
+            return False
+        membership = self.state.membership
+        modern = membership.modern_group
+        return all(members_by_protocol(membership)) or (modern is not None and under_way(modern))
 
     def take(self, record: RecordedRecord) -> list[Event]:
         """Replay a record of the log; returns what it showed of the group."""

@@ -10,10 +10,10 @@ from coordinator_model.records.serde import Record, UnknownRecord, decode_record
 from coordinator_model.state.events import INFO, event_view
 from coordinator_model.views.group_view import named
 from coordinator_model.views.roll_cost import EXPECTED, cost_view, seconds
-from streaming.base.errors import CheckFailed
+from streaming.base.errors import CannotTellError, CheckFailed
 from streaming.base.times import time_text
 from streaming.recording.file_format import Header, RecordedRecord
-from streaming.reports.measure import NOT_IN_THE_LOG, ROLL_FORMAT, MeasuredGroup
+from streaming.reports.measure import ROLL_FORMAT, MeasuredGroup
 
 EVENTS_ONLY: Final = (
     "a running monitor has events: ownerless seconds need the log's records, from --from RECORDING or from the "
@@ -28,17 +28,37 @@ _ENDS: Final = ("rebalance_completed",)
 _CONVERSIONS: Final = {"upgrade_completed": "upgrade", "downgrade_completed": "downgrade"}
 
 
-def of_records(
-    header: Header, records: Iterable[RecordedRecord], group: str, since_ms: int, until_ms: int | None = None
+def of_records(  # noqa: PLR0913 - the log, the group, the span, and how much of it is known
+    header: Header,
+    records: Iterable[RecordedRecord],
+    group: str,
+    since_ms: int,
+    until_ms: int | None = None,
+    read_until_ms: int | None = None,
 ) -> dict[str, Any]:
     """Measured from the log's own records, up to a time or to the last one.
 
+    Args:
+        header: names the topics.
+        records: of the group, of others too.
+        group: its name.
+        since_ms: when the roll began.
+        until_ms: when it was over; None: up to the group's last record.
+        read_until_ms: until when all that was written is among the records, where the reader knows it; without it the
+            time of the last record. Nothing later is measured.
+
+    Returns:
+        The report. `known_until` is that time; it is not `complete` where the span ends later, or where without
+        `until_ms` the roll has yet to end.
+
     Raises:
         CheckFailed: the group is not in them, or nothing of it is as late as `since_ms`.
+        CannotTellError: they are known up to `since_ms` at the most.
     """
     measured = MeasuredGroup(group, header.topics, since_ms)
-    known = 0
+    known, known_until_ms = 0, -1 if read_until_ms is None else read_until_ms
     for record in records:
+        known_until_ms = max(known_until_ms, record.timestamp_ms)
         decoded = decode_record(record.key, None)
         if isinstance(decoded, Record | UnknownRecord) and decoded.group_name == group:
             known += 1
@@ -47,9 +67,14 @@ def of_records(
     measured.settle()
     if not known:
         raise CheckFailed(f"G: found {group!r}, accepted: a group of the recording")
+    if read_until_ms is not None and known_until_ms <= since_ms:
+        raise CannotTellError(
+            f"--since: found {time_text(since_ms)}, accepted: an earlier one: {_so_far(known_until_ms)}"
+        )
     if measured.latest_ms <= since_ms:
         raise CheckFailed(f"--since: found {time_text(since_ms)}, accepted: a time before the last record of {group}")
-    cost = measured.cost(until_ms)
+    cost = measured.cost(until_ms if until_ms is None else max(since_ms, min(until_ms, known_until_ms)))
+    missing = _missing(measured, until_ms, known_until_ms)
     names = header.topic_names
     return {
         "format": ROLL_FORMAT,
@@ -57,9 +82,25 @@ def of_records(
         **cost_view(cost),
         "lag_added": None,
         "events": [{**event_view(event), "detail": named(event.detail, names)} for event in cost.events],
-        "unknown": [NO_LAG],
-        "notes": list(NOT_IN_THE_LOG),
+        "known_until": known_until_ms,
+        "complete": missing is None,
+        "unknown": [NO_LAG] if missing is None else [missing, NO_LAG],
+        "notes": [f"known up to {time_text(known_until_ms)}", *measured.notes],
     }
+
+
+def _missing(measured: MeasuredGroup, until_ms: int | None, known_until_ms: int) -> str | None:
+    """What of the roll is not known yet, in a sentence; None if all of it is."""
+    if until_ms is not None:
+        asked = f"not complete: asked up to {time_text(until_ms)}, {_so_far(known_until_ms)}"
+        return asked if known_until_ms < until_ms else None
+    if measured.is_between:
+        return f"not complete: the group was being rolled, or rebalanced, when the log ended: {_so_far(known_until_ms)}"
+    return None
+
+
+def _so_far(known_until_ms: int) -> str:
+    return f"the log is known up to {time_text(known_until_ms)}"
 
 
 def lag_added(times: Sequence[int], lag: Sequence[int | None], since_ms: int, until_ms: int) -> dict[str, Any] | None:
@@ -106,6 +147,8 @@ def of_events(events: Sequence[Mapping[str, Any]], group: str, since_ms: int, un
         "verdicts": list(dict.fromkeys(alarms)),
         "lag_added": None,
         "events": [dict(event) for event in events],
+        "known_until": until_ms,
+        "complete": False,
         "unknown": [EVENTS_ONLY, NO_LAG],
         "notes": [],
     }

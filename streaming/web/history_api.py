@@ -120,10 +120,13 @@ class HistoryApi:
         """From the records that a history keeps; None where it keeps none, or none as late."""
         if self._history is None:
             return None
-        from streaming.history.log_archive import header  # imported late: without a history there is no Parquet
+        # Imported late: without a history there is no Parquet.
+        from streaming.history.log_archive import header, read_until_ms
 
         with suppress(CannotTellError, CheckFailed), self._turn() as history:
-            return rolled.of_records(header(history.directory), history.records(name), name, since_ms, until_ms)
+            known = read_until_ms(history.directory)  # before the records: they may be more, never less
+            records = history.records(name)
+            return rolled.of_records(header(history.directory), records, name, since_ms, until_ms, known)
         return None
 
     def _remembered(self, name: str, since_ms: int, until_ms: int) -> list[Event]:

@@ -65,7 +65,7 @@ ANSWERS: Final[Mapping[str, str]] = {
     "BurnDown": "times:integer[] groups:any{} members:any{}",
     "Roll": "format:string group:string since:integer until:integer rebalances:integer partitions_moved:integer "
     "ownerless_seconds:object? lag_added:object? causes:integer{} conversions:integer{} verdicts:string[] "
-    "events:object[] unknown:string[] notes:string[]",
+    "events:object[] known_until:integer complete:boolean unknown:string[] notes:string[]",
     "Description": "openapi:string info:object paths:object components:object",
 }
 """Name of an answer → its fields."""

@@ -95,7 +95,28 @@ def test_a_consumer_group_s_handover_is_timed_record_by_record() -> None:
     )
 
     assert {"t/1": 0.4} == found["ownerless_seconds"]["partitions"]
-    assert 1 == found["partitions_moved"]
+
+
+def test_what_moves_counts_once_its_rebalance_is_completed() -> None:
+    """The total is the sum of what the timeline says, also where the roll is not over."""
+    moments = (
+        consumers(1_000, 1, [("a", {"t": [0, 1]}, 1)]),
+        at(
+            3_000,
+            consumer_group_epoch(GROUP, 2),
+            consumer_group_member_subscription(GROUP, "b"),
+            consumer_group_target_assignment(GROUP, "a", {"t": [0]}),
+            consumer_group_target_assignment(GROUP, "b", {"t": [1]}),
+            consumer_group_target_assignment_epoch(GROUP, 2),
+            consumer_group_current_assignment(GROUP, "a", epoch=2, assigned={"t": [0]}),
+            consumer_group_current_assignment(GROUP, "b", epoch=0),
+        ),
+        at(3_400, consumer_group_current_assignment(GROUP, "b", epoch=2, assigned={"t": [1]})),
+    )
+
+    found = [cost(*moments[:seen], since_ms=2_000) for seen in (2, 3)]
+
+    assert [(0, 0), (1, 1)] == [(each["rebalances"], each["partitions_moved"]) for each in found]
 
 
 def test_what_is_yet_to_be_revoked_has_an_owner() -> None:

@@ -7,20 +7,23 @@ from typing import Any, Final
 
 import pytest
 
+from coordinator_model.records.serde import Record, decode_record
 from coordinator_model.replica import Replica
 from coordinator_model.state.findings import Position
 from coordinator_model.views.group_view import group_view
 from streaming.__main__ import main
+from streaming.base.times import time_ms
 from streaming.board.board import Board
 from streaming.config.sections import HttpSection
 from streaming.end_offsets.store import EndOffsets
-from streaming.history.log_archive import HEADER, rows_of
+from streaming.history.log_archive import HEADER, READ, rows_of
 from streaming.history.store import HistoryStore
 from streaming.history.tables import RECORDS
 from streaming.metrics.exporter import Exporter
 from streaming.recording.file_format import open_recording
 from streaming.rehearsal.shape import of_view
 from streaming.reports.measure import REHEARSAL_FORMAT
+from streaming.reports.rolled import of_records
 from streaming.web.server import Server
 from tests import builders
 from tests.streaming.board_rows import Shard
@@ -108,6 +111,7 @@ def test_a_roll_stands_beside_its_rehearsal(tmp_path: Path, capsys: pytest.Captu
     assert 0 == status
     (row,) = [line.split() for line in text.splitlines() if line.startswith("rebalances")]
     assert "41" == row[2]
+    assert "Causes (a rebalance may have several)" in text.splitlines()
     assert ["join", "5", "3"] in [line.split() for line in text.splitlines()]
     assert "rehearsal: 50 of 60 members" in text
     assert "rehearsal: 2 members on an embedded Kafka 4.3.1; it went through" in text
@@ -223,22 +227,88 @@ def test_shape_of_a_group_of_a_running_monitor_is_read_from_what_it_answers() ->
     )
 
 
-def test_a_history_that_keeps_records_is_measured_as_a_recording_is(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The same records, the same figures; lag is not known, as no monitor runs."""
+@pytest.fixture
+def history(tmp_path: Path) -> Path:
+    """A history that keeps the records of a roll up and down again, read to the end."""
     with open_recording(Path(CONVERSIONS)) as recording:
         head, records = recording.header, list(recording)
     (tmp_path / RECORDS.name).mkdir()
     (tmp_path / RECORDS.name / HEADER).write_text(json.dumps(asdict(head)), "utf-8")
     HistoryStore(tmp_path).write(RECORDS, rows_of(records))
+    read = {"until": max(record.timestamp_ms for record in records)}
+    (tmp_path / RECORDS.name / READ).write_text(json.dumps(read), "utf-8")
+    return tmp_path
+
+
+def test_a_history_that_keeps_records_is_measured_as_a_recording_is(
+    history: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same records, the same figures; lag is not known, as no monitor runs."""
     asked = ["report", GROUP, "--since", "0", "--json", "--url", NOWHERE]
 
-    status, of_history, _ = run(capsys, *asked, "--dir", str(tmp_path))
+    status, of_history, _ = run(capsys, *asked, "--dir", str(history))
     _, of_recording, _ = run(capsys, *asked, "--from", CONVERSIONS)
 
     assert 0 == status
     assert json.loads(of_recording) == json.loads(of_history)
+
+
+def test_a_history_that_is_behind_says_up_to_when_it_knows(history: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What comes after is neither measured nor called complete; it is once the history has been written so far."""
+    until = "2026-11-21T12:56:21.500Z"
+    asked = ["report", GROUP, "--since", "2026-11-21T12:56:18.500Z", "--dir", str(history), "--url", NOWHERE]
+    read = history / RECORDS.name / READ
+
+    read.write_text(json.dumps({"until": time_ms("2026-11-21T12:59:00Z")}), "utf-8")
+    late = run(capsys, *asked, "--until", "2026-11-21T13:00:00Z")
+    done = run(capsys, *asked, "--until", until)
+    open_end = run(capsys, *asked)
+    after = run(capsys, *asked, "--since", "2026-11-21T12:59:30Z")
+
+    assert [3, 0, 0, 3] == [status for status, _, _ in (late, done, open_end, after)]
+    assert "note: not complete: asked up to 2026-11-21T13:00:00.000Z, the log is known up" in late[1]
+    assert "not complete: asked up to 2026-11-21T13:00:00.000Z, the log is known up to 2026-11-21T12:59" in late[2]
+    assert "note: known up to 2026-11-21T12:59:00.000Z" in done[1]
+    assert not any("not complete" in text for text in (*done, *open_end) if isinstance(text, str))
+    assert "--since: found 2026-11-21T12:59:30.000Z, accepted: an earlier one: the log is known up to" in after[2]
+
+
+def test_a_roll_that_is_not_over_is_no_whole_one(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a group of both protocols at the log's end the figures go on, unless a time is given when it was over."""
+    asked = ["report", "upgrade-half-way", "--since", "0", "--from", CONVERSIONS, "--json"]
+
+    status, text, said = run(capsys, *asked)
+    spanned, whole, _ = run(capsys, *asked, "--until", str(json.loads(text)["known_until"]))
+
+    assert (3, False) == (status, json.loads(text)["complete"])
+    assert "the group was being rolled, or rebalanced, when the log ended" in said
+    assert (0, True) == (spanned, json.loads(whole)["complete"])
+
+
+@pytest.mark.parametrize(("group", "said"), [("static-members-upgraded-in-place", True), (GROUP, False)])
+def test_time_without_an_owner_but_no_rebalance_is_explained(
+    group: str, said: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A static member of the consumer protocol that is back in time: said of groups that have such members alone."""
+    _, text, _ = run(capsys, "report", group, "--since", "0", "--from", CONVERSIONS)
+
+    assert said == ("note: a static member that is back in time causes no rebalance" in text)
+
+
+@pytest.mark.parametrize("release", [path.name for path in sorted(RECORDINGS.iterdir()) if path.is_dir()])
+def test_moved_partitions_are_those_of_the_timeline(release: str) -> None:
+    """Both count changes of owner once, in every recorded conversion; no change is lost where ids become names."""
+    with open_recording(RECORDINGS / release / "conversions.ndjson.gz") as recording:
+        head, records = recording.header, list(recording)
+    names = {decoded.group_name for each in records if isinstance(decoded := decode_record(each.key, None), Record)}
+    reports = [of_records(head, records, name, 0) for name in sorted(filter(None, names))]
+    moved = {
+        report["group"]: sum(event["detail"].get("partitions_moved", 0) for event in report["events"])
+        for report in reports
+    }
+
+    assert {report["group"]: report["partitions_moved"] for report in reports} == moved
+    assert 2 == moved["downgraded-while-empty"], "by another member than the one before"
 
 
 def test_a_history_without_records_cannot_tell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

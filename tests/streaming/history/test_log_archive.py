@@ -12,9 +12,10 @@ from coordinator_model.state.findings import Position
 from coordinator_model.views.group_view import group_view
 from streaming.__main__ import main
 from streaming.base.errors import CannotTellError
+from streaming.base.times import now_ms
 from streaming.config.kafka_sections import KafkaSection
 from streaming.history import log_archive as records_module
-from streaming.history.log_archive import HEADER, RecordKeeper, rows_of
+from streaming.history.log_archive import HEADER, RecordKeeper, read_until_ms, rows_of
 from streaming.history.queries import History
 from streaming.history.store import HistoryStore, Retention
 from streaming.history.tables import BASE_DAY, RECORDS
@@ -175,11 +176,14 @@ def test_look_goes_on_where_the_last_one_ended(tmp_path: Path, monkeypatch: pyte
     store = HistoryStore(tmp_path)
     broker.away = True
     RecordKeeper(KafkaSection(), store).look()
+    assert read_until_ms(tmp_path) is None, "not read to the end"
     broker.away = False
     RecordKeeper(KafkaSection(), store).look()
     broker.log = log(3)
+    before_ms = now_ms()
     RecordKeeper(KafkaSection(), store).look()
 
+    assert before_ms <= (read_until_ms(tmp_path) or 0) <= now_ms()
     assert [{}, {}, {"commits": {0: 7}, "membership": {0: 7}}] == broker.begun
     found = History(tmp_path).records("a")
     assert [0, 1, 3, 4, 7] == [record.offset for record in found]
