@@ -38,7 +38,9 @@ _STYLES: Final = {
     "out_of_scope": "dim",
 }  # fmt: skip
 _WIDE: Final = 100
-"""Assignors are left out where a terminal is narrower: the other forms have them."""
+"""Where a terminal is narrower, assignors stand below the group's name."""
+
+_ALSO: Final = "--csv and --json also have static ids, partitions, rebalances a day, lag, owner and note"
 
 _PROGRESS_EVERY: Final = 2_000
 
@@ -166,7 +168,7 @@ def _cell(value: object) -> str:
 
 def _text(found: dict[str, Any]) -> str:
     if not found["groups"]:
-        return "no groups"
+        return _counts(found)
     rows = [
         [
             each["wave"], each["group"], each["readiness"], each["members"], each["assignor"], each["assignor_after"],
@@ -193,19 +195,23 @@ def picture(found: dict[str, Any], width: int) -> "RenderableType":
     from rich.table import Table
     from rich.text import Text
 
-    assignors = ("ASSIGNOR", "AFTER") if width >= _WIDE else ()
+    wide = width >= _WIDE
+    assignors = ("ASSIGNOR", "AFTER") if wide else ()
+    group = "GROUP" if wide else "GROUP\nassignor → after"
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold dim")
-    for name in ("WAVE", "GROUP", "READINESS", "MEMBERS", *assignors, "REASONS"):
-        gives_way = name in ("GROUP", "REASONS")
+    for name in ("WAVE", group, "READINESS", "MEMBERS", *assignors, "REASONS"):
+        gives_way = name in (group, "REASONS")
         table.add_column(name, no_wrap=not gives_way, overflow="fold", justify="right" if name == "MEMBERS" else "left")
     for each in found["groups"]:
         readiness = each["readiness"]
+        now_and_after = [printable(each[name] or "-") for name in ("assignor", "assignor_after")]
+        below = "" if wide or now_and_after == ["-", "-"] else f"\n{' → '.join(now_and_after)}"
         cells = (
             Text("-" if each["wave"] is None else str(each["wave"])),
-            Text(printable(each["group"]), style="bold"),
+            Text.assemble((printable(each["group"]), "bold"), (below, "dim")),
             Text(readiness.replace("_", " "), style=_STYLES[readiness]),
             Text(str(each["members"])),
-            *(Text(printable(each[name.lower()] or "-")) for name in ("ASSIGNOR", "ASSIGNOR_AFTER") if assignors),
+            *(Text(assignor) for assignor in now_and_after if wide),
             Text("\n".join(reason["code"] for reason in each["reasons"])),
         )
         table.add_row(*cells)
@@ -214,9 +220,12 @@ def picture(found: dict[str, Any], width: int) -> "RenderableType":
         for code, remedy in remedies(found)
         for part in (Text(code, style="bold"), Padding(Text(remedy), (0, 0, 0, 2)))
     ]
-    return Stacked(Text(_counts(found)), Text(), table, Text(), *to_do)
+    return Stacked(Text(_counts(found)), Text(), table, Text(), *to_do, Text(), Text(_ALSO, style="dim"))
 
 
 def _counts(found: dict[str, Any]) -> str:
     counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name in READINESS if (count := found["counts"][name]))
-    return f"{counted(len(found['groups']), 'group')}: {counts or 'none'}; {counted(found['waves'], 'wave')}"
+    count = f"{counted(len(found['groups']), 'group')}: {counts or 'none'}; {counted(found['waves'], 'wave')}"
+    if not found["groups"]:
+        count = "no groups"
+    return f"{count}, as far as is known" if found.get("doubt") else count

@@ -175,8 +175,10 @@ def _topics_text(group: Group) -> Iterator[str]:
 
 
 def _seconds(of: Mapping[str, Any], name: str) -> object:
-    """Lag in seconds, a lower bound as `> 720`."""
-    return f"> {of[name]}" if of.get(f"{name}_at_least") else of.get(name)
+    """Lag in seconds, to the millisecond as times in the log are; a lower bound as `> 720`."""
+    seconds = of.get(name)
+    rounded = round(seconds, 3) if isinstance(seconds, float) else seconds
+    return f"> {rounded}" if of.get(f"{name}_at_least") else rounded
 
 
 def _offsets_table(offsets: Sequence[Mapping[str, Any]]) -> str:

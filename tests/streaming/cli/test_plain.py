@@ -124,3 +124,16 @@ def test_what_a_downgrade_did_not_keep_is_reported() -> None:
 def test_records_left_over_are_reported_by_type() -> None:
     """How many of which."""
     assert "records left over from a downgrade: 1 of type 16" in list(group_text(LEFT_OVER.replayed().view("g")))
+
+
+def test_lag_in_seconds_has_milliseconds_and_no_more() -> None:
+    """Of groups and of partitions, lower bounds too; a script finds the figure in its column as before."""
+    offset = {
+        "topic": "t", "partition": 0, "offset": 1, "leader_epoch": -1, "commit_timestamp": None, "metadata": "",
+        "log_end_offset": 9, "lag": 8, "lag_seconds": 1.2339999999999, "lag_seconds_at_least": True,
+    }  # fmt: skip
+    group = history(CLASSIC).replayed().view("g")
+    (first, *_, offsets) = group_text({**group, "lag": 8, "max_lag_seconds": 0.30000000000000004, "offsets": [offset]})
+
+    assert "0.3" == first.split()[-1]
+    assert [">", "1.234"] == offsets.split()[-2:]

@@ -103,6 +103,10 @@ def test_a_terminal_gets_no_line_that_is_wider(width: int, capsys: pytest.Captur
         assert " ".join(shown.split()).count(each["reasons"][0]["remedy"]) == 1
     names = [line[6:].split("  ")[0].strip() for line in shown.splitlines()[3:]]
     assert long_name in "".join(names)
+    changes = [(each["assignor"] or "-", each["assignor_after"] or "-") for each in plan["groups"]]
+    assert ("range", "uniform") in changes
+    for now, after in {change for change in changes if change != ("-", "-")}:
+        assert f"{now} → {after}" in "".join(names) if width < 100 else now in shown, "none is left out"
 
 
 def test_a_spreadsheet_gets_columns_and_no_formulas(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -139,10 +143,14 @@ def test_a_monitor_that_catches_up_has_no_plan(capsys: pytest.CaptureFixture[str
     board.load([])
     with _serving(board, builders.group_metadata("half-read", generation=1, members=[builders.member("m")])) as url:
         status = main(["plan", "--url", url])
+        main(["plan", "--url", url, "--group", "no-such"])
         page = urlopen(f"{url}/plan", timeout=5).read().decode()  # noqa: S310 - our own server
 
     assert 3 == status
-    assert "the end of the log at start is not known, since" in capsys.readouterr().err
+    printed, said = capsys.readouterr()
+    assert "the end of the log at start is not known, since" in said
+    assert printed.endswith("no groups, as far as is known
+")
     assert re.search(r"Not known: the end of the log at start is not known, since [\d :-]{19} UTC\.", page)
     assert "No group matches." not in page
     assert "half-read" not in page
