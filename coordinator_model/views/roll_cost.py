@@ -2,14 +2,14 @@
 
     figure              counted from                                     what the log cannot show of it
     rebalances          `rebalance_completed` events                     classic rounds begun and never completed
-    partitions moved    what these events say                            moves of a rebalance that was not completed
+    partitions moved    a partition's next owner is another member       -
     ownerless time      no member has it, or a classic leader is         the join phase of a classic group: it begins
                         dividing what its former owner has let go of     unwritten, so the figure is a lower bound
     alarms              events of warning and above that open            -
 
-What a member has yet to revoke has an owner; what a static member holds that said it would be back (KIP-848, epoch -2)
-has none, as it is not processed. A member that was killed remains an owner until its session expires: the log knows
-nothing else. Times are the log's, in milliseconds.
+An owner is known by its instance id where it has one. What a member has yet to revoke has an owner; what a static
+member holds that said it would be back (KIP-848, epoch -2) has none, as it is not processed. A member that was killed
+remains an owner until its session expires: the log knows nothing else. Times are the log's, in milliseconds.
 """
 
 from __future__ import annotations
@@ -41,6 +41,9 @@ class Cost:
     until_ms: int
     rebalances: int = 0
     partitions_moved: int = 0
+    moved_in_rebalances: int = 0
+    """As the events of rebalances say: other than `partitions_moved` where one had begun before, was cut off by a
+    conversion, or is under way."""
     ownerless_ms: Mapping[Place, int] = field(default_factory=dict)
     causes: Mapping[str, int] = field(default_factory=dict)
     conversions: Mapping[str, int] = field(default_factory=dict)
@@ -63,10 +66,11 @@ class RollCost:
         """The last one of a classic group."""
         self._owned: frozenset[Place] = frozenset()
         self._seen = (-1, -1)
-        self._places: set[Place] = set()
-        """Partitions that ever had an owner."""
+        self._owner: dict[Place, str] = {}
+        """Last owner of each partition that ever had one."""
         self._free_since_ms: dict[Place, int] = {}
         self._ownerless_ms: Counter[Place] = Counter()
+        self._moved = 0
         self._events: list[Event] = []
         self._latest_ms = since_ms
 
@@ -74,6 +78,7 @@ class RollCost:
         """Start to count at this moment: what was counted until now is dropped."""
         self._since_ms = since_ms
         self._ownerless_ms.clear()
+        self._moved = 0
         self._events = [event for event in self._events if event.time_ms >= since_ms]
 
     def follow(self, state: GroupState | None, events: Iterable[Event]) -> None:
@@ -98,11 +103,14 @@ class RollCost:
         for place, since_ms in self._free_since_ms.items():
             ownerless[place] += max(0, until_ms - max(since_ms, self._since_ms))
         done = [event for event in self._events if event.kind == "rebalance_completed"]
+        moved = sum(event.detail.get("partitions_moved", 0) for event in done)
         return Cost(
             since_ms=self._since_ms,
             until_ms=until_ms,
             rebalances=len(done),
-            partitions_moved=sum(event.detail.get("partitions_moved", 0) for event in done),
+            # Nothing else knows the tasks of a streams group.
+            partitions_moved=self._moved if self._owner else moved,
+            moved_in_rebalances=moved,
             ownerless_ms={place: ms for place, ms in sorted(ownerless.items()) if ms > 0},
             causes=Counter(cause for event in done for cause in event.detail.get("causes", ())),
             conversions=Counter(
@@ -115,34 +123,37 @@ class RollCost:
         )
 
     def _step(self, after: Membership, time_ms: int) -> None:
-        owned = frozenset(self._owned_in(after))
+        owners = dict(self._owners(after))
         generation = after.classic_group
         if generation is not None and self._generation is not None and generation.state_timestamp_ms >= 0:
             divided_ms = min(generation.state_timestamp_ms, time_ms)
             for place in self._let_go(self._generation, generation):
                 self._free_since_ms.setdefault(place, divided_ms)
-        self._generation, self._owned = generation, owned
-        for place in owned & self._free_since_ms.keys():
-            since_ms = self._free_since_ms.pop(place)
-            self._ownerless_ms[place] += max(0, time_ms - max(since_ms, self._since_ms))
-        self._places |= owned
-        for place in self._places - owned:
+        self._generation, self._owned = generation, frozenset(owners)
+        for place, owner in owners.items():
+            since_ms = self._free_since_ms.pop(place, None)
+            if since_ms is not None:
+                self._ownerless_ms[place] += max(0, time_ms - max(since_ms, self._since_ms))
+            if self._owner.get(place, owner) != owner and time_ms >= self._since_ms:
+                self._moved += 1
+            self._owner[place] = owner
+        for place in self._owner.keys() - owners.keys():
             self._free_since_ms.setdefault(place, time_ms)
 
-    def _owned_in(self, membership: Membership) -> Iterator[Place]:
+    def _owners(self, membership: Membership) -> Iterator[tuple[Place, str]]:
         if membership.type in (SHARE, STREAMS):
             return
         for member in members_of(membership).values():
             if is_absent(member):
                 continue
-            held: tuple[Partitions, ...] = (member.assigned,)
+            owned: tuple[Partitions, ...] = (member.assigned,)
             if isinstance(member, ModernMember):
-                held = (member.pending_revocation, member.assigned)
-            for each in held:
-                for topic, partitions in each.items():
+                owned = (member.pending_revocation, member.assigned)
+            for held in owned:
+                for topic, partitions in held.items():
                     name = self._topic_names.get(topic, topic)
                     for partition in partitions:
-                        yield name, partition
+                        yield (name, partition), member.instance_id or member.member_id
 
     def _let_go(self, was: ClassicGroup, now: ClassicGroup) -> Iterable[Place]:
         """Partitions that had an owner before a generation, and that no member claimed when joining it."""

@@ -79,10 +79,10 @@ class Follower:
         with self._changed:
             return self._measured.cost(now_ms())
 
-    def notes(self) -> list[str]:
+    def notes(self, cost: Cost) -> list[str]:
         """What is to be said of these figures."""
         with self._changed:
-            return self._measured.notes
+            return self._measured.notes(cost)
 
     def __enter__(self) -> Self:
         """Start."""

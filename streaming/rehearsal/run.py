@@ -138,7 +138,8 @@ def rehearse_on(  # noqa: PLR0913 - as above, and where
             follower.begin()
             begun_ms = now_ms()
             rolled = roll.run()
-            cost, notes = follower.cost(), follower.notes()
+            cost = follower.cost()
+            notes = follower.notes(cost)
         finally:
             roll.stop()
     if record is not None:

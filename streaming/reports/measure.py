@@ -55,11 +55,17 @@ class MeasuredGroup:
         """The group as it is now."""
         return self._replica.known(self.group)
 
-    @property
-    def notes(self) -> list[str]:
-        """What is to be said of the figures."""
-        static = self.state is not None and any(of.instance_id for of in members_of(self.state.membership).values())
-        return [*NOT_IN_THE_LOG, STATIC_MEMBERS] if static else list(NOT_IN_THE_LOG)
+    def notes(self, cost: Cost) -> list[str]:
+        """What is to be said of these figures."""
+        found = list(NOT_IN_THE_LOG)
+        if cost.moved_in_rebalances != cost.partitions_moved:
+            found.append(
+                f"of partitions moved, {cost.moved_in_rebalances} are those of the timeline's rebalances: one had "
+                "begun before, was cut off by a conversion, or is under way"
+            )
+        if self.state is not None and any(of.instance_id for of in members_of(self.state.membership).values()):
+            found.append(STATIC_MEMBERS)
+        return found
 
     @property
     def is_between(self) -> bool:

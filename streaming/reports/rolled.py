@@ -85,7 +85,7 @@ def of_records(  # noqa: PLR0913 - the log, the group, the span, and how much of
         "known_until": known_until_ms,
         "complete": missing is None,
         "unknown": [NO_LAG] if missing is None else [missing, NO_LAG],
-        "notes": [f"known up to {time_text(known_until_ms)}", *measured.notes],
+        "notes": [f"known up to {time_text(known_until_ms)}", *measured.notes(cost)],
     }
 
 

@@ -23,13 +23,19 @@ GROUP: Final = "g"
 
 def cost(*moments: Moment, since_ms: int = 0, until_ms: int | None = None) -> dict[str, Any]:
     """The figures of a history, up to its last moment unless said."""
+    measured = followed(*moments, since_ms=since_ms)
+    return cost_view(measured.cost(moments[-1].time_ms if until_ms is None else until_ms))
+
+
+def followed(*moments: Moment, since_ms: int) -> RollCost:
+    """A history that was followed to its end."""
     replica, measured = Replica(), RollCost(dict(TOPIC_NAMES), since_ms)
     for record in history(*moments).records:
         position = Position(record.place.partition, record.place.offset, record.place.timestamp_ms)
         events = replica.replay(position, record.key, record.value)
         measured.follow(replica.known(GROUP), events)
     measured.follow(replica.known(GROUP), replica.settle())
-    return cost_view(measured.cost(moments[-1].time_ms if until_ms is None else until_ms))
+    return measured
 
 
 def generation(
@@ -95,28 +101,29 @@ def test_a_consumer_group_s_handover_is_timed_record_by_record() -> None:
     )
 
     assert {"t/1": 0.4} == found["ownerless_seconds"]["partitions"]
+    assert 1 == found["partitions_moved"]
 
 
-def test_what_moves_counts_once_its_rebalance_is_completed() -> None:
-    """The total is the sum of what the timeline says, also where the roll is not over."""
+def test_moves_of_a_rebalance_that_had_begun_before_are_told_apart() -> None:
+    """Changes of owner count from the roll's beginning on; the event that completes the rebalance has all of them."""
     moments = (
-        consumers(1_000, 1, [("a", {"t": [0, 1]}, 1)]),
+        consumers(1_000, 1, [("a", {"t": [0, 1, 2]}, 1)]),
         at(
             3_000,
             consumer_group_epoch(GROUP, 2),
-            consumer_group_member_subscription(GROUP, "b"),
-            consumer_group_target_assignment(GROUP, "a", {"t": [0]}),
-            consumer_group_target_assignment(GROUP, "b", {"t": [1]}),
+            *(consumer_group_member_subscription(GROUP, member_id) for member_id in "bc"),
+            *(consumer_group_target_assignment(GROUP, id_, {"t": [place]}) for place, id_ in enumerate("abc")),
             consumer_group_target_assignment_epoch(GROUP, 2),
+            *(consumer_group_current_assignment(GROUP, member_id, epoch=0) for member_id in "bc"),
             consumer_group_current_assignment(GROUP, "a", epoch=2, assigned={"t": [0]}),
-            consumer_group_current_assignment(GROUP, "b", epoch=0),
         ),
         at(3_400, consumer_group_current_assignment(GROUP, "b", epoch=2, assigned={"t": [1]})),
+        at(3_800, consumer_group_current_assignment(GROUP, "c", epoch=2, assigned={"t": [2]})),
     )
 
-    found = [cost(*moments[:seen], since_ms=2_000) for seen in (2, 3)]
+    found = [followed(*moments, since_ms=since_ms).cost(4_000) for since_ms in (2_000, 3_600)]
 
-    assert [(0, 0), (1, 1)] == [(each["rebalances"], each["partitions_moved"]) for each in found]
+    assert [(1, 2, 2), (1, 1, 2)] == [(of.rebalances, of.partitions_moved, of.moved_in_rebalances) for of in found]
 
 
 def test_what_is_yet_to_be_revoked_has_an_owner() -> None:

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from coordinator_model.views.roll_cost import Cost
+from streaming.reports.measure import MeasuredGroup
 from streaming.reports.rolled import EVENTS_ONLY, lag_added, of_events
 
 
@@ -65,3 +67,14 @@ def test_lag_added_is_over_what_there_was_before(lag: list[int | None], expected
     times = [1_000, 2_000, 3_000, 4_000, 4_000]
 
     assert expected == lag_added(times, lag, 1_500, 9_000)
+
+
+@pytest.mark.parametrize(("in_rebalances", "explained"), [(3, True), (6, False)])
+def test_what_moved_outside_of_the_timeline_is_explained(in_rebalances: int, explained: bool) -> None:
+    """Where a conversion cut a rebalance off; silent where the sum of the timeline is the total."""
+    cost = Cost(since_ms=0, until_ms=9, partitions_moved=6, moved_in_rebalances=in_rebalances)
+
+    notes = MeasuredGroup("g", []).notes(cost)
+
+    said = f"of partitions moved, {in_rebalances} are those of the timeline's rebalances"
+    assert explained == any(note.startswith(said) for note in notes)
