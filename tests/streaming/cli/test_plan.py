@@ -149,8 +149,7 @@ def test_a_monitor_that_catches_up_has_no_plan(capsys: pytest.CaptureFixture[str
     assert 3 == status
     printed, said = capsys.readouterr()
     assert "the end of the log at start is not known, since" in said
-    assert printed.endswith("no groups, as far as is known
-")
+    assert printed.endswith("no groups, as far as is known\n")
     assert re.search(r"Not known: the end of the log at start is not known, since [\d :-]{19} UTC\.", page)
     assert "No group matches." not in page
     assert "half-read" not in page
