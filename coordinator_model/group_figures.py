@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from coordinator_model.clocked import unassigned_partitions
 from coordinator_model.clocked.unassigned_partitions import SizedTopic, Unheld
-from coordinator_model.gates import downgrade, upgrade
+from coordinator_model.gates import downgrade, plan, upgrade
 from coordinator_model.gates.verdict import BrokerSettings, Reason
 from coordinator_model.groups.consumer import preferred_assignor
 from coordinator_model.migration import leftover_records, phases, upgrade_blockers
@@ -29,7 +29,7 @@ from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.membership import STREAMS
 from coordinator_model.views import group_view
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Grows with whatever figures say of a state: those of another number are worked out again."""
 
 Counts = tuple[tuple[str, str], ...]
@@ -47,6 +47,7 @@ class GroupWords:
         steady: whether the state is one that asks for no look: nothing overlaps, is under way, away or left over.
         awaits_static: whether a member is away of which the log does not say how long it may be.
         to_upgrade: whether members could be rolled to the consumer protocol.
+        readiness: for that protocol (`gates/plan.py`), as the log alone has it.
         upgrade_reasons: (effect, code) of the upgrade gate's reasons, asked without the brokers; likewise the other.
     """
 
@@ -67,6 +68,7 @@ class GroupWords:
     contended: bool
     awaits_static: bool
     to_upgrade: bool
+    readiness: str
     upgrade_reasons: Counts
     downgrade_reasons: Counts
 
@@ -219,6 +221,8 @@ def summary(state: GroupState) -> GroupSummary:
     contended = any(history.contended or history.restarting for history in histories)
     left = membership.leftovers()
     assigned = partition_holders.held(membership)
+    subscribed = subscriptions.subscribed_topics(membership)
+    blockers = tuple(upgrade_blockers.blockers(membership))
     words = _words(
         type=state.type,
         exists=state.exists,
@@ -228,7 +232,7 @@ def summary(state: GroupState) -> GroupSummary:
         polled=bool(state.polled_state),
         protocol=_protocol(state),
         phase=phases.phase(state),
-        blockers=tuple(upgrade_blockers.blockers(membership)),
+        blockers=blockers,
         out_of_scope=upgrade_blockers.out_of_scope(membership.classic_group),
         in_step=state.step is not None,
         all_topics_known=subscriptions.all_known(membership),
@@ -250,11 +254,12 @@ def summary(state: GroupState) -> GroupSummary:
         awaits_static=any(history.absent_since_ms is not None for history in state.instances.values())
         and any(is_absent(member) and static_members.session_timeout_ms(member) is None for member in members),
         to_upgrade=upgrade.to_convert(state),
+        readiness=plan.readiness_of(state, blockers, {*subscribed, *assigned}),
         upgrade_reasons=_pairs(upgrade.of_group(state, BrokerSettings(), asked=False)),
         downgrade_reasons=_pairs(downgrade.of_group(state, None)),
     )
     topics = _topics(
-        subscriptions.subscribed_topics(membership),
+        subscribed,
         tuple(assigned.items()),
         _topic_ids(state, assigned),
         by_id=modern is not None,

@@ -424,6 +424,14 @@ _MIGRATION: Final = (
         "Reasons behind the verdict of a gate: how many groups, or records, say stop, unknown or note.",
         ("cluster", "gate", "effect", "code"),
     ),
+    _signal(
+        "readiness_groups",
+        "max by (cluster, readiness) (kafka_cluster_readiness_groups{CLUSTER})",
+        "short",
+        "Groups by readiness for the consumer protocol, as far as the log shows; reasons and waves are in "
+        "`group-monitor plan`.",
+        ("cluster", "readiness"),
+    ),
 )
 
 _OFFSETS: Final = (

@@ -41,7 +41,7 @@ one to `LARGEST_WAVE`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -67,6 +67,7 @@ READINESS: Final = (READY, CARE, BLOCKED, UNKNOWN, DONE, OUT_OF_SCOPE)
 """In the order in which a plan lists groups."""
 
 _WORST_FIRST: Final = (DONE, OUT_OF_SCOPE, UNKNOWN, BLOCKED, CARE)
+_RANK: Final = {effect: number for number, effect in enumerate((*_WORST_FIRST, _NOTE))}
 
 LARGEST_WAVE: Final = 20
 """Groups that one team can watch at a time."""
@@ -190,11 +191,11 @@ def planned(  # noqa: PLR0913 - what is known of a group beside its state, each 
     """
     membership = state.membership
     modern, classic = membership.modern_group, membership.classic_group
-    codes = _reasons(state, settings, now_ms)
-    effects = [REASONS[code][0] for code in codes]
-    readiness = next((effect for effect in _WORST_FIRST if effect in effects), READY)
-    order = {effect: number for number, effect in enumerate((readiness, *_WORST_FIRST, _NOTE))}
     held = partition_holders.held(membership)
+    topics = subscriptions.subscribed_topics(membership) | held.keys()
+    codes = _reasons(state, settings, now_ms, upgrade_blockers.blockers(membership), topics)
+    readiness = _worst(codes)
+    order = {effect: number for number, effect in enumerate((readiness, *_WORST_FIRST, _NOTE))}
     days = None if observed_ms is None or observed_ms < _DAY_MS / 24 else observed_ms / _DAY_MS
     is_rolled = readiness in (READY, CARE, BLOCKED)
     completed = state.counters.rebalances if rebalances is None else rebalances
@@ -216,13 +217,38 @@ def planned(  # noqa: PLR0913 - what is known of a group beside its state, each 
     )
 
 
+def readiness_of(state: GroupState, blockers: Iterable[str], topics: Collection[str]) -> str:
+    """One of `READINESS`, as the log alone has it: without what brokers allow, and without a clock.
+
+    Args:
+        state: of the group.
+        blockers: as `upgrade_blockers.blockers`.
+        topics: those that members subscribe to or hold partitions of.
+    """
+    return _worst(_reasons(state, _UNKNOWN_SETTINGS, None, blockers, topics))
+
+
+_UNKNOWN_SETTINGS: Final = BrokerSettings()
+
+
+def _worst(codes: Iterable[str]) -> str:
+    worst = min([REASONS[code][0] for code in codes], key=_RANK.__getitem__, default=_NOTE)
+    return READY if worst == _NOTE else worst
+
+
 def _asked(state: GroupState) -> str | None:
     """The server assignor most members of a consumer group ask for."""
     modern = state.membership.modern_group
     return consumer.preferred_assignor(modern) if modern is not None and modern.family == CONSUMER else None
 
 
-def _reasons(state: GroupState, settings: BrokerSettings, now_ms: int | None) -> list[str]:
+def _reasons(
+    state: GroupState,
+    settings: BrokerSettings,
+    now_ms: int | None,
+    blockers: Iterable[str],
+    topics: Collection[str],
+) -> list[str]:
     ends = _not_to_be_rolled(state)
     if ends is not None:
         return [ends]
@@ -232,8 +258,7 @@ def _reasons(state: GroupState, settings: BrokerSettings, now_ms: int | None) ->
     if modern is not None:
         codes.append("mixed")
     elif classic is not None:
-        several = len(subscriptions.subscribed_topics(membership) | partition_holders.held(membership).keys()) > 1
-        codes += [*upgrade_blockers.blockers(membership), *_of_classic(classic, settings, several_topics=several)]
+        codes += [*blockers, *_of_classic(classic, settings, topics)]
     # When the last member to be rolled down leaves, the group is a classic one of the others.
     rolled = state.migration.mixed or state.migration.was_downgraded
     if unsettled(now_ms, state.last_step_ms, mixed=rolled) or (modern is not None and rebalances.under_way(modern)):
@@ -275,12 +300,12 @@ def _of_brokers(settings: BrokerSettings) -> Iterator[str]:
         yield "migration_policy"
 
 
-def _of_classic(group: ClassicGroup, settings: BrokerSettings, *, several_topics: bool) -> Iterator[str]:
+def _of_classic(group: ClassicGroup, settings: BrokerSettings, topics: Collection[str]) -> Iterator[str]:
     if settings.consumer_max_size is not None and len(group.members) > settings.consumer_max_size:
         yield "group_size"
     if group.protocol is not None and group.protocol not in KAFKAS_ASSIGNORS:
         yield "custom_assignor"
-    elif group.protocol == "range" and several_topics:
+    elif group.protocol == "range" and len(topics) > 1:
         yield "range_assignor"
     versions = [member.claim.version for member in group.members.values() if member.claim is not None]
     if versions and min(versions) < EMBEDDED_VERSION:

@@ -25,6 +25,7 @@ class Sums:
         new_protocol_records: live records of the new protocols by type.
         upgrade_reasons: (effect, code) → reasons of groups, as the upgrade gate gives them; likewise the other.
         to_upgrade: groups with members that could be rolled.
+        readiness: `GroupWords.readiness` → groups.
         flexible: groups with committed offsets of a version that brokers before 3.4.1 cannot read.
         topic_names: topics that groups have to do with by name, as `BoardGroup.topic_names`.
         topic_ids: those by id.
@@ -37,6 +38,7 @@ class Sums:
     upgrade_reasons: Mapping[Pair, int]
     downgrade_reasons: Mapping[Pair, int]
     to_upgrade: int
+    readiness: Mapping[str, int]
     flexible: int
     topic_names: frozenset[str]
     topic_ids: frozenset[str]
@@ -117,9 +119,11 @@ class Totals:
             self._seen = groups
             kinds: Counter[Pair] = Counter()
             records: Counter[RecordType] = Counter()
+            readiness: Counter[str] = Counter()
             reasons: tuple[Counter[Pair], Counter[Pair]] = (Counter(), Counter())
             for words, count in self._words.items():
                 kinds[words.type, words.group_state] += count
+                readiness[words.readiness] += count
                 for type_, live in words.new_protocol_records:
                     records[type_] += count * live
                 for counted, pairs in zip(reasons, (words.upgrade_reasons, words.downgrade_reasons), strict=True):
@@ -131,6 +135,7 @@ class Totals:
                 upgrade_reasons=reasons[0],
                 downgrade_reasons=reasons[1],
                 to_upgrade=sum(count for words, count in self._words.items() if words.to_upgrade),
+                readiness=readiness,
                 flexible=self._flexible,
                 topic_names=self._topic_names.names,
                 topic_ids=self._topic_ids.names,

@@ -222,6 +222,11 @@ _CLUSTER: Final = (
         "Reasons behind the verdict of a gate, by what they do to it",
         *("gate", "effect", "code"),
     ),
+    _gauge(
+        "kafka_cluster_readiness_groups",
+        "Groups by readiness for the consumer protocol, as the log has it: what brokers allow, the plan asks too",
+        "readiness",
+    ),
 )
 
 _OFFSETS: Final = (

@@ -10,6 +10,7 @@ from typing import Final
 
 from prometheus_client import ProcessCollector
 
+from coordinator_model.gates.plan import READINESS
 from coordinator_model.migration.leftover_records import NEW_PROTOCOL_TYPES
 from streaming.base.output_status import SinkState
 from streaming.base.version import release
@@ -56,6 +57,12 @@ def _gate_reasons(moment: Moment) -> Samples:
         for gate, (_, reasons) in gates.offline(moment.board, moment.sums, moment.now_ms).items()
         for (effect, code), count in sorted(reasons.items())
     ]
+
+
+def _readiness(moment: Moment) -> Samples:
+    """Of half a log nothing is planned."""
+    ready, _ = moment.board.ready()
+    return [(labelled(readiness=of), moment.sums.readiness.get(of, 0)) for of in READINESS] if ready else []
 
 
 def _by_partition(figures: Mapping[int, float]) -> Samples:
@@ -141,6 +148,7 @@ MONITOR_SAMPLES: Final[Mapping[str, Callable[[Moment], Samples]]] = {
     "kafka_cluster_leftover_records": _leftovers,
     "kafka_cluster_gate": _gates,
     "kafka_cluster_gate_reasons": _gate_reasons,
+    "kafka_cluster_readiness_groups": _readiness,
     "group_monitor_replica_lag_records": lambda moment: _by_partition(moment.board.replica_lag()),
     "group_monitor_open_transaction_records": lambda moment: _by_partition(moment.board.open_transaction_records()),
     "group_monitor_open_transaction_seconds": lambda moment: _by_partition(

@@ -9,6 +9,7 @@ import pytest
 
 from coordinator_model import group_figures, lag
 from coordinator_model.gates import downgrade, upgrade
+from coordinator_model.gates.plan import plan_view, planned
 from coordinator_model.gates.verdict import BrokerSettings, Cluster
 from coordinator_model.state import snapshot
 from coordinator_model.state.group_state import GroupState
@@ -221,6 +222,21 @@ def test_gates_say_of_all_groups_what_they_say_of_each() -> None:
 
                 assert (whole["verdict"], counts) == offline[gate]
     assert len(verdicts_seen) > 1
+
+
+def test_readiness_is_summed_as_the_plan_has_it() -> None:
+    """Of every group by the plan's own rule, asked without brokers and clock; nothing is counted twice or left."""
+    seen: set[str] = set()
+    for seed in range(4):
+        story = Story(seed)
+        for _ in range(STEPS):
+            story.step()
+            states = (held.state for held in story.board.shown.groups.values())
+            counts = plan_view(planned(state, BrokerSettings()) for state in states)["counts"]
+            seen |= {readiness for readiness, count in counts.items() if count}
+
+            assert {name: count for name, count in counts.items() if count} == story.board.sums().readiness
+    assert len(seen) > 2
 
 
 def missing(board: Board) -> list[str]:

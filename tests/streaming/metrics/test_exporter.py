@@ -225,6 +225,12 @@ VALUES: Final[list[tuple[str, Labels, float]]] = [
     ("kafka_cluster_gate", {"gate": "downgrade", "verdict": "closed"}, 1),
     ("kafka_cluster_gate_reasons", {"gate": "upgrade", "effect": "stop", "code": "duplicate_assignment"}, 1),
     ("kafka_cluster_gate_reasons", {"gate": "downgrade", "effect": "stop", "code": "unknown_records"}, 1),
+    ("kafka_cluster_readiness_groups", {"readiness": "ready"}, 1),
+    ("kafka_cluster_readiness_groups", {"readiness": "care"}, 1),
+    ("kafka_cluster_readiness_groups", {"readiness": "blocked"}, 2),
+    ("kafka_cluster_readiness_groups", {"readiness": "unknown"}, 4),
+    ("kafka_cluster_readiness_groups", {"readiness": "done"}, 0),
+    ("kafka_cluster_readiness_groups", {"readiness": "out_of_scope"}, 2),
     ("kafka_group_rebalance_duration_seconds_bucket", {**TWICE, "le": "0.1"}, 0),
     ("kafka_group_rebalance_duration_seconds_bucket", {**TWICE, "le": "0.25"}, 1),
     ("kafka_group_rebalance_duration_seconds_bucket", {**TWICE, "le": "+Inf"}, 1),
@@ -343,6 +349,18 @@ def test_max_lag_seconds_is_there_when_every_partition_has_a_figure() -> None:
     found = scraped(exporter(board_of(shard, ends)))
 
     assert 2.0 == value(found, "kafka_consumergroup_group_max_lag_seconds", cluster_name=CLUSTER, group="g")
+
+
+def test_of_half_a_log_no_readiness_is_counted() -> None:
+    """What is not read yet may be anything; the other figures of groups are there."""
+    board = Board(EndOffsets())
+    board.load([])
+    record = builders.group_metadata("g", generation=1, members=[builders.member("m")])
+    board.apply(1, Shard().write(record, timestamp_ms=THEN_MS), NOW_MS)
+    names = {name for name, _ in scraped(exporter(board))}
+
+    assert "kafka_cluster_groups" in names
+    assert "kafka_cluster_readiness_groups" not in names
 
 
 def test_every_metric_is_asserted_and_fed(full: Samples) -> None:
