@@ -3,6 +3,7 @@
 from typing import Final
 
 from dashboards import thresholds as at
+from dashboards.alert import SEVERITIES
 from dashboards.board import CLUSTERS, GROUPS, Board, Episodes, Row, cluster_variable, groups_variable
 from dashboards.panels import Query, monitor_panel, stat_panel, table_panel, timeseries_panel
 
@@ -42,10 +43,9 @@ _LOOK: Final = (
     table_panel(
         CLUSTERS,
         "Needs a look",
-        [Query(signal="firing_alerts", legend="firing")],
+        [Query(signal="firing_alerts")],
         span=14,
-        sort_by="severity",
-        ascending=True,  # critical comes first in the alphabet
+        ranked=("severity", list(SEVERITIES)),
     ),
     timeseries_panel(
         CLUSTERS,
@@ -111,7 +111,6 @@ _ALL: Final = (
             Query(signal="group_info"),
             Query(signal="group_state"),
             Query(signal="member_count", legend="members"),
-            Query(signal="group_epoch", legend="epoch"),
             Query(signal="sum_lag", legend="lag"),
             Query(signal="max_lag_seconds", legend="lag in time"),
             Query(signal="duplicate_partitions", legend="two owners"),

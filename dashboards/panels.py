@@ -56,6 +56,33 @@ PHASE_COLOURS: Final[Mapping[str, Colour]] = {
     "downgrading": "orange",
     "downgraded": "purple",
 }
+NARROWEST: Final = 150
+"""Pixels that Grafana gives a column of a table at least, where nothing is said of it."""
+
+FIXED_WIDTHS: Final[Mapping[str, int]] = {
+    "cluster": 70,
+    "type": 80,
+    "protocol": 110,
+    "state": 140,
+    "severity": 75,
+    "partition": 75,
+    "phase": 100,
+    "members": 80,
+    "upgraded": 80,
+    "share": 60,
+    "mixed for": 80,
+    "lag": 80,
+    "lag in time": 90,
+    "two owners": 95,
+    "no owner": 80,
+    "rebalances": 95,
+    "found": 60,
+}
+"""Column → its width in pixels: as wide as its heading and what it usually holds."""
+
+LEAST_WIDTHS: Final[Mapping[str, int]] = {"alertname": 185, "group": 130, "topic": 80, "reason": 160}
+"""Column → the least width in pixels of one that holds a name: such columns share what the others leave."""
+
 READY_TEXTS: Final[Mapping[int, tuple[str, Colour]]] = {0: ("catching up", "orange"), 1: ("ready", "green")}
 VERDICT_COLOURS: Final[Mapping[str, Colour]] = {"open": "green", "cannot_tell": "yellow", "closed": "red"}
 
@@ -254,7 +281,7 @@ def table_panel(  # noqa: PLR0913 - as above
     span: int = 24,
     height: int = 9,
     sort_by: str | None = None,
-    ascending: bool = False,
+    ranked: tuple[str, Sequence[str]] | None = None,
     limits: Mapping[str, tuple[Limit, Colour]] | None = None,
     hidden: Sequence[str] = (),
     texts: Mapping[str, Mapping[int, tuple[str, Colour]]] | None = None,
@@ -262,6 +289,7 @@ def table_panel(  # noqa: PLR0913 - as above
     """How it is now, a row for each set of labels; a column for each query that has a legend.
 
     A query without a legend gives its labels only. `limits` and `texts` are by column; `hidden` are labels left out.
+    Rows are sorted by a column, largest first, or `ranked` by the words of a label in the order given.
     A group is a link to its board, an alert one to the runbook.
     """
     panel = (
@@ -276,17 +304,33 @@ def table_panel(  # noqa: PLR0913 - as above
         .filterable(True)
         .no_value("-")
         .with_transformation(dashboard_model.DataTransformerConfig(id_val="merge", options={}))
-        .with_transformation(_organized(queries, hidden))
     )
+    if ranked is not None:
+        queries = [replace(query, over=_ranked(query.over, *ranked)) for query in queries]
+        options = {"fields": {}, "sort": [{"field": _RANK}]}
+        panel.with_transformation(dashboard_model.DataTransformerConfig(id_val="sortBy", options=options))
+    panel.with_transformation(_organized(queries, hidden if ranked is None else (*hidden, _RANK)))
     for query, letter in zip(queries, _LETTERS, strict=False):
         panel.with_target(_target(scope, query, letter, "$__range", instant=True, as_table=True))
         if query.legend:
             panel.override_by_name(query.legend, _column(query, limits or {}, texts or {}))
-    panel.override_by_name("group", [_value("links", [_plain_link("Open ${__value.text}", _group_url())])])
-    panel.override_by_name("alertname", [_value("links", [_plain_link("Open the runbook", f"/d/{RUNBOOK_BOARD}")])])
+    for column in _labels(queries, hidden):
+        if properties := _links(column) + _width(column):
+            panel.override_by_name(column, properties)
     if sort_by is not None:
-        panel.sort_by([common.TableSortByFieldState().display_name(sort_by).desc(not ascending)])
+        panel.sort_by([common.TableSortByFieldState().display_name(sort_by).desc(True)])
     return panel
+
+
+_RANK: Final = "rank"
+"""A label that only sorts; it is no column."""
+
+
+def _ranked(over: str, label: str, words: Sequence[str]) -> str:
+    """The same with a rank: the place of a label's word among these."""
+    for place, word in enumerate(words):
+        over = f'label_replace({over}, "{_RANK}", "{place}", "{label}", "{word}")'
+    return over
 
 
 def text_panel(title: str, content: str, *, span: int = 24, height: int = 6) -> text.Panel:
@@ -367,8 +411,7 @@ def _organized(queries: Sequence[Query], hidden: Sequence[str]) -> dashboard_mod
     values = ["Value"] if len(queries) == 1 else [f"Value #{letter}" for letter in _LETTERS[: len(queries)]]
     named = {value: query.legend for value, query in zip(values, queries, strict=True) if query.legend}
     dropped = ["Time", *(value for value in values if value not in named), *hidden]
-    labels = [label for query in queries for label in SIGNALS[query.signal].labels if label not in hidden]
-    order = [*dict.fromkeys(labels), *named]
+    order = [*_labels(queries, hidden), *named]
     return dashboard_model.DataTransformerConfig(
         id_val="organize",
         options={
@@ -379,12 +422,31 @@ def _organized(queries: Sequence[Query], hidden: Sequence[str]) -> dashboard_mod
     )
 
 
+def _labels(queries: Sequence[Query], hidden: Sequence[str]) -> list[str]:
+    """The columns of a table that hold labels, in their order."""
+    found = dict.fromkeys(label for query in queries for label in SIGNALS[query.signal].labels)
+    return [label for label in found if label not in hidden]
+
+
+def _links(column: str) -> list[dashboard_model.DynamicConfigValue]:
+    links = {
+        "group": _plain_link("Open ${__value.text}", _group_url()),
+        "alertname": _plain_link("Open the runbook", f"/d/{RUNBOOK_BOARD}"),
+    }
+    return [_value("links", [links[column]])] if column in links else []
+
+
+def _width(column: str) -> list[dashboard_model.DynamicConfigValue]:
+    of = {"custom.width": FIXED_WIDTHS, "custom.minWidth": LEAST_WIDTHS}
+    return [_value(name, widths[column]) for name, widths in of.items() if column in widths]
+
+
 def _column(
     query: Query,
     limits: Mapping[str, tuple[Limit, Colour]],
     texts: Mapping[str, Mapping[int, tuple[str, Colour]]],
 ) -> list[dashboard_model.DynamicConfigValue]:
-    properties = [_value("unit", query.unit)]
+    properties = [_value("unit", query.unit), *_width(query.legend)]
     coloured = {"type": "color-background", "mode": "basic"}
     if query.legend in limits:
         steps = _thresholds(limits[query.legend][0], "text", limits[query.legend][1]).build()

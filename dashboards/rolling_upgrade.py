@@ -65,12 +65,12 @@ _THE_ROLL: Final = (
             Query(signal="group_upgraded_share", legend="share"),
             Query(signal="mixed_seconds", legend="mixed for"),
         ],
-        span=16,
+        span=14,
         sort_by="mixed for",
         limits={"mixed for": (at.MIGRATION_STALLED_SECONDS, "orange")},
         texts={"phase": _PHASES},
     ),
-    table_panel(GROUPS, "In the way", [Query(signal="upgrade_blockers", legend="found")], span=8),
+    table_panel(GROUPS, "In the way", [Query(signal="upgrade_blockers", legend="found")], span=10),
 )
 
 _GATES: Final = (
@@ -113,7 +113,11 @@ _GATES: Final = (
         height=4,
     ),
     table_panel(
-        CLUSTERS, "Reasons of the gates", [Query(signal="gate_reasons", legend="how many")], height=7, sort_by="effect"
+        CLUSTERS,
+        "Reasons of the gates",
+        [Query(signal="gate_reasons", legend="how many")],
+        height=7,
+        ranked=("effect", ("stop", "unknown", "note")),  # what decides a gate, first
     ),
 )
 

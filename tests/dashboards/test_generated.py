@@ -10,9 +10,12 @@ from urllib.error import HTTPError
 import pytest
 import yaml
 
+from coordinator_model.gates.verdict import NOTE, STOP, UNKNOWN
 from dashboards import build
+from dashboards.alert import SEVERITIES
 from dashboards.board import panels as board_panels
 from dashboards.build import COMMAND, GENERATED, RULES, SCHEMAS
+from dashboards.panels import NARROWEST
 from tests.dashboards.prometheus_tools import answer, needs_prometheus, running_prometheus
 
 BOARDS: Final[dict[str, dict[str, Any]]] = {
@@ -31,6 +34,13 @@ INTERPOLATED: Final = {
     "$group": "a",
     "$topic": ".*",
 }
+
+
+GRID_PIXELS: Final = 1_440 - 300 - 2 * 16 - 16
+"""Of a screen of 1440: beside Grafana's docked menu, the page's padding, and the scroll bar."""
+GAP_PIXELS: Final = 8
+PANEL_PIXELS: Final = 2 * (8 + 1)
+"""Padding and border of a panel."""
 
 
 def panels(board: str) -> list[dict[str, Any]]:
@@ -261,6 +271,93 @@ def test_panels_fill_their_rows_and_do_not_overlap(name: str) -> None:
     for y in {y for _, y in taken}:
         width = sum((x, y) in taken for x in range(24))
         assert 24 == width or name == "runbook", f"line {y} is {width} wide"
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+@pytest.mark.parametrize("name", BOARDS)
+def test_columns_of_a_table_fit_the_screen(name: str, schema: str) -> None:
+    """On 1440 pixels, with Grafana's menu beside, no table is cut: widths given, and the least of the others, fit."""
+    for title, span, spec in tables(name, schema):
+        pixels = span * (GRID_PIXELS + GAP_PIXELS) // 24 - GAP_PIXELS - PANEL_PIXELS
+        given: dict[str, int] = {}
+        for override in spec["fieldConfig"]["overrides"]:
+            for each in override["properties"]:
+                if each["id"] in {"custom.width", "custom.minWidth"}:
+                    given[override["matcher"]["options"]] = each["value"]
+        shown = columns(spec)
+
+        assert sum(given.get(column, NARROWEST) for column in shown) <= pixels, f"{title}: {shown} in {pixels}"
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+@pytest.mark.parametrize(
+    ("name", "title", "label", "worst_first"),
+    [
+        ("overview", "Needs a look", "severity", tuple(SEVERITIES)),
+        ("rolling_upgrade", "Reasons of the gates", "effect", (STOP, UNKNOWN, NOTE)),
+    ],
+)
+def test_what_is_worst_stands_first(
+    name: str, title: str, label: str, worst_first: tuple[str, ...], schema: str
+) -> None:
+    """Critical before warning, stop before unknown: rows are sorted by a rank of the query, which is no column then."""
+    (spec,) = (spec for held, _, spec in tables(name, schema) if held == title)
+    (expr,) = spec["exprs"]
+    ids = [each["id"] for each in spec["transformations"]]
+    options = {each["id"]: each["options"] for each in spec["transformations"]}
+    ranks = dict(re.findall(rf'"(\d)", "{label}", "(\w+)"', expr))
+
+    assert ["merge", "sortBy", "organize"] == ids
+    assert [{"field": "rank"}] == options["sortBy"]["sort"]
+    assert options["organize"]["excludeByName"]["rank"]
+    assert not spec["options"].get("sortBy")
+    assert worst_first == tuple(ranks[rank] for rank in sorted(ranks))
+
+
+def tables(name: str, schema: str) -> list[tuple[str, int, dict[str, Any]]]:
+    """(title, columns of the grid, what makes the table) of each table of a board, where Grafana reads it."""
+    board = build.boards(schema)[f"{name}.json"]
+    if schema == build.CLASSIC:
+        return [
+            (
+                of["title"],
+                of["gridPos"]["w"],
+                {
+                    "fieldConfig": of["fieldConfig"],
+                    "options": of["options"],
+                    "transformations": of["transformations"],
+                    "exprs": [target["expr"] for target in of["targets"]],
+                },
+            )
+            for of in board_panels(board)
+            if of["type"] == "table"
+        ]
+    spans = {
+        item["spec"]["element"]["name"]: item["spec"]["width"]
+        for row in board["spec"]["layout"]["spec"]["rows"]
+        for item in row["spec"]["layout"]["spec"]["items"]
+    }
+    found = []
+    for key, element in board["spec"]["elements"].items():
+        of = element["spec"]
+        if of["vizConfig"]["group"] == "table":
+            data = of["data"]["spec"]
+            made = {
+                **of["vizConfig"]["spec"],
+                "transformations": [
+                    {"id": each["kind"], "options": each["spec"]["options"]} for each in data["transformations"]
+                ],
+                "exprs": [query["spec"]["query"]["spec"]["expr"] for query in data["queries"]],
+            }
+            found.append((of["title"], spans[key], made))
+    return found
+
+
+def columns(spec: dict[str, Any]) -> list[str]:
+    """What a table shows: labels by name and values by legend, those that are left out not."""
+    (organized,) = (each["options"] for each in spec["transformations"] if each["id"] == "organize")
+    left_out = organized["excludeByName"]
+    return [organized["renameByName"].get(name, name) for name in organized["indexByName"] if name not in left_out]
 
 
 @pytest.mark.parametrize("name", BOARDS)
