@@ -162,6 +162,11 @@ def unsettled(now_ms: int | None, last_step_ms: int, *, mixed: bool) -> bool:
     return mixed and now_ms is not None and abs(now_ms - last_step_ms) < SETTLED_MS
 
 
+def _sentence(text: str) -> str:
+    """With a capital, unless it begins with the name of a setting or a feature, which has dots in it."""
+    return text if "." in text.partition(" ")[0] else text[:1].upper() + text[1:]
+
+
 def _shown(reason: Reason) -> dict[str, Any]:
-    shown = {"effect": reason.effect, "code": reason.code, "group": reason.group, "text": reason.text}
+    shown = {"effect": reason.effect, "code": reason.code, "group": reason.group, "text": _sentence(reason.text)}
     return {**shown, "members": [dict(member) for member in reason.members]} if reason.members else shown

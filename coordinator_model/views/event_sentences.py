@@ -88,6 +88,8 @@ def sentence(event: Event) -> str:
     try:
         if detail.get("cleared") and kind in CLEARED:
             return CLEARED[kind](detail)
+        if event.get("inferred") and kind in INFERRED:
+            return INFERRED[kind](detail)
         return SENTENCES[kind](detail, int(event["time"]))
     except (AttributeError, KeyError, TypeError, ValueError):  # of another release, out of a history or a topic
         return kind.replace("_", " ").capitalize()
@@ -313,7 +315,22 @@ def _upgrade_completed(of: Detail, _: int) -> str:
     return _clauses(
         f"The upgrade is complete: {_number(of, 'members', 'member') or 'all members'} on the consumer protocol",
         _span(of, "mixed_ms", "both protocols for ") if of.get("mixed_ms") else "",
-        f"{counted(awaited, 'more member')} awaited" if awaited else "",
+        _expected_back(awaited) if awaited else "",
+    )
+
+
+def _expected_back(members: int) -> str:
+    """Of members that were there before an upgrade, and are not yet on the new protocol."""
+    return f"{counted(members, 'more member')} {'is' if members == 1 else 'are'} expected to come back"
+
+
+def _may_have_left(of: Detail) -> str:
+    """An upgrade of which nothing but dynamic members is missing (`upgrade_check.py`)."""
+    lost = of["members_not_carried_over"]
+    them, they = ("A member", "it") if len(lost) == 1 else ("Members", "they")
+    return (
+        f"{them} of the last generation did not come along in the upgrade: {_names(of, 'members_not_carried_over')}; "
+        f"{they} may have left just before"
     )
 
 
@@ -480,6 +497,9 @@ SENTENCES: Final[Mapping[str, Callable[[Detail, int], str]]] = {
     "unknown_record": _unknown_record,
 }
 """Kind of event → its sentence, of its detail and its time in milliseconds."""
+
+INFERRED: Final[Mapping[str, Callable[[Detail], str]]] = {"upgrade_unclean": _may_have_left}
+"""The same of events that are `inferred`, where that makes another thing of what happened."""
 
 CLEARED: Final[Mapping[str, Callable[[Detail], str]]] = {
     "rebalance_stuck": lambda _: "The rebalance is no longer stuck",

@@ -15,7 +15,7 @@ from tests.integration.monitor_process import ROOT, CommandProcess, until
 PAGE: Final = ROOT / "docs" / "migrating-many-groups.md"
 PROGRAM: Final = "group-monitor"
 
-AGAIN: Final = re.compile(r"of \d+ members rolled|a roll of it is under way|a rebalance is under way")
+AGAIN: Final = re.compile(r"of \d+ members rolled|a roll of it is under way|a rebalance is under way", re.IGNORECASE)
 """How a command says that it met the demo's group in the middle of a roll: the page says to ask again."""
 
 PATIENCE_SECONDS: Final = 300.0

@@ -34,7 +34,7 @@ def test_a_roll_up_and_back_is_followed(stage: Stage, open_page: OpenPage, monke
     targets = {"orders-1": OLD["orders-1"], "orders-2": OLD["orders-2"], "new-0": OLD["orders-0"]}
     stage.write(*happens.consumer_join(ROLLED, "new-0", epoch=6, targets=targets))
     expect_verdict(page, "wait", "Wait")
-    expect(page.locator("#reasons li.stop")).to_contain_text("a rebalance is under way")
+    expect(page.locator("#reasons li.stop")).to_contain_text("A rebalance is under way")
     expect(page.locator("#members-done")).to_have_text("33 %")
     expect(page.locator(".tile", has_text="Between protocols").locator("dd")).to_have_text("1")
 
@@ -103,7 +103,7 @@ def test_every_reason_is_reported_with_its_groups(stage: Stage, open_page: OpenP
 
     expect_verdict(page, "closed", "Stop")
     expect(page.locator("#reasons li.stop")).to_have_count(1)
-    expect(page.locator("#reasons")).to_contain_text("partitions are assigned twice: t/3")
+    expect(page.locator("#reasons")).to_contain_text("Partitions are assigned twice: t/3")
     for group in (CONNECT, TWICE):
         expect(page.locator("#reasons").get_by_role("link", name=group)).to_be_visible()
     expect(page.locator("#reasons li").last).to_have_class("note")

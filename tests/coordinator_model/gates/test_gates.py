@@ -1,5 +1,6 @@
 """May it be rolled now? Every reason of either gate where it holds, and its silence where it does not."""
 
+import re
 from collections.abc import Collection
 from dataclasses import replace
 from itertools import pairwise
@@ -206,7 +207,7 @@ def test_assignor_of_the_users_own_is_noted(protocol: str) -> None:
     answer = upgrade(history(at(0, classic(3, protocol=protocol))))
 
     assert ("open", [("note", "custom_assignor", "g")]) == (answer["verdict"], reasons(answer))
-    assert f"its assignor is {protocol}," in next(
+    assert f"Its assignor is {protocol}," in next(
         of["text"] for of in answer["reasons"] if of["code"] == "custom_assignor"
     )
 
@@ -253,6 +254,23 @@ def test_replica_that_is_behind_cannot_tell() -> None:
     assert "cannot_tell" == upgrade(history(at(0, classic(3))), behind)["verdict"]
     assert "cannot_tell" == downgrade(history(at(0, classic(3))), behind)["verdict"]
     assert "closed" == downgrade(history(UPGRADED), behind)["verdict"]
+
+
+def test_reasons_begin_as_sentences_do() -> None:
+    """With a capital; but the name of a feature or a setting stays as it is spelt."""
+    features = BrokerSettings(features={"made.up": 1}, static_protocols=("consumer",))
+    cluster = Cluster(not_caught_up=["partition 3: 7 records"], settings=features)
+    answers = [
+        upgrade(history(at(0, classic(0), *consumer_join("n", "n", epoch=2, targets={"n": {"t": [0]}}))), cluster),
+        *(downgrade(history(UPGRADED, M_JOINS), cluster, target) for target in (None, "3.3", "3.9", "9.9")),
+    ]
+    texts = {reason["text"] for answer in answers for reason in answer["reasons"]}
+
+    assert "The monitor is not ready: partition 3: 7 records" in texts
+    assert any(text.startswith("made.up is finalized") for text in texts)
+    small = {text for text in texts if text[0].islower()}
+    assert small == {text for text in small if re.match(r"[a-z]+\.[a-z.]+ ", text)}
+    assert len(texts) > 10
 
 
 # -- downgrade --------------------------------------------------------------------------------------------------------

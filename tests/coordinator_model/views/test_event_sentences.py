@@ -172,6 +172,40 @@ def test_what_only_time_or_brokers_show_is_said_too(kind: str, detail: Mapping[s
     assert expected == sentence(event(kind, detail))
 
 
+@pytest.mark.parametrize(
+    ("lost", "expected"),
+    [
+        (["b"], "A member of the last generation did not come along in the upgrade: b; it may have left just before"),
+        (
+            [AN_ID, "b"],
+            (
+                "Members of the last generation did not come along in the upgrade: orders-1 · 3f4a5b, b; "
+                "they may have left just before"
+            ),
+        ),
+    ],
+)
+def test_what_is_inferred_of_an_upgrade_is_no_fact(lost: list[str], expected: str) -> None:
+    """Of members that may have left it is not said that they are missing; where more is wrong, that is a fact."""
+    detail = {"wrong": ["members"], "generation": 5, "first_epoch": 5, "members_not_carried_over": lost}
+
+    assert expected == sentence({**event("upgrade_unclean", detail), "inferred": True})
+    assert "not clean: members are missing" in sentence({**event("upgrade_unclean", detail), "inferred": False})
+
+
+@pytest.mark.parametrize(
+    ("awaited", "expected"),
+    [
+        (0, "The upgrade is complete: 2 members on the consumer protocol"),
+        (1, "The upgrade is complete: 2 members on the consumer protocol; 1 more member is expected to come back"),
+        (3, "The upgrade is complete: 2 members on the consumer protocol; 3 more members are expected to come back"),
+    ],
+)
+def test_members_that_a_roll_has_yet_to_bring_back_are_expected(awaited: int, expected: str) -> None:
+    """As many as there were before the roll, less those that are there; of none nothing is said."""
+    assert expected == sentence(event("upgrade_completed", {"members": 2, "replacements_awaited": awaited}))
+
+
 @pytest.mark.parametrize("kind", ENDS)
 def test_an_alarm_that_ends_is_another_sentence(kind: str) -> None:
     """With what its end carries, or with nothing: a look's end has no detail."""
@@ -186,6 +220,7 @@ def test_an_alarm_that_ends_is_another_sentence(kind: str) -> None:
 def test_a_detail_of_another_release_is_no_error(kind: str, detail: Mapping[str, Any]) -> None:
     """What a history or a topic kept may lack fields, or have others."""
     assert sentence(event(kind, detail))
+    assert sentence({**event(kind, detail), "inferred": True})
 
 
 @pytest.mark.parametrize(
