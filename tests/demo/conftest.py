@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 
 from tests.dashboards.prometheus_tools import answer, running_prometheus
-from tests.demo.followed import arguments, commands
+from tests.demo.followed import arguments, commands, write_files
 from tests.demo.queries import Asked, ask, scraping
 from tests.integration.monitor_process import ROOT, CommandProcess, until
 from tests.page.conftest import browser, open_page
@@ -41,6 +41,7 @@ class Demo:
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     directory = tmp_path_factory.mktemp("demo")
     with ExitStack() as stack:
+        write_files(directory)
         environment = {"TMPDIR": str(directory), "COLUMNS": "80"}
         command = (*arguments(commands()[0]), "--set", "http.port=0")
         process = stack.enter_context(

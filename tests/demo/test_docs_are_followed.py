@@ -7,8 +7,9 @@ from typing import Final
 
 import pytest
 
-from tests.demo.conftest import Demo
-from tests.demo.followed import Ran, commands, run, run_until, without
+from tests.demo.conftest import UP_SECONDS, Demo
+from tests.demo.followed import Ran, begun, commands, run, run_until, without
+from tests.integration.monitor_process import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -19,8 +20,11 @@ REPORT: Final = "group-monitor report orders-service --since '10 minutes ago'"
 
 EXPECTED: Final[dict[str, tuple[int, tuple[str, ...]]]] = {
     "group-monitor plan": (0, ("4 groups: ", "orders-service", "client_library", "check by hand")),
-    "group-monitor plan --csv": (0, ("wave,group,readiness,reasons,remedies,", "payments-service,ready,")),
-    "group-monitor plan --markdown --group 'orders-*'": (0, ("1 group: ", "| orders-service | ")),
+    "group-monitor plan --csv": (
+        0,
+        ("wave,group,readiness,reasons,remedies,", "payments-service,ready,", ",team-orders,not before the sale"),
+    ),
+    "group-monitor plan --markdown --group 'orders-*'": (0, ("1 group: ", "| orders-service | ", "| team-orders | ")),
     "group-monitor rehearse upgrade --group orders-service --keep-names --keep rehearsal.json": (
         0,
         ("Rehearsal: upgrade of orders-service", "went through", ", from classic to consumer"),
@@ -46,6 +50,7 @@ How many members are rehearsed depends on the moment: one may be away, as the de
 def followed(demo: Demo) -> dict[str, Ran]:
     """All of them; the two rehearsals beside those before the reports, as they mostly wait."""
     environment = {**os.environ, **demo.environment}
+    until(lambda: begun(demo.address), UP_SECONDS, "the demo is not ready")
     with ThreadPoolExecutor(2) as pool:
         rehearsals = {
             command: pool.submit(run, command, demo.directory, environment)

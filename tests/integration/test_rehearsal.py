@@ -40,7 +40,7 @@ QUICK: Final = {
     "group.consumer.session.timeout.ms": "5000",
     "group.consumer.min.session.timeout.ms": "5000",
 }
-OPTIONS: Final = RollOptions(pace_seconds=0.2, patience_seconds=40)
+OPTIONS: Final = RollOptions(pace_seconds=0.2, patience_seconds=120)
 JVM_START_SECONDS: Final = 1.2
 """How long Kafka's own consumer takes longer to be there than librdkafka."""
 
