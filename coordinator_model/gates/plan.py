@@ -37,6 +37,9 @@ Waves: groups that are ready come before those that need care, small and quiet o
 weight of a group is its members, plus ten for each rebalance a day, plus one for each ten partitions. A wave holds
 groups of one owner, so that one team watches at a time, and at most twice as many groups as the wave before it, from
 one to `LARGEST_WAVE`.
+
+Kinds: classic groups that a roll treats alike, so that one rehearsal stands for all: the same assignor, static ids or
+none, one topic or several, about as many members.
 """
 
 from __future__ import annotations
@@ -68,6 +71,9 @@ READINESS: Final = (READY, CARE, BLOCKED, UNKNOWN, DONE, OUT_OF_SCOPE)
 
 _WORST_FIRST: Final = (DONE, OUT_OF_SCOPE, UNKNOWN, BLOCKED, CARE)
 _RANK: Final = {effect: number for number, effect in enumerate((*_WORST_FIRST, _NOTE))}
+
+SIZES: Final = (1, 5, 20, 50)
+"""Largest group of each size that a kind may have; beyond the last one a rehearsal is scaled down."""
 
 LARGEST_WAVE: Final = 20
 """Groups that one team can watch at a time."""
@@ -143,6 +149,7 @@ class PlannedGroup:
         lag: records of all partitions, None where it is not known.
         wave: its number from 1, None for a group that is not to be rolled.
         owner, note: as the configuration says, None where it does not.
+        kind: what a rehearsal of it stands for, None for a group that is not to be rolled from the classic protocol.
     """
 
     group: str
@@ -159,6 +166,7 @@ class PlannedGroup:
     owner: str | None = None
     static_ids: int = 0
     note: str | None = None
+    kind: str | None = None
 
     @property
     def weight(self) -> float:
@@ -200,6 +208,7 @@ def planned(  # noqa: PLR0913 - what is known of a group beside its state, each 
     is_rolled = readiness in (READY, CARE, BLOCKED)
     completed = state.counters.rebalances if rebalances is None else rebalances
     members = members_of(membership)
+    static_ids = len(_static_ids(members.values()))
     return PlannedGroup(
         group=state.name,
         readiness=readiness,
@@ -212,9 +221,24 @@ def planned(  # noqa: PLR0913 - what is known of a group beside its state, each 
         rebalances_a_day=None if days is None else round(completed / days, 2),
         lag=lag,
         owner=owner,
-        static_ids=len(_static_ids(members.values())),
+        static_ids=static_ids,
         note=note,
+        kind=None if classic is None or not is_rolled else _kind(classic, static_ids, len(topics)),
     )
+
+
+def _kind(group: ClassicGroup, static_ids: int, topics: int) -> str:
+    count = len(group.members)
+    largest = next((size for size in SIZES if count <= size), None)
+    smallest = max((size for size in SIZES if count > size), default=0) + 1
+    members = f"{smallest} or more" if largest is None else f"{smallest} to {largest}" if largest > 1 else "1"
+    parts = [
+        group.protocol or "no assignor",
+        "static ids" if static_ids else "no static ids",
+        "several topics" if topics > 1 else "one topic",
+        f"{members} member{'' if largest == 1 else 's'}",
+    ]
+    return ", ".join(parts)
 
 
 def readiness_of(state: GroupState, blockers: Iterable[str], topics: Collection[str]) -> str:
@@ -335,14 +359,28 @@ def in_waves(groups: Iterable[PlannedGroup]) -> list[PlannedGroup]:
 
 
 def plan_view(groups: Iterable[PlannedGroup]) -> dict[str, Any]:
-    """The plan as JSON: `{"groups": […], "waves": n, "counts": {readiness: n}}`, groups in the order of `in_waves`."""
+    """The plan as JSON: `{"groups": […], "waves": n, "counts": {readiness: n}, "kinds": […]}`.
+
+    Groups are in the order of `in_waves`. Of each kind there is how many groups it has, and which to rehearse: the
+    first.
+    """
     ordered = in_waves(groups)
     counts = {readiness: sum(each.readiness == readiness for each in ordered) for readiness in READINESS}
     return {
         "groups": [_view(each) for each in ordered],
         "waves": max((each.wave or 0 for each in ordered), default=0),
         "counts": counts,
+        "kinds": _kinds(ordered),
     }
+
+
+def _kinds(ordered: Iterable[PlannedGroup]) -> list[dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for each in ordered:
+        if each.kind is not None:
+            of = found.setdefault(each.kind, {"kind": each.kind, "groups": 0, "rehearse": each.group})
+            of["groups"] += 1
+    return list(found.values())
 
 
 def remedies(plan: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -366,4 +404,5 @@ def _view(each: PlannedGroup) -> dict[str, Any]:
         "owner": each.owner,
         "static_ids": each.static_ids,
         "note": each.note,
+        "kind": each.kind,
     }

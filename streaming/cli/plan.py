@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 COLUMNS: Final = (
     "wave", "group", "readiness", "reasons", "remedies", "members", "static_ids", "partitions", "protocol", "assignor",
-    "assignor_after", "rebalances_a_day", "lag", "owner", "note",
+    "assignor_after", "rebalances_a_day", "lag", "owner", "note", "kind",
 )  # fmt: skip
 """Of a table for other programs, in this order."""
 
@@ -158,7 +158,9 @@ def _markdown(found: dict[str, Any]) -> str:
     for each in found["groups"]:
         row = _row(each)
         lines.append("| " + " | ".join(_cell(row[name]) for name in names) + " |")
-    return "\n".join([*lines, "", *(f"- `{code}`: {remedy}" for code, remedy in remedies(found))])
+    lines += ["", *(f"- `{code}`: {remedy}" for code, remedy in remedies(found))]
+    kinds = [f"| {_cell(of['kind'])} | {of['groups']} | {_cell(of['rehearse'])} |" for of in found["kinds"]]
+    return "\n".join([*lines, *(("", "| kind | groups | rehearse |", "|---|---|---|", *kinds) if kinds else ())])
 
 
 def _cell(value: object) -> str:
@@ -178,7 +180,10 @@ def _text(found: dict[str, Any]) -> str:
     ]  # fmt: skip
     table = output.table(["WAVE", "GROUP", "READINESS", "MEMBERS", "ASSIGNOR", "AFTER", "REASONS"], rows)
     to_do = output.table(["REASON", "WHAT TO DO"], [list(each) for each in remedies(found)])
-    return f"{_counts(found)}\n\n{table}\n\n{to_do}"
+    parts = [_counts(found), table, to_do]
+    if found["kinds"]:
+        parts.append(output.table(["KIND", "GROUPS", "REHEARSE"], [list(of.values()) for of in found["kinds"]]))
+    return "\n\n".join(parts)
 
 
 def _show(found: dict[str, Any]) -> None:
@@ -220,7 +225,11 @@ def picture(found: dict[str, Any], width: int) -> "RenderableType":
         for code, remedy in remedies(found)
         for part in (Text(code, style="bold"), Padding(Text(remedy), (0, 0, 0, 2)))
     ]
-    return Stacked(Text(_counts(found)), Text(), table, Text(), *to_do, Text(), Text(_ALSO, style="dim"))
+    rehearse: list[RenderableType] = [Text("\nOne rehearsal for each kind", style="bold")] if found["kinds"] else []
+    for of in found["kinds"]:
+        text = f"{printable(of['kind'])} ({counted(of['groups'], 'group')}): {printable(of['rehearse'])}"
+        rehearse.append(Padding(Text(text), (0, 0, 0, 2)))
+    return Stacked(Text(_counts(found)), Text(), table, Text(), *to_do, *rehearse, Text(), Text(_ALSO, style="dim"))
 
 
 def _counts(found: dict[str, Any]) -> str:

@@ -59,9 +59,10 @@ ANSWERS: Final[Mapping[str, str]] = {
     "Remedy": "code:string remedy:string",
     "Planned": "group:string readiness:string reasons:Remedy[] members:integer partitions:integer? protocol:string? "
     "assignor:string? assignor_after:string? rebalances_a_day:number? lag:integer? wave:integer? owner:string? "
-    "static_ids:integer note:string?",
+    "static_ids:integer note:string? kind:string?",
+    "Kind": "kind:string groups:integer rehearse:string",
     "Plan": "ready:boolean missing:object[] doubt:object? left_out:integer groups:Planned[] waves:integer "
-    "counts:integer{}",
+    "counts:integer{} kinds:Kind[]",
     "BurnDown": "times:integer[] groups:any{} members:any{}",
     "Roll": "format:string group:string since:integer until:integer rebalances:integer partitions_moved:integer "
     "ownerless_seconds:object? lag_added:object? causes:integer{} conversions:integer{} verdicts:string[] "

@@ -120,6 +120,46 @@ def test_rebalances_a_day_need_an_hour_of_log() -> None:
     assert 3.5 == of(at(0, classic()), observed_ms=2 * DAY_MS, rebalances=7).rebalances_a_day
 
 
+@pytest.mark.parametrize(
+    ("count", "fields", "kind"),
+    [
+        (1, {}, "range, no static ids, one topic, 1 member"),
+        (2, {}, "range, no static ids, one topic, 2 to 5 members"),
+        (5, {"instance": "i"}, "range, static ids, one topic, 2 to 5 members"),
+        (6, {"topics": ["t", "u"]}, "range, no static ids, several topics, 6 to 20 members"),
+        (51, {}, "range, no static ids, one topic, 51 or more members"),
+    ],
+)
+def test_a_kind_is_what_one_rehearsal_stands_for(count: int, fields: dict[str, Any], kind: str) -> None:
+    """Assignor, static ids, topics and size; a custom assignor is one of its own."""
+    members = [
+        member(
+            f"m{number}",
+            {"t": [number]},
+            topics=fields.get("topics", ["t"]),
+            instance_id=f"i{number}" if "instance" in fields else None,
+        )
+        for number in range(count)
+    ]
+
+    assert kind == of(at(0, classic("range", members=members))).kind
+
+
+def test_groups_that_are_not_rolled_from_the_classic_protocol_have_no_kind() -> None:
+    """There is nothing to rehearse of a group without members."""
+    assert of(at(0, classic()), at(1_000, classic(members=[]))).kind is None
+
+
+def test_one_group_of_each_kind_is_named() -> None:
+    """The first in the plan's order, with how many there are of its kind."""
+    groups = [line("b", kind="k"), line("a", kind="k"), line("c", kind="other", members=9), line("d", "done")]
+
+    assert [
+        {"kind": "k", "groups": 2, "rehearse": "a"},
+        {"kind": "other", "groups": 1, "rehearse": "c"},
+    ] == plan_view(groups)["kinds"]
+
+
 def line(name: str, readiness: str = "ready", **fields: Any) -> PlannedGroup:
     """A line of a plan."""
     given: dict[str, Any] = {

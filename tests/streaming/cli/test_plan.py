@@ -105,6 +105,7 @@ def test_a_terminal_gets_no_line_that_is_wider(width: int, capsys: pytest.Captur
     assert long_name in "".join(names)
     changes = [(each["assignor"] or "-", each["assignor_after"] or "-") for each in plan["groups"]]
     assert ("range", "uniform") in changes
+    assert all(of["rehearse"] in shown and of["kind"].split(", ")[0] in shown for of in plan["kinds"])
     for now, after in {change for change in changes if change != ("-", "-")}:
         assert f"{now} → {after}" in "".join(names) if width < 100 else now in shown, "none is left out"
 
@@ -124,9 +125,9 @@ def test_a_spreadsheet_gets_columns_and_no_formulas(tmp_path: Path, capsys: pyte
 def test_a_ticket_gets_a_table_that_names_cannot_break(capsys: pytest.CaptureFixture[str]) -> None:
     """Markdown has a row a group and each remedy once."""
     _, text = run(capsys, "--from", CONVERSIONS, "--markdown")
-    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    groups, kinds = (part.count("\n| ") for part in text.split("| kind |"))
 
-    assert 11 == len(rows)
+    assert (11, 4) == (groups, kinds)
     assert 1 == text.count("set group.remote.assignor=range") or "range_assignor" not in text
 
 
@@ -203,7 +204,14 @@ def test_every_form_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     assert [(code.replace("_", " "), _sentence(remedy)) for code, remedy in remedies.items()] == [
         (name, html.unescape(remedy)) for name, remedy in re.findall(r"<dt id=[^>]*>(.*?)</dt><dd>(.*?)</dd>", below)
     ]
-    rows = [line.replace("\\", "").strip("| ").split(" | ") for line in markdown.splitlines() if line[:2] == "| "]
+    rows, kinds = (
+        [line.replace("\\", "").strip("| ").split(" | ") for line in part.splitlines() if line[:2] == "| "]
+        for part in markdown.split("| kind |")
+    )
+    assert [[of["kind"], str(of["groups"]), of["rehearse"]] for of in plan["kinds"]] == kinds
+    assert [f"{of['kind']} ({of['groups']}): {of['rehearse']}" for of in plan["kinds"]] == [
+        html.unescape(re.sub(r"<[^>]+>", "", each)) for each in re.findall(r"<li>(.*?</bdi>)</li>", page)
+    ]
     assert [
         [
             *(_text(each[name], "-") for name in shown[:3]),
@@ -221,6 +229,9 @@ def test_every_form_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
         [*(_text(each[name], "-") for name in shown), *reasons.split()]
         for each, reasons in zip(groups, codes, strict=True)
     ] == [line.split() for line in lines[3 : 3 + len(groups)]]
+    assert [list(map(str, of.values())) for of in plan["kinds"]] == [
+        re.split(r" {2,}", line) for line in lines[-len(plan["kinds"]) :]
+    ]
     tiles = dict(re.findall(r"<dt>([^<]+)</dt><dd>([^<]+)</dd>", page))
     counts = {name.replace("_", " ").capitalize(): str(count) for name, count in plan["counts"].items()}
     assert {**counts, "Waves": str(plan["waves"])} == tiles
