@@ -243,7 +243,7 @@ _REBALANCES: Final = (
     _gauge(
         "rebalancing_seconds",
         "kafka_group_rebalancing_seconds",
-        "Age of the rebalance under way, 0 for none; of classic groups the log does not tell.",
+        "Age of the rebalance under way, 0 for none; a classic group's log does not show it.",
         "s",
     ),
 )
@@ -270,7 +270,7 @@ _OWNERSHIP: Final = (
     _gauge(
         "static_members_absent",
         "kafka_group_static_members_absent",
-        "Static members that are away while their partitions wait for them; of classic groups the log does not tell.",
+        "Static members that are away while their partitions wait for them; a classic group's log does not show it.",
     ),
     _increase(
         "static_member_replacements",
@@ -280,7 +280,7 @@ _OWNERSHIP: Final = (
     _increase(
         "static_member_returns",
         "kafka_group_static_member_returns_total",
-        "Static members that were away and came back; of classic groups the log does not tell that they were.",
+        "Static members that were away and came back; a classic group's log does not show it.",
     ),
     _increase(
         "rebalances_saved",
@@ -466,7 +466,7 @@ _OFFSETS: Final = (
     _gauge(
         "lag_seconds",
         f"{_LAG}_lag_seconds",
-        "Age of the record at the committed offset; a lower bound where neither samples nor brokers tell more.",
+        "Age of the record at the committed offset; a lower bound where neither samples nor brokers know more.",
         "s",
         _P,
     ),

@@ -167,7 +167,7 @@ def _versions(name: str, group: ClassicGroup) -> Iterator[Reason]:
         return
     text = (
         f"members joined with embedded consumer protocol version {min(found.values())}; KIP-848 asks for "
-        f"{EMBEDDED_VERSION}. Brokers up to 4.3 do not check it: the group converts, but members below 2 do not tell "
+        f"{EMBEDDED_VERSION}. Brokers up to 4.3 do not check it: the group converts, but members below 2 do not say "
         "their generation, and below 1 not what they own"
     )
     members = tuple({**_named(group.members[of]), "embedded_version": version} for of, version in found.items())

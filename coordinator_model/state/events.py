@@ -81,7 +81,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "static_member_contended": "Two processes fence each other under one instance id: one that lost it took it back. "
     "Of classic members only: the consumer protocol refuses the second process, and writes nothing.",
     "static_member_restarting": "One process takes an instance id again and again, less than ten minutes apart; or two "
-    "processes on one host, or two that a classic group does not tell apart.",
+    "processes on one host, or two that look alike in a classic group.",
     "upgrade_started": "A classic group has taken in its first member of the consumer protocol.",
     "upgrade_completed": "No classic member is left; how many are still awaited in their places is said.",
     "upgrade_unclean": "An online upgrade did not begin at the classic group's generation, or lost or moved members, "

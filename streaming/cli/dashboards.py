@@ -91,7 +91,7 @@ def push(  # noqa: PLR0913 - a command's options are its arguments
             "--prometheus-url", metavar="U", help="Make a data source of this Prometheus, addressed as from Grafana."
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what would be done, and do nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")] = False,
     ca_file: CaFile = None,
     json: output.Json = False,
 ) -> None:

@@ -69,7 +69,7 @@ def gate(  # noqa: PLR0913 - a command's options are its arguments
     ca_file: CaFile = None,
     json: output.Json = False,
 ) -> None:
-    """Tell whether consumers (upgrade) or brokers (downgrade) may be rolled now, with every reason."""
+    """Say whether consumers (upgrade) or brokers (downgrade) may be rolled now, with every reason."""
     if target_version is not None and gate is not Gate.DOWNGRADE:
         raise UsageError("--target-version: found with gate upgrade, accepted: with gate downgrade")
     if max_size is not None and gate is not Gate.UPGRADE:

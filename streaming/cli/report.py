@@ -40,7 +40,7 @@ def report(  # noqa: PLR0913 - a command's options are its arguments
     ca_file: CaFile = None,
     json: output.Json = False,
 ) -> None:
-    """Tell what a roll cost: rebalances and why, moved partitions, seconds without an owner, alarms."""
+    """Report what a roll cost: rebalances and why, moved partitions, seconds without an owner, alarms."""
     if recording is not None and directory is not None:
         raise UsageError("--dir: found with --from, accepted: one of them")
     refuse_two_forms(json=json, markdown=markdown)

@@ -114,7 +114,7 @@ _REBALANCES: Final = (
     ),
     _gauge(
         "kafka_group_rebalancing_seconds",
-        "Age of the rebalance under way, 0 for none; not of classic groups, whose log does not tell",
+        "Age of the rebalance under way, 0 for none; a classic group's log does not show it",
         "group",
         unit="s",
     ),
@@ -259,7 +259,7 @@ _LAG: Final = (
     ),
     _gauge(
         "kafka_consumergroup_group_lag_seconds",
-        "Age of the record at the committed offset; a lower bound where neither samples nor brokers tell more",
+        "Age of the record at the committed offset; a lower bound where neither samples nor brokers know more",
         *_PARTITION,
         unit="s",
         per_partition=True,

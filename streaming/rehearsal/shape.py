@@ -27,7 +27,7 @@ MOST_MEMBERS: Final = 50
 DEFAULT_SESSION_TIMEOUT_MS: Final = 45_000
 DEFAULT_REBALANCE_TIMEOUT_MS: Final = 300_000
 FROM_A_MONITOR: Final = (
-    "a running monitor does not tell how many partitions a topic has: as many as are assigned, wanted or committed"
+    "a running monitor does not know how many partitions a topic has: as many as are assigned, wanted or committed"
 )
 LIBRDKAFKA_ASSIGNORS: Final = ("range", "roundrobin")
 """What the rehearsal's own clients do as Java's; the rest is sent request by request (`wire_member.py`)."""

@@ -7,6 +7,8 @@ Python thread (PYSPARK_PIN_THREAD) does not. Nothing here needs such threads.
 """
 
 import os
+import struct
+import sys
 from typing import Any, Final
 
 from py4j.java_gateway import GatewayConnection
@@ -23,6 +25,20 @@ def ask_for_secret(gateway: Any) -> None:  # noqa: ANN401 - py4j has no types
     """Let the callback server, which Spark starts on first use, refuse who does not send the gateway's secret."""
     if os.environ.get(_PIN_THREAD) == "false":
         gateway.callback_server_parameters.auth_token = gateway.gateway_parameters.auth_token
+
+
+def end_with_the_jvm(server: Any) -> None:  # noqa: ANN401 - as above
+    """Let Spark's accumulator server take the end of its connection as what it is: the JVM has ended before it.
+
+    PySpark prints a traceback then, in the midst of a stop; that a JVM is gone which should not be is reported anyway.
+    """
+    printed = server.handle_error
+
+    def handle_error(request: object, client_address: object) -> None:
+        if not isinstance(sys.exc_info()[1], EOFError | ConnectionError | struct.error):
+            printed(request, client_address)
+
+    server.handle_error = handle_error
 
 
 def close_when_interrupted() -> None:

@@ -150,6 +150,7 @@ def start(config: Config, log_file: Path) -> SparkSession:
             remove_sockets()
             raise
     callbacks.ask_for_secret(spark.sparkContext._gateway)  # noqa: SLF001 - the only way to it
+    callbacks.end_with_the_jvm(spark.sparkContext._accumulatorServer)  # noqa: SLF001 - as above
     if not master.startswith("local") or master.startswith("local-cluster"):
         spark.sparkContext.addPyFile(str(code_archive(log_file.parent)))
     return spark

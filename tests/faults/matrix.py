@@ -114,7 +114,7 @@ def disk_filled(trial: Trial) -> None:
         begun = time.monotonic()
         with trial.writing(0.9 / trial.rounds):
             until(lambda: number == reported(trial, "disk_full"), 120, "no word of a full disk")  # noqa: B023 - ends in this round
-        trial.worst("longest time until it was told, s", time.monotonic() - begun)
+        trial.worst("longest time until it was reported, s", time.monotonic() - begun)
         disk.make_room()
         until(lambda: number == reported(trial, "disk_has_room_again"), 120, "it does not go on")  # noqa: B023 - as above
         trial.times += 1
@@ -184,7 +184,7 @@ def broker_stopped(trial: Trial) -> None:
         with trial.writing(0.4 / trial.rounds):
             pass
         trial.disturbed.await_reported()
-        trial.worst("longest time from the broker's start to all being told, s", time.monotonic() - begun)
+        trial.worst("longest time from the broker's start to all being reported, s", time.monotonic() - begun)
         trial.times += 1
 
 
@@ -198,7 +198,7 @@ def leaders_killed(trial: Trial) -> None:
             with trial.writing(0.4 / trial.rounds):
                 pass
             trial.disturbed.await_reported()
-            trial.worst("longest time from the kill to all being told, s", time.monotonic() - begun)
+            trial.worst("longest time from the kill to all being reported, s", time.monotonic() - begun)
             broker.start()
             until(broker.coordinates, 120, "a broker does not come back")
             trial.times += 1
@@ -268,7 +268,7 @@ def scrapers_hang(trial: Trial) -> None:
                 begun = time.monotonic()
                 trial.disturbed.await_reported()
             assert 200 == trial.monitor.get("/metrics")[0]
-            trial.worst("longest time from a record to its being told, s", time.monotonic() - begun)
+            trial.worst("longest time from a record to its being reported, s", time.monotonic() - begun)
         trial.times += 1
 
 

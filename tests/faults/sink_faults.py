@@ -94,7 +94,7 @@ def behind(trial: Trial, sink: str, fault: Callable[[], Callable[[], object]], s
             pass
         begun = time.monotonic()
         trial.disturbed.await_reported()
-        trial.worst("longest time from a record to its being told, s", time.monotonic() - begun)
+        trial.worst("longest time from a record to its being reported, s", time.monotonic() - begun)
         until(lambda: shown(trial, "waiting_seconds", sink) > BEHIND_SECONDS, 120, "nothing is shown to be late")
         assert shown(trial, "waiting", sink) > 0
         trial.worst("most that waited", shown(trial, "waiting", sink))

@@ -30,7 +30,7 @@ pytestmark = [
     pytest.mark.skipif(not KAFKA_JARS.exists(), reason="no jars of Kafka in .cache/jars/kafka: run `make setup`"),
 ]
 
-KILLED_AT: Final = ("told",)
+KILLED_AT: Final = ("delivered",)
 """Of each run, a stage of its first micro-batch: its state is kept, sinks have its rows, and all of it comes again."""
 RECORDS_A_BATCH: Final = 1_500
 OF_OFFSETS: Final = {"offset_rewound", "offset_deleted", "topic_recreated"}

@@ -31,7 +31,7 @@ pytestmark = [
     pytest.mark.skipif(not KAFKA_JARS.exists(), reason="no jars of Kafka in .cache/jars/kafka: run `make setup`"),
 ]
 
-KILLED_AT: Final[tuple[str, ...]] = ("told:2",)
+KILLED_AT: Final[tuple[str, ...]] = ("delivered:2",)
 """In this order; the other stages are `make faults`'."""
 
 DAMAGES: Final = (damage.lose_checkpoint, damage.cut_offsets, damage.older_layout)
@@ -121,7 +121,7 @@ def write_down(seen: Seen, records: int) -> None:
     full_disk = [found("disk full", "the disk of the checkpoint full to the last byte for a while", 1, "killed")]
     results.save_if_asked(
         [
-            found("killed after telling", "`kill -9` of the driver between its sinks and Spark's note", 1, "killed"),
+            found("killed after delivery", "`kill -9` of the driver between its sinks and Spark's note", 1, "killed"),
             found("workers killed at once", "`kill -9` of all Python workers of Spark", 1, "killed"),
             *(full_disk if seen.disk_was_full else []),
             found("checkpoint lost or cut", "lost, cut, of an older layout; refused, then `--rebuild`", 3, "rebuilt"),

@@ -8,7 +8,8 @@ Run as `python -m tests.faults.victim run …`; what happens is in the environme
     FAULT_BUILT   records of a log from which on a first reading makes only state of them (the job's own number)
 
 A batch's way: Spark writes down what it is to read (planned), the replicas replay it and their state is committed
-(replayed), the board shows it (shown), the other sinks have it (told), Spark writes down that it is done (finished).
+(replayed), the board shows it (shown), the other sinks have it (delivered), Spark writes down that it is done
+(finished).
 """
 
 import json
@@ -38,7 +39,7 @@ STAGES: Final = {
     "planned": "Spark has written down what the batch is to read",
     "replayed": "the state of the batch is committed, no sink has its rows",
     "shown": "the board has its rows, no other sink",
-    "told": "all sinks have its rows, Spark does not know it",
+    "delivered": "all sinks have its rows, Spark does not know it",
     "finished": "Spark has written down that it is finished",
 }
 """Where a monitor can be killed → what has happened by then."""
@@ -85,7 +86,7 @@ class FaultyWriter(BatchWriter):
     def __init__(self, sinks: Sequence[BatchSink], *arguments: Any, **further: Any) -> None:
         board, *others = sinks
         teller = [Teller(Path(os.environ[REPORTED]))] if REPORTED in os.environ else []
-        faulty = [Strike("replayed"), board, Strike("shown"), *others, *teller, Strike("told")]
+        faulty = [Strike("replayed"), board, Strike("shown"), *others, *teller, Strike("delivered")]
         super().__init__(faulty, *arguments, **further)
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
