@@ -89,7 +89,9 @@ def demo(config: Config, seconds: float | None = None) -> None:
         abandoned.pop_all()
         stack.enter_context(monitor)
         stopped = stack.enter_context(stop_signals())
-        terminal.append(Terminal(lambda: monitor.board.group_views(now_ms()), address=f"page {monitor.server.url}/"))
+        board = monitor.board
+        address = f"page {monitor.server.url}/"
+        terminal.append(Terminal(lambda: board.group_views(now_ms()), address=address, doubt=board.doubt))
         print(f"page {monitor.server.url}/  metrics {monitor.server.url}/metrics", flush=True)  # noqa: T201 - its address
         query = _Query(monitor, stopped)
         stack.callback(query.join)

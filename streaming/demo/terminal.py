@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from coordinator_model.views.event_sentences import sentence
+from streaming.base.doubt import said
 from streaming.base.text import printable
 from streaming.base.times import time_text
 
@@ -35,6 +36,7 @@ class Terminal:
         groups: gives the groups as they are now.
         address: the page's, shown above the groups.
         output: where to show them; a terminal gets the live table.
+        doubt: why what is shown may not be so (`Board.doubt`); None while it is.
         remarks: where the steps go if the output is no terminal, so that it holds events only.
     """
 
@@ -43,11 +45,13 @@ class Terminal:
         groups: Callable[[], Sequence[GroupView]],
         *,
         address: str,
+        doubt: Callable[[], Mapping[str, Any] | None] = lambda: None,
         output: TextIO = sys.stdout,
         remarks: TextIO = sys.stderr,
     ) -> None:
         self._groups = groups
         self._address = address
+        self._doubt = doubt
         self._output = output
         self._remarks = remarks
         self._console = Console(file=output)
@@ -89,10 +93,12 @@ class Terminal:
         """What a terminal shows now: groups, the last events, the last steps."""
         with self._lock:
             events, steps = list(self._events), list(self._steps)
+        doubt = self._doubt()
         return Group(
             Text(f"{self._address}    Ctrl-C ends the demo", style="bold"),
             Text(),
-            groups_table(self._groups()),
+            *([] if doubt is None else [Text(f"not known yet: {said(doubt)}", style="bold yellow"), Text()]),
+            groups_table(self._groups(), coloured=doubt is None),
             Text(),
             *event_rows(events),
             Text(),
@@ -105,8 +111,8 @@ def event_line(event: Mapping[str, Any]) -> str:
     return printable(f"{time_text(event['time'])} {event['kind']} {event['group']} {sentence(event)}")
 
 
-def groups_table(groups: Sequence[GroupView]) -> Table:
-    """One row a group, by name."""
+def groups_table(groups: Sequence[GroupView], *, coloured: bool = True) -> Table:
+    """One row a group, by name; without colours while they may not be so."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("GROUP", "TYPE", "STATE"):
         table.add_column(name, no_wrap=True)
@@ -120,11 +126,11 @@ def groups_table(groups: Sequence[GroupView]) -> Table:
         table.add_row(
             escape(printable(group["group"])),
             group["type"],
-            _styled(group["state"], _STATE_STYLES.get(group["state"], "yellow")),
+            Text(group["state"], style=_STATE_STYLES.get(group["state"], "yellow") if coloured else ""),
             str(group["epoch"]),
             str(speaking.count("classic")),
             str(speaking.count("consumer")),
-            _styled(phase, _PHASE_STYLES.get(phase, "")),
+            Text(phase, style=_PHASE_STYLES.get(phase, "") if coloured else ""),
             "-" if group["lag"] is None else str(group["lag"]),
         )
     return table
@@ -137,7 +143,3 @@ def event_rows(events: Sequence[Mapping[str, Any]]) -> Iterator[Text]:
         clock = time_text(event["time"]).partition("T")[2]
         text = f"{clock:<13}  {printable(event['group']):<{groups}}  {printable(sentence(event))}"
         yield Text(text, style=_SEVERITY_STYLES[event["severity"]], no_wrap=True, overflow="ellipsis")
-
-
-def _styled(text: str, style: str) -> Text:
-    return Text(text, style=style)

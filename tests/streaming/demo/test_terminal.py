@@ -57,6 +57,25 @@ def test_a_hostile_name_stays_on_its_line() -> None:
     assert "a\\x0ab\\x1b[2J" in event_line({**EVENT, "group": "a\nb\x1b[2J"})
 
 
+def test_half_a_log_is_said_and_has_no_colour() -> None:
+    """Above the groups that are there so far stands since when the log is read; at its end that is gone."""
+    doubts: list[Any] = [{"reason": "the monitor is still reading the log", "since": EVENT["time"], "far": "42 % read"}]
+    terminal = Terminal(lambda: [group("g")], address="", doubt=lambda: doubts[-1], output=TerminalOutput())
+    console = Console(file=io.StringIO(), width=120, force_terminal=True, color_system="standard")
+
+    def green() -> bool:
+        styles = [segment.style for segment in console.render(terminal.picture())]
+        return any(style.color.name == "green" for style in styles if style and style.color)
+
+    said = "not known yet: the monitor is still reading the log, since 2026-11-21 07:40:19 UTC: 42 % read"
+    assert said in drawn(terminal.picture())
+    assert not green()
+
+    doubts.append(None)
+    assert not any("not known" in line for line in drawn(terminal.picture()))
+    assert green()
+
+
 def test_piped_output_holds_events_only() -> None:
     """Where output is no terminal, events are lines there and steps are remarks elsewhere."""
     output, remarks = io.StringIO(), io.StringIO()
