@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from coordinator_model.state.membership import CLASSIC, CONSUMER
+from streaming.base.errors import UsageError
 from streaming.demo import child_processes
 from streaming.rehearsal.shape import MemberShape, Shape
 from streaming.rehearsal.wire_member import Logged, WireMember, asked_why
@@ -121,18 +122,31 @@ class Members:
     def start(self, member: MemberShape, protocol: str) -> Member:
         """Start a member in a place of the group, of one protocol or the other."""
         if protocol == CLASSIC and self._shape.sent_as_logged:
-            return WireMember(self._servers, self._shape, member, self._logged)
+            return WireMember(self._servers, self._shape, member, self._logged, self._heartbeat_seconds(member))
         settings = {
             **_settings(self._servers, self._shape, member, protocol),
             **{name: of for name, of in self._client_settings.items() if protocol == CLASSIC or name not in OF_CLASSIC},
         }
         return ClientMember(member, settings, self._directory)
 
+    def _heartbeat_seconds(self, member: MemberShape) -> float:
+        """Of a member that is no client of librdkafka, which would judge its settings."""
+        name = "heartbeat.interval.ms"
+        given = str(self._client_settings.get(name, _heartbeat_ms(member)))
+        if not given.isascii() or not given.isdecimal() or not int(given):
+            raise UsageError(f"--member-config: found {name}={given!r}, accepted: milliseconds, 1 or more")
+        return int(given) / 1000
+
     def refusal(self, member: MemberShape) -> str | None:
         """What the coordinator says if asked once more to take the member as one of the consumer protocol."""
         with suppress(OSError):
             return asked_why(self._servers, self._shape, member)
         return None
+
+
+def _heartbeat_ms(member: MemberShape) -> int:
+    """Kafka's default, or what a short session allows."""
+    return min(_HEARTBEAT_MS, member.session_timeout_ms // 3)
 
 
 def _settings(bootstrap_servers: str, shape: Shape, member: MemberShape, to: str) -> dict[str, Any]:
@@ -154,7 +168,7 @@ def _settings(bootstrap_servers: str, shape: Shape, member: MemberShape, to: str
             settings["group.remote.assignor"] = shape.assignor
     else:
         settings["session.timeout.ms"] = member.session_timeout_ms
-        settings["heartbeat.interval.ms"] = min(_HEARTBEAT_MS, member.session_timeout_ms // 3)
+        settings["heartbeat.interval.ms"] = _heartbeat_ms(member)
         settings["max.poll.interval.ms"] = max(poll_ms, member.session_timeout_ms)
         settings["partition.assignment.strategy"] = shape.assignor if shape.type == CLASSIC else DEFAULT_ASSIGNOR
     return settings

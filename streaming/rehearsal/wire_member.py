@@ -39,9 +39,12 @@ _MEMBER_ID_REQUIRED: Final = 79
 _COORDINATOR_BUSY: Final = (14, 15, 16)
 _AGAIN: Final = (_ILLEGAL_GENERATION, _UNKNOWN_MEMBER_ID, _REBALANCE_IN_PROGRESS, _MEMBER_ID_REQUIRED)
 
-_HEARTBEAT_SECONDS: Final = 1.0
+_STOP_SECONDS: Final = 2.0
 _ANSWER_SECONDS: Final = 30.0
 _CONNECT_SECONDS: Final = 10.0
+
+_UUID_LENGTH: Final = 37
+"""A coordinator makes member ids of the instance id, or the client id, a hyphen and a UUID."""
 
 Held = dict[str, tuple[int, ...]]
 
@@ -56,6 +59,7 @@ class Logged:
     def __init__(self, shape: Shape) -> None:
         self._shape = shape
         self._of = {member.name: member for member in shape.members}
+        self._by_prefix = {member.instance_id or member.name: member.name for member in shape.members}
         self._lock = threading.Lock()
         self._names: dict[str, str] = {}
         """Member id → name."""
@@ -65,13 +69,22 @@ class Logged:
     def know(self, member_id: str, name: str) -> None:
         """Remember who joined as whom. A dynamic member that is started again begins with nothing."""
         with self._lock:
-            if member_id not in self._names and name in self._names.values() and not self._of[name].instance_id:
-                self._given[name] = {}
-            self._names[member_id] = name
+            self._know(member_id, name)
+
+    def _know(self, member_id: str, name: str) -> None:
+        if member_id not in self._names and name in self._names.values() and not self._of[name].instance_id:
+            self._given[name] = {}
+        self._names[member_id] = name
 
     def divide(self, member_ids: Iterable[str]) -> dict[str, bytes]:
         """Member id → assignment."""
         with self._lock:
+            member_ids = list(member_ids)
+            for member_id in member_ids:
+                # The leader may have its answer before another member has read its own.
+                named = self._by_prefix.get(member_id[:-_UUID_LENGTH])
+                if member_id not in self._names and named is not None:
+                    self._know(member_id, named)
             present = {member_id: self._names.get(member_id, member_id) for member_id in member_ids}
             whole = set(present.values()) == self._of.keys()
             if self._shape.protocol_type != CONSUMER_PROTOCOL_TYPE or (whole and self._undecodable()):
@@ -138,8 +151,11 @@ class WireMember:
         failure: None; a connection that is lost is made again.
     """
 
-    def __init__(self, bootstrap_servers: str, shape: Shape, member: MemberShape, logged: Logged) -> None:
+    def __init__(
+        self, bootstrap_servers: str, shape: Shape, member: MemberShape, logged: Logged, heartbeat_seconds: float
+    ) -> None:
         self.name = member.name
+        self._heartbeat_seconds = heartbeat_seconds
         self.refusal: str | None = None
         self.failure: str | None = None
         self._shape, self._member, self._logged = shape, member, logged
@@ -161,7 +177,7 @@ class WireMember:
     def stop(self) -> None:
         """Close as an application that is shut down: a dynamic member leaves, a static one does not."""
         self._stopping.set()
-        self._thread.join(2 * _HEARTBEAT_SECONDS)
+        self._thread.join(_STOP_SECONDS)
         if self._thread.is_alive():
             # It waits for others to join; leaving needs a connection of its own.
             self._leave()
@@ -243,7 +259,7 @@ class WireMember:
         return bool(was - _places(self._owned))
 
     def _stay(self, connection: _Connection) -> None:
-        while not self._stopping.wait(_HEARTBEAT_SECONDS):
+        while not self._stopping.wait(self._heartbeat_seconds):
             answer = connection.ask(_HEARTBEAT, self._named())
             answer.int32()
             error = answer.int16()

@@ -41,6 +41,7 @@ QUICK: Final = {
     "group.consumer.min.session.timeout.ms": "5000",
 }
 OPTIONS: Final = RollOptions(pace_seconds=0.2, patience_seconds=120)
+MEMBERS: Final = {"heartbeat.interval.ms": "500"}
 JVM_START_SECONDS: Final = 1.2
 """How long Kafka's own consumer takes longer to be there than librdkafka."""
 
@@ -151,7 +152,9 @@ def test_gate_and_coordinator_agree(broker: EmbeddedBroker, group: Shape, refuse
     """What the coordinator refuses the gate has stopped, with a reason; what it takes passed the gate."""
     log = tmp_path / "log.ndjson"
 
-    report = rehearse_on(broker.bootstrap_servers, tmp_path, group, "upgrade", OPTIONS, record=log)
+    report = rehearse_on(
+        broker.bootstrap_servers, tmp_path, group, "upgrade", OPTIONS, member_settings=MEMBERS, record=log
+    )
 
     begun_ms = report["steps"][0]["time"]
     assert refused == report["refused"], report["reasons"]
@@ -165,7 +168,8 @@ def test_cooperative_members_that_come_back_late_are_no_custom_assignor(broker: 
     """The round between puts nothing into the assignments that a coordinator would refuse."""
     group = shape("late", 2, assignor="cooperative-sticky")
 
-    report = rehearse_on(broker.bootstrap_servers, tmp_path, group, "upgrade", replace(OPTIONS, restart_seconds=2.0))
+    slow = replace(OPTIONS, restart_seconds=2.0)
+    report = rehearse_on(broker.bootstrap_servers, tmp_path, group, "upgrade", slow, member_settings=MEMBERS)
 
     assert (False, []) == (report["refused"], report["reasons"])
     assert [] == report["verdicts"]
@@ -224,7 +228,9 @@ def test_the_same_shape_costs_what_its_recording_is_measured_to_cost(
     """`report` measures the log of a rehearsal as the rehearsal did."""
     group = shape("measured", 3, assignor="cooperative-sticky")
     log, kept = tmp_path / "log.ndjson.gz", tmp_path / "kept.json"
-    rehearsed = rehearse_on(broker.bootstrap_servers, tmp_path, group, "upgrade", OPTIONS, record=log)
+    rehearsed = rehearse_on(
+        broker.bootstrap_servers, tmp_path, group, "upgrade", OPTIONS, member_settings=MEMBERS, record=log
+    )
     kept.write_text(json.dumps(rehearsed), "utf-8")
 
     status = main(
@@ -280,7 +286,7 @@ def test_a_roll_of_kafka_s_own_members_costs_what_rehearsals_said(broker: Embedd
         rehearsals.append(
             rehearse_on(
                 broker.bootstrap_servers, tmp_path, copy, "upgrade", options,
-                member_settings={"heartbeat.interval.ms": "500"},
+                member_settings=MEMBERS,
             )
         )  # fmt: skip
 

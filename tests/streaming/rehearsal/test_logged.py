@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from typing import Final
+from uuid import uuid4
 
 from coordinator_model.records import consumer_protocol
 from streaming.rehearsal.shape import MemberShape, Shape
@@ -72,6 +73,19 @@ def test_a_dynamic_member_that_is_started_again_begins_with_nothing() -> None:
     logged.know("id-a2", "a")
 
     assert {"id-a2": [0, 3], "id-b": [1, 2]} == divided(logged, "id-a2", "id-b")
+
+
+def test_a_leader_knows_members_whose_own_answer_is_yet_to_be_read() -> None:
+    """Ids begin with the client id or the instance id: what members were given is theirs in the next round, too."""
+    shape = replace(SHAPE, members=(SHAPE.members[0], replace(SHAPE.members[1], instance_id="i-b")))
+    logged = Logged(shape)
+    a, b = (f"{name}-{uuid4()}" for name in ("a", "i-b"))
+    logged.know(a, "a")
+
+    first = divided(logged, a, b)
+    logged.know(b, "b")
+
+    assert {a: [0, 3], b: [1, 2]} == first == divided(logged, a, b)
 
 
 def test_what_is_no_consumer_s_is_given_out_byte_by_byte() -> None:
