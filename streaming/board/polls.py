@@ -101,7 +101,7 @@ class PollStatus:
         if since_ms is not None and now_ms - since_ms >= STALE_SECONDS * 1_000:
             found += self.stale()
         if sampled_ms is None:
-            found.append({"reason": "log end offsets are not sampled yet: lag is not known"})
+            found.append({"reason": "lag is not known, as log end offsets are not sampled yet"})
         return found
 
     def stale(self) -> list[dict[str, Any]]:

@@ -75,7 +75,7 @@ class Readiness:
                 }
             )
         elif sampled_ms is None or sampled_ms < self._caught_up_ms:
-            found.append({"reason": "log end offsets are not sampled yet: lag is not known"})
+            found.append({"reason": "lag is not known, as log end offsets are not sampled yet"})
         return found
 
     @staticmethod

@@ -340,7 +340,7 @@ def test_ready_needs_state_log_and_samples() -> None:
     sample(ends, NOW_MS, "orders", 1)
     board.set_positions({}, {0: 90}, NOW_MS + 1)
 
-    assert ["log end offsets are not sampled yet: lag is not known"] == reasons(board)
+    assert ["lag is not known, as log end offsets are not sampled yet"] == reasons(board)
 
     sample(ends, NOW_MS + 2, "orders", 1)
 
