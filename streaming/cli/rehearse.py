@@ -50,7 +50,10 @@ def rehearse(  # noqa: PLR0913 - a command's options are its arguments
     order: Annotated[_Order, typer.Option(help="Which member goes first.")] = _Order.FORWARD,
     ending: Annotated[_Ending, typer.Option(help="How members go.")] = _Ending.GRACEFUL,
     pace: Annotated[
-        float, typer.Option("--pace", metavar="SECONDS", min=0, help="Pause once the group has settled.")
+        float,
+        typer.Option(
+            "--pace", metavar="SECONDS", min=0, help="Pause once the group has settled, up to a second longer."
+        ),
     ] = 2.0,
     restart: Annotated[
         float, typer.Option("--restart", metavar="SECONDS", min=0, help="How long a member is away.")

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from random import uniform
 from typing import Final
 
 from coordinator_model.gates.upgrade import KAFKAS_ASSIGNORS
@@ -25,6 +26,8 @@ QUIET_MS: Final = 700
 """So long nothing must be written of a group that is taken to be settled: longer than a follow-up round takes."""
 
 _POLL_SECONDS: Final = 0.1
+_MORE_SECONDS: Final = 1.0
+"""The most that a pause is longer by chance, a heartbeat of many clusters."""
 
 
 class Order(StrEnum):
@@ -48,7 +51,7 @@ class RollOptions:
     order: Order = Order.FORWARD
     ending: Ending = Ending.GRACEFUL
     pace_seconds: float = 2.0
-    """How long the group is left alone once it has settled after a member."""
+    """How long the group is left alone once it has settled after a member; by chance up to a second longer."""
     restart_seconds: float = 0.0
     """How long a member is away before the one in its place starts."""
     max_unavailable: int = 1
@@ -130,7 +133,10 @@ class Roll:
             if not self._replace(part, start + len(part), done):
                 return done
             self._advance((start + len(part)) / len(numbers))
-            time.sleep(self._options.pace_seconds)
+            # A constant pause would stop each member at the same time after the others' heartbeats, as no operator
+            # does: partitions then wait for one heartbeat or for two in all rehearsals alike.
+            pace_seconds = self._options.pace_seconds
+            time.sleep(pace_seconds + uniform(0, min(pace_seconds, _MORE_SECONDS)))  # noqa: S311 - no secret
         return done
 
     def stop(self) -> None:
