@@ -310,7 +310,7 @@ def _or_none(number: int | None) -> int:
 _NO_PARTITIONS: Final[Mapping[str, frozenset[int]]] = {}
 
 _words = lru_cache(4_096)(GroupWords)
-_topics = lru_cache(16_384)(GroupTopics)
+_topics = lru_cache(1_024)(GroupTopics)
 
 
 @lru_cache(4_096)
@@ -379,7 +379,7 @@ def _text_of_words(words: GroupWords) -> str:
     return _text([getattr(words, name) for name in _WORDS])
 
 
-@lru_cache(16_384)
+@lru_cache(1_024)
 def _text_of_topics(of: GroupTopics) -> str:
     assigned = [[topic, sorted(parts)] for topic, parts in of.assigned.items()]
     return _text([sorted(of.subscribed), assigned, sorted(of.ids), of.by_id, of.assignments_known])
@@ -395,7 +395,7 @@ def _words_of(text: str) -> GroupWords:
     return _words(**words)
 
 
-@lru_cache(16_384)
+@lru_cache(1_024)
 def _topics_of(text: str) -> GroupTopics:
     subscribed, assigned, ids, by_id, assignments_known = json.loads(text)
     held = tuple((topic, frozenset(parts)) for topic, parts in assigned)

@@ -157,7 +157,7 @@ def _read_key(key: bytes) -> DecodedKey:
         return UndecodableRecord(type_id, f"key: {error}")
 
 
-_remembered_key: Final = lru_cache(maxsize=65_536)(_read_key)
+_remembered_key: Final = lru_cache(maxsize=8_192)(_read_key)
 """A log is mostly the same keys again, batch after batch: the commits of what consumers consume."""
 
 

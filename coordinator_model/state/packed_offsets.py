@@ -46,7 +46,7 @@ class OffsetWords:
         )
 
 
-words: Final = lru_cache(16_384)(OffsetWords)
+words: Final = lru_cache(1_024)(OffsetWords)
 """The same object for the same words."""
 
 

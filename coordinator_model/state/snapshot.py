@@ -70,13 +70,13 @@ def packed_of_offsets(text: str) -> tuple[OffsetWords, bytes]:
     return words, packed
 
 
-@lru_cache(16_384)
+@lru_cache(1_024)
 def _text_of(words: OffsetWords) -> str:
     held = {"topic": words.topic, "said": words.said} | ({"which": words.which} if words.which else {})
     return _JSON.encode([OFFSETS_FORMATS[-1], held])
 
 
-@lru_cache(16_384)
+@lru_cache(1_024)
 def _words_of(text: str) -> OffsetWords:
     check_format(text, OFFSETS_FORMATS)
     _, held = json.loads(text)

@@ -13,9 +13,12 @@ from streaming.spark import jvm_lifecycle
 CALM_SECONDS: Final = 10.0
 """After the last large batch: all threads stand still for it, so not between two of a storm of rebalances."""
 
+CLEANED_SECONDS: Final = 3.0
+"""After a collection Spark's cleaner drops what broadcasts of ended micro-batches hold; the next one frees that."""
+
 
 class MemoryTrim:
-    """Trims Python's heap and the JVM's once after large batches; used by one thread.
+    """Trims Python's heap once after large batches, and the JVM's twice; used by one thread.
 
     Args:
         board: counts the large batches.
@@ -31,6 +34,7 @@ class MemoryTrim:
         self._elapsed_seconds = elapsed_seconds
         self._trimmed_batches = 0
         self._seen_batches, self._seen_at = 0, 0.0
+        self._again_at: float | None = None
 
     def check(self) -> None:
         """Trim, if it is time."""
@@ -40,4 +44,8 @@ class MemoryTrim:
         elif batches != self._trimmed_batches and now - self._seen_at >= CALM_SECONDS and self._board.ready()[0]:
             self._trimmed_batches = batches
             gc_tuning.thaw()
+            jvm_lifecycle.give_back(self._spark)
+            self._again_at = now + CLEANED_SECONDS
+        elif self._again_at is not None and now >= self._again_at:
+            self._again_at = None
             jvm_lifecycle.give_back(self._spark)

@@ -37,6 +37,7 @@ _socket_directories: list[str] = []
 _SUBMIT_ARGUMENTS: Final = "PYSPARK_SUBMIT_ARGS"
 SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """In the environment of what spark-submit runs: the way to the JVM that it has started."""
+_ARENAS: Final = "MALLOC_ARENA_MAX"
 _SHIPPED: Final = ("coordinator_model", "streaming")
 """Packages that executors run code of."""
 
@@ -116,6 +117,22 @@ def home_without_archives(directory: Path) -> Iterator[None]:
         yield
     finally:
         del os.environ["SPARK_HOME"]
+
+
+@contextmanager
+def few_arenas() -> Iterator[None]:
+    """Let the C library of a JVM started meanwhile keep two arenas of memory, if nothing else is set.
+
+    By default each of many threads may have one, and what it frees at the end of any but the first stays there.
+    """
+    if _ARENAS in os.environ:
+        yield
+        return
+    os.environ[_ARENAS] = "2"
+    try:
+        yield
+    finally:
+        del os.environ[_ARENAS]
 
 
 def code_archive(directory: Path) -> Path:

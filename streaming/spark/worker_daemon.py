@@ -27,7 +27,7 @@ _ARCHIVES: Final = ("pyspark.zip", "-src.zip")
 
 TASKS_A_COLLECTION: Final = 100
 
-GROWN_BYTES: Final = 64 * 1024 * 1024
+GROWN_BYTES: Final = 16 * 1024 * 1024
 """So much more than is usual was needed by a catch-up: it is given back."""
 
 CALM_TASKS: Final = 4

@@ -6,7 +6,7 @@ import pytest
 
 from streaming.base import gc_tuning
 from streaming.board.board import MANY_ROWS, Board
-from streaming.monitor.memory_trim import CALM_SECONDS, MemoryTrim
+from streaming.monitor.memory_trim import CALM_SECONDS, CLEANED_SECONDS, MemoryTrim
 from streaming.spark import jvm_lifecycle
 from tests.streaming.boards import NOW_MS, log_ends, sample
 
@@ -18,9 +18,10 @@ class Rig:
         self.board = Board(ends)
         self.now = 100.0
         self.trimmed: list[float] = []
+        self.collected: list[float] = []
         spark: Any = None
         monkeypatch.setattr(gc_tuning, "thaw", lambda: self.trimmed.append(self.now))
-        monkeypatch.setattr(jvm_lifecycle, "give_back", lambda _: None)
+        monkeypatch.setattr(jvm_lifecycle, "give_back", lambda _: self.collected.append(self.now))
         self.trim = MemoryTrim(self.board, spark, lambda: self.now)
 
     def pass_seconds(self, seconds: float) -> None:
@@ -47,6 +48,24 @@ def test_memory_is_returned_once_after_the_last_large_batch(monkeypatch: pytest.
     rig.pass_seconds(CALM_SECONDS)
 
     assert [100.0 + 2 * CALM_SECONDS - 1] == rig.trimmed
+
+
+def test_the_jvm_collects_again_what_the_first_collection_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark's cleaner needs a moment to drop broadcasts that nothing refers to; once is enough."""
+    rig = Rig(monkeypatch)
+    rig.board.load([])
+    rig.board.set_log_end_at_start({}, {})
+    rig.board.set_positions({}, {}, NOW_MS)
+    rig.board.apply(1, [(0, "unknown kind", "", "", "")] * MANY_ROWS, NOW_MS)
+    rig.pass_seconds(0)
+    rig.pass_seconds(CALM_SECONDS)
+    rig.pass_seconds(CLEANED_SECONDS - 1)
+    rig.pass_seconds(1)
+    rig.pass_seconds(CLEANED_SECONDS)
+
+    first = 100.0 + CALM_SECONDS
+    assert [first] == rig.trimmed
+    assert [first, first + CLEANED_SECONDS] == rig.collected
 
 
 def test_nothing_is_returned_while_the_log_is_caught_up_with(monkeypatch: pytest.MonkeyPatch) -> None:
