@@ -5,8 +5,6 @@ import gc
 import sys
 from typing import Final
 
-import pyarrow as pa
-
 SWITCH_SECONDS: Final = 0.001
 """A computing thread lets another one run after so long. The stream waits for many answers of the JVM, and each wait
 ends with such a switch: at Python's default of 5 ms, a scrape of two seconds delayed each of them by as much."""
@@ -51,10 +49,9 @@ def give_back() -> None:
     """Collect garbage and return free memory to the machine, where the C library can: its allocator keeps it otherwise.
 
     What a catch-up needed lies between what stays of it, so none of it is at the heap's end, which alone the allocator
-    returns without being asked. Arrow has an allocator of its own.
+    returns without being asked.
     """
     gc.collect()
-    pa.default_memory_pool().release_unused()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

@@ -105,7 +105,7 @@ class SparkSection(Section):
         2,
         "Stateful tasks the coordinator's partitions are spread over. Fixed by the first run on a state directory.",
     )
-    trigger_interval_ms: NotNegative = option(200, "Shortest time between the starts of two micro-batches.")
+    trigger_interval_ms: NotNegative = option(300, "Shortest time between the starts of two micro-batches.")
     ui: bool = option(False, "Whether Spark's own web page is served.")
     ui_port: Port = option(4040, "Port of Spark's own web page.")
     conf: dict[str, str] = Field(

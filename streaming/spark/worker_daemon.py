@@ -17,6 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
+
 from streaming.base import gc_tuning
 
 IN_EVERY_WORKER: Final = ("pandas", "pyarrow", "pyspark.worker", "pyspark.sql.pandas.serializers")
@@ -58,6 +60,8 @@ class SeldomCollector:
         self._calm = self._calm + 1 if resident <= self._former + _HARDLY_BYTES else 0
         self._former = resident
         if resident > self._usual + GROWN_BYTES and self._calm >= CALM_TASKS:
+            # Arrow's buffers are in an allocator of its own.
+            pa.default_memory_pool().release_unused()
             gc_tuning.give_back()
             self._usual = self._former = self._resident_bytes()
         elif self._asked % TASKS_A_COLLECTION == 0:
