@@ -64,7 +64,7 @@ check: setup ## lint, types, layering, generated files up to date
 	@$(BIN)/python -m release.helm_schema --check
 	@$(BIN)/python -m bench.pages --check
 
-bench: classes $(BENCH_JARS) ## how fast it is on this machine, into bench/results.json (PARTS="catch-up latency" runs these only, PARTS=limits what takes long)
+bench: classes $(BENCH_JARS) ## how fast it is on this machine, into bench/results.json (PARTS="catch-up latency" runs these only, PARTS=millionwhat takes long)
 	@exec $(BIN)/python -m bench $(PARTS)
 
 cluster: setup ## the job by spark-submit on a standalone cluster, and on local-cluster[2,1,1024]

@@ -3,7 +3,7 @@
     make bench                                    every part of a monitor, its figures into bench/results.json
     make bench PARTS="catch-up latency"           some of them; batch-cost stands for all of its sizes
     make bench PARTS=state-layout                 other layouts of the state, beside the one that stands
-    make bench PARTS=limits                       up to a million groups, which take twenty minutes
+    make bench PARTS=million                      up to a million groups, which take twenty minutes
     make bench PARTS=peers                        beside Burrow, KMinion, kafka_exporter, whichever is installed
     python -m bench catch-up --groups 2000        at another size; the figures are shown and replace none
     python -m bench latency --tiny                shows in seconds that it works

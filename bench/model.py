@@ -1,7 +1,7 @@
 """What grows with what: straight lines through measured points, and what follows from them for more than one machine.
 
 Every figure is worked out from `bench/results.json`, and is as good as a straight line is. How good that is, the parts
-`limits-machine` and `limits-cluster` say: what they measured stands beside what the lines say.
+`million-machine` and `million-cluster` say: what they measured stands beside what the lines say.
 """
 
 from collections.abc import Callable
@@ -70,7 +70,7 @@ def _state_bytes_a_group(figures: Figures) -> float:
 
 def _catch_up_seconds_a_group(figures: Figures) -> float:
     """Of a share: groups that are new take the time, not records."""
-    return _median(figures, "limits-cluster/share_seconds") / _median(figures, "limits-cluster/share_groups")
+    return _median(figures, "million-cluster/share_seconds") / _median(figures, "million-cluster/share_groups")
 
 
 def _restart_seconds_a_group(figures: Figures) -> float:
@@ -188,7 +188,7 @@ def measured(figures: Figures) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     counts, and the driver's work for all of them.
     """
     try:
-        groups = int(_median(figures, "limits-machine/groups"))
+        groups = int(_median(figures, "million-machine/groups"))
     except KeyError:
         groups = MILLION
     heads = (f"{groups:,} groups on one machine: worked out", "measured", "1,000,000 on ten executors: worked out")
@@ -199,11 +199,11 @@ def measured(figures: Figures) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
 def _machine(figures: Figures) -> tuple[str, ...]:
     """Of one machine, as `WHAT`."""
     return (
-        _reported(figures, lambda of: _median(of, "limits-machine/state_mib") * MIB / GIB, "{:.2g}"),
-        _reported(figures, lambda of: _median(of, "limits-machine/ready_seconds"), "{:.3g} (start of Spark included)"),
-        _reported(figures, lambda of: _median(of, "limits-machine/batch_p50_seconds"), "{:.2g}"),
-        _reported(figures, lambda of: _median(of, "limits-machine/pss_mib of monitor (Python)") * MIB / GIB, "{:.2g}"),
-        _reported(figures, lambda of: _median(of, "limits-machine/restart_seconds"), "{:.3g}"),
+        _reported(figures, lambda of: _median(of, "million-machine/state_mib") * MIB / GIB, "{:.2g}"),
+        _reported(figures, lambda of: _median(of, "million-machine/ready_seconds"), "{:.3g} (start of Spark included)"),
+        _reported(figures, lambda of: _median(of, "million-machine/batch_p50_seconds"), "{:.2g}"),
+        _reported(figures, lambda of: _median(of, "million-machine/pss_mib of monitor (Python)") * MIB / GIB, "{:.2g}"),
+        _reported(figures, lambda of: _median(of, "million-machine/restart_seconds"), "{:.3g}"),
     )
 
 
@@ -211,20 +211,20 @@ def _ten(figures: Figures) -> tuple[str, ...]:
     """Of ten executors, as `WHAT`: composed of what was measured of a share and of the driver."""
 
     def micro_batch(figures: Figures) -> float:
-        driver = _median(figures, "limits-cluster/driver_batch_seconds")
+        driver = _median(figures, "million-cluster/driver_batch_seconds")
         return _median(figures, f"{_ONE_SHARE}/batch_p50_seconds") + driver
 
     def restart(figures: Figures) -> float:
         others = 1 - _median(figures, "memory/groups") / MILLION
-        for_all = sum(_median(figures, f"limits-cluster/driver_{part}_seconds") for part in ("load", "sums"))
+        for_all = sum(_median(figures, f"million-cluster/driver_{part}_seconds") for part in ("load", "sums"))
         return _median(figures, "restart/ready_seconds") + others * for_all
 
     return (
-        _reported(figures, lambda of: of["limits-cluster/share_state_mib"]["highest"] * MIB / GIB, "{:.2g}"),
-        _reported(figures, lambda of: _median(of, "limits-cluster/composed_catch_up_seconds"), "{:.3g}"),
+        _reported(figures, lambda of: of["million-cluster/share_state_mib"]["highest"] * MIB / GIB, "{:.2g}"),
+        _reported(figures, lambda of: _median(of, "million-cluster/composed_catch_up_seconds"), "{:.3g}"),
         _reported(figures, micro_batch, "{:.2g}"),
         _reported(
-            figures, lambda of: _median(of, "limits-cluster/board_and_sums_mib") * MIB / GIB, "{:.2g} (without a page)"
+            figures, lambda of: _median(of, "million-cluster/board_and_sums_mib") * MIB / GIB, "{:.2g} (without a page)"
         ),
         _reported(figures, restart, "{:.3g}"),
     )

@@ -35,8 +35,8 @@ _REPORTED_PARTS: Final = {
     "idle": "An idle cluster",
     "replay": "Replay of a recording",
     "peers": "As beside other monitors",
-    "limits-machine": "Many groups on one machine",
-    "limits-cluster": "A million groups, share by share",
+    "million-machine": "Many groups on one machine",
+    "million-cluster": "A million groups, share by share",
 }
 
 

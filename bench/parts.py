@@ -90,22 +90,22 @@ PARTS: Final[Mapping[str, Part]] = {
         full={"groups": 100_000, "repeats": 3, "pages": 3},
         tiny={"groups": 30, "repeats": 1, "pages": 1},
     ),
-    "limits-machine": Part(
+    "million-machine": Part(
         run=million.one_machine,
         full={
-            "groups": 200_000,
+            "groups": 1_000_000,
             "rounds": 1,
             "active": 200,
             "rate": 1_000,
             "warm": 10,
-            "seconds": 30,
-            "pages": 3,
+            "seconds": 60,
+            "pages": 2,
             "restarts": 1,
         },
         tiny={**_TINY_LARGE, "rounds": 2, "warm": 0, "seconds": 1, "pages": 1, "restarts": 0},
         by_default=False,
     ),
-    "limits-cluster": Part(
+    "million-cluster": Part(
         run=million.shares,
         full={"groups": 1_000_000, "rounds": 1, "shares": 10, "active": 200, "batches": 100},
         tiny={"groups": 200, "rounds": 1, "shares": 2, "active": 10, "batches": 3},

@@ -22,7 +22,7 @@ from bench.stage import Log, Monitored, Stage
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
-TRIED = ("idle", "latency", "events", "memory", "metrics", "limits-machine")
+TRIED = ("idle", "latency", "events", "memory", "metrics", "million-machine")
 
 
 @dataclass(slots=True)

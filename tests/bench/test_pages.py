@@ -22,7 +22,7 @@ MEASURED: Final[dict[str, dict[str, float]]] = {
     "batch-cost-100000": {"batch_p50_seconds": 0.40, "batch_p99_seconds": 0.80},
     "memory": {"pss_mib of monitor (Python)": 591.4, "state_mib": 300, "groups": 100_000},
     "restart": {"ready_seconds": 30},
-    "limits-machine": {
+    "million-machine": {
         "groups": 200_000,
         "state_mib": 512,
         "ready_seconds": 99.94,
@@ -30,7 +30,7 @@ MEASURED: Final[dict[str, dict[str, float]]] = {
         "pss_mib of monitor (Python)": 1_536,
         "restart_seconds": 77.7,
     },
-    "limits-cluster": {
+    "million-cluster": {
         "share_seconds": 20,
         "share_groups": 100_000,
         "share_state_mib": 256,
@@ -98,7 +98,7 @@ def test_what_is_worked_out_stands_beside_what_was_measured(held: dict[str, Any]
 
 def test_a_plan_that_was_not_measured_says_so(held: dict[str, Any]) -> None:
     """Without one of the parts its column says so, and the others stay."""
-    del held["parts"]["limits-machine"]
+    del held["parts"]["million-machine"]
 
     page = pages.files(held, pages.DOCS)["scale.md"]
 
