@@ -122,9 +122,8 @@ def test_the_scenario_rolls_there_and_back_and_leaves_nothing(
     assert scenario.failure is None
     assert seen_upgraded
     assert states[ROLLED_GROUP]["epoch"] is None
-    assert {ROLLED_GROUP: ROLLED_MEMBERS, STATIC_GROUP: STATIC_MEMBERS, SLOW_GROUP: 1, SIMPLE_GROUP: 0} == {
-        name: row["members"] for name, row in states.items() if name != "g"
-    }
+    there = {ROLLED_GROUP: ROLLED_MEMBERS, STATIC_GROUP: STATIC_MEMBERS, SLOW_GROUP: 1, SIMPLE_GROUP: 0}
+    assert there == {name: row["members"] for name, row in states.items() if name in there}
     assert max(each or 0 for each in lag) > 0
     assert any("rolling downgrade" in step for step in steps)
     assert [] == [pid for pid in member_pids(tmp_path) if is_alive(pid)]

@@ -59,7 +59,7 @@ def listening_ports(pids: set[int]) -> dict[int, str]:
     """TCP port → address it listens on, of these processes, as the kernel has it."""
     inodes = set()
     for pid in pids:
-        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        for descriptor in descriptors(pid):
             try:
                 found = re.fullmatch(r"socket:\[(\d+)\]", str(descriptor.readlink()))
             except OSError:  # closed meanwhile
@@ -76,12 +76,20 @@ def listening_ports(pids: set[int]) -> dict[int, str]:
     return ports
 
 
+def descriptors(pid: int) -> list[Path]:
+    """What a process has open; nothing if it has ended meanwhile, as a child that sets a file's mode does."""
+    try:
+        return list(Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:
+        return []
+
+
 def written_files(process: CommandProcess) -> list[Path]:
     """Files that a command's processes have open to write to, as the kernel has it, but for its standard streams."""
     found = set()
     ours = {Path(f"/proc/{process.pid}/fd/{number}").readlink() for number in range(3)}
     for pid, _ in marked_processes(process._mark):
-        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        for descriptor in descriptors(pid):
             with suppress(OSError):  # closed meanwhile
                 held = Path(f"/proc/{pid}/fdinfo/{descriptor.name}").read_text("ascii")
                 flags = int(re.findall(r"flags:\s+(\d+)", held)[0], 8)
