@@ -63,7 +63,7 @@ def report(  # noqa: PLR0913 - a command's options are its arguments
         _add_lag(found, client)
     found["rehearsal"] = beside
     show(found, json=json, markdown=markdown, html=html)
-    if found["ownerless_seconds"] is None:
+    if recording is None and directory is None:
         raise CannotTellError(
             "report: found events only, accepted: the log's records, by --from RECORDING or --dir of a history kept "
             "with history.records"

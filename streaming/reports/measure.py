@@ -13,6 +13,7 @@ from coordinator_model.rules.rebalances import under_way
 from coordinator_model.state.events import Event
 from coordinator_model.state.findings import Position
 from coordinator_model.state.group_state import GroupState
+from coordinator_model.state.membership import CONSUMER
 from coordinator_model.views.roll_cost import Cost, RollCost
 from streaming.recording.file_format import RecordedRecord, RecordedTopic
 
@@ -23,6 +24,9 @@ NOT_IN_THE_LOG: Final = (
     "the join phase of a classic group is not in the log: ownerless seconds there are a lower bound",
 )
 """Said in every report."""
+
+NO_OWNERS: Final = "seconds without an owner: tasks of streams groups and partitions of share groups are not followed"
+"""Said of a streams or share group."""
 
 STATIC_MEMBERS: Final = (
     "a static member that is back in time causes no rebalance; that it was away is in the log of the consumer protocol "
@@ -66,6 +70,12 @@ class MeasuredGroup:
         if self.state is not None and any(of.instance_id for of in members_of(self.state.membership).values()):
             found.append(STATIC_MEMBERS)
         return found
+
+    @property
+    def has_owners(self) -> bool:
+        """Whether one member owns a partition, as in classic and consumer groups."""
+        modern = None if self.state is None else self.state.membership.modern_group
+        return modern is None or modern.family == CONSUMER
 
     @property
     def is_between(self) -> bool:

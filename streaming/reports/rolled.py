@@ -13,7 +13,7 @@ from coordinator_model.views.roll_cost import EXPECTED, cost_view, seconds
 from streaming.base.errors import CannotTellError, CheckFailed
 from streaming.base.times import time_text
 from streaming.recording.file_format import Header, RecordedRecord
-from streaming.reports.measure import ROLL_FORMAT, MeasuredGroup
+from streaming.reports.measure import NO_OWNERS, ROLL_FORMAT, MeasuredGroup
 
 EVENTS_ONLY: Final = (
     "a running monitor has events: ownerless seconds need the log's records, from --from RECORDING or from the "
@@ -75,16 +75,18 @@ def of_records(  # noqa: PLR0913 - the log, the group, the span, and how much of
         raise CheckFailed(f"--since: found {time_text(since_ms)}, accepted: a time before the last record of {group}")
     cost = measured.cost(until_ms if until_ms is None else max(since_ms, min(until_ms, known_until_ms)))
     missing = _missing(measured, until_ms, known_until_ms)
+    unknown = [each for each in (missing, None if measured.has_owners else NO_OWNERS, NO_LAG) if each is not None]
     names = header.topic_names
     return {
         "format": ROLL_FORMAT,
         "group": group,
         **cost_view(cost),
+        **({} if measured.has_owners else {"ownerless_seconds": None}),
         "lag_added": None,
         "events": [{**event_view(event), "detail": named(event.detail, names)} for event in cost.events],
         "known_until": known_until_ms,
         "complete": missing is None,
-        "unknown": [NO_LAG] if missing is None else [missing, NO_LAG],
+        "unknown": unknown,
         "notes": [f"known up to {time_text(known_until_ms)}", *measured.notes(cost)],
     }
 

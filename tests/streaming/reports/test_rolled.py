@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from coordinator_model.views.roll_cost import Cost
-from streaming.reports.measure import MeasuredGroup
-from streaming.reports.rolled import EVENTS_ONLY, lag_added, of_events
+from streaming.recording.file_format import Header, RecordedRecord
+from streaming.reports.measure import NO_OWNERS, MeasuredGroup
+from streaming.reports.rolled import EVENTS_ONLY, lag_added, of_events, of_records
+from tests.builders import consumer_group_epoch, share_group_epoch, streams_group_epoch
 
 
 def event(time_ms: int, kind: str, severity: str = "info", *, inferred: bool = False, **detail: Any) -> dict[str, Any]:
@@ -34,6 +36,23 @@ def test_events_tell_rebalances_moves_and_alarms_and_no_more() -> None:
     assert ({"upgrade": 1}, ["rebalance_stuck"]) == (report["conversions"], report["verdicts"])
     assert report["ownerless_seconds"] is None
     assert EVENTS_ONLY in report["unknown"]
+
+
+@pytest.mark.parametrize(
+    ("epoch_bumped", "known"),
+    [(streams_group_epoch, False), (share_group_epoch, False), (consumer_group_epoch, True)],
+)
+def test_seconds_without_an_owner_are_not_known_of_groups_whose_partitions_have_none(
+    epoch_bumped: Any, known: bool
+) -> None:
+    """Tasks and shared partitions are not followed: no 0 is shown for them."""
+    header = Header(kafka_version="4.3.1", offsets_topic_partitions=50, topics=())
+    records = [RecordedRecord(0, at, at, *epoch_bumped("g", epoch)) for at, epoch in ((1, 1), (5, 2))]
+
+    report = of_records(header, records, "g", 2)
+
+    assert known is (report["ownerless_seconds"] is not None)
+    assert known is (NO_OWNERS not in report["unknown"])
 
 
 @pytest.mark.parametrize(
