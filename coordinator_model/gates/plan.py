@@ -203,7 +203,6 @@ def planned(  # noqa: PLR0913 - what is known of a group beside its state, each 
     topics = subscriptions.subscribed_topics(membership) | held.keys()
     codes = _reasons(state, settings, now_ms, upgrade_blockers.blockers(membership), topics)
     readiness = _worst(codes)
-    order = {effect: number for number, effect in enumerate((readiness, *_WORST_FIRST, _NOTE))}
     days = None if observed_ms is None or observed_ms < _DAY_MS / 24 else observed_ms / _DAY_MS
     is_rolled = readiness in (READY, CARE, BLOCKED)
     completed = state.counters.rebalances if rebalances is None else rebalances
@@ -212,7 +211,7 @@ def planned(  # noqa: PLR0913 - what is known of a group beside its state, each 
     return PlannedGroup(
         group=state.name,
         readiness=readiness,
-        reasons=tuple(sorted(codes, key=lambda code: order[REASONS[code][0]])),
+        reasons=tuple(sorted(codes, key=lambda code: _RANK[REASONS[code][0]])),
         members=len(members),
         partitions=sum(map(len, held.values())),
         protocol=state.type,

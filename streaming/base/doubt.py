@@ -29,6 +29,11 @@ def said(missing: Missing) -> str:
     return f"{missing['reason']}, since {moment(missing['since'])}{far}"
 
 
+def cannot_tell(missing: Missing) -> str:
+    """The same, as what a monitor answers instead."""
+    return f"cannot tell: {said(missing)}"
+
+
 def moment(milliseconds: int) -> str:
     """A time as people read it, with its zone: 2026-01-31 13:03:00 UTC."""
     return time_text(milliseconds).partition(".")[0].replace("T", " ") + " UTC"

@@ -11,7 +11,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import Request, urlopen
 
-from streaming.base.doubt import said
+from streaming.base.doubt import cannot_tell
 from streaming.base.errors import CannotTellError, CheckFailed, UsageError
 
 DEFAULT_URL: Final = "http://127.0.0.1:9464"
@@ -135,7 +135,7 @@ class MonitorClient:
     def _refused(self, error: HTTPError) -> Exception:
         reason, doubt = _reason_of(error)
         if error.code == _NOT_FOUND:
-            return CheckFailed(reason) if doubt is None else CannotTellError(f"{reason}; {in_doubt(doubt)}")
+            return CheckFailed(reason) if doubt is None else CannotTellError(f"{reason}; {cannot_tell(doubt)}")
         if error.code in _NOT_KEPT:
             return CannotTellError(reason)
         if error.code in _UNAUTHORIZED:
@@ -162,11 +162,6 @@ def _tls_context(ca_file: Path | None) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=None if ca_file is None else str(ca_file))
     except (OSError, ssl.SSLError):
         raise UsageError(f"--ca-file: found {str(ca_file)!r}, accepted: a readable PEM file") from None
-
-
-def in_doubt(doubt: Mapping[str, Any]) -> str:
-    """Why a monitor's answer may not be so (`Board.doubt`), in words."""
-    return f"cannot tell: {said(doubt)}"
 
 
 def _reason_of(error: HTTPError) -> tuple[str, Mapping[str, Any] | None]:

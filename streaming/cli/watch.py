@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from streaming.base.doubt import cannot_tell
 from streaming.base.errors import CannotTellError
 from streaming.base.times import now_ms
-from streaming.cli.client import DEFAULT_URL, MonitorClient, in_doubt
+from streaming.cli.client import DEFAULT_URL, MonitorClient
 from streaming.cli.groups import CaFile, Url, complete_group
 from streaming.cli.render import output, plain
 
@@ -79,7 +80,7 @@ def _picture(client: MonitorClient, group: str | None, width: int) -> "Renderabl
 def _text(client: MonitorClient, group: str | None) -> str:
     found = client.found() if group is None else client.group(group)
     doubt = found.get("doubt")
-    head = [] if doubt is None else [in_doubt(doubt)]
+    head = [] if doubt is None else [cannot_tell(doubt)]
     if group is not None:
         return "\n\n".join([*head, *plain.group_text(found)])
     return "\n\n".join([*head, plain.groups_table(sorted(found["groups"], key=lambda each: str(each["group"])))])

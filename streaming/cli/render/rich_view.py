@@ -17,7 +17,7 @@ from rich.text import Text
 from coordinator_model.migration.phases import is_mixed
 from coordinator_model.views.event_sentences import sentence
 from coordinator_model.views.words import counted, duration
-from streaming.base.doubt import moment, said
+from streaming.base.doubt import cannot_tell, moment
 from streaming.base.text import printable
 from streaming.base.times import time_text
 from streaming.cli.render.plain import partitions_text
@@ -73,7 +73,7 @@ def believed(picture: Callable[[], RenderableType], doubt: Object | None) -> Ren
     """A picture as it may be shown under a doubt (`Board.doubt`): without colour, and of half a log not at all."""
     if doubt is None:
         return picture()
-    why = Text(f"cannot tell: {said(doubt)}", style="bold yellow")
+    why = Text(cannot_tell(doubt), style="bold yellow")
     if "as_of" not in doubt:
         return why
     return Stacked(why, Text(f"as of {moment(doubt['as_of'])}:"), Text(), _Colourless(picture()))
