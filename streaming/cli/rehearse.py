@@ -115,7 +115,7 @@ def rehearse(  # noqa: PLR0913 - a command's options are its arguments
             shape = replace(shape, notes=(*shape.notes, _MOVING))
     provide_jars(yes=yes)
     shape = shapes.scaled(shape)
-    shape = shape if keep_names else shapes.renamed(shape)
+    shape = shapes.distinct(shape) if keep_names else shapes.renamed(shape)
     from streaming.rehearsal.roll import Ending, Order, RollOptions  # imported late, as above
     from streaming.rehearsal.run import rehearse as run_rehearsal
 

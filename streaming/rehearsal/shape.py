@@ -6,8 +6,10 @@ known is said in `notes`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,7 +37,10 @@ LIBRDKAFKA_ASSIGNORS: Final = ("range", "roundrobin")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberShape:
-    """One member. `subscription` and `assignment` are the bytes that were logged of a classic one, where they were."""
+    """One member. `subscription` and `assignment` are the bytes that were logged of a classic one, where they were.
+
+    `name` is its client id, and no other member's: see `distinct`.
+    """
 
     name: str
     topics: tuple[str, ...] = ()
@@ -160,11 +165,28 @@ def _subscribed(member: Mapping[str, Any]) -> tuple[str, ...]:
 
 def scaled(shape: Shape, most: int = MOST_MEMBERS) -> Shape:
     """With no more members than can be run here; a note says so."""
-    count = len(shape.members)
-    if count <= most:
+    found = len(shape.members)
+    if found <= most:
         return shape
-    note = f"{most} of {count} members: more are not run on one machine; each has more partitions than in reality"
+    note = f"{most} of {found} members: more are not run on one machine; each has more partitions than in reality"
     return replace(shape, members=shape.members[:most], notes=(*shape.notes, note))
+
+
+def distinct(shape: Shape) -> Shape:
+    """With members that can be told apart where several share a client id, as Java's default has it: a note says so."""
+    times = Counter(member.name for member in shape.members)
+    free = {name: _numbered(name, times) for name, shared in times.items() if shared > 1}
+    if not free:
+        return shape
+    members = tuple(
+        replace(member, name=next(free[member.name])) if member.name in free else member for member in shape.members
+    )
+    note = f"members share the client id {', '.join(sorted(free))}: their names here have a number, as in app#1"
+    return replace(shape, members=members, notes=(*shape.notes, note))
+
+
+def _numbered(name: str, taken: Container[str]) -> Iterator[str]:
+    return (each for number in count(1) if (each := f"{name}#{number}") not in taken)
 
 
 def renamed(shape: Shape) -> Shape:

@@ -5,7 +5,7 @@ from typing import Final
 from uuid import uuid4
 
 from coordinator_model.records import consumer_protocol
-from streaming.rehearsal.shape import MemberShape, Shape
+from streaming.rehearsal.shape import MemberShape, Shape, distinct
 from streaming.rehearsal.wire_member import Logged
 from tests.builders import assignment
 
@@ -45,6 +45,15 @@ def test_the_members_that_were_logged_have_what_was_logged() -> None:
     blobs = logged.divide(["id-a", "id-b"])
 
     assert {f"id-{member.name}": member.assignment for member in SHAPE.members} == blobs
+
+
+def test_members_that_share_a_client_id_have_what_each_of_them_had() -> None:
+    """As Java's default client id has it; a leader that knows neither by name yet gives no partition twice."""
+    one, two = (replace(member, name="app") for member in SHAPE.members)
+    shape = distinct(replace(SHAPE, members=(one, two)))
+    ids = [f"{member.name}-{uuid4()}" for member in shape.members]
+
+    assert [[0, 3], [1, 2]] == list(divided(Logged(shape), *ids).values())
 
 
 def test_other_members_keep_what_they_have_and_share_the_rest() -> None:

@@ -7,7 +7,16 @@ import pytest
 
 from coordinator_model.records import consumer_protocol
 from streaming.base.errors import CannotTellError, CheckFailed
-from streaming.rehearsal.shape import FROM_A_MONITOR, MemberShape, Shape, of_recording, of_view, renamed, scaled
+from streaming.rehearsal.shape import (
+    FROM_A_MONITOR,
+    MemberShape,
+    Shape,
+    distinct,
+    of_recording,
+    of_view,
+    renamed,
+    scaled,
+)
 from tests.builders import assignment, subscription
 
 RECORDINGS: Final = Path(__file__).resolve().parents[2] / "recordings" / "4.3.1"
@@ -85,6 +94,17 @@ def test_names_are_replaced_everywhere() -> None:
     assert joined is not None
     assert given is not None
     assert (("topic-1",), b"mine", b"ours") == (joined.topics, joined.user_data, given.user_data)
+
+
+def test_members_that_share_a_client_id_are_numbered_and_it_is_said() -> None:
+    """Their reports and their leader tell them apart by name; no number is a name of another member's."""
+    shape = Shape(group="g", type="classic", members=tuple(MemberShape(name=name) for name in ("a", "b", "a", "a#1")))
+
+    shown = distinct(shape)
+
+    assert ["a#2", "b", "a#3", "a#1"] == [member.name for member in shown.members]
+    assert ("members share the client id a: their names here have a number, as in app#1",) == shown.notes
+    assert distinct(shown) is shown
 
 
 def test_more_members_than_can_be_run_are_scaled_down_and_it_is_said() -> None:
