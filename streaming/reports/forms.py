@@ -14,6 +14,7 @@ from streaming.base.errors import UsageError
 from streaming.base.text import printable
 from streaming.base.times import time_text
 from streaming.reports.measure import REHEARSAL_FORMAT
+from streaming.reports.rolls import TURNED_ROUND
 
 Report = Mapping[str, Any]
 Row = tuple[str, ...]
@@ -87,6 +88,8 @@ def html_page(report: Report) -> str:
 
 
 _OWNERLESS: Final = "Seconds without an owner"
+_ROLL: Final = "The roll in this time"
+_ROLLS: Final = "Rolls in this time (the figures are of all: ask for one by its since and until)"
 _CAUSES: Final = "Causes (a rebalance may have several)"
 
 
@@ -136,6 +139,17 @@ def _shown(value: Any) -> str:  # noqa: ANN401 - a figure or its absence
 
 
 def _sections(report: Report, most: int | None = _MOST_PARTITIONS) -> Iterator[tuple[str, list[Row]]]:
+    if report.get("rolls"):
+        rows: list[Row] = [("roll", "since", "until")]
+        rows += [
+            (
+                each["direction"] + (", turned round" if each["ended"] == TURNED_ROUND else ""),
+                time_text(each["since"]),
+                time_text(each["until"]) if each["ended"] else "not over",
+            )
+            for each in report["rolls"]
+        ]
+        yield _ROLL if len(rows) == 2 else _ROLLS, rows  # noqa: PLR2004 - a heading and one roll
     beside = (report.get("rehearsal") or {}).get("causes")
     causes = sorted({*report["causes"], *(beside or ())})
     if causes:
@@ -143,7 +157,7 @@ def _sections(report: Report, most: int | None = _MOST_PARTITIONS) -> Iterator[t
         counted = (report["causes"],) if beside is None else (report["causes"], beside)
         yield _CAUSES, [head, *((cause, *(str(of.get(cause, 0)) for of in counted)) for cause in causes)]
     if report.get("beside"):
-        rows: list[Row] = [("members", "rebalances", "moved", "longest (s)", "all (s)", "took (s)")]
+        rows = [("members", "rebalances", "moved", "longest (s)", "all (s)", "took (s)")]
         for each in report["beside"]:
             ownerless = each["ownerless_seconds"]
             figures = (each["rebalances"], each["partitions_moved"], ownerless["max"], ownerless["total"])
@@ -218,7 +232,7 @@ def _table(rows: Sequence[Row]) -> Iterator[str]:
         yield "| " + " | ".join(map(_escaped, row)) + " |"
 
 
-_HEADS: Final = ("time", "figure", "partition", "cause", "members")
+_HEADS: Final = ("roll", "time", "figure", "partition", "cause", "members")
 
 
 def _html_table(rows: Sequence[Row], more: Sequence[str] = ()) -> str:

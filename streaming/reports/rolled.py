@@ -14,6 +14,7 @@ from streaming.base.errors import CannotTellError, CheckFailed
 from streaming.base.times import time_text
 from streaming.recording.file_format import Header, RecordedRecord
 from streaming.reports.measure import NO_OWNERS, ROLL_FORMAT, MeasuredGroup
+from streaming.reports.rolls import rolls
 
 EVENTS_ONLY: Final = (
     "a running monitor has events: ownerless seconds need the log's records, from --from RECORDING or from the "
@@ -77,13 +78,16 @@ def of_records(  # noqa: PLR0913 - the log, the group, the span, and how much of
     missing = _missing(measured, until_ms, known_until_ms)
     unknown = [each for each in (missing, None if measured.has_owners else NO_OWNERS, NO_LAG) if each is not None]
     names = header.topic_names
+    events = [{**event_view(event), "detail": named(event.detail, names)} for event in cost.events]
+    held = rolls(events, cost.since_ms, cost.until_ms)
     return {
         "format": ROLL_FORMAT,
         "group": group,
         **cost_view(cost),
         **({} if measured.has_owners else {"ownerless_seconds": None}),
         "lag_added": None,
-        "events": [{**event_view(event), "detail": named(event.detail, names)} for event in cost.events],
+        "rolls": held,
+        "events": events,
         "known_until": known_until_ms,
         "complete": missing is None,
         "unknown": unknown,
@@ -126,6 +130,7 @@ def lag_added(times: Sequence[int], lag: Sequence[int | None], since_ms: int, un
 def of_events(events: Sequence[Mapping[str, Any]], group: str, since_ms: int, until_ms: int) -> dict[str, Any]:
     """What events alone tell; ownerless seconds are not among it."""
     done = [event for event in events if event["kind"] in _ENDS]
+    held = rolls(events, since_ms, until_ms)
     alarms = [
         event["kind"]
         for event in events
@@ -148,6 +153,7 @@ def of_events(events: Sequence[Mapping[str, Any]], group: str, since_ms: int, un
         ),
         "verdicts": list(dict.fromkeys(alarms)),
         "lag_added": None,
+        "rolls": held,
         "events": [dict(event) for event in events],
         "known_until": until_ms,
         "complete": False,

@@ -64,9 +64,10 @@ ANSWERS: Final[Mapping[str, str]] = {
     "Plan": "ready:boolean missing:object[] doubt:object? left_out:integer groups:Planned[] waves:integer "
     "counts:integer{} kinds:Kind[]",
     "BurnDown": "times:integer[] groups:any{} members:any{}",
+    "SpannedRoll": "direction:string since:integer until:integer ended:string?",
     "Roll": "format:string group:string since:integer until:integer rebalances:integer partitions_moved:integer "
     "ownerless_seconds:object? lag_added:object? causes:integer{} conversions:integer{} verdicts:string[] "
-    "events:object[] known_until:integer complete:boolean unknown:string[] notes:string[]",
+    "rolls:SpannedRoll[] events:object[] known_until:integer complete:boolean unknown:string[] notes:string[]",
     "Description": "openapi:string info:object paths:object components:object",
 }
 """Name of an answer → its fields."""
