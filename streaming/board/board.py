@@ -10,7 +10,7 @@ batch costs grows with what it changed (`persistent_map.py`); docs/scale.md has 
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from coordinator_model.views import group_view
 from streaming.base import gc_tuning
@@ -31,7 +31,7 @@ from streaming.board.histogram import BATCH_SECONDS_BUCKETS, RECORD_TO_METRIC_SE
 from streaming.board.lag_history import LagHistory
 from streaming.board.left_out import LeftOut
 from streaming.board.polls import PollStatus
-from streaming.board.readiness import Offsets, Positions, Readiness, Standstill
+from streaming.board.readiness import Offsets, Positions, Readiness, Standing, Standstill
 from streaming.board.totals import Sums, Totals
 from streaming.end_offsets.store import EndOffsets, Wanted
 
@@ -42,6 +42,13 @@ DEFAULT_EVENT_WINDOW: Final = 10_000
 
 MANY_ROWS: Final = 10_000
 """A batch of so many brings many groups that are there to stay: the log is being caught up with."""
+
+
+class BoardMoment(NamedTuple):
+    """What is shown, and whether it may be believed, of one moment."""
+
+    shown: BoardSnapshot
+    standing: Standing
 
 
 class Board:
@@ -113,11 +120,13 @@ class Board:
     def start_over(self) -> None:
         """Forget all groups, and be ready only when the log has been read to its end again."""
         with self._lock:
-            self._shown = BoardSnapshot(version=self._shown.version + 1)
             self._positions = Positions({}, {})
-            self._readiness = Readiness()
-            self._readiness.set_loaded()
+            readiness = Readiness()
+            readiness.set_loaded()
+            self._readiness = readiness
             self._since_ms = now_ms()
+            # Last of all: who asks meanwhile sees groups under doubt, never an empty board that is believed.
+            self._shown = BoardSnapshot(version=self._shown.version + 1)
             self._last_batch = None
 
     def apply(self, batch_id: int, rows: Sequence[Row], now_ms: int) -> None:
@@ -287,6 +296,18 @@ class Board:
 
         That is as `base.doubt` has it: each thing with its `reason`, `since` and more.
         """
+        standing = self.standing()
+        return standing.ready, standing.missing
+
+    def doubt(self) -> dict[str, Any] | None:
+        """Why what is shown may not be so (`base.doubt`), None while it is: then only may it look good.
+
+        Polled groups are under doubt from the first poll on that is not answered; not ready, only after a while.
+        """
+        return self.standing().doubt
+
+    def standing(self) -> Standing:
+        """`ready` and `doubt` of one moment."""
         polls = self._polls()
         missing = self._start()
         if polls is not None:
@@ -295,15 +316,19 @@ class Board:
             missing += self._readiness.missing(self._positions, self.ends.sampled_ms)
             if self._standstill is not None:
                 missing += self._standstill.missing(self._waiting(), now_ms())
-        return not missing, [{"since": self._since_ms, **each} for each in missing]
+        since = [{"since": self._since_ms, **each} for each in missing]
+        return Standing(since, doubt([*([] if polls is None else polls.stale()), *since]))
 
-    def doubt(self) -> dict[str, Any] | None:
-        """Why what is shown may not be so (`base.doubt`), None while it is: then only may it look good.
+    def moment(self) -> BoardMoment:
+        """What is shown, and `standing`: of one moment, as half a log must not be shown as a whole one.
 
-        Polled groups are under doubt from the first poll on that is not answered; not ready, only after a while.
+        A batch is shown before the board is said to have come so far, and may come between two looks.
         """
-        polls = self._polls()
-        return doubt([*([] if polls is None else polls.stale()), *self.ready()[1]])
+        while True:
+            shown = self._shown
+            standing = self.standing()
+            if self._shown is shown:
+                return BoardMoment(shown, standing)
 
     def wanted(self) -> Wanted:
         """Topics the groups have to do with, for the sampler of log end offsets."""
@@ -324,13 +349,14 @@ class Board:
         """The same of groups as they were shown a moment ago."""
         return self._tally.of(groups)
 
-    def left_out(self) -> dict[str, int]:
-        """How many groups and topics the scope leaves out, by what they are."""
-        return self._left_out.counts(self._shown.groups, self.sums().topic_names)
+    def left_out(self, shown: BoardSnapshot | None = None) -> dict[str, int]:
+        """How many groups and topics the scope leaves out, by what they are; now, or as they were shown."""
+        groups = (self._shown if shown is None else shown).groups
+        return self._left_out.counts(groups, self.sums_of(groups).topic_names)
 
-    def group_view(self, name: str, now_ms: int) -> dict[str, Any] | None:
-        """GROUP with lag; None for a group there is not."""
-        held = self._shown.groups.get(name)
+    def group_view(self, name: str, now_ms: int, shown: BoardSnapshot | None = None) -> dict[str, Any] | None:
+        """GROUP with lag; None for a group there is not. Now, or as it was shown."""
+        held = (self._shown if shown is None else shown).groups.get(name)
         return None if held is None else next(group_answer.with_lag(self, [held], now_ms))
 
     def group_views(self, now_ms: int, *, type_: str | None = None, state: str | None = None) -> list[dict[str, Any]]:
@@ -344,12 +370,13 @@ class Board:
         type_: str | None = None,
         state: str | None = None,
         chosen: Callable[[BoardGroup], bool] = lambda _: True,
+        shown: BoardSnapshot | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """The same one by one, each made when it is asked for, of the groups there are at the beginning."""
-        shown = (held for _, held in sorted(self._shown.groups.items()))
+        """The same one by one, each made when it is asked for, of the groups there are at the beginning, or were."""
+        every = (held for _, held in sorted((self._shown if shown is None else shown).groups.items()))
         found = (
             held
-            for held in shown
+            for held in every
             if self.scope.groups(held.name)
             and type_ in (None, held.summary.words.type)
             and state in (None, held.group_state)

@@ -21,9 +21,10 @@ from coordinator_model.gates.verdict import (
 )
 from coordinator_model.migration import phases
 from streaming.base.doubt import said
-from streaming.base.persistent_map import GroupMap
-from streaming.board.board import Board
+from streaming.board.batch_update import BoardSnapshot
+from streaming.board.board import Board, BoardMoment
 from streaming.board.board_group import BoardGroup
+from streaming.board.readiness import Standing
 from streaming.board.totals import Sums
 
 
@@ -32,7 +33,7 @@ def upgrade(
     groups: Collection[str],
     settings: BrokerSettings,
     now_ms: int | None = None,
-    shown: GroupMap[BoardGroup] | None = None,
+    moment: BoardMoment | None = None,
 ) -> dict[str, Any]:
     """Verdict of the upgrade gate with its reasons.
 
@@ -41,10 +42,11 @@ def upgrade(
         groups: whom it is asked about; none for all.
         settings: what the brokers' configurations allow.
         now_ms: the moment of the question; None for what holds at any.
-        shown: the groups of an earlier moment, in place of those that the board shows now.
+        moment: what is shown, of an earlier moment than now.
     """
-    cluster = Cluster(not_caught_up=_missing(board), polled=_polled(board), settings=settings, now_ms=now_ms)
-    chosen = _chosen(board.shown.groups if shown is None else shown, groups)
+    shown, standing = moment or board.moment()
+    cluster = Cluster(not_caught_up=_missing(standing), polled=_polled(board), settings=settings, now_ms=now_ms)
+    chosen = _chosen(shown.groups, groups)
     if groups:
         return upgrade_gate((held.state for held in chosen), cluster, groups)
     # Of most groups there is nothing to say. One that could be rolled has to be among them: then brokers are asked too.
@@ -76,7 +78,7 @@ def downgrade(  # noqa: PLR0913 - a question, and the moment it is of
     asked: Asked,
     target: str | None = None,
     now_ms: int | None = None,
-    shown: GroupMap[BoardGroup] | None = None,
+    moment: BoardMoment | None = None,
 ) -> dict[str, Any]:
     """Verdict of the downgrade gate with its reasons.
 
@@ -86,13 +88,14 @@ def downgrade(  # noqa: PLR0913 - a question, and the moment it is of
         asked: what the brokers said.
         target: release the brokers are rolled to, as `coordinator_model.gates.broker_releases.release` takes it.
         now_ms: as above.
-        shown: as above.
+        moment: as above.
     """
-    chosen = _chosen(board.shown.groups if shown is None else shown, groups)
+    shown, standing = moment or board.moment()
+    chosen = _chosen(shown.groups, groups)
     cluster = Cluster(
-        not_caught_up=_missing(board),
+        not_caught_up=_missing(standing),
         polled=_polled(board),
-        unknown_records=_unknown_records(board),
+        unknown_records=_unknown_records(shown),
         group_configs=asked.group_configs,
         settings=asked.settings,
         log_scan=asked.log_scan,
@@ -106,16 +109,19 @@ def downgrade(  # noqa: PLR0913 - a question, and the moment it is of
     return {**answer, "groups": _by_type(chosen)}
 
 
-def offline(board: Board, sums: Sums, now_ms: int) -> dict[str, tuple[str, Mapping[tuple[str, str], int]]]:
+def offline(
+    board: Board, sums: Sums, now_ms: int, moment: BoardMoment | None = None
+) -> dict[str, tuple[str, Mapping[tuple[str, str], int]]]:
     """Gate → verdict on all groups and its reasons by (effect, code), without a question to the brokers.
 
     For metrics, from sums: what brokers would say is left out, and only groups that are not at rest are looked at.
     """
-    between = _between_restarts(board, sums, now_ms)
+    shown, standing = moment or board.moment()
+    between = _between_restarts(shown, sums, now_ms)
     cluster = Cluster(
-        not_caught_up=_missing(board),
+        not_caught_up=_missing(standing),
         polled=_polled(board),
-        unknown_records=_unknown_records(board),
+        unknown_records=_unknown_records(shown),
         group_configs=(),
         # Whether there are such offsets is all that counts, so one name stands for all groups that have any.
         offset_versions={"": {FLEXIBLE_OFFSETS: sums.flexible}} if sums.flexible else {},
@@ -142,9 +148,9 @@ def offline(board: Board, sums: Sums, now_ms: int) -> dict[str, tuple[str, Mappi
     return found
 
 
-def _between_restarts(board: Board, sums: Sums, now_ms: int) -> int:
+def _between_restarts(shown: BoardSnapshot, sums: Sums, now_ms: int) -> int:
     """Groups of a new protocol that are being rolled, and rest for the moment only."""
-    groups, count = board.shown.groups, 0
+    groups, count = shown.groups, 0
     for name in sums.unsteady:
         held = groups.get(name)
         if held is not None:
@@ -154,9 +160,9 @@ def _between_restarts(board: Board, sums: Sums, now_ms: int) -> int:
     return count
 
 
-def _unknown_records(board: Board) -> Counter[str]:
+def _unknown_records(shown: BoardSnapshot) -> Counter[str]:
     unknown: Counter[str] = Counter()
-    for shard in board.shown.shards.values():
+    for shard in shown.shards.values():
         unknown.update(shard.unknown_records)
     return unknown
 
@@ -173,5 +179,5 @@ def _polled(board: Board) -> bool:
     return board.polls() is not None
 
 
-def _missing(board: Board) -> list[str]:
-    return [said(missing) for missing in board.ready()[1]]
+def _missing(standing: Standing) -> list[str]:
+    return [said(missing) for missing in standing.missing]

@@ -29,10 +29,8 @@ def plan(
         now_ms: the wall clock, for lag and for groups that are being rolled.
         completed: rebalances of the last day, where a history knows them.
     """
-    ready, missing = board.ready()
-    held = [
-        held for name, held in board.shown.groups.items() if board.scope.groups(name) and fnmatchcase(name, pattern)
-    ]
+    shown, standing = board.moment()
+    held = [held for name, held in shown.groups.items() if board.scope.groups(name) and fnmatchcase(name, pattern)]
     records = measure(table_of(held), board.ends, now_ms).sum_records.tolist()
     groups = (
         planned(
@@ -48,9 +46,9 @@ def plan(
         for of, lag in zip(held, records, strict=True)
     )
     return {
-        "ready": ready,
-        "missing": missing,
-        "doubt": board.doubt(),
-        "left_out": board.left_out()["groups"],
+        "ready": standing.ready,
+        "missing": standing.missing,
+        "doubt": standing.doubt,
+        "left_out": board.left_out(shown)["groups"],
         **plan_view(groups),
     }

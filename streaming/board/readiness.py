@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from coordinator_model.views.words import counted
 
@@ -12,6 +12,18 @@ STANDSTILL_SECONDS: Final = 60.0
 
 Offsets = Mapping[int, int]
 """Offsets partition → offset."""
+
+
+class Standing(NamedTuple):
+    """Whether a board may be believed: `missing` keeps it from being ready, `doubt` from looking good."""
+
+    missing: list[dict[str, Any]]
+    doubt: dict[str, Any] | None
+
+    @property
+    def ready(self) -> bool:
+        """Whether nothing is missing."""
+        return not self.missing
 
 
 @dataclass(frozen=True, slots=True)

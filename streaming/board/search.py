@@ -107,18 +107,18 @@ def topic_view(board: Board, name: str, now_ms: int) -> dict[str, Any] | None:
     where the log does not tell. `cannot_tell` counts groups that may read it besides, `left_out` those that do and are
     not shown. While `ready` is False groups may be missing.
     """
-    ready, missing = board.ready()
+    shown, standing = board.moment()
     described = board.ends.topics.get(name)
     search = Search(board, {})
     readers, left_out = [], 0
-    for group, held in sorted(board.shown.groups.items()):
+    for group, held in sorted(shown.groups.items()):
         if name not in topics_of(board, held):
             search.cannot_tell += has_untold_topics(board, held)
         elif board.scope.groups(group):
             readers.append(held)
         else:
             left_out += 1
-    if described is None and not readers and not left_out and ready:
+    if described is None and not readers and not left_out and standing.ready:
         return None
     lags = measure(table_of(readers), board.ends, now_ms)
     groups = [_reader(board, held, name, lags.of(number)) for number, held in enumerate(readers)]
@@ -129,9 +129,9 @@ def topic_view(board: Board, name: str, now_ms: int) -> dict[str, Any] | None:
         "groups": groups,
         "left_out": left_out,
         "cannot_tell": search.cannot_tell,
-        "ready": ready,
-        "missing": missing,
-        "doubt": board.doubt(),
+        "ready": standing.ready,
+        "missing": standing.missing,
+        "doubt": standing.doubt,
         "end_offset_age_seconds": board.ends.age_seconds(now_ms),
     }
 

@@ -63,7 +63,7 @@ class Moment:
         self.exported = exported or LeftOut(board.scope)
         self.topics = self.exported.scope.topics
         self.now_ms = now_ms
-        self.shown = board.shown
+        self.shown, self.standing = self.of_board = board.moment()
         self.sums = board.sums_of(self.shown.groups)
         self.groups = GroupColumns(shard.of(self.shown.groups))
         self.lags: Lags = measure(table_of(self.groups.held), board.ends, now_ms)

@@ -47,22 +47,25 @@ def _leftovers(moment: Moment) -> Samples:
 
 
 def _gates(moment: Moment) -> Samples:
-    answers = gates.offline(moment.board, moment.sums, moment.now_ms)
+    answers = gates.offline(moment.board, moment.sums, moment.now_ms, moment.of_board)
     return [(labelled(gate=gate, verdict=verdict), 1) for gate, (verdict, _) in answers.items()]
 
 
 def _gate_reasons(moment: Moment) -> Samples:
     return [
         (labelled(gate=gate, effect=effect, code=code), count)
-        for gate, (_, reasons) in gates.offline(moment.board, moment.sums, moment.now_ms).items()
+        for gate, (_, reasons) in gates.offline(moment.board, moment.sums, moment.now_ms, moment.of_board).items()
         for (effect, code), count in sorted(reasons.items())
     ]
 
 
 def _readiness(moment: Moment) -> Samples:
     """Of half a log nothing is planned."""
-    ready, _ = moment.board.ready()
-    return [(labelled(readiness=of), moment.sums.readiness.get(of, 0)) for of in READINESS] if ready else []
+    return (
+        [(labelled(readiness=of), moment.sums.readiness.get(of, 0)) for of in READINESS]
+        if moment.standing.ready
+        else []
+    )
 
 
 def _by_partition(figures: Mapping[int, float]) -> Samples:
@@ -111,7 +114,7 @@ def _history_bytes(moment: Moment) -> Samples:
 
 def _left_out(moment: Moment) -> Samples:
     cuts = {
-        "page": moment.board.left_out(),
+        "page": moment.board.left_out(moment.shown),
         "metrics": moment.exported.counts(moment.shown.groups, moment.sums.topic_names),
     }
     return [(labelled(**{"from": cut, "what": what}), count) for cut, of in cuts.items() for what, count in of.items()]
@@ -174,7 +177,7 @@ MONITOR_SAMPLES: Final[Mapping[str, Callable[[Moment], Samples]]] = {
     "group_monitor_rebuilds_total": lambda moment: [("", moment.board.rebuilds)],
     **{name: partial(_of_process, name) for name in _PROCESS},
     "group_monitor_build_info": lambda _: _build_info(),
-    "group_monitor_ready": lambda moment: [("", int(moment.board.ready()[0]))],
+    "group_monitor_ready": lambda moment: [("", int(moment.standing.ready))],
     "group_monitor_left_out": _left_out,
     "group_monitor_history_bytes": _history_bytes,
     "group_monitor_end_offset_age_seconds": _end_offset_age,

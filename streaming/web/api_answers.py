@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from coordinator_model.gates import broker_releases
 from coordinator_model.gates.verdict import BrokerSettings, LogScan
 from coordinator_model.migration import phases
-from streaming.base.persistent_map import GroupMap
 from streaming.base.times import now_ms
 from streaming.board import gates
-from streaming.board.board import Board
-from streaming.board.board_group import BoardGroup
+from streaming.board.board import Board, BoardMoment
 from streaming.board.event_window import Event
 from streaming.board.plan import plan
 from streaming.board.polls import OFF
+from streaming.board.readiness import Standing
 from streaming.board.search import ASKED, Search, topic_view, topics_view
 from streaming.reports import forms
 from streaming.web.history_api import DEFAULT_EVENTS, HistoryApi, with_sentence
@@ -120,16 +119,18 @@ class Api:
         And how sinks are doing, if there are any; of polled groups how the polling goes, and what is not known of them.
         """
         polls = self.board.polls()
-        return {**self._state(), **({} if polls is None else {"source": {**polls.as_json(), "off": dict(OFF)}})}
+        return {
+            **self._state(self.board.standing()),
+            **({} if polls is None else {"source": {**polls.as_json(), "off": dict(OFF)}}),
+        }
 
-    def _state(self) -> dict[str, Any]:
-        ready, missing = self.board.ready()
+    def _state(self, standing: Standing) -> dict[str, Any]:
         sinks = [asdict(sink) for sink in self.board.sinks()]
         polls = self.board.polls()
         return {
-            "ready": ready,
-            "missing": missing,
-            "doubt": self.board.doubt(),
+            "ready": standing.ready,
+            "missing": standing.missing,
+            "doubt": standing.doubt,
             **({"sinks": sinks} if sinks else {}),
             **({} if polls is None else {"source": polls.as_json()}),
         }
@@ -141,19 +142,22 @@ class Api:
         """
         type_, state = query.get("type") or None, query.get("state") or None
         search = self._search(query)
-        views = self.board.each_group_view(self._clock_ms(), type_=type_, state=state, chosen=search.finds)
-        yield b'{"left_out":' + to_json(self.board.left_out()["groups"]) + b',"groups":['
+        shown, standing = self.board.moment()
+        chosen = search.finds
+        views = self.board.each_group_view(self._clock_ms(), type_=type_, state=state, chosen=chosen, shown=shown)
+        yield b'{"left_out":' + to_json(self.board.left_out(shown)["groups"]) + b',"groups":['
         yield from _listed(views)
-        yield b'],"cannot_tell":' + to_json(search.cannot_tell) + b',"doubt":' + to_json(self.board.doubt()) + b"}"
+        yield b'],"cannot_tell":' + to_json(search.cannot_tell) + b',"doubt":' + to_json(standing.doubt) + b"}"
 
     def search(self, query: Mapping[str, str]) -> dict[str, Any]:
         """Names of the groups that `groups_json` would list by `ASKED`; raises BadRequestError."""
         search = self._search(query)
         if not search.asked:
             raise BadRequestError(f"search: found nothing to search by, accepted: {', '.join(ASKED)}")
-        chosen = self.board.scope.groups
-        found = [name for name, held in self.board.shown.groups.items() if chosen(name) and search.finds(held)]
-        return {"groups": sorted(found), "cannot_tell": search.cannot_tell, "left_out": self.board.left_out()["groups"]}
+        chosen, shown = self.board.scope.groups, self.board.shown
+        found = [name for name, held in shown.groups.items() if chosen(name) and search.finds(held)]
+        left_out = self.board.left_out(shown)["groups"]
+        return {"groups": sorted(found), "cannot_tell": search.cannot_tell, "left_out": left_out}
 
     def _search(self, query: Mapping[str, str]) -> Search:
         return Search(self.board, {name: query[name] for name in ASKED if query.get(name)})
@@ -171,13 +175,11 @@ class Api:
 
     def group(self, name: str) -> dict[str, Any]:
         """One GROUP with lag; raises NotFoundError."""
-        found = self.board.group_view(name, self._clock_ms())
+        shown, standing = self.board.moment()
+        found = self.board.group_view(name, self._clock_ms(), shown)
         if found is None:
-            raise self._no_group(name)
-        return {**found, "doubt": self.board.doubt()}
-
-    def _no_group(self, name: str) -> NotFoundError:
-        return NotFoundError(f"group: found {name!r}, accepted: a group of this cluster", self.board.doubt())
+            raise _no_group(name, standing)
+        return {**found, "doubt": standing.doubt}
 
     def events(self, query: Mapping[str, str]) -> dict[str, Any]:
         """The latest EVENTs, oldest first, by `group`, `since` and `limit`; raises BadRequestError."""
@@ -221,24 +223,24 @@ class Api:
         that the live stream sends, and the answer says of which `version`.
         """
         if "as_shown" in (query or {}):
-            version, shown = self._overview.moment()
-            return {**self._gate(name, groups, query or {}, shown), "version": self._moment(version)}
-        return self._gate(name, groups, query or {}, self.board.shown.groups)
+            version, moment = self._overview.moment()
+            return {**self._gate(name, groups, query or {}, moment), "version": self._moment(version)}
+        return self._gate(name, groups, query or {}, self.board.moment())
 
     def _gate(
-        self, name: str, groups: Collection[str], query: Mapping[str, str], shown: GroupMap[BoardGroup]
+        self, name: str, groups: Collection[str], query: Mapping[str, str], moment: BoardMoment
     ) -> dict[str, Any]:
         if name not in (phases.UPGRADE, phases.DOWNGRADE):
             raise NotFoundError(f"gate: found {name!r}, accepted: {phases.UPGRADE} or {phases.DOWNGRADE}")
         for group in groups:
-            if group not in shown:
-                raise self._no_group(group)
+            if group not in moment.shown.groups:
+                raise _no_group(group, moment.standing)
         if name == phases.UPGRADE:
             size = max_size(query.get("max_size"))
             settings = self._settings()
             if size is not None:
                 settings = replace(settings, consumer_max_size=size)
-            return self._named(gates.upgrade(self.board, groups, settings, self._clock_ms(), shown))
+            return self._named(gates.upgrade(self.board, groups, settings, self._clock_ms(), moment))
         target = target_version(query.get("target_version"))
         to = None if target is None else broker_releases.release(target)
         asked = gates.Asked(
@@ -246,7 +248,7 @@ class Api:
             settings=self._settings(),
             log_scan=None if to is None or to.passes_over_unknown_types else self._brokers.log_scan(),
         )
-        return self._named(gates.downgrade(self.board, groups, asked, target, self._clock_ms(), shown))
+        return self._named(gates.downgrade(self.board, groups, asked, target, self._clock_ms(), moment))
 
     def plan(self, query: Mapping[str, str]) -> dict[str, Any]:
         """The migration plan of all groups, or of those whose names the shell pattern `group` matches."""
@@ -259,18 +261,19 @@ class Api:
         if "group" not in query:
             return self.board.lag_history.trends(TREND_POINTS)
         name = query["group"]
-        if name not in self.board.shown.groups:
-            raise self._no_group(name)
+        shown, standing = self.board.moment()
+        if name not in shown.groups:
+            raise _no_group(name, standing)
         return {"group": name, **self.board.lag_history.group(name)}
 
     def overview(self) -> bytes:
         """A line on every group, as JSON; made once for all who ask at about the same time."""
-        version, rows = self._overview.rows()
+        version, rows, moment = self._overview.rows()
         with self._lock:
             if self._overview_json[0] != version:
                 shown = {
                     "cluster": self.cluster,
-                    **self._freshness(),
+                    **self._freshness(moment),
                     "events": [with_sentence(event) for event in self.board.latest_events(OVERVIEW_EVENTS)],
                     "trends": self.board.lag_history.trends(TREND_POINTS),
                 }
@@ -295,10 +298,10 @@ class Api:
         after = newer[-1][0] if newer else after
         changed = self._overview.changes(int(match["version"]), group) if match and known else None
         if changed is None:
-            now, _ = self._overview.rows()
-            return self._token(now, after), {**self._freshness(), "reset": True, "events": events}
-        now, rows, gone = changed
-        return self._token(now, after), {**self._freshness(), "groups": rows, "gone": gone, "events": events}
+            now, _, moment = self._overview.rows()
+            return self._token(now, after), {**self._freshness(moment), "reset": True, "events": events}
+        now, rows, gone, moment = changed
+        return self._token(now, after), {**self._freshness(moment), "groups": rows, "gone": gone, "events": events}
 
     def _concerns(self, name: str, group: str | None) -> bool:
         """Whether who asks for a group, or for all, is to hear of this one."""
@@ -310,14 +313,14 @@ class Api:
     def _moment(self, version: int) -> str:
         return f"{self._overview.run}-{version}"
 
-    def _freshness(self) -> dict[str, Any]:
-        """What keeps the figures from being believed, if anything."""
+    def _freshness(self, moment: BoardMoment) -> dict[str, Any]:
+        """What keeps the figures of a moment from being believed, if anything."""
         board, now_ms = self.board, self._clock_ms()
         polled = board.polls() is not None
         return {
             "time": now_ms,
-            **self._state(),
-            "left_out": board.left_out(),
+            **self._state(moment.standing),
+            "left_out": board.left_out(moment.shown),
             "end_offset_age_seconds": board.ends.age_seconds(now_ms),
             "replica_lag_records": None if polled else sum(board.replica_lag().values()),
             "open_transaction_records": None if polled else sum(board.open_transaction_records().values()),
@@ -329,6 +332,10 @@ class Api:
         for reason in verdict["reasons"]:
             reason["text"] = _PLACE.sub(lambda place: names.get(place["id"], place["id"]), reason["text"])
         return verdict
+
+
+def _no_group(name: str, standing: Standing) -> NotFoundError:
+    return NotFoundError(f"group: found {name!r}, accepted: a group of this cluster", standing.doubt)
 
 
 class _Remembered(Generic[T]):

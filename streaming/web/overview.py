@@ -13,11 +13,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from streaming.base.persistent_map import GroupMap
-from streaming.board.board import Board
+from streaming.board.batch_update import BoardSnapshot
+from streaming.board.board import Board, BoardMoment
 from streaming.board.board_group import BoardGroup
 from streaming.board.group_lag import TopicLag, total
 from streaming.board.lag_columns import Lags, measure, table_of
 from streaming.board.polls import UNKNOWN_IN_ROW
+from streaming.board.readiness import Standing
 from streaming.end_offsets.store import Topic
 
 MAKE_EVERY_SECONDS: Final = 1.0
@@ -57,30 +59,35 @@ class Overview:
         self._made_until = 0.0
         self._rows: dict[str, Row] = {}
         self._names: list[str] | None = None
-        self._held: GroupMap[BoardGroup] = GroupMap()
+        self._made_of = BoardMoment(BoardSnapshot(), Standing([], None))
         self._figures: dict[str, tuple[float, ...]] = {}
         self._found: tuple[frozenset[str], frozenset[str], Mapping[str, Topic]] = (frozenset(), frozenset(), {})
         self._changes: deque[tuple[int, frozenset[str], frozenset[str]]] = deque(maxlen=REMEMBERED)
 
-    def rows(self) -> tuple[int, list[Row]]:
-        """Version, and the rows of the groups in scope by name."""
+    def rows(self) -> tuple[int, list[Row], BoardMoment]:
+        """Version, the rows of the groups in scope by name, and the moment they are of, as `moment` has it."""
         with self._lock:
             self._make()
             if self._names is None:
                 self._names = sorted(filter(self._board.scope.groups, self._rows))
-            return self._version, [self._rows[name] for name in self._names]
+            return self._version, [self._rows[name] for name in self._names], self._believed()
 
-    def moment(self) -> tuple[int, GroupMap[BoardGroup]]:
-        """Version, and the groups that the rows are made of."""
+    def moment(self) -> tuple[int, BoardMoment]:
+        """Version, and what the rows are made of. A doubt that came up since is theirs, one that went is not gone."""
         with self._lock:
             self._make()
-            return self._version, self._held
+            return self._version, self._believed()
 
-    def changes(self, since: int, group: str | None = None) -> tuple[int, list[Row], list[str]] | None:
+    def _believed(self) -> BoardMoment:
+        now = self._board.standing()
+        return self._made_of if now.doubt is None else BoardMoment(self._made_of.shown, now)
+
+    def changes(self, since: int, group: str | None = None) -> tuple[int, list[Row], list[str], BoardMoment] | None:
         """What is newer than a version, of all groups or of one.
 
         Returns:
-            (version, changed rows, names of groups that are gone), or None where that is too long ago to tell.
+            (version, changed rows, names of groups that are gone, what `moment` says), or None where that is too long
+            ago to tell.
         """
         with self._lock:
             self._make()
@@ -97,7 +104,8 @@ class Overview:
             of_all = changed | gone
             wanted = set(filter(self._board.scope.groups, of_all)) if group is None else {group} & of_all
             rows_now = [self._rows[name] for name in sorted(wanted) if name in self._rows]
-            return self._version, rows_now, sorted(name for name in wanted if name not in self._rows)
+            gone_now = sorted(name for name in wanted if name not in self._rows)
+            return self._version, rows_now, gone_now, self._believed()
 
     def let_go(self) -> bool:
         """Keep nothing where no client has looked lately; returns whether that is so."""
@@ -114,9 +122,10 @@ class Overview:
         if begun < self._made_until:
             return
         now_ms = self._clock_ms()
-        groups = self._board.shown.groups
+        made_of = self._board.moment()
+        groups = made_of.shown.groups
         lags = measure(table_of(groups.values()), self._board.ends, now_ms)
-        touched = {name: now is not None for name, _, now in groups.since(self._held)}
+        touched = {name: now is not None for name, _, now in groups.since(self._made_of.shown.groups)}
         gone = {name for name, is_there in touched.items() if not is_there}
         changed = set()
         for name in self._to_make(groups, lags) | (touched.keys() - gone):
@@ -131,7 +140,7 @@ class Overview:
         for name in gone:
             self._names = None
             self._rows.pop(name, None)
-        self._held = groups
+        self._made_of = made_of
         self._version += 1
         self._changes.append((self._version, frozenset(changed), frozenset(gone)))
         done = time.monotonic()

@@ -169,16 +169,16 @@ def test_rows_that_nobody_looks_at_are_let_go_of(monkeypatch: pytest.MonkeyPatch
     overview = Overview(story.board, lambda: story.now_ms)
     while len(story.board.shown.groups) < 5:
         story.step()
-    version, rows = overview.rows()
+    version, rows, _ = overview.rows()
 
     assert not overview.let_go()
-    assert overview._held
+    assert overview._made_of.shown.groups
 
     monkeypatch.setattr("streaming.web.overview.UNASKED_SECONDS", -1.0)
 
     assert overview.let_go()
     assert overview.let_go()
-    assert ({}, {}, 0) == (overview._rows, overview._figures, len(overview._held))
+    assert ({}, {}, 0) == (overview._rows, overview._figures, len(overview._made_of.shown.groups))
 
     story.happened([builders.group_metadata_tombstone(rows[0]["group"])])
 
