@@ -256,7 +256,7 @@ def summary(state: GroupState) -> GroupSummary:
         to_upgrade=upgrade.to_convert(state),
         readiness=plan.readiness_of(state, blockers, {*subscribed, *assigned}),
         upgrade_reasons=_pairs(upgrade.of_group(state, BrokerSettings(), asked=False)),
-        downgrade_reasons=_pairs(downgrade.of_group(state, None)),
+        downgrade_reasons=_pairs(downgrade.of_group(state, None, asked=False)),
     )
     topics = _topics(
         subscribed,

@@ -27,7 +27,9 @@ Without a target the release is one that knows classic groups alone, and of whic
     unknown_release     unknown nothing is known of the release named
     group_configs       stop    groups have dynamic configurations, and the target does not know such
                         unknown the brokers do not say whether there are any
-    rebalancing         stop    a group is between two targets, or was just now and is being rolled
+    rebalancing         stop    a group is between two targets, or was just now and is being rolled; or, of one named,
+                                its last member to be rolled has just left and is not back
+    member_away         note    of a group named: a member left, and none came in its place yet
     offsets_changed     stop    committed offsets went back, or went, while the group was downgraded
     assignment_changed  note    the downgrade did not keep the target, or a member had not reached it
     downgraded          note    a group was downgraded, and what was compared is as before
@@ -36,7 +38,7 @@ Without a target the release is one that knows classic groups alone, and of whic
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from coordinator_model.gates.broker_releases import (
@@ -70,11 +72,17 @@ _NAMED_GROUPS: Final = 5
 
 
 def downgrade_gate(
-    groups: Iterable[GroupState], cluster: Cluster, target: str | None = None, *, others: Iterable[str] = ()
+    groups: Iterable[GroupState],
+    cluster: Cluster,
+    target: str | None = None,
+    named: Collection[str] = (),
+    *,
+    others: Iterable[str] = (),
 ) -> dict[str, Any]:
     """Verdict on rolling the brokers back, all their groups being these; `target` is a release, as "3.9".
 
-    `others` are names of groups that are known to have no reason by `of_group`: only their offsets are asked about.
+    `named` are those that were asked about by name. `others` are names of groups that are known to have no reason by
+    `of_group`: only their offsets are asked about.
 
     Beside the reasons: `target_version`; `groups`, how many there are by type; `leftover_records` and `unknown_records`
     by record type; `offset_versions`, live committed offsets by value version.
@@ -88,7 +96,7 @@ def downgrade_gate(
         versions.update(cluster.offset_versions.get(name, {}))
     reasons = [*caught_up(cluster), *as_polled(cluster, UNKNOWN)]
     for state in states:
-        reasons += of_group(state, to, cluster.now_ms)
+        reasons += of_group(state, to, asked=state.name in named, now_ms=cluster.now_ms)
     reasons += of_cluster(cluster, names, to)
     if target is not None:
         reasons += _of_target(cluster, target)
@@ -104,8 +112,10 @@ def downgrade_gate(
     )
 
 
-def of_group(state: GroupState, to: BrokerRelease | None, now_ms: int | None = None) -> Iterator[Reason]:
-    """Reasons that are one group's, but for the versions of its committed offsets; at a moment, or at any."""
+def of_group(
+    state: GroupState, to: BrokerRelease | None, *, asked: bool, now_ms: int | None = None
+) -> Iterator[Reason]:
+    """Reasons that are one group's, but for the versions of its committed offsets; as those of `upgrade.of_group`."""
     modern = state.membership.modern_group
     if modern is not None:
         yield from _type(state, modern, to)
@@ -115,7 +125,7 @@ def of_group(state: GroupState, to: BrokerRelease | None, now_ms: int | None = N
         named = ", ".join(f"{count} of {leftover_records.named(type_)}" for type_, count in left.items())
         text = f"records of a new protocol are left over from before its downgrade: {named}"
         yield Reason(NOTE if harmless else STOP, "leftover_records", text, state.name)
-    yield from moving(state, now_ms)
+    yield from moving(state, now_ms, asked=asked)
     yield from _downgraded(state)
 
 

@@ -11,7 +11,9 @@
     group_size                   stop               more members than a consumer group may have
     duplicate_assignment         stop               a partition is assigned twice: find out why before anything else
     rebalancing                  stop               a consumer group is between two targets, or was just now and is
-                                                    being rolled
+                                                    being rolled; or, of a group named, its last member to be rolled
+                                                    has just left and is not back
+    member_away                  note               of a group named: a member left, and none came in its place yet
     mixed                        note               a roll of the group is under way
     custom_assignor              note               the assignor is none of Kafka's: the broker's takes its place
     embedded_version             note               a member joined with less than version 3 of the embedded protocol
@@ -128,8 +130,9 @@ def of_group(
         yield from _assignor(name, group, upgrade_blockers.blockers(membership))
         yield from _versions(name, group)
     modern = membership.modern_group
+    if modern is None or modern.family == CONSUMER:
+        yield from moving(state, now_ms, asked=asked)
     if modern is not None and modern.family == CONSUMER:
-        yield from moving(state, now_ms)
         classic, upgraded = phases.members_by_protocol(membership)
         if classic and upgraded:
             way = phases.phase(state)

@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from coordinator_model.migration import phases
 from coordinator_model.rules import rebalances
 from coordinator_model.state.group_state import GroupState
 
@@ -145,16 +146,23 @@ def as_polled(cluster: Cluster, effect: str) -> Iterator[Reason]:
         yield Reason(effect, "polled", text)
 
 
-def moving(state: GroupState, now_ms: int | None) -> Iterator[Reason]:
-    """Why to wait for a group of a new protocol: between two targets, or between two restarts of its roll."""
+def moving(state: GroupState, now_ms: int | None, *, asked: bool) -> Iterator[Reason]:
+    """Why to wait for a group: between two targets, between two restarts of its roll, or a member is away.
+
+    `asked` is whether the group was asked about by name: of all others, members that left are no news.
+    """
     modern = state.membership.modern_group
-    if modern is None:
-        return
-    if rebalances.under_way(modern):
+    if modern is not None and rebalances.under_way(modern):
         yield Reason(STOP, "rebalancing", "a rebalance is under way: wait for its end", state.name)
-    elif unsettled(now_ms, state.last_step_ms, mixed=state.migration.mixed):
+    elif modern is not None and unsettled(now_ms, state.last_step_ms, mixed=state.migration.mixed):
         text = f"a roll of it is under way, and it has not been at rest for {SETTLED_MS // 1000} s: wait"
         yield Reason(STOP, "rebalancing", text, state.name)
+    elif asked and now_ms is not None and (free := phases.places_free(state, now_ms)):
+        # A group is done when its last member to be rolled leaves, and that one is not back yet.
+        wait = unsettled(now_ms, state.last_step_ms, mixed=phases.just_converted(state, now_ms))
+        left = f"{free} member{'s' if free > 1 else ''} left less than {phases.REPLACEMENT_MS // 60_000} min ago"
+        text = f"{left}, and none has come in the place: if one is being restarted, wait until it is back"
+        yield Reason(STOP if wait else NOTE, "rebalancing" if wait else "member_away", text, state.name)
 
 
 def unsettled(now_ms: int | None, last_step_ms: int, *, mixed: bool) -> bool:

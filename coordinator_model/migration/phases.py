@@ -92,6 +92,19 @@ def is_mixed(phase: str | None) -> bool:
     return phase is None or phase in WAYS.values()
 
 
+def places_free(state: GroupState, now_ms: int) -> int:
+    """Members that left and in whose place none has come yet, of those that are still awaited."""
+    return sum(within(REPLACEMENT_MS, of.since_ms, now_ms) for of in state.migration.vacancies)
+
+
+def just_converted(state: GroupState, now_ms: int) -> bool:
+    """Whether the last member to be rolled, up or down, went so lately that it is still awaited."""
+    migration = state.migration
+    down = migration.downgrade if state.membership.classic_group is not None else None
+    ends = (migration.completed_ms, None if down is None else down.completed_ms)
+    return any(of is not None and within(REPLACEMENT_MS, of, now_ms) for of in ends)
+
+
 def groups_by_type(states: Iterable[GroupState]) -> dict[str, int]:
     """Type → how many of these groups are of it."""
     return dict(sorted(Counter(state.type for state in states if state.exists).items()))

@@ -103,9 +103,9 @@ def downgrade(  # noqa: PLR0913 - a question, and the moment it is of
         offset_versions={} if _polled(board) else {held.name: held.offset_versions for held in chosen},
     )
     # Without a target there are all reasons that there could be with one.
-    concerned = [held for held in chosen if held.summary.words.downgrade_reasons or held.summary.mixed]
+    concerned = [held for held in chosen if groups or held.summary.words.downgrade_reasons or held.summary.mixed]
     others = cluster.offset_versions.keys()
-    answer = downgrade_gate((held.state for held in concerned), cluster, target, others=others)
+    answer = downgrade_gate((held.state for held in concerned), cluster, target, groups, others=others)
     return {**answer, "groups": _by_type(chosen)}
 
 

@@ -137,4 +137,4 @@ def _of_recording(
     )
     if gate is Gate.UPGRADE:
         return upgrade_gate(chosen.values(), cluster, named)
-    return downgrade_gate(chosen.values(), cluster, target)
+    return downgrade_gate(chosen.values(), cluster, target, named)

@@ -28,6 +28,8 @@ from tests.coordinator_events import (
     consumer_group_deleted,
     consumer_join,
     consumer_leave,
+    converted_to_consumer,
+    retarget,
     share_join,
     speaks_classic,
 )
@@ -48,9 +50,11 @@ def upgrade(log: History, cluster: Cluster | None = None, named: Collection[str]
     return upgrade_gate(states, cluster or Cluster(settings=KNOWN), named)
 
 
-def downgrade(log: History, cluster: Cluster = NO_CONFIGS, target: str | None = None) -> dict[str, Any]:
+def downgrade(
+    log: History, cluster: Cluster = NO_CONFIGS, target: str | None = None, named: Collection[str] = ()
+) -> dict[str, Any]:
     """The downgrade gate on all groups of a log."""
-    return downgrade_gate(log.replayed().states.values(), cluster, target)
+    return downgrade_gate(log.replayed().states.values(), cluster, target, named)
 
 
 def reasons(answer: dict[str, Any]) -> list[tuple[str, str, str | None]]:
@@ -511,3 +515,74 @@ def test_group_that_is_not_rolled_is_judged_as_it_is() -> None:
     cluster = replace(NO_CONFIGS, now_ms=0)
 
     assert [] == reasons(downgrade(history(UPGRADED), cluster, "4.3"))
+
+
+# -- a member that is away --------------------------------------------------------------------------------------------
+
+ROLLED_DOWN = history(*BEFORE, n_leaves())
+"""The last member to be rolled down has left at second 3, and the group is classic without it."""
+ROLLED_UP = history(
+    at(0, group_metadata("g", generation=1, members=[member("a", {"t": [0]}), member("b", {"t": [1]})])),
+    at(1_000, group_metadata("g", generation=2, members=[member("b", {"t": [0, 1]})])),
+    at(1_500, *converted_to_consumer("g", generation=2, members={"b": {"t": [0, 1]}})),
+    at(2_000, *consumer_join("g", "n", epoch=4, targets={"b": {}, "n": {"t": [0, 1]}}, assigned={"t": [0, 1]})),
+    at(2_500, consumer_group_current_assignment("g", "b", epoch=4)),
+    at(3_000, *consumer_leave("g", "b", epoch=5), *retarget("g", 5, {"n": {"t": [0, 1]}})),
+    at(3_000, consumer_group_current_assignment("g", "n", epoch=5, assigned={"t": [0, 1]})),
+)
+"""The mirror image: the last classic member has left at second 3, and the upgrade is complete without it."""
+LEFT = history(
+    at(0, group_metadata("g", generation=1, members=[member("a", {"t": [0]}), member("b", {"t": [1]})])),
+    at(3_000, group_metadata("g", generation=2, members=[member("a", {"t": [0, 1]})])),
+)
+"""A group that was never rolled, one member fewer since second 3."""
+
+AWAY = {"rebalancing", "member_away"}
+
+
+def away(log: History, after_ms: int, named: Collection[str] = ("g",)) -> list[set[tuple[str, str]]]:
+    """What either gate says of members that left, so long after second 3."""
+    settings = replace(KNOWN, features={}, static_protocols=())
+    cluster = replace(NO_CONFIGS, settings=settings, now_ms=3_000 + after_ms)
+    answers = (upgrade(log, cluster, named), downgrade(log, cluster, "4.3", named))
+    return [{of[:2] for of in reasons(answer) if of[1] in AWAY} for answer in answers]
+
+
+@pytest.mark.parametrize("log", [ROLLED_DOWN, ROLLED_UP], ids=["down", "up"])
+@pytest.mark.parametrize(
+    ("after_ms", "expected"),
+    [
+        (0, {("stop", "rebalancing")}),
+        (14_999, {("stop", "rebalancing")}),
+        (15_000, {("note", "member_away")}),
+        (600_000, {("note", "member_away")}),
+        (600_001, set()),
+    ],
+)
+def test_gate_waits_for_the_last_member_of_a_roll_but_not_for_ever(
+    log: History, after_ms: int, expected: set[tuple[str, str]]
+) -> None:
+    """Held for fifteen seconds where it is scaled down, not restarted; a note says so for as long as it is awaited."""
+    assert [expected, expected] == away(log, after_ms)
+
+
+def test_gate_opens_as_soon_as_the_last_member_of_a_roll_is_back() -> None:
+    """By whatever name it comes; nothing is said of it any more."""
+    back = at(3_400, group_metadata("g", generation=5, members=[member("c", {"t": [0]}), member("d", {"t": [1]})]))
+
+    assert [set(), set()] == away(history(*BEFORE, n_leaves(), back), 500)
+
+
+@pytest.mark.parametrize("after_ms", [0, 15_000, 600_000])
+def test_group_that_was_not_rolled_is_not_held_for_a_member_that_left(after_ms: int) -> None:
+    """One may be restarting, and a group whose members come and go all day could never be rolled: it is noted."""
+    assert [{("note", "member_away")}] * 2 == away(LEFT, after_ms)
+    assert [set(), set()] == away(LEFT, 600_001)
+
+
+@pytest.mark.parametrize("log", [ROLLED_DOWN, ROLLED_UP, LEFT], ids=["down", "up", "not-rolled"])
+def test_of_groups_that_were_not_named_members_that_left_are_no_news(log: History) -> None:
+    """Of a thousand groups one is scaled down at any time. Without a clock nothing is awaited."""
+    assert [set(), set()] == away(log, 0, named=())
+    for answer in (upgrade(log, named=["g"]), downgrade(log, named=["g"])):
+        assert not AWAY & {code for _, code, _ in reasons(answer)}
