@@ -9,7 +9,7 @@ explain, and no process restarts again and again (`make soak-alerts`).
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, Self
@@ -37,6 +37,7 @@ STATIC_SESSION_TIMEOUT_MS: Final = 20_000
 BOUNCE_EVERY: Final = 3
 """Cycles from a bounce to the next, of another member."""
 
+_EVERY_ORDER: Final = [("orders", number) for number in range(TOPICS["orders"])]
 _POLL_SECONDS: Final = 0.1
 
 
@@ -69,7 +70,8 @@ class DemoScenario:
             bootstrap_servers: the cluster; its topics are created.
             directory: where members keep their settings and logs.
             on_step: called with a sentence of what happens next, from the scenario's thread.
-            settle_seconds: how long the group is left alone after each member.
+            settle_seconds: how long the group is left alone after each member, from when the last partition found its
+                owner.
             pause_seconds: how long it is left alone between a roll and the next: with less than two minutes there are
                 three in five minutes, a storm.
             jars_dir: the jars of one Kafka version.
@@ -180,15 +182,16 @@ class DemoScenario:
 
     def _roll_group(self, protocol: Protocol, what: str) -> None:
         self._on_step(what)
-        for number in range(ROLLED_MEMBERS):
-            slot = f"{ROLLED_GROUP}-{number + 1}"
+        slots = [f"{ROLLED_GROUP}-{number + 1}" for number in range(ROLLED_MEMBERS)]
+        self._await_rest(slots)
+        for number, slot in enumerate(slots):
             self._on_step(
                 f"{ROLLED_GROUP}: member {number + 1} of {ROLLED_MEMBERS} is replaced by one of the {protocol} protocol"
             )
             self._members[slot].stop()
             self._join_rolled(slot, protocol)
             self._await_assigned(slot)
-            self._wait(self._settle_seconds)
+            self._await_rest(slots)
 
     def _bounce_static(self, number: int) -> None:
         slot = f"{STATIC_GROUP}-{number}"
@@ -217,6 +220,20 @@ class DemoScenario:
         while not self._members[slot].owned and time.monotonic() < deadline and self._members[slot].is_running:
             self._wait(_POLL_SECONDS)
         self._members[slot].await_assigned(timeout_seconds=0)
+
+    def _await_rest(self, slots: Sequence[str]) -> None:
+        """Wait until each partition has one owner and has had it for a while, as an operator waits between members.
+
+        A group that never comes to rest is rolled all the same: the monitor beside it has that to show.
+        """
+        deadline = time.monotonic() + verifiable_consumer.ASSIGN_SECONDS
+        while time.monotonic() < deadline:
+            members = [self._members[slot] for slot in slots]
+            owned = sorted(place for member in members for place in member.owned)
+            rested = time.monotonic() - max(member.owned_since for member in members)
+            if owned == _EVERY_ORDER and rested >= self._settle_seconds:
+                return
+            self._wait(_POLL_SECONDS)
 
     def _wait(self, seconds: float) -> None:
         if self._stopping.wait(seconds):

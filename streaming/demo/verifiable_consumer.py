@@ -88,6 +88,7 @@ class VerifiableConsumer:
         self.events: list[dict[str, Any]] = []
         self._changed = threading.Condition()
         self._owned: set[tuple[str, int]] = set()
+        self._owned_since = time.monotonic()
         self._committed: dict[tuple[str, int], int] = {}
         directory.mkdir(parents=True, exist_ok=True)
         file = directory / f"{name}.properties"
@@ -119,6 +120,12 @@ class VerifiableConsumer:
         """(topic, partition) it owns by its own account: assigned and not revoked since."""
         with self._changed:
             return set(self._owned)
+
+    @property
+    def owned_since(self) -> float:
+        """When it was last assigned something, or revoked, or was started: seconds of `time.monotonic`."""
+        with self._changed:
+            return self._owned_since
 
     @property
     def committed(self) -> dict[tuple[str, int], int]:
@@ -188,6 +195,8 @@ class VerifiableConsumer:
     def _take(self, event: dict[str, Any]) -> None:
         with self._changed:
             self.events.append(event)
+            if event["name"] in ("partitions_assigned", "partitions_revoked"):
+                self._owned_since = time.monotonic()
             match event["name"]:
                 case "partitions_assigned":
                     self._owned |= {(each["topic"], each["partition"]) for each in event["partitions"]}

@@ -19,6 +19,7 @@ from streaming.demo.scenario import (
     SLOW_GROUP,
     STATIC_GROUP,
     STATIC_MEMBERS,
+    TOPICS,
     DemoScenario,
 )
 from streaming.demo.verifiable_consumer import Protocol, VerifiableConsumer, create_topics
@@ -103,12 +104,21 @@ def test_the_tool_tells_its_errors(tool: GroupTool) -> None:
 def test_the_scenario_rolls_there_and_back_and_leaves_nothing(
     broker: EmbeddedBroker, tool: GroupTool, tmp_path: Path
 ) -> None:
-    """One cycle upgrades and downgrades the rolled group; four groups of different kinds are there; all members end."""
+    """One cycle upgrades and downgrades the rolled group; four groups of different kinds are there; all members end.
+
+    No member is stopped before each partition has an owner again.
+    """
     steps: list[str] = []
+    owned: list[list[tuple[str, int]]] = []
     seen_upgraded = False
-    scenario = DemoScenario(
-        broker.bootstrap_servers, tmp_path, on_step=steps.append, settle_seconds=0.2, pause_seconds=60
-    )
+
+    def on_step(step: str) -> None:
+        steps.append(step)
+        if " is replaced by one of " in step:
+            rolled = [member for slot, member in scenario._members.items() if slot.startswith(ROLLED_GROUP)]
+            owned.append(sorted(place for member in rolled for place in member.owned))
+
+    scenario = DemoScenario(broker.bootstrap_servers, tmp_path, on_step=on_step, settle_seconds=0.2, pause_seconds=60)
     scenario.start()
     try:
         assert eventually(lambda: scenario.upgrades == 1 or scenario.failure is not None)
@@ -126,6 +136,7 @@ def test_the_scenario_rolls_there_and_back_and_leaves_nothing(
     assert there == {name: row["members"] for name, row in states.items() if name in there}
     assert max(each or 0 for each in lag) > 0
     assert any("rolling downgrade" in step for step in steps)
+    assert [[("orders", number) for number in range(TOPICS["orders"])]] * 2 * ROLLED_MEMBERS == owned
     assert [] == [pid for pid in member_pids(tmp_path) if is_alive(pid)]
 
 
