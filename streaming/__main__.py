@@ -5,6 +5,7 @@ Whatever goes wrong is one line on standard error; `--debug` adds the traceback.
 `streaming/cli/`, and imports what is heavy only when it runs.
 """
 
+import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -58,6 +59,9 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
 _LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 _LOG_FORMATS: Final = ("text", "json")
 _INTERRUPTED: Final = 130
+_REFUSED: Final = re.compile(
+    r"Invalid value for '(?P<name>[^']+)': (?:Input should be |.* is not one of )(?P<accepted>.*?)(?:, unable .*)?\.?"
+)
 
 app = typer.Typer(
     name="group-monitor",
@@ -116,12 +120,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MonitorError as error:
         return _failed(str(error), error.exit_status, debug=debug)
     except typer.TyperException as error:
-        return _failed(" ".join(error.format_message().split()), UsageError.exit_status, debug=debug)
+        return _failed(_of_typer(error), UsageError.exit_status, debug=debug)
     except (KeyboardInterrupt, typer.Abort):
         return _INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last place that can turn it into one line
         text = " ".join(f"{type(error).__name__}: {error}".split())
         return _failed(f"unexpected {text} (--debug shows where)", CannotTellError.exit_status, debug=debug)
+
+
+def _of_typer(error: typer.TyperException) -> str:
+    """In one line; of a value that is refused also what it is, which its cause, pydantic's error, knows."""
+    text = " ".join(error.format_message().split())
+    refused, errors = _REFUSED.fullmatch(text), getattr(error.__cause__, "errors", None)
+    if refused is None or errors is None:
+        return text
+    accepted = refused["accepted"].replace("'", "")
+    return f"{refused['name']}: found {errors()[0]['input']!r}, accepted: {accepted}"
 
 
 def common_options_first(arguments: Sequence[str]) -> list[str]:

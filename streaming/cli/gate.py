@@ -112,7 +112,7 @@ def _of_recording(
 ) -> dict[str, Any]:
     """The judgement on what a recording holds: it may close a gate, and never opens one."""
     replica = Replica()
-    with open_recording(file) as recording:
+    with open_recording(file, "--from") as recording:
         for record in recording:
             replica.replay(Position(record.partition, record.offset, record.timestamp_ms), record.key, record.value)
     replica.settle()

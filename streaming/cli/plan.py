@@ -79,6 +79,8 @@ def plan(  # noqa: PLR0913 - a command's options are its arguments
     expected = Expectations() if config is None else _expected(config)
     found = MonitorClient(url, ca_file).plan(group) if recording is None else of_recording(recording, group, expected)
     doubt = found.get("doubt")
+    if not found["groups"] and group != "*" and doubt is None:
+        output.note(f"--group: found no group whose name matches {group!r}")
     match forms[0] if forms else _Form.TABLE:
         case _Form.JSON:
             output.print_json(found)
@@ -105,7 +107,7 @@ def of_recording(file: Path, pattern: str, expected: Expectations) -> dict[str, 
     """The plan of a recording's groups as they are at its end: without lag, and without what brokers allow."""
     replica = Replica()
     span: dict[int, tuple[int, int]] = {}
-    with open_recording(file) as reader, output.progress(f"reading {file.name}") as advance:
+    with open_recording(file, "--from") as reader, output.progress(f"reading {file.name}") as advance:
         for count, record in enumerate(reader):
             if count % _PROGRESS_EVERY == 0:
                 advance(reader.fraction_read)

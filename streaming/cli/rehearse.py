@@ -1,5 +1,6 @@
 """`rehearse`: a group's shape, rolled on an embedded broker before anybody rolls the group."""
 
+import os
 import sys
 from dataclasses import replace
 from enum import StrEnum
@@ -100,6 +101,8 @@ def rehearse(  # noqa: PLR0913 - a command's options are its arguments
     settings = _settings("--broker-config", broker_config or [])
     member_settings = _settings("--member-config", member_config or [])
     refuse_two_forms(json=json, markdown=markdown)
+    for option, file in (("--keep", keep), ("--record", record), ("--html", html)):
+        _refuse_unwritable(option, file)
     output.note(f"rehearsing the {direction.value} of {group}, on this machine alone")
     output.set_up_logging(context, clients_silent=True)
     from streaming.rehearsal import shape as shapes  # imported late: the line above is to come at once
@@ -151,6 +154,12 @@ def refuse_two_forms(*, json: bool, markdown: bool) -> None:
     """Raise `UsageError` where a report is asked for in two forms."""
     if json and markdown:
         raise UsageError("--markdown: found with --json, accepted: one of them")
+
+
+def _refuse_unwritable(option: str, file: Path | None) -> None:
+    """A rehearsal takes minutes; what it finds must not be lost in the end."""
+    if file is not None and (file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK)):
+        raise UsageError(f"{option}: found {str(file)!r}, accepted: a file that can be written")
 
 
 def show(report: dict[str, Any], *, json: bool, markdown: bool, html: Path | None) -> None:

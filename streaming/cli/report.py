@@ -94,7 +94,7 @@ def _of_recording(file: Path, group: str, since_ms: int, until_ms: int | None) -
     from streaming.recording.file_format import open_recording  # imported late, as above
     from streaming.reports.rolled import of_records
 
-    with open_recording(file) as reader:
+    with open_recording(file, "--from") as reader:
         return of_records(reader.header, reader, group, since_ms, until_ms)
 
 

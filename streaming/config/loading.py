@@ -291,7 +291,14 @@ def _validated(entries: dict[str, _Entry], problems: list[Problem]) -> Config:
     except ValidationError as error:
         for detail in error.errors(include_url=False, include_context=False):
             dotted = _option_of(detail["loc"], known)
-            if dotted in good:
+            place = tuple(map(str, detail["loc"][len(dotted.split(".")) :]))
+            entry = entries.get(dotted)
+            within = None if entry is None else _within(dotted, known[dotted], place, detail["input"], entry)
+            if within is not None:
+                good.pop(dotted, None)
+                wrong.add(dotted)
+                problems.append(within)
+            elif dotted in good:
                 entry = good.pop(dotted)
                 wrong.add(dotted)
                 problems.append(
@@ -308,6 +315,21 @@ def _validated(entries: dict[str, _Entry], problems: list[Problem]) -> Config:
             entry_of = next((entries[name] for name in (problem.option, *problem.involves) if name in entries), None)
             problems.append(replace(problem, origin=entry_of.origin if entry_of else ""))
     return sections if problems else Config.model_validate(_tree(good))
+
+
+def _within(dotted: str, field: FieldInfo, place: tuple[str, ...], given: object, entry: _Entry) -> Problem | None:
+    """What is wrong within a mapping of names to sections; None where it is elsewhere."""
+    section = _named_section(field)
+    if section is None or len(place) != 2:  # noqa: PLR2004 - a name, and an option
+        return None
+    option = f"{dotted}.{place[0]}.{place[1]}"
+    inner = section.model_fields.get(place[1])
+    found, accepted = "an unknown option", f"one of {_names(section)}"
+    if inner is not None:
+        # What a reference stood for is not shown.
+        found = _shown(inner, given) if entry.shown is None else entry.shown
+        accepted = accepted_by(inner)
+    return Problem(option=option, found=found, accepted=accepted, origin=entry.origin)
 
 
 def _constructed(section: type[Section], tree: dict[str, Any]) -> Any:  # noqa: ANN401 - the type passed in, built unchecked
@@ -356,6 +378,13 @@ def _names(section: type[Section]) -> str:
 
 def _section_of(field: FieldInfo) -> type[Section] | None:
     kind = field.annotation
+    return kind if isinstance(kind, type) and issubclass(kind, Section) else None
+
+
+def _named_section(field: FieldInfo) -> type[Section] | None:
+    """Of a mapping of names to sections, what its values are."""
+    kinds = get_args(field.annotation)
+    kind = kinds[-1] if get_origin(field.annotation) is dict else None
     return kind if isinstance(kind, type) and issubclass(kind, Section) else None
 
 

@@ -109,7 +109,7 @@ def header(directory: Path) -> Header:
         return Header(**{**held, "topics": tuple(RecordedTopic(**topic) for topic in held["topics"])})
     except (OSError, ValueError, KeyError, TypeError):
         raise CannotTellError(
-            f"--record: found no records in {str(directory)!r}, accepted: a history kept with history.records"
+            f"--dir: found no records in {str(directory)!r}, accepted: a history kept with history.records"
         ) from None
 
 

@@ -247,8 +247,10 @@ class RecordingWriter:
 
 
 @contextmanager
-def open_recording(path: Path) -> Iterator[RecordingReader]:
+def open_recording(path: Path, option: str = "FILE") -> Iterator[RecordingReader]:
     """Open a recording for reading; gzip is recognized by its first bytes.
+
+    `option` is what named the file, for what is said if it cannot be read.
 
     Raises:
         UsageError: there is no such file, or its first line is no header.
@@ -256,7 +258,7 @@ def open_recording(path: Path) -> Iterator[RecordingReader]:
     try:
         raw = path.open("rb")
     except OSError as error:
-        raise UsageError(f"FILE: found {str(path)!r} ({error.strerror}), accepted: a recording") from None
+        raise UsageError(f"{option}: found {str(path)!r} ({error.strerror}), accepted: a recording") from None
     with raw:
         zipped = raw.peek(len(_GZIP_MAGIC))[: len(_GZIP_MAGIC)] == _GZIP_MAGIC
         stream = io.BufferedReader(gzip.GzipFile(fileobj=raw)) if zipped else raw

@@ -82,7 +82,7 @@ def of_recording(file: Path, group: str, before: str) -> Shape:
     replica, best, best_ms = Replica(), None, -1
     logged: GroupMetadataValue | None = None
     known = False
-    with open_recording(file) as recording:
+    with open_recording(file, "--from") as recording:
         counts = {topic.name: topic.partitions for topic in recording.header.topics}
         for record in recording:
             decoded = decode_record(record.key, record.value)

@@ -1,6 +1,7 @@
 """Expectations: which alarms they hold back, of which groups; what they hold back is still seen, and counted."""
 
 from collections import Counter
+from pathlib import Path
 from random import Random
 from typing import Any, Final
 
@@ -91,6 +92,25 @@ def test_configuration_says_what_is_expected(tmp_path: Any) -> None:
     path.write_text('alarms:\n  expectations:\n    "pay-*": {seeks_back: true}\n', "utf-8")
     with pytest.raises(UsageError, match=r"alarms\.expectations\.pay-\*\.reason"):
         load(path)
+
+
+@pytest.mark.parametrize(
+    ("given", "refused"),
+    [
+        ("{ownr: pay}", r"\.pay-\*\.ownr: found an unknown option, accepted: one of reason, .*owner"),
+        ("{owner: 5}", r"\.pay-\*\.owner: found 5, accepted: text"),
+        ("{restarts: '${env:SECRET}', reason: x}", r"\.pay-\*\.restarts: found \(not shown\), accepted: true or false"),
+        ("5", r": found a dict \(not shown\)"),
+    ],
+)
+def test_what_is_wrong_in_an_expectation_is_named(given: str, refused: str, tmp_path: Path) -> None:
+    """The pattern, the option, what was found; never what a reference stood for."""
+    path = tmp_path / "c.yaml"
+    path.write_text(f"alarms: {{expectations: {{'pay-*': {given}}}}}", "utf-8")
+
+    with pytest.raises(UsageError, match=rf"c\.yaml:1: alarms\.expectations{refused}") as found:
+        load(path, env={"SECRET": "hunter2"})
+    assert "hunter2" not in str(found.value)
 
 
 def test_the_first_pattern_that_names_an_owner_says_whose_a_group_is() -> None:

@@ -133,7 +133,12 @@ class TestUsageErrors:
                 ["groups", "--log-level", "loud"],
                 "error: --log-level: found 'loud', accepted: debug, info, warning, error",
             ),
-            (["watch", "--interval", "0"], "error: Invalid value for '--interval'"),
+            (["rehearse", "up", "--group", "g"], "error: upgrade|downgrade: found 'up', accepted: upgrade, downgrade"),
+            (
+                ["rehearse", "upgrade", "--group", "g", "--pace", "soon"],
+                "--pace: found 'soon', accepted: a valid",
+            ),
+            (["watch", "--interval", "0"], "error: --interval: found '0', accepted: greater than or equal to 0.1"),
         ],
     )
     def test_refused(self, capsys: pytest.CaptureFixture[str], arguments: list[str], expected: str) -> None:

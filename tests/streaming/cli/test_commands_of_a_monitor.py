@@ -453,7 +453,7 @@ class TestGate:
                 ["downgrade", "--max-size", "5"],
                 "error: --max-size: found with gate downgrade, accepted: with gate upgrade",
             ),
-            (["upgrade", "--max-size", "0"], "error: Invalid value for '--max-size'"),
+            (["upgrade", "--max-size", "0"], "error: --max-size: found '0', accepted: greater than or equal to 1"),
         ],
     )
     def test_refused(self, capsys: pytest.CaptureFixture[str], arguments: list[str], expected: str) -> None:
@@ -464,7 +464,7 @@ class TestGate:
     def test_gate_there_is_not(self, capsys: pytest.CaptureFixture[str]) -> None:
         """A third gate is a usage error."""
         assert 2 == main(["gate", "sideways"])
-        assert "'sideways' is not one of" in capsys.readouterr().err
+        assert "found 'sideways', accepted: upgrade, downgrade" in capsys.readouterr().err
 
 
 def test_watch_prints_what_changed_until_it_is_interrupted(start: Start) -> None:

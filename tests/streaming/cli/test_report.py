@@ -144,7 +144,7 @@ def test_the_html_file_needs_nothing_else(tmp_path: Path, capsys: pytest.Capture
             "--until: found '8', accepted: a",
         ),
         (["report", GROUP, "--since", "0", "--from", CONVERSIONS, "--dir", "x"], 2, "--dir: found with --from"),
-        (["report", GROUP, "--since", "0", "--from", "none"], 2, "FILE: found 'none'"),
+        (["report", GROUP, "--since", "0", "--from", "none"], 2, "--from: found 'none'"),
         (["report", GROUP, "--since", "0", "--dir", "none"], 2, "--dir: found 'none', accepted: a directory"),
         (["report", GROUP, "--since", "0", "--from", CONVERSIONS, "--rehearsal", CONVERSIONS], 2, "--rehearsal: found"),
         (["report", GROUP, "--since", "0", "--from", CONVERSIONS, "--json", "--markdown"], 2, "found with --json"),
@@ -159,6 +159,17 @@ def test_the_html_file_needs_nothing_else(tmp_path: Path, capsys: pytest.Capture
         ),
         (["rehearse", "upgrade", "--group", "g", "--json", "--markdown"], 2, "--markdown: found with --json"),
         (["rehearse", "upgrade", "--group", "no-such", "--from", CONVERSIONS], 1, "--group: found 'no-such', accepted"),
+        (
+            ["rehearse", "upgrade", "--group", "g", "--keep", "no/k"],
+            2,
+            "--keep: found 'no/k', accepted: a file",
+        ),
+        (["rehearse", "upgrade", "--group", "g", "--record", "/"], 2, "--record: found '/', accepted: a file"),
+        (
+            ["rehearse", "upgrade", "--group", "g", "--html", "no/h"],
+            2,
+            "--html: found 'no/h', accepted: a file",
+        ),
         (["rehearse", "upgrade", "--group", "g", "--url", NOWHERE], 3, "--url: found http://127.0.0.1:9"),
     ],
 )
@@ -317,4 +328,4 @@ def test_a_history_without_records_cannot_tell(tmp_path: Path, capsys: pytest.Ca
     status, _, said = run(capsys, "report", GROUP, "--since", "0", "--dir", str(tmp_path))
 
     assert 3 == status
-    assert "accepted: a history kept with history.records" in said
+    assert f"--dir: found no records in '{tmp_path}', accepted: a history kept with history.records" in said
