@@ -138,7 +138,7 @@ def _require_same(right: Groups, groups: Groups) -> None:
 def _held(held: BoardGroup | None) -> tuple[object, ...] | None:
     if held is None:
         return None
-    return held.kept.text, [of.text for of in held.buckets]
+    return held.text, [of.text for of in held.buckets]
 
 
 def _require_moved(directory: Path, board: Board, names: Collection[str], rounds: int) -> None:

@@ -48,7 +48,7 @@ ROOMS: Final = {
         "watchers": ("base config kafka end_offsets board", "kafka numpy"),
         "polling": ("base kafka board", "kafka"),
         "checkpoint": ("base query end_offsets board", "py4j pyarrow pyspark"),
-        "metrics": ("base end_offsets board", "numpy prometheus_client pyarrow"),
+        "metrics": ("base end_offsets board", "isal numpy prometheus_client pyarrow"),
         "recording": ("base config kafka", "kafka"),
         "reports": ("base recording", ""),
         "sinks": ("base config kafka query board", "kafka"),

@@ -5,7 +5,7 @@ are kept in many small dictionaries, by the hash of their name: the next mapping
 shares the others. What a reader has not seen yet is found likewise, by a look at the dictionaries that are not shared.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import ItemsView, Iterator, Mapping, ValuesView
 from itertools import chain
 from typing import Final, Generic, TypeVar
 
@@ -34,6 +34,14 @@ class GroupMap(Mapping[str, Held], Generic[Held]):
 
     def __len__(self) -> int:
         return self._length
+
+    def items(self) -> ItemsView[str, Held]:
+        """Names and what is held of them."""
+        return _Items(self)
+
+    def values(self) -> ValuesView[Held]:
+        """What is held of all."""
+        return _Values(self)
 
     def with_changes(self, changes: Mapping[str, Held | None]) -> "GroupMap[Held]":
         """The next mapping: with these groups in place of those of their name, without those that are None."""
@@ -67,3 +75,21 @@ class GroupMap(Mapping[str, Held], Generic[Held]):
             for name, before in was.items():
                 if name not in now:
                     yield name, before, None
+
+
+class _Items(ItemsView[str, Held]):
+    """Without a look for each name."""
+
+    _mapping: GroupMap[Held]
+
+    def __iter__(self) -> Iterator[tuple[str, Held]]:
+        return chain.from_iterable(part.items() for part in self._mapping._parts)  # noqa: SLF001 - a view of it
+
+
+class _Values(ValuesView[Held]):
+    """Likewise."""
+
+    _mapping: GroupMap[Held]
+
+    def __iter__(self) -> Iterator[Held]:
+        return chain.from_iterable(part.values() for part in self._mapping._parts)  # noqa: SLF001 - a view of it

@@ -132,7 +132,7 @@ def reasons(held: BoardGroup, lags: Collection[TopicLag], now_ms: int, watched: 
         now_ms: the wall clock.
         watched: what was found with a clock.
     """
-    found = [] if held.summary.words.steady else [*_of_state(held, now_ms, watched.read_ms)]
+    found = [] if held.words.steady else [*_of_state(held, now_ms, watched.read_ms)]
     found += _of_offsets(held, lags)
     found += _of_lag(held, lags, now_ms, lag_grew=watched.lag_grew is not False)
     if watched.stuck:

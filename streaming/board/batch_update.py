@@ -86,9 +86,9 @@ class BatchUpdate:
         changes: dict[str, BoardGroup | None] = dict.fromkeys(self.deleted)
         for name in self._states.keys() | self._buckets.keys():
             former = None if name in self._anew else self._shown.groups.get(name)
-            kept = self._states.get(name) or (None if former is None else former.kept)
-            if kept is not None:
-                changes[name] = BoardGroup(name, kept, self._merged(name, former))
+            state = self._states.get(name, former)
+            if state is not None:
+                changes[name] = BoardGroup(name, state, self._merged(name, former))
         groups = self._shown.groups.with_changes(changes)
         return replace(self._shown, groups=groups, shards=self._shards, version=self._shown.version + 1)
 

@@ -378,7 +378,7 @@ class Board:
             held
             for held in every
             if self.scope.groups(held.name)
-            and type_ in (None, held.summary.words.type)
+            and type_ in (None, held.words.type)
             and state in (None, held.group_state)
             and chosen(held)
         )

@@ -9,39 +9,27 @@ from collections.abc import Mapping
 from typing import Any
 
 from coordinator_model.clocked.unassigned_partitions import Unheld
-from coordinator_model.group_figures import GroupSummary
-from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.membership import CLASSIC, CONSUMER
 from coordinator_model.state.offsets import CommittedOffset
 from coordinator_model.views import group_view
 from streaming.board import group_lag, lag_columns
 from streaming.board.group_lag import OffsetLag, TopicLag
-from streaming.board.group_summary import StateText, state_of
+from streaming.board.group_summary import StateText
 from streaming.board.offset_columns import OffsetColumns
 from streaming.end_offsets.store import EndOffsets, Topic
 
 TopicNames = Mapping[str, str]
 
 
-class BoardGroup:
+class BoardGroup(StateText):
     """A group's name, its state, and its offset buckets by topic and number."""
 
-    __slots__ = ("buckets", "kept", "name")
+    __slots__ = ("buckets", "name")
 
-    def __init__(self, name: str, kept: StateText, buckets: tuple[OffsetColumns, ...]) -> None:
+    def __init__(self, name: str, state: StateText, buckets: tuple[OffsetColumns, ...]) -> None:
+        self.block, self.at = state.block, state.at
         self.name = name
-        self.kept = kept
         self.buckets = buckets
-
-    @property
-    def state(self) -> GroupState:
-        """The whole state, made when it is asked for; not to be changed."""
-        return state_of(self.kept.text)
-
-    @property
-    def summary(self) -> GroupSummary:
-        """What is asked of every group."""
-        return self.kept.summary
 
     @property
     def offsets(self) -> tuple[tuple[str, int, CommittedOffset], ...]:
@@ -51,7 +39,7 @@ class BoardGroup:
     @property
     def group_state(self) -> str:
         """The state as Kafka's tools print it."""
-        return self.summary.words.group_state
+        return self.words.group_state
 
     @property
     def committed_topics(self) -> frozenset[str]:
@@ -61,7 +49,7 @@ class BoardGroup:
     @property
     def topic_names(self) -> frozenset[str]:
         """Names of the topics the group has to do with: commits, subscriptions, classic assignments."""
-        return self.committed_topics | self.summary.topics.names
+        return self.committed_topics | self.topics.names
 
     @property
     def commits(self) -> Mapping[str, tuple[int, int]]:
@@ -90,7 +78,7 @@ class BoardGroup:
 
         Asked with every scrape and every second, of a group and topics that rarely change.
         """
-        return self.kept.summary.topics.unheld(topics)
+        return self.topics.unheld(topics)
 
     def unassigned_partitions(self, topics: Mapping[str, Topic]) -> int | None:
         """How many partitions of subscribed topics no member holds; None where that is not known."""
@@ -105,8 +93,7 @@ class BoardGroup:
 
     def is_unsubscribed(self, topic: str) -> bool:
         """Whether no member reads this topic of committed offsets any more, as far as that is known."""
-        of = self.summary
-        return of.words.all_topics_known and topic not in of.topics.subscribed
+        return self.words.all_topics_known and topic not in self.topics.subscribed
 
     def lags_somewhere(self, ends: EndOffsets) -> bool:
         """Whether records of a topic that members read wait for it; quicker to answer than how many."""

@@ -54,11 +54,10 @@ def upgrade(
     concerned = [
         held
         for held in chosen
-        if held.summary.words.upgrade_reasons
-        or (held.summary.words.to_upgrade and most is not None and held.summary.members > most)
+        if held.words.upgrade_reasons or (held.words.to_upgrade and most is not None and held.summary.members > most)
     ]
-    if not any(held.summary.words.to_upgrade for held in concerned):
-        concerned += [held for held in chosen if held.summary.words.to_upgrade][:1]
+    if not any(held.words.to_upgrade for held in concerned):
+        concerned += [held for held in chosen if held.words.to_upgrade][:1]
     answer = upgrade_gate((held.state for held in concerned), cluster)
     return {**answer, "groups": _by_type(chosen)}
 
@@ -103,7 +102,7 @@ def downgrade(  # noqa: PLR0913 - a question, and the moment it is of
         offset_versions={} if _polled(board) else {held.name: held.offset_versions for held in chosen},
     )
     # Without a target there are all reasons that there could be with one.
-    concerned = [held for held in chosen if groups or held.summary.words.downgrade_reasons or held.summary.mixed]
+    concerned = [held for held in chosen if groups or held.words.downgrade_reasons or held.summary.mixed]
     others = cluster.offset_versions.keys()
     answer = downgrade_gate((held.state for held in concerned), cluster, target, groups, others=others)
     return {**answer, "groups": _by_type(chosen)}
@@ -172,7 +171,7 @@ def _chosen(shown: Mapping[str, BoardGroup], groups: Collection[str]) -> list[Bo
 
 
 def _by_type(chosen: Iterable[BoardGroup]) -> dict[str, int]:
-    return dict(sorted(Counter(held.summary.words.type for held in chosen).items()))
+    return dict(sorted(Counter(held.words.type for held in chosen).items()))
 
 
 def _polled(board: Board) -> bool:

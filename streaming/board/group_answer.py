@@ -47,7 +47,7 @@ def _with_lag(
     rebalance = held.state.rebalance
     unheld = held.unheld(board.ends.sizes)
     offsets = [{**shown, **_lag_view(figure)} for shown, figure in zip(group["offsets"], lags, strict=True)]
-    if held.summary.words.type != SHARE and (uncommitted := never_committed.rows(group, board.ends)):
+    if held.words.type != SHARE and (uncommitted := never_committed.rows(group, board.ends)):
         offsets = never_committed.in_order([*offsets, *uncommitted])
     if "static_members" in group:
         group["static_members"] = [_with_age(board, of, held.state.name, now_ms) for of in group["static_members"]]
@@ -59,13 +59,13 @@ def _with_lag(
         "max_lag": sums.max_records,
         "max_lag_seconds": sums.max_seconds,
         "max_lag_seconds_at_least": sums.at_least,
-        **({"lag_left_out": SHARE_LAG} if held.summary.words.type == SHARE else {}),
+        **({"lag_left_out": SHARE_LAG} if held.words.type == SHARE else {}),
         "rebalances": held.state.counters.rebalances,
         "rebalancing_since": None if rebalance is None else rebalance.since_ms,
         "duplicates": {place: list(members) for place, members in duplicates.items()},
         "unassigned": None if unheld is None else {topic: list(parts) for topic, parts in unheld.items() if parts},
         "attention": board.attention(held, by_topic, now_ms),
-        **(_polled(duplicates) if held.summary.words.polled else {}),
+        **(_polled(duplicates) if held.words.polled else {}),
     }
 
 

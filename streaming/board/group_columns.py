@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coordinator_model.group_figures import NONE, NUMBERS, GroupTopics, GroupWords
+from streaming.board.group_summary import NUMBERS_AT
 
 if TYPE_CHECKING:
     from streaming.board.board_group import BoardGroup
@@ -35,10 +36,10 @@ class GroupColumns:
 
     def __init__(self, groups: Iterable["BoardGroup"]) -> None:
         self.held: Sequence[BoardGroup] = list(groups)
-        packed = b"".join([of.kept.numbers for of in self.held])
+        packed = b"".join([of.block.numbers[NUMBERS_AT[of.at]] for of in self.held])
         self._numbers: Integers = np.frombuffer(packed, np.int64).reshape(-1, len(NUMBERS)).T
-        self.words, self.words_of = _encoded([of.kept.words for of in self.held])
-        self.topics, self.topics_of = _encoded([of.kept.topics for of in self.held])
+        self.words, self.words_of = encoded([of.block.words[of.at] for of in self.held])
+        self.topics, self.topics_of = encoded([of.block.topics[of.at] for of in self.held])
 
     def __len__(self) -> int:
         return len(self.held)
@@ -49,9 +50,14 @@ class GroupColumns:
         return found
 
     @cached_property
+    def names(self) -> list[str]:
+        """The name of every group."""
+        return [of.name for of in self.held]
+
+    @cached_property
     def places(self) -> dict[str, int]:
         """Name of a group → its place in `held`."""
-        return {of.name: place for place, of in enumerate(self.held)}
+        return {name: place for place, name in enumerate(self.names)}
 
     def named(self, names: Iterable[str]) -> Flags:
         """Whether a group is one of these."""
@@ -73,8 +79,8 @@ class GroupColumns:
         return np.array([of(topics) for topics in self.topics], np.int64)[self.topics_of]
 
 
-def _encoded(values: Iterable[Shared]) -> tuple[list[Shared], Integers]:
+def encoded(values: Sequence[Shared]) -> tuple[list[Shared], Integers]:
     """Each value once, and of each its place in those."""
-    places: dict[Shared, int] = {}
-    numbers = [places.setdefault(value, len(places)) for value in values]
-    return list(places), np.array(numbers, np.int64)
+    once = list(dict.fromkeys(values))
+    places = {value: place for place, value in enumerate(once)}
+    return once, np.array(list(map(places.__getitem__, values)), np.int64)

@@ -22,6 +22,9 @@ IN_A_BLOCK: Final = 32
 """To read a snapshot of so many takes 0.03 ms, little beside what its state takes. Alone, one takes six times as much.
 A block stays for the last of its groups that is as it was."""
 
+NUMBERS_AT: Final = tuple(slice(at * NUMBER_BYTES, (at + 1) * NUMBER_BYTES) for at in range(IN_A_BLOCK))
+"""Where the numbers of each stand among those of a block."""
+
 _CODEC: Final = pa.Codec("zstd", 1)
 
 
@@ -57,49 +60,63 @@ class _Block:
 
 
 class StateText:
-    """A group's state but for its offsets, as long as it stays as it is; `read` makes it."""
+    """A group's state but for its offsets: its place in a block; `read` makes it."""
 
-    __slots__ = ("_at", "_block")
+    __slots__ = ("at", "block")
 
     def __init__(self, block: _Block, at: int) -> None:
-        self._block = block
-        self._at = at
+        self.block = block
+        self.at = at
+
+    def is_same(self, other: "StateText") -> bool:
+        """Whether nothing has changed from one to the other."""
+        return self.block is other.block and self.at == other.at
+
+    @property
+    def state(self) -> GroupState:
+        """The whole state, made when it is asked for; not to be changed."""
+        return state_of(self.text)
 
     @property
     def text(self) -> str:
         """The snapshot."""
-        texts: bytes = _CODEC.decompress(self._block.packed, self._block.size, asbytes=True)
-        return texts.decode("utf-8", "surrogatepass").split("\n")[self._at]
+        texts: bytes = _CODEC.decompress(self.block.packed, self.block.size, asbytes=True)
+        return texts.decode("utf-8", "surrogatepass").split("\n")[self.at]
 
     @property
     def words(self) -> GroupWords:
         """What it shares with other groups."""
-        return self._block.words[self._at]
+        return self.block.words[self.at]
 
     @property
     def topics(self) -> GroupTopics:
         """Its topics."""
-        return self._block.topics[self._at]
+        return self.block.topics[self.at]
 
     @property
     def numbers(self) -> bytes:
         """As `GroupSummary.numbers`."""
-        return self._block.numbers[self._at * NUMBER_BYTES : (self._at + 1) * NUMBER_BYTES]
+        return self.block.numbers[NUMBERS_AT[self.at]]
 
     @property
     def durations(self) -> Sequence[int]:
         """As `GroupSummary.durations`."""
-        return self._block.durations[self._at]
+        return self.block.durations[self.at]
 
     @property
     def summary(self) -> GroupSummary:
         """The figures."""
-        block, at = self._block, self._at
+        block, at = self.block, self.at
         found = GroupSummary(block.words[at], block.topics[at], self.numbers, (), block.durations[at])
         last_ms = found.last_rebalance_ms
         if last_ms is not None:
-            found.recent_rebalances_ms = block.recent.get(at) or (last_ms,)
+            found.recent_rebalances_ms = self.several_rebalances_ms or (last_ms,)
         return found
+
+    @property
+    def several_rebalances_ms(self) -> tuple[int, ...] | None:
+        """The recent ones, where there is more than the last."""
+        return self.block.recent.get(self.at)
 
 
 def read(texts: Sequence[str]) -> list[StateText]:

@@ -8,23 +8,22 @@ hundredths of a second, so nothing is kept between two questions.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from coordinator_model import lag
-from coordinator_model.state.packed_offsets import ROW, OffsetWords
+from coordinator_model.state.packed_offsets import ROW
+from streaming.board.group_columns import Flags, Integers, encoded
 from streaming.board.group_lag import TopicLag
 from streaming.end_offsets.store import EndOffsets, PartitionEnds
 
 if TYPE_CHECKING:
     from streaming.board.board_group import BoardGroup
-    from streaming.board.offset_columns import OffsetColumns
 
-Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 UNKNOWN: Final = -1
 """In columns of integers, what is not known; in columns of seconds that is NaN."""
@@ -192,36 +191,33 @@ def _or_none(values: Integers) -> list[int | None]:
 def table_of(groups: Iterable["BoardGroup"]) -> OffsetTable:
     """The committed offsets of these groups."""
     held = list(groups)
-    owner_of: list[int] = []
-    buckets: list[OffsetColumns] = []
-    for number, group in enumerate(held):
-        owner_of += [number] * len(group.buckets)
-        buckets += group.buckets
-    places: dict[OffsetWords, int] = {}
-    words_of = np.array([places.setdefault(bucket.words, len(places)) for bucket in buckets], np.int64)
-    topics: dict[str, int] = {}
-    topic_at = [topics.setdefault(words.topic, len(topics)) for words in places]
+    each_of = [group.buckets for group in held]
+    owners = np.repeat(np.arange(len(held)), np.array(list(map(len, each_of)), np.int64))
+    buckets = list(chain.from_iterable(each_of))
+    words, words_of = encoded([bucket.words for bucket in buckets])
+    topics, topic_at = encoded([of.topic for of in words])
     ids: dict[str | None, int] = {None: _NO_ID}
-    ids_at = [[ids.setdefault(id_, len(ids)) for _, id_, _ in words.said] for words in places]
-    rows = np.frombuffer(b"".join([bucket.numbers for bucket in buckets]), "<i8").reshape(-1, 4)
-    lengths = np.array([len(bucket.numbers) for bucket in buckets], np.int64) // ROW.size
+    ids_at = [[ids.setdefault(id_, len(ids)) for _, id_, _ in of.said] for of in words]
+    packed = [bucket.numbers for bucket in buckets]
+    rows = np.frombuffer(b"".join(packed), "<i8").reshape(-1, 4)
+    lengths = np.array(list(map(len, packed)), np.int64) // ROW.size
     heads = np.cumsum(lengths) - lengths
-    owners, topic_of = np.array(owner_of, np.int64), np.array(topic_at, np.int64)[words_of]
+    topic_of = topic_at[words_of]
     lengths -= 1
     id_of = np.repeat(np.array([of[0] if of else _NO_ID for of in ids_at], np.int64)[words_of], lengths)
     first = np.cumsum(lengths) - lengths
-    differ = np.array([bool(words.which) for words in places], np.bool_)[words_of]
+    differ = np.array([bool(of.which) for of in words], np.bool_)[words_of]
     for at in np.flatnonzero(differ).tolist():
         which = buckets[at].words.which
         id_of[first[at] : first[at] + len(which)] = np.array(ids_at[words_of[at]], np.int64)[list(which)]
     concerns = lengths > 0
     for at in np.flatnonzero(~concerns).tolist():
-        concerns[at] = buckets[at].topic in held[owner_of[at]].topic_names
+        concerns[at] = buckets[at].topic in held[owners[at]].topic_names
     partitions, offsets, times_ms, leader_epochs = np.delete(rows, heads, axis=0).T.copy()
     _, commits, rewinds, _ = rows[heads].T
     return OffsetTable(
         held=held,
-        topics=list(topics),
+        topics=topics,
         owners=np.repeat(owners, lengths),
         topic_of=np.repeat(topic_of, lengths),
         partitions=partitions,

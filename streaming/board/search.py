@@ -69,7 +69,7 @@ def matches(value: str | None, pattern: str) -> bool:
 def topics_of(board: Board, held: BoardGroup) -> frozenset[str]:
     """Names of the topics a group has to do with, as far as they are known."""
     names = board.ends.topic_names
-    return held.topic_names | {names[id_] for id_ in held.summary.topics.ids if id_ in names}
+    return held.topic_names | {names[id_] for id_ in held.topics.ids if id_ in names}
 
 
 def has_untold_topics(board: Board, held: BoardGroup) -> bool:

@@ -4,6 +4,7 @@ import threading
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final, TypeVar
 
 from coordinator_model.gates.downgrade import FLEXIBLE_OFFSETS
@@ -26,7 +27,7 @@ class Sums:
         upgrade_reasons: (effect, code) → reasons of groups, as the upgrade gate gives them; likewise the other.
         to_upgrade: groups with members that could be rolled.
         readiness: `GroupWords.readiness` → groups.
-        flexible: groups with committed offsets of a version that brokers before 3.4.1 cannot read.
+        flexible: offset buckets with some of a version that brokers before 3.4.1 cannot read.
         topic_names: topics that groups have to do with by name, as `BoardGroup.topic_names`.
         topic_ids: those by id.
         unsteady: groups that are not at rest, as `GroupSummary.steady`.
@@ -76,21 +77,6 @@ class _Kept:
         return self._frozen
 
 
-class _Changed:
-    """Groups to count in, or out; a state that stays counts for nothing."""
-
-    def __init__(self) -> None:
-        self.groups: list[BoardGroup] = []
-        self.states: list[BoardGroup] = []
-
-    def add(self, of: BoardGroup | None, other: BoardGroup | None) -> None:
-        """Take a group, and what stands or stood in its place."""
-        if of is not None:
-            self.groups.append(of)
-            if other is None or other.kept is not of.kept:
-                self.states.append(of)
-
-
 class Totals:
     """Keeps the sums; safe to use from several threads."""
 
@@ -108,14 +94,13 @@ class Totals:
     def of(self, groups: GroupMap[BoardGroup]) -> Sums:
         """The sums of these groups."""
         with self._lock:
-            came, went = _Changed(), _Changed()
-            for _, was, now in groups.since(self._seen):
-                came.add(now, was)
-                went.add(was, now)
+            changed = [(was, now) for _, was, now in groups.since(self._seen)]
+            # A state that stays counts for nothing.
+            states = [(was, now) for was, now in changed if was is None or now is None or not now.is_same(was)]
             # What is of both is counted in before it is counted out, so that it never seems to be gone.
-            for changed, by in ((came, 1), (went, -1)):
-                self._count_offsets(changed.groups, by)
-                self._count_states(changed.states, by)
+            for side, by in ((1, 1), (0, -1)):
+                self._count_offsets([of for pair in changed if (of := pair[side]) is not None], by)
+                self._count_states([of for pair in states if (of := pair[side]) is not None], by)
             self._seen = groups
             kinds: Counter[Pair] = Counter()
             records: Counter[RecordType] = Counter()
@@ -144,10 +129,10 @@ class Totals:
             )
 
     def _count_states(self, groups: Sequence[BoardGroup], by: int) -> None:
-        words = Counter([of.kept.words for of in groups])
+        words = Counter([of.block.words[of.at] for of in groups])
         for of_words, groups_of in words.items():
             _count(self._words, of_words, by * groups_of)
-        for of_topics, groups_of in Counter([of.kept.topics for of in groups]).items():
+        for of_topics, groups_of in Counter([of.block.topics[of.at] for of in groups]).items():
             self._topic_names.change(of_topics.names, by * groups_of)
             self._topic_ids.change(of_topics.ids, by * groups_of)
         for kept, chosen in (
@@ -155,16 +140,16 @@ class Totals:
             (self._awaiting, {of for of in words if of.awaits_static}),
         ):
             for held in groups if chosen else ():
-                if held.kept.words in chosen:
+                if held.words in chosen:
                     kept.change(frozenset((held.name,)), by)
 
     def _count_offsets(self, groups: Sequence[BoardGroup], by: int) -> None:
-        words = Counter([bucket.words for of in groups for bucket in of.buckets])
-        for of_words, buckets in words.items():
-            if of_words.said:
-                self._topic_names.change(frozenset((of_words.topic,)), by * buckets)
-        if flexible := {of for of in words if max(of.versions, default=0) >= FLEXIBLE_OFFSETS}:
-            self._flexible += by * sum(any(bucket.words in flexible for bucket in of.buckets) for of in groups)
+        buckets = chain.from_iterable([of.buckets for of in groups])
+        for words, count in Counter([bucket.words for bucket in buckets]).items():
+            if words.said:
+                self._topic_names.change(frozenset((words.topic,)), by * count)
+            if max(words.versions, default=0) >= FLEXIBLE_OFFSETS:
+                self._flexible += by * count
 
 
 def _count(counts: Counter[Key], key: Key, by: int) -> None:

@@ -5,10 +5,10 @@ of the groups there are. Nothing is kept from one page to the next: figures are 
 `lag_columns.py`), and their text is written by kernels (`page.py`).
 """
 
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from isal import isal_zlib
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST as OPENMETRICS_CONTENT_TYPE
 
@@ -26,9 +26,9 @@ SENT_AT_ONCE: Final = 262_144
 """Bytes in one part of an answer, about."""
 
 _QUICK: Final = 1
-"""Level of compression: the next one takes half as long again, for a tenth less to send."""
+"""Level of compression: a fifth of what zlib's first takes, and a tenth less to send."""
 
-_GZIP: Final = zlib.MAX_WBITS | 16
+_GZIP: Final = isal_zlib.MAX_WBITS | 16
 
 
 class Exporter:
@@ -101,7 +101,7 @@ class Exporter:
 
 def _gzipped(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes]:
     """As gzip; other threads have their turn while a piece is compressed."""
-    packing = zlib.compressobj(_QUICK, zlib.DEFLATED, _GZIP)
+    packing = isal_zlib.compressobj(_QUICK, isal_zlib.DEFLATED, _GZIP)
     for piece in pieces:
         yield packing.compress(piece)
     yield packing.flush()

@@ -189,10 +189,14 @@ def _stuck(moment: Moment) -> Iterator[Samples]:
 
 def _storm(moment: Moment) -> Iterator[Samples]:
     groups, now_ms = moment.groups, moment.now_ms
-    counts = np.zeros(len(groups), np.int64)
+    last_ms = groups["last_rebalance_ms"]
+    lately = groups.has("last_rebalance_ms") & (np.abs(now_ms - np.maximum(last_ms, 0)) <= STORM_WINDOW_MS)
+    counts = lately.astype(np.int64)
     # The last of them may be of a clock ahead of ours, and those before it within the window.
-    for place in np.flatnonzero(groups["last_rebalance_ms"] >= now_ms - STORM_WINDOW_MS).tolist():
-        counts[place] = rebalance_storm.storm_rebalances(groups.held[place].summary.recent_rebalances_ms, now_ms)
+    for place in np.flatnonzero(last_ms >= now_ms - STORM_WINDOW_MS).tolist():
+        several_ms = groups.held[place].several_rebalances_ms
+        if several_ms is not None:
+            counts[place] = rebalance_storm.storm_rebalances(several_ms, now_ms)
     yield of_groups(moment, np.ones(len(groups), np.bool_), counts)
 
 
@@ -364,7 +368,7 @@ _NO_COUNTS: Final[Mapping[str, int]] = {}
 def durations(moment: Moment) -> Iterator[tuple[int, Sequence[int], float]]:
     """(place of a group, counts of its rebalances by duration, the sum of those in seconds)."""
     for place in np.flatnonzero(moment.in_scope).tolist():
-        *counts, sum_ms = moment.groups.held[place].kept.durations or _NO_DURATIONS
+        *counts, sum_ms = moment.groups.held[place].durations or _NO_DURATIONS
         yield place, counts, sum_ms / 1000
 
 

@@ -25,7 +25,7 @@ from streaming.metrics.group_metrics import (
 )
 from streaming.metrics.monitor_metrics import HISTOGRAMS, MONITOR_SAMPLES, TOPIC_FIGURES
 from streaming.metrics.offset_metrics import OFFSET_METRICS, PARTITION_METRICS, rows_in_scope
-from streaming.metrics.text_format import HistogramText, label, lines, of_group, start
+from streaming.metrics.text_format import HistogramText, escaped_all, label, labelled, lines, start
 
 # The C library's allocator, which was as quick as Arrow's own, and also has what NumPy and Python take for a page.
 pa.set_memory_pool(pa.system_memory_pool())
@@ -71,7 +71,7 @@ class Page:
     @cached_property
     def _groups(self) -> Column:
         """The labels of all groups."""
-        return _strings([of_group(of.name) for of in self._moment.groups.held])
+        return pc.binary_join_element_wise(',group="', _strings(escaped_all(self._moment.groups.names)), '"', "")
 
     @cached_property
     def _offsets(self) -> list[tuple[Integers, Column]]:
@@ -106,9 +106,9 @@ class Page:
                 yield _lines(begin, [labels.filter(pa.array(there))], values[rows[there]])
 
     def _durations(self) -> Iterator[bytes]:
-        written, names = HistogramText(DURATION, self._cluster, DURATION_BOUNDS), self._moment.groups.held
+        written, names = HistogramText(DURATION, self._cluster, DURATION_BOUNDS), self._moment.groups.names
         for place, counts, sum_seconds in durations(self._moment):
-            yield written.text(of_group(names[place].name), counts, sum_seconds).encode()
+            yield written.text(labelled(group=names[place]), counts, sum_seconds).encode()
 
     def _of_topics(self, begin: str, name: str) -> Iterator[bytes]:
         """A figure of all partitions of topics in scope."""

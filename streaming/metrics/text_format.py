@@ -26,6 +26,12 @@ def escaped(value: str) -> str:
     return text.translate(_ESCAPES)
 
 
+def escaped_all(values: Sequence[str]) -> Sequence[str]:
+    """What `escaped` makes of many values, which mostly are written as they are."""
+    joined = "".join(values)
+    return values if escaped(joined) == joined else list(map(escaped, values))
+
+
 def labelled(**labels: str) -> str:
     """Labels as they follow others: `,group="g",topic="t"`."""
     return "".join(f',{name}="{escaped(value)}"' for name, value in labels.items())
@@ -33,11 +39,6 @@ def labelled(**labels: str) -> str:
 
 label = lru_cache(16_384)(labelled)
 """The same of what many samples have in common: remembered."""
-
-
-def of_group(name: str) -> str:
-    """The label of a group, more quickly."""
-    return f',group="{escaped(name)}"'
 
 
 def head(name: str, *, openmetrics: bool) -> str:

@@ -145,7 +145,7 @@ class GroupsTopic:
                 gone.append(name)
             elif held is None or held is former:
                 self._pending.discard(name)
-            elif former is None or former.kept is not held.kept or now_ms >= due_ms:
+            elif former is None or not held.is_same(former) or now_ms >= due_ms:
                 changed.append(name)
             else:
                 self._pending.discard(name)

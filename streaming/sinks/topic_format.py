@@ -43,7 +43,7 @@ def group_key(cluster: str, group: str) -> bytes:
 
 def group_snapshot(held: BoardGroup) -> Snapshot:
     """All that makes the group what it is."""
-    return {"group": held.kept.text, "offsets": [bucket.text for bucket in held.buckets]}
+    return {"group": held.text, "offsets": [bucket.text for bucket in held.buckets]}
 
 
 def group_value(cluster: str, held: BoardGroup, shot: Snapshot, topic_names: Mapping[str, str], now_ms: int) -> bytes:

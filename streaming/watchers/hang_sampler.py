@@ -170,7 +170,7 @@ class HangSampler:
     def _follow(self, groups: GroupMap[BoardGroup]) -> None:
         """Take in which classic groups changed since the last look."""
         for name, _, held in groups.since(self._seen):
-            if held is None or held.summary.words.is_modern or held.summary.words.simple or held.summary.words.in_step:
+            if held is None or held.words.is_modern or held.words.simple or held.words.in_step:
                 self._classic.pop(name, None)
             else:
                 self._classic[name] = _Classic(held)

@@ -157,9 +157,7 @@ class OverdueWatch:
         changed = {name for name, _, now in groups.since(self._seen) if now is not None}
         if topics is not self._topics:
             names = {name for name in topics.keys() | self._topics.keys() if topics.get(name) != self._topics.get(name)}
-            changed.update(
-                name for name, held in groups.items() if not names.isdisjoint(held.summary.topics.subscribed)
-            )
+            changed.update(name for name, held in groups.items() if not names.isdisjoint(held.topics.subscribed))
         self._seen, self._topics = groups, topics
         for name in changed | self._unassigned.followed:
             held = groups.get(name)

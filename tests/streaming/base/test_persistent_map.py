@@ -6,7 +6,7 @@ from streaming.base.persistent_map import PARTS, GroupMap
 
 
 def test_a_mapping_is_what_a_dictionary_would_be() -> None:
-    """Whatever comes and goes, and however often: names, values and number are those of a plain dictionary."""
+    """Whatever comes and goes, and however often: names, values, pairs and number are those of a plain dictionary."""
     chance = random.Random(5)
     groups: GroupMap[int] = GroupMap()
     expected: dict[str, int] = {}
@@ -21,7 +21,7 @@ def test_a_mapping_is_what_a_dictionary_would_be() -> None:
             else:
                 expected[name] = value
 
-        assert expected == dict(groups)
+        assert expected == dict(groups) == dict(groups.items()) == dict(zip(groups, groups.values(), strict=True))
         assert len(expected) == len(groups)
     assert "g-none" not in groups
 

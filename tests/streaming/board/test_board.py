@@ -515,7 +515,7 @@ def test_live_records_of_the_new_protocols_are_counted_by_type() -> None:
     shard = Shard()
     shard.pending += [(THEN_MS, *record) for record in consumer_group()]
 
-    assert {3: 1, 5: 1, 6: 1, 8: 1} == dict(board_of(shard).shown.groups["g"].summary.words.new_protocol_records)
+    assert {3: 1, 5: 1, 6: 1, 8: 1} == dict(board_of(shard).shown.groups["g"].words.new_protocol_records)
 
 
 def test_time_to_visibility_is_measured_once_caught_up() -> None:

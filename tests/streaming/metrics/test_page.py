@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
+from coordinator_model.rules.rebalance_storm import storm_rebalances
 from streaming.metrics import page
 from streaming.metrics.catalogue import CATALOGUE
 from streaming.metrics.exporter import Exporter
@@ -66,7 +67,7 @@ def test_every_group_has_the_samples_that_the_api_has_figures_for(seed: int, mon
     monkeypatch.setattr(page, "LINES_A_PIECE", 5)
     walk = RandomBoard(seed, groups=16)
     exporter = Exporter(walk.board, CLUSTER, clock_ms=lambda: walk.now_ms)
-    metrics = {*OF_GROUP, *OF_OFFSET, "kafka_group_state", "kafka_group_members"}
+    metrics = {*OF_GROUP, *OF_OFFSET, "kafka_group_state", "kafka_group_members", "kafka_group_storm_rebalances"}
     seen = 0
     for _ in range(40):
         walk.step()
@@ -74,6 +75,9 @@ def test_every_group_has_the_samples_that_the_api_has_figures_for(seed: int, mon
         right: Said = {}
         for group in walk.board.group_views(walk.now_ms):
             right |= expected(group)
+        for name, held in walk.board.shown.groups.items():
+            storm = storm_rebalances(held.state.recent_rebalances_ms, walk.now_ms)
+            right["kafka_group_storm_rebalances", frozenset({("group", name)})] = storm
         seen += len(right)
 
         assert right == pytest.approx(found)

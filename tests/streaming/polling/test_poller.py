@@ -186,7 +186,7 @@ def test_a_mixed_group_is_seen_without_its_way() -> None:
     assert (1, 1) == (held.summary.classic_members, held.summary.consumer_members)
     assert ["mixed"] == [of["code"] for of in rig.board.attention(held, [], rig.now_ms)]
     rig.poll(listed(g=consumer(("a", 1), ("b", 1))))
-    assert "upgraded" == rig.board.shown.groups["g"].summary.words.phase
+    assert "upgraded" == rig.board.shown.groups["g"].words.phase
 
 
 def test_two_members_that_hold_one_partition_are_found() -> None:
