@@ -310,7 +310,8 @@ def _offset_versions(cluster: Cluster, names: set[str], to: BrokerRelease | None
     count = sum(sum(counts.values()) for counts in beyond.values())
     versions = ", ".join(str(version) for version in sorted({of for counts in beyond.values() for of in counts}))
     text = (
-        f"{count} committed offsets are in value version {versions}, of {len(beyond)} groups: {_some(list(beyond))}. "
+        f"{count} committed offsets are in value version {versions}, of {len(beyond)} group"
+        f"{'' if len(beyond) == 1 else 's'}: {_some(list(beyond))}. "
     )
     if to is None:
         readers = ".".join(map(str, next(row.since for row in RELEASES if row.highest_offset_version > highest)))

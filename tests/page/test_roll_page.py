@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from coordinator_model.migration.upgrade_blockers import BLOCKERS, MALFORMED
+from streaming.base.times import now_ms
 from tests import builders
 from tests import coordinator_events as happens
 from tests.page.browser import OpenPage
@@ -144,12 +145,20 @@ def test_brokers_down_asks_the_other_gate(stage: Stage, open_page: OpenPage) -> 
 
 
 def test_a_report_of_a_roll_is_a_button_away(stage: Stage, open_page: OpenPage) -> None:
-    """Of the chosen group since its upgrade began, as Markdown and as one HTML file."""
-    stage.write(*classic(ROLLED, {name: parts["t"] for name, parts in OLD.items()}))
+    """Of the group rolled last, since its first member was stopped for it, as Markdown and as one HTML file."""
+    begun_ms = now_ms() - 60_000
+    stage.write(*classic("a-first", {"m": [0]}))
+    stage.write(
+        *classic(ROLLED, {name: parts["t"] for name, parts in OLD.items()} | {"old": [0]}), at_ms=begun_ms - 9_000
+    )
+    left = classic(ROLLED, {name: parts["t"] for name, parts in OLD.items()}, generation=4)
+    stage.write(*left, at_ms=begun_ms)
     stage.write(*happens.converted_to_consumer(ROLLED, generation=4, members=OLD))
     page = open_page(f"{stage.url}/roll").page
 
     expect(page.locator("#report-group")).to_have_value(ROLLED)
+    since_ms = page.evaluate("Date.parse(document.querySelector('#report-since').value)")
+    assert begun_ms - 2_000 < since_ms <= begun_ms - 1_000 + 1
     for form, begins, says in (
         ("Markdown", f"# Roll of {ROLLED}", "The upgrade to the consumer protocol began"),
         ("HTML", "<!doctype html>", f"Roll of {ROLLED}"),

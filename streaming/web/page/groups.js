@@ -37,7 +37,7 @@ const FILTERS = {
 };
 
 const COLUMNS = [
-  { name: "attention", label: "!", said: "what needs a look", title: "What needs a look first", look: "mark", sort: attention },
+  { name: "attention", label: "!", said: "urgency", title: "What needs a look first", look: "mark", sort: attention },
   { name: "group", label: "Group", look: "group", sort: (group) => group.group },
   { name: "state", label: "State", look: "state", sort: (group) => group.state },
   { name: "type", label: "Type", roomy: true, look: "middling", sort: (group) => group.type },

@@ -20,6 +20,8 @@ const GATE_ANYWAY_MS = 10000;
 const LONGEST_QUERY = 60000;
 const SPAN_MS = 300000;
 const HOUR_MS = 3600000;
+const AWAITED_MS = 600000;
+const LEAVES = new Set(["member_left", "member_fenced", "static_member_absent"]);
 const MOST_REPORTED = 500;
 
 const QUESTIONS = { upgrade: "May the next consumer be rolled to the consumer protocol?", downgrade: "May brokers be rolled to a release without the consumer protocol?" };
@@ -47,6 +49,7 @@ let version = null; // of the rows
 let gateAt = 0;
 let gateDue = true;
 let typed = false;
+let picked = false;
 
 const direction = () => document.querySelector("#direction input:checked").value;
 const members = (group) => group.classic_members + group.consumer_members;
@@ -250,13 +253,23 @@ async function draw(asks = false) {
   list($("events"), happened.filter(({ kind }) => KINDS.has(kind)).slice(-40), true);
 }
 
-/** The report's groups, those under way first; its time is when the chosen one's conversion last began, or an hour ago, unless one is typed in. */
+/** The event with which the last roll began: the member leaves in whose place the first one of the other protocol comes (`reports/rolls.py`). */
+function beginning(events) {
+  const started = events.findLastIndex(({ kind }) => kind.endsWith("grade_started"));
+  const former = events.findLastIndex(({ kind }, at) => at < started && /grade_(started|completed)$/.test(kind));
+  const left = events.findLastIndex(({ kind, time }, at) => former < at && at < started && LEAVES.has(kind) && events[started].time - time < AWAITED_MS);
+  return events[left < 0 ? started : left];
+}
+
+/** The report's groups: of the one last rolled, since then, unless another group or time is chosen; without a roll of an hour. */
 function drawReport(groups) {
   const names = sorted(groups).slice(0, MOST_REPORTED).map((group) => group.group);
   patch($("report-group"), names, (name) => name, (name) => h("option", { value: name }, visible(name)));
+  const rolled = happened.findLast(({ kind, group }) => /grade_(started|completed)$/.test(kind) && names.includes(group));
+  if (!picked && rolled) $("report-group").value = rolled.group;
   const chosen = $("report-group").value;
   if (!typed && document.activeElement !== $("report-since")) {
-    const begun = happened.findLast(({ kind, group }) => group === chosen && kind.endsWith("grade_started"));
+    const begun = beginning(happened.filter(({ group }) => group === chosen));
     $("report-since").value = localTime(begun ? begun.time - 1000 : now() - HOUR_MS);
   }
   const since = Date.parse($("report-since").value);
@@ -280,7 +293,10 @@ const wanted = document.querySelector(`#direction input[value="${query.get("dire
 wanted.checked = true;
 $("direction").addEventListener("change", choose);
 $("search").addEventListener("input", choose);
-$("report-group").addEventListener("change", () => drawReport(concerned()));
+$("report-group").addEventListener("change", () => {
+  picked = true;
+  drawReport(concerned());
+});
 $("report-since").addEventListener("input", () => {
   typed = true;
   drawReport(concerned());

@@ -369,7 +369,7 @@ def test_committed_offsets_that_the_target_cannot_read_stop(target: str | None, 
     found = [of for of in answer["reasons"] if of["code"] == "offset_version"]
 
     assert [effect] * (effect is not None) == [of["effect"] for of in found]
-    assert all("2 committed offsets are in value version 4, of 1 groups: g." in of["text"] for of in found)
+    assert all("2 committed offsets are in value version 4, of 1 group: g." in of["text"] for of in found)
     assert {"3": 6, "4": 2} == answer["offset_versions"]
 
 
