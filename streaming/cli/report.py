@@ -74,13 +74,10 @@ def report(  # noqa: PLR0913 - a command's options are its arguments
 
 def _add_lag(report: dict[str, Any], client: MonitorClient) -> None:
     """What the monitor knows of the group's lag; files of a history may be read without one."""
-    from streaming.reports.rolled import NO_LAG, lag_added  # imported late, as above
+    from streaming.reports.rolled import add_lag  # imported late, as above
 
     with suppress(CannotTellError, CheckFailed):
-        chart = client.lag(report["group"])
-        report["lag_added"] = lag_added(chart["times"], chart["lag"], report["since"], report["until"])
-    if report["lag_added"] is not None:
-        report["unknown"].remove(NO_LAG)
+        add_lag(report, client.lag(report["group"]))
 
 
 def _time(option: str, text: str, asked_ms: int) -> int:

@@ -109,6 +109,14 @@ def _so_far(known_until_ms: int) -> str:
     return f"the log is known up to {time_text(known_until_ms)}"
 
 
+def add_lag(report: dict[str, Any], chart: Mapping[str, Any]) -> None:
+    """Add what a chart of the group's lag shows (`LagHistory.group`): since the first roll began, if there is one."""
+    begun_ms = report["rolls"][0]["since"] if report["rolls"] else report["since"]
+    report["lag_added"] = lag_added(chart["times"], chart["lag"], begun_ms, report["until"])
+    if report["lag_added"] is not None:
+        report["unknown"].remove(NO_LAG)
+
+
 def lag_added(times: Sequence[int], lag: Sequence[int | None], since_ms: int, until_ms: int) -> dict[str, Any] | None:
     """How much a roll added to a group's lag, and how long after its beginning that was gone.
 

@@ -110,10 +110,7 @@ class HistoryApi:
             span = {"since": str(since_ms), "until": str(until_ms), "limit": str(MOST_EVENTS)}
             events = self.of(name, span)["events"] if self.is_kept else self._remembered(name, since_ms, until_ms)
             found = rolled.of_events(events, name, since_ms, until_ms)
-        chart = self._board.lag_history.group(name)
-        found["lag_added"] = rolled.lag_added(chart["times"], chart["lag"], since_ms, until_ms)
-        if found["lag_added"] is not None:
-            found["unknown"].remove(rolled.NO_LAG)
+        rolled.add_lag(found, self._board.lag_history.group(name))
         return found
 
     def _measured(self, name: str, since_ms: int, until_ms: int) -> dict[str, Any] | None:

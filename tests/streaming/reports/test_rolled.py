@@ -7,7 +7,7 @@ import pytest
 from coordinator_model.views.roll_cost import Cost
 from streaming.recording.file_format import Header, RecordedRecord
 from streaming.reports.measure import NO_OWNERS, MeasuredGroup
-from streaming.reports.rolled import EVENTS_ONLY, lag_added, of_events, of_records
+from streaming.reports.rolled import EVENTS_ONLY, NO_LAG, add_lag, lag_added, of_events, of_records
 from tests.builders import consumer_group_epoch, share_group_epoch, streams_group_epoch
 
 
@@ -86,6 +86,17 @@ def test_lag_added_is_over_what_there_was_before(lag: list[int | None], expected
     times = [1_000, 2_000, 3_000, 4_000, 4_000]
 
     assert expected == lag_added(times, lag, 1_500, 9_000)
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("upgrade_started", 35), ("member_left", None)])
+def test_lag_added_is_since_the_roll_began(kind: str, expected: int | None) -> None:
+    """Nothing is known from before the span that was asked for, and enough from before the roll in it."""
+    report = of_events([event(2_500, kind)], "g", 500, 9_000)
+
+    add_lag(report, {"times": [1_000, 2_000, 3_000, 4_000], "lag": [5, 5, 40, 5]})
+
+    assert expected == (report["lag_added"] or {}).get("records")
+    assert (expected is None) == (NO_LAG in report["unknown"])
 
 
 @pytest.mark.parametrize(("in_rebalances", "explained"), [(3, True), (6, False)])
