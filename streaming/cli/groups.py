@@ -59,7 +59,8 @@ def groups(  # noqa: PLR0913 - options of a command
     Exit 3 where the monitor has not caught up, and where it is not known of some groups whether they read the topic.
     """
     client = MonitorClient(url, ca_file)
-    answer = client.found(topic=topic, owner=owner, client_id=client_id, host=host, instance_id=instance_id)
+    asked = {"topic": topic, "owner": owner, "client_id": client_id, "host": host, "instance_id": instance_id}
+    answer = client.found(**asked)
     found = sorted(answer["groups"], key=lambda group: str(group["group"]))
     doubt = answer.get("doubt")
     left_out, untold = answer.get("left_out", 0), answer.get("cannot_tell", 0)
@@ -70,7 +71,8 @@ def groups(  # noqa: PLR0913 - options of a command
     elif found:
         output.print_line(plain.groups_table(found))
     elif doubt is None:
-        output.note("no groups")
+        by = [f"--{name.replace('_', '-')} {value!r}" for name, value in asked.items() if value]
+        output.note(f"no groups with {' '.join(by)}" if by else "no groups")
     if left_out and not json:
         output.note(f"left out by the monitor's configuration: {counted(left_out, 'group')}")
     if untold:

@@ -106,7 +106,8 @@ def of_recording(file: Path, group: str, before: str) -> Shape:
     if not known:
         raise CheckFailed(f"--group: found {group!r}, accepted: a group of {file.name}")
     if best is None:
-        raise CheckFailed(f"--group: found {group!r} without members of the {before} protocol in {file.name}")
+        which = f"{group!r} without members of the {before} protocol in {file.name}"
+        raise CheckFailed(f"--group: found {which}, accepted: one with such")
     if at_end is not None and len(at_end.members) == len(best.members):
         return best
     note = f"as the group was at {time_text(best_ms)}, with the most {before} members: it is another at the end"
@@ -121,7 +122,8 @@ def of_view(view: Mapping[str, Any], before: str) -> Shape:
     """
     members = [each for each in view["members"] if each["protocol"] == before]
     if not members:
-        raise CheckFailed(f"--group: found {view['group']!r} without members of the {before} protocol")
+        which = f"{view['group']!r} without members of the {before} protocol"
+        raise CheckFailed(f"--group: found {which}, accepted: one with such")
     if len(members) < len(view["members"]):
         rolled = f"{len(view['members']) - len(members)} of {len(view['members'])} members rolled"
         raise CheckFailed(f"--group: found {view['group']!r} with {rolled}, accepted: a group before its roll")

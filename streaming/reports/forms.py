@@ -29,7 +29,8 @@ _STYLE: Final = (
     "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem;color:#1b1b1b}"
     "table{border-collapse:collapse;margin:.5rem 0 1.5rem}td,th{padding:.2rem .8rem .2rem 0;text-align:left;"
     "border-bottom:1px solid #ddd;vertical-align:top}td.n{text-align:right;font-variant-numeric:tabular-nums}"
-    ".bar{background:#c4572b;height:.7rem;display:inline-block}.warning,.critical{color:#a3260b}"
+    "td{overflow-wrap:anywhere}.bar{background:#c4572b;height:.7rem;display:inline-block;"
+    "width:calc(min(20rem,30vw)*var(--part))}.warning,.critical{color:#a3260b}"
     "@media(prefers-color-scheme:dark){body{background:#161616;color:#e8e8e8}td,th{border-color:#444}"
     ".warning,.critical{color:#ff9d7d}}"
 )
@@ -71,7 +72,7 @@ def markdown(report: Report) -> str:
 def html_page(report: Report) -> str:
     """One file without a link or script; a bar beside each partition shows how long it had no owner."""
     out = [
-        "<!doctype html><html lang=en><meta charset=utf-8>",
+        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
         f"<title>{_html(_title(report))}</title><style>{_STYLE}</style><h1>{_html(_title(report))}</h1>",
         _html_table(_figures(report)),
     ]
@@ -81,7 +82,7 @@ def html_page(report: Report) -> str:
         if title != _OWNERLESS:
             out.append(_html_table(rows))
             continue
-        bars = [f"<span class=bar style='width:{20 * float(row[1]) / longest:.1f}rem'></span>" for row in rows[1:]]
+        bars = [f"<span class=bar style='--part:{float(row[1]) / longest:.3f}'></span>" for row in rows[1:]]
         out.append(_html_table(rows, ["", *bars]))
     out.append("<ul>" + "".join(f"<li>{_html(note)}</li>" for note in _notes(report)) + "</ul></html>")
     return "\n".join(out) + "\n"

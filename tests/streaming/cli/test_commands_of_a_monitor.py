@@ -320,6 +320,8 @@ class TestGroups:
         captured = capsys.readouterr()
         assert sorted(NAMES) == [each["group"] for each in json.loads(captured.out)["groups"]]
         assert "--topic: found 1 group" in captured.err
+        assert 0 == main(["groups", "--owner", "nobody", "--client-id", "c*", "--url", url])
+        assert "no groups with --owner 'nobody' --client-id 'c*'\n" == capsys.readouterr().err
 
 
 class TestCredentials:

@@ -129,6 +129,7 @@ def test_the_html_file_needs_nothing_else(tmp_path: Path, capsys: pytest.Capture
     text = page.read_text("utf-8")
     assert 0 == status
     assert "&lt;script&gt;" in text
+    assert ("width=device-width" in text, "style='--part:1.000'" in text) == (True, True), "as wide as the screen"
     assert not any(part in text for part in ("<script", "src=", "href=", "http"))
     assert "\\<script\\>" in markdown
     assert markdown.startswith("# Roll of ")
