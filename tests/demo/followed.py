@@ -18,7 +18,8 @@ PAGE: Final = ROOT / "docs" / "migrating-many-groups.md"
 PROGRAM: Final = "group-monitor"
 
 AGAIN: Final = re.compile(
-    r"of \d+ members rolled|a roll of it is under way|a rebalance is under way|without members of the \w+ protocol",
+    r"of \d+ members rolled|a roll of it is under way|a rebalance is under way|without members of the \w+ protocol|"
+    r"wait until it is back",
     re.IGNORECASE,
 )
 """How a command says that it met the demo's group in the middle of a roll, or rolled: the page says to ask again."""
