@@ -68,13 +68,8 @@ class GroupMap(Mapping[str, Held], Generic[Held]):
         for was, now in zip(former._parts, self._parts, strict=True):  # noqa: SLF001 - of another of us
             if was is now:
                 continue
-            for name, held in now.items():
-                before = was.get(name)
-                if before is not held:
-                    yield name, before, held
-            for name, before in was.items():
-                if name not in now:
-                    yield name, before, None
+            yield from [(name, was.get(name), held) for name, held in now.items() if was.get(name) is not held]
+            yield from [(name, before, None) for name, before in was.items() if name not in now]
 
 
 class _Items(ItemsView[str, Held]):
