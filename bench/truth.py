@@ -75,7 +75,7 @@ def of_board(board: Board, names: Iterable[str] | None = None) -> dict[str, Grou
             epoch=held.state.epoch or 0,
             members=len(members),
             offsets={(topic, partition): committed.offset for topic, partition, committed in held.offsets},
-            commits=sum(commits for commits, _ in held.commits.values()),
+            commits=sum(bucket.commits for bucket in held.buckets),
         )
     return found
 

@@ -60,6 +60,21 @@ class Board:
         event_window: how many events are kept.
         expectations: alarms that are none, of which groups.
         scope: what lists and series show. The board holds every group: gates and totals need them.
+
+    What others find beside the log enters by a method, all of it at once: it is replaced, never changed.
+
+    Attributes:
+        session_timeouts_ms: group → session timeout of its consumer-protocol members, where brokers said it.
+        read_ms: group between two states → when its last step was read, where its timestamp is far from that.
+        stuck: groups in a rebalance that is overdue.
+        unsettled: groups that do not come to rest.
+        unassigned: groups in which no member has held some partitions for longer than is legal.
+        rebuilds: how often the log was read from its beginning since this monitor started (`state_directory`).
+        large_batches: how often so many groups came at once that memory can be returned afterwards.
+        sinks: the states of the sinks.
+        source_age_seconds: how long ago the monitor whose topics fill this board last wrote; None for one of our own.
+        history_bytes: size of the history on disk; None where none is kept.
+        polls: how the polling of the groups goes; None where they are of the log (`polls.py`).
     """
 
     def __init__(
@@ -76,14 +91,18 @@ class Board:
         self.expectations = expectations or Expectations()
         self._left_out = LeftOut(self.scope)
         self.offsets_topic = offsets_topic
-        self._session_timeouts_ms: Mapping[str, int] = {}
-        self._sinks: Callable[[], Iterable[SinkState]] = tuple
-        self._source_age_seconds: Callable[[], float | None] = lambda: None
-        self._history_bytes: Callable[[], int | None] = lambda: None
-        self._polls: Callable[[], PollStatus | None] = lambda: None
-        self._rebuilds = 0
-        self._large_batches = 0
-        self._read_ms: Mapping[str, int] = {}
+        self.session_timeouts_ms: Mapping[str, int] = {}
+        self.read_ms: Mapping[str, int] = {}
+        self.stuck: frozenset[str] = frozenset()
+        self.unsettled: frozenset[str] = frozenset()
+        self.unassigned: frozenset[str] = frozenset()
+        self.rebuilds = 0
+        self.large_batches = 0
+        self.sinks: Callable[[], Iterable[SinkState]] = tuple
+        self.source_age_seconds: Callable[[], float | None] = lambda: None
+        self.history_bytes: Callable[[], int | None] = lambda: None
+        self.polls: Callable[[], PollStatus | None] = lambda: None
+        self._start: Callable[[], list[dict[str, Any]]] = list
         self.events = EventWindow(event_window)
         self.lag_history = LagHistory()
         self.record_to_metric = Distribution(RECORD_TO_METRIC_SECONDS_BUCKETS)
@@ -94,14 +113,10 @@ class Board:
         self._readiness = Readiness()
         self._since_ms = now_ms()
         self._standstill: Standstill | None = None
-        self._start: Callable[[], list[dict[str, Any]]] = list
         self._one_reader = False
         self._last_batch: int | None = None
         self._wanted: tuple[tuple[object, ...] | None, Wanted] = (None, Wanted())
         self._tally = Totals()
-        self._stuck: frozenset[str] = frozenset()
-        self._unsettled: frozenset[str] = frozenset()
-        self._unassigned: frozenset[str] = frozenset()
 
     # --- writing ---
 
@@ -115,7 +130,7 @@ class Board:
             gc_tuning.freeze()
             self._last_batch = None
             self._readiness.set_loaded()
-            self._large_batches += 1
+            self.large_batches += 1
 
     def start_over(self) -> None:
         """Forget all groups, and be ready only when the log has been read to its end again."""
@@ -143,7 +158,7 @@ class Board:
             self._shown = draft.shown()
             if len(rows) >= MANY_ROWS:
                 gc_tuning.freeze()
-                self._large_batches += 1
+                self.large_batches += 1
             new_events = self.events.add_batch(draft.events, batch_id, BatchRows.of(rows).latest_events)
             for name in draft.deleted:
                 self.events.forget(name)
@@ -158,11 +173,11 @@ class Board:
 
     def set_unsettled(self, names: Iterable[str]) -> None:
         """Groups that do not come to rest."""
-        self._unsettled = frozenset(names)
+        self.unsettled = frozenset(names)
 
     def set_stuck(self, groups: Iterable[str]) -> None:
         """Say which groups are in a rebalance that is overdue, all of them."""
-        self._stuck = frozenset(groups)
+        self.stuck = frozenset(groups)
 
     def observe_batch(self, seconds: float) -> None:
         """Count the duration of a finished micro-batch."""
@@ -200,76 +215,37 @@ class Board:
 
     def set_unassigned(self, groups: Iterable[str]) -> None:
         """Say in which groups no member has held some partitions for longer than is legal, all of them."""
-        self._unassigned = frozenset(groups)
+        self.unassigned = frozenset(groups)
 
     def set_session_timeouts(self, timeouts_ms: Mapping[str, int]) -> None:
         """Take the session timeouts of consumer-protocol members by group, as brokers said, all of them."""
-        self._session_timeouts_ms = timeouts_ms
+        self.session_timeouts_ms = timeouts_ms
 
     def set_read_times(self, read_ms: Mapping[str, int]) -> None:
         """Take when the last step of groups between two states was read, of those with a doubtful timestamp, all."""
-        self._read_ms = read_ms
+        self.read_ms = read_ms
 
     def set_rebuilds(self, rebuilds: int) -> None:
         """Take how often the log was read from its beginning since this monitor started."""
-        self._rebuilds = rebuilds
+        self.rebuilds = rebuilds
 
     def show_sinks(self, states: Callable[[], Iterable[SinkState]]) -> None:
         """Show the states of these sinks; once, at start."""
-        self._sinks = states
+        self.sinks = states
 
     def show_source_age(self, seconds: Callable[[], float | None]) -> None:
         """Show how long ago the monitor whose topics fill this board last wrote; once, at start."""
-        self._source_age_seconds = seconds
+        self.source_age_seconds = seconds
 
     def show_history_size(self, size_bytes: Callable[[], int | None]) -> None:
         """Show the size of the history on disk; once, at start."""
-        self._history_bytes = size_bytes
+        self.history_bytes = size_bytes
 
     def show_polls(self, status: Callable[[], PollStatus | None]) -> None:
         """Say that the groups are polled, and show how that goes; once, at start."""
-        self._polls = status
+        self.polls = status
 
     # --- reading ---
-
-    @property
-    def session_timeouts_ms(self) -> Mapping[str, int]:
-        """Group → session timeout of its consumer-protocol members, where brokers said it. Replaced, never changed."""
-        return self._session_timeouts_ms
-
-    @property
-    def read_ms(self) -> Mapping[str, int]:
-        """Group between two states → when its last step was read, where its timestamp is far from that.
-
-        Replaced, never changed.
-        """
-        return self._read_ms
-
-    @property
-    def rebuilds(self) -> int:
-        """How often the log was read from its beginning since this monitor started (`state_directory`)."""
-        return self._rebuilds
-
-    @property
-    def large_batches(self) -> int:
-        """How often so many groups came at once that memory can be returned afterwards."""
-        return self._large_batches
-
-    def sinks(self) -> Iterable[SinkState]:
-        """The states of the sinks."""
-        return self._sinks()
-
-    def source_age_seconds(self) -> float | None:
-        """How long ago the monitor whose topics fill this board last wrote; None for a board of our own."""
-        return self._source_age_seconds()
-
-    def history_bytes(self) -> int | None:
-        """Size of the history on disk; None where none is kept."""
-        return self._history_bytes()
-
-    def polls(self) -> PollStatus | None:
-        """How the polling of the groups goes; None where they are of the log (`polls.py`)."""
-        return self._polls()
 
     @property
     def shown(self) -> BoardSnapshot:
@@ -280,16 +256,6 @@ class Board:
     def positions(self) -> Positions:
         """How far the two readers are."""
         return self._positions
-
-    @property
-    def stuck(self) -> frozenset[str]:
-        """Groups in a rebalance that is overdue."""
-        return self._stuck
-
-    @property
-    def unassigned(self) -> frozenset[str]:
-        """Groups in which no member has held some partitions for too long."""
-        return self._unassigned
 
     def ready(self) -> tuple[bool, list[dict[str, Any]]]:
         """Whether all that was in the log at start is shown, with lag, and the stream moves; and what is missing.
@@ -308,7 +274,7 @@ class Board:
 
     def standing(self) -> Standing:
         """`ready` and `doubt` of one moment."""
-        polls = self._polls()
+        polls = self.polls()
         missing = self._start()
         if polls is not None:
             missing += polls.missing(self.ends.sampled_ms, now_ms())
@@ -396,10 +362,10 @@ class Board:
     def attention(self, held: BoardGroup, lags: list[TopicLag], now_ms: int) -> list[dict[str, Any]]:
         """Reasons to look at a group now, the worst first, as `Reason.as_json`."""
         name = held.name
-        unassigned = held.unassigned_partitions(self.ends.sizes) if name in self._unassigned else None
+        unassigned = held.unassigned_partitions(self.ends.sizes) if name in self.unassigned else None
         watched = Watched(
-            name in self._stuck,
-            name in self._unsettled,
+            name in self.stuck,
+            name in self.unsettled,
             unassigned,
             self.lag_history.grew(name, now_ms - COMMIT_WINDOW_MS),
             self.read_ms.get(name),

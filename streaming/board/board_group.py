@@ -12,8 +12,6 @@ from coordinator_model.clocked.unassigned_partitions import Unheld
 from coordinator_model.state.membership import CLASSIC, CONSUMER
 from coordinator_model.state.offsets import CommittedOffset
 from coordinator_model.views import group_view
-from streaming.board import group_lag, lag_columns
-from streaming.board.group_lag import OffsetLag, TopicLag
 from streaming.board.group_summary import StateText
 from streaming.board.offset_columns import OffsetColumns
 from streaming.end_offsets.store import EndOffsets, Topic
@@ -50,16 +48,6 @@ class BoardGroup(StateText):
     def topic_names(self) -> frozenset[str]:
         """Names of the topics the group has to do with: commits, subscriptions, classic assignments."""
         return self.committed_topics | self.topics.names
-
-    @property
-    def commits(self) -> Mapping[str, tuple[int, int]]:
-        """Topic → (commits, rewinds), of topics the group still has to do with."""
-        totals: dict[str, tuple[int, int]] = {}
-        for bucket in self.buckets:
-            if bucket.count or bucket.topic in self.topic_names:
-                commits, rewinds = totals.get(bucket.topic, (0, 0))
-                totals[bucket.topic] = (commits + bucket.commits, rewinds + bucket.rewinds)
-        return totals
 
     @property
     def offset_versions(self) -> Mapping[int, int]:
@@ -106,14 +94,6 @@ class BoardGroup(StateText):
                     if end is not None and end > committed.offset and not self.is_unsubscribed(topic):
                         return True
         return False
-
-    def topic_lags(self, ends: EndOffsets, now_ms: int) -> list[TopicLag]:
-        """Lag of all committed offsets at this moment, by topic."""
-        return lag_columns.measure(lag_columns.table_of([self]), ends, now_ms).of(0)
-
-    def offset_lags(self, by_topic: list[TopicLag], ends: EndOffsets) -> list[OffsetLag]:
-        """What there is to say of each offset, given `topic_lags` of this moment; hold the lock of `ends` over both."""
-        return group_lag.offset_lags(self.offsets, by_topic, ends)
 
 
 def is_migrating_kind(type_: str) -> bool:

@@ -8,7 +8,7 @@ from coordinator_model.state.membership import SHARE
 from coordinator_model.views import group_view
 from streaming.board import never_committed
 from streaming.board.board_group import BoardGroup
-from streaming.board.group_lag import OffsetLag, TopicLag, total
+from streaming.board.group_lag import TopicLag, offset_rows, total
 from streaming.board.lag_columns import measure, table_of
 from streaming.board.polls import UNKNOWN_IN_GROUP
 
@@ -33,20 +33,20 @@ def with_lag(board: "Board", groups: Iterable[BoardGroup], now_ms: int) -> Itera
         with board.ends.lock:
             lags = measure(table_of(held), board.ends, now_ms)
             by_topic = [lags.of(number) for number in range(len(held))]
-            by_offset = [of.offset_lags(each, board.ends) for of, each in zip(held, by_topic, strict=True)]
+            by_offset = [offset_rows(each, board.ends) for each in by_topic]
         for of, topics, offsets in zip(held, by_topic, by_offset, strict=True):
             yield _with_lag(board, of, topics, offsets, now_ms)
 
 
 def _with_lag(
-    board: "Board", held: BoardGroup, by_topic: list[TopicLag], lags: list[OffsetLag], now_ms: int
+    board: "Board", held: BoardGroup, by_topic: list[TopicLag], by_offset: list[dict[str, Any]], now_ms: int
 ) -> dict[str, Any]:
     group = held.group_view(board.ends.topic_names, now_ms)
     sums = total(by_topic)
     duplicates = group_view.named(held.state.duplicates, board.ends.topic_names)
     rebalance = held.state.rebalance
     unheld = held.unheld(board.ends.sizes)
-    offsets = [{**shown, **_lag_view(figure)} for shown, figure in zip(group["offsets"], lags, strict=True)]
+    offsets = [shown | of_lag for shown, of_lag in zip(group["offsets"], by_offset, strict=True)]
     if held.words.type != SHARE and (uncommitted := never_committed.rows(group, board.ends)):
         offsets = never_committed.in_order([*offsets, *uncommitted])
     if "static_members" in group:
@@ -81,17 +81,4 @@ def _with_age(board: "Board", static_member: dict[str, Any], group: str, now_ms:
         **static_member,
         "absent_ms": None if since_ms is None else max(0, now_ms - since_ms),
         "session_timeout_ms": board.session_timeouts_ms.get(group) if timeout_ms is None else timeout_ms,
-    }
-
-
-def _lag_view(figure: OffsetLag) -> dict[str, Any]:
-    return {
-        "log_end_offset": figure.log_end,
-        "log_start_offset": figure.log_start,
-        "last_stable_offset": figure.last_stable,
-        "lag": figure.lag.records,
-        "stable_lag": figure.lag.stable_records,
-        "lag_seconds": figure.lag.seconds,
-        "lag_seconds_at_least": figure.lag.at_least,
-        "lag_method": figure.lag.method,
     }

@@ -6,16 +6,14 @@ worked out once for all of them.
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from coordinator_model.group_figures import NONE, NUMBERS, GroupTopics, GroupWords
+from streaming.board.board_group import BoardGroup
 from streaming.board.group_summary import NUMBERS_AT
-
-if TYPE_CHECKING:
-    from streaming.board.board_group import BoardGroup
 
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -34,7 +32,7 @@ class GroupColumns:
         words_of, topics_of: group → place of its own in those.
     """
 
-    def __init__(self, groups: Iterable["BoardGroup"]) -> None:
+    def __init__(self, groups: Iterable[BoardGroup]) -> None:
         self.held: Sequence[BoardGroup] = list(groups)
         packed = b"".join([of.block.numbers[NUMBERS_AT[of.at]] for of in self.held])
         self._numbers: Integers = np.frombuffer(packed, np.int64).reshape(-1, len(NUMBERS)).T

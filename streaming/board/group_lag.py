@@ -6,21 +6,7 @@ from typing import Any
 
 from coordinator_model import lag
 from coordinator_model.lag import Lag, TotalLag
-from coordinator_model.state.offsets import CommittedOffset
 from streaming.end_offsets.store import EndOffsets
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetLag:
-    """One committed offset with its lag; `log_end`, `last_stable` and `log_start` are None where they are not known."""
-
-    topic: str
-    partition: int
-    committed: CommittedOffset
-    lag: Lag
-    log_end: int | None
-    log_start: int | None
-    last_stable: int | None = None
 
 
 @dataclass(slots=True)
@@ -44,15 +30,28 @@ class TopicLag:
     lost: int = 0
 
 
-def offset_lags(
-    offsets: Iterable[tuple[str, int, CommittedOffset]], by_topic: Iterable[TopicLag], ends: EndOffsets
-) -> list[OffsetLag]:
-    """What there is to say of each of these offsets, whose lag by topic is in the same order."""
-    lags = (lag_ for each in by_topic for lag_ in _each(each))
+def offset_rows(by_topic: Iterable[TopicLag], ends: EndOffsets) -> list[dict[str, Any]]:
+    """`lag_view` of each of their offsets, in their order; hold the lock of `ends` since they were measured."""
     return [
-        OffsetLag(topic, partition, committed, found, *_ends_of(ends, topic, partition))
-        for (topic, partition, committed), found in zip(offsets, lags, strict=True)
+        lag_view(ends, of.topic, partition, found)
+        for of in by_topic
+        for partition, found in zip(of.partitions, _each(of), strict=True)
     ]
+
+
+def lag_view(ends: EndOffsets, topic: str, partition: int, found: Lag) -> dict[str, Any]:
+    """Lag of an offset as the API has it, with the ends of its log: null where they are not known."""
+    known = ends.partition(topic, partition)
+    return {
+        "log_end_offset": None if known is None else known.high_watermark,
+        "log_start_offset": None if known is None else known.earliest,
+        "last_stable_offset": None if known is None else known.last_stable,
+        "lag": found.records,
+        "stable_lag": found.stable_records,
+        "lag_seconds": found.seconds,
+        "lag_seconds_at_least": found.at_least,
+        "lag_method": found.method,
+    }
 
 
 def _each(found: TopicLag) -> Iterator[Lag]:
@@ -61,12 +60,6 @@ def _each(found: TopicLag) -> Iterator[Lag]:
     for at, (records, seconds, stable, method) in enumerate(columns):
         shown = lag.TRUNCATED if at in found.truncated else method
         yield Lag(records, seconds, shown, stable, method == lag.AT_LEAST)
-
-
-def _ends_of(ends: EndOffsets, topic: str, partition: int) -> tuple[int | None, int | None, int | None]:
-    """(high watermark, first offset, last stable offset) of a partition, as far as known."""
-    known = ends.partition(topic, partition)
-    return (None, None, None) if known is None else (known.high_watermark, known.earliest, known.last_stable)
 
 
 def total(lags: list[TopicLag]) -> TotalLag:

@@ -9,19 +9,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from coordinator_model import lag
 from coordinator_model.state.packed_offsets import ROW
+from streaming.board.board_group import BoardGroup
 from streaming.board.group_columns import Flags, Integers, encoded
 from streaming.board.group_lag import TopicLag
 from streaming.end_offsets.store import EndOffsets, PartitionEnds
-
-if TYPE_CHECKING:
-    from streaming.board.board_group import BoardGroup
 
 Floats = npt.NDArray[np.float64]
 
@@ -47,7 +45,7 @@ class OffsetTable:
         counted: of each bucket of a topic that the group has to do with: group, topic, commits, rewinds.
     """
 
-    held: Sequence["BoardGroup"]
+    held: Sequence[BoardGroup]
     topics: Sequence[str]
     owners: Integers
     topic_of: Integers
@@ -188,7 +186,7 @@ def _or_none(values: Integers) -> list[int | None]:
     return [None if value < 0 else value for value in values.tolist()]
 
 
-def table_of(groups: Iterable["BoardGroup"]) -> OffsetTable:
+def table_of(groups: Iterable[BoardGroup]) -> OffsetTable:
     """The committed offsets of these groups."""
     held = list(groups)
     each_of = [group.buckets for group in held]

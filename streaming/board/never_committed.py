@@ -5,10 +5,13 @@ and no series: but who looks at a group should see that it is so.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
-from coordinator_model.lag import NEVER_COMMITTED
+from coordinator_model.lag import NEVER_COMMITTED, Lag
+from streaming.board.group_lag import lag_view
 from streaming.end_offsets.store import EndOffsets
+
+_NO_LAG: Final = Lag(None, None, NEVER_COMMITTED)
 
 
 def rows(group: Mapping[str, Any], ends: EndOffsets) -> list[dict[str, Any]]:
@@ -31,7 +34,6 @@ def in_order(offsets: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _row(topic: str, partition: int, ends: EndOffsets) -> dict[str, Any]:
-    known = ends.partition(topic, partition)
     return {
         "topic": topic,
         "partition": partition,
@@ -41,12 +43,5 @@ def _row(topic: str, partition: int, ends: EndOffsets) -> dict[str, Any]:
         "commit_timestamp": None,
         "topic_id": None,
         "subscribed": True,
-        "log_end_offset": None if known is None else known.high_watermark,
-        "log_start_offset": None if known is None else known.earliest,
-        "last_stable_offset": None if known is None else known.last_stable,
-        "lag": None,
-        "stable_lag": None,
-        "lag_seconds": None,
-        "lag_seconds_at_least": False,
-        "lag_method": NEVER_COMMITTED,
+        **lag_view(ends, topic, partition, _NO_LAG),
     }

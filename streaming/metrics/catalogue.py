@@ -36,45 +36,6 @@ class Metric:
     per_partition: bool = False
 
 
-LOG_ONLY: Final = frozenset(
-    (
-        "group_monitor_batch_seconds",
-        "group_monitor_coordinator_moves_total",
-        "group_monitor_newer_value_versions_total",
-        "group_monitor_open_transaction_records",
-        "group_monitor_open_transaction_seconds",
-        "group_monitor_rebuilds_total",
-        "group_monitor_record_to_metric_seconds",
-        "group_monitor_replica_lag_records",
-        "group_monitor_undecodable_records_total",
-        "group_monitor_unknown_records_total",
-        "kafka_cluster_leftover_records",
-        "kafka_group_commit_age_seconds",
-        "kafka_group_commits_total",
-        "kafka_group_conversions_total",
-        "kafka_group_leftover_records",
-        "kafka_group_offset_resets_total",
-        "kafka_group_offset_rewinds_total",
-        "kafka_group_partitions_kept_total",
-        "kafka_group_partitions_moved_total",
-        "kafka_group_rebalance_duration_seconds",
-        "kafka_group_rebalance_rounds_lost_total",
-        "kafka_group_rebalance_stuck",
-        "kafka_group_rebalances_avoidable_total",
-        "kafka_group_rebalances_saved_total",
-        "kafka_group_rebalances_total",
-        "kafka_group_rebalancing_seconds",
-        "kafka_group_stale_claims_total",
-        "kafka_group_static_member_replacements_total",
-        "kafka_group_static_member_returns_total",
-        "kafka_group_storm_rebalances",
-        "kafka_group_unsettled_epochs",
-        "kafka_group_unsettled_seconds",
-    )
-)
-"""Absent where groups are polled (`source.kind: admin`): only the coordinator's log has what they are made of."""
-
-
 def _gauge(name: str, text: str, *labels: str, unit: str = "short", per_partition: bool = False) -> Metric:
     return Metric(name=name, kind="gauge", help=text, labels=labels, unit=unit, per_partition=per_partition)
 
@@ -382,3 +343,24 @@ CATALOGUE: Final[Mapping[str, Metric]] = {
     )
 }
 """Name → metric, in the order of the page."""
+
+LOG_ONLY: Final = {of.name for of in (*_REBALANCES, *_OFFSETS)} | {
+    "group_monitor_batch_seconds",
+    "group_monitor_coordinator_moves_total",
+    "group_monitor_newer_value_versions_total",
+    "group_monitor_open_transaction_records",
+    "group_monitor_open_transaction_seconds",
+    "group_monitor_rebuilds_total",
+    "group_monitor_record_to_metric_seconds",
+    "group_monitor_replica_lag_records",
+    "group_monitor_undecodable_records_total",
+    "group_monitor_unknown_records_total",
+    "kafka_cluster_leftover_records",
+    "kafka_group_conversions_total",
+    "kafka_group_leftover_records",
+    "kafka_group_rebalances_saved_total",
+    "kafka_group_stale_claims_total",
+    "kafka_group_static_member_replacements_total",
+    "kafka_group_static_member_returns_total",
+}
+"""Absent where groups are polled (`source.kind: admin`): only the coordinator's log has what they are made of."""

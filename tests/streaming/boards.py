@@ -5,6 +5,9 @@ from collections.abc import Mapping
 from streaming.base.batch_rows import BatchRows
 from streaming.base.expectations import Expectations
 from streaming.board.board import Board
+from streaming.board.board_group import BoardGroup
+from streaming.board.group_lag import TopicLag
+from streaming.board.lag_columns import measure, table_of
 from streaming.end_offsets.store import EndOffsets, Topic
 from tests import builders
 from tests.streaming.board_rows import Shard
@@ -30,6 +33,17 @@ def sample(ends: EndOffsets, now_ms: int, topic: str, *offsets: int, stable: Map
     """One sample of a topic's partitions from 0 on; last stable offsets as the high watermarks but for `stable`."""
     high = {(topic, partition): offset for partition, offset in enumerate(offsets)}
     ends.record(now_ms, high, {**high, **{(topic, partition): offset for partition, offset in (stable or {}).items()}})
+
+
+def topic_lags(held: BoardGroup, ends: EndOffsets, now_ms: int) -> list[TopicLag]:
+    """Lag of a group's committed offsets, by topic."""
+    return measure(table_of([held]), ends, now_ms).of(0)
+
+
+def commits_of(board: Board, name: str) -> dict[str, tuple[int, int]]:
+    """Topic → (commits, rewinds) of a group."""
+    table = table_of([board.shown.groups[name]])
+    return {table.topics[topic]: (commits, rewinds) for _, topic, commits, rewinds in table.counted.T.tolist()}
 
 
 def classic_group(

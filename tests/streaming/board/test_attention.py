@@ -11,7 +11,7 @@ from tests import builders
 from tests import coordinator_events as happens
 from tests.builders import RecordBytes
 from tests.streaming.board_rows import Shard
-from tests.streaming.boards import NOW_MS, THEN_MS, board_of, log_ends, sample
+from tests.streaming.boards import NOW_MS, THEN_MS, board_of, log_ends, sample, topic_lags
 
 MINUTE_MS = 60_000
 OWNERS = {"a": {"t": [0, 1]}, "b": {"t": [2]}}
@@ -36,7 +36,7 @@ def codes(board: Board, now_ms: int = NOW_MS) -> list[str]:
     time_ms[0] = now_ms
     watch.check()
     held = board.shown.groups["g"]
-    return [look["code"] for look in board.attention(held, held.topic_lags(board.ends, now_ms), now_ms)]
+    return [look["code"] for look in board.attention(held, topic_lags(held, board.ends, now_ms), now_ms)]
 
 
 def both_joined() -> list[list[RecordBytes]]:
@@ -165,7 +165,7 @@ def lagging(*, members: bool, committed_ms: int, was: int | None, now_ms: int) -
     sample(ends, now_ms, "t", 100, 100, 100)
     board.lag_history.sample(board.shown.groups, ends, now_ms)
     held = board.shown.groups["g"]
-    return [look["code"] for look in board.attention(held, held.topic_lags(board.ends, now_ms), now_ms)]
+    return [look["code"] for look in board.attention(held, topic_lags(held, board.ends, now_ms), now_ms)]
 
 
 @pytest.mark.parametrize(

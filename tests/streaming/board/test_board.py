@@ -20,9 +20,11 @@ from tests.streaming.boards import (
     THEN_MS,
     board_of,
     classic_group,
+    commits_of,
     described,
     log_ends,
     sample,
+    topic_lags,
 )
 
 
@@ -89,7 +91,7 @@ def test_a_commit_that_the_log_never_reaches_has_no_lag() -> None:
     for after_ms in (0, FRESH_MS):
         sample(ends, THEN_MS + after_ms, "orders", 50)
         (offset,) = (board.group_view("g", NOW_MS) or {})["offsets"]
-        (lags,) = board.shown.groups["g"].topic_lags(ends, NOW_MS)
+        (lags,) = topic_lags(board.shown.groups["g"], ends, NOW_MS)
         seen.append((offset["lag"], offset["lag_method"], lags.records))
 
     assert [(0, "ahead_of_end", [0]), (None, "beyond_end", [None])] == seen
@@ -128,7 +130,7 @@ def test_a_batch_taken_twice_changes_nothing() -> None:
     def everything() -> object:
         shown = board.shown
         return (
-            board.group_views(NOW_MS), shown.groups["g"].commits, dict(shown.shards), board.latest_events(100),
+            board.group_views(NOW_MS), commits_of(board, "g"), dict(shown.shards), board.latest_events(100),
             board.record_to_metric.read(),
         )  # fmt: skip
 
@@ -137,7 +139,7 @@ def test_a_batch_taken_twice_changes_nothing() -> None:
     board.apply(7, rows, NOW_MS + 500)
 
     assert once == everything()
-    assert {"orders": (2, 1)} == board.shown.groups["g"].commits
+    assert {"orders": (2, 1)} == commits_of(board, "g")
 
 
 def test_a_deleted_group_is_gone_with_its_offsets() -> None:
@@ -152,7 +154,7 @@ def test_a_deleted_group_is_gone_with_its_offsets() -> None:
 
     board.apply(2, shard.write(commit("g", 3, 4), timestamp_ms=THEN_MS), NOW_MS)
 
-    assert {"orders": (1, 0)} == board.shown.groups["g"].commits
+    assert {"orders": (1, 0)} == commits_of(board, "g")
 
 
 def test_a_group_may_end_and_begin_in_one_batch() -> None:
@@ -177,13 +179,13 @@ def test_a_topic_leaves_when_neither_subscribed_nor_committed() -> None:
     board = board_of(shard)
     board.apply(1, shard.write(builders.offset_commit_tombstone("g", "orders", 0), timestamp_ms=THEN_MS + 1), NOW_MS)
 
-    assert {"orders": (1, 0)} == board.shown.groups["g"].commits
+    assert {"orders": (1, 0)} == commits_of(board, "g")
 
     member = builders.member("m-1", {"audit": [0]}, topics=["audit"])
     other = builders.group_metadata("g", generation=4, members=[member])
     board.apply(2, shard.write(other, timestamp_ms=THEN_MS + 2), NOW_MS)
 
-    assert {} == board.shown.groups["g"].commits
+    assert {} == commits_of(board, "g")
 
 
 def test_a_board_filled_from_the_state_store_shows_the_same() -> None:

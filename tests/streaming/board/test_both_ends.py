@@ -11,7 +11,7 @@ from streaming.web.overview import Overview
 from tests import builders
 from tests.coordinator_events import share_join
 from tests.streaming.board_rows import Shard
-from tests.streaming.boards import NOW_MS, THEN_MS, board_of, log_ends, sample
+from tests.streaming.boards import NOW_MS, THEN_MS, board_of, log_ends, sample, topic_lags
 
 
 def with_commits(ends: EndOffsets, *offsets: int, leader_epoch: int = -1, timestamp: int = THEN_MS) -> Board:
@@ -40,7 +40,7 @@ def test_api_columns_and_rows_say_the_same_of_both_ends(seed: int) -> None:
     sample(ends, NOW_MS, "t", *high, stable=stable)
     board = with_commits(ends, *(chance.randint(0, 50) for _ in range(4)))
     view = shown(board)
-    (columns,) = board.shown.groups["g"].topic_lags(ends, NOW_MS)
+    (columns,) = topic_lags(board.shown.groups["g"], ends, NOW_MS)
     (row,) = Overview(board, lambda: NOW_MS).rows()[1]
 
     assert columns.records == [of["lag"] for of in view["offsets"]]
@@ -85,7 +85,7 @@ def test_commit_above_a_cut_counts_from_it(after: tuple[int, ...], offset: int) 
     """However far the log has grown again since: the consumer goes on where the logs part."""
     board = with_commits(cut(*after), offset, leader_epoch=3)
     (of,) = shown(board)["offsets"]
-    (columns,) = board.shown.groups["g"].topic_lags(board.ends, NOW_MS)
+    (columns,) = topic_lags(board.shown.groups["g"], board.ends, NOW_MS)
     end = after[-1] if after else 50
 
     assert ("truncated", end - 50) == (of["lag_method"], of["lag"])

@@ -17,7 +17,7 @@ from coordinator_model.state.offsets import CommittedOffset
 from streaming.base.doubt import said
 from streaming.board import gates
 from streaming.board.board import Board
-from streaming.board.group_lag import total
+from streaming.board.group_lag import lag_view, offset_rows, total
 from streaming.board.lag_history import LagHistory
 from streaming.board.totals import Sums, Totals
 from streaming.watchers.hang_sampler import HangSampler
@@ -25,7 +25,7 @@ from streaming.web.overview import Overview
 from tests import builders
 from tests.moments import suspicion
 from tests.streaming.board_rows import KeyValue, Shard
-from tests.streaming.boards import NOW_MS, described, log_ends, sample
+from tests.streaming.boards import NOW_MS, described, log_ends, sample, topic_lags
 
 GROUPS = 14
 TOPICS = ("audit", "orders", "t")
@@ -150,7 +150,7 @@ def test_what_is_kept_up_is_what_would_be_worked_out_again(seed: int) -> None:
         story.step()
         overview._made_until = 0.0
         history.sample(board.shown.groups, board.ends, story.now_ms)
-        lags = {name: total(held.topic_lags(board.ends, story.now_ms)) for name, held in board.shown.groups.items()}
+        lags = {name: total(topic_lags(held, board.ends, story.now_ms)) for name, held in board.shown.groups.items()}
         found = {held.name for held in sampler._suspects(story.now_ms)}
         seen += len(found)
 
@@ -250,15 +250,17 @@ def test_lag_in_columns_is_lag_offset_by_offset() -> None:
         for _ in range(STEPS):
             story.step()
             for held in story.board.shown.groups.values():
-                columns = held.topic_lags(story.ends, story.now_ms)
-                single = held.offset_lags(columns, story.ends)
+                columns = topic_lags(held, story.ends, story.now_ms)
+                single = [lag_view(story.ends, *of[:2], measured(story, *of)) for of in held.offsets]
 
-                assert [measured(story, *place) for place in held.offsets] == [of.lag for of in single]
-                assert [(of.topic, of.partition) for of in single] == [
+                assert single == offset_rows(columns, story.ends)
+                assert [of[:2] for of in held.offsets] == [
                     (each.topic, partition) for each in columns for partition in each.partitions
                 ]
-                assert sum(of.log_start is not None and 0 <= of.committed.offset < of.log_start for of in single) == (
-                    sum(each.lost for each in columns)
+                starts = [of["log_start_offset"] for of in single]
+                assert sum(each.lost for each in columns) == sum(
+                    start is not None and 0 <= of.offset < start
+                    for (_, _, of), start in zip(held.offsets, starts, strict=True)
                 )
 
 

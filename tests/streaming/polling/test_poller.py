@@ -17,7 +17,7 @@ from streaming.polling.client import GROUP_REFUSED, REFUSALS, Answered, Round
 from streaming.polling.poller import UNSEEN, GroupPoller
 from streaming.sinks import topic_format
 from tests import builders
-from tests.streaming.boards import NOW_MS, log_ends, sample
+from tests.streaming.boards import NOW_MS, log_ends, sample, topic_lags
 from tests.streaming.polling import replies
 from tests.streaming.polling.fake_cluster import FakeCluster, classic, consumer, listed
 
@@ -208,7 +208,7 @@ def test_times_that_are_not_known_make_no_alarm() -> None:
 
     def looks(name: str) -> list[tuple[str, object]]:
         held = rig.board.shown.groups[name]
-        lags = held.topic_lags(rig.board.ends, rig.now_ms)
+        lags = topic_lags(held, rig.board.ends, rig.now_ms)
         return [(of["code"], of["since"]) for of in rig.board.attention(held, lags, rig.now_ms)]
 
     assert ([], [("unread", None)]) == (looks("g"), looks("empty"))
