@@ -132,7 +132,7 @@ _REBALANCES: Final = (
         wait=at.AT_ONCE,
         severity=WARNING,
         summary=f"{GROUP} rebalanced {{{{ $value | humanize }}}} times in five minutes: more than restarts explain.",
-        first_look="Group: Rebalances",
+        first_look="Group: Rebalances of five minutes",
         nearest="A roll of all members, done twice in five minutes: a leave and a join each, four a member. Second "
         "rounds of cooperative rebalances and conversions do not count.",
         event="rebalance_storm",

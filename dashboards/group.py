@@ -6,6 +6,7 @@ from dashboards import thresholds as at
 from dashboards.board import ONE_GROUP, TOPICS, Board, Episodes, Row, cluster_variable, group_variable, topic_variable
 from dashboards.panels import (
     PHASE_COLOURS,
+    PROTOCOL_COLOURS,
     STATE_COLOURS,
     Query,
     monitor_panel,
@@ -22,47 +23,55 @@ _PHASES: Final = words(PHASE_CODES, PHASE_COLOURS)
 _PARTITION: Final = "{{topic}}/{{partition}}"
 
 _NOW: Final = (
-    monitor_panel(span=2),
-    stat_panel(ONE_GROUP, "State", Query(signal="state_code"), span=3, texts=_STATES),
+    monitor_panel(span=4, height=3),
+    stat_panel(ONE_GROUP, "State", Query(signal="state_code"), texts=_STATES, height=3),
     stat_panel(
         ONE_GROUP,
         "Type and assignor",
         Query(signal="group_info", legend="{{type}} {{protocol}}"),
-        span=3,
         show_name=True,
+        height=3,
     ),
-    stat_panel(ONE_GROUP, "Protocol", Query(signal="phase_code"), span=3, texts=_PHASES),
-    stat_panel(ONE_GROUP, "Members", Query(signal="member_count"), span=2),
-    stat_panel(ONE_GROUP, "Lag", Query(signal="sum_lag"), span=2),
+    stat_panel(ONE_GROUP, "Protocol", Query(signal="phase_code"), texts=_PHASES, height=3),
+    stat_panel(ONE_GROUP, "Members", Query(signal="member_count"), height=3),
+    stat_panel(ONE_GROUP, "Lag", Query(signal="sum_lag"), height=3),
     stat_panel(
         ONE_GROUP,
         "Lag in time",
         Query(signal="max_lag_seconds"),
-        span=3,
+        span=8,
         limit=at.LAG_SECONDS,
         colour="orange",
+        height=3,
     ),
     stat_panel(
         ONE_GROUP,
         "Two owners",
         Query(signal="duplicate_partitions"),
-        span=3,
+        span=8,
         limit=at.NONE,
+        height=3,
     ),
     stat_panel(
         ONE_GROUP,
         "No owner",
         Query(signal="unassigned_partitions"),
-        span=3,
+        span=8,
         limit=at.NONE,
         colour="orange",
+        height=3,
     ),
 )
 
 _MEMBERSHIP: Final = (
     timeline_panel(ONE_GROUP, "States", Query(signal="state_code", legend="{{group}}"), _STATES, height=4),
     timeseries_panel(
-        ONE_GROUP, "Members by protocol", [Query(signal="members", legend="{{protocol}}")], span=8, stacked=True
+        ONE_GROUP,
+        "Members by protocol",
+        [Query(signal="members", legend="{{protocol}}")],
+        span=8,
+        stacked=True,
+        colours=PROTOCOL_COLOURS,
     ),
     timeseries_panel(
         ONE_GROUP,
@@ -156,10 +165,10 @@ _REBALANCES: Final = (
             Query(signal="rebalances", legend="completed"),
             Query(signal="rebalances_avoidable", legend="of them avoidable: members came or went one by one"),
             Query(signal="rounds_lost", legend="begun and lost"),
-            Query(signal="storm_rebalances", legend="of five minutes, as a storm counts them"),
         ],
         span=8,
         bars=True,
+        overlaid=True,
     ),
     timeseries_panel(
         ONE_GROUP,
@@ -179,25 +188,15 @@ _REBALANCES: Final = (
         ONE_GROUP,
         "Overdue",
         [Query(signal="rebalance_stuck", legend="rebalance")],
+        span=8,
         limit=at.NONE,
     ),
     timeseries_panel(
         ONE_GROUP,
-        "Events",
-        [
-            Query(signal="events", legend="{{kind}}", over="%s > 0"),
-            Query(signal="silenced", legend="{{kind}}, expected", over="%s > 0"),
-        ],
-        bars=True,
-    ),
-    timeseries_panel(
-        ONE_GROUP,
-        "Duration of rebalances",
-        [
-            Query(signal="rebalance_duration_p50", legend="50 of 100 under"),
-            Query(signal="rebalance_duration_p95", legend="95 of 100 under"),
-        ],
+        "Rebalances of five minutes",
+        [Query(signal="storm_rebalances", legend="as a storm counts them")],
         span=8,
+        limit=at.STORM_REBALANCES,
     ),
     timeseries_panel(
         ONE_GROUP,
@@ -208,6 +207,16 @@ _REBALANCES: Final = (
         ],
         span=8,
         limit=at.NONE,
+    ),
+    timeseries_panel(
+        ONE_GROUP,
+        "Events",
+        [
+            Query(signal="events", legend="{{kind}}", over="%s > 0"),
+            Query(signal="silenced", legend="{{kind}}, expected", over="%s > 0"),
+        ],
+        span=16,
+        bars=True,
     ),
     timeseries_panel(
         ONE_GROUP, "Stale claims", [Query(signal="stale_claims", legend="stale claims")], span=8, bars=True
@@ -248,6 +257,18 @@ _REBALANCES: Final = (
         [Query(signal="involved_members")],
         height=6,
         hidden=("cluster", "group"),
+    ),
+)
+
+_OPTIONAL: Final = (
+    timeseries_panel(
+        ONE_GROUP,
+        "Duration of rebalances",
+        [
+            Query(signal="rebalance_duration_p50", legend="50 of 100 under"),
+            Query(signal="rebalance_duration_p95", legend="95 of 100 under"),
+        ],
+        span=24,
     ),
 )
 
@@ -299,5 +320,6 @@ GROUP: Final = Board(
         Row("Membership", _MEMBERSHIP),
         Row("Lag and commits", _LAG),
         Row("Rebalances and ownership", _REBALANCES),
+        Row("If configured: durations of rebalances", _OPTIONAL, collapsed=True),
     ),
 )

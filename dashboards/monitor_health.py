@@ -24,7 +24,7 @@ _NOW: Final = (
     ),
     stat_panel(
         CLUSTERS,
-        "Log ends sampled ago",
+        "Log end age",
         Query(signal="end_offset_age", legend="{{cluster}}"),
         limit=at.END_OFFSET_AGE_SECONDS,
         colour="orange",
@@ -50,7 +50,10 @@ _KEEPING_UP: Final = (
     timeseries_panel(
         CLUSTERS,
         "Distance to the end of the log",
-        [Query(signal="replica_lag", legend="{{cluster}} partition {{partition}}", over="topk(15, %s)")],
+        [
+            Query(signal="replica_lag_total", legend="{{cluster}}, all partitions"),
+            Query(signal="replica_lag", legend="{{cluster}} partition {{partition}}", over="topk(5, %s > 0)"),
+        ],
         limit=at.REPLICA_LAG_RECORDS,
         colour="orange",
     ),

@@ -5,7 +5,7 @@ from typing import Final
 from dashboards import thresholds as at
 from dashboards.alert import SEVERITIES
 from dashboards.board import CLUSTERS, GROUPS, Board, Episodes, Row, cluster_variable, groups_variable
-from dashboards.panels import Query, monitor_panel, stat_panel, table_panel, timeseries_panel
+from dashboards.panels import STATE_COLOURS, Query, monitor_panel, stat_panel, table_panel, timeseries_panel
 
 _TOP: Final = "topk(15, %s)"
 _SUM: Final = "sum by (cluster) (%s)"
@@ -14,7 +14,7 @@ _GROUP: Final = "{{group}}"
 _NOW: Final = (
     monitor_panel(),
     stat_panel(CLUSTERS, "Groups", Query(signal="groups", legend="{{cluster}}"), span=3),
-    stat_panel(CLUSTERS, "Between two assignments", Query(signal="groups_unsettled", legend="{{cluster}}"), span=3),
+    stat_panel(CLUSTERS, "Not Stable", Query(signal="groups_unsettled", legend="{{cluster}}"), span=3),
     stat_panel(GROUPS, "Members", Query(signal="member_count", over=_SUM, legend="{{cluster}}"), span=3),
     stat_panel(
         GROUPS,
@@ -26,7 +26,7 @@ _NOW: Final = (
     ),
     stat_panel(
         GROUPS,
-        "Partitions with two owners",
+        "Two owners",
         Query(signal="duplicate_partitions", over=_SUM, legend="{{cluster}}"),
         limit=at.NONE,
     ),
@@ -44,25 +44,26 @@ _LOOK: Final = (
         CLUSTERS,
         "Needs a look",
         [Query(signal="firing_alerts")],
-        span=14,
+        height=8,
         ranked=("severity", list(SEVERITIES)),
-    ),
-    timeseries_panel(
-        CLUSTERS,
-        "Groups by type and state",
-        [Query(signal="groups_in_state", legend="{{type}} {{state}}", over="sum by (type, state) (%s)")],
-        span=10,
-        height=9,
-        stacked=True,
     ),
 )
 
 _LAG: Final = (
-    timeseries_panel(GROUPS, "Largest lag", [Query(signal="max_lag", legend=_GROUP, over=_TOP)], links=True),
+    timeseries_panel(
+        CLUSTERS,
+        "Groups by state",
+        [Query(signal="groups_in_state", legend="{{state}}", over="sum by (state) (%s)")],
+        span=8,
+        stacked=True,
+        colours=STATE_COLOURS,
+    ),
+    timeseries_panel(GROUPS, "Largest lag", [Query(signal="max_lag", legend=_GROUP, over=_TOP)], span=8, links=True),
     timeseries_panel(
         GROUPS,
         "Largest lag in time",
         [Query(signal="max_lag_seconds", legend=_GROUP, over=_TOP)],
+        span=8,
         limit=at.LAG_SECONDS,
         colour="orange",
         links=True,
@@ -146,7 +147,7 @@ OVERVIEW: Final = Board(
     rows=(
         Row("Now", _NOW),
         Row("What needs a look", _LOOK),
-        Row("Lag", _LAG),
+        Row("States and lag", _LAG),
         Row("Rebalances and ownership", _REBALANCES),
         Row("Groups", _ALL),
     ),

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
+from dashboards.promql import COUNT
 from dashboards.sdk import (
     common,
     common_model,
@@ -56,32 +57,54 @@ PHASE_COLOURS: Final[Mapping[str, Colour]] = {
     "downgrading": "orange",
     "downgraded": "purple",
 }
+READINESS_COLOURS: Final[Mapping[str, Colour]] = {
+    "blocked": "red",
+    "unknown": "orange",
+    "care": "yellow",
+    "ready": "blue",
+    "done": "green",
+    "out_of_scope": "text",
+}
+PROTOCOL_COLOURS: Final[Mapping[str, Colour]] = {
+    "classic": "blue",
+    "consumer": "green",
+    "share": "purple",
+    "streams": "orange",
+}
+LEAST_TOP: Final = 2
+"""An axis of counts reaches this far at least: to 100, as Grafana draws noughts, a limit of one lies on the floor."""
+
 NARROWEST: Final = 150
 """Pixels that Grafana gives a column of a table at least, where nothing is said of it."""
 
 FIXED_WIDTHS: Final[Mapping[str, int]] = {
     "cluster": 70,
-    "type": 80,
-    "protocol": 110,
-    "state": 140,
-    "severity": 75,
-    "partition": 75,
-    "phase": 100,
+    "type": 95,
+    "protocol": 150,
+    "state": 105,
+    "severity": 85,
+    "partition": 80,
+    "phase": 110,
     "members": 80,
-    "upgraded": 80,
+    "upgraded": 85,
     "share": 60,
     "mixed for": 80,
-    "lag": 80,
+    "lag": 75,
     "lag in time": 90,
     "two owners": 95,
     "no owner": 80,
     "rebalances": 95,
-    "found": 60,
+    "found": 65,
+    "gate": 100,
+    "effect": 80,
+    "how many": 90,
 }
 """Column → its width in pixels: as wide as its heading and what it usually holds."""
 
-LEAST_WIDTHS: Final[Mapping[str, int]] = {"alertname": 185, "group": 130, "topic": 80, "reason": 160}
-"""Column → the least width in pixels of one that holds a name: such columns share what the others leave."""
+LEAST_WIDTHS: Final[Mapping[str, int]] = {"alertname": 300, "group": 130, "topic": 80, "reason": 160, "code": 160}
+"""Column → the least width in pixels of one that holds a name: such columns share what the others leave.
+
+These alone can be filtered: Grafana 10 puts the filter's sign beside each heading, and cuts the heading for it."""
 
 READY_TEXTS: Final[Mapping[int, tuple[str, Colour]]] = {0: ("catching up", "orange"), 1: ("ready", "green")}
 VERDICT_COLOURS: Final[Mapping[str, Colour]] = {"open": "green", "cannot_tell": "yellow", "closed": "red"}
@@ -93,9 +116,6 @@ class Scope:
 
     cluster: str
     group: str = ""
-
-
-_COUNTED: Final = "short"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +139,7 @@ class Query:
     @property
     def unit(self) -> str:
         """The signal's; a number of things is no time, whatever is known of them."""
-        return _COUNTED if self.over.startswith("count ") else SIGNALS[self.signal].unit
+        return COUNT if self.over.startswith("count ") else SIGNALS[self.signal].unit
 
     def promql(self, scope: Scope, window: str) -> str:
         """The whole expression in a scope; the window is for signals that look back and say nothing themselves."""
@@ -142,6 +162,7 @@ def stat_panel(  # noqa: PLR0913 - what can be said of a panel
     colour: Colour = "red",
     texts: Mapping[int, tuple[str, Colour]] | None = None,
     show_name: bool = False,
+    height: int = 4,
 ) -> stat.Panel:
     """One figure, large: how it is now. With `texts`, numbers are shown as words; with `show_name`, the legend is."""
     panel = (
@@ -150,7 +171,7 @@ def stat_panel(  # noqa: PLR0913 - what can be said of a panel
         .description(_description([query], limit))
         .datasource(DATASOURCE)
         .span(span)
-        .height(4)
+        .height(height)
         .unit(query.unit)
         .with_target(_target(scope, query, "A", "$__range", instant=True))
         .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
@@ -169,10 +190,10 @@ def stat_panel(  # noqa: PLR0913 - what can be said of a panel
     return panel
 
 
-def monitor_panel(span: int = 3) -> stat.Panel:
+def monitor_panel(span: int = 3, height: int = 4) -> stat.Panel:
     """May the board be believed: whether the monitor is alive and has caught up with the log."""
     ready = Query(signal="ready", legend="{{cluster}}")
-    return stat_panel(Scope('cluster=~"$cluster"'), "Monitor", ready, span=span, texts=READY_TEXTS)
+    return stat_panel(Scope('cluster=~"$cluster"'), "Monitor", ready, span=span, texts=READY_TEXTS, height=height)
 
 
 def timeseries_panel(  # noqa: PLR0913 - as above
@@ -186,9 +207,16 @@ def timeseries_panel(  # noqa: PLR0913 - as above
     colour: Colour = "red",
     stacked: bool = False,
     bars: bool = False,
+    overlaid: bool = False,
+    colours: Mapping[str, Colour] | None = None,
     links: bool = False,
 ) -> timeseries.Panel:
-    """Lines over time; `bars` for counts per interval, `links` where a series is a group and leads to its board."""
+    """Lines over time; `bars` for counts per interval, `links` where a series is a group and leads to its board.
+
+    Bars are stacked, `overlaid` ones, of which one counts what another counts too, are not. `colours` are by legend:
+    what has a colour of its own elsewhere has it here. A series that has a value only for moments is drawn as points.
+    """
+    sparse = all("> 0" in query.over for query in queries)
     panel = (
         timeseries.Panel()
         .title(title)
@@ -203,7 +231,8 @@ def timeseries_panel(  # noqa: PLR0913 - as above
             .show_legend(True)
             .display_mode(common_model.LegendDisplayMode.LIST)
             .placement(common_model.LegendPlacement.BOTTOM)
-            .calcs(["lastNotNull"])
+            # What comes and goes has a largest value; its last one would be read as a figure of now.
+            .calcs(["max" if bars or stacked or any("> 0" in query.over for query in queries) else "lastNotNull"])
         )
         .tooltip(
             common.VizTooltipOptions()
@@ -216,11 +245,17 @@ def timeseries_panel(  # noqa: PLR0913 - as above
         .color_scheme(dashboard.FieldColor().mode(dashboard_model.FieldColorModeId.PALETTE_CLASSIC))
     )
     _whole_numbers(panel, queries)
+    if _unit(queries) == COUNT:
+        panel.axis_soft_max(LEAST_TOP)
+    if sparse and not bars and not stacked:
+        panel.show_points(common_model.VisibilityMode.ALWAYS).point_size(5)
+    for name, own in (colours or {}).items():
+        panel.override_by_name(name, [_value("color", {"mode": "fixed", "fixedColor": own})])
     for query, letter in zip(queries, _LETTERS, strict=False):
         panel.with_target(_target(scope, query, letter, "$__interval" if bars else "$__rate_interval"))
     if bars:
         panel.interval(BAR_INTERVAL).draw_style(common_model.GraphDrawStyle.BARS).fill_opacity(80)
-    if bars or stacked:
+    if stacked or (bars and not overlaid):
         panel.stacking(common.StackingConfig().mode(common_model.StackingMode.NORMAL))
     if stacked:
         panel.fill_opacity(40)
@@ -257,6 +292,8 @@ def timeline_panel(  # noqa: PLR0913 - as above
         .unit(query.unit)
         .with_target(_target(scope, query, "A", "$__rate_interval"))
         .mappings([_mapping(texts)])
+        # Grafana's own, continuous colours would take the legend away; the words' colours are those of the mapping.
+        .color_scheme(dashboard.FieldColor().mode(dashboard_model.FieldColorModeId.PALETTE_CLASSIC))
         .show_value(common_model.VisibilityMode.AUTO)
         .merge_values(True)
         .row_height(0.85)
@@ -299,9 +336,9 @@ def table_panel(  # noqa: PLR0913 - as above
         .datasource(DATASOURCE)
         .span(span)
         .height(height)
-        .unit("short")
+        .unit(COUNT)
         .cell_height(common_model.TableCellHeight.SM)
-        .filterable(True)
+        .filterable(False)
         .no_value("-")
         .with_transformation(dashboard_model.DataTransformerConfig(id_val="merge", options={}))
     )
@@ -358,7 +395,7 @@ _NO_THRESHOLDS: Final = (
 
 def _whole_numbers(panel: stat.Panel | timeseries.Panel, queries: Sequence[Query]) -> None:
     """What is counted has no decimals: half a group is a trick of the axis."""
-    if _unit(queries) == _COUNTED:
+    if _unit(queries) == COUNT:
         panel.decimals(0)
 
 
@@ -438,7 +475,8 @@ def _links(column: str) -> list[dashboard_model.DynamicConfigValue]:
 
 def _width(column: str) -> list[dashboard_model.DynamicConfigValue]:
     of = {"custom.width": FIXED_WIDTHS, "custom.minWidth": LEAST_WIDTHS}
-    return [_value(name, widths[column]) for name, widths in of.items() if column in widths]
+    given = [_value(name, widths[column]) for name, widths in of.items() if column in widths]
+    return [*given, _value("custom.filterable", True)] if column in LEAST_WIDTHS else given
 
 
 def _column(
@@ -447,6 +485,8 @@ def _column(
     texts: Mapping[str, Mapping[int, tuple[str, Colour]]],
 ) -> list[dashboard_model.DynamicConfigValue]:
     properties = [_value("unit", query.unit), *_width(query.legend)]
+    if query.unit == COUNT:
+        properties.append(_value("decimals", 0))
     coloured = {"type": "color-background", "mode": "basic"}
     if query.legend in limits:
         steps = _thresholds(limits[query.legend][0], "text", limits[query.legend][1]).build()

@@ -12,6 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+COUNT: Final = "locale"
+"""Grafana's unit of what is counted: 12,345 and not 12 K, which an axis of whole numbers would show several times."""
+
 _USE: Final = re.compile(r"\$(\w+)(?:\[(\w+)\])?")
 
 

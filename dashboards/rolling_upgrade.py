@@ -11,6 +11,8 @@ from dashboards import thresholds as at
 from dashboards.board import CLUSTERS, GROUPS, Board, Episodes, Row, cluster_variable, groups_variable
 from dashboards.panels import (
     PHASE_COLOURS,
+    PROTOCOL_COLOURS,
+    READINESS_COLOURS,
     VERDICT_COLOURS,
     Query,
     monitor_panel,
@@ -28,29 +30,38 @@ _SUM: Final = "sum by (cluster) (%s)"
 
 _VERDICTS: Final = words(VERDICT_CODES, VERDICT_COLOURS)
 
+
+def _gate(name: str) -> Query:
+    """One gate: an instant answer has no order, and two gates in a tile would change places while one looks."""
+    alone = f'%s and on (gate) label_replace(vector(1), "gate", "{name}", "", "")'
+    return Query(signal="gate_code", legend="{{cluster}}", over=alone)
+
+
 _THE_ROLL: Final = (
     monitor_panel(),
-    stat_panel(GROUPS, "Classic members remaining", Query(signal="classic_members", legend="{{cluster}}"), span=3),
-    stat_panel(GROUPS, "Members upgraded", Query(signal="upgraded_share", legend="{{cluster}}"), span=3),
+    stat_panel(GROUPS, "Classic members", Query(signal="classic_members", legend="{{cluster}}")),
+    stat_panel(GROUPS, "Upgraded", Query(signal="upgraded_share", legend="{{cluster}}"), span=3),
     stat_panel(
         GROUPS,
-        "Groups still mixed",
+        "Still mixed",
         Query(signal="mixed_seconds", legend="{{cluster}}", over="count by (cluster) (%s > 0)", zero_when_ready=True),
         span=3,
         limit=at.NONE,
         colour="yellow",
     ),
-    stat_panel(GROUPS, "Lag against before", Query(signal="lag_growth", legend="{{cluster}}", over=_SUM), span=4),
+    stat_panel(GROUPS, "Lag against before", Query(signal="lag_growth", legend="{{cluster}}", over=_SUM), span=5),
     stat_panel(
         GROUPS,
-        "Partitions with two owners",
+        "Two owners",
         Query(signal="duplicate_partitions", legend="{{cluster}}", over=_SUM),
+        span=3,
         limit=at.NONE,
     ),
     stat_panel(
         GROUPS,
-        "Partitions without an owner",
+        "No owner",
         Query(signal="unassigned_partitions", legend="{{cluster}}", over=_SUM),
+        span=3,
         limit=at.NONE,
         colour="orange",
     ),
@@ -74,17 +85,18 @@ _THE_ROLL: Final = (
 )
 
 _GATES: Final = (
-    stat_panel(CLUSTERS, "Gates", Query(signal="gate_code", legend="{{cluster}} {{gate}}"), span=6, texts=_VERDICTS),
+    stat_panel(CLUSTERS, "Upgrade gate", _gate("upgrade"), span=5, texts=_VERDICTS),
+    stat_panel(CLUSTERS, "Downgrade gate", _gate("downgrade"), span=5, texts=_VERDICTS),
     stat_panel(
         GROUPS,
-        "Groups a broker would refuse",
+        "Blocked",
         Query(
             signal="upgrade_blockers",
             legend="{{cluster}}",
             over="count by (cluster) (max by (cluster, group) (%s))",
             zero_when_ready=True,
         ),
-        span=3,
+        span=4,
         limit=at.NONE,
         colour="orange",
     ),
@@ -92,15 +104,15 @@ _GATES: Final = (
         GROUPS,
         "Longest mixed",
         Query(signal="mixed_seconds", legend="{{cluster}}", over="max by (cluster) (%s)"),
-        span=3,
+        span=5,
         limit=at.MIXED_SECONDS,
         colour="orange",
     ),
     stat_panel(
         CLUSTERS,
         "Records left over",
-        Query(signal="unclean_leftovers", legend="{{type}}", over="sum by (cluster) (%s)", zero_when_ready=True),
-        span=3,
+        Query(signal="unclean_leftovers", legend="{{cluster}}", over="sum by (cluster) (%s)", zero_when_ready=True),
+        span=5,
         limit=at.NONE,
         colour="orange",
     ),
@@ -109,13 +121,14 @@ _GATES: Final = (
         "Gates until now",
         Query(signal="gate_code", legend="{{cluster}} {{gate}}"),
         _VERDICTS,
-        span=9,
-        height=4,
+        span=10,
+        height=7,
     ),
     table_panel(
         CLUSTERS,
         "Reasons of the gates",
         [Query(signal="gate_reasons", legend="how many")],
+        span=14,
         height=7,
         ranked=("effect", ("stop", "unknown", "note")),  # what decides a gate, first
     ),
@@ -128,6 +141,7 @@ _OVER_TIME: Final = (
         [Query(signal="members_total", legend="{{protocol}}", over="sum by (protocol) (%s)")],
         span=8,
         stacked=True,
+        colours=PROTOCOL_COLOURS,
     ),
     timeseries_panel(
         GROUPS,
@@ -135,6 +149,7 @@ _OVER_TIME: Final = (
         [Query(signal="groups_in_phase", legend="{{phase}}", over="sum by (phase) (%s)")],
         span=8,
         stacked=True,
+        colours=PHASE_COLOURS,
     ),
     timeseries_panel(
         GROUPS,
@@ -154,6 +169,7 @@ _OVER_TIME: Final = (
         [Query(signal="readiness_groups", legend="{{readiness}}", over="sum by (readiness) (%s)")],
         span=8,
         stacked=True,
+        colours=READINESS_COLOURS,
     ),
     timeseries_panel(
         GROUPS,

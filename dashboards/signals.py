@@ -10,7 +10,7 @@ one cluster show as one.
 from collections.abc import Mapping
 from typing import Final
 
-from dashboards.promql import Signal
+from dashboards.promql import COUNT, Signal
 
 STATE_CODES: Final[Mapping[str, int]] = {
     "Empty": 0,
@@ -23,13 +23,14 @@ STATE_CODES: Final[Mapping[str, int]] = {
 
 PHASE_CODES: Final[Mapping[str, int]] = {
     "classic": 0,
-    "blocked": 1,
-    "upgrading": 2,
-    "upgraded": 3,
+    "downgraded": 1,
+    "upgraded": 2,
+    "upgrading": 3,
     "downgrading": 4,
-    "downgraded": 5,
+    "blocked": 5,
 }
-"""Phase of a migration → the number a state timeline draws."""
+"""Phase of a migration → the number a state timeline draws. Of several in a step the largest is drawn: what is under
+way hides what is at rest, so that a conversion of seconds is seen."""
 
 LEFTOVER_TYPES: Final[Mapping[str, str]] = {"consumer": "[3-8]|16", "share": "1[0-5]", "streams": "17|19|2[0-3]"}
 """Group type → its record types, as a regular expression (CoordinatorRecordType, 4.3.1)."""
@@ -73,18 +74,18 @@ def _signal(name: str, expr: str, unit: str, meaning: str, labels: tuple[str, ..
     return Signal(name=name, expr=expr, unit=unit, meaning=meaning, labels=labels)
 
 
-def _gauge(name: str, metric: str, meaning: str, unit: str = "short", labels: tuple[str, ...] = _G) -> Signal:
+def _gauge(name: str, metric: str, meaning: str, unit: str = COUNT, labels: tuple[str, ...] = _G) -> Signal:
     return _signal(name, f"max by ({', '.join(labels)}) ({metric}{{GROUP}})", unit, meaning, labels)
 
 
 def _expects(name: str, kind: str, meaning: str) -> Signal:
     return _signal(
-        name, f'max by (cluster, group) (kafka_group_silenced_total{{GROUP, kind="{kind}"}}) >= 0', "short", meaning
+        name, f'max by (cluster, group) (kafka_group_silenced_total{{GROUP, kind="{kind}"}}) >= 0', COUNT, meaning
     )
 
 
 def _increase(name: str, metric: str, meaning: str, labels: tuple[str, ...] = _G, of: str = "{GROUP}") -> Signal:
-    return _signal(name, f"({_gained(metric, labels, of)})", "short", meaning, labels)
+    return _signal(name, f"({_gained(metric, labels, of)})", COUNT, meaning, labels)
 
 
 def _gained(metric: str, labels: tuple[str, ...], of: str = "{GROUP}") -> str:
@@ -113,34 +114,34 @@ _GROUPS: Final = (
     ),
     _gauge("group_state", "kafka_group_state", "State as Kafka's own tools print it.", labels=(*_G, "state")),
     _signal(
-        "state_code", _coded("kafka_group_state", "state", STATE_CODES), "short", "State as Kafka's own tools print it."
+        "state_code", _coded("kafka_group_state", "state", STATE_CODES), COUNT, "State as Kafka's own tools print it."
     ),
     _signal(
         "groups_in_state",
         "sum by (cluster, type, state) (kafka_cluster_groups{CLUSTER})",
-        "short",
+        COUNT,
         "Groups by type and state; the broker's own group-count counts the same.",
         ("cluster", "type", "state"),
     ),
-    _signal("groups", "sum by (cluster) (kafka_cluster_groups{CLUSTER})", "short", "Groups a broker would list.", _C),
+    _signal("groups", "sum by (cluster) (kafka_cluster_groups{CLUSTER})", COUNT, "Groups a broker would list.", _C),
     _signal(
         "groups_unsettled",
         'sum by (cluster) (kafka_cluster_groups{CLUSTER, state!~"Empty|Stable"}) or sum by (cluster) '
         "(kafka_cluster_groups{CLUSTER}) * 0",
-        "short",
+        COUNT,
         "Groups between two assignments: neither Stable nor Empty.",
         _C,
     ),
     _signal(
         "empty",
         'max by (cluster, group) (kafka_group_state{GROUP, state="Empty"})',
-        "short",
+        COUNT,
         "1 for a group without members.",
     ),
     _signal(
         "recently_active",
         'max by (cluster, group) (last_over_time(kafka_group_state{GROUP, state!~"Empty|Dead"}[WINDOW]))',
-        "short",
+        COUNT,
         "1 for a group that had members within the time looked back over.",
     ),
     _gauge("group_epoch", "kafka_group_epoch", "Group epoch, or the generation of a classic group."),
@@ -155,25 +156,25 @@ _GROUPS: Final = (
         "Members by the protocol they speak with the broker.",
         labels=(*_G, "protocol"),
     ),
-    _signal("member_count", "sum by (cluster, group) (kafka_group_members{GROUP})", "short", "Members of the group."),
+    _signal("member_count", "sum by (cluster, group) (kafka_group_members{GROUP})", COUNT, "Members of the group."),
     _signal(
         "members_total",
         "sum by (cluster, protocol) (kafka_group_members{GROUP})",
-        "short",
+        COUNT,
         "Members of all groups by the protocol they speak.",
         ("cluster", "protocol"),
     ),
     _signal(
         "classic_members",
         'sum by (cluster) (kafka_group_members{GROUP, protocol="classic"})',
-        "short",
+        COUNT,
         "Members that speak the classic protocol: in an upgrade those that remain.",
         _C,
     ),
     _signal(
         "members_changed",
         "sum by (cluster, group) (changes(kafka_group_members{GROUP}[WINDOW]))",
-        "short",
+        COUNT,
         "How often the number of members of either protocol changed.",
     ),
 )
@@ -301,14 +302,14 @@ _INVOLVED: Final = (
         "contended_members",
         "count by (cluster, group) (max by (cluster, group, member_id) (kafka_group_involved_members{GROUP, "
         'finding="static_member_contended"}))',
-        "short",
+        COUNT,
         "Instance ids that two processes take from each other.",
     ),
     _signal(
         "restarting_members",
         "count by (cluster, group) (max by (cluster, group, member_id) (kafka_group_involved_members{GROUP, "
         'finding="static_member_restarting"}))',
-        "short",
+        COUNT,
         "Instance ids that one process takes again and again.",
     ),
 )
@@ -317,20 +318,20 @@ _MIGRATION: Final = (
     _signal(
         "phase_code",
         _coded("kafka_group_migration_phase", "phase", PHASE_CODES),
-        "short",
+        COUNT,
         "Phase between the classic and the consumer protocol (KIP-848); blocked: a broker would refuse to convert.",
     ),
     _signal(
         "groups_in_phase",
         "count by (cluster, phase) (max by (cluster, group, phase) (kafka_group_migration_phase{GROUP}))",
-        "short",
+        COUNT,
         "Classic and consumer groups by phase of the migration.",
         ("cluster", "phase"),
     ),
     _signal(
         "downgrading",
         'max by (cluster, group) (kafka_group_migration_phase{GROUP, phase="downgrading"})',
-        "short",
+        COUNT,
         "1 for a group whose members go back to the classic protocol.",
     ),
     _gauge(
@@ -369,7 +370,7 @@ _MIGRATION: Final = (
     _signal(
         "unclean_upgrades",
         _new("kafka_group_events_total", of='{GROUP, kind="upgrade_unclean"}', labels="cluster, group"),
-        "short",
+        COUNT,
         "Online upgrades that did not carry over epoch, members, assignments or offsets as they were.",
     ),
     _increase(
@@ -387,7 +388,7 @@ _MIGRATION: Final = (
     _signal(
         "leftover_records",
         "max by (cluster, record_type) (kafka_cluster_leftover_records{CLUSTER})",
-        "short",
+        COUNT,
         "Live records of the new protocols, which a broker without them would meet (KIP-915); normal while such groups "
         "exist.",
         ("cluster", "record_type"),
@@ -401,7 +402,7 @@ _MIGRATION: Final = (
         "unclean_leftovers",
         "(" + " or ".join(_leftovers(*row) for row in LEFTOVER_TYPES.items()) + ") unless on (cluster, type) "
         "sum by (cluster, type) (kafka_cluster_groups{CLUSTER})",
-        "short",
+        COUNT,
         "Records of a group type of which there is no group left: what a downgrade did not take along.",
         ("cluster", "type"),
     ),
@@ -412,7 +413,7 @@ _MIGRATION: Final = (
             f'kafka_cluster_gate{{CLUSTER, verdict="{verdict}"}} * {code}' for verdict, code in VERDICT_CODES.items()
         )
         + ")",
-        "short",
+        COUNT,
         "May consumers (upgrade) or brokers (downgrade) be rolled now, as far as the log shows; what only brokers know "
         "is asked by `group-monitor gate`.",
         ("cluster", "gate"),
@@ -420,14 +421,14 @@ _MIGRATION: Final = (
     _signal(
         "gate_reasons",
         "max by (cluster, gate, effect, code) (kafka_cluster_gate_reasons{CLUSTER})",
-        "short",
+        COUNT,
         "Reasons behind the verdict of a gate: how many groups, or records, say stop, unknown or note.",
         ("cluster", "gate", "effect", "code"),
     ),
     _signal(
         "readiness_groups",
         "max by (cluster, readiness) (kafka_cluster_readiness_groups{CLUSTER})",
-        "short",
+        COUNT,
         "Groups by readiness for the consumer protocol, as far as the log shows; reasons and waves are in "
         "`group-monitor plan`.",
         ("cluster", "readiness"),
@@ -438,7 +439,7 @@ _OFFSETS: Final = (
     _signal(
         "commits",
         "sum by (cluster, group) (increase(kafka_group_commits_total{GROUP}[WINDOW]))",
-        "short",
+        COUNT,
         "Offsets committed.",
     ),
     _signal(
@@ -452,7 +453,7 @@ _OFFSETS: Final = (
     _signal(
         "group_rewinds",
         f"sum by (cluster, group) ({_gained('kafka_group_offset_rewinds_total', _T)})",
-        "short",
+        COUNT,
         "The same of all topics of the group.",
     ),
     _increase(
@@ -461,7 +462,7 @@ _OFFSETS: Final = (
         "Rewinds while the group had no members: an admin's resets, and syncs of MirrorMaker.",
     ),
     _gauge("commit_age", "kafka_group_commit_age_seconds", "Time since the last commit.", "s", _P),
-    _gauge("committed_offset", f"{_LAG}_offset", "Committed offset: the next record to be read.", "none", _P),
+    _gauge("committed_offset", f"{_LAG}_offset", "Committed offset: the next record to be read.", COUNT, _P),
     _gauge("lag", f"{_LAG}_lag", "Records between the committed offset and the end of the partition.", labels=_P),
     _gauge(
         "lag_seconds",
@@ -494,7 +495,7 @@ _OFFSETS: Final = (
         "lag_growth",
         # Differences, not `delta`: that reaches beyond the samples and makes records that were never written.
         f"{_READ_LAG} - ({_READ_LAG.replace('{GROUP}', '{GROUP} offset WINDOW')})",
-        "short",
+        COUNT,
         "By how many records the group's lag grew, without topics that no member reads any more.",
     ),
     _signal(
@@ -509,7 +510,7 @@ _OFFSETS: Final = (
         "retention_margin",
         f"max by (cluster, group, topic, partition) ({_LAG}_offset{{GROUP}}) - on (cluster, topic, partition) "
         "group_left () max by (cluster, topic, partition) (kafka_partition_earliest_offset{CLUSTER})",
-        "short",
+        COUNT,
         "Records between the start of the log and the committed offset; below 0, records were deleted unread.",
         _P,
     ),
@@ -519,14 +520,14 @@ _MONITOR: Final = (
     _signal(
         "ready",
         "min by (cluster) (group_monitor_ready{CLUSTER})",
-        "short",
+        COUNT,
         "1 once the monitor has read the log up to its end as it was at start, 0 again while its stream stands still.",
         _C,
     ),
     _signal(
         "ready_throughout",
         "min by (cluster) (min_over_time(group_monitor_ready{CLUSTER}[WINDOW]))",
-        "short",
+        COUNT,
         "1 if the monitor was ready all the time looked back over: what it counted while catching up is history.",
         _C,
     ),
@@ -534,21 +535,21 @@ _MONITOR: Final = (
         "monitor_gone",
         "(max by (cluster) (last_over_time(group_monitor_ready{CLUSTER}[WINDOW])) unless on (cluster) "
         "max by (cluster) (group_monitor_ready{CLUSTER}) or on () absent(group_monitor_ready{CLUSTER}))",
-        "short",
+        COUNT,
         "A value for each cluster that was monitored within the time looked back over and is not now.",
         _C,
     ),
     _signal(
         "replica_lag",
         "max by (cluster, partition) (group_monitor_replica_lag_records{CLUSTER})",
-        "short",
+        COUNT,
         "The monitor's own distance to the end of each partition of __consumer_offsets.",
         ("cluster", "partition"),
     ),
     _signal(
         "replica_lag_total",
         "sum by (cluster) (max by (cluster, partition) (group_monitor_replica_lag_records{CLUSTER}))",
-        "short",
+        COUNT,
         "The monitor's own distance to the end of __consumer_offsets.",
         _C,
     ),
@@ -571,7 +572,7 @@ _MONITOR: Final = (
     _signal(
         "open_transactions",
         "max by (cluster, partition) (group_monitor_open_transaction_records{CLUSTER})",
-        "short",
+        COUNT,
         "High watermark minus last stable offset of a partition of __consumer_offsets: commits there wait for a "
         "transaction.",
         ("cluster", "partition"),
@@ -586,7 +587,7 @@ _MONITOR: Final = (
     _signal(
         "coordinator_moves",
         "max by (cluster, partition) (increase(group_monitor_coordinator_moves_total{CLUSTER}[WINDOW]))",
-        "short",
+        COUNT,
         "Elections of a leader of a partition of __consumer_offsets: its groups' coordinator moved, and their timers "
         "started again.",
         ("cluster", "partition"),
@@ -594,49 +595,49 @@ _MONITOR: Final = (
     _signal(
         "rebuilds",
         "max by (cluster) (increase(group_monitor_rebuilds_total{CLUSTER}[WINDOW]))",
-        "short",
+        COUNT,
         "Times the monitor read the log from its beginning, because it was away longer than tombstones are kept.",
         _C,
     ),
     _signal(
         "unknown_records",
         "max by (cluster, record_type) (group_monitor_unknown_records_total{CLUSTER})",
-        "short",
+        COUNT,
         "Records of types this release does not know, since the log's beginning.",
         ("cluster", "record_type"),
     ),
     _signal(
         "undecodable_records",
         "max by (cluster, record_type) (group_monitor_undecodable_records_total{CLUSTER})",
-        "short",
+        COUNT,
         "Records that were passed over as damaged, since the log's beginning.",
         ("cluster", "record_type"),
     ),
     _signal(
         "newer_value_versions",
         "max by (cluster, record_type) (group_monitor_newer_value_versions_total{CLUSTER})",
-        "short",
+        COUNT,
         "Records of known types with a value newer than this release knows, since the log's beginning.",
         ("cluster", "record_type"),
     ),
     _signal(
         "new_newer_value_versions",
         _new("group_monitor_newer_value_versions_total"),
-        "short",
+        COUNT,
         "Records of known types with a value newer than this release knows.",
         ("cluster", "record_type"),
     ),
     _signal(
         "new_unknown_records",
         _new("group_monitor_unknown_records_total"),
-        "short",
+        COUNT,
         "Records of types this release does not know.",
         ("cluster", "record_type"),
     ),
     _signal(
         "new_undecodable_records",
         _new("group_monitor_undecodable_records_total"),
-        "short",
+        COUNT,
         "Records that were passed over as damaged.",
         ("cluster", "record_type"),
     ),
@@ -650,21 +651,21 @@ _MONITOR: Final = (
     _signal(
         "polled",
         'max by (cluster) (group_monitor_source_info{CLUSTER, kind="admin"})',
-        "short",
+        COUNT,
         "1 where groups are polled: what only the log has is not known.",
         _C,
     ),
     _signal(
         "not_described",
         "max by (cluster) (group_monitor_groups_not_described{CLUSTER})",
-        "short",
+        COUNT,
         "Polled groups that brokers list but do not describe, so that they are not shown.",
         _C,
     ),
     _signal(
         "sink_waiting",
         "max by (cluster, sink) (group_monitor_sink_waiting{CLUSTER})",
-        "short",
+        COUNT,
         "Events, or groups, that a sink has yet to take.",
         ("cluster", "sink"),
     ),
@@ -685,14 +686,14 @@ _MONITOR: Final = (
     _signal(
         "sink_dropped",
         "max by (cluster, sink) (increase(group_monitor_sink_dropped_total{CLUSTER}[WINDOW]))",
-        "short",
+        COUNT,
         "Events, or groups, that a sink refused, or that went untaken because too much waited.",
         ("cluster", "sink"),
     ),
     _signal(
         "left_out",
         "max by (cluster, from, what) (group_monitor_left_out{CLUSTER})",
-        "short",
+        COUNT,
         "Groups and topics that patterns of the configuration leave out of page and metrics, or of metrics.",
         ("cluster", "from", "what"),
     ),
@@ -714,7 +715,7 @@ _MONITOR: Final = (
         "firing_alerts",
         'max by (alertname, severity, cluster, group, topic, partition) (ALERTS{GROUP, alertname=~"KafkaGroup.+", '
         'alertstate="firing"})',
-        "short",
+        COUNT,
         "Alerts that Prometheus holds to be firing; none where the rules are not loaded.",
         ("alertname", "severity", "cluster", "group", "topic", "partition"),
     ),

@@ -10,12 +10,15 @@ from urllib.error import HTTPError
 import pytest
 import yaml
 
+from coordinator_model.gates import plan
 from coordinator_model.gates.verdict import NOTE, STOP, UNKNOWN
 from dashboards import build
 from dashboards.alert import SEVERITIES
 from dashboards.board import panels as board_panels
 from dashboards.build import COMMAND, GENERATED, RULES, SCHEMAS
-from dashboards.panels import NARROWEST
+from dashboards.panels import NARROWEST, PHASE_COLOURS, PROTOCOL_COLOURS, READINESS_COLOURS, STATE_COLOURS
+from dashboards.promql import COUNT
+from dashboards.signals import LEFTOVER_TYPES, PHASE_CODES
 from tests.dashboards.prometheus_tools import answer, needs_prometheus, running_prometheus
 
 BOARDS: Final[dict[str, dict[str, Any]]] = {
@@ -41,6 +44,24 @@ GRID_PIXELS: Final = 1_440 - 300 - 2 * 16 - 16
 GAP_PIXELS: Final = 8
 PANEL_PIXELS: Final = 2 * (8 + 1)
 """Padding and border of a panel."""
+
+# As Grafana 10.0 and 12.4 draw them, measured in a browser with their own font.
+BESIDE_TITLE_PIXELS: Final = 53
+"""Of a panel's width what is not its title's: gap, padding, and the sign of the description."""
+TITLE_LETTER_PIXELS: Final = 7.6
+CELL_PIXELS: Final = 21
+"""Padding and border of a table's cell."""
+HEADING_LETTER_PIXELS: Final = 6.25
+SIGN_PIXELS: Final = 20
+WORD_PIXELS: Final = {
+    "alertname": 273,  # KafkaGroupLagGrowingWithoutCommits
+    "type": 67,  # consumer
+    "protocol": 126,  # cooperative-sticky
+    "state": 78,  # Reconciling
+    "phase": 89,  # downgrading
+    "severity": 57,  # warning
+}
+"""Column → the width of the longest word it holds, of those that are not names."""
 
 
 def panels(board: str) -> list[dict[str, Any]]:
@@ -166,13 +187,20 @@ def test_legends_are_shown(name: str) -> None:
 def test_series_of_a_panel_differ_in_colour(name: str, schema: str) -> None:
     """Colours go by a series' place, in Grafana 10 as in 12.
 
-    By name they do not: Grafana 10 hashes the field's, which is the same for all series, to one colour. And no
-    override gives several series one colour.
+    By name they do not: Grafana 10 hashes the field's, which is the same for all series, to one colour. An override
+    colours one series, each with its own.
     """
     for title, look in field_configs(name, schema):
         assert "palette-classic" == look["defaults"]["color"]["mode"], title
         assert not look["defaults"]["color"].get("fixedColor"), title
-        assert "color" not in [each["id"] for held in look["overrides"] for each in held["properties"]], title
+        own = [
+            (held["matcher"]["id"], each["value"]["mode"], each["value"]["fixedColor"])
+            for held in look["overrides"]
+            for each in held["properties"]
+            if each["id"] == "color"
+        ]
+        assert all(("byName", "fixed") == (matcher, mode) for matcher, mode, _ in own), title
+        assert len(own) == len({colour for _, _, colour in own}), title
 
 
 def field_configs(name: str, schema: str) -> list[tuple[str, dict[str, Any]]]:
@@ -188,6 +216,103 @@ def field_configs(name: str, schema: str) -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "title", "colours"),
+    [
+        ("overview", "Groups by state", STATE_COLOURS),
+        ("group", "Members by protocol", PROTOCOL_COLOURS),
+        ("rolling_upgrade", "Members by protocol", PROTOCOL_COLOURS),
+        ("rolling_upgrade", "Groups by phase", PHASE_COLOURS),
+        ("rolling_upgrade", "Groups by readiness", READINESS_COLOURS),
+    ],
+)
+def test_a_state_has_its_colour_everywhere(name: str, title: str, colours: dict[str, str]) -> None:
+    """What is ready is not red, and what is blocked not green, because of its place in the alphabet.
+
+    The override's name is the whole legend, so that it is one that a series has.
+    """
+    (panel,) = (each for each in panels(name) if each["title"] == title)
+    (target,) = panel["targets"]
+    found = {
+        each["matcher"]["options"]: each["properties"][0]["value"]["fixedColor"]
+        for each in panel["fieldConfig"]["overrides"]
+    }
+
+    assert colours == found
+    assert re.fullmatch(r"\{\{\w+\}\}", target["legendFormat"])
+
+
+def test_colours_are_of_words_there_are() -> None:
+    """No colour is of a readiness or a protocol that no metric knows, and none lacks one."""
+    assert set(plan.READINESS) == READINESS_COLOURS.keys()
+    assert {"classic", *LEFTOVER_TYPES} == PROTOCOL_COLOURS.keys()
+
+
+def test_a_phase_of_seconds_is_not_hidden() -> None:
+    """Where a step of the timeline has several phases, the largest number is drawn: one on the way, not one at rest."""
+    at_rest = {PHASE_CODES[phase] for phase in ("classic", "upgraded", "downgraded")}
+    on_the_way = {PHASE_CODES[phase] for phase in ("upgrading", "downgrading")}
+
+    assert max(at_rest) < min(on_the_way)
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_a_timeline_has_a_legend(name: str) -> None:
+    """Grafana draws none for continuous colours, which are a state timeline's if it says nothing of them."""
+    for panel in panels(name):
+        if panel["type"] == "state-timeline":
+            assert "palette-classic" == panel["fieldConfig"]["defaults"]["color"]["mode"], panel["title"]
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_what_comes_and_goes_is_seen_and_not_taken_for_now(name: str) -> None:
+    """A series of moments is drawn as points, as a line of one point is none; its legend has no last value.
+
+    Grafana's last value is the last that was known: `upgrading 1` beside a group that was upgraded an hour ago.
+    """
+    for panel in panels(name):
+        if panel["type"] == "timeseries":
+            look = panel["fieldConfig"]["defaults"]["custom"]
+            of_moments = [bool(re.search(r"> 0\)?$", target["expr"])) for target in panel["targets"]]
+            drawn_apart = look.get("drawStyle") != "bars" and look.get("stacking", {}).get("mode") != "normal"
+            assert ("always" == look["showPoints"]) == (all(of_moments) and drawn_apart), panel["title"]
+            last = ["lastNotNull"] == panel["options"]["legend"]["calcs"]
+            assert last == (not any(of_moments) and drawn_apart), panel["title"]
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_a_line_of_noughts_lies_under_its_limit(name: str) -> None:
+    """Grafana draws noughts on an axis to 100, on which a limit of one lies on the floor: all would touch it."""
+    for panel in panels(name):
+        if panel["type"] == "timeseries" and panel["fieldConfig"]["defaults"]["unit"] == COUNT:
+            assert 2 == panel["fieldConfig"]["defaults"]["custom"]["axisSoftMax"], panel["title"]
+
+
+def test_rebalances_are_counted_once() -> None:
+    """Avoidable ones are among the completed: their bars lie on those, not on top, where they would count twice."""
+    (panel,) = (each for each in panels("group") if each["title"] == "Rebalances")
+
+    assert "bars" == panel["fieldConfig"]["defaults"]["custom"]["drawStyle"]
+    assert "stacking" not in panel["fieldConfig"]["defaults"]["custom"]
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_titles_are_not_cut(name: str) -> None:
+    """On 1440 pixels, with Grafana's menu beside and the description's sign behind it, a title is read to its end."""
+    for panel in asking(name):
+        pixels = panel["gridPos"]["w"] * (GRID_PIXELS + GAP_PIXELS) / 24 - BESIDE_TITLE_PIXELS
+        assert len(panel["title"]) * TITLE_LETTER_PIXELS <= pixels, panel["title"]
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_tiles_do_not_change_places(name: str) -> None:
+    """An instant answer has no order: several gates in one panel changed places from one look to the next."""
+    for panel in panels(name):
+        if panel["type"] == "stat" and panel["options"]["textMode"] != "name":
+            (target,) = panel["targets"]
+            assert target.get("legendFormat", "") in {"", "{{cluster}}"}, panel["title"]
+
+
 def test_what_few_have_is_out_of_the_way() -> None:
     """Sinks, serving from topics and the history stand in a row that is closed, so that nothing of it is asked."""
     (closed,) = (panel for panel in BOARDS["monitor_health"]["panels"] if panel.get("collapsed"))
@@ -199,6 +324,8 @@ def test_what_few_have_is_out_of_the_way() -> None:
     for metric in ("group_monitor_sink_", "group_monitor_source_age", "group_monitor_history_bytes"):
         assert metric in asked
         assert metric not in open_
+    (closed,) = (panel for panel in BOARDS["group"]["panels"] if panel.get("collapsed"))
+    assert ["Duration of rebalances"] == [panel["title"] for panel in closed["panels"]]
 
 
 def test_first_screen_of_a_roll_is_the_roll() -> None:
@@ -207,10 +334,10 @@ def test_first_screen_of_a_roll_is_the_roll() -> None:
 
     assert {
         "Phases",
-        "Classic members remaining",
+        "Classic members",
         "Lag against before",
-        "Partitions with two owners",
-        "Partitions without an owner",
+        "Two owners",
+        "No owner",
     } <= seen
 
 
@@ -240,13 +367,21 @@ def test_no_series_is_never_green(name: str) -> None:
 
 @pytest.mark.parametrize("name", BOARDS)
 def test_what_is_counted_is_whole(name: str) -> None:
-    """A number of groups is no time, whatever is known of them; and half a group, or event, is a trick of the axis."""
+    """A number of groups is no time, whatever is known of them; and half a group, or event, is a trick of the axis.
+
+    Whole numbers have a unit that does not scale: an axis in K would show `3 K, 3 K, 2 K, 2 K`.
+    """
+    assert "locale" == COUNT
     for panel in panels(name):
         if panel["type"] in {"stat", "timeseries"}:
             look = panel["fieldConfig"]["defaults"]
             counts = any(re.match(r"\(?count ", target["expr"]) for target in panel["targets"])
-            assert "short" == look["unit"] or not counts, panel["title"]
-            assert (look.get("decimals") == 0) == (look["unit"] == "short"), panel["title"]
+            assert COUNT == look["unit"] or not counts, panel["title"]
+            assert (look.get("decimals") == 0) == (look["unit"] == COUNT), panel["title"]
+        if panel["type"] == "table":
+            for override in panel["fieldConfig"]["overrides"]:
+                has = {each["id"]: each["value"] for each in override["properties"]}
+                assert (has.get("decimals") == 0) == (has.get("unit") == COUNT), override["matcher"]["options"]
 
 
 @pytest.mark.parametrize("name", [name for name in BOARDS if name != "runbook"])
@@ -278,7 +413,7 @@ def test_panels_fill_their_rows_and_do_not_overlap(name: str) -> None:
 def test_columns_of_a_table_fit_the_screen(name: str, schema: str) -> None:
     """On 1440 pixels, with Grafana's menu beside, no table is cut: widths given, and the least of the others, fit."""
     for title, span, spec in tables(name, schema):
-        pixels = span * (GRID_PIXELS + GAP_PIXELS) // 24 - GAP_PIXELS - PANEL_PIXELS
+        pixels = table_pixels(span)
         given: dict[str, int] = {}
         for override in spec["fieldConfig"]["overrides"]:
             for each in override["properties"]:
@@ -287,6 +422,38 @@ def test_columns_of_a_table_fit_the_screen(name: str, schema: str) -> None:
         shown = columns(spec)
 
         assert sum(given.get(column, NARROWEST) for column in shown) <= pixels, f"{title}: {shown} in {pixels}"
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_headings_and_words_of_a_table_are_not_cut(name: str) -> None:
+    """A column is as wide as its heading, the filter's sign if there is one, and the longest word it may hold.
+
+    Columns of no width share what the others leave.
+    """
+    for title, span, spec in tables(name, build.CLASSIC):
+        assert not spec["fieldConfig"]["defaults"]["custom"]["filterable"], title
+        has = {
+            override["matcher"]["options"]: {each["id"]: each["value"] for each in override["properties"]}
+            for override in spec["fieldConfig"]["overrides"]
+        }
+        shown = columns(spec)
+        fixed = {column: has[column]["custom.width"] for column in shown if "custom.width" in has.get(column, {})}
+        shared = (table_pixels(span) - sum(fixed.values())) / max(1, len(shown) - len(fixed))
+        for column in shown:
+            of = has.get(column, {})
+            width = fixed.get(column, of.get("custom.minWidth", shared))
+            heading = len(column) * HEADING_LETTER_PIXELS + of.get("custom.filterable", False) * SIGN_PIXELS
+            assert CELL_PIXELS + max(heading, WORD_PIXELS.get(column, 0)) <= width, f"{title}: {column}"
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+@pytest.mark.parametrize("name", BOARDS)
+def test_overrides_are_of_columns_there_are(name: str, schema: str) -> None:
+    """What an override of a table is for, and what it is sorted by, is one of its columns."""
+    for title, _, spec in tables(name, schema):
+        named = {each["matcher"]["options"] for each in spec["fieldConfig"]["overrides"]}
+        named |= {each["displayName"] for each in spec["options"].get("sortBy", ())}
+        assert named <= {*columns(spec)}, title
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)
@@ -312,6 +479,11 @@ def test_what_is_worst_stands_first(
     assert options["organize"]["excludeByName"]["rank"]
     assert not spec["options"].get("sortBy")
     assert worst_first == tuple(ranks[rank] for rank in sorted(ranks))
+
+
+def table_pixels(span: int) -> int:
+    """Pixels a table has for its columns in a panel of so many columns of the grid."""
+    return span * (GRID_PIXELS + GAP_PIXELS) // 24 - GAP_PIXELS - PANEL_PIXELS
 
 
 def tables(name: str, schema: str) -> list[tuple[str, int, dict[str, Any]]]:

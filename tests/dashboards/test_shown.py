@@ -1,10 +1,13 @@
 """A real log, the real exporter, a real Prometheus: every signal has an answer, so no panel is empty by mistake."""
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
 import pytest
 
+from dashboards import build
+from dashboards.board import panels
 from dashboards.signals import SIGNALS
 from tests.dashboards.prometheus_tools import answer, needs_prometheus
 from tests.dashboards.recorded import CLUSTER, scraped_recording
@@ -54,3 +57,41 @@ def test_signal_has_an_answer(name: str, prometheus: str) -> None:
     for series in found:
         assert series["metric"].keys() <= set(signal.labels)
         assert CLUSTER == series["metric"].get("cluster")
+
+
+@needs_prometheus
+@pytest.mark.parametrize("board", [name for name in build.boards() if name != "runbook.json"])
+def test_panels_name_labels_there_are(board: str, prometheus: str) -> None:
+    """A legend is made of labels of the answer, none of which is misspelt or lost in a sum.
+
+    And a table places or leaves out each label of the answer: one it does not know stands as a column in front.
+    """
+    asked = 0
+    for panel in panels(build.boards()[board]):
+        labels: set[str] = set()
+        for target in panel["targets"]:
+            # A label that is empty in one series, as the assignor of the broker's choice, is one of the others.
+            found = {label for each in answer(prometheus, _of_any_group(target["expr"])) for label in each["metric"]}
+            asked += bool(found)
+            labels |= found
+            named = set(re.findall(r"\{\{(\w+)\}\}", target.get("legendFormat", "")))
+            assert not found or named <= found, panel["title"]
+        if labels and panel["type"] == "table":
+            (organized,) = (each["options"] for each in panel["transformations"] if each["id"] == "organize")
+            known = {*organized["indexByName"], *organized["excludeByName"]}
+            assert labels <= known, panel["title"]
+    assert asked
+
+
+def _of_any_group(expr: str) -> str:
+    for word, value in (
+        ("$__rate_interval", JUST_NOW),
+        ("$__interval", JUST_NOW),
+        ("$__range", JUST_NOW),
+        ("$cluster", ".*"),
+        ("$groups", ".*"),
+        ("$topic", ".*"),
+        ('="$group"', '=~".*"'),
+    ):
+        expr = expr.replace(word, value)
+    return expr

@@ -100,6 +100,7 @@ BY_CHANCE: Final[dict[str, str]] = {
     "Group: Static members C": ON_ITS_OWN,
     "Group: Static members D": ON_ITS_OWN,
     "Rules: KafkaGroupStaticMemberRestarting restarting_members": ON_ITS_OWN,
+    "Monitor health: Distance to the end of the log B": "between two micro-batches the monitor is at the end",
     "Group: Rebalances B": "a member that comes back in time makes a rebalance avoidable, one that is slow does not",
     "Overview: Partitions with two owners or with none B": "a partition on its way is without an owner for a moment",
     "Rolling upgrade: Partitions with two owners or with none B": "as on the overview",
