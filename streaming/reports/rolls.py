@@ -1,6 +1,6 @@
 """The rolls that a span of time holds, by the group's events: a report of two is a report of neither.
 
-A roll begins when the member leaves in whose place the first one of the other protocol comes, and goes on until the
+A roll begins when the members leave in whose place the first one of the other protocol comes, and goes on until the
 next one begins: the last member is back after *The upgrade is complete*.
 """
 
@@ -69,5 +69,7 @@ def _beginning(events: Sequence[Mapping[str, Any]], after: int, number: int) -> 
     """The number of the event with which the roll began that an event shows."""
     shown_ms = events[number]["time"]
     lately = [at for at in range(after + 1, number) if shown_ms - events[at]["time"] <= REPLACEMENT_MS]
-    first = max((at for at in lately if events[at]["kind"] in _LEAVES), default=number)
+    came = [at for at in lately if events[at]["kind"] == "member_joined" and events[at]["time"] < shown_ms]
+    left = [at for at in lately if events[at]["kind"] in _LEAVES and at > max(came, default=-1)]
+    first = min(left, default=number)
     return min(at for at in (*lately, first) if events[at]["time"] == events[first]["time"])

@@ -253,12 +253,13 @@ async function draw(asks = false) {
   list($("events"), happened.filter(({ kind }) => KINDS.has(kind)).slice(-40), true);
 }
 
-/** The event with which the last roll began: the member leaves in whose place the first one of the other protocol comes (`reports/rolls.py`). */
+/** The event with which the last roll began: members leave in whose place the first one of the other protocol comes (`reports/rolls.py`). */
 function beginning(events) {
-  const started = events.findLastIndex(({ kind }) => kind.endsWith("grade_started"));
-  const former = events.findLastIndex(({ kind }, at) => at < started && /grade_(started|completed)$/.test(kind));
-  const left = events.findLastIndex(({ kind, time }, at) => former < at && at < started && LEAVES.has(kind) && events[started].time - time < AWAITED_MS);
-  return events[left < 0 ? started : left];
+  const started = events.findLast(({ kind }) => kind.endsWith("grade_started"));
+  if (!started) return undefined;
+  const before = events.slice(0, events.indexOf(started));
+  const former = before.findLastIndex(({ kind, time }) => /grade_(started|completed)$/.test(kind) || (kind === "member_joined" && time < started.time));
+  return before.slice(former + 1).find(({ kind, time }) => LEAVES.has(kind) && started.time - time <= AWAITED_MS) ?? started;
 }
 
 /** The report's groups: of the one last rolled, since then, unless another group or time is chosen; without a roll of an hour. */

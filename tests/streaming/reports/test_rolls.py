@@ -20,6 +20,7 @@ def events(*steps: tuple[int, str], **detail: Any) -> list[dict[str, Any]]:
     return found
 
 
+LEFT: Final = "member_left"
 UP: Final = (
     (10, "member_left"),
     (11, "member_joined"),
@@ -61,10 +62,16 @@ def test_a_roll_begins_when_its_first_member_leaves_and_lasts_until_the_next_one
         (events((1, "member_left"), (1, "group_emptied"), (9, "upgrade_completed")), [
             ("upgrade", 0.5, 60.0, "completed"),
         ]),
+        (events((1, LEFT), (2, "member_joined"), (5, LEFT), (8, LEFT), (9, "upgrade_started")), [
+            ("upgrade", 4.0, 60.0, None),
+        ]),
         (events((9, "rebalance_completed"), (9, "upgrade_started")), [("upgrade", 8.0, 60.0, None)]),
         (events((1, "member_left"), (700, "upgrade_started")), [("upgrade", 699.0, 60.0, None)]),
     ],
-    ids=["none", "not-over", "turned-round", "resumed", "offline", "one-more-member", "left-long-before"],
+    ids=[
+        "none", "not-over", "turned-round", "resumed", "offline", "two-at-a-time", "one-more-member",
+        "left-long-before",
+    ],
 )  # fmt: skip
 def test_rolls_that_are_not_plain(found: list[dict[str, Any]], expected: list[Any]) -> None:
     """One that goes on is not over; a member that left more than ten minutes before is none of the roll's."""
