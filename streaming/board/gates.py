@@ -152,10 +152,9 @@ def _between_restarts(shown: BoardSnapshot, sums: Sums, now_ms: int) -> int:
     groups, count = shown.groups, 0
     for name in sums.unsteady:
         held = groups.get(name)
-        if held is not None:
+        if held is not None and held.words.is_modern and (STOP, "rebalancing") not in held.words.downgrade_reasons:
             of = held.summary
-            rests = of.words.is_modern and (STOP, "rebalancing") not in of.words.downgrade_reasons
-            count += rests and unsettled(now_ms, of.last_step_ms, mixed=of.mixed)
+            count += unsettled(now_ms, of.last_step_ms, mixed=of.mixed)
     return count
 
 

@@ -182,6 +182,11 @@ def begins_of(*columns: Integers) -> Integers:
     return np.flatnonzero(differs)
 
 
+def known(values: npt.NDArray[Any]) -> tuple[Flags, npt.NDArray[Any]]:
+    """Where a figure is known, and the figures."""
+    return (values != UNKNOWN) & (values == values), values  # noqa: PLR0124 - NaN
+
+
 def _or_none(values: Integers) -> list[int | None]:
     return [None if value < 0 else value for value in values.tolist()]
 

@@ -21,6 +21,7 @@ from coordinator_model.rules.rebalance_storm import STORM_WINDOW_MS
 from coordinator_model.rules.settling import AT_REST_MS
 from coordinator_model.state.membership import CLASSIC, SHARE
 from coordinator_model.state.rule_memory import REBALANCE_DURATION_BUCKETS_MS
+from streaming.board import gates
 from streaming.board.board import Board
 from streaming.board.board_group import BoardGroup, is_migrating_kind
 from streaming.board.group_columns import Flags, GroupColumns, Integers
@@ -81,7 +82,12 @@ class Moment:
         chosen = self.exported.scope.groups
         if chosen.takes_all:
             return np.ones(len(self.groups), np.bool_)
-        return np.array([chosen(of.name) for of in self.groups.held], np.bool_)
+        return np.array(list(map(chosen, self.groups.names)), np.bool_)
+
+    @cached_property
+    def gates(self) -> Mapping[str, tuple[str, Mapping[tuple[str, str], int]]]:
+        """As `gates.offline`."""
+        return gates.offline(self.board, self.sums, self.now_ms, self.of_board)
 
 
 class Samples(NamedTuple):
@@ -98,7 +104,7 @@ class Samples(NamedTuple):
 Source = Callable[[Moment], Iterable[Samples]]
 
 
-def of_groups(moment: Moment, where: Flags, values: Figures | float, labels: str = "") -> Samples:
+def of_groups(moment: Moment, where: Flags | bool, values: Figures | float, labels: str = "") -> Samples:
     """One sample of each group in scope where that holds, with its value of a column."""
     places = np.flatnonzero(where & moment.in_scope)
     return Samples(places, labels, values[places] if isinstance(values, np.ndarray) else np.full(len(places), values))
@@ -184,7 +190,7 @@ def _unsettled_epochs(moment: Moment) -> Iterator[Samples]:
 
 def _stuck(moment: Moment) -> Iterator[Samples]:
     stuck = moment.groups.named(moment.stuck)
-    yield of_groups(moment, np.ones(len(stuck), np.bool_), stuck.astype(np.int64))
+    yield of_groups(moment, True, stuck.astype(np.int64))
 
 
 def _storm(moment: Moment) -> Iterator[Samples]:
@@ -197,7 +203,7 @@ def _storm(moment: Moment) -> Iterator[Samples]:
         several_ms = groups.held[place].several_rebalances_ms
         if several_ms is not None:
             counts[place] = rebalance_storm.storm_rebalances(several_ms, now_ms)
-    yield of_groups(moment, np.ones(len(groups), np.bool_), counts)
+    yield of_groups(moment, True, counts)
 
 
 def _of_words(moment: Moment, of: Callable[[GroupWords], str | None]) -> Samples:
@@ -234,11 +240,7 @@ def _blockers(moment: Moment) -> Iterator[Samples]:
 
 def _members(moment: Moment) -> Iterator[Samples]:
     for protocol in ("classic", "consumer"):
-        yield of_groups(moment, _all(moment), moment.groups[f"{protocol}_members"], label(protocol=protocol))
-
-
-def _all(moment: Moment) -> Flags:
-    return np.ones(len(moment.groups), np.bool_)
+        yield of_groups(moment, True, moment.groups[f"{protocol}_members"], label(protocol=protocol))
 
 
 def _assigned(moment: Moment) -> Iterator[Samples]:
@@ -365,11 +367,12 @@ DURATION_BOUNDS: Final = tuple(bound / 1000 for bound in REBALANCE_DURATION_BUCK
 _NO_COUNTS: Final[Mapping[str, int]] = {}
 
 
-def durations(moment: Moment) -> Iterator[tuple[int, Sequence[int], float]]:
-    """(place of a group, counts of its rebalances by duration, the sum of those in seconds)."""
-    for place in np.flatnonzero(moment.in_scope).tolist():
-        *counts, sum_ms = moment.groups.held[place].durations or _NO_DURATIONS
-        yield place, counts, sum_ms / 1000
+def durations(moment: Moment) -> tuple[Integers, Integers, Figures]:
+    """Groups' places, and of each the counts of its rebalances by duration, and the sum of those in seconds."""
+    places = np.flatnonzero(moment.in_scope)
+    found = [moment.groups.held[place].durations or _NO_DURATIONS for place in places.tolist()]
+    columns = np.array(found, np.int64).reshape(-1, len(_NO_DURATIONS))
+    return places, columns[:, :-1], columns[:, -1] / 1000
 
 
 _NO_DURATIONS: Final = (0,) * (len(DURATION_BOUNDS) + 2)

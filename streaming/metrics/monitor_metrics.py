@@ -14,7 +14,6 @@ from coordinator_model.gates.plan import READINESS
 from coordinator_model.migration.leftover_records import NEW_PROTOCOL_TYPES
 from streaming.base.output_status import SinkState
 from streaming.base.version import release
-from streaming.board import gates
 from streaming.board.board import Board
 from streaming.board.histogram import Distribution
 from streaming.board.polls import ADMIN
@@ -47,14 +46,13 @@ def _leftovers(moment: Moment) -> Samples:
 
 
 def _gates(moment: Moment) -> Samples:
-    answers = gates.offline(moment.board, moment.sums, moment.now_ms, moment.of_board)
-    return [(labelled(gate=gate, verdict=verdict), 1) for gate, (verdict, _) in answers.items()]
+    return [(labelled(gate=gate, verdict=verdict), 1) for gate, (verdict, _) in moment.gates.items()]
 
 
 def _gate_reasons(moment: Moment) -> Samples:
     return [
         (labelled(gate=gate, effect=effect, code=code), count)
-        for gate, (_, reasons) in gates.offline(moment.board, moment.sums, moment.now_ms, moment.of_board).items()
+        for gate, (_, reasons) in moment.gates.items()
         for (effect, code), count in sorted(reasons.items())
     ]
 
@@ -72,21 +70,20 @@ def _by_partition(figures: Mapping[int, float]) -> Samples:
     return [(labelled(partition=str(partition)), of) for partition, of in figures.items()]
 
 
-def _by_record_type(counts: Iterable[Mapping[str, int]]) -> Samples:
-    summed: Counter[str] = Counter()
-    for each in counts:
-        summed.update(each)
-    return [(labelled(record_type=type_), count) for type_, count in sorted(summed.items())]
+def _by_record_type(name: str) -> Callable[[Moment], Samples]:
+    """Counts of partitions by record type, together."""
+
+    def found(moment: Moment) -> Samples:
+        summed: Counter[str] = Counter()
+        for shard in moment.shown.shards.values():
+            summed.update(getattr(shard, name))
+        return [(labelled(record_type=type_), count) for type_, count in sorted(summed.items())]
+
+    return found
 
 
-def _end_offset_age(moment: Moment) -> Samples:
-    age_seconds = moment.board.ends.age_seconds(moment.now_ms)
-    return [] if age_seconds is None else [("", age_seconds)]
-
-
-def _source_age(moment: Moment) -> Samples:
-    age_seconds = moment.board.source_age_seconds()
-    return [] if age_seconds is None else [("", age_seconds)]
+def _known(value: float | None) -> Samples:
+    return [] if value is None else [("", value)]
 
 
 def _source(moment: Moment) -> Samples:
@@ -105,11 +102,6 @@ def _of_sinks(value: Callable[[SinkState, int], float]) -> Callable[[Moment], Sa
 
 def _waiting_seconds(sink: SinkState, now_ms: int) -> float:
     return 0 if sink.oldest_ms is None else max(0, now_ms - sink.oldest_ms) / 1000
-
-
-def _history_bytes(moment: Moment) -> Samples:
-    size = moment.board.history_bytes()
-    return [] if size is None else [("", size)]
 
 
 def _left_out(moment: Moment) -> Samples:
@@ -158,20 +150,14 @@ MONITOR_SAMPLES: Final[Mapping[str, Callable[[Moment], Samples]]] = {
         moment.board.open_transaction_seconds(moment.now_ms)
     ),
     "group_monitor_coordinator_moves_total": lambda moment: _by_partition(moment.board.coordinator_moves()),
-    "group_monitor_unknown_records_total": lambda moment: _by_record_type(
-        shard.unknown_records for shard in moment.shown.shards.values()
-    ),
-    "group_monitor_undecodable_records_total": lambda moment: _by_record_type(
-        shard.undecodable_records for shard in moment.shown.shards.values()
-    ),
-    "group_monitor_newer_value_versions_total": lambda moment: _by_record_type(
-        shard.newer_value_versions for shard in moment.shown.shards.values()
-    ),
+    "group_monitor_unknown_records_total": _by_record_type("unknown_records"),
+    "group_monitor_undecodable_records_total": _by_record_type("undecodable_records"),
+    "group_monitor_newer_value_versions_total": _by_record_type("newer_value_versions"),
     "group_monitor_sink_waiting": _of_sinks(lambda sink, _: sink.waiting),
     "group_monitor_sink_waiting_seconds": _of_sinks(_waiting_seconds),
     "group_monitor_sink_delivered_total": _of_sinks(lambda sink, _: sink.delivered),
     "group_monitor_sink_dropped_total": _of_sinks(lambda sink, _: sink.dropped),
-    "group_monitor_source_age_seconds": _source_age,
+    "group_monitor_source_age_seconds": lambda moment: _known(moment.board.source_age_seconds()),
     "group_monitor_source_info": _source,
     "group_monitor_groups_not_described": _not_described,
     "group_monitor_rebuilds_total": lambda moment: [("", moment.board.rebuilds)],
@@ -179,7 +165,7 @@ MONITOR_SAMPLES: Final[Mapping[str, Callable[[Moment], Samples]]] = {
     "group_monitor_build_info": lambda _: _build_info(),
     "group_monitor_ready": lambda moment: [("", int(moment.standing.ready))],
     "group_monitor_left_out": _left_out,
-    "group_monitor_history_bytes": _history_bytes,
-    "group_monitor_end_offset_age_seconds": _end_offset_age,
+    "group_monitor_history_bytes": lambda moment: _known(moment.board.history_bytes()),
+    "group_monitor_end_offset_age_seconds": lambda moment: _known(moment.board.ends.age_seconds(moment.now_ms)),
 }
 """Metrics that are not of a group."""

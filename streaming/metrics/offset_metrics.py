@@ -6,22 +6,9 @@ from typing import Final
 import numpy as np
 
 from streaming.board.group_columns import Flags, Integers
-from streaming.board.lag_columns import UNKNOWN, begins_of
+from streaming.board.lag_columns import UNKNOWN, begins_of, known
 from streaming.metrics.group_metrics import Figures, Moment, Samples, Source, of_groups
 from streaming.metrics.text_format import label
-
-
-def _sum_lag(moment: Moment) -> Iterator[Samples]:
-    yield of_groups(moment, moment.lags.sum_records != UNKNOWN, moment.lags.sum_records)
-
-
-def _max_lag(moment: Moment) -> Iterator[Samples]:
-    yield of_groups(moment, moment.lags.max_records != UNKNOWN, moment.lags.max_records)
-
-
-def _max_seconds(moment: Moment) -> Iterator[Samples]:
-    seconds = moment.lags.max_seconds
-    yield of_groups(moment, ~np.isnan(seconds), seconds)
 
 
 def _unsubscribed_lag(moment: Moment) -> Iterator[Samples]:
@@ -77,9 +64,9 @@ OFFSET_METRICS: Final[Mapping[str, Source]] = {
     "kafka_group_commits_total": _counts(0, 0),
     "kafka_group_offset_rewinds_total": _counts(1, 1),
     "kafka_group_unsubscribed_lag": _unsubscribed_lag,
-    "kafka_consumergroup_group_sum_lag": _sum_lag,
-    "kafka_consumergroup_group_max_lag": _max_lag,
-    "kafka_consumergroup_group_max_lag_seconds": _max_seconds,
+    "kafka_consumergroup_group_sum_lag": lambda moment: [of_groups(moment, *known(moment.lags.sum_records))],
+    "kafka_consumergroup_group_max_lag": lambda moment: [of_groups(moment, *known(moment.lags.max_records))],
+    "kafka_consumergroup_group_max_lag_seconds": lambda moment: [of_groups(moment, *known(moment.lags.max_seconds))],
     "kafka_consumergroup_group_topic_sum_lag": _topic_sum_lag,
 }
 """Metrics with a sample for each group, or for each of its topics."""
@@ -105,9 +92,9 @@ def _stable_lags(moment: Moment) -> tuple[Flags, Figures]:
 PARTITION_METRICS: Final[Mapping[str, Callable[[Moment], tuple[Flags, Figures]]]] = {
     "kafka_group_commit_age_seconds": _commit_ages,
     "kafka_consumergroup_group_offset": lambda moment: (_all(moment), moment.lags.table.offsets),
-    "kafka_consumergroup_group_lag": lambda moment: (moment.lags.records != UNKNOWN, moment.lags.records),
+    "kafka_consumergroup_group_lag": lambda moment: known(moment.lags.records),
     "kafka_consumergroup_group_stable_lag": _stable_lags,
-    "kafka_consumergroup_group_lag_seconds": lambda moment: (~np.isnan(moment.lags.seconds), moment.lags.seconds),
+    "kafka_consumergroup_group_lag_seconds": lambda moment: known(moment.lags.seconds),
 }
 """Metrics with a sample for each committed offset: whether it is there, and its value."""
 

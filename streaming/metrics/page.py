@@ -25,7 +25,7 @@ from streaming.metrics.group_metrics import (
 )
 from streaming.metrics.monitor_metrics import HISTOGRAMS, MONITOR_SAMPLES, TOPIC_FIGURES
 from streaming.metrics.offset_metrics import OFFSET_METRICS, PARTITION_METRICS, rows_in_scope
-from streaming.metrics.text_format import HistogramText, escaped_all, label, labelled, lines, start
+from streaming.metrics.text_format import escaped_all, label, lines, start
 
 # The C library's allocator, which was as quick as Arrow's own, and also has what NumPy and Python take for a page.
 pa.set_memory_pool(pa.system_memory_pool())
@@ -59,12 +59,16 @@ class Page:
         elif name in PARTITION_METRICS:
             yield from self._of_offsets(begin, *PARTITION_METRICS[name](self._moment))
         elif name == DURATION:
-            yield from self._durations()
+            places, counts, sums = durations(self._moment)
+            for rows in _pieces(np.arange(len(places))):
+                of = self._groups.take(pa.array(places[rows]))
+                yield self._histogram(name, DURATION_BOUNDS, of, counts[rows], sums[rows].tolist())
         elif name in TOPIC_FIGURES:
             yield from self._of_topics(begin, name)
         elif name in HISTOGRAMS:
             distribution = HISTOGRAMS[name](self._moment.board)
-            yield HistogramText(name, self._cluster, distribution.bounds).text("", *distribution.read()).encode()
+            counted, sum_seconds = distribution.read()
+            yield self._histogram(name, distribution.bounds, _strings([""]), np.array([counted]), [sum_seconds])
         else:
             yield lines(begin, MONITOR_SAMPLES[name](self._moment)).encode()
 
@@ -105,10 +109,17 @@ class Page:
             elif there.any():
                 yield _lines(begin, [labels.filter(pa.array(there))], values[rows[there]])
 
-    def _durations(self) -> Iterator[bytes]:
-        written, names = HistogramText(DURATION, self._cluster, DURATION_BOUNDS), self._moment.groups.names
-        for place, counts, sum_seconds in durations(self._moment):
-            yield written.text(labelled(group=names[place]), counts, sum_seconds).encode()
+    def _histogram(
+        self, name: str, bounds: Sequence[float], labels: Column, counts: Integers, sums: Sequence[float]
+    ) -> memoryview:
+        """Histograms with these labels: of each its counts by bound, the last one without bound, and its sum."""
+        bucket, count, sum_ = (start(name, self._cluster, suffix) for suffix in ("_bucket", "_count", "_sum"))
+        columns = [_numbers(column) for column in np.cumsum(counts, axis=1).T]
+        written: list[Column | str] = []
+        for bound, column in zip([*map(float, bounds), "+Inf"], columns, strict=True):
+            written += [bucket, labels, f',le="{bound}"}} ', column, "\n"]
+        written += [count, labels, "} ", columns[-1], "\n", sum_, labels, "} ", _strings(list(map(str, sums)))]
+        return _joined(*written, "\n")
 
     def _of_topics(self, begin: str, name: str) -> Iterator[bytes]:
         """A figure of all partitions of topics in scope."""
@@ -134,7 +145,12 @@ def _numbers(values: Figures) -> Column:
 
 
 def _lines(begin: str, labels: Sequence[Column | str], values: Figures) -> memoryview:
-    written = pc.binary_join_element_wise(begin, *labels, "} ", _numbers(values), "\n", "")
+    return _joined(begin, *labels, "} ", _numbers(values), "\n")
+
+
+def _joined(*columns: Column | str) -> memoryview:
+    """The text of these columns, row by row."""
+    written = pc.binary_join_element_wise(*columns, "")
     _, offsets, text = written.buffers()
     return memoryview(text)[: np.frombuffer(offsets, np.int32)[len(written)]]
 

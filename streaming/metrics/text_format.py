@@ -7,7 +7,6 @@ What is written is compared with prometheus-client's own writing in the tests.
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import accumulate
 from typing import Final
 
 from streaming.metrics.catalogue import CATALOGUE, CLUSTER, CLUSTER_NAME
@@ -59,31 +58,3 @@ def start(name: str, cluster: str, suffix: str = "") -> str:
 def lines(begin: str, samples: Iterable[tuple[str, float]]) -> str:
     """The text of samples, (labels, value) each, that begin like this."""
     return "".join([f"{begin}{labels}}} {value}\n" for labels, value in samples])
-
-
-class HistogramText:
-    """Writes histograms of one metric.
-
-    Args:
-        name: the metric's.
-        cluster: the cluster's.
-        bounds: upper bounds of all buckets but the last, which has none.
-    """
-
-    def __init__(self, name: str, cluster: str, bounds: Sequence[float]) -> None:
-        begin = start(name, cluster, "_bucket")
-        self._buckets = [f',le="{bound}"}} ' for bound in [*(str(float(bound)) for bound in bounds), "+Inf"]]
-        self._begin, self._count, self._sum = begin, start(name, cluster, "_count"), start(name, cluster, "_sum")
-        self._around = lru_cache(1_024)(self._pieces)
-
-    def text(self, labels: str, counts: Sequence[int], sum_: float) -> str:
-        """The lines of one histogram, from its counts by bucket and the sum of its values."""
-        return labels.join(self._around(tuple(counts), sum_))
-
-    def _pieces(self, counts: tuple[int, ...], sum_: float) -> tuple[str, ...]:
-        """What stands before, between and after the labels: the same for all groups that counted the same."""
-        cumulative = list(accumulate(counts))
-        values = [f"{bound}{count}\n" for bound, count in zip(self._buckets, cumulative, strict=True)]
-        values += [f"}} {cumulative[-1]}\n", f"}} {sum_}\n"]
-        begins = [*[self._begin] * len(self._buckets), self._count, self._sum]
-        return (begins[0], *(value + begin for value, begin in zip(values, [*begins[1:], ""], strict=True)))
