@@ -233,7 +233,12 @@ def next_position(
         start: where the one before has ended.
         stable: last stable offset of every partition.
         high: its high watermark.
-        most: largest number of records, or None; partitions share it by what each has.
+        most: largest number of records, or None.
+
+    Where there are more, whole partitions are read, those with the fewest records first: a group whose records all come
+    in one micro-batch is replayed and written once, and a small partition does not wait for a large one. One that does
+    not fit has what is left of the micro-batch if that is more than half of it, so a partition that never fits whole
+    goes on, too.
 
     Raises:
         LogLostError: the log ends before what was read of it.
@@ -243,11 +248,14 @@ def next_position(
     for p, left in waiting.items():
         if left < 0:
             raise LogLostError(f"{LOG_LOST}: partition {p} ends at {high[p]}, and was read to {membership[str(p)]}")
-    total = sum(waiting.values())
+    left = most = sum(waiting.values()) if most is None else most
+    taken = {}
+    for p in sorted(waiting, key=lambda p: (waiting[p], p)):
+        taken[p] = min(waiting[p], left) if waiting[p] <= left or left * 2 > most else 0
+        left -= taken[p]
     end: dict[str, Any] = {COMMITS: {}, MEMBERSHIP: {}}
-    for p, left in waiting.items():
-        share = left if most is None or total <= most else -(-left * most // total)
-        to = membership.get(str(p), 0) + share
+    for p in waiting:
+        to = membership.get(str(p), 0) + taken[p]
         end[MEMBERSHIP][str(p)] = to
         # A new leader may know less of what is stable than the one before; what was read stays read.
         end[COMMITS][str(p)] = max(commits.get(str(p), 0), min(stable[p], to))

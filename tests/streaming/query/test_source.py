@@ -44,13 +44,28 @@ class TestEnd:
         """Commits catch up with membership, which has nothing new."""
         assert at({0: 9}, {0: 9}) == next_position(at({0: 5}, {0: 9}), {0: 9}, {0: 9}, None)
 
-    def test_a_limit_is_shared_by_what_there_is(self) -> None:
-        """A partition with nine tenths of the records gets nine tenths of the batch; none stands still."""
-        end = next_position(
-            at({0: 0, 1: 0, 2: 7}, {0: 0, 1: 0, 2: 7}), {0: 900, 1: 99, 2: 8}, {0: 900, 1: 99, 2: 8}, 100
-        )
+    @pytest.mark.parametrize(
+        ("ends", "most", "read"),
+        [
+            pytest.param({0: 60, 1: 30, 2: 50}, 100, {0: 0, 1: 30, 2: 50}, id="the one that does not fit waits"),
+            pytest.param({0: 900, 1: 30}, 100, {0: 70, 1: 30}, id="more than half is left: the large one goes on"),
+            pytest.param({0: 900, 1: 60}, 100, {0: 0, 1: 60}, id="less than half is left: the large one waits"),
+            pytest.param({0: 50, 1: 50, 2: 50}, 100, {0: 50, 1: 50, 2: 0}, id="equal ones by number"),
+            pytest.param({0: 900}, 100, {0: 100}, id="one that never fits"),
+        ],
+    )
+    def test_a_limit_takes_whole_partitions(self, ends: dict[int, int], most: int, read: dict[int, int]) -> None:
+        """A group's records come in one micro-batch where that can be, the small partitions first."""
+        assert at(read, read) == next_position(at({}, {}), ends, ends, most)
 
-        assert at({0: 90, 1: 10, 2: 8}, {0: 90, 1: 10, 2: 8}) == end
+    def test_under_a_limit_each_partition_gets_to_its_end(self) -> None:
+        """Also a large one beside others that go on being written to."""
+        ends, position, batches = {0: 1_000, 1: 40, 2: 40}, at({}, {}), 0
+        while position["membership"].get("0") != 1_000:
+            position = next_position(position, ends, ends, 100)
+            ends = ends | {1: ends[1] + 20, 2: ends[2] + 20}
+            batches += 1
+            assert batches < 20
 
     def test_a_limit_cuts_commits_where_it_cuts_membership(self) -> None:
         """Commits never run ahead: a batch has both kinds of the same stretch."""
