@@ -14,9 +14,11 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from streaming.base.logging_setup import get_logger
 from streaming.base.places import ROOT
 from streaming.base.secret_masking import masked
 from streaming.base.signals import handlers_kept
@@ -32,6 +34,8 @@ from streaming.spark.launch_environment import (
     remove_sockets,
     unix_sockets,
 )
+
+_log = get_logger("session")
 
 WITHOUT_CODE: Final = {
     # A micro-batch has a few packed rows, and each time they are planned again: to make code for them took longer
@@ -157,9 +161,29 @@ def start(config: Config, log_file: Path) -> SparkSession:
             raise
     callbacks.ask_for_secret(spark.sparkContext._gateway)  # noqa: SLF001 - the only way to it
     callbacks.end_with_the_jvm(spark.sparkContext._accumulatorServer)  # noqa: SLF001 - as above
+    _without_code_where_there_is_no_session(spark)
     if not master.startswith("local") or master.startswith("local-cluster"):
         spark.sparkContext.addPyFile(str(code_archive(log_file.parent)))
     return spark
+
+
+def _without_code_where_there_is_no_session(spark: SparkSession) -> None:
+    """Have threads without a session do without made code, too.
+
+    Each stateful task is answered by a thread of its own, which no setting reaches: it goes by Spark's defaults, and
+    made code for every state variable of every task, a fifth of a micro-batch's processor time. So the default itself
+    is changed, in this JVM; executors elsewhere keep theirs.
+    """
+    jvm = spark._jvm  # noqa: SLF001 - the only way to Spark's own classes
+    assert jvm is not None  # noqa: S101 - there is one
+    setting = jvm.org.apache.spark.sql.internal.SQLConf.CODEGEN_FACTORY_MODE()
+    try:
+        default = setting.getClass().getDeclaredField("_defaultValue")
+        default.setAccessible(True)
+        default.set(setting, jvm.org.apache.spark.sql.catalyst.expressions.CodegenObjectFactoryMode.NO_CODEGEN())
+    except Py4JError as error:
+        # It costs time, nothing else.
+        _log.info("state_answers_by_made_code", reason=str(error).partition("\n")[0])
 
 
 def runs_here(master: str) -> bool:
