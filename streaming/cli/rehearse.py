@@ -101,6 +101,8 @@ def rehearse(  # noqa: PLR0913 - a command's options are its arguments
     settings = _settings("--broker-config", broker_config or [])
     member_settings = _settings("--member-config", member_config or [])
     refuse_two_forms(json=json, markdown=markdown)
+    if surge and restart:
+        raise UsageError("--restart: found with --surge, accepted: without, as no member is away then")
     for option, file in (("--keep", keep), ("--record", record), ("--html", html)):
         _refuse_unwritable(option, file)
     output.note(f"rehearsing the {direction.value} of {group}, on this machine alone")

@@ -159,6 +159,7 @@ def test_the_html_file_needs_nothing_else(tmp_path: Path, capsys: pytest.Capture
             "--broker-config: found 'x', accepted: NAME",
         ),
         (["rehearse", "upgrade", "--group", "g", "--json", "--markdown"], 2, "--markdown: found with --json"),
+        (["rehearse", "upgrade", "--group", "g", "--surge", "--restart", "2"], 2, "--restart: found with --surge, acc"),
         (["rehearse", "upgrade", "--group", "no-such", "--from", CONVERSIONS], 1, "--group: found 'no-such', accepted"),
         (
             ["rehearse", "upgrade", "--group", "g", "--keep", "no/k"],
