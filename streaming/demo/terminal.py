@@ -23,6 +23,7 @@ GroupView = Mapping[str, Any]
 REFRESH_SECONDS: Final = 1.0
 LAST_EVENTS: Final = 12
 LAST_STEPS: Final = 4
+_WIDE: Final = 100
 
 _SEVERITY_STYLES: Final = {"info": "", "warning": "yellow", "critical": "bold red"}
 _PHASE_STYLES: Final = {"upgrading": "yellow", "downgrading": "yellow", "blocked": "red", "upgraded": "green"}
@@ -94,16 +95,17 @@ class Terminal:
         with self._lock:
             events, steps = list(self._events), list(self._steps)
         doubt = self._doubt()
-        return Group(
+        above = Group(
             Text(f"{self._address}    Ctrl-C ends the demo", style="bold"),
             Text(),
             *([] if doubt is None else [Text(f"not known yet: {said(doubt)}", style="bold yellow"), Text()]),
-            groups_table(self._groups(), coloured=doubt is None),
+            groups_table(self._groups(), coloured=doubt is None, gap=1 if self._console.width < _WIDE else 2),
             Text(),
-            *event_rows(events),
-            Text(),
-            *(Text(printable(step), style="cyan") for step in steps),
         )
+        below = Group(Text(), *(Text(printable(step), style="cyan") for step in steps))
+        # What is done right now stands at the bottom, where a terminal cuts off what does not fit.
+        taken = sum(len(self._console.render_lines(part)) for part in (above, below))
+        return Group(above, *event_rows(events[-max(1, self._console.height - taken) :]), below)
 
 
 def event_line(event: Mapping[str, Any]) -> str:
@@ -111,9 +113,9 @@ def event_line(event: Mapping[str, Any]) -> str:
     return printable(f"{time_text(event['time'])} {event['kind']} {event['group']} {sentence(event)}")
 
 
-def groups_table(groups: Sequence[GroupView], *, coloured: bool = True) -> Table:
-    """One row a group, by name; without colours while they may not be so."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
+def groups_table(groups: Sequence[GroupView], *, coloured: bool = True, gap: int = 2) -> Table:
+    """One row a group, by name; without colours while they may not be so; `gap` spaces between columns."""
+    table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
     for name in ("GROUP", "TYPE", "STATE"):
         table.add_column(name, no_wrap=True)
     for name in ("EPOCH", "CLASSIC", "CONSUMER"):

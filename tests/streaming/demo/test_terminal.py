@@ -4,6 +4,7 @@ import io
 import threading
 from typing import Any
 
+import pytest
 from rich.console import Console, Group
 
 from streaming.demo.terminal import Terminal, event_line, event_rows, groups_table
@@ -134,6 +135,29 @@ def test_the_picture_holds_address_groups_events_and_steps() -> None:
     assert any(line.startswith("g ") for line in lines)
     assert any("07:40:19.567Z" in line and "The upgrade is complete" in line for line in lines)
     assert "a member joins" == lines[-1]
+
+
+def test_a_small_terminal_shows_all_figures_and_the_latest_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the usual 80 columns and 24 lines: no figure is cut, and events give way to what is done right now."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("LINES", "24")
+    names = ("audit-trail", "nightly-export", "orders-service", "payments-service")
+    rolled = [group(name, state="Reconciling", migration={"phase": "downgrading"}, lag=123_456) for name in names]
+    doubt = {"reason": "the monitor is still reading the log", "since": EVENT["time"], "far": "42 % read"}
+    terminal = Terminal(lambda: rolled, address="", doubt=lambda: doubt, output=TerminalOutput())
+    for number in range(20):
+        terminal.event({**EVENT, "time": EVENT["time"] + number})
+        terminal.step(f"payments-service: step {number}, which takes more room than one line of this terminal has")
+
+    output = io.StringIO()
+    Console(file=output, width=80, height=24).print(terminal.picture())
+    lines = [line.rstrip() for line in output.getvalue().splitlines()]
+
+    assert 24 == len(lines)
+    assert ["payments-service: step 19, which takes more room than one line of this terminal", "has"] == lines[-2:]
+    assert any(line.startswith("07:40:19.586Z") for line in lines)
+    rows = [line for line in lines if "Reconciling" in line]
+    assert ["downgrading 123456"] * 4 == [line[-18:] for line in rows]
 
 
 def test_a_long_detail_is_cut_at_the_edge() -> None:
