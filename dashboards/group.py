@@ -21,6 +21,8 @@ from dashboards.signals import PHASE_CODES, STATE_CODES
 _STATES: Final = words(STATE_CODES, STATE_COLOURS)
 _PHASES: Final = words(PHASE_CODES, PHASE_COLOURS)
 _PARTITION: Final = "{{topic}}/{{partition}}"
+_STORM: Final = f"{at.STORM_REBALANCES.value} + {at.STORM_REBALANCES_A_MEMBER.value} * %s"
+"""Where the alert begins: it goes by the group's size, so it is a line of its own and no threshold."""
 
 _NOW: Final = (
     monitor_panel(span=4, height=3),
@@ -194,9 +196,11 @@ _REBALANCES: Final = (
     timeseries_panel(
         ONE_GROUP,
         "Rebalances of five minutes",
-        [Query(signal="storm_rebalances", legend="as a storm counts them")],
+        [
+            Query(signal="storm_rebalances", legend="as a storm counts them"),
+            Query(signal="member_count", legend="a storm is more than", over=_STORM),
+        ],
         span=8,
-        limit=at.STORM_REBALANCES,
     ),
     timeseries_panel(
         ONE_GROUP,

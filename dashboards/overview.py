@@ -119,6 +119,7 @@ _ALL: Final = (
             Query(signal="rebalances", legend="rebalances"),
         ],
         height=12,
+        hidden=("protocol",),  # it is the group's board's; the names need the room
         sort_by="lag",
         limits={
             "two owners": (at.NONE, "red"),

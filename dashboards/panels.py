@@ -5,6 +5,7 @@ unit, the board's data source, a legend. The SDK hides legends and leaves ids ou
 A limit colours from where an alert would begin: what is red on the wall is what somebody is paged about.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
@@ -78,6 +79,7 @@ NARROWEST: Final = 150
 """Pixels that Grafana gives a column of a table at least, where nothing is said of it."""
 
 FIXED_WIDTHS: Final[Mapping[str, int]] = {
+    "alertname": 300,
     "cluster": 70,
     "type": 95,
     "protocol": 150,
@@ -101,10 +103,17 @@ FIXED_WIDTHS: Final[Mapping[str, int]] = {
 }
 """Column → its width in pixels: as wide as its heading and what it usually holds."""
 
-LEAST_WIDTHS: Final[Mapping[str, int]] = {"alertname": 300, "group": 130, "topic": 80, "reason": 160, "code": 160}
-"""Column → the least width in pixels of one that holds a name: such columns share what the others leave.
+LEAST_WIDTHS: Final[Mapping[str, int]] = {"group": 130, "topic": 80, "reason": 145, "code": 160}
+"""Column → the least width in pixels of one that holds a name: such columns share alike what the others leave."""
 
-These alone can be filtered: Grafana 10 puts the filter's sign beside each heading, and cuts the heading for it."""
+ROWS: Final = 12
+"""Rows of a timeline, which Grafana 10.0 cannot page: more of them are no words."""
+
+WIDEST: Final = 24
+"""Columns of the grid that a panel as wide as the screen has; in such a table the cluster's name shares as well."""
+
+FILTERED: Final = frozenset({"alertname", "group", "topic", "reason", "code"})
+"""Columns that can be filtered: Grafana 10 puts the filter's sign beside a heading, and cuts a narrow one for it."""
 
 READY_TEXTS: Final[Mapping[int, tuple[str, Colour]]] = {0: ("catching up", "orange"), 1: ("ready", "green")}
 VERDICT_COLOURS: Final[Mapping[str, Colour]] = {"open": "green", "cannot_tell": "yellow", "closed": "red"}
@@ -297,7 +306,7 @@ def timeline_panel(  # noqa: PLR0913 - as above
         .show_value(common_model.VisibilityMode.AUTO)
         .merge_values(True)
         .row_height(0.85)
-        .per_page(20)
+        .per_page(ROWS)
         .legend(
             common.VizLegendOptions()
             .show_legend(True)
@@ -315,7 +324,7 @@ def table_panel(  # noqa: PLR0913 - as above
     title: str,
     queries: Sequence[Query],
     *,
-    span: int = 24,
+    span: int = WIDEST,
     height: int = 9,
     sort_by: str | None = None,
     ranked: tuple[str, Sequence[str]] | None = None,
@@ -350,9 +359,9 @@ def table_panel(  # noqa: PLR0913 - as above
     for query, letter in zip(queries, _LETTERS, strict=False):
         panel.with_target(_target(scope, query, letter, "$__range", instant=True, as_table=True))
         if query.legend:
-            panel.override_by_name(query.legend, _column(query, limits or {}, texts or {}))
+            panel.override_by_name(query.legend, _column(query, span, limits or {}, texts or {}))
     for column in _labels(queries, hidden):
-        if properties := _links(column) + _width(column):
+        if properties := _links(column) + _width(column, span):
             panel.override_by_name(column, properties)
     if sort_by is not None:
         panel.sort_by([common.TableSortByFieldState().display_name(sort_by).desc(True)])
@@ -414,6 +423,8 @@ def _target(  # noqa: PLR0913 - what can be said of a query
 
 def _description(queries: Sequence[Query], limit: Limit | None) -> str:
     sentences = [SIGNALS[query.signal].meaning for query in queries]
+    for most in re.findall(r"topk\((\d+),", " ".join(query.over for query in queries)):
+        sentences += [f"At most {most} are drawn at a time, the largest."]
     if limit is not None:
         sentences.append(f"Coloured above {limit.value}: {limit.reason}.")
     return " ".join(dict.fromkeys(sentences))
@@ -473,18 +484,20 @@ def _links(column: str) -> list[dashboard_model.DynamicConfigValue]:
     return [_value("links", [links[column]])] if column in links else []
 
 
-def _width(column: str) -> list[dashboard_model.DynamicConfigValue]:
-    of = {"custom.width": FIXED_WIDTHS, "custom.minWidth": LEAST_WIDTHS}
-    given = [_value(name, widths[column]) for name, widths in of.items() if column in widths]
-    return [*given, _value("custom.filterable", True)] if column in LEAST_WIDTHS else given
+def _width(column: str, span: int) -> list[dashboard_model.DynamicConfigValue]:
+    shares = column in LEAST_WIDTHS or (column == "cluster" and span == WIDEST)
+    given = {**FIXED_WIDTHS, **LEAST_WIDTHS}.get(column)
+    properties = [] if given is None else [_value("custom.minWidth" if shares else "custom.width", given)]
+    return [*properties, _value("custom.filterable", True)] if column in FILTERED else properties
 
 
 def _column(
     query: Query,
+    span: int,
     limits: Mapping[str, tuple[Limit, Colour]],
     texts: Mapping[str, Mapping[int, tuple[str, Colour]]],
 ) -> list[dashboard_model.DynamicConfigValue]:
-    properties = [_value("unit", query.unit), *_width(query.legend)]
+    properties = [_value("unit", query.unit), *_width(query.legend, span)]
     if query.unit == COUNT:
         properties.append(_value("decimals", 0))
     coloured = {"type": "color-background", "mode": "basic"}

@@ -13,6 +13,7 @@ from dashboards.panels import (
     PHASE_COLOURS,
     PROTOCOL_COLOURS,
     READINESS_COLOURS,
+    ROWS,
     VERDICT_COLOURS,
     Query,
     monitor_panel,
@@ -65,7 +66,14 @@ _THE_ROLL: Final = (
         limit=at.NONE,
         colour="orange",
     ),
-    timeline_panel(GROUPS, "Phases", Query(signal="phase_code", legend=_GROUP), _PHASES, height=7, links=True),
+    timeline_panel(
+        GROUPS,
+        "Phases",
+        Query(signal="phase_code", legend=_GROUP, over=f"topk({ROWS}, %s)"),  # blocked or on the way before at rest
+        _PHASES,
+        height=7,
+        links=True,
+    ),
     table_panel(
         GROUPS,
         "Groups on the way",

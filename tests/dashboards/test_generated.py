@@ -305,6 +305,18 @@ def test_titles_are_not_cut(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BOARDS)
+def test_what_is_left_out_is_said(name: str) -> None:
+    """A panel of the largest series says how many it draws; a timeline no more than have room for their names."""
+    for panel in asking(name):
+        counts = {int(count) for target in panel["targets"] for count in re.findall(r"topk\((\d+),", target["expr"])}
+        for count in counts:
+            assert f"At most {count} are drawn" in panel["description"], panel["title"]
+            assert count <= panel["options"].get("perPage", count), panel["title"]
+        if panel["title"] == "Phases":
+            assert counts
+
+
+@pytest.mark.parametrize("name", BOARDS)
 def test_tiles_do_not_change_places(name: str) -> None:
     """An instant answer has no order: several gates in one panel changed places from one look to the next."""
     for panel in panels(name):
@@ -380,7 +392,7 @@ def test_what_is_counted_is_whole(name: str) -> None:
             assert (look.get("decimals") == 0) == (look["unit"] == COUNT), panel["title"]
         if panel["type"] == "table":
             for override in panel["fieldConfig"]["overrides"]:
-                has = {each["id"]: each["value"] for each in override["properties"]}
+                has = properties(panel, override["matcher"]["options"])
                 assert (has.get("decimals") == 0) == (has.get("unit") == COUNT), override["matcher"]["options"]
 
 
@@ -411,39 +423,40 @@ def test_panels_fill_their_rows_and_do_not_overlap(name: str) -> None:
 @pytest.mark.parametrize("schema", SCHEMAS)
 @pytest.mark.parametrize("name", BOARDS)
 def test_columns_of_a_table_fit_the_screen(name: str, schema: str) -> None:
-    """On 1440 pixels, with Grafana's menu beside, no table is cut: widths given, and the least of the others, fit."""
+    """On 1440 pixels, with Grafana's menu beside, no table is cut, and no heading and no word in it."""
     for title, span, spec in tables(name, schema):
-        pixels = table_pixels(span)
-        given: dict[str, int] = {}
-        for override in spec["fieldConfig"]["overrides"]:
-            for each in override["properties"]:
-                if each["id"] in {"custom.width", "custom.minWidth"}:
-                    given[override["matcher"]["options"]] = each["value"]
-        shown = columns(spec)
-
-        assert sum(given.get(column, NARROWEST) for column in shown) <= pixels, f"{title}: {shown} in {pixels}"
-
-
-@pytest.mark.parametrize("name", BOARDS)
-def test_headings_and_words_of_a_table_are_not_cut(name: str) -> None:
-    """A column is as wide as its heading, the filter's sign if there is one, and the longest word it may hold.
-
-    Columns of no width share what the others leave.
-    """
-    for title, span, spec in tables(name, build.CLASSIC):
         assert not spec["fieldConfig"]["defaults"]["custom"]["filterable"], title
-        has = {
-            override["matcher"]["options"]: {each["id"]: each["value"] for each in override["properties"]}
-            for override in spec["fieldConfig"]["overrides"]
-        }
-        shown = columns(spec)
-        fixed = {column: has[column]["custom.width"] for column in shown if "custom.width" in has.get(column, {})}
-        shared = (table_pixels(span) - sum(fixed.values())) / max(1, len(shown) - len(fixed))
-        for column in shown:
-            of = has.get(column, {})
-            width = fixed.get(column, of.get("custom.minWidth", shared))
-            heading = len(column) * HEADING_LETTER_PIXELS + of.get("custom.filterable", False) * SIGN_PIXELS
+        widths = drawn_widths(span, spec)
+        assert sum(widths.values()) <= table_pixels(span), f"{title}: {widths}"
+        for column, width in widths.items():
+            heading = len(column) * HEADING_LETTER_PIXELS
+            heading += properties(spec, column).get("custom.filterable", False) * SIGN_PIXELS
             assert CELL_PIXELS + max(heading, WORD_PIXELS.get(column, 0)) <= width, f"{title}: {column}"
+
+
+def drawn_widths(span: int, spec: dict[str, Any]) -> dict[str, float]:
+    """Column → pixels: those with a width have it; what is left the others share alike, none less than its least."""
+    shown = columns(spec)
+    fixed = {
+        column: properties(spec, column)["custom.width"]
+        for column in shown
+        if "custom.width" in properties(spec, column)
+    }
+    share = (table_pixels(span) - sum(fixed.values())) / max(1, len(shown) - len(fixed))
+    return {
+        column: fixed.get(column, max(share, properties(spec, column).get("custom.minWidth", NARROWEST)))
+        for column in shown
+    }
+
+
+def properties(spec: dict[str, Any], column: str) -> dict[str, Any]:
+    """What a table's override says of a column."""
+    return {
+        each["id"]: each["value"]
+        for override in spec["fieldConfig"]["overrides"]
+        if override["matcher"]["options"] == column
+        for each in override["properties"]
+    }
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)
