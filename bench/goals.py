@@ -164,7 +164,7 @@ GOALS: Final = (
         at_most=2,
         unit="s",
         references=(("metrics/page_mib", "its size, unpacked"),),
-        limits="compressing what Arrow's kernels have written; no text is kept from one page to the next",
+        limits="gathering every group, and writing its lines; no text is kept from one page to the next",
     ),
     Goal(
         what="micro-batches while that page is asked for without a pause, as a multiple of those without",

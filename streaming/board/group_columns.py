@@ -34,7 +34,9 @@ class GroupColumns:
 
     def __init__(self, groups: Iterable[BoardGroup]) -> None:
         self.held: Sequence[BoardGroup] = list(groups)
-        packed = b"".join([of.block.numbers[NUMBERS_AT[of.at]] for of in self.held])
+        packed = bytearray()
+        for of in self.held:
+            packed += of.block.numbers[NUMBERS_AT[of.at]]
         self._numbers: Integers = np.frombuffer(packed, np.int64).reshape(-1, len(NUMBERS)).T
         self.words, self.words_of = encoded([of.block.words[of.at] for of in self.held])
         self.topics, self.topics_of = encoded([of.block.topics[of.at] for of in self.held])
