@@ -176,10 +176,10 @@ class EmbeddedBroker:
         raise CannotTellError(f"embedded broker: no answer within {_START_SECONDS:g} s: {self._last_words()}")
 
     def _last_words(self) -> str:
+        """Not where the log is: its directory goes with the demo or the rehearsal."""
         lines = self.log_file.read_text(encoding="utf-8", errors="replace").splitlines()
         causes = [line for line in lines if line.startswith("Caused by: ") or "Exception: " in line]
-        said = (causes or lines or ["nothing"])[-1].removeprefix("Caused by: ").strip()
-        return f"{said} (see {self.log_file})"
+        return (causes or lines or ["nothing"])[-1].removeprefix("Caused by: ").strip()
 
 
 def _free_ports(count: int) -> list[int]:

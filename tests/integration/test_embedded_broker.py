@@ -154,13 +154,12 @@ def member_pids(directory: Path) -> list[int]:
 
 
 def test_a_node_that_dies_at_start_is_reported_in_one_line(tmp_path: Path) -> None:
-    """What the node said last, and where the rest stands, without waiting for an answer that never comes."""
+    """What the node said last, without waiting for an answer that never comes; no file that goes with the demo."""
     broker = EmbeddedBroker(tmp_path, properties={"authorizer.class.name": "no.such.Authorizer"})
 
-    with pytest.raises(
-        CannotTellError, match=r"^embedded broker: ended while .*no\.such\.Authorizer.* \(see .*broker\.log\)$"
-    ):
+    with pytest.raises(CannotTellError, match=r"^embedded broker: ended while .*no\.such\.Authorizer") as reported:
         broker.start()
+    assert str(tmp_path) not in str(reported.value)
     assert broker.pid is None
 
 
