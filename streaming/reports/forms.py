@@ -29,7 +29,7 @@ _STYLE: Final = (
     "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem;color:#1b1b1b}"
     "table{border-collapse:collapse;margin:.5rem 0 1.5rem}td,th{padding:.2rem .8rem .2rem 0;text-align:left;"
     "border-bottom:1px solid #ddd;vertical-align:top}td.n{text-align:right;font-variant-numeric:tabular-nums}"
-    "td{overflow-wrap:anywhere}.bar{background:#c4572b;height:.7rem;display:inline-block;"
+    "td{overflow-wrap:anywhere}td:first-child{min-width:6em}.bar{background:#c4572b;height:.7rem;display:inline-block;"
     "width:calc(min(20rem,30vw)*var(--part))}.warning,.critical{color:#a3260b}"
     "@media(prefers-color-scheme:dark){body{background:#161616;color:#e8e8e8}td,th{border-color:#444}"
     ".warning,.critical{color:#ff9d7d}}"
