@@ -119,7 +119,9 @@ class Overview:
 
     def _make(self) -> None:
         begun = self._asked = time.monotonic()
-        if begun < self._made_until:
+        # Of many groups rows are made every so many seconds: those of half a log need not wait for their turn.
+        doubt_is_gone = self._made_of.standing.doubt is not None and self._board.standing().doubt is None
+        if begun < self._made_until and not doubt_is_gone:
             return
         now_ms = self._clock_ms()
         made_of = self._board.moment()
