@@ -5,6 +5,8 @@ import re
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from streaming.base.doubt import doubt
+from streaming.board.readiness import Standing
 from tests.page.browser import OpenPage
 from tests.page.stage import ROLLED, STABLE, Stage, classic, now_ms
 
@@ -177,7 +179,7 @@ def test_rows_of_a_stream_that_stands_still_are_of_when_it_stopped(
         stage.move_log_ends(1)
         since_ms = now_ms() - 90_000
         reason = {"reason": "records wait in the log", "records": 3, "since": since_ms, "as_of": since_ms}
-        monkeypatch.setattr(stage.board, "ready", lambda: (False, [reason]))
+        monkeypatch.setattr(stage.board, "standing", lambda: Standing([reason], doubt([reason])))
         page = open_page(stage.url).page
 
         expect(page.locator("#tiles .tile").first).to_contain_text("cannot tell: records wait in the log")
