@@ -52,7 +52,10 @@ _WARM: Final = 100
 
 
 def one_machine(stage: Stage, size: dict[str, Any]) -> Outcome:
-    """A monitor of `groups` groups: until ready, its first page, `rate` commits a second, more pages, a restart."""
+    """A monitor of `groups` groups: until ready, its first page, commits and scrapes for `seconds`, a restart.
+
+    `rate` commits come a second, and a page is asked for every `scrape_seconds`, or when the one before has come.
+    """
     outcome = Outcome(size)
     read = stage.log(log.Plan.of(size["groups"], rounds=size["rounds"]))
     monitor = stage.held(read) or _started(outcome, stage, read)
@@ -66,12 +69,13 @@ def one_machine(stage: Stage, size: dict[str, Any]) -> Outcome:
     with Trickle(stage.broker.bootstrap_servers, read.topic, commits, read.expected, size["rate"]):
         time.sleep(size["warm"])
         batches, meter = len(monitor.progress()), Meter(monitor.tree)
-        time.sleep(size["seconds"])
+        until = time.monotonic() + size["seconds"]
+        while (begun := time.monotonic()) < until:
+            sent = timed_page(outcome, "page", monitor)
+            time.sleep(max(0.0, begun + size["scrape_seconds"] - time.monotonic()))
         used = meter.read()
         add_batches(outcome, monitor.batches_since(batches), used)
         _add_memory(outcome, "pss_mib", monitor.tree.memory())
-        for _ in range(size["pages"]):
-            sent = timed_page(outcome, "page", monitor)
     outcome.add("state_mib", "MiB", bytes_below(Path(monitor.options["state"]["dir"])) / MIB)
     # As gzip says at its end, for less than 4 GiB: to unpack it for that takes half a minute.
     outcome.add("page_mib", "MiB", int.from_bytes(sent[-4:], "little") / MIB)
