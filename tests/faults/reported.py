@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +132,17 @@ def difference_with_gaps(reported: Reported, answer: Answer) -> Difference:
     )
 
 
+def difference_from_former(reported: Reported, answer: Answer) -> Difference:
+    """The same where a former release had read the first part: what it counted, it counted by rules of its own."""
+    return replace(difference(reported, answer), groups=_unlike(_uncounted(reported.groups), _uncounted(answer.groups)))
+
+
+def as_former_noted(view: dict[str, Any]) -> dict[str, Any]:
+    """Of a group's view what a former release had noted already."""
+    members = [{key: of for key, of in member.items() if key != "assignment_epochs"} for member in view["members"]]
+    return {**view, "members": members}
+
+
 def as_it_is(view: dict[str, Any]) -> dict[str, Any]:
     """Of a group's view what follows from how it is, and not from how it came to be so."""
     known = {key: of for key, of in view.items() if key not in ("scaling", "static_members")}
@@ -144,6 +155,10 @@ def as_it_is(view: dict[str, Any]) -> dict[str, Any]:
 
 def _memberships(groups: dict[str, Any]) -> dict[str, Any]:
     return {name: state.get("membership") for name, (_, state) in groups.items()}
+
+
+def _uncounted(groups: dict[str, Any]) -> dict[str, Any]:
+    return {name: {key: of for key, of in state.items() if key != "counters"} for name, (_, state) in groups.items()}
 
 
 def _committed(of: Reported | Answer) -> dict[Any, Any]:

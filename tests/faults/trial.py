@@ -37,6 +37,7 @@ class Trial:
         times: how often the fault was done.
         live_from: by partition, the log's end when it began to be read; None for an empty log.
         had_gaps: whether records were cleaned away before they were read.
+        from_former: whether a former release had read the first part of them.
     """
 
     stack: ExitStack
@@ -52,6 +53,7 @@ class Trial:
     times: int = 0
     live_from: dict[int, int] | None = None
     had_gaps: bool = False
+    from_former: bool = False
 
     def writing(self, share: float) -> Writing:
         """Go on writing this share of all events until left."""
@@ -114,7 +116,9 @@ def tried(
         try:
             fault(trial)
             log.write(*trial.events)
-            found = disturbed.difference(trial.monitor, trial.live_from, had_gaps=trial.had_gaps)
+            found = disturbed.difference(
+                trial.monitor, trial.live_from, had_gaps=trial.had_gaps, from_former=trial.from_former
+            )
         except AssertionError as error:
             error.add_note("\n".join(["the monitor said:", *trial.monitor.error_lines()[-20:]]))
             raise
