@@ -317,12 +317,16 @@ class Board:
 
     def left_out(self, shown: BoardSnapshot | None = None) -> dict[str, int]:
         """How many groups and topics the scope leaves out, by what they are; now, or as they were shown."""
-        groups = (self._shown if shown is None else shown).groups
+        groups = self._groups(shown)
         return self._left_out.counts(groups, self.sums_of(groups).topic_names)
+
+    def _groups(self, shown: BoardSnapshot | None) -> GroupMap[BoardGroup]:
+        """All groups as they were shown, or now."""
+        return (self._shown if shown is None else shown).groups
 
     def group_view(self, name: str, now_ms: int, shown: BoardSnapshot | None = None) -> dict[str, Any] | None:
         """GROUP with lag; None for a group there is not. Now, or as it was shown."""
-        held = (self._shown if shown is None else shown).groups.get(name)
+        held = self._groups(shown).get(name)
         return None if held is None else next(group_answer.with_lag(self, [held], now_ms))
 
     def group_views(self, now_ms: int, *, type_: str | None = None, state: str | None = None) -> list[dict[str, Any]]:
@@ -339,7 +343,7 @@ class Board:
         shown: BoardSnapshot | None = None,
     ) -> Iterator[dict[str, Any]]:
         """The same one by one, each made when it is asked for, of the groups there are at the beginning, or were."""
-        every = (held for _, held in sorted((self._shown if shown is None else shown).groups.items()))
+        every = (held for _, held in sorted(self._groups(shown).items()))
         found = (
             held
             for held in every

@@ -248,11 +248,11 @@ def next_position(
     for p, left in waiting.items():
         if left < 0:
             raise LogLostError(f"{LOG_LOST}: partition {p} ends at {high[p]}, and was read to {membership[str(p)]}")
-    left = most = sum(waiting.values()) if most is None else most
-    taken = {}
+    limit = sum(waiting.values()) if most is None else most
+    room, taken = limit, {}
     for p in sorted(waiting, key=lambda p: (waiting[p], p)):
-        taken[p] = min(waiting[p], left) if waiting[p] <= left or left * 2 > most else 0
-        left -= taken[p]
+        taken[p] = min(waiting[p], room) if waiting[p] <= room or room * 2 > limit else 0
+        room -= taken[p]
     end: dict[str, Any] = {COMMITS: {}, MEMBERSHIP: {}}
     for p in waiting:
         to = membership.get(str(p), 0) + taken[p]

@@ -175,7 +175,7 @@ def scaled(shape: Shape, most: int = MOST_MEMBERS) -> Shape:
 
 
 def distinct(shape: Shape) -> Shape:
-    """With members that can be told apart where several share a client id, as Java's default has it: a note says so."""
+    """With a name of its own for each member where several share a client id, as Java's default has it; noted."""
     times = Counter(member.name for member in shape.members)
     free = {name: _numbered(name, times) for name, shared in times.items() if shared > 1}
     if not free:

@@ -1,25 +1,15 @@
 """A monitor that faults are done to: one after the other on one state directory, all reported to one file."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from streaming.checkpoint import resume_file
 from tests.faults import victim
-from tests.faults.coordinator_log import Answer, Log
-from tests.faults.reported import (
-    Difference,
-    Reported,
-    as_former_noted,
-    as_it_is,
-    difference,
-    difference_from_former,
-    difference_with_gaps,
-    reported_in,
-    shown,
-)
+from tests.faults.coordinator_log import Log
+from tests.faults.reported import WHOLLY, Comparison, Difference, Reported, reported_in, shown
 from tests.integration.monitor_process import END_SECONDS, READY_SECONDS, MonitorProcess, until
 
 PATIENCE_SECONDS: Final = 4 * READY_SECONDS
@@ -28,16 +18,6 @@ PATIENCE_SECONDS: Final = 4 * READY_SECONDS
 
 class _Victim(MonitorProcess):
     program = (sys.executable, "-P", "-m", "tests.faults.victim")
-
-
-_View = Callable[[dict[str, Any]], dict[str, Any]]
-
-_COMPARED: Final[Mapping[tuple[bool, bool], tuple[Callable[[Reported, Answer], Difference], _View]]] = {
-    (False, False): (difference, dict),
-    (True, False): (difference_with_gaps, as_it_is),
-    (False, True): (difference_from_former, as_former_noted),
-}
-"""(records were cleaned away unread, a former release read the first) → how reports and views are compared."""
 
 
 class Disturbed:
@@ -122,23 +102,16 @@ class Disturbed:
         self,
         monitor: MonitorProcess,
         live_from: dict[int, int] | None = None,
-        *,
-        had_gaps: bool = False,
-        from_former: bool = False,
+        compared: Comparison = WHOLLY,
     ) -> Difference:
-        """How what was reported, and is shown in the end, differs from what follows from the log.
-
-        With `had_gaps` records were cleaned away before they were read, and with them what only they had reported.
-        With `from_former` a former release had read the first part of the log.
-        """
+        """How what was reported, and is shown in the end, differs from what follows from the log."""
         self.await_ready(monitor)
         answer = self._log.undisturbed(live_from)
         reported = self.await_reported()
         until(
             lambda: shown(monitor, answer).keys() == answer.views.keys(), 30, lambda: "other groups are shown than are"
         )
-        compared, seen = _COMPARED[had_gaps, from_former]
-        found = compared(reported, answer)
+        found, seen = compared.reports(reported, answer), compared.view
         on_board = shown(monitor, answer)
         unlike = [
             f"{name}: {key} shown {shown_of.get(key)!r}, is {is_!r}"

@@ -8,6 +8,7 @@ from tests import builders
 from tests.coordinator_events import consumer_join, consumer_moves
 from tests.faults.compaction import write_on_until
 from tests.faults.coordinator_log import Events, Write, hash_of
+from tests.faults.reported import WITH_GAPS
 from tests.faults.trial import Trial
 from tests.integration.monitor_process import until
 
@@ -44,7 +45,7 @@ def compacted_while_read(trial: Trial) -> None:
 
 def compacted_while_away(trial: Trial) -> None:
     """Most records are cleaned away before the next monitor reads them, and it goes on while the cleaner does."""
-    trial.had_gaps = True
+    trial.compared = WITH_GAPS
     for _ in range(trial.rounds):
         with trial.writing(0.3 / trial.rounds):
             pass

@@ -29,6 +29,7 @@ from tests.faults.log_faults import (
     later_release,
 )
 from tests.faults.processes_of import jvm, kill_executor, kill_workers
+from tests.faults.reported import FROM_FORMER
 from tests.faults.sink_faults import history_disk_away, sink_brokers_away
 from tests.faults.three_brokers import ThreeBrokers
 from tests.faults.trial import Fault, Trial
@@ -156,7 +157,7 @@ def older_release(trial: Trial) -> None:
 
 def former_release(trial: Trial) -> None:
     """The state directory that the release before packs left: resumed from, in the middle of the story."""
-    trial.events, trial.from_former = story(), True
+    trial.events, trial.compared = story(), FROM_FORMER
     trial.log.write(*trial.events[: damage.LEFT_BEHIND])
     trial.events = trial.events[damage.LEFT_BEHIND :]
     trial.disturbed.await_reported()

@@ -2,9 +2,10 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from coordinator_model import group_figures
 from coordinator_model.state.events import INFO
@@ -151,6 +152,20 @@ def as_it_is(view: dict[str, Any]) -> dict[str, Any]:
     ]
     known["migration"] = {key: view["migration"][key] for key in ("members", "upgraded_members", "leftovers")}
     return known
+
+
+class Comparison(NamedTuple):
+    """How what was reported is compared with what follows from the log, and which part of the groups' views is."""
+
+    reports: Callable[[Reported, Answer], Difference]
+    view: Callable[[dict[str, Any]], dict[str, Any]]
+
+
+WHOLLY: Final = Comparison(difference, dict)
+WITH_GAPS: Final = Comparison(difference_with_gaps, as_it_is)
+"""Records were cleaned away before they were read, and with them what only they had reported."""
+FROM_FORMER: Final = Comparison(difference_from_former, as_former_noted)
+"""A former release had read the first part of the log."""
 
 
 def _memberships(groups: dict[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from streaming.checkpoint import resume_file
 from tests.faults import results, victim
 from tests.faults.coordinator_log import Answer, Log, story
 from tests.faults.disturbed import Disturbed
-from tests.faults.reported import Difference, Reported, reported_in
+from tests.faults.reported import WITH_GAPS, Difference, Reported, reported_in
 from tests.faults.trial import row
 from tests.kafka_oracle import KAFKA_JARS
 
@@ -79,7 +79,7 @@ def seen(servers: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[See
         disturbed.await_ready(monitor)
         left = resume_file.load(disturbed.state)
         log.write(*after)
-        found = disturbed.difference(monitor, live_from, had_gaps=True)
+        found = disturbed.difference(monitor, live_from, WITH_GAPS)
         reported = reported_in(disturbed.reported_file)
         disturbed.end(monitor)
         done = "`kill -9` of the driver while it catches up on a log of which only state is made"

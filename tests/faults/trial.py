@@ -12,7 +12,7 @@ from pathlib import Path
 from streaming.demo.embedded_broker import EmbeddedBroker
 from tests.faults.coordinator_log import Events, Log, Writing, story
 from tests.faults.disturbed import Disturbed
-from tests.faults.reported import Difference, Reported, reported_in
+from tests.faults.reported import WHOLLY, Comparison, Difference, Reported, reported_in
 from tests.faults.results import Result
 from tests.faults.three_brokers import ThreeBrokers
 from tests.integration.monitor_process import MonitorProcess
@@ -36,8 +36,7 @@ class Trial:
         figures: what is measured, by words that say what.
         times: how often the fault was done.
         live_from: by partition, the log's end when it began to be read; None for an empty log.
-        had_gaps: whether records were cleaned away before they were read.
-        from_former: whether a former release had read the first part of them.
+        compared: how what was reported is compared with what follows from the log.
     """
 
     stack: ExitStack
@@ -52,8 +51,7 @@ class Trial:
     figures: dict[str, float] = field(default_factory=dict)
     times: int = 0
     live_from: dict[int, int] | None = None
-    had_gaps: bool = False
-    from_former: bool = False
+    compared: Comparison = WHOLLY
 
     def writing(self, share: float) -> Writing:
         """Go on writing this share of all events until left."""
@@ -116,9 +114,7 @@ def tried(
         try:
             fault(trial)
             log.write(*trial.events)
-            found = disturbed.difference(
-                trial.monitor, trial.live_from, had_gaps=trial.had_gaps, from_former=trial.from_former
-            )
+            found = disturbed.difference(trial.monitor, trial.live_from, trial.compared)
         except AssertionError as error:
             error.add_note("\n".join(["the monitor said:", *trial.monitor.error_lines()[-20:]]))
             raise
