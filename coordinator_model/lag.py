@@ -86,20 +86,6 @@ class Lag:
 
 
 @dataclass(frozen=True, slots=True)
-class TotalLag:
-    """Lag of several partitions together.
-
-    `records` and `max_records` are over the partitions whose lag is known, None where it is of none. `at_least` says
-    that `max_seconds` is a lower bound, because the figure of some partition is one.
-    """
-
-    records: int | None
-    max_records: int | None
-    max_seconds: float | None
-    at_least: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Cut:
     """A log that was cut off: where it ended then, when that was noticed, and the leader's epoch since, once known."""
 
@@ -294,18 +280,3 @@ def cut_of(cuts: Iterable[Cut], committed: int, leader_epoch: int, committed_ms:
     """Where a consumer of a log that was cut off since its commit goes on; None where it was not."""
     found = [cut.offset for cut in cuts if cut.is_behind(committed, leader_epoch, committed_ms)]
     return min(found, default=None)
-
-
-def total_of(records: Iterable[int | None], seconds: Iterable[float | None], *, at_least: bool = False) -> TotalLag:
-    """Sum and maxima of several partitions' lag, in two columns; None for what is not known.
-
-    `at_least` is whether any of the seconds is a lower bound.
-    """
-    known = [figure for figure in records if figure is not None]
-    ages = [figure for figure in seconds if figure is not None]
-    return TotalLag(
-        records=sum(known) if known else None,
-        max_records=max(known, default=None),
-        max_seconds=max(ages, default=None),
-        at_least=at_least,
-    )

@@ -29,7 +29,7 @@ Info is what happens in any restart: shown, and no reason to get up. A group tha
 here: one of Kafka Connect is refused for ever, and only a roll asks (`gate`).
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -40,7 +40,7 @@ from coordinator_model.rules import static_members
 from coordinator_model.rules.members import is_absent, members_of
 from coordinator_model.state.events import CRITICAL, INFO, WARNING
 from streaming.board.board_group import BoardGroup
-from streaming.board.group_lag import TopicLag
+from streaming.board.lag_columns import ReadLag
 
 SEVERITIES: Final = {
     "duplicate_assignment": CRITICAL,
@@ -123,18 +123,21 @@ class Watched:
     read_ms: int | None = None
 
 
-def reasons(held: BoardGroup, lags: Collection[TopicLag], now_ms: int, watched: Watched) -> list[Reason]:
+def reasons(held: BoardGroup, lag: ReadLag, now_ms: int, watched: Watched) -> list[Reason]:
     """Reasons to look at a group now, the worst first.
 
     Args:
         held: the group.
-        lags: lag of its committed offsets.
+        lag: of its committed offsets in topics that its members read.
         now_ms: the wall clock.
         watched: what was found with a clock.
     """
     found = [] if held.words.steady else [*_of_state(held, now_ms, watched.read_ms)]
-    found += _of_offsets(held, lags)
-    found += _of_lag(held, lags, now_ms, lag_grew=watched.lag_grew is not False)
+    # Without a member that reads, what is deleted is no loss today.
+    if lag.lost and held.summary.members:
+        lost = _count(lag.lost, "partition")
+        found.append(Reason("records_lost", f"records deleted before they were read in {lost}"))
+    found += _of_lag(held, lag, now_ms, lag_grew=watched.lag_grew is not False)
     if watched.stuck:
         found = [look for look in found if look.code != "rebalancing"]
         found.append(Reason("rebalance_stuck", "rebalance stuck", _since(held)))
@@ -187,21 +190,10 @@ def _of_migration(held: BoardGroup, now_ms: int, read_ms: int | None) -> Iterato
         yield Reason(phases.phase(state) or "mixed", "both protocols", mixed_ms)
 
 
-def _of_offsets(held: BoardGroup, lags: Iterable[TopicLag]) -> Iterator[Reason]:
-    if not held.summary.members:
-        # No member is there to read: what is deleted then is no loss today.
+def _of_lag(held: BoardGroup, lag: ReadLag, now_ms: int, *, lag_grew: bool) -> Iterator[Reason]:
+    of, committed_ms = held.summary, lag.committed_ms
+    if of.words.simple or not lag.waits:
         return
-    lost = sum(each.lost for each in lags if not held.is_unsubscribed(each.topic))
-    if lost:
-        yield Reason("records_lost", f"records deleted before they were read in {_count(lost, 'partition')}")
-
-
-def _of_lag(held: BoardGroup, lags: Collection[TopicLag], now_ms: int, *, lag_grew: bool) -> Iterator[Reason]:
-    of = held.summary
-    read = [each for each in lags if not held.is_unsubscribed(each.topic)]
-    if of.words.simple or not any(records for each in read for records in each.records):
-        return
-    committed_ms = max((time_ms for each in read for time_ms in each.commit_times_ms), default=-1)
     silent_ms, empty_ms = now_ms - committed_ms, now_ms - of.last_step_ms
     if of.members:
         # A time that is not known, as of polled groups, makes no alarm.

@@ -26,8 +26,8 @@ from streaming.board.attention import COMMIT_WINDOW_MS, Watched, as_expected, re
 from streaming.board.batch_update import BatchUpdate, BoardSnapshot
 from streaming.board.board_group import BoardGroup
 from streaming.board.event_window import Event, EventWindow
-from streaming.board.group_lag import TopicLag
 from streaming.board.histogram import BATCH_SECONDS_BUCKETS, RECORD_TO_METRIC_SECONDS_BUCKETS, Distribution
+from streaming.board.lag_columns import ReadLag
 from streaming.board.lag_history import LagHistory
 from streaming.board.left_out import LeftOut
 from streaming.board.polls import PollStatus
@@ -363,7 +363,7 @@ class Board:
         """The event with topics by name where it is known."""
         return {**event, "detail": group_view.named(event["detail"], self.ends.topic_names)}
 
-    def attention(self, held: BoardGroup, lags: list[TopicLag], now_ms: int) -> list[dict[str, Any]]:
+    def attention(self, held: BoardGroup, lag: ReadLag, now_ms: int) -> list[dict[str, Any]]:
         """Reasons to look at a group now, the worst first, as `Reason.as_json`."""
         name = held.name
         unassigned = held.unassigned_partitions(self.ends.sizes) if name in self.unassigned else None
@@ -374,7 +374,7 @@ class Board:
             self.lag_history.grew(name, now_ms - COMMIT_WINDOW_MS),
             self.read_ms.get(name),
         )
-        found = reasons(held, lags, now_ms, watched)
+        found = reasons(held, lag, now_ms, watched)
         expected = self.expectations.kinds(name)
         return [{**look.as_json(), **as_expected(look, expected)} for look in found]
 

@@ -8,8 +8,8 @@ from coordinator_model.state.membership import SHARE
 from coordinator_model.views import group_view
 from streaming.board import never_committed
 from streaming.board.board_group import BoardGroup
-from streaming.board.group_lag import TopicLag, offset_rows, total
-from streaming.board.lag_columns import measure, table_of
+from streaming.board.group_lag import offset_rows
+from streaming.board.lag_columns import Lags, measure, table_of
 from streaming.board.polls import UNKNOWN_IN_GROUP
 
 if TYPE_CHECKING:
@@ -32,21 +32,21 @@ def with_lag(board: "Board", groups: Iterable[BoardGroup], now_ms: int) -> Itera
     while held := list(islice(rest, AT_ONCE)):
         with board.ends.lock:
             lags = measure(table_of(held), board.ends, now_ms)
-            by_topic = [lags.of(number) for number in range(len(held))]
-            by_offset = [offset_rows(each, board.ends) for each in by_topic]
-        for of, topics, offsets in zip(held, by_topic, by_offset, strict=True):
-            yield _with_lag(board, of, topics, offsets, now_ms)
+            of_offsets = iter(offset_rows(lags, board.ends))
+        for number in range(len(held)):
+            yield _with_lag(board, lags, number, of_offsets, now_ms)
 
 
 def _with_lag(
-    board: "Board", held: BoardGroup, by_topic: list[TopicLag], by_offset: list[dict[str, Any]], now_ms: int
+    board: "Board", lags: Lags, number: int, of_offsets: Iterator[dict[str, Any]], now_ms: int
 ) -> dict[str, Any]:
+    """GROUP of one group of a table; `of_offsets` begins with its own."""
+    held = lags.table.groups.held[number]
     group = held.group_view(board.ends.topic_names, now_ms)
-    sums = total(by_topic)
     duplicates = group_view.named(held.state.duplicates, board.ends.topic_names)
     rebalance = held.state.rebalance
     unheld = held.unheld(board.ends.sizes)
-    offsets = [shown | of_lag for shown, of_lag in zip(group["offsets"], by_offset, strict=True)]
+    offsets = [shown | next(of_offsets) for shown in group["offsets"]]
     if held.words.type != SHARE and (uncommitted := never_committed.rows(group, board.ends)):
         offsets = never_committed.in_order([*offsets, *uncommitted])
     if "static_members" in group:
@@ -55,16 +55,13 @@ def _with_lag(
         **group,
         "owner": board.expectations.owner(held.name),
         "offsets": offsets,
-        "lag": sums.records,
-        "max_lag": sums.max_records,
-        "max_lag_seconds": sums.max_seconds,
-        "max_lag_seconds_at_least": sums.at_least,
+        **lags.figures(number),
         **({"lag_left_out": SHARE_LAG} if held.words.type == SHARE else {}),
         "rebalances": held.state.counters.rebalances,
         "rebalancing_since": None if rebalance is None else rebalance.since_ms,
         "duplicates": {place: list(members) for place, members in duplicates.items()},
         "unassigned": None if unheld is None else {topic: list(parts) for topic, parts in unheld.items() if parts},
-        "attention": board.attention(held, by_topic, now_ms),
+        "attention": board.attention(held, lags.of_read(number), now_ms),
         **(_polled(duplicates) if held.words.polled else {}),
     }
 

@@ -24,22 +24,31 @@ _PLACES: Final = {name: place for place, name in enumerate(NUMBERS)}
 
 
 class GroupColumns:
-    """Some groups, never changed.
+    """Some groups, never changed; their columns are made when they are first asked for.
 
     Attributes:
         held: the groups.
-        words, topics: what they share, each once.
-        words_of, topics_of: group → place of its own in those.
     """
 
     def __init__(self, groups: Iterable[BoardGroup]) -> None:
         self.held: Sequence[BoardGroup] = list(groups)
+
+    @cached_property
+    def _numbers(self) -> Integers:
         packed = bytearray()
         for of in self.held:
             packed += of.block.numbers[NUMBERS_AT[of.at]]
-        self._numbers: Integers = np.frombuffer(packed, np.int64).reshape(-1, len(NUMBERS)).T
-        self.words, self.words_of = encoded([of.block.words[of.at] for of in self.held])
-        self.topics, self.topics_of = encoded([of.block.topics[of.at] for of in self.held])
+        return np.frombuffer(packed, np.int64).reshape(-1, len(NUMBERS)).T
+
+    @cached_property
+    def words(self) -> tuple[list[GroupWords], Integers]:
+        """Words that groups share, each once; group → place of its own in those."""
+        return encoded([of.block.words[of.at] for of in self.held])
+
+    @cached_property
+    def topics(self) -> tuple[list[GroupTopics], Integers]:
+        """The same of their topics."""
+        return encoded([of.block.topics[of.at] for of in self.held])
 
     def __len__(self) -> int:
         return len(self.held)
@@ -72,11 +81,13 @@ class GroupColumns:
 
     def by_words(self, of: Callable[[GroupWords], bool]) -> Flags:
         """Whether that holds of a group's words."""
-        return np.array([of(words) for words in self.words], np.bool_)[self.words_of]
+        each, places = self.words
+        return np.array(list(map(of, each)), np.bool_)[places]
 
     def by_topics(self, of: Callable[[GroupTopics], int]) -> Integers:
         """What there is to say of a group by its topics."""
-        return np.array([of(topics) for topics in self.topics], np.int64)[self.topics_of]
+        each, places = self.topics
+        return np.array(list(map(of, each)), np.int64)[places]
 
 
 def encoded(values: Sequence[Shared]) -> tuple[list[Shared], Integers]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,14 +17,16 @@ import numpy.typing as npt
 from coordinator_model import lag
 from coordinator_model.state.packed_offsets import ROW
 from streaming.board.board_group import BoardGroup
-from streaming.board.group_columns import Flags, Integers, encoded
-from streaming.board.group_lag import TopicLag
+from streaming.board.group_columns import Flags, GroupColumns, Integers, encoded
 from streaming.end_offsets.store import EndOffsets, PartitionEnds
 
 Floats = npt.NDArray[np.float64]
 
 UNKNOWN: Final = -1
 """In columns of integers, what is not known; in columns of seconds that is NaN."""
+
+FIGURES: Final = ("lag", "max_lag", "max_lag_seconds", "max_lag_seconds_at_least")
+"""Of a group's offsets together, as the API has them."""
 
 _NO_ID: Final = -1
 _OTHER_ID: Final = -2
@@ -37,15 +39,15 @@ class OffsetTable:
     """Committed offsets of some groups: a row for each, by group, topic and partition.
 
     Attributes:
-        held: the groups, also those without offsets.
+        groups: the groups, also those without offsets.
         topics: names of the topics.
-        owners, topic_of: row → its group in `held`, its topic in `topics`.
+        owners, topic_of: row → its group in `groups`, its topic in `topics`.
         partitions, offsets, times_ms, leader_epochs: as `packed_offsets.ROW` says.
         ids: topic id → its number; `id_of`: row → number of the id that the commit names, negative for none.
         counted: of each bucket of a topic that the group has to do with: group, topic, commits, rewinds.
     """
 
-    held: Sequence[BoardGroup]
+    groups: GroupColumns
     topics: Sequence[str]
     owners: Integers
     topic_of: Integers
@@ -68,9 +70,16 @@ class OffsetTable:
         return begins_of(self.owners)
 
     @cached_property
-    def numbers(self) -> Mapping[str, int]:
-        """Name of a group → its number in `held`."""
-        return {of.name: number for number, of in enumerate(self.held)}
+    def is_read(self) -> Flags:
+        """Row → whether members of its group read its topic, as far as that is known."""
+        groups, count = self.groups, max(1, len(self.topics))
+        (topics, topics_of), owners = groups.topics, self.owners[self.runs]
+        # It is the same for all groups of the same topics.
+        pairs, of_pair = np.unique(topics_of[owners] * count + self.topic_of[self.runs], return_inverse=True)
+        subscribed = [self.topics[pair % count] in topics[pair // count].subscribed for pair in pairs.tolist()]
+        is_known = groups.by_words(lambda words: words.all_topics_known)[owners]
+        by_run = np.array(subscribed, np.bool_)[of_pair] | ~is_known
+        return np.repeat(by_run, np.diff(self.runs, append=len(self.owners)))
 
     @cached_property
     def _places(self) -> tuple[Integers, Integers]:
@@ -89,11 +98,28 @@ class OffsetTable:
         return [(self.topics[topic], partition) for topic, partition in zip(topics, partitions, strict=True)]
 
 
+class ReadLag(NamedTuple):
+    """Of a group's offsets in topics that its members read: whether records wait, last commit, and how many are lost.
+
+    The commit's time is negative where none is known.
+    """
+
+    waits: bool = False
+    committed_ms: int = -1
+    lost: int = 0
+
+
 @dataclass(frozen=True, eq=False)
 class Lags:
-    """Lag of the offsets of a table at one moment, a row for each; the columns are those of `TopicLag`.
+    """Lag of the offsets of a table at one moment, a row for each.
 
-    `methods` are places in `coordinator_model.lag.METHODS`.
+    Attributes:
+        table: the offsets.
+        records, stable: lag to the high watermark, and to the last stable offset; `UNKNOWN` where it is not known.
+        seconds: lag in seconds; NaN where it is not known.
+        methods: how that came about, as places in `coordinator_model.lag.METHODS`.
+        truncated: whether the log was cut off since.
+        lost: whether the records are deleted by now.
     """
 
     table: OffsetTable
@@ -131,6 +157,21 @@ class Lags:
         return self._by_group(np.add, self.lost.astype(np.int64), 0)
 
     @cached_property
+    def unread_records(self) -> Integers:
+        """Group → lag in topics that no member reads any more."""
+        return self._by_group(np.add, np.where(self.table.is_read, 0, np.maximum(self.records, 0)), 0)
+
+    @cached_property
+    def read(self) -> tuple[Flags, Integers, Integers]:
+        """Group → what `ReadLag` has."""
+        is_read = self.table.is_read
+        return (
+            self._by_group(np.logical_or, is_read & (self.records > 0), False),
+            self._by_group(np.maximum, np.where(is_read, self.table.times_ms, -1), -1),
+            self._by_group(np.add, (is_read & self.lost).astype(np.int64), 0),
+        )
+
+    @cached_property
     def run_records(self) -> Integers:
         """Run (`OffsetTable.runs`) → lag of its offsets of which it is known."""
         runs = self.table.runs
@@ -139,35 +180,18 @@ class Lags:
         known = np.maximum.reduceat(self.records, runs) >= 0
         return np.where(known, np.add.reduceat(np.maximum(self.records, 0), runs), UNKNOWN)
 
-    def of(self, number: int) -> list[TopicLag]:
-        """Lag of one group by topic; topics without offsets are left out."""
-        table = self.table
-        first, last = np.searchsorted(table.owners, [number, number + 1]).tolist()
-        ends = [*np.flatnonzero(np.diff(table.topic_of[first:last])).tolist(), last - first - 1]
-        found, begin = [], first
-        for end in ends if last > first else ():
-            found.append(self._topic_lag(slice(begin, first + end + 1)))
-            begin = first + end + 1
-        return found
+    def figures(self, number: int) -> dict[str, Any]:
+        """`FIGURES` of one group, of the offsets whose lag is known; None where it is of none."""
+        columns = (self.sum_records, self.max_records, self.max_seconds, self.at_least)
+        return dict(zip(FIGURES, or_none([column[number].item() for column in columns]), strict=True))
 
-    def _topic_lag(self, rows: slice) -> TopicLag:
-        table = self.table
-        return TopicLag(
-            topic=table.topics[int(table.topic_of[rows.start])],
-            partitions=table.partitions[rows].tolist(),
-            committed=table.offsets[rows].tolist(),
-            commit_times_ms=table.times_ms[rows].tolist(),
-            records=_or_none(self.records[rows]),
-            seconds=[None if age != age else age for age in self.seconds[rows].tolist()],  # noqa: PLR0124 - NaN
-            stable=_or_none(self.stable[rows]),
-            methods=[lag.METHODS[number] for number in self.methods[rows].tolist()],
-            truncated=set(np.flatnonzero(self.truncated[rows]).tolist()),
-            lost=int(np.count_nonzero(self.lost[rows])),
-        )
+    def of_read(self, number: int) -> ReadLag:
+        """What there is to say of one group's topics that its members read."""
+        return ReadLag(*(column[number].item() for column in self.read))
 
     def _by_group(self, reduce: np.ufunc, values: npt.NDArray[Any], of_none: float) -> npt.NDArray[Any]:
         table = self.table
-        found = np.full(len(table.held), of_none, values.dtype)
+        found = np.full(len(table.groups), of_none, values.dtype)
         if len(table.starts):
             found[table.owners[table.starts]] = reduce.reduceat(values, table.starts)
         return found
@@ -187,13 +211,15 @@ def known(values: npt.NDArray[Any]) -> tuple[Flags, npt.NDArray[Any]]:
     return (values != UNKNOWN) & (values == values), values  # noqa: PLR0124 - NaN
 
 
-def _or_none(values: Integers) -> list[int | None]:
-    return [None if value < 0 else value for value in values.tolist()]
+def or_none(values: Iterable[Any]) -> list[Any]:
+    """Figures, None where they are not known."""
+    return [None if value == UNKNOWN or value != value else value for value in values]  # noqa: PLR0124 - NaN
 
 
-def table_of(groups: Iterable[BoardGroup]) -> OffsetTable:
+def table_of(groups: Iterable[BoardGroup] | GroupColumns) -> OffsetTable:
     """The committed offsets of these groups."""
-    held = list(groups)
+    columns = groups if isinstance(groups, GroupColumns) else GroupColumns(groups)
+    held = columns.held
     each_of = [group.buckets for group in held]
     owners = np.repeat(np.arange(len(held)), np.array(list(map(len, each_of)), np.int64))
     buckets = list(chain.from_iterable(each_of))
@@ -219,7 +245,7 @@ def table_of(groups: Iterable[BoardGroup]) -> OffsetTable:
     partitions, offsets, times_ms, leader_epochs = np.delete(rows, heads, axis=0).T.copy()
     _, commits, rewinds, _ = rows[heads].T
     return OffsetTable(
-        held=held,
+        groups=columns,
         topics=topics,
         owners=np.repeat(owners, lengths),
         topic_of=np.repeat(topic_of, lengths),

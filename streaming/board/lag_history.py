@@ -75,13 +75,12 @@ class LagHistory:
         lags = measure(table, ends, now_ms)
         ends.hold(_earliest_behind(lags))
         self._without_time = _without_time(lags)
-        names = [of.name for of in table.held]
         rows, places = self._follow(table)
         with self._lock:
             while self._times and self._times[-1] >= now_ms:  # a clock set back
                 self._cut(slice(len(self._times) - 1, None))
             self._times.append(now_ms)
-            self._groups.append(now_ms, names, lags.sum_records, lags.max_seconds)
+            self._groups.append(now_ms, table.groups.names, lags.sum_records, lags.max_seconds)
             self._partitions.append(now_ms, places, lags.records[rows])
             self._forget(now_ms)
 
@@ -127,15 +126,16 @@ class LagHistory:
 
     def _follow(self, table: OffsetTable) -> tuple[list[int], list[Place]]:
         """Rows of the partitions with series of their own: of groups that have room for all; the first ones stay."""
-        sizes = np.bincount(table.owners, minlength=len(table.held))
+        names, numbers = table.groups.names, table.groups.places
+        sizes = np.bincount(table.owners, minlength=len(table.groups))
         firsts = np.cumsum(sizes) - sizes
         room, followed = self._most_partitions, []
         rows: list[int] = []
         places: list[Place] = []
-        former = [table.numbers[name] for name in self._followed if name in table.numbers]
+        former = [numbers[name] for name in self._followed if name in numbers]
         others = np.flatnonzero((sizes > 0) & (sizes <= room - int(sizes[former].sum()))).tolist()
         for number in [*former, *sorted(set(others).difference(former))] if room else ():
-            size, first, name = int(sizes[number]), int(firsts[number]), table.held[number].name
+            size, first, name = int(sizes[number]), int(firsts[number]), names[number]
             if 0 < size <= room:
                 room -= size
                 followed.append(name)

@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
+import numpy as np
+
 from coordinator_model.rules.members import Member, members_of
 from streaming.board.board import Board
 from streaming.board.board_group import BoardGroup
-from streaming.board.group_lag import TopicLag, total
-from streaming.board.lag_columns import measure, table_of
+from streaming.board.lag_columns import UNKNOWN, Lags, measure, table_of
 
 MEMBER_VALUES: Final[Mapping[str, Callable[[Member], str | None]]] = {
     "client_id": lambda member: member.client_id,
@@ -115,13 +116,13 @@ def topic_view(board: Board, name: str, now_ms: int) -> dict[str, Any] | None:
         if name not in topics_of(board, held):
             search.cannot_tell += has_untold_topics(board, held)
         elif board.scope.groups(group):
-            readers.append(held)
+            readers.append(BoardGroup(group, held, tuple(of for of in held.buckets if of.topic == name)))
         else:
             left_out += 1
     if described is None and not readers and not left_out and standing.ready:
         return None
     lags = measure(table_of(readers), board.ends, now_ms)
-    groups = [_reader(board, held, name, lags.of(number)) for number, held in enumerate(readers)]
+    groups = [_reader(board, lags, number, name) for number in range(len(readers))]
     return {
         "topic": name,
         "topic_id": None if described is None else described.id,
@@ -136,11 +137,11 @@ def topic_view(board: Board, name: str, now_ms: int) -> dict[str, Any] | None:
     }
 
 
-def _reader(board: Board, held: BoardGroup, topic: str, by_topic: list[TopicLag]) -> dict[str, Any]:
+def _reader(board: Board, lags: Lags, number: int, topic: str) -> dict[str, Any]:
+    held = lags.table.groups.held[number]
     of, names = held.summary, board.ends.topic_names
-    lags = [each for each in by_topic if each.topic == topic]
-    sums = total(lags)
-    records = [figure for each in lags for figure in each.records]
+    first, last = np.searchsorted(lags.table.owners, [number, number + 1]).tolist()
+    records = lags.records[first:last].tolist()
     held_there: set[int] = set()
     for key, partitions in of.topics.assigned.items():
         if (names.get(key) if of.words.is_modern else key) == topic:
@@ -158,11 +159,8 @@ def _reader(board: Board, held: BoardGroup, topic: str, by_topic: list[TopicLag]
         else None,
         "assigned_partitions": len(held_there),
         "committed_partitions": len(records),
-        "lag": sums.records,
-        "max_lag": sums.max_records,
-        "max_lag_seconds": sums.max_seconds,
-        "max_lag_seconds_at_least": sums.at_least,
-        "unknown_lags": records.count(None),
+        **lags.figures(number),
+        "unknown_lags": records.count(UNKNOWN),
     }
 
 

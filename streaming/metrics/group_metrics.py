@@ -67,7 +67,7 @@ class Moment:
         self.shown, self.standing = self.of_board = board.moment()
         self.sums = board.sums_of(self.shown.groups)
         self.groups = GroupColumns(shard.of(self.shown.groups))
-        self.lags: Lags = measure(table_of(self.groups.held), board.ends, now_ms)
+        self.lags: Lags = measure(table_of(self.groups), board.ends, now_ms)
         self.stuck = board.stuck
         self.read_ms = board.read_ms
         self.event_counts = board.events.counts_by_group()
@@ -208,10 +208,11 @@ def _storm(moment: Moment) -> Iterator[Samples]:
 
 def _of_words(moment: Moment, of: Callable[[GroupWords], str | None]) -> Samples:
     """A sample of 1 with the label that a group's words have; none for none."""
-    labels = [of(words) for words in moment.groups.words]
-    has_one = np.array([text is not None for text in labels], np.bool_)[moment.groups.words_of]
+    words, words_of = moment.groups.words
+    labels = list(map(of, words))
+    has_one = np.array([text is not None for text in labels], np.bool_)[words_of]
     places = np.flatnonzero(has_one & moment.in_scope)
-    return Samples(places, ([text or "" for text in labels], moment.groups.words_of[places]), np.ones(len(places), int))
+    return Samples(places, ([text or "" for text in labels], words_of[places]), np.ones(len(places), int))
 
 
 def _info(moment: Moment) -> Iterator[Samples]:
@@ -230,7 +231,7 @@ def _phase(moment: Moment) -> Iterator[Samples]:
 
 
 def _blockers(moment: Moment) -> Iterator[Samples]:
-    for reason in sorted({reason for words in moment.groups.words for reason in words.blockers}):
+    for reason in sorted({reason for words in moment.groups.words[0] for reason in words.blockers}):
 
         def is_blocked(words: GroupWords, reason: str = reason) -> bool:
             return is_migrating_kind(words.type) and reason in words.blockers
@@ -244,17 +245,17 @@ def _members(moment: Moment) -> Iterator[Samples]:
 
 
 def _assigned(moment: Moment) -> Iterator[Samples]:
-    groups = moment.groups
-    of_topics = [list(_topics_assigned(moment, topics)) for topics in groups.topics]
+    each, topics_of = moment.groups.topics
+    of_topics = [list(_topics_assigned(moment, topics)) for topics in each]
     labels = [text for each in of_topics for text, _ in each]
     counts = np.array([count for each in of_topics for _, count in each], np.int64)
     lengths = np.array(list(map(len, of_topics)), np.int64)
     firsts = np.cumsum(lengths) - lengths
     places = np.flatnonzero(moment.in_scope)
-    times = lengths[groups.topics_of[places]]
+    times = lengths[topics_of[places]]
     # A group has as many samples in a row as its topics have labels in a row.
     into = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
-    at = np.repeat(firsts[groups.topics_of[places]], times) + into
+    at = np.repeat(firsts[topics_of[places]], times) + into
     yield Samples(np.repeat(places, times), (labels, at), counts[at])
 
 

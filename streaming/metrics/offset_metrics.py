@@ -12,20 +12,7 @@ from streaming.metrics.text_format import label
 
 
 def _unsubscribed_lag(moment: Moment) -> Iterator[Samples]:
-    lags, groups = moment.lags, moment.groups
-    table, runs = lags.table, lags.table.runs
-    owners, topics = table.owners[runs], table.topic_of[runs]
-    # Whether a topic is one that no member reads any more is the same for all groups of the same topics.
-    pairs, of_pair = np.unique(groups.topics_of[owners] * max(1, len(table.topics)) + topics, return_inverse=True)
-    is_read = [
-        table.topics[pair % len(table.topics)] in groups.topics[pair // len(table.topics)].subscribed
-        for pair in pairs.tolist()
-    ]
-    is_known = groups.by_words(lambda words: words.all_topics_known)[owners]
-    unread = is_known & ~np.array(is_read, np.bool_)[of_pair]
-    sums = np.zeros(len(groups), np.int64)
-    np.add.at(sums, owners[unread], np.maximum(lags.run_records[unread], 0))
-    yield of_groups(moment, lags.sum_records != UNKNOWN, sums)
+    yield of_groups(moment, moment.lags.sum_records != UNKNOWN, moment.lags.unread_records)
 
 
 def _chosen(moment: Moment) -> Flags:

@@ -16,7 +16,6 @@ from streaming.base.persistent_map import GroupMap
 from streaming.board.batch_update import BoardSnapshot
 from streaming.board.board import Board, BoardMoment
 from streaming.board.board_group import BoardGroup
-from streaming.board.group_lag import TopicLag, total
 from streaming.board.lag_columns import Lags, measure, table_of
 from streaming.board.polls import UNKNOWN_IN_ROW
 from streaming.board.readiness import Standing
@@ -132,7 +131,7 @@ class Overview:
         changed = set()
         for name in self._to_make(groups, lags) | (touched.keys() - gone):
             held = groups[name]
-            row = self._row(held, lags.of(lags.table.numbers[name]), now_ms)
+            row = self._row(held, lags, now_ms)
             # A group that was touched counts as changed: its members' assignments are no part of the row.
             if name in touched or self._rows.get(name) != row:
                 if name not in self._rows:
@@ -159,18 +158,18 @@ class Overview:
         if sizes is not former[2]:
             self._figures = {}
         columns = (lags.sum_records, lags.lost_offsets)
-        names = [of.name for of in groups.values()]
         was, self._figures = (
             self._figures,
-            dict(zip(names, zip(*(column.tolist() for column in columns), strict=True), strict=True)),
+            dict(zip(lags.table.groups.names, zip(*(column.tolist() for column in columns), strict=True), strict=True)),
         )
         asked = {name for name, figures in self._figures.items() if figures[0] > 0 or was.get(name) != figures}
         asked |= (stuck ^ former[0]) | (unassigned ^ former[1]) | self._board.sums_of(groups).unsteady
         return asked & groups.keys()
 
-    def _row(self, held: BoardGroup, lags: list[TopicLag], now_ms: int) -> Row:
+    def _row(self, held: BoardGroup, lags: Lags, now_ms: int) -> Row:
         of = held.summary
-        sums = total(lags)
+        number = lags.table.groups.places[held.name]
+        figures = lags.figures(number)
         return {
             "group": held.name,
             "type": of.words.type,
@@ -187,15 +186,13 @@ class Overview:
             "leftovers": of.leftovers,
             "upgrades": of.upgrades,
             "downgrades": of.downgrades,
-            "lag": sums.records,
-            "max_lag": sums.max_records,
-            "max_lag_seconds": _rounded(sums.max_seconds),
-            "max_lag_seconds_at_least": sums.at_least,
+            **figures,
+            "max_lag_seconds": _rounded(figures["max_lag_seconds"]),
             "rebalances": of.rebalances,
             "rebalancing_since": of.rebalancing_since_ms,
             "duplicate_partitions": of.duplicates or None if of.words.polled else of.duplicates,
             "unassigned_partitions": held.unassigned_partitions(self._board.ends.sizes),
-            "attention": self._board.attention(held, lags, now_ms),
+            "attention": self._board.attention(held, lags.of_read(number), now_ms),
             **(UNKNOWN_IN_ROW if of.words.polled else {}),
         }
 

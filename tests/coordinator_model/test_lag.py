@@ -13,11 +13,9 @@ from coordinator_model.lag import (
     Cut,
     EndOffsetHistory,
     Lag,
-    TotalLag,
     cut_of,
     is_beyond,
     measure,
-    total_of,
 )
 
 NOW_MS = 100_000
@@ -112,29 +110,6 @@ def test_commit_beyond_a_log_sampled_long_after_it(
 ) -> None:
     """The topic was recreated, or cut off: what it has been given since is behind no one, and no one reads it."""
     assert expected == is_beyond(1_500, high_watermark, committed_ms, NOW_MS)
-
-
-TOTALS = {
-    "sum and maxima": ([Lag(5, 1.0, "interpolated"), Lag(7, 0.5, "interpolated")], TotalLag(12, 7, 1.0)),
-    "nothing known": ([Lag(None, None, "no_end_offset")], TotalLag(None, None, None)),
-    "nothing at all": ([], TotalLag(None, None, None)),
-    "an unknown partition does not poison the sum": (
-        [Lag(5, 1.0, "interpolated"), Lag(None, None, "no_end_offset")],
-        TotalLag(5, 5, 1.0),
-    ),
-    "a maximum with a lower bound is one": (
-        [Lag(5, 60.0, "interpolated"), Lag(900, 12.0, "at_least", at_least=True)],
-        TotalLag(905, 900, 60.0, at_least=True),
-    ),
-}
-
-
-@pytest.mark.parametrize(("lags", "expected"), TOTALS.values(), ids=TOTALS.keys())
-def test_lag_of_several_partitions(lags: list[Lag], expected: TotalLag) -> None:
-    """Each row of the table gives the total it says."""
-    at_least = any(lag.at_least for lag in lags)
-
-    assert expected == total_of([lag.records for lag in lags], [lag.seconds for lag in lags], at_least=at_least)
 
 
 def test_history_keeps_first_and_last_of_equal_ends() -> None:

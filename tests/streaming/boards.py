@@ -6,8 +6,7 @@ from streaming.base.batch_rows import BatchRows
 from streaming.base.expectations import Expectations
 from streaming.board.board import Board
 from streaming.board.board_group import BoardGroup
-from streaming.board.group_lag import TopicLag
-from streaming.board.lag_columns import measure, table_of
+from streaming.board.lag_columns import Lags, measure, table_of
 from streaming.end_offsets.store import EndOffsets, Topic
 from tests import builders
 from tests.streaming.board_rows import Shard
@@ -35,9 +34,9 @@ def sample(ends: EndOffsets, now_ms: int, topic: str, *offsets: int, stable: Map
     ends.record(now_ms, high, {**high, **{(topic, partition): offset for partition, offset in (stable or {}).items()}})
 
 
-def topic_lags(held: BoardGroup, ends: EndOffsets, now_ms: int) -> list[TopicLag]:
-    """Lag of a group's committed offsets, by topic."""
-    return measure(table_of([held]), ends, now_ms).of(0)
+def lags_of(held: BoardGroup, ends: EndOffsets, now_ms: int) -> Lags:
+    """Lag of one group's committed offsets."""
+    return measure(table_of([held]), ends, now_ms)
 
 
 def commits_of(board: Board, name: str) -> dict[str, tuple[int, int]]:

@@ -6,12 +6,13 @@ from dashboards import thresholds as at
 from streaming.board import attention
 from streaming.board.attention import SEVERITIES
 from streaming.board.board import Board
+from streaming.board.lag_columns import ReadLag
 from streaming.watchers.overdue_watch import OverdueWatch
 from tests import builders
 from tests import coordinator_events as happens
 from tests.builders import RecordBytes
 from tests.streaming.board_rows import Shard
-from tests.streaming.boards import NOW_MS, THEN_MS, board_of, log_ends, sample, topic_lags
+from tests.streaming.boards import NOW_MS, THEN_MS, board_of, lags_of, log_ends, sample
 
 MINUTE_MS = 60_000
 OWNERS = {"a": {"t": [0, 1]}, "b": {"t": [2]}}
@@ -36,7 +37,7 @@ def codes(board: Board, now_ms: int = NOW_MS) -> list[str]:
     time_ms[0] = now_ms
     watch.check()
     held = board.shown.groups["g"]
-    return [look["code"] for look in board.attention(held, topic_lags(held, board.ends, now_ms), now_ms)]
+    return [look["code"] for look in board.attention(held, lags_of(held, board.ends, now_ms).of_read(0), now_ms)]
 
 
 def both_joined() -> list[list[RecordBytes]]:
@@ -126,7 +127,9 @@ def test_a_roll_written_by_a_clock_that_is_wrong_is_stalled_half_an_hour_after_i
     read_ms = NOW_MS + 60 * MINUTE_MS
     board.set_read_times({"g": read_ms})
     held = board.shown.groups["g"]
-    soon, later = ({look["code"] for look in board.attention(held, [], read_ms + of * MINUTE_MS)} for of in (1, 31))
+    soon, later = (
+        {look["code"] for look in board.attention(held, ReadLag(), read_ms + of * MINUTE_MS)} for of in (1, 31)
+    )
 
     assert "mixed" in soon
     assert "migration_stalled" in later
@@ -165,7 +168,7 @@ def lagging(*, members: bool, committed_ms: int, was: int | None, now_ms: int) -
     sample(ends, now_ms, "t", 100, 100, 100)
     board.lag_history.sample(board.shown.groups, ends, now_ms)
     held = board.shown.groups["g"]
-    return [look["code"] for look in board.attention(held, topic_lags(held, board.ends, now_ms), now_ms)]
+    return [look["code"] for look in board.attention(held, lags_of(held, board.ends, now_ms).of_read(0), now_ms)]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from coordinator_model.lag import FRESH_MS
 from streaming.base.times import now_ms
 from streaming.board.board import Board, Row
+from streaming.board.lag_columns import UNKNOWN
 from streaming.board.readiness import Standstill
 from streaming.end_offsets.store import EndOffsets, Wanted
 from tests import builders
@@ -22,9 +23,9 @@ from tests.streaming.boards import (
     classic_group,
     commits_of,
     described,
+    lags_of,
     log_ends,
     sample,
-    topic_lags,
 )
 
 
@@ -91,10 +92,10 @@ def test_a_commit_that_the_log_never_reaches_has_no_lag() -> None:
     for after_ms in (0, FRESH_MS):
         sample(ends, THEN_MS + after_ms, "orders", 50)
         (offset,) = (board.group_view("g", NOW_MS) or {})["offsets"]
-        (lags,) = topic_lags(board.shown.groups["g"], ends, NOW_MS)
-        seen.append((offset["lag"], offset["lag_method"], lags.records))
+        lags = lags_of(board.shown.groups["g"], ends, NOW_MS)
+        seen.append((offset["lag"], offset["lag_method"], lags.records.tolist()))
 
-    assert [(0, "ahead_of_end", [0]), (None, "beyond_end", [None])] == seen
+    assert [(0, "ahead_of_end", [0]), (None, "beyond_end", [UNKNOWN])] == seen
 
 
 def test_a_commit_of_a_former_topic_has_no_lag() -> None:

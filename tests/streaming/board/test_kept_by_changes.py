@@ -17,7 +17,7 @@ from coordinator_model.state.offsets import CommittedOffset
 from streaming.base.doubt import said
 from streaming.board import gates
 from streaming.board.board import Board
-from streaming.board.group_lag import lag_view, offset_rows, total
+from streaming.board.group_lag import lag_view, offset_rows
 from streaming.board.lag_history import LagHistory
 from streaming.board.totals import Sums, Totals
 from streaming.watchers.hang_sampler import HangSampler
@@ -25,7 +25,7 @@ from streaming.web.overview import Overview
 from tests import builders
 from tests.moments import suspicion
 from tests.streaming.board_rows import KeyValue, Shard
-from tests.streaming.boards import NOW_MS, described, log_ends, sample, topic_lags
+from tests.streaming.boards import NOW_MS, described, lags_of, log_ends, sample
 
 GROUPS = 14
 TOPICS = ("audit", "orders", "t")
@@ -150,14 +150,14 @@ def test_what_is_kept_up_is_what_would_be_worked_out_again(seed: int) -> None:
         story.step()
         overview._made_until = 0.0
         history.sample(board.shown.groups, board.ends, story.now_ms)
-        lags = {name: total(topic_lags(held, board.ends, story.now_ms)) for name, held in board.shown.groups.items()}
+        lags = {name: lags_of(held, board.ends, story.now_ms) for name, held in board.shown.groups.items()}
         found = {held.name for held in sampler._suspects(story.now_ms)}
         seen += len(found)
 
         assert sums_anew(board) == board.sums()
         assert Overview(board, lambda: story.now_ms).rows()[1] == overview.rows()[1]
         assert suspects_anew(board, story.now_ms) == found
-        assert {name: of.records for name, of in lags.items()} == {
+        assert {name: of.figures(0)["lag"] for name, of in lags.items()} == {
             name: history.group(name)["lag"][-1] for name in board.shown.groups
         }
     assert seen
@@ -250,18 +250,31 @@ def test_lag_in_columns_is_lag_offset_by_offset() -> None:
         for _ in range(STEPS):
             story.step()
             for held in story.board.shown.groups.values():
-                columns = topic_lags(held, story.ends, story.now_ms)
+                lags = lags_of(held, story.ends, story.now_ms)
                 single = [lag_view(story.ends, *of[:2], measured(story, *of)) for of in held.offsets]
 
-                assert single == offset_rows(columns, story.ends)
-                assert [of[:2] for of in held.offsets] == [
-                    (each.topic, partition) for each in columns for partition in each.partitions
+                assert single == offset_rows(lags, story.ends)
+                assert [of[:2] for of in held.offsets] == [lags.table.places[at] for at in lags.table.place_of]
+                records = [of["lag"] for of in single if of["lag"] is not None]
+                seconds = [of["lag_seconds"] for of in single if of["lag_seconds"] is not None]
+                assert {
+                    "lag": sum(records) if records else None,
+                    "max_lag": max(records, default=None),
+                    "max_lag_seconds": max(seconds, default=None),
+                    "max_lag_seconds_at_least": any(of["lag_seconds_at_least"] for of in single),
+                } == lags.figures(0)
+                read = [
+                    (of["lag"], committed, of["log_start_offset"])
+                    for of, (topic, _, committed) in zip(single, held.offsets, strict=True)
+                    if not held.is_unsubscribed(topic)
                 ]
-                starts = [of["log_start_offset"] for of in single]
-                assert sum(each.lost for each in columns) == sum(
-                    start is not None and 0 <= of.offset < start
-                    for (_, _, of), start in zip(held.offsets, starts, strict=True)
+                assert lags.of_read(0) == (
+                    any(waiting for waiting, _, _ in read),
+                    max((of.commit_timestamp_ms for _, of, _ in read), default=-1),
+                    sum(start is not None and 0 <= of.offset < start for _, of, start in read),
                 )
+                unread = sum(records) - sum(waiting or 0 for waiting, _, _ in read)
+                assert [unread] == lags.unread_records.tolist()
 
 
 def measured(story: Story, topic: str, partition: int, committed: CommittedOffset) -> lag.Lag:
