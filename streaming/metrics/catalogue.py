@@ -24,20 +24,21 @@ class Metric:
         kind: its Prometheus type.
         help: one sentence without a full stop.
         labels: label names besides `cluster`, in the order values are given.
-        unit: Grafana's word for what the value is.
-        per_partition: part of what `metrics.partition_series` switches off.
     """
 
     name: str
     kind: Kind
     help: str
-    labels: tuple[str, ...] = ()
-    unit: str = "short"
-    per_partition: bool = False
+    labels: tuple[str, ...]
+
+    @property
+    def per_partition(self) -> bool:
+        """Whether it is part of what `metrics.partition_series` switches off."""
+        return {"topic", "partition"} <= set(self.labels)
 
 
-def _gauge(name: str, text: str, *labels: str, unit: str = "short", per_partition: bool = False) -> Metric:
-    return Metric(name=name, kind="gauge", help=text, labels=labels, unit=unit, per_partition=per_partition)
+def _gauge(name: str, text: str, *labels: str) -> Metric:
+    return Metric(name=name, kind="gauge", help=text, labels=labels)
 
 
 def _counter(name: str, text: str, *labels: str) -> Metric:
@@ -45,7 +46,7 @@ def _counter(name: str, text: str, *labels: str) -> Metric:
 
 
 def _histogram(name: str, text: str, *labels: str) -> Metric:
-    return Metric(name=name, kind="histogram", help=text, labels=labels, unit="s")
+    return Metric(name=name, kind="histogram", help=text, labels=labels)
 
 
 _ITS_PYTHON: Final = "of the monitor's own Python process, without Java and Spark's workers"
@@ -77,7 +78,6 @@ _REBALANCES: Final = (
         "kafka_group_rebalancing_seconds",
         "Age of the rebalance under way, 0 for none; a classic group's log does not show it",
         "group",
-        unit="s",
     ),
     _gauge(
         "kafka_group_rebalance_stuck",
@@ -88,7 +88,6 @@ _REBALANCES: Final = (
         "kafka_group_unsettled_seconds",
         "Since when the group has not been settled: rebalancing, or an epoch moved within a minute; absent when it is",
         "group",
-        unit="s",
     ),
     _gauge(
         "kafka_group_unsettled_epochs",
@@ -109,9 +108,6 @@ _EVENTS: Final = (
         "group",
         "kind",
     ),
-)
-
-_SILENCED: Final = (
     _counter(
         "kafka_group_silenced_total",
         "Alarms held back because the configuration expects them of the group; 0 as soon as it does",
@@ -138,9 +134,6 @@ _OWNERSHIP: Final = (
     ),
     _counter("kafka_group_static_member_returns_total", "Static members that were away and came back", "group"),
     _counter("kafka_group_rebalances_saved_total", "Static members that came back without a rebalance", "group"),
-)
-
-_INVOLVED: Final = (
     _gauge(
         "kafka_group_involved_members",
         "1 for each member that a finding is about as long as it holds; no series while nothing is found",
@@ -152,16 +145,11 @@ _MIGRATION: Final = (
     _gauge("kafka_group_migration_phase", "1 for the phase between the protocols the group is in", "group", "phase"),
     _gauge("kafka_group_migration_upgraded_members", "Members that use the consumer protocol", "group"),
     _gauge(
-        "kafka_group_migration_mixed_seconds",
-        "How long both protocols are in use, 0 if not, none if unknown",
-        "group",
-        unit="s",
+        "kafka_group_migration_mixed_seconds", "How long both protocols are in use, 0 if not, none if unknown", "group"
     ),
     _counter("kafka_group_conversions_total", "Conversions between the protocols", "group", "direction"),
     _gauge(
-        "kafka_group_leftover_records",
-        "Live records of the new protocols under a group that is classic again",
-        "group",
+        "kafka_group_leftover_records", "Live records of the new protocols under a group that is classic again", "group"
     ),
     _gauge("kafka_group_upgrade_blockers", "1 for each reason a broker would refuse an upgrade for", "group", "reason"),
 )
@@ -198,54 +186,37 @@ _OFFSETS: Final = (
         "Rewinds while the group had no members: an admin's resets, and syncs of MirrorMaker",
         "group",
     ),
-    _gauge(
-        "kafka_group_commit_age_seconds",
-        "Time since the last commit",
-        *("group", "topic", "partition"),
-        unit="s",
-        per_partition=True,
-    ),
+    _gauge("kafka_group_commit_age_seconds", "Time since the last commit", *("group", "topic", "partition")),
 )
 
 _PARTITION: Final = (CLUSTER_NAME, "group", "topic", "partition")
 
 _LAG: Final = (
-    _gauge("kafka_consumergroup_group_offset", "Committed offset", *_PARTITION, per_partition=True),
-    _gauge("kafka_consumergroup_group_lag", "High watermark minus committed offset", *_PARTITION, per_partition=True),
+    _gauge("kafka_consumergroup_group_offset", "Committed offset", *_PARTITION),
+    _gauge("kafka_consumergroup_group_lag", "High watermark minus committed offset", *_PARTITION),
     _gauge(
         "kafka_consumergroup_group_stable_lag",
         "Last stable offset minus committed offset, where a transaction keeps it from being the lag",
         *_PARTITION,
-        per_partition=True,
     ),
     _gauge(
         "kafka_consumergroup_group_lag_seconds",
         "Age of the record at the committed offset; a lower bound where neither samples nor brokers know more",
         *_PARTITION,
-        unit="s",
-        per_partition=True,
     ),
     _gauge("kafka_consumergroup_group_max_lag", "Largest lag of a partition", CLUSTER_NAME, "group"),
     _gauge(
         "kafka_consumergroup_group_max_lag_seconds",
         "Largest lag in seconds; a lower bound while some partition's is one",
         *(CLUSTER_NAME, "group"),
-        unit="s",
     ),
     _gauge("kafka_consumergroup_group_sum_lag", "Lag of all partitions", CLUSTER_NAME, "group"),
     _gauge(
-        "kafka_group_unsubscribed_lag",
-        "Part of the group's lag that is of topics no member reads any more",
-        "group",
+        "kafka_group_unsubscribed_lag", "Part of the group's lag that is of topics no member reads any more", "group"
     ),
     _gauge("kafka_consumergroup_group_topic_sum_lag", "Lag of a topic's partitions", CLUSTER_NAME, "group", "topic"),
-    _gauge("kafka_partition_latest_offset", "High watermark", CLUSTER_NAME, "topic", "partition", per_partition=True),
-    _gauge(
-        "kafka_partition_earliest_offset",
-        "First offset that can be read",
-        *(CLUSTER_NAME, "topic", "partition"),
-        per_partition=True,
-    ),
+    _gauge("kafka_partition_latest_offset", "High watermark", CLUSTER_NAME, "topic", "partition"),
+    _gauge("kafka_partition_earliest_offset", "First offset that can be read", CLUSTER_NAME, "topic", "partition"),
 )
 
 _MONITOR: Final = (
@@ -259,7 +230,6 @@ _MONITOR: Final = (
         "group_monitor_open_transaction_seconds",
         "Age of the oldest open transaction of an offsets partition, 0 for none",
         "partition",
-        unit="s",
     ),
     _counter(
         "group_monitor_coordinator_moves_total",
@@ -286,7 +256,6 @@ _MONITOR: Final = (
         "group_monitor_sink_waiting_seconds",
         "How long the oldest of what a sink has yet to take has waited, 0 for none",
         "sink",
-        unit="s",
     ),
     _counter(
         "group_monitor_sink_delivered_total",
@@ -301,7 +270,6 @@ _MONITOR: Final = (
     _gauge(
         "group_monitor_source_age_seconds",
         "How long ago the monitor last spoke whose topics are served, or the groups were last polled; else absent",
-        unit="s",
     ),
     _gauge("group_monitor_source_info", "Always 1; where groups are from: the log, or polled by the Admin API", "kind"),
     _gauge(
@@ -309,8 +277,8 @@ _MONITOR: Final = (
         "Polled groups that brokers list but do not describe, so that they are not shown; 0 where the log is read",
     ),
     _counter("process_cpu_seconds_total", f"Processor time used, user and system; {_ITS_PYTHON}"),
-    _gauge("process_resident_memory_bytes", f"Resident memory; {_ITS_PYTHON}", unit="bytes"),
-    _gauge("process_start_time_seconds", f"When it began, since 1970; {_ITS_PYTHON}", unit="s"),
+    _gauge("process_resident_memory_bytes", f"Resident memory; {_ITS_PYTHON}"),
+    _gauge("process_start_time_seconds", f"When it began, since 1970; {_ITS_PYTHON}"),
     _gauge("process_open_fds", f"Open file descriptors; {_ITS_PYTHON}"),
     _gauge("process_max_fds", f"How many file descriptors may be open; {_ITS_PYTHON}"),
     _gauge("group_monitor_build_info", "1, with what the monitor is made of", "version", "python", "spark"),
@@ -322,25 +290,13 @@ _MONITOR: Final = (
         "Groups and topics that patterns of the configuration keep from page and metrics, or from metrics",
         *("from", "what"),
     ),
-    _gauge("group_monitor_history_bytes", "Size of the history's files; absent where none is kept", unit="bytes"),
-    _gauge("group_monitor_end_offset_age_seconds", "Age of the last sample of log end offsets", unit="s"),
+    _gauge("group_monitor_history_bytes", "Size of the history's files; absent where none is kept"),
+    _gauge("group_monitor_end_offset_age_seconds", "Age of the last sample of log end offsets"),
 )
 
 CATALOGUE: Final[Mapping[str, Metric]] = {
     metric.name: metric
-    for metric in (
-        *_GROUPS,
-        *_REBALANCES,
-        *_EVENTS,
-        *_SILENCED,
-        *_OWNERSHIP,
-        *_INVOLVED,
-        *_MIGRATION,
-        *_CLUSTER,
-        *_OFFSETS,
-        *_LAG,
-        *_MONITOR,
-    )
+    for metric in (*_GROUPS, *_REBALANCES, *_EVENTS, *_OWNERSHIP, *_MIGRATION, *_CLUSTER, *_OFFSETS, *_LAG, *_MONITOR)
 }
 """Name → metric, in the order of the page."""
 
