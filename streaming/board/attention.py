@@ -1,27 +1,5 @@
 """Reasons to look at a group, most severe first: one table for the page and the terminal.
 
-    code                     severity   holds while
-    duplicate_assignment     critical   a partition is owned by two members
-    rebalance_stuck          critical   a rebalance is overdue (`coordinator_model.clocked.stuck`, `suspects`)
-    static_member_contended  critical   two processes take turns at one instance id
-    lag_without_commits      critical   members, and lag that grows, but no commit for twenty minutes
-    consumers_stopped        warning    no member for ten minutes, and lag that grows; within six hours of the last
-    records_lost             warning    a group with members has not committed records that are deleted by now
-    unassigned_partitions    warning    no member holds partitions of its topics, for longer than is legal
-    leftover_records         warning    records of a new protocol outlived the group's downgrade
-    static_member_restarting warning    one process takes an instance id again and again
-    group_unsettled          warning    it does not come to rest, epochs going by
-    rebalance_storm          warning    more rebalances in five minutes than a rolling restart takes
-    upgrade_unclean          warning    on the way up, and it did not begin as the classic group was
-    newer_value_versions     warning    records of it have values newer than this release knows
-    migration_stalled        warning    both protocols for half an hour, and no member came or went
-    epoch_anomaly            warning    an epoch that no coordinator writes
-    static_member_absent     info       a static member said it would be back
-    unread                   info       no member, and records that wait, for longer than that
-    rebalancing              info       a rebalance is under way
-    upgrading, downgrading   info       members of both protocols are in the group
-    mixed                    info       the same, and which way it goes is not known
-
 Lag counts as the alerts of `dashboards/alerts.py` count it, by the same limits; growth that is not known, as right
 after a start, counts as growth.
 
@@ -30,8 +8,8 @@ here: one of Kafka Connect is refused for ever, and only a roll asks (`gate`).
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.clocked import endings, stuck
 from coordinator_model.clocked.moment import Moment
@@ -42,30 +20,33 @@ from coordinator_model.state.events import CRITICAL, INFO, WARNING
 from streaming.board.board_group import BoardGroup
 from streaming.board.lag_columns import ReadLag
 
+if TYPE_CHECKING:
+    from streaming.board.board import Board
+
 SEVERITIES: Final = {
-    "duplicate_assignment": CRITICAL,
-    "rebalance_stuck": CRITICAL,
-    "static_member_contended": CRITICAL,
-    "lag_without_commits": CRITICAL,
-    "consumers_stopped": WARNING,
-    "records_lost": WARNING,
-    "unassigned_partitions": WARNING,
-    "leftover_records": WARNING,
-    "static_member_restarting": WARNING,
-    "group_unsettled": WARNING,
-    "rebalance_storm": WARNING,
-    "upgrade_unclean": WARNING,
-    "newer_value_versions": WARNING,
-    "migration_stalled": WARNING,
-    "epoch_anomaly": WARNING,
-    "static_member_absent": INFO,
-    "unread": INFO,
-    "rebalancing": INFO,
-    "upgrading": INFO,
-    "downgrading": INFO,
-    "mixed": INFO,
+    "duplicate_assignment": CRITICAL,  # a partition is owned by two members
+    "rebalance_stuck": CRITICAL,  # a rebalance is overdue (coordinator_model.clocked: stuck, hang_suspicion)
+    "static_member_contended": CRITICAL,  # two processes take turns at one instance id
+    "lag_without_commits": CRITICAL,  # members, and lag that grows, but no commit for twenty minutes
+    "consumers_stopped": WARNING,  # no member for ten minutes, and lag that grows; within six hours of the last
+    "records_lost": WARNING,  # a group with members has not committed records that are deleted by now
+    "unassigned_partitions": WARNING,  # no member holds partitions of its topics, for longer than is legal
+    "leftover_records": WARNING,  # records of a new protocol outlived the group's downgrade
+    "static_member_restarting": WARNING,  # one process takes an instance id again and again
+    "group_unsettled": WARNING,  # it does not come to rest, epochs going by
+    "rebalance_storm": WARNING,  # more rebalances in five minutes than a rolling restart takes
+    "upgrade_unclean": WARNING,  # on the way up, and it did not begin as the classic group was
+    "newer_value_versions": WARNING,  # records of it have values newer than this release knows
+    "migration_stalled": WARNING,  # both protocols for half an hour, and no member came or went
+    "epoch_anomaly": WARNING,  # an epoch that no coordinator writes
+    "static_member_absent": INFO,  # a static member said it would be back
+    "unread": INFO,  # no member for ten minutes, and records wait, otherwise
+    "rebalancing": INFO,  # a rebalance is under way
+    "upgrading": INFO,  # members of both protocols are in the group
+    "downgrading": INFO,  # the same
+    "mixed": INFO,  # both protocols, and which way it goes is not known
 }
-"""Code → severity, the worst first."""
+"""Code → severity, the worst first; each holds while that is so."""
 
 COMMIT_WINDOW_MS: Final = 900_000
 """Three times max.poll.interval.ms by default."""
@@ -90,62 +71,44 @@ class Reason:
         """`critical`, `warning` or `info`."""
         return SEVERITIES[self.code]
 
-    def as_json(self) -> dict[str, Any]:
-        """`code`, `severity`, `text`, `since` (ms or null)."""
-        shown = asdict(self)
-        return {"code": self.code, "severity": self.severity, "text": self.text, "since": shown["since_ms"]}
+    def as_json(self, expected: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        """`code`, `severity`, `text`, `since` (ms or null); as information where the configuration expects it.
+
+        What is expected stands under its code, which is the kind of the event.
+        """
+        shown = {"code": self.code, "severity": self.severity, "text": self.text, "since": self.since_ms}
+        why = expected.get(self.code)
+        if why is None or self.severity == INFO:
+            return shown
+        return shown | {"severity": INFO, "text": f"{self.text} (expected: {why['reason']})", "expected": dict(why)}
 
 
-def as_expected(reason: Reason, expected: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """What is shown otherwise of a reason that the configuration expects; its code is the kind of the event."""
-    why = expected.get(reason.code)
-    if why is None or reason.severity == INFO:
-        return {}
-    return {"severity": INFO, "text": f"{reason.text} (expected: {why['reason']})", "expected": dict(why)}
-
-
-@dataclass(frozen=True, slots=True)
-class Watched:
-    """What those who look with a clock in hand have found of a group.
-
-    Attributes:
-        stuck: whether its rebalance is overdue.
-        unsettled: whether it does not come to rest.
-        unassigned: partitions of its topics that no member has held for too long, None for none.
-        lag_grew: whether its lag is larger than it was fifteen minutes ago, None where that is not known.
-        read_ms: when its last step was read, where its records say another time (`clock_doubt`).
-    """
-
-    stuck: bool = False
-    unsettled: bool = False
-    unassigned: int | None = None
-    lag_grew: bool | None = None
-    read_ms: int | None = None
-
-
-def reasons(held: BoardGroup, lag: ReadLag, now_ms: int, watched: Watched) -> list[Reason]:
-    """Reasons to look at a group now, the worst first.
+def reasons(board: "Board", held: BoardGroup, lag: ReadLag, now_ms: int) -> list[dict[str, Any]]:
+    """Reasons to look at a group now, the worst first, as `Reason.as_json`.
 
     Args:
+        board: with what those who look with a clock in hand have found.
         held: the group.
         lag: of its committed offsets in topics that its members read.
         now_ms: the wall clock.
-        watched: what was found with a clock.
     """
-    found = [] if held.words.steady else [*_of_state(held, now_ms, watched.read_ms)]
+    name = held.name
+    found = [] if held.words.steady else [*_of_state(held, now_ms, board.read_ms.get(name))]
     # Without a member that reads, what is deleted is no loss today.
     if lag.lost and held.summary.members:
         lost = _count(lag.lost, "partition")
         found.append(Reason("records_lost", f"records deleted before they were read in {lost}"))
-    found += _of_lag(held, lag, now_ms, lag_grew=watched.lag_grew is not False)
-    if watched.stuck:
+    lag_grew = board.lag_history.grew(name, now_ms - COMMIT_WINDOW_MS) is not False
+    found += _of_lag(held, lag, now_ms, lag_grew=lag_grew)
+    if name in board.stuck:
         found = [look for look in found if look.code != "rebalancing"]
         found.append(Reason("rebalance_stuck", "rebalance stuck", _since(held)))
-    if watched.unsettled:
+    if name in board.unsettled:
         found.append(Reason("group_unsettled", "does not settle", held.summary.unsettled_since_ms))
-    if watched.unassigned:
-        found.append(Reason("unassigned_partitions", f"{_count(watched.unassigned, 'partition')} unassigned"))
-    return sorted(found, key=lambda look: _RANKS[look.code]) if len(found) > 1 else found
+    if name in board.unassigned and (count := held.unassigned_partitions(board.ends.sizes)):
+        found.append(Reason("unassigned_partitions", f"{_count(count, 'partition')} unassigned"))
+    expected = board.expectations.kinds(name)
+    return [look.as_json(expected) for look in sorted(found, key=lambda look: _RANKS[look.code])]
 
 
 def _of_state(held: BoardGroup, now_ms: int, read_ms: int | None) -> Iterator[Reason]:

@@ -22,12 +22,10 @@ from streaming.base.output_status import SinkState
 from streaming.base.persistent_map import GroupMap
 from streaming.base.times import now_ms
 from streaming.board import group_answer
-from streaming.board.attention import COMMIT_WINDOW_MS, Watched, as_expected, reasons
 from streaming.board.batch_update import BatchUpdate, BoardSnapshot
 from streaming.board.board_group import BoardGroup
 from streaming.board.event_window import Event, EventWindow
 from streaming.board.histogram import BATCH_SECONDS_BUCKETS, RECORD_TO_METRIC_SECONDS_BUCKETS, Distribution
-from streaming.board.lag_columns import ReadLag
 from streaming.board.lag_history import LagHistory
 from streaming.board.left_out import LeftOut
 from streaming.board.polls import PollStatus
@@ -362,21 +360,6 @@ class Board:
     def named(self, event: Event) -> Event:
         """The event with topics by name where it is known."""
         return {**event, "detail": group_view.named(event["detail"], self.ends.topic_names)}
-
-    def attention(self, held: BoardGroup, lag: ReadLag, now_ms: int) -> list[dict[str, Any]]:
-        """Reasons to look at a group now, the worst first, as `Reason.as_json`."""
-        name = held.name
-        unassigned = held.unassigned_partitions(self.ends.sizes) if name in self.unassigned else None
-        watched = Watched(
-            name in self.stuck,
-            name in self.unsettled,
-            unassigned,
-            self.lag_history.grew(name, now_ms - COMMIT_WINDOW_MS),
-            self.read_ms.get(name),
-        )
-        found = reasons(held, lag, now_ms, watched)
-        expected = self.expectations.kinds(name)
-        return [{**look.as_json(), **as_expected(look, expected)} for look in found]
 
     def replica_lag(self) -> dict[int, int]:
         """Own distance to the end of each offsets partition, in records, of the reader that is further behind."""

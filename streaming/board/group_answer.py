@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.state.membership import SHARE
 from coordinator_model.views import group_view
-from streaming.board import never_committed
+from streaming.board import attention, never_committed
 from streaming.board.board_group import BoardGroup
 from streaming.board.group_lag import offset_rows
 from streaming.board.lag_columns import Lags, measure, table_of
@@ -61,7 +61,7 @@ def _with_lag(
         "rebalancing_since": None if rebalance is None else rebalance.since_ms,
         "duplicates": {place: list(members) for place, members in duplicates.items()},
         "unassigned": None if unheld is None else {topic: list(parts) for topic, parts in unheld.items() if parts},
-        "attention": board.attention(held, lags.of_read(number), now_ms),
+        "attention": attention.reasons(board, held, lags.of_read(number), now_ms),
         **(_polled(duplicates) if held.words.polled else {}),
     }
 

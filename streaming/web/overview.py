@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from streaming.base.persistent_map import GroupMap
+from streaming.board import attention
 from streaming.board.batch_update import BoardSnapshot
 from streaming.board.board import Board, BoardMoment
 from streaming.board.board_group import BoardGroup
@@ -192,7 +193,7 @@ class Overview:
             "rebalancing_since": of.rebalancing_since_ms,
             "duplicate_partitions": of.duplicates or None if of.words.polled else of.duplicates,
             "unassigned_partitions": held.unassigned_partitions(self._board.ends.sizes),
-            "attention": self._board.attention(held, lags.of_read(number), now_ms),
+            "attention": attention.reasons(self._board, held, lags.of_read(number), now_ms),
             **(UNKNOWN_IN_ROW if of.words.polled else {}),
         }
 

@@ -37,7 +37,9 @@ def codes(board: Board, now_ms: int = NOW_MS) -> list[str]:
     time_ms[0] = now_ms
     watch.check()
     held = board.shown.groups["g"]
-    return [look["code"] for look in board.attention(held, lags_of(held, board.ends, now_ms).of_read(0), now_ms)]
+    return [
+        look["code"] for look in attention.reasons(board, held, lags_of(held, board.ends, now_ms).of_read(0), now_ms)
+    ]
 
 
 def both_joined() -> list[list[RecordBytes]]:
@@ -128,7 +130,7 @@ def test_a_roll_written_by_a_clock_that_is_wrong_is_stalled_half_an_hour_after_i
     board.set_read_times({"g": read_ms})
     held = board.shown.groups["g"]
     soon, later = (
-        {look["code"] for look in board.attention(held, ReadLag(), read_ms + of * MINUTE_MS)} for of in (1, 31)
+        {look["code"] for look in attention.reasons(board, held, ReadLag(), read_ms + of * MINUTE_MS)} for of in (1, 31)
     )
 
     assert "mixed" in soon
@@ -168,7 +170,9 @@ def lagging(*, members: bool, committed_ms: int, was: int | None, now_ms: int) -
     sample(ends, now_ms, "t", 100, 100, 100)
     board.lag_history.sample(board.shown.groups, ends, now_ms)
     held = board.shown.groups["g"]
-    return [look["code"] for look in board.attention(held, lags_of(held, board.ends, now_ms).of_read(0), now_ms)]
+    return [
+        look["code"] for look in attention.reasons(board, held, lags_of(held, board.ends, now_ms).of_read(0), now_ms)
+    ]
 
 
 @pytest.mark.parametrize(

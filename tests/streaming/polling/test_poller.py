@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 from coordinator_model.migration import phases
 from streaming.base.batch_rows import BatchRows, Row
 from streaming.base.places import ROOT
+from streaming.board import attention
 from streaming.board.board import Board
 from streaming.board.lag_columns import ReadLag
 from streaming.polling import answers
@@ -185,7 +186,7 @@ def test_a_mixed_group_is_seen_without_its_way() -> None:
 
     assert (seen_ms, None) == (held.summary.mixed_since_ms, phases.phase(held.state))
     assert (1, 1) == (held.summary.classic_members, held.summary.consumer_members)
-    assert ["mixed"] == [of["code"] for of in rig.board.attention(held, ReadLag(), rig.now_ms)]
+    assert ["mixed"] == [of["code"] for of in attention.reasons(rig.board, held, ReadLag(), rig.now_ms)]
     rig.poll(listed(g=consumer(("a", 1), ("b", 1))))
     assert "upgraded" == rig.board.shown.groups["g"].words.phase
 
@@ -198,7 +199,7 @@ def test_two_members_that_hold_one_partition_are_found() -> None:
     rig.poll(listed(g=Answered(described, {})))
 
     assert ["duplicate_assignment"] == [
-        of["code"] for of in rig.board.attention(rig.board.shown.groups["g"], ReadLag(), rig.now_ms)
+        of["code"] for of in attention.reasons(rig.board, rig.board.shown.groups["g"], ReadLag(), rig.now_ms)
     ]
 
 
@@ -210,6 +211,6 @@ def test_times_that_are_not_known_make_no_alarm() -> None:
     def looks(name: str) -> list[tuple[str, object]]:
         held = rig.board.shown.groups[name]
         lag = lags_of(held, rig.board.ends, rig.now_ms).of_read(0)
-        return [(of["code"], of["since"]) for of in rig.board.attention(held, lag, rig.now_ms)]
+        return [(of["code"], of["since"]) for of in attention.reasons(rig.board, held, lag, rig.now_ms)]
 
     assert ([], [("unread", None)]) == (looks("g"), looks("empty"))
