@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from streaming.base.batch_rows import Row
 from streaming.base.persistent_map import GroupMap
@@ -11,24 +11,25 @@ from streaming.board.board_group import BoardGroup
 from streaming.board.group_summary import IN_A_BLOCK, StateText, read
 from streaming.board.offset_columns import OffsetColumns
 
-
-@dataclass(frozen=True, slots=True)
-class PartitionTotals:
-    """Totals of one offsets partition."""
-
-    records: int = 0
-    unknown_records: Mapping[str, int] = field(default_factory=dict)
-    undecodable_records: Mapping[str, int] = field(default_factory=dict)
-    newer_value_versions: Mapping[str, int] = field(default_factory=dict)
-    last_offset: int = -1
+NO_TOTALS: Final[Mapping[str, Any]] = {
+    "records": 0,
+    "unknown_records": {},
+    "undecodable_records": {},
+    "newer_value_versions": {},
+    "last_offset": -1,
+}
+"""What a task of a former release has not counted."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoardSnapshot:
-    """All that one micro-batch left behind. Never changed; the next batch makes another."""
+    """All that one micro-batch left behind. Never changed; the next batch makes another.
+
+    `shards` are totals of each offsets partition, by the names of `NO_TOTALS`.
+    """
 
     groups: GroupMap[BoardGroup] = field(default_factory=GroupMap)
-    shards: Mapping[int, PartitionTotals] = field(default_factory=dict)
+    shards: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     version: int = 0
 
 
@@ -67,7 +68,7 @@ class BatchUpdate:
                 case "event":
                     self.events.append((group, event_kind))
                 case "shard":
-                    self._shards[partition] = _shard(json.loads(payload))
+                    self._shards[partition] = {**NO_TOTALS, **json.loads(payload)}
                 case _:
                     pass  # "undecodable" is the log's; a kind of a later release is not for this board
         self._read()
@@ -111,13 +112,3 @@ class BatchUpdate:
         if former is not None:
             new = {bucket.key: bucket for bucket in former.buckets} | new
         return tuple(new[key] for key in sorted(new)) if len(new) > 1 else tuple(new.values())
-
-
-def _shard(totals: Mapping[str, Any]) -> PartitionTotals:
-    return PartitionTotals(
-        records=totals["records"],
-        unknown_records=totals["unknown_records"],
-        undecodable_records=totals["undecodable_records"],
-        newer_value_versions=totals.get("newer_value_versions", {}),
-        last_offset=totals.get("last_offset", -1),
-    )

@@ -113,7 +113,6 @@ class Board:
         self._standstill: Standstill | None = None
         self._one_reader = False
         self._last_batch: int | None = None
-        self._wanted: tuple[tuple[object, ...] | None, Wanted] = (None, Wanted())
         self._tally = Totals()
 
     # --- writing ---
@@ -169,13 +168,11 @@ class Board:
         """Take events that no micro-batch brought, each with its id; those taken before change nothing."""
         self.events.add(events)
 
-    def set_unsettled(self, names: Iterable[str]) -> None:
-        """Groups that do not come to rest."""
-        self.unsettled = frozenset(names)
-
-    def set_stuck(self, groups: Iterable[str]) -> None:
-        """Say which groups are in a rebalance that is overdue, all of them."""
-        self.stuck = frozenset(groups)
+    def set_overdue(
+        self, stuck: Iterable[str] = (), unsettled: Iterable[str] = (), unassigned: Iterable[str] = ()
+    ) -> None:
+        """Say which groups the look with a clock in hand found something of, all of them."""
+        self.stuck, self.unsettled, self.unassigned = frozenset(stuck), frozenset(unsettled), frozenset(unassigned)
 
     def observe_batch(self, seconds: float) -> None:
         """Count the duration of a finished micro-batch."""
@@ -210,10 +207,6 @@ class Board:
         with self._lock:
             self._positions = self._positions.merged(membership, commits)
             self._readiness.follow(self._positions, now_ms)
-
-    def set_unassigned(self, groups: Iterable[str]) -> None:
-        """Say in which groups no member has held some partitions for longer than is legal, all of them."""
-        self.unassigned = frozenset(groups)
 
     def set_session_timeouts(self, timeouts_ms: Mapping[str, int]) -> None:
         """Take the session timeouts of consumer-protocol members by group, as brokers said, all of them."""
@@ -297,13 +290,8 @@ class Board:
     def wanted(self) -> Wanted:
         """Topics the groups have to do with, for the sampler of log end offsets."""
         sums, names = self.sums(), self.ends.topic_names
-        found = (sums.topic_names, sums.topic_ids, names)
-        of, wanted = self._wanted
-        if of is None or any(now is not was for now, was in zip(found, of, strict=True)):
-            named = frozenset(names[id_] for id_ in sums.topic_ids if id_ in names)
-            wanted = Wanted(sums.topic_names | named, sums.topic_ids - names.keys())
-            self._wanted = (found, wanted)
-        return wanted
+        named = frozenset(names[id_] for id_ in sums.topic_ids if id_ in names)
+        return Wanted(sums.topic_names | named, sums.topic_ids - names.keys())
 
     def sums(self) -> Sums:
         """Sums over all groups as they are shown."""
@@ -327,11 +315,7 @@ class Board:
         held = self._groups(shown).get(name)
         return None if held is None else next(group_answer.with_lag(self, [held], now_ms))
 
-    def group_views(self, now_ms: int, *, type_: str | None = None, state: str | None = None) -> list[dict[str, Any]]:
-        """All GROUPs with lag, by name; of one type and state where given."""
-        return list(self.each_group_view(now_ms, type_=type_, state=state))
-
-    def each_group_view(
+    def group_views(
         self,
         now_ms: int,
         *,
@@ -340,7 +324,10 @@ class Board:
         chosen: Callable[[BoardGroup], bool] = lambda _: True,
         shown: BoardSnapshot | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """The same one by one, each made when it is asked for, of the groups there are at the beginning, or were."""
+        """GROUPs with lag, by name, each made when it is asked for, of the groups there are at the beginning, or were.
+
+        Those of one type, of one state, and that are chosen, where given.
+        """
         every = (held for _, held in sorted(self._groups(shown).items()))
         found = (
             held
@@ -387,20 +374,11 @@ class Board:
                 if partition in commits
             )
 
-    def open_transaction_records(self) -> dict[int, int]:
-        """High watermark minus last stable offset of each offsets partition."""
+    def open_transactions(self) -> dict[int, tuple[int, int | None]]:
+        """Offsets partition → high watermark minus last stable offset, and since when a transaction is open."""
         with self.ends.lock:
             return {
-                partition: ends.high_watermark - ends.last_stable
-                for partition, ends in self.ends.of_topic(self.offsets_topic).items()
-                if ends.high_watermark is not None and ends.last_stable is not None
-            }
-
-    def open_transaction_seconds(self, now_ms: int) -> dict[int, float]:
-        """Age of the oldest open transaction of each offsets partition; 0 for none."""
-        with self.ends.lock:
-            return {
-                partition: 0.0 if ends.open_since_ms is None else max(0, now_ms - ends.open_since_ms) / 1000
+                partition: (ends.high_watermark - ends.last_stable, ends.open_since_ms)
                 for partition, ends in self.ends.of_topic(self.offsets_topic).items()
                 if ends.high_watermark is not None and ends.last_stable is not None
             }

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
 from coordinator_model.gates.downgrade import FLEXIBLE_OFFSETS, downgrade_gate, of_cluster
@@ -13,7 +13,6 @@ from coordinator_model.gates.verdict import (
     UNKNOWN,
     BrokerSettings,
     Cluster,
-    LogScan,
     as_polled,
     caught_up,
     unsettled,
@@ -24,29 +23,20 @@ from streaming.base.doubt import said
 from streaming.board.batch_update import BoardSnapshot
 from streaming.board.board import Board, BoardMoment
 from streaming.board.board_group import BoardGroup
-from streaming.board.readiness import Standing
 from streaming.board.totals import Sums
 
 
-def upgrade(
-    board: Board,
-    groups: Collection[str],
-    settings: BrokerSettings,
-    now_ms: int | None = None,
-    moment: BoardMoment | None = None,
-) -> dict[str, Any]:
+def upgrade(board: Board, groups: Collection[str], asked: Cluster, moment: BoardMoment) -> dict[str, Any]:
     """Verdict of the upgrade gate with its reasons.
 
     Args:
         board: what is shown; it has all groups that are named.
         groups: whom it is asked about; none for all.
-        settings: what the brokers' configurations allow.
-        now_ms: the moment of the question; None for what holds at any.
-        moment: what is shown, of an earlier moment than now.
+        asked: what the brokers said, and when it is asked.
+        moment: what is shown, of an earlier moment than that.
     """
-    shown, standing = moment or board.moment()
-    cluster = Cluster(not_caught_up=_missing(standing), polled=_polled(board), settings=settings, now_ms=now_ms)
-    chosen = _chosen(shown.groups, groups)
+    cluster, settings = _as_shown(asked, board, moment), asked.settings
+    chosen = _chosen(moment.shown.groups, groups)
     if groups:
         return upgrade_gate((held.state for held in chosen), cluster, groups)
     # Of most groups there is nothing to say. One that could be rolled has to be among them: then brokers are asked too.
@@ -62,45 +52,22 @@ def upgrade(
     return {**answer, "groups": _by_type(chosen)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What the brokers were asked for the downgrade gate; see `Cluster`, which has the same."""
-
-    group_configs: Collection[str] | None = None
-    settings: BrokerSettings = field(default_factory=BrokerSettings)
-    log_scan: LogScan | None = None
-
-
-def downgrade(  # noqa: PLR0913 - a question, and the moment it is of
-    board: Board,
-    groups: Collection[str],
-    asked: Asked,
-    target: str | None = None,
-    now_ms: int | None = None,
-    moment: BoardMoment | None = None,
+def downgrade(
+    board: Board, groups: Collection[str], asked: Cluster, moment: BoardMoment, target: str | None = None
 ) -> dict[str, Any]:
     """Verdict of the downgrade gate with its reasons.
 
     Args:
         board: as above.
         groups: as above.
-        asked: what the brokers said.
-        target: release the brokers are rolled to, as `coordinator_model.gates.broker_releases.release` takes it.
-        now_ms: as above.
+        asked: as above.
         moment: as above.
+        target: release the brokers are rolled to, as `coordinator_model.gates.broker_releases.release` takes it.
     """
-    shown, standing = moment or board.moment()
-    chosen = _chosen(shown.groups, groups)
-    cluster = Cluster(
-        not_caught_up=_missing(standing),
-        polled=_polled(board),
-        unknown_records=_unknown_records(shown),
-        group_configs=asked.group_configs,
-        settings=asked.settings,
-        log_scan=asked.log_scan,
-        now_ms=now_ms,
-        offset_versions={} if _polled(board) else {held.name: held.offset_versions for held in chosen},
-    )
+    chosen = _chosen(moment.shown.groups, groups)
+    cluster = _as_shown(asked, board, moment)
+    if not cluster.polled:
+        cluster = replace(cluster, offset_versions={held.name: held.offset_versions for held in chosen})
     # Without a target there are all reasons that there could be with one.
     concerned = [held for held in chosen if groups or held.words.downgrade_reasons or held.summary.mixed]
     others = cluster.offset_versions.keys()
@@ -109,32 +76,22 @@ def downgrade(  # noqa: PLR0913 - a question, and the moment it is of
 
 
 def offline(
-    board: Board, sums: Sums, now_ms: int, moment: BoardMoment | None = None
+    board: Board, sums: Sums, now_ms: int, moment: BoardMoment
 ) -> dict[str, tuple[str, Mapping[tuple[str, str], int]]]:
     """Gate → verdict on all groups and its reasons by (effect, code), without a question to the brokers.
 
     For metrics, from sums: what brokers would say is left out, and only groups that are not at rest are looked at.
     """
-    shown, standing = moment or board.moment()
-    between = _between_restarts(shown, sums, now_ms)
-    cluster = Cluster(
-        not_caught_up=_missing(standing),
-        polled=_polled(board),
-        unknown_records=_unknown_records(shown),
-        group_configs=(),
-        # Whether there are such offsets is all that counts, so one name stands for all groups that have any.
-        offset_versions={"": {FLEXIBLE_OFFSETS: sums.flexible}} if sums.flexible else {},
-    )
+    between = _between_restarts(moment.shown, sums, now_ms)
+    # Whether there are such offsets is all that counts, so one name stands for all groups that have any.
+    flexible = {"": {FLEXIBLE_OFFSETS: sums.flexible}} if sums.flexible else {}
+    cluster = _as_shown(Cluster(group_configs=(), offset_versions=flexible), board, moment)
     brokers = of_brokers(BrokerSettings()) if sums.to_upgrade else ()
     of_gates = {
         phases.UPGRADE: (sums.upgrade_reasons, [*caught_up(cluster), *as_polled(cluster, NOTE), *brokers]),
         phases.DOWNGRADE: (
             sums.downgrade_reasons,
-            [
-                *caught_up(cluster),
-                *as_polled(cluster, UNKNOWN),
-                *of_cluster(cluster, cluster.offset_versions, None),
-            ],
+            [*caught_up(cluster), *as_polled(cluster, UNKNOWN), *of_cluster(cluster, cluster.offset_versions, None)],
         ),
     }
     found: dict[str, tuple[str, Mapping[tuple[str, str], int]]] = {}
@@ -158,11 +115,13 @@ def _between_restarts(shown: BoardSnapshot, sums: Sums, now_ms: int) -> int:
     return count
 
 
-def _unknown_records(shown: BoardSnapshot) -> Counter[str]:
+def _as_shown(asked: Cluster, board: Board, moment: BoardMoment) -> Cluster:
+    """With what the board shows."""
     unknown: Counter[str] = Counter()
-    for shard in shown.shards.values():
-        unknown.update(shard.unknown_records)
-    return unknown
+    for totals in moment.shown.shards.values():
+        unknown.update(totals["unknown_records"])
+    missing = [said(each) for each in moment.standing.missing]
+    return replace(asked, not_caught_up=missing, polled=board.polls() is not None, unknown_records=unknown)
 
 
 def _chosen(shown: Mapping[str, BoardGroup], groups: Collection[str]) -> list[BoardGroup]:
@@ -171,11 +130,3 @@ def _chosen(shown: Mapping[str, BoardGroup], groups: Collection[str]) -> list[Bo
 
 def _by_type(chosen: Iterable[BoardGroup]) -> dict[str, int]:
     return dict(sorted(Counter(held.words.type for held in chosen).items()))
-
-
-def _polled(board: Board) -> bool:
-    return board.polls() is not None
-
-
-def _missing(standing: Standing) -> list[str]:
-    return [said(missing) for missing in standing.missing]

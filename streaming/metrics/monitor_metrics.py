@@ -18,7 +18,7 @@ from streaming.board.board import Board
 from streaming.board.histogram import Distribution
 from streaming.board.polls import ADMIN
 from streaming.end_offsets.store import PartitionEnds
-from streaming.metrics.group_metrics import Moment
+from streaming.metrics.group_metrics import Moment, age
 from streaming.metrics.text_format import labelled
 
 Samples = Iterable[tuple[str, float]]
@@ -76,7 +76,7 @@ def _by_record_type(name: str) -> Callable[[Moment], Samples]:
     def found(moment: Moment) -> Samples:
         summed: Counter[str] = Counter()
         for shard in moment.shown.shards.values():
-            summed.update(getattr(shard, name))
+            summed.update(shard[name])
         return [(labelled(record_type=type_), count) for type_, count in sorted(summed.items())]
 
     return found
@@ -101,7 +101,7 @@ def _of_sinks(value: Callable[[SinkState, int], float]) -> Callable[[Moment], Sa
 
 
 def _waiting_seconds(sink: SinkState, now_ms: int) -> float:
-    return 0 if sink.oldest_ms is None else max(0, now_ms - sink.oldest_ms) / 1000
+    return 0 if sink.oldest_ms is None else age(now_ms, sink.oldest_ms)
 
 
 def _left_out(moment: Moment) -> Samples:
@@ -145,9 +145,14 @@ MONITOR_SAMPLES: Final[Mapping[str, Callable[[Moment], Samples]]] = {
     "kafka_cluster_gate_reasons": _gate_reasons,
     "kafka_cluster_readiness_groups": _readiness,
     "group_monitor_replica_lag_records": lambda moment: _by_partition(moment.board.replica_lag()),
-    "group_monitor_open_transaction_records": lambda moment: _by_partition(moment.board.open_transaction_records()),
+    "group_monitor_open_transaction_records": lambda moment: _by_partition(
+        {partition: records for partition, (records, _) in moment.board.open_transactions().items()}
+    ),
     "group_monitor_open_transaction_seconds": lambda moment: _by_partition(
-        moment.board.open_transaction_seconds(moment.now_ms)
+        {
+            partition: 0.0 if since_ms is None else age(moment.now_ms, since_ms)
+            for partition, (_, since_ms) in moment.board.open_transactions().items()
+        }
     ),
     "group_monitor_coordinator_moves_total": lambda moment: _by_partition(moment.board.coordinator_moves()),
     "group_monitor_unknown_records_total": _by_record_type("unknown_records"),

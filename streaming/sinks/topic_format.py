@@ -17,7 +17,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from streaming.base.batch_rows import Row
-from streaming.board.batch_update import PartitionTotals
 from streaming.board.board import Board
 from streaming.board.board_group import BoardGroup
 from streaming.board.event_window import Event
@@ -79,7 +78,7 @@ def monitor_value(cluster: str, board: Board, now_ms: int, *, ready: bool) -> by
             "time": now_ms,
             "ready": ready,
             "positions": {"membership": board.positions.membership, "commits": board.positions.commits},
-            "shards": {str(partition): _totals(shard) for partition, shard in board.shown.shards.items()},
+            "shards": {str(partition): totals for partition, totals in board.shown.shards.items()},
             **({} if polls is None else {"source": polls.as_json()}),
         }
     )
@@ -128,16 +127,6 @@ def shard_rows(held: Mapping[str, Any]) -> Iterator[Row]:
     """The monitor's counts as rows for a board."""
     for partition, totals in held["shards"].items():
         yield int(partition), "shard", "", json.dumps(totals), ""
-
-
-def _totals(shard: PartitionTotals) -> dict[str, Any]:
-    return {
-        "records": shard.records,
-        "unknown_records": shard.unknown_records,
-        "undecodable_records": shard.undecodable_records,
-        "newer_value_versions": shard.newer_value_versions,
-        "last_offset": shard.last_offset,
-    }
 
 
 def _json(value: object) -> bytes:

@@ -128,9 +128,11 @@ class OverdueWatch:
         self._unassigned.forget([name for name in self._unassigned.followed if name not in groups])
         found += self._lasting.ended(found, now_ms)
         open_ = [event for event in found if not event.detail.get("cleared")]
-        self._board.set_stuck(event.group for event in open_ if event.kind == "rebalance_stuck")
-        self._board.set_unsettled(event.group for event in open_ if event.kind == "group_unsettled")
-        self._board.set_unassigned(self._unassigned.overdue)
+        self._board.set_overdue(
+            stuck=(event.group for event in open_ if event.kind == "rebalance_stuck"),
+            unsettled=(event.group for event in open_ if event.kind == "group_unsettled"),
+            unassigned=self._unassigned.overdue,
+        )
         new = [event_view(event) for event in found if event.id not in self._reported]
         if new:
             self._publish(new)

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from coordinator_model.gates import broker_releases
-from coordinator_model.gates.verdict import BrokerSettings, LogScan
+from coordinator_model.gates.verdict import BrokerSettings, Cluster, LogScan
 from coordinator_model.migration import phases
 from streaming.base.times import now_ms
 from streaming.board import gates
@@ -144,7 +144,7 @@ class Api:
         search = self._search(query)
         shown, standing = self.board.moment()
         chosen = search.finds
-        views = self.board.each_group_view(self._clock_ms(), type_=type_, state=state, chosen=chosen, shown=shown)
+        views = self.board.group_views(self._clock_ms(), type_=type_, state=state, chosen=chosen, shown=shown)
         yield b'{"left_out":' + to_json(self.board.left_out(shown)["groups"]) + b',"groups":['
         yield from _listed(views)
         yield b'],"cannot_tell":' + to_json(search.cannot_tell) + b',"doubt":' + to_json(standing.doubt) + b"}"
@@ -235,20 +235,20 @@ class Api:
         for group in groups:
             if group not in moment.shown.groups:
                 raise _no_group(group, moment.standing)
+        asked = Cluster(settings=self._settings(), now_ms=self._clock_ms())
         if name == phases.UPGRADE:
             size = max_size(query.get("max_size"))
-            settings = self._settings()
             if size is not None:
-                settings = replace(settings, consumer_max_size=size)
-            return self._named(gates.upgrade(self.board, groups, settings, self._clock_ms(), moment))
+                asked = replace(asked, settings=replace(asked.settings, consumer_max_size=size))
+            return self._named(gates.upgrade(self.board, groups, asked, moment))
         target = target_version(query.get("target_version"))
         to = None if target is None else broker_releases.release(target)
-        asked = gates.Asked(
+        asked = replace(
+            asked,
             group_configs=self._group_configs(),
-            settings=self._settings(),
             log_scan=None if to is None or to.passes_over_unknown_types else self._brokers.log_scan(),
         )
-        return self._named(gates.downgrade(self.board, groups, asked, target, self._clock_ms(), moment))
+        return self._named(gates.downgrade(self.board, groups, asked, moment, target))
 
     def plan(self, query: Mapping[str, str]) -> dict[str, Any]:
         """The migration plan of all groups, or of those whose names the shell pattern `group` matches."""
@@ -316,14 +316,14 @@ class Api:
     def _freshness(self, moment: BoardMoment) -> dict[str, Any]:
         """What keeps the figures of a moment from being believed, if anything."""
         board, now_ms = self.board, self._clock_ms()
-        polled = board.polls() is not None
+        polled, open_ = board.polls() is not None, board.open_transactions().values()
         return {
             "time": now_ms,
             **self._state(moment.standing),
             "left_out": board.left_out(moment.shown),
             "end_offset_age_seconds": board.ends.age_seconds(now_ms),
             "replica_lag_records": None if polled else sum(board.replica_lag().values()),
-            "open_transaction_records": None if polled else sum(board.open_transaction_records().values()),
+            "open_transaction_records": None if polled else sum(records for records, _ in open_),
         }
 
     def _named(self, verdict: dict[str, Any]) -> dict[str, Any]:

@@ -56,9 +56,9 @@ class Story:
                 [described(topic, self.chance.choice([2, 2, 3])) for topic in self.some(TOPICS)], TOPICS, self.now_ms
             )
         if self.chance.random() < 0.1:
-            self.board.set_stuck(self.some([f"g-{n}" for n in range(GROUPS)]))
+            self.board.set_overdue(self.some([f"g-{n}" for n in range(GROUPS)]))
         if self.chance.random() < 0.1:
-            self.board.set_unassigned(self.some([f"g-{n}" for n in range(GROUPS)]))
+            self.board.set_overdue(unassigned=self.some([f"g-{n}" for n in range(GROUPS)]))
         if self.chance.random() < 0.1:
             self.ends.record_earliest({(topic, 0): self.tops[topic] - 5 for topic in TOPICS})
 
@@ -198,25 +198,26 @@ def test_gates_say_of_all_groups_what_they_say_of_each() -> None:
         for _ in range(STEPS):
             story.step()
             board = story.board
+            moment = board.moment()
             states = [held.state for _, held in sorted(board.shown.groups.items())]
             versions = {name: held.offset_versions for name, held in board.shown.groups.items()}
             for size in sizes:
                 settings = BrokerSettings(consumer_max_size=size)
-                cluster = Cluster(not_caught_up=missing(board), settings=settings, now_ms=story.now_ms)
+                asked = Cluster(settings=settings, now_ms=story.now_ms)
+                cluster = replace(asked, not_caught_up=missing(board))
 
-                assert upgrade.upgrade_gate(states, cluster) == gates.upgrade(board, (), settings, story.now_ms)
+                assert upgrade.upgrade_gate(states, cluster) == gates.upgrade(board, (), asked, moment)
             for target in targets:
-                cluster = Cluster(
-                    not_caught_up=missing(board), group_configs=(), offset_versions=versions, now_ms=story.now_ms
-                )
-                answer = gates.downgrade(board, (), gates.Asked(group_configs=()), target, story.now_ms)
+                asked = Cluster(group_configs=(), now_ms=story.now_ms)
+                cluster = replace(asked, not_caught_up=missing(board), offset_versions=versions)
+                answer = gates.downgrade(board, (), asked, moment, target)
                 verdicts_seen.add(answer["verdict"])
 
                 assert downgrade.downgrade_gate(states, cluster, target) == answer
-            offline = gates.offline(board, board.sums(), story.now_ms)
+            offline = gates.offline(board, board.sums(), story.now_ms, moment)
             for gate, whole in (
-                ("upgrade", gates.upgrade(board, (), BrokerSettings(), story.now_ms)),
-                ("downgrade", gates.downgrade(board, (), gates.Asked(group_configs=()), now_ms=story.now_ms)),
+                ("upgrade", gates.upgrade(board, (), asked, moment)),
+                ("downgrade", gates.downgrade(board, (), asked, moment)),
             ):
                 counts = Counter((reason["effect"], reason["code"]) for reason in whole["reasons"])
 

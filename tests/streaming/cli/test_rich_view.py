@@ -52,7 +52,7 @@ def group(name: str) -> dict[str, Any]:
 
 def test_what_needs_a_look_stands_first() -> None:
     """The worst on top with its reason, what is well after it by name, and a summary of all."""
-    groups = some_board().group_views(NOW_MS)
+    groups = list(some_board().group_views(NOW_MS))
     lines = shown(groups_picture(groups, 120))
 
     assert ["twice", "rolled", "billing"] == [line.strip("! ").split()[0] for line in lines[1:]]
@@ -65,7 +65,7 @@ def test_what_needs_a_look_stands_first() -> None:
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 120, 200])
 def test_figures_are_whole_at_any_width(width: int) -> None:
     """Names give way, columns are left out; no figure is ever cut, and no row takes two lines."""
-    lines = shown(groups_picture(some_board().group_views(NOW_MS), width), max(width, 50))
+    lines = shown(groups_picture(list(some_board().group_views(NOW_MS)), width), max(width, 50))
 
     assert 4 == len(lines)
     assert "1,999,920" in lines[3]
@@ -79,7 +79,7 @@ def test_a_long_name_cuts_no_other_column(width: int) -> None:
     classic_group(shard, name, {name: {name: [0]}})
     shard.pending.append((THEN_MS, *builders.offset_commit(name, name, 0, 1_999_920)))
     board = board_of(shard)
-    listed = shown(groups_picture(board.group_views(NOW_MS), width), width)
+    listed = shown(groups_picture(list(board.group_views(NOW_MS)), width), width)
     whole = board.group_view(name, NOW_MS)
     assert whole is not None
     text = "\n".join(shown(group_picture(whole, [], width, NOW_MS), width))
@@ -98,7 +98,7 @@ def test_lag_that_is_not_known_is_no_lag_of_0() -> None:
     classic_group(shard, "one", {"a": {"t": [0]}})
     board = board_of(shard)
 
-    assert ["1 group  nothing needs a look  lag -"] == shown(summary_line(board.group_views(NOW_MS)))
+    assert ["1 group  nothing needs a look  lag -"] == shown(summary_line(list(board.group_views(NOW_MS))))
 
 
 def test_a_group_is_shown_with_its_matrix() -> None:
@@ -138,7 +138,7 @@ def test_hostile_names_steer_nothing(name: str) -> None:
     shard.pending.append((THEN_MS, *builders.group_metadata(name, generation=1, members=[member])))
     shard.pending.append((THEN_MS, *builders.offset_commit(name, "t", 0, 1, metadata=name)))
     board = board_of(shard)
-    found = board.group_views(NOW_MS)
+    found = list(board.group_views(NOW_MS))
     events = board.latest_events(10)
 
     lines = shown(groups_picture(found, 80), 80)
@@ -154,7 +154,7 @@ def test_hostile_names_steer_nothing(name: str) -> None:
 
 def test_rows_under_doubt_have_no_colour() -> None:
     """Green is for what is known now: those of a moment before are drawn as they are, in one colour."""
-    groups = some_board().group_views(NOW_MS)
+    groups = list(some_board().group_views(NOW_MS))
     console = Console(width=120, file=io.StringIO(), force_terminal=True, color_system="standard")
     doubt = {"reason": "no answer from the brokers", "since": NOW_MS, "as_of": NOW_MS}
 

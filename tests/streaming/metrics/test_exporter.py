@@ -157,7 +157,7 @@ def full_board() -> Board:
     board.observe_batch(0.3)
     board.observe_batch(1.0)
     board.show_history_size(lambda: 4_096)
-    board.set_stuck(["mixed"])
+    board.set_overdue(["mixed"])
     late = builders.offset_commit("twice", "orders", 2, 0, timestamp=NOW_MS - 400)
     board.apply(1, shard.write(late, timestamp_ms=NOW_MS - 400), NOW_MS)
     return board

@@ -103,4 +103,4 @@ def test_a_snapshot_is_what_the_board_holds(boards: list[Board]) -> None:
             rows += topic_format.rows(name, topic_format.group_snapshot(held), None)
         other.load(rows)
 
-        assert board.group_views(NOW_MS) == other.group_views(NOW_MS) != []
+        assert list(board.group_views(NOW_MS)) == list(other.group_views(NOW_MS)) != []

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from coordinator_model.gates.verdict import LogScan
+from coordinator_model.gates.verdict import Cluster, LogScan
 from streaming.board import gates
 from streaming.web.api_answers import Api, BrokerAnswers
 from streaming.web.overview import Overview
@@ -21,7 +21,8 @@ def test_gate_and_page_count_alike(seed: int) -> None:
     for _ in range(STEPS):
         story.step()
         rows = Overview(story.board, lambda: story.now_ms).rows()[1]
-        answer = gates.downgrade(story.board, (), gates.Asked(group_configs=()), "3.9", story.now_ms)
+        asked = Cluster(group_configs=(), now_ms=story.now_ms)
+        answer = gates.downgrade(story.board, (), asked, story.board.moment(), "3.9")
 
         assert dict(Counter(row["type"] for row in rows)) == answer["groups"]
         assert sum(row["leftovers"] for row in rows) == sum(answer["leftover_records"].values())

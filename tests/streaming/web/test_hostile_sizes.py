@@ -47,7 +47,7 @@ def costs(records: list[RecordBytes], more: list[RecordBytes]) -> dict[str, int]
     found["replay"], rows = counted(lambda: shard.write(*records, timestamp_ms=NOW_MS))
     found["board"], _ = counted(lambda: board.apply(1, rows, NOW_MS))
     found["metrics"], _ = counted(lambda: exporter.render(""))
-    found["JSON"], _ = counted(lambda: json.dumps(board.group_views(NOW_MS)))
+    found["JSON"], _ = counted(lambda: json.dumps(list(board.group_views(NOW_MS))))
     found["more"], rows = counted(lambda: shard.write(*more, timestamp_ms=NOW_MS + 1))
     found["board, more"], _ = counted(lambda: board.apply(2, rows, NOW_MS + 1))
     shard.write(builders.offset_commit("g", "t", 0, 1), timestamp_ms=NOW_MS + 2)
