@@ -16,7 +16,9 @@ within the same time; so before the first end is reached, `read_ms` is when read
 `live_from`: by partition, the log's end as it was when reading began. Alarms are drawn beyond it only (`steps.py`), as
 what was cleaned shows states that never were. A run that goes on within `SAME_TAIL_MS` of the former one's last look
 reads the same live tail that one would have read, and keeps its marks, so that an alarm that came and went between the
-two is reported; one that comes later cannot know what was cleaned meanwhile, and takes the log's end as it finds it.
+two is reported; one that comes later cannot know what was cleaned meanwhile, and takes the log's end as it finds it. So
+does one that comes as soon, in a partition where it finds offsets missing (`shard_task.py`): the cleaner was quicker
+after all, or these were of transactions.
 
 `built_until`: by partition, where the live tail began for the reading that began at the log's beginning; none of a log
 of less than `BUILT_FROM` records. Before it only

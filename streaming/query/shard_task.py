@@ -52,6 +52,8 @@ class PartitionLedger:
     last_rows_ms: int = 0
     has_single: bool = False
     """Whether entries of the state may be there by themselves, and not in packs (`state_cache.py`)."""
+    live_from: int = 0
+    """Beside `Limits.live_from`: the log's end as a run found it that went on with a log of which records are gone."""
 
 
 _BEFORE_PACKS: Final = {"has_single": True}
@@ -182,7 +184,7 @@ class ShardTask:
             book = bundle.partitions.setdefault(partition, PartitionLedger())
             seeded = seeds.pop(partition, {})
             store = _StateStore(entries, partition) if partition in known else _SeededStore(seeded)
-            replica = Replica(store, book.counters, live_from=self._limits.live_from.get(partition, 0))
+            replica = Replica(store, book.counters, live_from=self._live_from(partition, book, rows))
             run = PartitionReplay(partition, book, replica, seeded)
             runs.append(run)
             for name, seed in seeded.items():
@@ -200,6 +202,23 @@ class ShardTask:
             if rows:
                 book.last_offset = max(book.last_offset, rows[-1].offset)
         return entries, runs
+
+    def _live_from(self, partition: int, book: PartitionLedger, rows: list[LogRow]) -> int:
+        """From where on the partition is live, as seen with these rows of it.
+
+        A run that goes on with a former one's live tail (`resume_file.py`) judges what was written meanwhile while no
+        offset of it is missing. One that is was cleaned away, and what is left shows states that never were: from
+        there on it is live from the log's end as this run found it. Markers and aborted commits of transactions are
+        missing likewise, and commits of an open one come later: no reader can say which it is.
+        """
+        live_from = max(self._limits.live_from.get(partition, 0), book.live_from)
+        log_end = self._limits.log_end.get(partition, 0)
+        first = max(book.last_offset + 1, live_from)
+        if rows and first < log_end:
+            records = sum(row.commits for row in rows if row.offset >= first)
+            if records < rows[-1].offset + 1 - first:
+                book.live_from = live_from = log_end
+        return live_from
 
     def _reached_live(self, run: "PartitionReplay") -> bool:
         return run.book.last_offset >= self._limits.log_end.get(run.partition, 0) - 1

@@ -13,10 +13,12 @@ from coordinator_model.replica import Replica
 from coordinator_model.state.events import INFO, event_view
 from coordinator_model.state.snapshot import load_group, load_offsets
 from streaming.query import shard_task, state_cache
+from streaming.query.commit_compaction import WORTH_REDUCING
 from streaming.query.schemas import OutputRow
 from streaming.query.shard_task import GIVE_UP_WAITING_MS, SETTLE_AFTER_MS
 from streaming.query.state_cache import PACK_FROM, PACK_SHARE
 from tests.builders import (
+    consumer_group_epoch,
     consumer_group_member_subscription,
     group_metadata,
     member,
@@ -25,8 +27,8 @@ from tests.builders import (
     offset_commit_tombstone,
     topic_id,
 )
-from tests.coordinator_events import consumer_group_deleted, consumer_join, consumer_leave, consumer_moves
-from tests.histories import PARTITION, History, at, history
+from tests.coordinator_events import consumer_group_deleted, consumer_join, consumer_leave, consumer_moves, retarget
+from tests.histories import PARTITION, History, Moment, at, history
 from tests.history_strategies import nonsense, simulated
 from tests.side_by_side import log_of
 from tests.simulator.coordinator import ReferenceCoordinator
@@ -384,6 +386,109 @@ def test_alarm_that_came_and_went_between_two_runs_is_reported() -> None:
 
     assert {"duplicate_assignment", "duplicate_assignment_cleared"} <= set(shard.kinds())
     assert undisturbed.events() == shard.events()
+
+
+# -- a log that was cleaned while no monitor ran -----------------------------------------------------------------------
+
+BEFORE = (
+    at(1_000, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0, 1]}})),
+    at(2_000, *consumer_join("h", "c", epoch=2, targets={"c": {"t": [1]}})),
+)
+READ = sum(len(moment.records) for moment in BEFORE)
+"""Records that the former run has read."""
+MEANWHILE = (
+    # b joins g and gets partition 1 once a has given it up; a gets partition 2, then 3.
+    at(3_000, *consumer_join("g", "b", epoch=3, targets={"a": {"t": [0]}, "b": {"t": [1]}}, assigned={})),
+    at(4_000, *consumer_moves("g", "a", epoch=3, assigned={"t": [0]})),
+    at(5_000, *consumer_moves("g", "b", epoch=3, assigned={"t": [1]})),
+    at(6_000, consumer_group_epoch("g", 4), *retarget("g", 4, {"a": {"t": [0, 2]}})),
+    at(6_500, consumer_group_epoch("g", 5), *retarget("g", 5, {"a": {"t": [0, 2, 3]}})),
+    at(7_000, *consumer_moves("g", "a", epoch=5, assigned={"t": [0, 2, 3]})),
+    # d joins h and has what c owns.
+    at(8_000, *consumer_join("h", "d", epoch=3, targets={"d": {"t": [1]}})),
+)
+JUMPS = (at(9_000, consumer_group_epoch("g", 8)),)
+LOG = history(*BEFORE, *MEANWHILE)
+END = len(LOG)
+CLEANED = [of for of in LOG.compacted(END - 1).records if of.place.offset >= READ]
+"""What the next run finds: g jumps from epoch 2 to 5, and b owns what a has not given up."""
+
+
+def alarms(shard: Shard) -> list[tuple[int, str, str]]:
+    """(time, group, kind) of every event so far that is more than information."""
+    return [(of["time"], of["group"], of["kind"]) for of in shard.events() if of["severity"] != INFO]
+
+
+def left_by_former_run(*, live_from: int = 0) -> Shard:
+    """The state of one that has read what was before."""
+    shard = Shard(live_from=live_from)
+    shard.batch(LOG.cut(READ))
+    return shard
+
+
+@pytest.mark.parametrize("size", [2, 100])
+def test_gap_in_what_was_cleaned_meanwhile_raises_no_alarm(size: int) -> None:
+    """What still holds at its end is reported, and beyond it what is odd is an alarm."""
+    shard = left_by_former_run()
+    shard.restart(live_from=0, log_end=END)
+    for start in range(0, len(CLEANED), size):
+        shard.batch(CLEANED[start : start + size])
+
+    assert [(8_000, "h", "duplicate_assignment")] == alarms(shard)
+    shard.batch(history(*JUMPS, start=END))
+    assert [(9_000, "g", "epoch_anomaly")] == alarms(shard)[1:]
+
+
+def test_gap_is_remembered_by_the_next_run() -> None:
+    """A run that is killed before it has caught up; what was written after it began is judged."""
+    shard = left_by_former_run()
+    (of_epoch,) = [n for n, of in enumerate(CLEANED) if of.key == consumer_group_epoch("g", 5)[0]]
+    shard.restart(live_from=0, log_end=END)
+    shard.batch(CLEANED[:of_epoch])
+    assert END == shard.book().live_from
+    shard.restart(live_from=0, log_end=END + len(JUMPS))
+    for record in [*CLEANED[of_epoch:], *history(*JUMPS, start=END).records]:
+        shard.batch([record])
+
+    assert [(9_000, "g", "epoch_anomaly")] == [of for of in alarms(shard) if of[1] == "g"]
+
+
+COMMITS = [at(9_000 + n, offset_commit("busy", "t", 0, n)) for n in range(WORTH_REDUCING)]
+
+
+@pytest.mark.parametrize(
+    "moments", [JUMPS, (*COMMITS, *JUMPS), (*JUMPS, *COMMITS)], ids=["few", "reduced before", "reduced after"]
+)
+def test_whole_log_of_a_break_is_judged_as_without_it(moments: tuple[Moment, ...]) -> None:
+    """The epoch jumps between two records that stand side by side; one commit may stand for hundreds."""
+    log, undisturbed, shard = history(*BEFORE, *moments), Shard(), left_by_former_run()
+    undisturbed.batch(log.cut(READ))
+    undisturbed.batch(list(log.records[READ:]))
+    shard.restart(live_from=0, log_end=log.end)
+    shard.batch(list(log.records[READ:]))
+
+    assert (0, END) == (shard.book().live_from, len(LOG))
+    assert [("g", "epoch_anomaly")] == [(group, kind) for _, group, kind in alarms(shard)]
+    assert undisturbed.events() == shard.events()
+
+
+def test_gap_before_the_live_tail_hides_nothing_of_it() -> None:
+    """A first reading of a cleaned log, killed before it had caught up: what came after its start is judged."""
+    end = END + 4
+    shard = left_by_former_run(live_from=end)
+    shard.restart(live_from=end, log_end=end + len(JUMPS))
+    shard.batch([*CLEANED, *history(*JUMPS, start=end).records])
+
+    assert [(9_000, "g", "epoch_anomaly")] == [of for of in alarms(shard) if of[1] == "g"]
+
+
+def test_gap_beyond_what_a_run_goes_on_with_hides_nothing() -> None:
+    """A marker of a transaction stands there, or the cleaner is quicker than the run."""
+    shard = left_by_former_run()
+    shard.restart(live_from=0, log_end=READ)
+    shard.batch(history(*JUMPS, start=READ + 1))
+
+    assert [(9_000, "g", "epoch_anomaly")] == alarms(shard)
 
 
 @pytest.mark.parametrize("reported", range(len(DUPLICATE) + 1))
