@@ -213,8 +213,11 @@ class LogBounds:
 
     def ends(self) -> tuple[Offsets, Offsets]:
         """(last stable offset, high watermark) of every partition. Raises KafkaException."""
-        stable = self._ask(_LATEST, IsolationLevel.READ_COMMITTED)
-        return stable(), self._ask(_LATEST, IsolationLevel.READ_UNCOMMITTED)()
+        # In this order: a commit written between the answers would pass for one of an open transaction, and be read
+        # after the membership that follows it.
+        high = self._ask(_LATEST, IsolationLevel.READ_UNCOMMITTED)()
+        stable = self._ask(_LATEST, IsolationLevel.READ_COMMITTED)()
+        return {partition: min(end, high[partition]) for partition, end in stable.items()}, high
 
     def _ask(self, what: OffsetSpec, isolation: IsolationLevel) -> Callable[[], Offsets]:
         asked = {TopicPartition(self._topic, partition): what for partition in range(self._partitions)}

@@ -123,6 +123,20 @@ def test_ends_tell_what_is_stable(log: Log) -> None:
     assert 5 == high[MIXED]
 
 
+def test_what_is_written_while_the_ends_are_asked_for_is_no_open_transaction(log: Log) -> None:
+    """Commits and membership up to one offset: else commits would be read after membership that follows them."""
+    create_topics(log.servers, {"busy": 1})
+    bounds, seen = LogBounds(log.client, "busy", 1, _SECONDS), []
+    producer = Producer({"bootstrap.servers": log.servers, "linger.ms": 0, "batch.num.messages": 5})
+    for _ in range(20_000):
+        producer.produce("busy", b"")
+    while producer.flush(0):
+        seen.append(bounds.ends())
+
+    assert [] == [(stable, high) for stable, high in seen if stable != high]
+    assert len({high[0] for _, high in seen}) > 1
+
+
 def test_all_partitions_are_read_whole(log: Log, committed: RangeReader) -> None:
     """Every record once; those of the aborted transaction, and of the open one, are not there."""
     stable, _ = log.ends()
