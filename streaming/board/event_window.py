@@ -19,14 +19,13 @@ class EventWindow:
     """A bounded run of events in the order they came in; safe to use from several threads.
 
     Args:
-        size: how many are kept.
+        size: how many are kept at most.
     """
 
     def __init__(self, size: int) -> None:
         self._lock = threading.Lock()
-        self._size = size
+        self.size: Final = size
         self._held = Remembered()
-        self._numbers: dict[str, int] = {}
         self._file: EventWindowFile | None = None
 
     def keep(self, file: EventWindowFile) -> None:
@@ -34,9 +33,8 @@ class EventWindow:
         with self._lock:
             self._file = file
             self._held = file.load()
-            self._numbers = {event["id"]: number for number, event in self._held.events}
             self._trim()
-            file.append([], self._held, self._size)
+            file.append([], self._held, self.size)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -49,11 +47,6 @@ class EventWindow:
     def last(self) -> int:
         """Number of the newest event; they are counted from 1, and 0 is none."""
         return self._held.last
-
-    @property
-    def size(self) -> int:
-        """How many events are kept at most."""
-        return self._size
 
     def add(self, events: Iterable[Event]) -> list[Event]:
         """Take events that no micro-batch brought, each with its id; returns those that were not here yet."""
@@ -72,12 +65,12 @@ class EventWindow:
             batch_id: of the batch. One with more events than the window is recognised by it when it is repeated.
             latest: gives so many of the last of these events.
         """
-        unkept = kinds[: max(0, len(kinds) - self._size)]
+        unkept = kinds[: max(0, len(kinds) - self.size)]
         with self._lock:
             if unkept and batch_id == self._held.batch:
                 return []
             self._held.count(unkept)
-            return self._add(latest(self._size), batch_id, len(unkept))
+            return self._add(latest(self.size), batch_id, len(unkept))
 
     def latest(
         self,
@@ -89,7 +82,7 @@ class EventWindow:
     ) -> list[Event]:
         """The latest `limit` events, of one group or of those `shown`, not before `since_ms`; oldest first, by time."""
         with self._lock:
-            held = [event for _, event in self._held.events]
+            held = [event for _, event in self._held.events.values()]
         found = [
             event
             for event in held
@@ -99,13 +92,8 @@ class EventWindow:
         found.sort(key=lambda event: int(event["time"]))
         return found[-limit:]
 
-    def counts(self, group: str) -> dict[str, int]:
-        """Kind → how many of a group were taken since the file began or the group did; they outlive the window."""
-        with self._lock:
-            return dict(self._held.counts.get(group, ()))
-
     def counts_by_group(self) -> dict[str, Counter[str]]:
-        """The same of all groups, as of one moment."""
+        """Group → kind → how many were taken since the file began or the group did; they outlive the window."""
         with self._lock:
             return dict(self._held.counts)
 
@@ -127,12 +115,13 @@ class EventWindow:
         if number >= self._held.last:
             return []
         with self._lock:
-            newer = list(takewhile(lambda item: item[0] > number, reversed(self._held.events)))
+            newer = list(takewhile(lambda item: item[0] > number, reversed(self._held.events.values())))
         return newer[::-1]
 
     def number_of(self, event_id: str) -> int | None:
         """Number of an event that is still here."""
-        return self._numbers.get(event_id)
+        number, _ = self._held.events.get(event_id, (None, None))
+        return number
 
     def _add(self, events: Iterable[Event], batch_id: int | None, unkept: int = 0) -> list[Event]:
         """Take events; `unkept` more, before them, were counted."""
@@ -140,11 +129,10 @@ class EventWindow:
         new: dict[str, Event] = {}
         for event in events:
             id_ = event["id"]
-            if not (id_ in self._numbers or id_ in new or (batch_id is None and id_ in held.reported)):
+            if not (id_ in held.events or id_ in new or (batch_id is None and id_ in held.reported)):
                 new[id_] = event
         first = held.last + 1
         held.add(new.values())
-        self._numbers.update(zip(new, range(first, held.last + 1), strict=True))
         lines: list[object] = [[number, event] for number, event in enumerate(new.values(), first)]
         more: list[object] = []
         if batch_id is None:
@@ -159,12 +147,11 @@ class EventWindow:
 
     def _trim(self) -> None:
         held = self._held
-        while len(held.events) > self._size:
-            _, oldest = held.events.popleft()
-            self._numbers.pop(oldest["id"], None)
+        while len(held.events) > self.size:
+            held.events.popitem(last=False)
         while len(held.reported) > REMEMBERED_IDS:
             held.reported.popitem(last=False)
 
     def _write(self, lines: list[object], unkept: int = 0) -> None:
         if self._file is not None and lines:
-            self._file.append(lines, self._held, self._size, unkept)
+            self._file.append(lines, self._held, self.size, unkept)

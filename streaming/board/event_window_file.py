@@ -14,13 +14,14 @@ goes on in memory, and where it cannot be read the window begins empty; both are
 import json
 import os
 import time
-from collections import Counter, OrderedDict, defaultdict, deque
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
 
 from coordinator_model.state.events import INFO
+from streaming.base import atomic_files
 from streaming.base.expectations import is_held_back
 from streaming.base.logging_setup import get_logger
 
@@ -39,14 +40,14 @@ class Remembered:
     """What a window is.
 
     Attributes:
-        events: (number, event), the oldest first.
+        events: id → (number, event), the oldest first.
         last: number of the newest event there ever was; they are counted from 1.
         batch: id of the last micro-batch that was taken.
         counts: group → kind → how many events were taken.
         reported: ids of the latest events that no batch brought; `told` in the file.
     """
 
-    events: deque[tuple[int, Event]] = field(default_factory=deque)
+    events: OrderedDict[str, tuple[int, Event]] = field(default_factory=OrderedDict)
     last: int = 0
     batch: int | None = None
     counts: dict[str, Counter[str]] = field(default_factory=dict)
@@ -60,7 +61,7 @@ class Remembered:
         if head["format"] != FORMAT:
             raise ValueError(f"found format {head['format']!r}, this release reads {FORMAT!r}")
         counts = {group: Counter(of) for group, of in head["counts"].items()}
-        events = deque((int(number), event) for number, event in head["events"])
+        events = OrderedDict((event["id"], (int(number), event)) for number, event in head["events"])
         silenced = {group: Counter(of) for group, of in head.get("silenced", {}).items()}
         return cls(events, int(head["last"]), head["batch"], counts, OrderedDict.fromkeys(head["told"]), silenced)
 
@@ -68,12 +69,12 @@ class Remembered:
         """All of it, as the first line of a file."""
         rest = {"last": self.last, "batch": self.batch, "counts": self.counts, "told": list(self.reported)}
         rest["silenced"] = self.silenced
-        return {"format": FORMAT, **rest, "events": list(self.events)}
+        return {"format": FORMAT, **rest, "events": list(self.events.values())}
 
     def add(self, events: Iterable[Event]) -> None:
         """Take events that are new, numbered in their order."""
         new = list(events)
-        self.events.extend(enumerate(new, self.last + 1))
+        self.events.update((event["id"], (number, event)) for number, event in enumerate(new, self.last + 1))
         self.count((event["group"], None if _is_presumed(event) else event["kind"]) for event in new)
         for (group, kind), number in Counter((of["group"], of["kind"]) for of in new if is_held_back(of)).items():
             self.silenced[group] = self.silenced.get(group, Counter()) + Counter({kind: number})
@@ -153,9 +154,11 @@ class EventWindowFile:
         self._appended += len(lines) + unkept
         try:
             if self._handle is not None and self._appended <= size:
-                _write(self._handle, b"".join(map(_line, lines)))
+                _write(self._handle, "".join(map(_line, lines)).encode("ascii"))
             elif self._clock() - self._failed_at >= RETRY_SECONDS:
-                self._write_anew(remembered)
+                self.close()
+                atomic_files.replace(self._path, _line(remembered.as_json()), durable=True)
+                self._handle, self._appended = os.open(self._path, os.O_WRONLY | os.O_APPEND), 0
         except OSError as error:
             # What was cut off would be in the way of what follows: the file is rewritten when it can be.
             self.close()
@@ -168,23 +171,9 @@ class EventWindowFile:
         if handle is not None:
             os.close(handle)
 
-    def _write_anew(self, remembered: Remembered) -> None:
-        self.close()
-        scratch = self._path.with_suffix(".new")
-        handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
-        try:
-            _write(handle, _line(remembered.as_json()))
-            os.fsync(handle)
-            scratch.rename(self._path)
-        except BaseException:
-            os.close(handle)
-            raise
-        # Open still under its new name: what follows is appended.
-        self._handle, self._appended = handle, 0
 
-
-def _line(value: object) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode("ascii") + b"\n"
+def _line(value: object) -> str:
+    return json.dumps(value, separators=(",", ":")) + "\n"
 
 
 def _write(handle: int, data: bytes) -> None:
