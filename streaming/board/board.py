@@ -334,7 +334,7 @@ class Board:
             for held in every
             if self.scope.groups(held.name)
             and type_ in (None, held.words.type)
-            and state in (None, held.group_state)
+            and state in (None, held.words.group_state)
             and chosen(held)
         )
         yield from group_answer.with_lag(self, found, now_ms)

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from coordinator_model.clocked.unassigned_partitions import Unheld
 from coordinator_model.state.membership import CLASSIC, CONSUMER
 from coordinator_model.state.offsets import CommittedOffset
 from coordinator_model.views import group_view
@@ -35,11 +34,6 @@ class BoardGroup(StateText):
         return tuple((bucket.topic, *each) for bucket in self.buckets for each in bucket.offsets())
 
     @property
-    def group_state(self) -> str:
-        """The state as Kafka's tools print it."""
-        return self.words.group_state
-
-    @property
     def committed_topics(self) -> frozenset[str]:
         """Names of the topics it has committed offsets in."""
         return frozenset(bucket.topic for bucket in self.buckets if bucket.count)
@@ -61,16 +55,9 @@ class BoardGroup(StateText):
         """GROUP at a moment; without one, at its last record's."""
         return group_view.group_view(self.state, self.offsets, topic_names, now_ms)
 
-    def unheld(self, topics: Mapping[str, Topic]) -> Unheld | None:
-        """Partitions of subscribed topics that no member holds; None where not known (`unassigned_partitions.py`).
-
-        Asked with every scrape and every second, of a group and topics that rarely change.
-        """
-        return self.topics.unheld(topics)
-
     def unassigned_partitions(self, topics: Mapping[str, Topic]) -> int | None:
         """How many partitions of subscribed topics no member holds; None where that is not known."""
-        found = self.unheld(topics)
+        found = self.topics.unheld(topics)
         return None if found is None else sum(map(len, found.values()))
 
     @property

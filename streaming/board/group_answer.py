@@ -45,7 +45,7 @@ def _with_lag(
     group = held.group_view(board.ends.topic_names, now_ms)
     duplicates = group_view.named(held.state.duplicates, board.ends.topic_names)
     rebalance = held.state.rebalance
-    unheld = held.unheld(board.ends.sizes)
+    unheld = held.topics.unheld(board.ends.sizes)
     offsets = [shown | next(of_offsets) for shown in group["offsets"]]
     if held.words.type != SHARE and (uncommitted := never_committed.rows(group, board.ends)):
         offsets = never_committed.in_order([*offsets, *uncommitted])

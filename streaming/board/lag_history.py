@@ -18,30 +18,18 @@ import numpy.typing as npt
 from coordinator_model import lag
 from streaming.base.persistent_map import GroupMap
 from streaming.board.board_group import BoardGroup
-from streaming.board.lag_columns import UNKNOWN, Lags, OffsetTable, begins_of, measure, table_of
+from streaming.board.lag_columns import UNKNOWN, Lags, OffsetTable, begins_of, measure, or_none, table_of
 from streaming.end_offsets.store import EndOffsets
 
 POINTS: Final = 180
-
-
 SPAN_MS: Final = 3_600_000
-
-
 FEWEST_POINTS: Final = 60
-
-
 MOST_VALUES: Final = 4_000_000
-
-
 MOST_PARTITIONS: Final = 5_000
-
-
 SHOWN_PARTITIONS: Final = 12
 """Most lines that a chart can show and a person can tell apart."""
 
-
 _QUICK: Final = 1
-
 
 Place = tuple[str, str, int]
 """(group, topic, partition)"""
@@ -94,8 +82,8 @@ class LagHistory:
             largest = sorted(series, key=lambda place: (-max(series[place]), place))
             return {
                 "times": times,
-                "lag": [_shown(value) for value in records],
-                "max_lag_seconds": [None if value != value else round(value, 1) for value in seconds],  # noqa: PLR0124 - NaN
+                "lag": or_none(records),
+                "max_lag_seconds": or_none(round(value, 1) for value in seconds),
                 "partition_count": len(series),
                 "partitions": [
                     {"topic": topic, "partition": partition, "lag": _padded(series[topic, partition], len(times))}
@@ -117,8 +105,7 @@ class LagHistory:
         with self._lock:
             times = self._times[-points:]
             lines = self._groups.lines(times)
-            shown = {name: [_shown(value) for value in line] for name, line in lines.items()}
-            return {"times": times, "groups": shown}
+            return {"times": times, "groups": {name: or_none(line) for name, line in lines.items()}}
 
     def without_time(self) -> set[tuple[str, int, int]]:
         """(topic, partition, committed offset) where the last sample had but a lower bound of the lag in seconds."""
@@ -131,24 +118,19 @@ class LagHistory:
         firsts = np.cumsum(sizes) - sizes
         room, followed = self._most_partitions, []
         rows: list[int] = []
-        places: list[Place] = []
         former = [numbers[name] for name in self._followed if name in numbers]
-        others = np.flatnonzero((sizes > 0) & (sizes <= room - int(sizes[former].sum()))).tolist()
-        for number in [*former, *sorted(set(others).difference(former))] if room else ():
-            size, first, name = int(sizes[number]), int(firsts[number]), names[number]
+        others = np.flatnonzero((sizes > 0) & (sizes <= room - int(sizes[former].sum())))
+        for number in dict.fromkeys([*former, *others.tolist()]):
+            size, first = int(sizes[number]), int(firsts[number])
             if 0 < size <= room:
                 room -= size
-                followed.append(name)
+                followed.append(names[number])
                 rows += range(first, first + size)
-                topics, partitions = table.topic_of[first : first + size], table.partitions[first : first + size]
-                places += [
-                    (name, table.topics[topic], partition)
-                    for topic, partition in zip(topics.tolist(), partitions.tolist(), strict=True)
-                ]
             if not room:
                 break
         self._followed = followed
-        return rows, places
+        of_rows = zip(table.owners[rows].tolist(), table.place_of[rows].tolist(), strict=True)
+        return rows, [(names[owner], *table.places[place]) for owner, place in of_rows]
 
     def _forget(self, now_ms: int) -> None:
         gone = bisect_left(self._times, now_ms - self._span_ms)
@@ -268,9 +250,5 @@ def _without_time(lags: Lags) -> set[tuple[str, int, int]]:
     return {(*table.places[place], offset) for place, offset in set(asked)}
 
 
-def _shown(value: int) -> int | None:
-    return None if value == UNKNOWN else value
-
-
 def _padded(values: Sequence[int], length: int) -> list[int | None]:
-    return [None] * (length - len(values)) + [_shown(value) for value in values]
+    return [None] * (length - len(values)) + or_none(values)

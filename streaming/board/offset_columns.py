@@ -14,7 +14,7 @@ from coordinator_model.state.packed_offsets import ROW, OffsetWords
 
 
 class OffsetColumns:
-    """One offset bucket, never changed; `topic`, `number`, `commits` and `rewinds` as in `OffsetBucket`.
+    """One offset bucket, never changed; `topic` and `commits` as in `OffsetBucket`.
 
     Attributes:
         words: what its commits say besides numbers.
@@ -41,19 +41,9 @@ class OffsetColumns:
         return self.words.topic
 
     @property
-    def number(self) -> int:
-        """Which bucket of the topic it is."""
-        return self._head[0]
-
-    @property
     def commits(self) -> int:
         """How often was committed."""
         return self._head[1]
-
-    @property
-    def rewinds(self) -> int:
-        """How often an offset went back."""
-        return self._head[2]
 
     @property
     def newest_commit_ms(self) -> int:

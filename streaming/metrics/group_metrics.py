@@ -180,14 +180,6 @@ def _is_unsettled(moment: Moment) -> Flags:
     return found
 
 
-def _unsettled_seconds(moment: Moment) -> Iterator[Samples]:
-    yield of_groups(moment, _is_unsettled(moment), _ages(moment, "unsettled_since_ms"))
-
-
-def _unsettled_epochs(moment: Moment) -> Iterator[Samples]:
-    yield of_groups(moment, _is_unsettled(moment), moment.groups["unsettled_epochs"])
-
-
 def _stuck(moment: Moment) -> Iterator[Samples]:
     stuck = moment.groups.named(moment.stuck)
     yield of_groups(moment, True, stuck.astype(np.int64))
@@ -213,14 +205,6 @@ def _of_words(moment: Moment, of: Callable[[GroupWords], str | None]) -> Samples
     has_one = np.array([text is not None for text in labels], np.bool_)[words_of]
     places = np.flatnonzero(has_one & moment.in_scope)
     return Samples(places, ([text or "" for text in labels], words_of[places]), np.ones(len(places), int))
-
-
-def _info(moment: Moment) -> Iterator[Samples]:
-    yield _of_words(moment, lambda words: label(type=words.type, protocol=words.protocol or ""))
-
-
-def _state(moment: Moment) -> Iterator[Samples]:
-    yield _of_words(moment, lambda words: label(state=words.group_state))
 
 
 def _phase(moment: Moment) -> Iterator[Samples]:
@@ -322,8 +306,10 @@ def _involved(moment: Moment) -> Iterator[Samples]:
 
 
 GROUP_METRICS: Final[Mapping[str, Source]] = {
-    "kafka_group_info": _info,
-    "kafka_group_state": _state,
+    "kafka_group_info": lambda moment: [
+        _of_words(moment, lambda words: label(type=words.type, protocol=words.protocol or ""))
+    ],
+    "kafka_group_state": lambda moment: [_of_words(moment, lambda words: label(state=words.group_state))],
     "kafka_group_epoch": _epoch,
     "kafka_group_assignment_epoch": _number("assignment_epoch"),
     "kafka_group_members": _members,
@@ -334,8 +320,12 @@ GROUP_METRICS: Final[Mapping[str, Source]] = {
     "kafka_group_partitions_kept_total": _counted("partitions_kept"),
     "kafka_group_rebalancing_seconds": _rebalancing_seconds,
     "kafka_group_rebalance_stuck": _stuck,
-    "kafka_group_unsettled_seconds": _unsettled_seconds,
-    "kafka_group_unsettled_epochs": _unsettled_epochs,
+    "kafka_group_unsettled_seconds": lambda moment: [
+        of_groups(moment, _is_unsettled(moment), _ages(moment, "unsettled_since_ms"))
+    ],
+    "kafka_group_unsettled_epochs": lambda moment: [
+        of_groups(moment, _is_unsettled(moment), moment.groups["unsettled_epochs"])
+    ],
     "kafka_group_storm_rebalances": _storm,
     "kafka_group_events_total": _events,
     "kafka_group_silenced_total": _silenced,

@@ -123,7 +123,9 @@ class OverdueWatch:
         for state in states:
             found += self._unsettled(state, answers.get(state.name), now_ms)
         for held in self._to_be_asked(groups, topics):
-            moment = Moment(state=held.state, now_ms=now_ms, unheld=held.unheld(topics), unassigned=self._unassigned)
+            moment = Moment(
+                state=held.state, now_ms=now_ms, unheld=held.topics.unheld(topics), unassigned=self._unassigned
+            )
             found += table.events(moment, table.UNHELD)
         self._unassigned.forget([name for name in self._unassigned.followed if name not in groups])
         found += self._lasting.ended(found, now_ms)
@@ -163,7 +165,7 @@ class OverdueWatch:
         self._seen, self._topics = groups, topics
         for name in changed | self._unassigned.followed:
             held = groups.get(name)
-            if held is not None and (name in self._unassigned.followed or held.unheld(topics)):
+            if held is not None and (name in self._unassigned.followed or held.topics.unheld(topics)):
                 yield held
 
     def _unsettled(self, state: GroupState, answer: Described | None, now_ms: int) -> list[Event]:
