@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from streaming.base.batch_rows import Row
@@ -30,7 +30,6 @@ class BoardSnapshot:
 
     groups: GroupMap[BoardGroup] = field(default_factory=GroupMap)
     shards: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
-    version: int = 0
 
 
 class BatchUpdate:
@@ -91,7 +90,7 @@ class BatchUpdate:
             if state is not None:
                 changes[name] = BoardGroup(name, state, self._merged(name, former))
         groups = self._shown.groups.with_changes(changes)
-        return replace(self._shown, groups=groups, shards=self._shards, version=self._shown.version + 1)
+        return BoardSnapshot(groups, self._shards)
 
     def commit_times_ms(self) -> Iterator[int]:
         """When the newest commit of each bucket was made in which something was committed."""

@@ -120,7 +120,7 @@ class Board:
     def load(self, rows: Iterable[Row]) -> None:
         """Replace everything by what the state store holds, at start."""
         with self._lock:
-            draft = BatchUpdate(BoardSnapshot(version=self._shown.version))
+            draft = BatchUpdate(BoardSnapshot())
             draft.take(rows)
             draft.leave_out_what_is_not_listed()
             self._shown = draft.shown()
@@ -138,7 +138,7 @@ class Board:
             self._readiness = readiness
             self._since_ms = now_ms()
             # Last of all: who asks meanwhile sees groups under doubt, never an empty board that is believed.
-            self._shown = BoardSnapshot(version=self._shown.version + 1)
+            self._shown = BoardSnapshot()
             self._last_batch = None
 
     def apply(self, batch_id: int, rows: Sequence[Row], now_ms: int) -> None:

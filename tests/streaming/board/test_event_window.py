@@ -95,7 +95,7 @@ def test_what_lasts_is_reported_once(runs: Runs) -> None:
 
     for window in (first, again):
         assert [] == window.add([event(0, kind="rebalance_stuck")])
-        assert 1 == window.counts_by_group().get("a", {})["rebalance_stuck"]
+        assert 1 == window.counts_by_group()["a"]["rebalance_stuck"]
 
 
 def test_ids_of_what_lasts_are_bounded(runs: Runs) -> None:

@@ -179,7 +179,7 @@ def test_rebalance_that_does_not_end_is_one_event_and_a_gauge_until_it_does() ->
     made.look(after_ms=5_000)
     watch.check()
     assert frozenset() == made.board.stuck
-    assert 1 == made.board.events.counts_by_group().get("a", {})["rebalance_stuck"]
+    assert 1 == made.board.events.counts_by_group()["a"]["rebalance_stuck"]
 
 
 def test_an_outage_is_logged_when_it_begins_and_when_it_is_over() -> None:
