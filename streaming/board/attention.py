@@ -102,7 +102,7 @@ def reasons(board: "Board", held: BoardGroup, lag: ReadLag, now_ms: int) -> list
     found += _of_lag(held, lag, now_ms, lag_grew=lag_grew)
     if name in board.stuck:
         found = [look for look in found if look.code != "rebalancing"]
-        found.append(Reason("rebalance_stuck", "rebalance stuck", _since(held)))
+        found.append(Reason("rebalance_stuck", "rebalance stuck", held.summary.rebalancing_since_ms))
     if name in board.unsettled:
         found.append(Reason("group_unsettled", "does not settle", held.summary.unsettled_since_ms))
     if name in board.unassigned and (count := held.unassigned_partitions(board.ends.sizes)):
@@ -116,7 +116,7 @@ def _of_state(held: BoardGroup, now_ms: int, read_ms: int | None) -> Iterator[Re
     if state.duplicates:
         yield Reason("duplicate_assignment", f"{_count(len(state.duplicates), 'partition')} owned twice")
     if state.rebalance is not None:
-        yield Reason("rebalancing", "rebalancing", _since(held))
+        yield Reason("rebalancing", "rebalancing", held.summary.rebalancing_since_ms)
     contended = sum(static_members.is_contended(history, now_ms) for history in state.instances.values())
     if contended:
         yield Reason("static_member_contended", f"{_count(contended, 'instance id')} contended")
@@ -168,10 +168,6 @@ def _of_lag(held: BoardGroup, lag: ReadLag, now_ms: int, *, lag_grew: bool) -> I
             yield Reason("consumers_stopped", "no members, and lag grows", since_ms)
         else:
             yield Reason("unread", "no members, and records wait", since_ms)
-
-
-def _since(held: BoardGroup) -> int | None:
-    return held.summary.rebalancing_since_ms
 
 
 def _count(number: int, one: str, many: str = "") -> str:

@@ -256,15 +256,11 @@ class Board:
         standing = self.standing()
         return standing.ready, standing.missing
 
-    def doubt(self) -> dict[str, Any] | None:
-        """Why what is shown may not be so (`base.doubt`), None while it is: then only may it look good.
+    def standing(self) -> Standing:
+        """`ready` of one moment, and why what is shown may not be so (`base.doubt`): only without may it look good.
 
         Polled groups are under doubt from the first poll on that is not answered; not ready, only after a while.
         """
-        return self.standing().doubt
-
-    def standing(self) -> Standing:
-        """`ready` and `doubt` of one moment."""
         polls = self.polls()
         missing = self._start()
         if polls is not None:

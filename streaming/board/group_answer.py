@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.state.membership import SHARE
@@ -48,7 +49,7 @@ def _with_lag(
     unheld = held.topics.unheld(board.ends.sizes)
     offsets = [shown | next(of_offsets) for shown in group["offsets"]]
     if held.words.type != SHARE and (uncommitted := never_committed.rows(group, board.ends)):
-        offsets = never_committed.in_order([*offsets, *uncommitted])
+        offsets = sorted([*offsets, *uncommitted], key=itemgetter("topic", "partition"))
     if "static_members" in group:
         group["static_members"] = [_with_age(board, of, held.state.name, now_ms) for of in group["static_members"]]
     return {

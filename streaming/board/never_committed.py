@@ -4,7 +4,7 @@ Where a consumer begins there is its own configuration (`auto.offset.reset`), so
 and no series: but who looks at a group should see that it is so.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from coordinator_model.lag import NEVER_COMMITTED, Lag
@@ -26,11 +26,6 @@ def rows(group: Mapping[str, Any], ends: EndOffsets) -> list[dict[str, Any]]:
         for partition in partitions
     }
     return [_row(topic, partition, ends) for topic, partition in sorted(held - committed)]
-
-
-def in_order(offsets: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of both kinds, by topic and partition."""
-    return sorted(map(dict, offsets), key=lambda each: (each["topic"], each["partition"]))
 
 
 def _row(topic: str, partition: int, ends: EndOffsets) -> dict[str, Any]:

@@ -11,7 +11,8 @@ Of a topic that is not always known: an id may have no name yet, and a subscript
 spell out. Such groups are counted, never taken for groups that do not read it.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Final
@@ -86,10 +87,10 @@ def topics_view(board: Board) -> dict[str, Any]:
 
     `partitions` is None where brokers have not described the topic.
     """
-    counts: dict[str, int] = {}
-    for held in _shown(board):
-        for topic in topics_of(board, held):
-            counts[topic] = counts.get(topic, 0) + 1
+    counts: Counter[str] = Counter()
+    for group, held in board.shown.groups.items():
+        if board.scope.groups(group):
+            counts.update(topics_of(board, held))
     described = board.ends.topics
     return {
         "topics": [
@@ -110,11 +111,10 @@ def topic_view(board: Board, name: str, now_ms: int) -> dict[str, Any] | None:
     """
     shown, standing = board.moment()
     described = board.ends.topics.get(name)
-    search = Search(board, {})
-    readers, left_out = [], 0
+    readers, left_out, cannot_tell = [], 0, 0
     for group, held in sorted(shown.groups.items()):
         if name not in topics_of(board, held):
-            search.cannot_tell += has_untold_topics(board, held)
+            cannot_tell += has_untold_topics(board, held)
         elif board.scope.groups(group):
             readers.append(BoardGroup(group, held, tuple(of for of in held.buckets if of.topic == name)))
         else:
@@ -129,7 +129,7 @@ def topic_view(board: Board, name: str, now_ms: int) -> dict[str, Any] | None:
         "partitions": None if described is None else described.partitions,
         "groups": groups,
         "left_out": left_out,
-        "cannot_tell": search.cannot_tell,
+        "cannot_tell": cannot_tell,
         "ready": standing.ready,
         "missing": standing.missing,
         "doubt": standing.doubt,
@@ -162,7 +162,3 @@ def _reader(board: Board, lags: Lags, number: int, topic: str) -> dict[str, Any]
         **lags.figures(number),
         "unknown_lags": records.count(UNKNOWN),
     }
-
-
-def _shown(board: Board) -> Iterator[BoardGroup]:
-    return (held for name, held in board.shown.groups.items() if board.scope.groups(name))

@@ -91,7 +91,9 @@ def demo(config: Config, seconds: float | None = None) -> None:
         stopped = stack.enter_context(stop_signals())
         board = monitor.board
         address = f"page {monitor.server.url}/"
-        terminal.append(Terminal(lambda: list(board.group_views(now_ms())), address=address, doubt=board.doubt))
+        terminal.append(
+            Terminal(lambda: list(board.group_views(now_ms())), address=address, doubt=lambda: board.standing().doubt)
+        )
         print(f"page {monitor.server.url}/  metrics {monitor.server.url}/metrics", flush=True)  # noqa: T201 - its address
         query = _Query(monitor, stopped)
         stack.callback(query.join)

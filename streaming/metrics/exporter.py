@@ -63,17 +63,13 @@ class Exporter:
             if (partition_series or not metric.per_partition) and (rebalance_histogram or name != DURATION)
         ]
 
-    def render(self, accept: str = "") -> tuple[bytes, str]:
-        """The page of /metrics, as OpenMetrics if the Accept header names it, and its content type."""
-        pieces, content_type = self.pieces(accept)
-        return b"".join(pieces), content_type
-
     def pieces(
         self, accept: str = "", *, gzip: bool = False, shard: GroupShard = ALL_GROUPS
     ) -> tuple[Iterator[bytes], str]:
-        """The same, to be sent piece by piece, as gzip if that is asked for; all of it is of this moment.
+        """The page of /metrics and its content type, to be sent piece by piece; all of it is of this moment.
 
-        Of groups, those of one share; what is not of one group is on the page of every share.
+        As OpenMetrics if the Accept header names it, as gzip if that is asked for. Of groups, those of one share; what
+        is not of one group is on the page of every share.
         """
         openmetrics = "application/openmetrics-text" in accept
         content_type = OPENMETRICS_CONTENT_TYPE if openmetrics else CONTENT_TYPE_PLAIN_0_0_4

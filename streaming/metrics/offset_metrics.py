@@ -20,14 +20,11 @@ def _chosen(moment: Moment) -> Flags:
     return np.array([moment.topics(topic) for topic in moment.lags.table.topics], np.bool_)
 
 
-def _topic_labels(moment: Moment) -> list[str]:
-    return [label(topic=topic) for topic in moment.lags.table.topics]
-
-
 def _by_topic(moment: Moment, owners: Integers, topics: Integers, values: Integers, where: Flags) -> Samples:
     """Samples of groups and topics in scope, where that holds."""
     rows = np.flatnonzero(where & moment.in_scope[owners] & _chosen(moment)[topics])
-    return Samples(owners[rows], (_topic_labels(moment), topics[rows]), values[rows])
+    labels = [label(topic=topic) for topic in moment.lags.table.topics]
+    return Samples(owners[rows], (labels, topics[rows]), values[rows])
 
 
 def _topic_sum_lag(moment: Moment) -> Iterator[Samples]:

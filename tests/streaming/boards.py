@@ -8,6 +8,7 @@ from streaming.board.board import Board
 from streaming.board.board_group import BoardGroup
 from streaming.board.lag_columns import Lags, measure, table_of
 from streaming.end_offsets.store import EndOffsets, Topic
+from streaming.metrics.exporter import Exporter
 from tests import builders
 from tests.streaming.board_rows import Shard
 
@@ -37,6 +38,12 @@ def sample(ends: EndOffsets, now_ms: int, topic: str, *offsets: int, stable: Map
 def lags_of(held: BoardGroup, ends: EndOffsets, now_ms: int) -> Lags:
     """Lag of one group's committed offsets."""
     return measure(table_of([held]), ends, now_ms)
+
+
+def rendered(exporter: Exporter, accept: str = "") -> tuple[bytes, str]:
+    """The whole page of /metrics, and its content type."""
+    pieces, content_type = exporter.pieces(accept)
+    return b"".join(pieces), content_type
 
 
 def commits_of(board: Board, name: str) -> dict[str, tuple[int, int]]:

@@ -332,7 +332,7 @@ def test_ready_needs_state_log_and_samples() -> None:
     (missing,) = board.ready()[1]
     assert before_ms <= missing["since"] <= now_ms()
     known = {"reason": "the monitor is still reading the log", "far": "60 % read, 40 records to go"}
-    assert {**known, "since": missing["since"]} == board.doubt()
+    assert {**known, "since": missing["since"]} == board.standing().doubt
     assert known.items() <= missing.items()
     assert (40, 60, {"0": 40}) == (missing["records"], missing["read_percent"], missing["partitions"])
 
@@ -348,7 +348,7 @@ def test_ready_needs_state_log_and_samples() -> None:
     sample(ends, NOW_MS + 2, "orders", 1)
 
     assert [] == reasons(board)
-    assert board.doubt() is None
+    assert board.standing().doubt is None
 
 
 def test_reading_from_the_beginning_again_is_since_then() -> None:
@@ -390,7 +390,7 @@ def test_not_ready_while_the_stream_stands_still() -> None:
     assert 5 == still["records"]
     assert {"reason": "records wait in the log, and no micro-batch has finished"}.items() <= still.items()
     assert still["since"] == still["as_of"]
-    assert (board.doubt() or {})["as_of"] is not None
+    assert (board.standing().doubt or {})["as_of"] is not None
     assert 60_000 <= now_ms() - still["since"] < 61_000
 
     board.observe_batch(0.1)

@@ -35,6 +35,7 @@ from tests.streaming.boards import (
     classic_group,
     described,
     log_ends,
+    rendered,
     sample,
 )
 
@@ -57,7 +58,7 @@ def exporter(board: Board, *, partition_series: bool = True, rebalance_histogram
 
 def scraped(source: Exporter) -> Samples:
     """(name, labels) → value of the page as Prometheus reads it; a series that is there twice fails."""
-    page, _ = source.render()
+    page, _ = rendered(source)
     found: Samples = {}
     for family in parse_text(page.decode()):
         for each in family.samples:
@@ -468,7 +469,7 @@ def test_a_page_is_of_one_moment_though_batches_go_on_while_it_is_sent(monkeypat
         classic_group(shard, name, {"m-1": {"orders": [0]}})
         shard.pending.append((THEN_MS, *builders.offset_commit(name, "orders", 0, 9)))
     source = exporter(board := board_of(shard, log_ends(orders=1)))
-    before, _ = source.render()
+    before, _ = rendered(source)
     pieces, _ = source.pieces()
     first = next(pieces)
     classic_group(shard, "a", {"m-1": {"orders": [0]}, "m-2": {}}, generation=4)
@@ -477,7 +478,7 @@ def test_a_page_is_of_one_moment_though_batches_go_on_while_it_is_sent(monkeypat
     board.apply(1, shard.flush(), NOW_MS)
 
     assert before == first + b"".join(pieces)
-    assert before != source.render()[0]
+    assert before != rendered(source)[0]
     assert ["a", "c", "d"] == sorted(each["group"] for each in series(scraped(source), "kafka_group_epoch"))
 
 
@@ -557,7 +558,7 @@ def test_any_name_is_a_label_value(name: str, accept: str) -> None:
     """Whatever a group or topic is called, it is read back as it is and adds no series of its own."""
     shard = Shard()
     shard.pending.append((THEN_MS, *builders.offset_commit(name, name, 0, 9)))
-    page, _ = exporter(board_of(shard)).render(accept)
+    page, _ = rendered(exporter(board_of(shard)), accept)
     parse = parse_openmetrics if accept else parse_text
     samples = [each for family in parse(page.decode()) for each in family.samples]
 
@@ -567,7 +568,7 @@ def test_any_name_is_a_label_value(name: str, accept: str) -> None:
 
 def test_a_cluster_name_is_escaped_too() -> None:
     """The label every sample has comes from a configuration file, which may say anything."""
-    page, _ = Exporter(Board(EndOffsets()), 'a "100 %" \\ cluster').render()
+    page, _ = rendered(Exporter(Board(EndOffsets()), 'a "100 %" \\ cluster'))
 
     assert {'a "100 %" \\ cluster'} == {
         each.labels["cluster"] for family in parse_text(page.decode()) for each in family.samples
@@ -601,7 +602,7 @@ def test_half_a_surrogate_pair_does_not_spoil_the_page() -> None:
 )
 def test_the_form_is_the_one_asked_for(accept: str, expected: str) -> None:
     """Prometheus asks for OpenMetrics first, a browser for none of both."""
-    assert expected == exporter(Board(EndOffsets())).render(accept)[1]
+    assert expected == rendered(exporter(Board(EndOffsets())), accept)[1]
 
 
 def test_the_page_is_what_prometheus_client_would_write() -> None:
@@ -615,7 +616,7 @@ def test_the_page_is_what_prometheus_client_would_write() -> None:
 
     class Parsed(Collector):
         def collect(self) -> Iterable[Metric]:
-            return parse_text(source.render()[0].decode())
+            return parse_text(rendered(source)[0].decode())
 
     registry.register(Parsed())
 
@@ -630,10 +631,10 @@ def test_the_page_is_what_prometheus_client_would_write() -> None:
             for family in parse(page.decode())
         ]
 
-    assert reported(generate_latest(registry), parse_text) == reported(source.render()[0], parse_text)
+    assert reported(generate_latest(registry), parse_text) == reported(rendered(source)[0], parse_text)
     in_openmetrics = openmetrics.generate_latest(registry)  # type: ignore[no-untyped-call]  # the library's
     assert reported(in_openmetrics, parse_openmetrics) == reported(
-        source.render("application/openmetrics-text")[0], parse_openmetrics
+        rendered(source, "application/openmetrics-text")[0], parse_openmetrics
     )
 
 

@@ -16,7 +16,7 @@ from streaming.metrics.monitor_metrics import HISTOGRAMS, MONITOR_SAMPLES, TOPIC
 from streaming.metrics.offset_metrics import PARTITION_METRICS
 from tests import builders
 from tests.streaming.board_rows import Shard
-from tests.streaming.boards import CLUSTER, NOW_MS, THEN_MS, board_of, log_ends, sample
+from tests.streaming.boards import CLUSTER, NOW_MS, THEN_MS, board_of, log_ends, rendered, sample
 from tests.streaming.random_boards import RandomBoard
 
 Said = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -71,7 +71,7 @@ def test_every_group_has_the_samples_that_the_api_has_figures_for(seed: int, mon
     seen = 0
     for _ in range(40):
         walk.step()
-        found = {key: value for key, value in said(exporter.render()[0]).items() if key[0] in metrics}
+        found = {key: value for key, value in said(rendered(exporter)[0]).items() if key[0] in metrics}
         right: Said = {}
         for group in walk.board.group_views(walk.now_ms):
             right |= expected(group)
@@ -91,7 +91,7 @@ def test_a_page_is_the_same_as_gzip(accept: str) -> None:
     for _ in range(30):
         walk.step()
     exporter = Exporter(walk.board, CLUSTER, clock_ms=lambda: walk.now_ms)
-    plain = exporter.render(accept)[0]
+    plain = rendered(exporter, accept)[0]
 
     assert plain == gzip.decompress(b"".join(exporter.pieces(accept, gzip=True)[0]))
 
@@ -133,7 +133,7 @@ def test_a_commit_beyond_the_end_has_lag_once_the_log_has_come_so_far() -> None:
     def lags(high_watermark: int) -> int:
         clock[0] += 20_000
         sample(ends, clock[0], "orders", high_watermark, stable={0: 9})
-        lines = exporter.render()[0].decode().splitlines()
+        lines = rendered(exporter)[0].decode().splitlines()
         return sum(line.startswith("kafka_consumergroup_group_lag{") for line in lines)
 
     assert [9, 0, 0, 9] == [lags(end) for end in (9, 9, 9, 25)]
@@ -152,4 +152,4 @@ def test_a_board_without_groups_has_a_page() -> None:
     text = page.Page(CLUSTER, Moment(board, NOW_MS))
 
     assert [] == [piece for name in page.GROUP_SOURCES for piece in text.text(name)]
-    assert b"group_monitor_ready" in Exporter(board, CLUSTER).render()[0]
+    assert b"group_monitor_ready" in rendered(Exporter(board, CLUSTER))[0]

@@ -24,7 +24,7 @@ from streaming.otlp.connection import ExportError, refuse_unreachable, refuse_wi
 from streaming.otlp.metrics_export import MetricsExport
 from tests.certificates import Authority
 from tests.integration.monitor_process import ROOT
-from tests.streaming.boards import NOW_MS
+from tests.streaming.boards import NOW_MS, rendered
 from tests.streaming.otlp.collector import Collector, plain, points_of
 from tests.streaming.sinks.test_topic_format import RECORDINGS, board_of
 
@@ -55,7 +55,7 @@ def exporting(board: Board, url: str, **options: Any) -> MetricsExport:
 
 def scraped(board: Board) -> tuple[Samples, dict[str, str]]:
     """Sample → value, and name → kind, as Prometheus would read the page; but for what moves between two looks."""
-    text = page_of(board).render()[0].decode()
+    text = rendered(page_of(board))[0].decode()
     samples: Samples = {}
     kinds: dict[str, str] = {}
     for family in text_string_to_metric_families(text):

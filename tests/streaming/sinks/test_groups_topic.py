@@ -19,7 +19,7 @@ from streaming.sinks import topic_format
 from streaming.sinks.groups_topic import MONITOR_EVERY_MS, GroupsTopic
 from tests import builders
 from tests.streaming.board_rows import Shard
-from tests.streaming.boards import NOW_MS, THEN_MS, classic_group, log_ends, sample
+from tests.streaming.boards import NOW_MS, THEN_MS, classic_group, log_ends, rendered, sample
 
 CLUSTER, TOPIC, EVENTS = "prod", "groups", "events"
 INTERVAL_MS = 2_000
@@ -275,7 +275,7 @@ def follow(following: TopicFollower, topic: Any) -> None:
 
 
 def figures(board: Board) -> str:
-    page, _ = Exporter(board, CLUSTER, clock_ms=lambda: NOW_MS).render()
+    page, _ = rendered(Exporter(board, CLUSTER, clock_ms=lambda: NOW_MS))
     of_process = ("group_monitor_record_to_metric", "group_monitor_batch", "process_")
     return "\n".join(line for line in page.decode().splitlines() if not any(name in line for name in of_process))
 
@@ -377,7 +377,7 @@ def test_who_serves_knows_since_when_the_monitor_is_silent_or_not_ready(later_ms
     assert board.ready()[0]
 
     seconds[0] = NOW_MS + 59_999
-    assert board.doubt() is None
+    assert board.standing().doubt is None
 
     if ready:
         seconds[0] = NOW_MS + later_ms
@@ -387,12 +387,12 @@ def test_who_serves_knows_since_when_the_monitor_is_silent_or_not_ready(later_ms
         write(NOW_MS + later_ms + 5, is_ready=False)
         follow(following, topic)
     since_ms = NOW_MS if ready else NOW_MS + later_ms
-    assert (since_ms, since_ms) == ((board.doubt() or {})["since"], (board.doubt() or {})["as_of"])
+    assert (since_ms, since_ms) == ((board.standing().doubt or {})["since"], (board.standing().doubt or {})["as_of"])
     assert not board.ready()[0]
 
     write(NOW_MS + 70_000, is_ready=True)
     follow(following, topic)
-    assert board.doubt() is None
+    assert board.standing().doubt is None
 
 
 def test_who_serves_polled_groups_says_that_they_are() -> None:

@@ -25,6 +25,7 @@ from tests import hostile
 from tests.builders import NOW_MS
 from tests.hostile import NAMES, STEERING
 from tests.streaming.board_rows import Shard
+from tests.streaming.boards import rendered
 
 HEADER = Header(kafka_version=None, offsets_topic_partitions=50, topics=())
 WIDTH = 160
@@ -71,7 +72,7 @@ def steering(text: str) -> frozenset[str]:
 @pytest.mark.parametrize("accept", ["", "application/openmetrics-text; version=1.0.0"])
 def test_metrics_are_valid_and_name_every_group(exporter: Exporter, accept: str) -> None:
     """A label value is any text: prometheus-client's own parser reads back each name as it is."""
-    page = exporter.render(accept)[0].decode()
+    page = rendered(exporter, accept)[0].decode()
     parse = parse_openmetrics if accept else parse_text
     names = {sample.labels["group"] for family in parse(page) for sample in family.samples if "group" in sample.labels}
 

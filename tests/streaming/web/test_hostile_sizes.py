@@ -15,6 +15,7 @@ from tests import builders, hostile
 from tests.builders import NOW_MS, RecordBytes
 from tests.coordinator_events import consumer_moves
 from tests.streaming.board_rows import Shard
+from tests.streaming.boards import rendered
 
 SMALL, LARGE = 300, 1_200
 GROWS = LARGE / SMALL * 1.15
@@ -46,7 +47,7 @@ def costs(records: list[RecordBytes], more: list[RecordBytes]) -> dict[str, int]
     found = {}
     found["replay"], rows = counted(lambda: shard.write(*records, timestamp_ms=NOW_MS))
     found["board"], _ = counted(lambda: board.apply(1, rows, NOW_MS))
-    found["metrics"], _ = counted(lambda: exporter.render(""))
+    found["metrics"], _ = counted(lambda: rendered(exporter, ""))
     found["JSON"], _ = counted(lambda: json.dumps(list(board.group_views(NOW_MS))))
     found["more"], rows = counted(lambda: shard.write(*more, timestamp_ms=NOW_MS + 1))
     found["board, more"], _ = counted(lambda: board.apply(2, rows, NOW_MS + 1))

@@ -11,7 +11,7 @@ from streaming.board.board import Board
 from streaming.metrics.exporter import Exporter
 from streaming.web.api_answers import Api
 from tests.streaming.board_rows import Shard
-from tests.streaming.boards import NOW_MS, classic_group, log_ends, sample
+from tests.streaming.boards import NOW_MS, classic_group, log_ends, rendered, sample
 
 
 def half_read() -> tuple[Board, Callable[[], None]]:
@@ -45,7 +45,7 @@ def in_between(board: Board, what: Callable[[], None], question: int = 1) -> Non
 
 
 def metrics_of(api: Api) -> dict[str, Any]:
-    lines = Exporter(api.board, "c").render()[0].decode().splitlines()
+    lines = rendered(Exporter(api.board, "c"))[0].decode().splitlines()
     ready = [line for line in lines if line.startswith("group_monitor_ready{")]
     names = {name for name in ("read", "unread") for line in lines if f'group="{name}"' in line}
     return {"doubt": None if ready[0].endswith(" 1.0") or ready[0].endswith(" 1") else {}, "groups": list(names)}
