@@ -38,13 +38,13 @@ class ProcessTree:
         self._root = root
         self._without = set(without)
 
-    def cpu_seconds(self) -> dict[int, float]:
-        """Processor time so far of each process there is. What other ended ones had is in none."""
-        times = {}
+    def cpu_seconds(self) -> float:
+        """Processor time so far of all processes there are, and of those that they have waited for."""
+        ticks = 0
         for pid in self.pids():
             with suppress(OSError):
-                times[pid] = sum(map(int, _stat(pid)[11:13])) / _TICKS  # utime, stime
-        return times
+                ticks += sum(map(int, _stat(pid)[11:15]))  # utime, stime, cutime, cstime
+        return ticks / _TICKS
 
     def memory(self) -> list[Usage]:
         """What each process has in memory now, the largest first."""
@@ -81,8 +81,7 @@ class Meter:
     def read(self) -> dict[str, float]:
         """`wall_seconds`, `cpu_seconds`, and `others_share`: processor time of others as a share of the machine's."""
         wall = time.monotonic() - self._wall
-        # Idle workers end by themselves: the sum over all there are would go back by what they ever had.
-        cpu = sum(seconds - self._cpu.get(pid, 0.0) for pid, seconds in self._tree.cpu_seconds().items())
+        cpu = self._tree.cpu_seconds() - self._cpu
         others = max(0.0, _busy_seconds() - self._busy - cpu)
         return {"wall_seconds": wall, "cpu_seconds": cpu, "others_share": others / max(wall * _CPUS, 1e-9)}
 

@@ -5,7 +5,7 @@ It says so in `monitor.json`, so that a wrong configuration is refused before an
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -24,6 +24,11 @@ IDENTITY_FILE: Final = "monitor.json"
 STATE_LAYOUT: Final = 4
 """Of the state's keys and variables (`processor.py`) and of the position in the log (`source.py`). 1 had a key for each
 partition, and no number in its identity; 2 the positions of Spark's Kafka source; 3 no packs."""
+
+
+STATEFUL_TASKS: Final = 1
+"""Of a new state directory. Each costs a micro-batch 0.03 s of processor, whatever it brings; a first catch-up has all
+processors with one of them, too (`replay_shares.py`)."""
 
 
 RESUMABLE_LAYOUTS: Final = (3,)
@@ -101,6 +106,14 @@ def claim(directory: Path, identity: Identity, forget: Forget | None = None) -> 
             forget(former)
         if former != wanted:
             replace(path, json.dumps(wanted, indent=1) + "\n")
+
+
+def stateful_tasks(directory: Path, asked_for: int | None) -> int:
+    """How many stateful tasks a run has: as many as are asked for, else as the state directory was made with."""
+    held = None
+    with suppress(OSError):
+        held = (_identity_in(directory / IDENTITY_FILE) or {}).get("shuffle_partitions")
+    return asked_for or (held if isinstance(held, int) and held > 0 else STATEFUL_TASKS)
 
 
 def same(directory: Path, held: Identity, found: Identity) -> None:

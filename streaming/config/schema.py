@@ -28,9 +28,15 @@ def json_schema() -> dict[str, Any]:
 
 
 def _or_reference(of: dict[str, Any]) -> dict[str, Any]:
-    of = {_KEYWORDS.get(name, name): value for name, value in of.items()}
+    of = _in_its_keywords(of)
     about: dict[str, Any] = {name: of[name] for name in ("title", "description", "default", "accepted") if name in of}
     rest = {name: value for name, value in of.items() if name not in about}
     if rest.get("type") == "string" and not rest.keys() - {"type"}:
         return of
     return {**about, "anyOf": [rest, _REFERENCE]}
+
+
+def _in_its_keywords(of: dict[str, Any]) -> dict[str, Any]:
+    renamed = {_KEYWORDS.get(name, name): value for name, value in of.items()}
+    choices = {name: [_in_its_keywords(each) for each in value] for name, value in renamed.items() if name == "anyOf"}
+    return renamed | choices

@@ -101,9 +101,11 @@ class SparkSection(Section):
     driver_memory: Annotated[str, AfterValidator(_memory)] = option(
         "2g", "Java heap of the driver; with a local master, of everything.", accepted="a size such as 512m or 2g"
     )
-    shuffle_partitions: Positive = option(
-        2,
-        "Stateful tasks the coordinator's partitions are spread over. Fixed by the first run on a state directory.",
+    shuffle_partitions: Positive | None = option(
+        None,
+        "Stateful tasks the coordinator's partitions are spread over, fixed by the first run on a state directory; by "
+        "default as many as the directory has, and 1 in a new one.",
+        accepted="a whole number from 1 on",
     )
     trigger_interval_ms: NotNegative = option(300, "Shortest time between the starts of two micro-batches.")
     ui: bool = option(False, "Whether Spark's own web page is served.")

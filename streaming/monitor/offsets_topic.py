@@ -52,7 +52,7 @@ class OffsetsTopic:
             offsets_topic=kafka.offsets_topic,
             topic_id=described[0].id,
             partitions=described[0].partitions,
-            shuffle_partitions=self._config.spark.shuffle_partitions,
+            shuffle_partitions=identity.stateful_tasks(self._directory, self._config.spark.shuffle_partitions),
             isolation=self._config.source.isolation,
         )
         return self._identity

@@ -30,9 +30,11 @@ from streaming.monitor.retry_policy import RetryPolicy
 from streaming.query.foreach_batch import BatchSink, BatchWriter
 from streaming.query.processor import CoordinatorShards
 from streaming.query.progress import PartitionOffsets, Progress, ProgressListener
+from streaming.query.replay_shares import processes
 from streaming.query.schemas import BUNDLE, OUTPUT
 from streaming.query.source import coordinator_log
 from streaming.query.task_keys import bundle_keys
+from streaming.spark.session import runs_here, submitted_master
 
 _TELL_SECONDS: Final = 1.0
 
@@ -155,11 +157,18 @@ class QuerySupervisor:
         if self._listener is None:
             self._listener = ProgressListener(self._name, with_fields(self._on_progress))
             self._listener.listen(spark)
-        keys = bundle_keys(spark, config.spark.shuffle_partitions)
+        tasks = self._log.identity.shuffle_partitions
+        spark.conf.set("spark.sql.shuffle.partitions", tasks)
+        keys = bundle_keys(spark, tasks)
         records = coordinator_log(spark, config, self._log.identity.partitions, keys, state.built_until)
         bundles = records.groupBy(BUNDLE)
         replayed = bundles.transformWithStateInPandas(
-            self._processor(dict(live_from), dict(high_watermarks), dict(state.told_before)),
+            self._processor(
+                dict(live_from),
+                dict(high_watermarks),
+                dict(state.told_before),
+                processes=processes(tasks) if runs_here(submitted_master() or config.spark.master) else 1,
+            ),
             outputStructType=OUTPUT,
             outputMode="Update",
             timeMode="ProcessingTime",

@@ -48,11 +48,18 @@ class CoordinatorShards(StatefulProcessor):
         live_from: by partition, from where on alarms are drawn: its end when reading began (`resume.py`).
         log_end: its end as it was when this run began, if that is another: up to there batches are cut anywhere.
         reported: by partition, the first offset whose events were not reported by a former reading of the same log.
+        processes: among how many a task may share out partitions of which there is no state yet.
     """
 
     def __init__(
-        self, live_from: dict[int, int], log_end: dict[int, int] | None = None, reported: dict[int, int] | None = None
+        self,
+        live_from: dict[int, int],
+        log_end: dict[int, int] | None = None,
+        reported: dict[int, int] | None = None,
+        *,
+        processes: int = 1,
     ) -> None:
+        self._processes = processes
         self._live_from = live_from
         self._reported = reported or {}
         self._log_end = live_from if log_end is None else log_end
@@ -91,6 +98,7 @@ class CoordinatorShards(StatefulProcessor):
         return ShardTask(
             Variables(self._handle, StateStore(self._groups, self._offsets, self._packs), self._book),
             Limits(self._live_from, self._log_end, self._reported),
+            self._processes,
         )
 
 

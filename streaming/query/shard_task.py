@@ -11,6 +11,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final
 
+import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, ValueState
 
 from coordinator_model import group_figures
@@ -22,9 +23,11 @@ from coordinator_model.state.findings import Position
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.offsets import OffsetBucket, bucket_number
 from streaming.query.commit_seeds import Seed, Seeds, seeds_of
+from streaming.query.replay_shares import Answer, answered_by_children, shares_of, what_is_written, writes_only
 from streaming.query.row_codec import LogRow, packed_output, rows_of, unpacked_table
 from streaming.query.schemas import OutputRow
 from streaming.query.state_cache import Key, StateCache, StateStore
+from streaming.query.state_pipelining import put_many
 
 SETTLE_AFTER_MS: Final = 2_000
 """How long a step cut off by the end of a rate-limited batch waits for its rest. The rest is in the next batch."""
@@ -131,16 +134,73 @@ class Limits:
 
 
 class ShardTask:
-    """One bundle in one call of its stateful task."""
+    """One bundle in one call of its stateful task.
 
-    def __init__(self, state: Variables, limits: Limits) -> None:
+    Args:
+        state: of the bundle.
+        limits: where the log is live.
+        processes: how many may replay partitions of which there is no state yet (`replay_shares.py`).
+    """
+
+    def __init__(self, state: Variables, limits: Limits, processes: int = 1) -> None:
         self._state = state
-        self._limits = limits
+        self._bundle = BundleReplay(state.entries, limits)
+        self._processes = processes
 
     def replay(self, blobs: Iterable[bytes], now_ms: int) -> Iterator[bytes]:
         """Replay packed rows (`row_codec.py`), each partition in the order of the log; yields packed output."""
         book = self._load_ledger()
-        seeds, left = seeds_of(unpacked_table(blobs), book.partitions)
+        own, *others = shares_of(unpacked_table(blobs), book.partitions, self._processes)
+
+        def answer(share: pa.Table) -> Answer:
+            ledger, written = TaskLedger(), writes_only()
+            put_out = list(BundleReplay(written, self._bundle.limits).replay(ledger, share, now_ms))
+            return Answer(put_out, what_is_written(written), ledger.partitions)
+
+        with answered_by_children(answer, others) as answers:
+            yield from self._bundle.replay(book, own, now_ms)
+            for put_out, written, partitions in answers:
+                for state, items in zip(self._state.entries, written, strict=True):
+                    put_many(state, items)
+                book.partitions |= partitions
+                yield from put_out
+        self._finish(book, now_ms)
+
+    def conclude(self, now_ms: int) -> Iterator[bytes]:
+        """Close what waits, where the end of the log is reached or nothing has come for long; yields packed output."""
+        book = self._load_ledger()
+        book.timer_ms = None
+        yield from self._bundle.conclude(book, now_ms)
+        self._finish(book, now_ms)
+
+    def _load_ledger(self) -> TaskLedger:
+        held = self._state.book.get()
+        return TaskLedger() if held is None else TaskLedger.load(held[0])
+
+    def _finish(self, book: TaskLedger, now_ms: int) -> None:
+        self._set_timer(book, now_ms)
+        self._state.book.update((book.dump(),))
+
+    def _set_timer(self, book: TaskLedger, now_ms: int) -> None:
+        """Keep one timer while something waits, and none else."""
+        if book.timer_ms is not None:
+            self._state.handle.deleteTimer(book.timer_ms)
+        waits = any(of.waiting for of in book.partitions.values())
+        book.timer_ms = now_ms + SETTLE_AFTER_MS if waits else None
+        if book.timer_ms is not None:
+            self._state.handle.registerTimer(book.timer_ms)
+
+
+class BundleReplay:
+    """Replays partitions of a bundle on their entries of the state; what it learns of each is in the ledger."""
+
+    def __init__(self, entries: StateStore, limits: Limits) -> None:
+        self._entries = entries
+        self.limits = limits
+
+    def replay(self, book: TaskLedger, rows: pa.Table, now_ms: int) -> Iterator[bytes]:
+        """Replay rows, by partition and offset; yields packed output."""
+        seeds, left = seeds_of(rows, book.partitions)
         for part in _parts(rows_of(left), seeds):
             entries, runs = self._replay(book, part, seeds)
             for run in runs:
@@ -148,23 +208,15 @@ class ShardTask:
                 if self._reached_live(run):
                     run.conclude()
             yield from self._write(entries, runs)
-        self._finish(book, now_ms)
 
-    def conclude(self, now_ms: int) -> Iterator[bytes]:
-        """Close what waits, where the end of the log is reached or nothing has come for long; yields packed output."""
-        book = self._load_ledger()
-        book.timer_ms = None
+    def conclude(self, book: TaskLedger, now_ms: int) -> Iterator[bytes]:
+        """Close what waits; yields packed output."""
         waiting: dict[int, list[LogRow]] = {partition: [] for partition, of in book.partitions.items() if of.waiting}
         entries, runs = self._replay(book, waiting, {})
         for run in runs:
             if self._reached_live(run) or now_ms - run.book.last_rows_ms >= GIVE_UP_WAITING_MS:
                 run.conclude()
         yield from self._write(entries, runs)
-        self._finish(book, now_ms)
-
-    def _load_ledger(self) -> TaskLedger:
-        held = self._state.book.get()
-        return TaskLedger() if held is None else TaskLedger.load(held[0])
 
     def _replay(
         self, bundle: TaskLedger, part: Mapping[int, list[LogRow]], seeds: Seeds
@@ -174,7 +226,7 @@ class ShardTask:
         keys = {
             partition: {key: decode_key(key) for key in {row.key for row in rows}} for partition, rows in part.items()
         }
-        entries = self._state.entries.open(
+        entries = self._entries.open(
             {of: _touched(keys[of].values()) | {(name,) for name in book.waiting} for of, book in known.items()},
             with_single={of for of, book in known.items() if book.has_single},
             unknown=part.keys() - known.keys(),
@@ -211,8 +263,8 @@ class ShardTask:
         there on it is live from the log's end as this run found it. Markers and aborted commits of transactions are
         missing likewise, and commits of an open one come later: no reader can say which it is.
         """
-        live_from = max(self._limits.live_from.get(partition, 0), book.live_from)
-        log_end = self._limits.log_end.get(partition, 0)
+        live_from = max(self.limits.live_from.get(partition, 0), book.live_from)
+        log_end = self.limits.log_end.get(partition, 0)
         first = max(book.last_offset + 1, live_from)
         if rows and first < log_end:
             records = sum(row.commits for row in rows if row.offset >= first)
@@ -221,7 +273,7 @@ class ShardTask:
         return live_from
 
     def _reached_live(self, run: "PartitionReplay") -> bool:
-        return run.book.last_offset >= self._limits.log_end.get(run.partition, 0) - 1
+        return run.book.last_offset >= self.limits.log_end.get(run.partition, 0) - 1
 
     def _write(self, entries: StateCache, runs: list["PartitionReplay"]) -> Iterator[bytes]:
         """Write what changed, and pass it on."""
@@ -237,7 +289,7 @@ class ShardTask:
             rows += [OutputRow(run.partition, "group", at.name, text) for at, text in groups if at.exists]
             rows += [OutputRow(run.partition, "offsets", name, text) for (name, _, _), text in offsets.items()]
             rows += [*_undecodable(run.replica)]
-            new = (event for event in run.events if event.offset >= self._limits.reported.get(run.partition, 0))
+            new = (event for event in run.events if event.offset >= self.limits.reported.get(run.partition, 0))
             rows += [OutputRow(run.partition, "event", of.group, _json(event_view(of)), of.kind) for of in new]
             totals = {**asdict(run.book.counters), "last_offset": run.book.last_offset}
             rows.append(OutputRow(run.partition, "shard", "", _json(totals)))
@@ -245,19 +297,6 @@ class ShardTask:
         entries.write()
         for start in range(0, len(rows), _ROWS_A_PACK):
             yield packed_output(rows[start : start + _ROWS_A_PACK])
-
-    def _finish(self, book: TaskLedger, now_ms: int) -> None:
-        self._set_timer(book, now_ms)
-        self._state.book.update((book.dump(),))
-
-    def _set_timer(self, book: TaskLedger, now_ms: int) -> None:
-        """Keep one timer while something waits, and none else."""
-        if book.timer_ms is not None:
-            self._state.handle.deleteTimer(book.timer_ms)
-        waits = any(of.waiting for of in book.partitions.values())
-        book.timer_ms = now_ms + SETTLE_AFTER_MS if waits else None
-        if book.timer_ms is not None:
-            self._state.handle.registerTimer(book.timer_ms)
 
 
 @dataclass(slots=True)

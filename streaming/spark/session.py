@@ -52,6 +52,8 @@ SETTINGS: Final = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     # Timers are looked at with every batch; without this, empty batches would follow each other without end.
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    # Of a query that does not say how many stateful tasks it has.
+    "spark.sql.shuffle.partitions": "1",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     **WITHOUT_CODE,
     # The number of stateful tasks is ours to set; coalescing it would move shards between them.
@@ -130,7 +132,6 @@ def start(config: Config, log_file: Path) -> SparkSession:
         **(LOCAL_CHECKPOINT if is_local(config.state.checkpoint_location) else {}),
         "spark.executor.extraJavaOptions": " ".join(JAVA_OPTIONS),
         "spark.driver.memory": config.spark.driver_memory,
-        "spark.sql.shuffle.partitions": str(config.spark.shuffle_partitions),
         "spark.ui.enabled": str(config.spark.ui).lower(),
         "spark.ui.port": str(config.spark.ui_port),
         "spark.driver.extraJavaOptions": " ".join(java_options()),

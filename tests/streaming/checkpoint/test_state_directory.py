@@ -19,6 +19,7 @@ from streaming.checkpoint.identity import (
     STATE_LAYOUT,
     Identity,
     claim,
+    stateful_tasks,
 )
 from streaming.checkpoint.state_directory import StateDirectory
 from tests.faults.damage import left_by_former_release, left_by_older_release
@@ -66,6 +67,28 @@ def test_directory_of_another_one_is_refused(tmp_path: Path, name: str) -> None:
         told = f"{file!r} with {name} {OTHERS[name]!r}, accepted: {ACCEPTED_NUMBERS[name]}; {REMEDY[name]}"
     with pytest.raises(UsageError, match=re.escape(told)):
         claim(tmp_path, IDENTITY)
+
+
+@pytest.mark.parametrize(("asked_for", "tasks"), [(None, 4), (4, 4), (8, 8)])
+def test_stateful_tasks_are_those_that_the_directory_was_made_with_unless_asked_for(
+    tmp_path: Path, asked_for: int | None, tasks: int
+) -> None:
+    """A new default makes no difference to what is there; another number that is asked for is refused by name."""
+    claim(tmp_path, IDENTITY)
+
+    assert tasks == stateful_tasks(tmp_path, asked_for)
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", "{", "[1]", "{}", '{"shuffle_partitions": "4"}', '{"shuffle_partitions": 0}']
+)
+def test_new_directory_has_one_stateful_task(tmp_path: Path, text: str | None) -> None:
+    """So has one that does not say how many it was made with: it is refused for what else is amiss."""
+    if text is not None:
+        (tmp_path / IDENTITY_FILE).write_text(text)
+
+    assert 1 == stateful_tasks(tmp_path, None)
+    assert 3 == stateful_tasks(tmp_path, 3)
 
 
 def test_directory_from_before_layouts_had_numbers_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,156 @@
+"""A first catch-up in several processes: partitions of which there is no state yet are shared out among them.
+
+At the tail of the log one stateful task costs least, and Python keeps one processor at a time busy; a first catch-up
+would leave the others idle. What it replays needs nothing that the JVM has. So a task forks children, each replays its
+share of the partitions, and answers once with what is to be written and passed on.
+
+    rows of                           are replayed by
+    partitions with state             the task: only it can ask for their state
+    partitions without, a few rows    the task: a child costs more than it saves
+    partitions without, many rows     the task and its children, about as many rows each
+
+A child ends with its answer, or when the task it is to answer is gone.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from os import sched_getaffinity
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from streaming.query.state_cache import StateStore
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+    from streaming.query.shard_task import PartitionLedger
+
+WORTH_SHARING: Final = 10_000
+"""Rows of partitions without state; a process replays so many in a second or so."""
+
+MOST_PROCESSES: Final = 4
+"""Of one task. Each holds the groups of some partitions at once, and its answer."""
+
+Items = list[tuple[tuple[Any, ...], tuple[Any, ...]]]
+"""(key, value) of a state variable."""
+
+
+class Answer(NamedTuple):
+    """What a child has made of its share.
+
+    Attributes:
+        put_out: packed output.
+        written: what is to be written, in the order of the variables of `StateStore`.
+        partitions: what is remembered of each partition.
+    """
+
+    put_out: list[bytes]
+    written: list[Items]
+    partitions: "dict[int, PartitionLedger]"
+
+
+def processes(tasks: int) -> int:
+    """How many processes each of so many stateful tasks may have on this machine."""
+    return max(1, min(MOST_PROCESSES, len(sched_getaffinity(0)) // tasks))
+
+
+def shares_of(rows: pa.Table, known: Collection[int], most: int) -> list[pa.Table]:
+    """Rows by partition and offset, as at most so many shares of whole partitions; the first has all known ones."""
+    of_log = rows["partition"].to_numpy()
+    partitions, counts = np.unique(of_log, return_counts=True)
+    fresh = ~np.isin(partitions, list(known))
+    if most == 1 or counts[fresh].sum() < WORTH_SHARING:
+        return [rows]
+    loads, shares = [int(counts[~fresh].sum())] + [0] * (most - 1), [partitions[~fresh].tolist()]
+    shares += [[] for _ in loads[1:]]
+    for count, partition in sorted(zip(counts[fresh].tolist(), partitions[fresh].tolist(), strict=True), reverse=True):
+        least = loads.index(min(loads))
+        shares[least].append(partition)
+        loads[least] += count
+    own, *others = (rows.filter(pa.array(np.isin(of_log, share))) for share in shares)
+    return [own, *(share for share in others if len(share))]
+
+
+@contextmanager
+def answered_by_children(
+    answer: Callable[[pa.Table], Answer], shares: Sequence[pa.Table]
+) -> Iterator[Iterator[Answer]]:
+    """Have each share answered by a child process; the answers are waited for where they are asked for.
+
+    Raises, where they are asked for:
+        RuntimeError: a child has failed, or is gone.
+    """
+    if not shares:
+        yield iter(())
+        return
+    # Only a first catch-up needs it.
+    import multiprocessing
+
+    context = multiprocessing.get_context("fork")
+    children: list[Any] = []
+    readers: list[Connection] = []
+    try:
+        for share in shares:
+            reader, writer = context.Pipe(duplex=False)
+            readers.append(reader)
+            child = context.Process(target=_run, args=(answer, share, writer, readers))
+            child.start()
+            children.append(child)
+            writer.close()
+        yield map(_received, readers)
+    finally:
+        for reader in readers:
+            reader.close()
+        for child in children:
+            child.kill()
+            child.join()
+
+
+def _run(
+    answer: Callable[[pa.Table], Answer], share: pa.Table, writer: "Connection", readers: "Sequence[Connection]"
+) -> None:
+    # Who holds the other end keeps a child waiting whose task is gone.
+    for reader in readers:
+        reader.close()
+    try:
+        found = answer(share), ""
+    except Exception as error:  # noqa: BLE001 - raised by the task instead
+        writer.send((None, f"{type(error).__name__}: {error}"))
+    else:
+        writer.send(found)
+
+
+def _received(reader: "Connection") -> Answer:
+    try:
+        answer, failure = reader.recv()
+    except EOFError:
+        failure = "it is gone"
+    if failure:
+        raise RuntimeError(f"a process that replayed a share of the partitions: {failure}")
+    found: Answer = answer
+    return found
+
+
+class _Written:
+    """A state variable of a child: what is written to it is kept, and nothing is asked of it."""
+
+    def __init__(self) -> None:
+        self.items: Items = []
+
+    def updateValue(self, key: tuple[Any, ...], value: tuple[Any, ...]) -> None:  # noqa: N802 - as Spark's has it
+        """Keep it."""
+        self.items.append((key, value))
+
+
+def writes_only() -> StateStore:
+    """State variables of which there is nothing yet, for one child."""
+    states: list[Any] = [_Written() for _ in StateStore._fields]
+    return StateStore(*states)
+
+
+def what_is_written(entries: StateStore) -> list[Items]:
+    """What was written to `writes_only`."""
+    states: list[Any] = list(entries)
+    return [of.items for of in states]
