@@ -36,7 +36,7 @@ from streaming.query.row_codec import packed_output
 from streaming.query.schemas import OutputRow
 
 SETTINGS: Final[Mapping[str, dict[str, Any]]] = {
-    "spark": {"driver_memory": "4g", "shuffle_partitions": 4, "trigger_interval_ms": 1_000},
+    "spark": {"driver_memory": "4g", "trigger_interval_ms": 1_000},
     "source": {"tasks": 2, "max_offsets_per_trigger": 1_000_000},
     "metrics": {"partition_series": False},
     "end_offsets": {"interval_ms": 5_000, "history_points": 120},
