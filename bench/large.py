@@ -36,6 +36,7 @@ def memory(stage: Stage, size: dict[str, Any]) -> Outcome:
         usage = monitor.tree.memory()
     outcome.add("groups", "groups", len(read.expected.groups))
     outcome.add("offsets", "offsets", read.expected.offsets)
+    outcome.add("first_ready_seconds", "s", monitor.ready_seconds)
     outcome.add("state_mib", "MiB", bytes_below(Path(monitor.options["state"]["dir"])) / MIB)
     outcome.add("pss_mib", "MiB", sum(each.pss_bytes for each in usage) / MIB)
     outcome.add("rss_mib", "MiB", sum(each.rss_bytes for each in usage) / MIB)

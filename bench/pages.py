@@ -101,18 +101,25 @@ def charts(figures: Figures) -> dict[str, str]:
 SHORT: Final = (
     "catch-up by bare Spark read",
     "catch-up, records/s",
+    "cold start",
     "commit to metric, median",
     "commit to metric, 99 %",
+    "processor at 1,000 commits/s",
     "join or leave to event, 99 %",
     "batches by size of state",
     "wide group by narrow one",
     "storm of rebalances",
     "memory",
-    "board, bytes an offset",
+    "board, bytes a group",
+    "first page of metrics",
     "page of metrics",
     "batches during that page",
     "restart",
     "idle",
+    "a million groups: catch-up",
+    "a million groups: restart",
+    "a million groups: page",
+    "a million groups: memory",
 )
 """What the chart calls each goal, in their order."""
 

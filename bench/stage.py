@@ -75,6 +75,7 @@ class Monitored(MonitorProcess):
     Attributes:
         options: its configuration.
         started: when it was started, by the monotonic clock.
+        ready_seconds: how long after that it was ready, once that was waited for.
         tree: its processes.
     """
 
@@ -86,6 +87,7 @@ class Monitored(MonitorProcess):
         self.options = config
         self.spark_log = Path(config["state"]["dir"]) / "spark.log"
         self.started = time.monotonic()
+        self.ready_seconds = 0.0
         CommandProcess.__init__(self, directory, "run", "--config", str(self.config))
         self._url = None
         self.tree = ProcessTree(self.pid)
@@ -110,6 +112,7 @@ class Monitored(MonitorProcess):
     def await_ready(self, seconds: float = READY_SECONDS) -> None:
         """Wait until /ready says yes."""
         super().await_ready(seconds)
+        self.ready_seconds = self.ready_seconds or time.monotonic() - self.started
 
     def progress(self) -> list[dict[str, Any]]:
         """Spark's own report of every micro-batch of this run so far."""

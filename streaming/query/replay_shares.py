@@ -12,9 +12,10 @@ share of the partitions, and answers once with what is to be written and passed 
 A child ends with its answer, or when the task it is to answer is gone.
 """
 
+import os
+import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from os import sched_getaffinity
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -53,7 +54,9 @@ class Answer(NamedTuple):
 
 def processes(tasks: int) -> int:
     """How many processes each of so many stateful tasks may have on this machine."""
-    return max(1, min(MOST_PROCESSES, len(sched_getaffinity(0)) // tasks))
+    if sys.platform != "linux":
+        return 1  # elsewhere a process that has threads cannot be relied on to fork
+    return max(1, min(MOST_PROCESSES, len(os.sched_getaffinity(0)) // tasks))
 
 
 def shares_of(rows: pa.Table, known: Collection[int], most: int) -> list[pa.Table]:

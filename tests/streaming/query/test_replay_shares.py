@@ -97,10 +97,12 @@ def test_partitions_with_state_are_not_shared_however_many_rows_they_have(monkey
 def test_processes_are_those_that_the_tasks_leave_idle(
     monkeypatch: pytest.MonkeyPatch, cores: int, tasks: int, each: int
 ) -> None:
-    """With as many stateful tasks as cores there are no children."""
-    monkeypatch.setattr(replay_shares, "sched_getaffinity", lambda _: set(range(cores)))
+    """With as many stateful tasks as cores there are no children; where forking is not safe, there are none either."""
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(cores)))
 
     assert each == processes(tasks)
+    monkeypatch.setattr("sys.platform", "darwin")
+    assert 1 == processes(tasks)
 
 
 def test_failure_of_a_child_is_the_tasks() -> None:
