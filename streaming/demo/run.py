@@ -94,7 +94,7 @@ def demo(config: Config, seconds: float | None = None) -> None:
         terminal.append(
             Terminal(lambda: list(board.group_views(now_ms())), address=address, doubt=lambda: board.standing().doubt)
         )
-        print(f"page {monitor.server.url}/  metrics {monitor.server.url}/metrics", flush=True)  # noqa: T201 - its address
+        monitor.server.print_address()
         query = _Query(monitor, stopped)
         stack.callback(query.join)
         stack.callback(stopped.set)

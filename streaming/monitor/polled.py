@@ -98,7 +98,6 @@ class PolledMonitor:
 def run(config: Config) -> None:
     """Poll and serve until SIGINT or SIGTERM; raises MonitorError."""
     with PolledMonitor(config) as monitor, stop_signals() as stopped:
-        url = monitor.server.url
-        _log.info("serving", address=f"{url}/", source=config.source.kind)
-        print(f"page {url}/  metrics {url}/metrics  polled", flush=True)  # noqa: T201 - its address
+        _log.info("serving", address=f"{monitor.server.url}/", source=config.source.kind)
+        monitor.server.print_address("  polled")
         stopped.wait()

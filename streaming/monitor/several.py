@@ -206,4 +206,4 @@ class _Running:
 
 def _say_where(monitor: Monitor, more: str = "") -> None:
     _start_log.info("serving", address=f"{monitor.server.url}/")
-    print(f"page {monitor.server.url}/  metrics {monitor.server.url}/metrics{more}", flush=True)  # noqa: T201 - its address
+    monitor.server.print_address(more)

@@ -257,5 +257,5 @@ class Service:
 def run(config: Config) -> None:
     """Serve until SIGINT or SIGTERM; raises MonitorError."""
     with Service(config) as service, stop_signals() as stopped:
-        print(f"page {service.server.url}/  metrics {service.server.url}/metrics", flush=True)  # noqa: T201 - its address
+        service.server.print_address()
         stopped.wait()

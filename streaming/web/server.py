@@ -30,6 +30,9 @@ _LONGEST_HEAD_BYTES: Final = 128 * 1024
 _STOP_SECONDS: Final = 5
 _TIDY_SECONDS: Final = 2.0
 
+_printing = threading.Lock()
+"""Python writes a line and its end apart: monitors of one process would write into each other's."""
+
 
 class Server:
     """The listening socket and the thread that serves it.
@@ -113,6 +116,11 @@ class Server:
         """Address of the page, as a browser on this machine reaches it."""
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self._host, self._host)  # noqa: S104 - looked for, not bound
         return f"{self._scheme}://{f'[{host}]' if ':' in host else host}:{self._port}"
+
+    def print_address(self, more: str = "") -> None:
+        """Write the addresses of the page and of the metrics to standard output, as one line that ends with `more`."""
+        with _printing:
+            print(f"page {self.url}/  metrics {self.url}/metrics{more}", flush=True)  # noqa: T201 - what a run puts out
 
     def start(self) -> None:
         """Serve, in a thread of its own."""

@@ -58,7 +58,13 @@ class CommandProcess:
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
                 [*self.program, *arguments],
                 cwd=cwd,
-                env={**os.environ, **(environment or {}), MARK: self._mark, "PYTHONPATH": self.python_path},
+                env={
+                    **os.environ,
+                    **(environment or {}),
+                    MARK: self._mark,
+                    "PYTHONPATH": self.python_path,
+                    "PYTHONFAULTHANDLER": "1",
+                },
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=errors,
@@ -86,6 +92,29 @@ class CommandProcess:
     def output_lines(self) -> list[str]:
         """What it wrote to standard output."""
         return self.output.read_text(encoding="utf-8", errors="replace").splitlines()
+
+    def what_it_said(self) -> str:
+        """The end of what it wrote to standard error."""
+        return "\n".join(self.errors.read_text(encoding="utf-8", errors="replace").splitlines()[-20:])
+
+    def what_it_does(self) -> str:
+        """The stacks of its threads and of its JVM's, which tell where it hangs; ends it."""
+        if self.exit_status is not None:
+            return f"it ended with {self.exit_status}"
+        stacks = []
+        for pid, command in marked_processes(self._mark):
+            with suppress(OSError):
+                if Path(command.split(" ", 1)[0]).name == "java":
+                    printed = Path(f"/proc/{pid}/fd/1").resolve()
+                    before = printed.stat().st_size
+                    os.kill(pid, signal.SIGQUIT)
+                    time.sleep(2)
+                    stacks.append(printed.read_bytes()[before:].decode(errors="replace"))
+        before = self.errors.stat().st_size
+        self._process.send_signal(signal.SIGABRT)  # Python's fault handler writes the stacks
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(END_SECONDS)
+        return "\n".join([self.errors.read_bytes()[before:].decode(errors="replace"), *stacks])
 
     def interrupt(self) -> None:
         """Ctrl-C: a terminal sends the signal to the whole process group."""
@@ -166,7 +195,7 @@ class MonitorProcess(CommandProcess):
     def url(self) -> str:
         """Where it listens, as it says itself."""
         if self._url is None:
-            until(self._has_said_where, READY_SECONDS, self._what_it_said)
+            until(self._has_said_where, READY_SECONDS, self._hangs)
             # `page URL/  metrics URL/metrics`
             self._url = self._where()[0].split()[1].rstrip("/")
         return self._url
@@ -195,7 +224,7 @@ class MonitorProcess(CommandProcess):
 
     def await_ready(self, seconds: float = READY_SECONDS) -> None:
         """Wait until /ready says yes."""
-        until(lambda: self._is_alive() and self.is_ready(), seconds, lambda: f"not ready: {self._what_it_said()}")
+        until(lambda: self._is_alive() and self.is_ready(), seconds, self._hangs)
 
     def groups(self) -> dict[str, dict[str, Any]]:
         """All groups by name, each as its own address answers."""
@@ -220,11 +249,11 @@ class MonitorProcess(CommandProcess):
         return [line for line in self.output_lines() if line.startswith("page ")]
 
     def _is_alive(self) -> bool:
-        assert self.exit_status is None, f"it ended with {self.exit_status}: {self._what_it_said()}"
+        assert self.exit_status is None, f"it ended with {self.exit_status}: {self.what_it_said()}"
         return True
 
-    def _what_it_said(self) -> str:
-        return "\n".join(self.error_lines()[-10:])
+    def _hangs(self) -> str:
+        return f"it is not ready, and said:\n{self.what_it_said()}\nIts threads:\n{self.what_it_does()}"
 
 
 class OneOfSeveral(MonitorProcess):

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import io
 import json
 import shutil
 import socket
@@ -9,6 +10,7 @@ import ssl
 import subprocess
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -659,6 +661,25 @@ def test_a_real_server_serves_and_stops() -> None:
     assert not listener.is_alive()
     with socket.create_server(("127.0.0.1", int(server.url.rpartition(":")[2]))):
         pass
+
+
+def test_monitors_of_one_process_write_their_addresses_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has a line to itself, whichever of them write at the same time."""
+
+    class SlowOutput(io.StringIO):
+        def write(self, text: str) -> int:
+            time.sleep(0.001)
+            return super().write(text)
+
+    server = server_of(Board(EndOffsets()))
+    clusters = [f"  cluster c-{n}" for n in range(8)]
+    monkeypatch.setattr("sys.stdout", output := SlowOutput())
+    with ThreadPoolExecutor(len(clusters)) as at_once:
+        list(at_once.map(server.print_address, clusters))
+    server.stop()
+
+    expected = {f"page {server.url}/  metrics {server.url}/metrics{cluster}" for cluster in clusters}
+    assert expected == set(output.getvalue().splitlines())
 
 
 def test_a_taken_port_is_reported_before_anything_starts() -> None:
