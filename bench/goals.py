@@ -60,10 +60,15 @@ def figure(name: str) -> Callable[[Figures], Measured]:
     return value
 
 
+def exactly(value: float) -> Measured:
+    """A value that follows from medians, and has no spread of its own."""
+    return Measured(value, value, value)
+
+
 def of_three_offsets(figures: Figures) -> Measured:
     """What a group of three committed offsets takes."""
     size = figures["memory/board_bytes_a_group"]["median"] + 3 * figures["memory/board_bytes_an_offset"]["median"]
-    return Measured(size, size, size)
+    return exactly(size)
 
 
 def ratio(above: str, below: str) -> Callable[[Figures], Measured]:
@@ -71,7 +76,7 @@ def ratio(above: str, below: str) -> Callable[[Figures], Measured]:
 
     def value(figures: Figures) -> Measured:
         times = figures[above]["median"] / figures[below]["median"]
-        return Measured(times, times, times)
+        return exactly(times)
 
     return value
 
@@ -81,7 +86,7 @@ def spread_over_sizes(name: str) -> Callable[[Figures], Measured]:
 
     def value(figures: Figures) -> Measured:
         found = [figures[f"{part}/{name}"]["median"] for part in BATCH_COSTS]
-        return Measured(max(found) / min(found), max(found) / min(found), max(found) / min(found))
+        return exactly(max(found) / min(found))
 
     return value
 

@@ -34,7 +34,7 @@ from streaming.query.replay_shares import processes
 from streaming.query.schemas import BUNDLE, OUTPUT
 from streaming.query.source import coordinator_log
 from streaming.query.task_keys import bundle_keys
-from streaming.spark.session import runs_here, submitted_master
+from streaming.spark.session import master_of, runs_here
 
 _TELL_SECONDS: Final = 1.0
 
@@ -167,7 +167,7 @@ class QuerySupervisor:
                 dict(live_from),
                 dict(high_watermarks),
                 dict(state.told_before),
-                processes=processes(tasks) if runs_here(submitted_master() or config.spark.master) else 1,
+                processes=processes(tasks) if runs_here(master_of(config)) else 1,
             ),
             outputStructType=OUTPUT,
             outputMode="Update",

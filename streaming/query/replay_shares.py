@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from streaming.base.even_shares import even_shares
 from streaming.query.state_cache import StateStore
 
 if TYPE_CHECKING:
@@ -61,29 +62,26 @@ def processes(tasks: int) -> int:
 
 def shares_of(rows: pa.Table, known: Collection[int], most: int) -> list[pa.Table]:
     """Rows by partition and offset, as at most so many shares of whole partitions; the first has all known ones."""
-    of_log = rows["partition"].to_numpy()
-    partitions, counts = np.unique(of_log, return_counts=True)
-    fresh = ~np.isin(partitions, list(known))
-    if most == 1 or counts[fresh].sum() < WORTH_SHARING:
+    if most == 1 or rows.num_rows < WORTH_SHARING:
         return [rows]
-    loads, shares = [int(counts[~fresh].sum())] + [0] * (most - 1), [partitions[~fresh].tolist()]
-    shares += [[] for _ in loads[1:]]
-    for count, partition in sorted(zip(counts[fresh].tolist(), partitions[fresh].tolist(), strict=True), reverse=True):
-        least = loads.index(min(loads))
-        shares[least].append(partition)
-        loads[least] += count
-    own, *others = (rows.filter(pa.array(np.isin(of_log, share))) for share in shares)
-    return [own, *(share for share in others if len(share))]
+    of_log = rows["partition"].to_numpy()
+    fresh = ~np.isin(of_log, list(known))
+    partitions, sizes = np.unique(of_log[fresh], return_counts=True)
+    if sizes.sum() < WORTH_SHARING:
+        return [rows]
+    loads = [rows.num_rows - int(sizes.sum())] + [0] * (most - 1)
+    others = [partitions[share] for share in even_shares(sizes.tolist(), loads)[1:] if share]
+    own = ~np.isin(of_log, np.concatenate([partitions[:0], *others]))
+    return [rows.filter(pa.array(mine)) for mine in (own, *(np.isin(of_log, share) for share in others))]
 
 
 @contextmanager
 def answered_by_children(
     answer: Callable[[pa.Table], Answer], shares: Sequence[pa.Table]
 ) -> Iterator[Iterator[Answer]]:
-    """Have each share answered by a child process; the answers are waited for where they are asked for.
+    """Have each share answered by a child process; an answer is waited for when it is asked for.
 
-    Raises, where they are asked for:
-        RuntimeError: a child has failed, or is gone.
+    Asking raises RuntimeError if the child has failed, or is gone. Children that are left end with the context.
     """
     if not shares:
         yield iter(())
@@ -117,12 +115,12 @@ def _run(
     # Who holds the other end keeps a child waiting whose task is gone.
     for reader in readers:
         reader.close()
+    found: tuple[Answer | None, str]
     try:
         found = answer(share), ""
     except Exception as error:  # noqa: BLE001 - raised by the task instead
-        writer.send((None, f"{type(error).__name__}: {error}"))
-    else:
-        writer.send(found)
+        found = None, f"{type(error).__name__}: {error}"
+    writer.send(found)
 
 
 def _received(reader: "Connection") -> Answer:

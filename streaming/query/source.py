@@ -24,6 +24,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.types import StructType
 
+from streaming.base.even_shares import even_shares
 from streaming.query.progress import COMMITS, MEMBERSHIP
 from streaming.query.range_reader import AWAY, LOG_LOST, Columns, LogBounds, LogLostError, RangeReader, Ranges
 from streaming.query.row_codec import LOG_LAYOUT, packed
@@ -273,14 +274,9 @@ def pieces_between(start: Position, end: Position) -> list[Piece]:
 
 def shared_out(pieces: list[Piece], tasks: int) -> list[list[Piece]]:
     """Pieces by task: as many tasks as the records are worth, each with about as many."""
-    count = max(1, min(tasks, sum(of.records for of in pieces) // RECORDS_A_TASK))
-    shares: list[list[Piece]] = [[] for _ in range(count)]
-    loads = [0] * count
-    for piece in sorted(pieces, key=lambda of: of.records, reverse=True):
-        least = loads.index(min(loads))
-        shares[least].append(piece)
-        loads[least] += piece.records
-    return [share for share in shares if share]
+    sizes = [of.records for of in pieces]
+    count = max(1, min(tasks, sum(sizes) // RECORDS_A_TASK))
+    return [[pieces[of] for of in share] for share in even_shares(sizes, [0] * count) if share]
 
 
 def _is_commit(keys: Sequence[bytes | None]) -> Any:  # noqa: ANN401 - an array of truth values

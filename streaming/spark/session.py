@@ -119,7 +119,7 @@ _CALLED_SECRET: Final = "(?i)secret|password|token|access[.]?key|account[.]?key|
 
 def start(config: Config, log_file: Path) -> SparkSession:
     """Start Spark; what its JVM and workers print goes to `log_file`."""
-    master = submitted_master() or config.spark.master
+    master = master_of(config)
     if runs_here(master):
         # Without this the workers run whatever `python3` is on the path.
         os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -192,12 +192,12 @@ def runs_here(master: str) -> bool:
     return master.startswith("local")
 
 
-def submitted_master() -> str | None:
-    """The master that spark-submit was given, where it runs us."""
+def master_of(config: Config) -> str:
+    """The master that spark-submit was given, where it runs us; else that of the configuration."""
     if SUBMITTED not in os.environ:
-        return None
+        return config.spark.master
     SparkContext._ensure_initialized()  # noqa: SLF001 - the JVM knows, and we have to ask before there is a session
-    return SparkConf().get("spark.master")
+    return SparkConf().get("spark.master") or config.spark.master
 
 
 def is_local(checkpoint: str | None) -> bool:

@@ -97,7 +97,7 @@ class Scripted:
     happened: ClassVar[list[tuple[str, str]]] = []
 
     def __init__(self, config: Config, *, standby: bool, while_waiting: Callable[[], object]) -> None:
-        self.name, self.server = config.cluster.name, SimpleNamespace(url="http://here")
+        self.name, self.server = config.cluster.name, SimpleNamespace(url="http://here", print_address=lambda _: None)
         self._standby, self._look = standby, while_waiting
 
     def share(self, *_: object) -> None:

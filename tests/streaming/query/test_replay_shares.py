@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -106,29 +107,21 @@ def test_processes_are_those_that_the_tasks_leave_idle(
     assert 1 == processes(tasks)
 
 
-def test_failure_of_a_child_is_the_tasks() -> None:
-    """In its words: the batch fails, and is repeated."""
+def fails(_: pa.Table) -> Answer:
+    raise KeyError("no such thing")
 
-    def fails(_: pa.Table) -> Answer:
-        raise KeyError("no such thing")
 
+def is_killed(_: pa.Table) -> Answer:
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError
+
+
+@pytest.mark.parametrize(("answer", "reason"), [(fails, "KeyError: 'no such thing'"), (is_killed, "it is gone")])
+def test_a_child_that_cannot_answer_fails_the_task(answer: Callable[[pa.Table], Answer], reason: str) -> None:
+    """In its own words, or if the kernel ended it for want of memory: the batch fails, and is repeated."""
     with (
-        pytest.raises(RuntimeError, match="a share of the partitions: KeyError: 'no such thing'"),
-        answered_by_children(fails, [rows_of(0)]) as answers,
-    ):
-        list(answers)
-
-
-def test_child_that_is_killed_fails_the_task() -> None:
-    """By the kernel that is out of memory, say."""
-
-    def dies(_: pa.Table) -> Answer:
-        os.kill(os.getpid(), signal.SIGKILL)
-        raise AssertionError
-
-    with (
-        pytest.raises(RuntimeError, match="a share of the partitions: it is gone"),
-        answered_by_children(dies, [rows_of(0)]) as answers,
+        pytest.raises(RuntimeError, match=f"a share of the partitions: {reason}"),
+        answered_by_children(answer, [rows_of(0)]) as answers,
     ):
         list(answers)
 
