@@ -113,12 +113,12 @@ def of_group(
 ) -> Iterator[Reason]:
     """Reasons that are one group's, at a moment or at any; `asked` is whether it was asked about by name."""
     name, membership = state.name, state.membership
-    group = membership.classic_group
+    group, blockers = membership.classic_group, upgrade_blockers.blockers(membership)
     if group is not None:
         if upgrade_blockers.out_of_scope(group) is not None:
             text = f"its members are no consumers (protocol type {group.protocol_type!r}): there is nothing to upgrade"
             yield Reason(STOP if asked else NOTE, upgrade_blockers.PROTOCOL_TYPE, text, name)
-        yield from _refused(name, group, upgrade_blockers.blockers(membership), asked=asked)
+        yield from _refused(name, group, blockers, asked=asked)
     if state.duplicates:
         places = ", ".join(state.duplicates)
         yield Reason(STOP, "duplicate_assignment", f"partitions are assigned twice: {places}", name)
@@ -127,7 +127,7 @@ def of_group(
         if most is not None and len(group.members) > most:
             text = f"{len(group.members)} members are more than the brokers' group.consumer.max.size allows, {most}"
             yield Reason(STOP, "group_size", text, name)
-        yield from _assignor(name, group, upgrade_blockers.blockers(membership))
+        yield from _assignor(name, group, blockers)
         yield from _versions(name, group)
     modern = membership.modern_group
     if modern is None or modern.family == CONSUMER:

@@ -52,7 +52,7 @@ def blockers(membership: Membership) -> list[str]:
     group = membership.classic_group
     if group is None or not group.members or out_of_scope(group) is not None:
         return []
-    return [reason for reason in BLOCKERS if members_with(group, reason)]
+    return [reason for reason, is_about in _IS_ABOUT.items() if any(map(is_about, group.members.values()))]
 
 
 def out_of_scope(group: ClassicGroup | None) -> str | None:

@@ -3,6 +3,8 @@
 import ctypes
 import gc
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 SWITCH_SECONDS: Final = 0.001
@@ -22,6 +24,16 @@ def share_fairly() -> None:
 def collect_seldom() -> None:
     """Collect garbage less often than by default."""
     gc.set_threshold(COLLECT_AFTER, 10, 10)
+
+
+@contextmanager
+def paused() -> Iterator[None]:
+    """Collect nothing meanwhile: where many objects are made at once, and hardly a cycle among them."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def freeze() -> None:
