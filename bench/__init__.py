@@ -2,7 +2,6 @@
 
     make bench                                    every part of a monitor, its figures into bench/results.json
     make bench PARTS="catch-up latency"           some of them; batch-cost stands for all of its sizes
-    make bench PARTS=state-layout                 other layouts of the state, beside the one that stands
     make bench PARTS=million                      up to a million groups, which take twenty minutes
     make bench PARTS=peers                        beside Burrow, KMinion, kafka_exporter, whichever is installed
     python -m bench catch-up --groups 2000        at another size; the figures are shown and replace none
@@ -21,7 +20,7 @@ the machine meanwhile, the broker and the generator of the load among it.
     parts.py and the modules that it names      the parts
     figures.py, results.py   what they report
 
-Only the catch-up, the layouts of the state and the shares of a million groups do not run as a process of their own:
-their subject is a warm session, so the job's query runs in the benchmark's process (`query.py`). Linux only: what
-processes use is read from /proc.
+Only the catch-up and the shares of a million groups do not run as a process of their own: their subject is a warm
+session, so the job's query runs in the benchmark's process (`query.py`). Linux only: what processes use is read from
+/proc.
 """

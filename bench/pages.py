@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from bench import layout_table, model, results
+from bench import model, results
 from bench.charts import Bar, chart
 from bench.figures import rounded
 from bench.goals import BATCH_COSTS, GOALS, Figures, Goal, all_figures
@@ -255,10 +255,6 @@ def _batch_cost(held: Mapping[str, Any]) -> str:
     return table(heads, rows) if rows else _NONE
 
 
-def _state_layout(held: Mapping[str, Any]) -> str:
-    return layout_table.layouts(held) or _NONE
-
-
 def _slopes(held: Mapping[str, Any]) -> str:
     rows = [
         (
@@ -295,7 +291,6 @@ FRAGMENTS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "machine": _machine,
     "parts": _parts,
     "batch-cost": _batch_cost,
-    "state-layout": _state_layout,
     "slopes": _slopes,
     "cluster": _cluster,
     "limits": _limits,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bench import catch_up, large, membership, million, peers, replay, state_layout, steady
+from bench import catch_up, large, membership, million, peers, replay, steady
 from bench.figures import Outcome
 from bench.stage import Stage
 
@@ -38,19 +38,6 @@ def _batch_cost(groups: int) -> Part:
         run=steady.batch_cost,
         full={"groups": groups, **size},
         tiny={"groups": 30, "active": 10, "rate": 20, "warm": 0, "seconds": 2},
-    )
-
-
-_LAYOUT_LOAD: Final = {"warm": 4, "seconds": 8}
-_TINY_LAYOUT_LOAD: Final = {"rate": 20, "warm": 0, "seconds": 1, "repeats": 1}
-
-
-def _state_layout(groups: int, repeats: int) -> Part:
-    return Part(
-        run=state_layout.steady,
-        full={"groups": groups, "active": 200, "rate": 1_000, **_LAYOUT_LOAD, "repeats": repeats},
-        tiny={"groups": 30, "active": 10, **_TINY_LAYOUT_LOAD},
-        by_default=False,
     )
 
 
@@ -142,22 +129,6 @@ PARTS: Final[Mapping[str, Part]] = {
         run=replay.replay,
         full={"groups": 2_020, "rounds": 168, "repeats": 3},
         tiny={"groups": 30, "rounds": 2, "repeats": 1},
-    ),
-    "state-layout-catch-up": Part(
-        run=state_layout.catch_up,
-        full={"groups": 20_200, "rounds": 16, "repeats": 2},
-        tiny={"groups": 30, "rounds": 2, "repeats": 1},
-        by_default=False,
-    ),
-    "state-layout-1000": _state_layout(1_000, 2),
-    "state-layout-10000": _state_layout(10_000, 2),
-    # Of each layout, a hundred thousand groups would take more than a minute to be read.
-    "state-layout-30000": _state_layout(30_000, 1),
-    "state-layout-wide": Part(
-        run=state_layout.wide,
-        full={"wide": 10_000, "rate": 20, **_LAYOUT_LOAD, "repeats": 2},
-        tiny={"wide": 500, **_TINY_LAYOUT_LOAD},
-        by_default=False,
     ),
 }
 

@@ -16,7 +16,6 @@ from streaming.end_offsets.store import EndOffsets
 from streaming.monitor.offsets_topic import OffsetsTopic
 from streaming.monitor.query_supervisor import QuerySupervisor
 from streaming.query.foreach_batch import BatchSink
-from streaming.query.processor import CoordinatorShards
 from streaming.spark import jvm_lifecycle, session
 
 _SECONDS: Final = 150.0
@@ -40,14 +39,8 @@ class Query:
         seconds: when all that was in the log at start was on the board, by the monotonic clock.
     """
 
-    def __init__(
-        self,
-        config: Config,
-        spark: SparkSession,
-        shards: type[CoordinatorShards] = CoordinatorShards,
-        sinks: Sequence[BatchSink] = (),
-    ) -> None:
-        """Of this configuration, on this session, with such a processor and sinks beside the board."""
+    def __init__(self, config: Config, spark: SparkSession, sinks: Sequence[BatchSink] = ()) -> None:
+        """Of this configuration, on this session, with sinks beside the board."""
         self.board = Board(
             EndOffsets(config.end_offsets.history_points, config.end_offsets.history_seconds * 1_000),
             offsets_topic=config.kafka.offsets_topic,
@@ -63,9 +56,7 @@ class Query:
             reads_uncommitted=config.source.isolation == "exact",
             clock_ms=now_ms,
         )
-        self._supervisor = QuerySupervisor(
-            config, self.board, self._state, self._log, sinks=lambda: sinks, processor=shards
-        )
+        self._supervisor = QuerySupervisor(config, self.board, self._state, self._log, sinks=lambda: sinks)
 
     def __enter__(self) -> Self:
         self._state.claim(self._log.identify(), rebuild=False)

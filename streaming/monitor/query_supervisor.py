@@ -51,7 +51,6 @@ class QuerySupervisor:
         state: the state directory.
         log: the offsets topic.
         sinks: take every micro-batch after the board; asked at each start of the query.
-        processor: replays the log.
         stages: says how far the start is.
 
     Attributes:
@@ -66,7 +65,6 @@ class QuerySupervisor:
         log: OffsetsTopic,
         *,
         sinks: Callable[[], Sequence[BatchSink]] = tuple,
-        processor: type[CoordinatorShards] = CoordinatorShards,
         stages: Stages | None = None,
     ) -> None:
         self.may_write = False
@@ -75,7 +73,6 @@ class QuerySupervisor:
         self._state = state
         self._log = log
         self._sinks = sinks
-        self._processor = processor
         self._name = f"group-monitor {config.cluster.name}"
         self._failures = RetryPolicy(config)
         board.expect_batches(one_reader=config.source.isolation != "exact")
@@ -163,7 +160,7 @@ class QuerySupervisor:
         records = coordinator_log(spark, config, self._log.identity.partitions, keys, state.built_until)
         bundles = records.groupBy(BUNDLE)
         replayed = bundles.transformWithStateInPandas(
-            self._processor(
+            CoordinatorShards(
                 dict(live_from),
                 dict(high_watermarks),
                 dict(state.told_before),

@@ -228,7 +228,8 @@ class BundleReplay:
         keys = {
             partition: {key: decode_key(key) for key in {row.key for row in rows}} for partition, rows in part.items()
         }
-        entries = self._entries.open(
+        entries = StateCache(
+            self._entries,
             {of: _touched(keys[of].values()) | {(name,) for name in book.waiting} for of, book in known.items()},
             with_single={of for of, book in known.items() if book.has_single},
             unknown=part.keys() - known.keys(),

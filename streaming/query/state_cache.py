@@ -50,12 +50,6 @@ class StateStore(NamedTuple):
     offsets: MapState
     packs: MapState
 
-    def open(
-        self, wanted: Mapping[int, set[Key]], *, with_single: Collection[int], unknown: Collection[int] = ()
-    ) -> "StateCache":
-        """Entries for some partitions in one call, as `StateCache` says."""
-        return StateCache(self, wanted, with_single=with_single, unknown=unknown)
-
 
 class StateCache:
     """Entries of some partitions in one call: what is asked for is read once, what changed is written at once.

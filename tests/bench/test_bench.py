@@ -1,8 +1,8 @@
 """The benchmark at a tiny size: one broker, one monitor and several parts, whose figures stand only if all is right.
 
 No figure is judged here: how fast anything is says `make bench`, on a machine that does nothing else. The parts that
-need another log, a second start or a session of their own (`catch-up`, `batch-cost`, `wide-group`, `storm`, `restart`,
-`state-layout`, whose layouts are tried in `tests/integration/test_state_calls.py`) run with `python -m bench --tiny`.
+need another log, a second start or a session of their own (`catch-up`, `batch-cost`, `wide-group`, `storm`, `restart`)
+run with `python -m bench --tiny`.
 """
 
 import json
@@ -135,4 +135,4 @@ def test_sizes_are_the_parts_own_unless_given() -> None:
 
 def test_long_comparisons_are_run_by_name_only() -> None:
     """What says nothing of a monitor as it runs is not part of a benchmark of everything."""
-    assert {*named("state-layout"), *named("million"), "peers"} == PARTS.keys() - set(BY_DEFAULT)
+    assert {*named("million"), "peers"} == PARTS.keys() - set(BY_DEFAULT)

@@ -107,29 +107,6 @@ def test_a_plan_that_was_not_measured_says_so(held: dict[str, Any]) -> None:
     assert ["200", "not measured", "20", "61.2"] == row(page, "first catch-up, s")[1:]
 
 
-def test_layouts_of_the_state_stand_below_each_other(tmp_path: Path) -> None:
-    """A row for each layout that was measured in all figures, under every load that was; without any, it is said."""
-    catch_up, load = Outcome({"groups": 20_200}), Outcome({"groups": 1_000})
-    for layout, seconds in (("standing", 8.0), ("single", 9.5)):
-        for figure in ("seconds", "cpu_seconds", "checkpoint_mib"):
-            catch_up.add(f"{layout}_{figure}", "s", seconds, seconds + 1)
-    for figure in ("batch_p50_seconds", "batch_p99_seconds", "cpu_seconds_a_batch", "checkpoint_mib"):
-        load.add(f"standing_{figure}", "s", 0.25)
-    load.add("standing_written_kib_a_batch", "KiB", 9)
-    load.add("standing_accesses_a_batch", "keys", 480)
-    results.store({"state-layout-catch-up": catch_up, "state-layout-1000": load}, tmp_path / "results.json")
-
-    reported = pages.FRAGMENTS["state-layout"](results.load(tmp_path / "results.json")).splitlines()
-
-    assert ["| a group; 64 offsets of a group and topic | 10 (9.5 - 10.5) | 10 (9.5 - 10.5) | 10 (9.5 - 10.5) |"] == [
-        line for line in reported if line.startswith("| a group;")
-    ]
-    assert 2 == len([line for line in reported if "| as it stands" in line])
-    assert reported[-1].startswith("| 1,000 commits/s, 1,000 groups | as it stands")
-    assert reported[-1].endswith("| 0.25 | 0.25 | 0.25 | 480 | 9 | 0.25 |")
-    assert "not measured" == pages.FRAGMENTS["state-layout"]({"parts": {}})
-
-
 def test_a_new_measurement_replaces_its_part_alone(tmp_path: Path, held: dict[str, Any]) -> None:
     """Storing one part leaves the others as they were."""
     again = Outcome({"groups": 7})

@@ -16,7 +16,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from bench import log
-from bench.layouts import LAYOUTS
 from coordinator_model.state.snapshot import load_group, load_offsets
 from streaming.checkpoint.identity import IDENTITY_FILE, STATE_LAYOUT, Identity
 from streaming.checkpoint.state_directory import StateDirectory
@@ -114,26 +113,6 @@ def test_many_keys_at_once_are_what_one_at_a_time_is(spark: SparkSession, spark_
     assert made.getCount() - before < 10
 
 
-def test_every_layout_of_the_benchmark_puts_out_the_same(spark: SparkSession, tmp_path: Path) -> None:
-    """Groups, offsets and totals of a micro-batch, and of the next one on its state, tell nothing of the layout."""
-    plan = log.Plan(classic_groups=20, consumer_groups=5, simple_groups=2, wide_groups=1, wide_partitions=130, rounds=2)
-    written = list(log.records(plan, log.Expected(), 1_700_000_000_000, {}))
-    rows = [(of.partition, at, of.timestamp_ms, of.key, of.value) for at, of in enumerate(written)]
-    source = tmp_path / "in"
-    source.mkdir()
-    for number, part in enumerate((rows[: len(rows) // 2], rows[len(rows) // 2 :])):
-        batch = pa.Table.from_batches([packed([log_rows(part)], [7])])
-        parquet.write_table(batch, source / f"{number}.parquet")
-        # Spark takes the older one first.
-        os.utime(source / f"{number}.parquet", (number, number))
-
-    found = {name: _put_out(spark, source, tmp_path / name, shards) for name, shards in LAYOUTS.items()}
-
-    assert [True, True] == [len(batch) > len(plan.names) for batch in found["standing"]]
-    for name, batches in found.items():
-        assert found["standing"] == batches, name
-
-
 def test_no_connection_of_a_task_stays_open(spark: SparkSession, tmp_path: Path) -> None:
     """Spark 4.2.0 left one open of each task that there ever was, several a second (SPARK-58932)."""
     plan = log.Plan(classic_groups=10, consumer_groups=0, simple_groups=10, wide_groups=0, rounds=2)
@@ -153,13 +132,11 @@ def test_no_connection_of_a_task_stays_open(spark: SparkSession, tmp_path: Path)
         return sum(each.is_socket() for each in descriptors.iterdir())
 
     before = sockets()
-    assert BATCHES == len(_put_out(spark, source, tmp_path / "checkpoint", CoordinatorShards))
+    assert BATCHES == len(_put_out(spark, source, tmp_path / "checkpoint"))
     until(lambda: sockets() < before + BATCHES, 60, lambda: f"{before} sockets were open, and are {sockets()}")
 
 
-def _put_out(
-    spark: SparkSession, source: Path, checkpoint: Path, shards: type[CoordinatorShards]
-) -> list[list[OutputRow]]:
+def _put_out(spark: SparkSession, source: Path, checkpoint: Path) -> list[list[OutputRow]]:
     batches: list[list[OutputRow]] = []
     ends = dict.fromkeys(range(log.OFFSETS_PARTITIONS), 0)
     query = (
@@ -167,7 +144,7 @@ def _put_out(
         .option("maxFilesPerTrigger", 1)
         .parquet(str(source))
         .groupBy(BUNDLE)
-        .transformWithStateInPandas(shards(ends), OUTPUT, "Update", "ProcessingTime")
+        .transformWithStateInPandas(CoordinatorShards(ends), OUTPUT, "Update", "ProcessingTime")
         .writeStream.foreachBatch(
             lambda batch, _: batches.append(unpacked_output(row.rows for row in batch.collect())),
         )

@@ -44,13 +44,12 @@ class Shard:
         reported: int = 0,
         built_until: int = 0,
         processes: int = 1,
-        shards: type[CoordinatorShards] = CoordinatorShards,
     ) -> None:
         self.partition = partition
         self.rows: list[OutputRow] = []
         self._built_until = {partition: built_until} if built_until else {}
         self._live_from, self._log_end = {partition: live_from}, {partition: live_from}
-        processor = shards(self._live_from, self._log_end, {partition: reported}, processes=processes)
+        processor = CoordinatorShards(self._live_from, self._log_end, {partition: reported}, processes=processes)
         self._tester = TwsTester(processor, timeMode="ProcessingTime")
 
     def batch(self, records: History | list[LogRecord]) -> list[OutputRow]:
