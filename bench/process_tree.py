@@ -1,19 +1,19 @@
 """What a process and all below it use: processor time and memory, as Linux counts them in /proc.
 
-Workers of Spark come and go, so the processor time of ended ones is what their parents got when they
-waited for them. Memory of forked workers is shared: the proportional share (PSS) of all processes adds up to what the
-machine has less, the resident size (RSS) does not.
+Workers of Spark come and go. What an ended process has used its parent gets when it waits for it, and nobody where none
+does (`ticks_between`). Memory of forked workers is shared: the proportional share (PSS) of all processes adds up to
+what the machine has less, the resident size (RSS) does not.
 """
 
 import os
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 _PROC: Final = Path("/proc")
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
@@ -30,6 +30,14 @@ class Usage:
     pss_bytes: int
 
 
+class Ticks(NamedTuple):
+    """Processor time of a process so far, in clock ticks: its own, and that of ended ones which it has waited for."""
+
+    parent: int
+    own: int
+    waited: int
+
+
 class ProcessTree:
     """A process and everything it started, but for branches that are not to count."""
 
@@ -38,13 +46,15 @@ class ProcessTree:
         self._root = root
         self._without = set(without)
 
-    def cpu_seconds(self) -> float:
-        """Processor time so far of all processes there are, and of those that they have waited for."""
-        ticks = 0
+    def ticks(self) -> dict[int, Ticks]:
+        """Process id → processor time so far."""
+        found = {}
         for pid in self.pids():
             with suppress(OSError):
-                ticks += sum(map(int, _stat(pid)[11:15]))  # utime, stime, cutime, cstime
-        return ticks / _TICKS
+                stat = _stat(pid)
+                user, system, waited_user, waited_system = map(int, stat[11:15])
+                found[pid] = Ticks(int(stat[1]), user + system, waited_user + waited_system)
+        return found
 
     def memory(self) -> list[Usage]:
         """What each process has in memory now, the largest first."""
@@ -76,14 +86,32 @@ class Meter:
 
     def __init__(self, tree: ProcessTree) -> None:
         self._tree = tree
-        self._wall, self._cpu, self._busy = time.monotonic(), tree.cpu_seconds(), _busy_seconds()
+        self._wall, self._ticks, self._busy = time.monotonic(), tree.ticks(), _busy_seconds()
 
     def read(self) -> dict[str, float]:
         """`wall_seconds`, `cpu_seconds`, and `others_share`: processor time of others as a share of the machine's."""
         wall = time.monotonic() - self._wall
-        cpu = self._tree.cpu_seconds() - self._cpu
+        cpu = ticks_between(self._ticks, self._tree.ticks()) / _TICKS
         others = max(0.0, _busy_seconds() - self._busy - cpu)
         return {"wall_seconds": wall, "cpu_seconds": cpu, "others_share": others / max(wall * _CPUS, 1e-9)}
+
+
+def ticks_between(before: Mapping[int, Ticks], after: Mapping[int, Ticks]) -> int:
+    """Clock ticks that a tree used from one moment to another.
+
+    Of a process that ended meanwhile, whoever waited for it has all, that of before included. A process that nobody
+    waited for has taken its ticks since the first moment with it.
+    """
+    used = sum(now.own - (before[pid].own if pid in before else 0) for pid, now in after.items())
+    waited = {pid: now.waited - (before[pid].waited if pid in before else 0) for pid, now in after.items()}
+    for pid in sorted(before.keys() - after.keys(), key=lambda pid: before[pid].own + before[pid].waited, reverse=True):
+        heir = before[pid].parent
+        while heir in before and heir not in after:
+            heir = before[heir].parent
+        of_before = before[pid].own + before[pid].waited
+        if waited.get(heir, 0) >= of_before:
+            waited[heir] -= of_before
+    return used + sum(waited.values())
 
 
 class Peak:
