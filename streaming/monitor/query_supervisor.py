@@ -5,7 +5,7 @@ The checkpoint says where to resume; meanwhile the board keeps showing what was.
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from pathlib import Path
@@ -37,6 +37,11 @@ from streaming.query.task_keys import bundle_keys
 from streaming.spark.session import master_of, runs_here
 
 _TELL_SECONDS: Final = 1.0
+
+_starting: Final = threading.Lock()
+"""Monitors of one session start their queries one after the other. How many tasks a query has is a setting of the
+session, read when it starts. And Spark looks whether a source is there before it puts it there, and fails if it came to
+be there in between."""
 
 _SAME_SIGNAL_SECONDS: Final = 0.5
 """Within which a signal to the JVM and to us are taken as one."""
@@ -154,6 +159,13 @@ class QuerySupervisor:
         if self._listener is None:
             self._listener = ProgressListener(self._name, with_fields(self._on_progress))
             self._listener.listen(spark)
+        with _starting:
+            return self._started(spark, live_from, high_watermarks)
+
+    def _started(
+        self, spark: SparkSession, live_from: Mapping[int, int], high_watermarks: Mapping[int, int]
+    ) -> StreamingQuery:
+        config, state = self._config, self._state
         tasks = self._log.identity.shuffle_partitions
         spark.conf.set("spark.sql.shuffle.partitions", tasks)
         keys = bundle_keys(spark, tasks)
@@ -172,7 +184,7 @@ class QuerySupervisor:
         )
         return (
             replayed.writeStream.queryName(self._name)
-            .foreachBatch(BatchWriter([board, *self._sinks()], now_ms, board.expectations))
+            .foreachBatch(BatchWriter([self._board, *self._sinks()], now_ms, self._board.expectations))
             .outputMode("update")
             .option("checkpointLocation", state.checkpoint)
             .trigger(processingTime=f"{config.spark.trigger_interval_ms} milliseconds")

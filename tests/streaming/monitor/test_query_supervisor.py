@@ -1,15 +1,66 @@
-"""Why a query ended: what is said of it, and what is left to the retry policy."""
+"""How queries of one session start beside each other, and why one ended: what is said, what is left to try again."""
 
 import errno
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
 from streaming.base.errors import CannotTellError, MonitorError
-from streaming.monitor.query_supervisor import failure
+from streaming.config.loading import Config
+from streaming.monitor.query_supervisor import QuerySupervisor, failure
+from streaming.query import task_keys
+from streaming.query.source import CoordinatorLog
 
 LOG = Path("state") / "spark.log"
+
+
+class Session:
+    """What monitors share of Spark: settings, read when a query starts, and the names of sources."""
+
+    def __init__(self) -> None:
+        self.settings: dict[str, int] = {}
+        self.sources: list[str] = []
+        self.started: list[tuple[str, int]] = []
+        """(query, its tasks)"""
+
+    def seen_by(self, query: str) -> Any:
+        spark = MagicMock()
+        spark.conf.set = self.settings.__setitem__
+        spark.dataSource.register = self._register
+        frame = spark.readStream.format().option().load().groupBy().transformWithStateInPandas()
+        writer = frame.writeStream.queryName().foreachBatch().outputMode().option().trigger()
+        writer.start = lambda: self.started.append((query, self.settings["spark.sql.shuffle.partitions"]))
+        return spark
+
+    def _register(self, source: type[CoordinatorLog]) -> None:
+        if source.name() not in self.sources:
+            time.sleep(0.02)
+            assert source.name() not in self.sources, "[DATA_SOURCE_ALREADY_EXISTS]"
+            self.sources.append(source.name())
+
+
+def test_queries_of_one_session_start_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each with the tasks of its own state directory; the source that all have is put there once."""
+    monkeypatch.setattr(task_keys, "_keys_by_tasks", {tasks: tuple(range(tasks)) for tasks in range(1, 5)})
+    session = Session()
+
+    def start(tasks: int) -> None:
+        state, log = MagicMock(told_before={}, built_until={}), MagicMock()
+        state.begin.return_value = {}
+        log.ends.return_value = ({}, {})
+        log.identity.shuffle_partitions, log.identity.partitions = tasks, 1
+        supervisor = QuerySupervisor(Config(), MagicMock(), state, log)
+        supervisor._start(session.seen_by(f"query-{tasks}"))
+
+    with ThreadPoolExecutor(4) as at_once:
+        list(at_once.map(start, range(1, 5)))
+
+    assert {(f"query-{tasks}", tasks) for tasks in range(1, 5)} == set(session.started)
 
 
 @pytest.mark.parametrize("error", [Py4JNetworkError("gone"), ConnectionRefusedError(), BrokenPipeError()])
