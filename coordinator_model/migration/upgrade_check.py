@@ -19,8 +19,9 @@ complete, and assignments are void until the leader has sent new ones. That a ro
 Then a later epoch, fewer members and members without partitions are lawful. Of a topic that is nowhere in the consumer
 group, where others are, nothing is said: it was deleted. A member that left in the seconds before, so that no other had
 rejoined yet, looks as if it was lost. A roll whose members restart faster than a classic round takes does so each time:
-where nothing but dynamic members is missing, the event is inferred, and information. A static member does not leave
-when it stops, and of a member that left nothing is written.
+where nothing but dynamic members is missing, the event is inferred, and information. So it is where the others have
+rejoined without a subscription that names a generation, as eager members do: the epoch is the next one then. A static
+member does not leave when it stops, and of a member that left nothing is written.
 
 A group without members begins with a first epoch, and is not compared. Assignors are compared with nothing: who
 rolls may mean to change it.
@@ -126,7 +127,8 @@ def unclean(state: GroupState, step: Step) -> Iterator[Finding]:
     upgrade.wrong = tuple(what for what, wrong in asked.items() if wrong)
     if not upgrade.wrong:
         return
-    upgrade.may_have_left = upgrade.wrong == ("members",) and all(
+    next_round = _is_of_next_round(upgrade, was, step)
+    upgrade.may_have_left = upgrade.wrong in (("members",), *([("epoch", "members")] if next_round else [])) and all(
         member.instance_id is None and member.member_id not in step.carried
         for member in was.members.values()
         if _who(member) in upgrade.missing
@@ -186,6 +188,12 @@ def _round_under_way(was: ClassicGroup, step: Step) -> bool:
         if of.classic and known is None and of.instance_id not in instances:
             return True
     return False
+
+
+def _is_of_next_round(upgrade: Upgrade, was: ClassicGroup, step: Step) -> bool:
+    """Whether all records have the next epoch: that of a round which the leader had yet to assign."""
+    epochs = {of.epoch for member_id, of in step.carried.items() if member_id in was.members} - {None}
+    return upgrade.epoch == upgrade.generation + 1 and epochs <= {upgrade.epoch}
 
 
 def _epoch_is_wrong(upgrade: Upgrade, was: ClassicGroup, step: Step) -> bool:

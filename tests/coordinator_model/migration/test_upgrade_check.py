@@ -192,6 +192,24 @@ def test_unclean_upgrade_says_in_what() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("epoch", "carried", "found"),
+    [
+        pytest.param(6, {"a": {"t": [0, 1]}}, (True, "info", ["epoch", "members"]), id="the next round, one left"),
+        pytest.param(7, {"a": {"t": [0, 1]}}, (False, "warning", ["epoch", "members"]), id="no round is two later"),
+        pytest.param(4, {"a": {"t": [0, 1]}}, (False, "warning", ["epoch", "members"]), id="nor is one earlier"),
+        pytest.param(6, {"a": {"t": [0, 1]}, "b": {"t": [2], "u": [0]}}, (False, "warning", ["epoch"]), id="none left"),
+    ],
+)
+def test_next_epoch_without_a_member_is_a_round_that_it_left_in(
+    epoch: int, carried: dict[str, dict[str, list[int]]], found: tuple[bool, str, list[str]]
+) -> None:
+    """One leaves, the others have rejoined, and a member converts the group before the leader has sent assignments."""
+    (event,) = (of for of in upgraded(carried, generation=epoch).events if of.kind == "upgrade_unclean")
+
+    assert found == (event.inferred, event.severity, event.detail["wrong"])
+
+
 def test_missing_static_member_is_an_alarm() -> None:
     """A static member that stops stays in its group until its session ends: one that is not carried over was lost."""
     static = group_metadata(
