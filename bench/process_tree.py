@@ -1,8 +1,8 @@
 """What a process and all below it use: processor time and memory, as Linux counts them in /proc.
 
-Workers of Spark come and go. What an ended process has used its parent gets when it waits for it, and nobody where none
-does (`ticks_between`). Memory of forked workers is shared: the proportional share (PSS) of all processes adds up to
-what the machine has less, the resident size (RSS) does not.
+Workers of Spark come and go. When one ends, Linux adds its processor time to that of the parent that waits for it; if
+no parent waits, the time is lost (`ticks_between`). Memory of forked workers is shared: the proportional share (PSS) of
+all processes adds up to what the machine has less, the resident size (RSS) does not.
 """
 
 import os
@@ -36,6 +36,11 @@ class Ticks(NamedTuple):
     parent: int
     own: int
     waited: int
+
+    @property
+    def total(self) -> int:
+        """Both."""
+        return self.own + self.waited
 
 
 class ProcessTree:
@@ -99,18 +104,17 @@ class Meter:
 def ticks_between(before: Mapping[int, Ticks], after: Mapping[int, Ticks]) -> int:
     """Clock ticks that a tree used from one moment to another.
 
-    Of a process that ended meanwhile, whoever waited for it has all, that of before included. A process that nobody
-    waited for has taken its ticks since the first moment with it.
+    The parent that waited for an ended process has all of its ticks, those from before the first moment too: these are
+    left out. If no parent waited, the ticks since the first moment are lost.
     """
     used = sum(now.own - (before[pid].own if pid in before else 0) for pid, now in after.items())
     waited = {pid: now.waited - (before[pid].waited if pid in before else 0) for pid, now in after.items()}
-    for pid in sorted(before.keys() - after.keys(), key=lambda pid: before[pid].own + before[pid].waited, reverse=True):
+    for pid in sorted(before.keys() - after.keys(), key=lambda pid: before[pid].total, reverse=True):
         heir = before[pid].parent
         while heir in before and heir not in after:
             heir = before[heir].parent
-        of_before = before[pid].own + before[pid].waited
-        if waited.get(heir, 0) >= of_before:
-            waited[heir] -= of_before
+        if waited.get(heir, 0) >= before[pid].total:
+            waited[heir] -= before[pid].total
     return used + sum(waited.values())
 
 

@@ -127,8 +127,10 @@ def unclean(state: GroupState, step: Step) -> Iterator[Finding]:
     upgrade.wrong = tuple(what for what, wrong in asked.items() if wrong)
     if not upgrade.wrong:
         return
-    next_round = _is_of_next_round(upgrade, was, step)
-    upgrade.may_have_left = upgrade.wrong in (("members",), *([("epoch", "members")] if next_round else [])) and all(
+    of_one_that_left = upgrade.wrong == ("members",) or (
+        upgrade.wrong == ("epoch", "members") and _is_of_next_round(upgrade, was, step)
+    )
+    upgrade.may_have_left = of_one_that_left and all(
         member.instance_id is None and member.member_id not in step.carried
         for member in was.members.values()
         if _who(member) in upgrade.missing
@@ -192,17 +194,19 @@ def _round_under_way(was: ClassicGroup, step: Step) -> bool:
 
 def _is_of_next_round(upgrade: Upgrade, was: ClassicGroup, step: Step) -> bool:
     """Whether all records have the next epoch: that of a round which the leader had yet to assign."""
-    epochs = {of.epoch for member_id, of in step.carried.items() if member_id in was.members} - {None}
-    return upgrade.epoch == upgrade.generation + 1 and epochs <= {upgrade.epoch}
+    return upgrade.epoch == upgrade.generation + 1 and not _some_at_other_epochs(upgrade, was, step)
 
 
 def _epoch_is_wrong(upgrade: Upgrade, was: ClassicGroup, step: Step) -> bool:
     if upgrade.epoch is None:
         return False
     late = upgrade.epoch > upgrade.generation and not upgrade.round_under_way
+    return late or upgrade.epoch < upgrade.generation or _some_at_other_epochs(upgrade, was, step)
+
+
+def _some_at_other_epochs(upgrade: Upgrade, was: ClassicGroup, step: Step) -> bool:
     carried = was.members.keys() & step.carried.keys()
-    at_others = any(step.carried[member_id].epoch not in (None, upgrade.epoch) for member_id in carried)
-    return late or upgrade.epoch < upgrade.generation or at_others
+    return any(step.carried[member_id].epoch not in (None, upgrade.epoch) for member_id in carried)
 
 
 def _moved(

@@ -19,10 +19,10 @@ BEFORE = {1: Ticks(0, 100, 40), 2: Ticks(1, 700, 5), 3: Ticks(2, 300, 0)}
         pytest.param({**BEFORE, 2: Ticks(1, 710, 8), 4: Ticks(2, 6, 0)}, 19, id="one works, has waited, and began one"),
         pytest.param({**BEFORE, 1: Ticks(0, 101, 44)}, 5, id="one that came and went"),
         pytest.param({1: Ticks(0, 100, 40), 2: Ticks(1, 700, 309)}, 4, id="one ended that is waited for"),
-        pytest.param({1: Ticks(0, 100, 40), 2: Ticks(1, 703, 5)}, 3, id="one ended that nobody waits for"),
+        pytest.param({1: Ticks(0, 100, 40), 2: Ticks(1, 703, 5)}, 3, id="one ended without a wait"),
         pytest.param({1: Ticks(0, 100, 1_052)}, 7, id="one ended after it had waited for its own"),
-        pytest.param({1: Ticks(0, 100, 749)}, 4, id="one ended, and nobody waits for its own"),
-        pytest.param({1: Ticks(0, 102, 40)}, 2, id="two ended that nobody waits for"),
+        pytest.param({1: Ticks(0, 100, 749)}, 4, id="one ended, its own without a wait"),
+        pytest.param({1: Ticks(0, 102, 40)}, 2, id="two ended without a wait"),
     ],
 )
 def test_what_was_used_is_never_what_was_used_before(after: dict[int, Ticks], used: int) -> None:
