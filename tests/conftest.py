@@ -6,6 +6,10 @@ Deterministic and quick unless ``HYPOTHESIS_PROFILE=exhaustive`` asks for many, 
 import os
 import signal
 
+# pytest looks up in it where an ignored exception comes from. Imported by that, it failed a test in which a second one
+# came meanwhile.
+import tracemalloc  # noqa: F401 - as above
+
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("quick", max_examples=25, derandomize=True, deadline=None, database=None)

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 IDENTITY_FILE: Final = "monitor.json"
 
 
-STATE_LAYOUT: Final = 4
+STATE_LAYOUT: Final = 5
 """Of the state's keys and variables (`processor.py`) and of the position in the log (`source.py`). 1 had a key for each
-partition, and no number in its identity; 2 the positions of Spark's Kafka source; 3 no packs."""
+partition, and no number in its identity; 2 the positions of Spark's Kafka source; 3 no packs; 4 no
+packs of what is recent."""
 
 
 STATEFUL_TASKS: Final = 1
@@ -31,7 +32,7 @@ STATEFUL_TASKS: Final = 1
 processors with one of them, too (`replay_shares.py`)."""
 
 
-RESUMABLE_LAYOUTS: Final = (3,)
+RESUMABLE_LAYOUTS: Final = (3, 4)
 """Beside our own: what such state lacks is made when it is first written."""
 
 
@@ -66,7 +67,7 @@ REMEDY: Final = {
 
 ACCEPTED_NUMBERS: Final = {
     "snapshot_format": str(snapshot.FORMAT),
-    "state_layout": " or ".join(map(str, (*RESUMABLE_LAYOUTS, STATE_LAYOUT))),
+    "state_layout": f"{', '.join(map(str, RESUMABLE_LAYOUTS))} or {STATE_LAYOUT}",
 }
 """What a release counts up where it writes otherwise, and which of it this one reads."""
 

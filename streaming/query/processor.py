@@ -6,11 +6,11 @@ commit, spread over fifty partitions, is one key a task (docs/decisions/0001).
     state variable   key                      holds
     groups           group                    everything of a group but its offsets
     offsets          group, topic, bucket     up to 64 committed offsets
-    packs            partition, slot          many of both that changed at once (`state_cache.py`)
+    packs            partition, slot          many of both that changed at once, or lately (`state_cache.py`)
     book             -                        totals of each partition, and what waits for the next batch
 
 This is what Spark sees of it, and no more: before the first batch of a query it starts a process only to ask what
-state there is, and waits for it. What replays is taken along where rows are (`bundle.py`).
+state there is, and waits for it. What replays is taken along where rows are (`shard_task.py`).
 """
 
 from collections.abc import Iterator

@@ -10,7 +10,7 @@ BUNDLE: Final = "bundle"
 PACKED: Final = StructType(
     [StructField(BUNDLE, IntegerType(), nullable=False), StructField("rows", BinaryType(), nullable=False)]
 )
-"""What one source task read of one bundle, as `packing` puts it together."""
+"""What one source task read of one bundle, as `row_codec` puts it together."""
 
 GROUP_KEY: Final = StructType([StructField("group", StringType(), nullable=False)])
 BUCKET_KEY: Final = StructType(
@@ -27,7 +27,7 @@ SLOT_KEY: Final = StructType(
     [StructField("partition", IntegerType(), nullable=False), StructField("slot", IntegerType(), nullable=False)]
 )
 PACK: Final = StructType([StructField("pack", BinaryType(), nullable=False)])
-"""Entries of groups and offsets, as `entries` puts them together."""
+"""Entries of groups and offsets, as `state_cache` puts them together."""
 
 GROUPS_STATE: Final = "groups"
 OFFSETS_STATE: Final = "offsets"
@@ -35,7 +35,7 @@ PACKS_STATE: Final = "packs"
 BOOK_STATE: Final = "book"
 
 OUTPUT: Final = StructType([StructField("rows", BinaryType(), nullable=False)])
-"""What leaves it: `OutputRow`s, as `output` puts them together."""
+"""What leaves it: `OutputRow`s, as `row_codec` puts them together."""
 
 
 class OutputRow(NamedTuple):

@@ -1,17 +1,25 @@
-"""Entries of a task's state, which are groups and offset buckets: stored singly, or many in a pack.
+"""Entries of a task's state, which are groups and offset buckets: stored singly, or many together.
 
-Spark's state is read and written by key, and each key costs some 80 µs of two processes, however little it holds. A
-catch-up, or a storm of rebalances, brings tens of thousands, most of which do not change again for long. So where many
-change at once they are written as packs. A pack has entries of one slot of a partition of the log, and a group with its
-offsets is in one slot.
+Spark's state is read and written by key, and each key costs some 80 µs of two processes, however little it holds. So
+entries that change at once, or again and again, are kept together:
 
-    an entry that is     is read                   and written when it changes
-    stored singly        from its own key          to its own key
-    not stored singly    from its slot's pack      to its own key where few of its slot change, so that a commit does
-                                                   not rewrite other entries; else with its slot, as a pack
-    to be removed        -                         removed from both
+- A catch-up, or a storm of rebalances, brings tens of thousands, most of which do not change again for long. They are
+  written as packs. A pack has entries of one slot of a partition of the log, and a group with its offsets is in one.
+- Members commit every few seconds. What changed lately, in any partition, is one more pack, written whole each time.
+  Groups do not change when they commit, but are looked at: copies of those looked at lately are another pack, written
+  when others come to it.
 
-So of two versions of an entry the single one is the newer, and nothing has to be moved between them.
+    an entry that is         is read                   and written when it changes
+    among those of lately    with them                 with them; with its own key once it is long, or once others have
+                                                       changed since and they take too much
+    stored singly            from its copy, or its     with those of lately
+                             own key
+    neither                  from its copy, or its     with those of lately where few of its slot change, so that a
+                             slot's pack               commit does not rewrite other entries; else with its slot
+    to be removed            -                         removed from wherever it is
+
+So of versions of an entry the one of lately is the newest, then the single one, then that of its slot, and a copy is
+as what it was made of. Nothing has to be moved between slots and keys.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -33,6 +41,15 @@ PACK_FROM: Final = 8
 """From so many on, a pack costs less than entries one by one: it takes what three of them take, and is read back."""
 PACK_SHARE: Final = 1 / 8
 """Of the entries of a pack, so many have to change for it to be rewritten."""
+
+LATELY: Final = (-1, 0)
+"""Where the entries that changed lately are, among the packs; those are of (partition, slot)."""
+COPIES: Final = (-1, 1)
+"""Where copies of the entries looked at lately are."""
+RECENT_CHARACTERS: Final = 500_000
+"""Of all entries in either: some 1,000. To read and write them takes 5 ms."""
+LONG_CHARACTERS: Final = 16_000
+"""An entry this long is in neither: its length is what it costs, not its key."""
 
 _LAYOUT: Final = pa.schema(
     [("group", pa.string()), ("topic", pa.string()), ("bucket", pa.int32()), ("snapshot", pa.large_string())]
@@ -76,53 +93,76 @@ class StateCache:
         self._packs: dict[_Slot, dict[Key, str]] = {}
         self._changed: dict[Key, str] = {}
         self._to_write: set[_Slot] = set()
-        self._ask(wanted)
+        self._lately = _Recent()
+        self._copies = _Recent()
+        if wanted:
+            recent = get_many(state.packs, [LATELY, COPIES])
+            self._lately, self._copies = (_Recent(*recent.get(at, ())) for at in (LATELY, COPIES))
+        older = {of: keys - self._lately.keys() - self._copies.keys() for of, keys in wanted.items()}
+        self._ask(older)
         self._fetch_packs(
-            (partition, _slot(key))
-            for partition, keys in wanted.items()
-            for key in keys
-            if self._single.get(key) is None
+            (partition, _slot(key)) for partition, keys in older.items() for key in keys if self._single[key] is None
         )
 
     def get(self, partition: int, key: Key) -> str | None:
         """The text of an entry, or None."""
-        if key not in self._single:
+        held = self._lately.get(key) or self._copies.get(key)
+        if held is None:
             self._ask({partition: [key]})
-        held = self._single[key]
-        return self._pack(partition, key).get(key) if held is None else held
+            held = self._single[key] or self._pack(partition, key).get(key)
+            if held is not None and len(held) < LONG_CHARACTERS:
+                self._copies.put(key, held)
+        return held
 
     def change(self, partition: int, changed: Mapping[Key, str], deleted: Iterable[Key]) -> bool:
         """Have entries of a partition be these, and others gone, once this is written.
 
-        Returns whether any of them is to be stored singly.
+        Returns whether any of them is stored singly, or may come to be.
         """
         gone = [key for key in deleted if key not in changed]
-        self._ask({partition: [*changed, *gone]})
+        older = [key for key in changed if key not in self._lately]
+        self._ask({partition: [*older, *gone]})
+        for key in (*changed, *gone):
+            self._lately.drop(key)
+            self._copies.drop(key)
         for key in gone:
             if self._single[key] is not None:
                 self._of(key).removeKey(key)
             if self._pack(partition, key).pop(key, None) is not None:
                 self._to_write.add((partition, _slot(key)))
-        slots: dict[int, list[Key]] = {}
-        for key in changed:
-            if self._single[key] is None:
-                slots.setdefault(_slot(key), []).append(key)
-        packed: set[Key] = set()
-        for slot, keys in slots.items():
-            pack = self._pack(partition, keys[0])
-            if len(keys) >= max(PACK_FROM, len(pack) * PACK_SHARE):
-                pack.update((key, changed[key]) for key in keys)
-                self._to_write.add((partition, slot))
-                packed.update(keys)
-        single = {key: text for key, text in changed.items() if key not in packed}
-        self._changed |= single
-        return bool(single)
+        packed = self._pack_where_many(partition, {key: changed[key] for key in older if self._single[key] is None})
+        others = {key: text for key, text in changed.items() if key not in packed}
+        for key, text in others.items():
+            if partition in self._unknown or len(text) >= LONG_CHARACTERS:
+                self._changed[key] = text
+            else:
+                self._lately.put(key, text)
+        return bool(others)
 
     def write(self) -> None:
         """Write all that was changed."""
-        put_many(self._state.packs, [(at, (packed_entries(self._packs[at]),)) for at in sorted(self._to_write)])
+        self._changed |= self._lately.shorten()
+        self._copies.shorten()
+        written = {at: self._packs[at] for at in sorted(self._to_write)}
+        written |= {at: of for at, of in ((LATELY, self._lately), (COPIES, self._copies)) if of.is_changed}
+        put_many(self._state.packs, [(at, (packed_entries(pack),)) for at, pack in written.items()])
         for state in (self._state.groups, self._state.offsets):
             put_many(state, [(key, (text,)) for key, text in self._changed.items() if self._of(key) is state])
+
+    def _pack_where_many(self, partition: int, changed: Mapping[Key, str]) -> set[Key]:
+        """Change those in their packs of which many are in one; returns which."""
+        slots: dict[int, list[Key]] = {}
+        for key in changed:
+            slots.setdefault(_slot(key), []).append(key)
+        packed: set[Key] = set()
+        for slot, keys in slots.items():
+            if len(keys) >= PACK_FROM:
+                pack = self._pack(partition, keys[0])
+                if len(keys) >= len(pack) * PACK_SHARE:
+                    pack.update((key, changed[key]) for key in keys)
+                    self._to_write.add((partition, slot))
+                    packed.update(keys)
+        return packed
 
     def _of(self, key: Key) -> MapState:
         return self._state.groups if len(key) == 1 else self._state.offsets
@@ -148,6 +188,35 @@ class StateCache:
         if known := [at for at in new if at[0] not in self._unknown]:
             found = get_many(self._state.packs, known)
             self._packs.update((at, dict(unpacked_entries(pack))) for at, (pack,) in found.items())
+
+
+class _Recent(dict[Key, str]):
+    """Entries of one value of the state, the latest last."""
+
+    def __init__(self, pack: bytes | None = None) -> None:
+        super().__init__(() if pack is None else unpacked_entries(pack))
+        self.is_changed = False
+
+    def put(self, key: Key, text: str) -> None:
+        """Have it be the latest."""
+        self[key] = text
+        self.is_changed = True
+
+    def drop(self, key: Key) -> None:
+        """Have it no more."""
+        if self.pop(key, None) is not None:
+            self.is_changed = True
+
+    def shorten(self) -> dict[Key, str]:
+        """Give up, and return, those put longest ago, where all take more than `RECENT_CHARACTERS`."""
+        characters = sum(map(len, self.values()))
+        given_up = {}
+        for key, text in list(self.items()):
+            if characters <= RECENT_CHARACTERS:
+                break
+            given_up[key] = self.pop(key)
+            characters -= len(text)
+        return given_up
 
 
 def packed_entries(entries: Mapping[Key, str]) -> bytes:

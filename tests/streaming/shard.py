@@ -14,7 +14,7 @@ from streaming.query.processor import CoordinatorShards
 from streaming.query.row_codec import LOG_LAYOUT, packed, unpacked_output
 from streaming.query.schemas import BOOK_STATE, GROUPS_STATE, OFFSETS_STATE, PACKS_STATE, OutputRow
 from streaming.query.shard_task import PartitionLedger, TaskLedger
-from streaming.query.state_cache import unpacked_entries
+from streaming.query.state_cache import COPIES, LATELY, unpacked_entries
 from tests.histories import PARTITION, History, LogRecord
 
 KEY: Final = 7
@@ -22,7 +22,7 @@ KEY: Final = 7
 
 
 def log_rows(cells: list[tuple[Any, ...]]) -> pa.Table:
-    """Rows of `packing.LOG_LAYOUT` as a source task has them."""
+    """Rows of `row_codec.LOG_LAYOUT` as a source task has them."""
     columns = zip(*cells, strict=True) if cells else [()] * len(LOG_LAYOUT)
     return pa.Table.from_arrays(
         [pa.array(column, field.type) for column, field in zip(columns, LOG_LAYOUT, strict=True)], schema=LOG_LAYOUT
@@ -96,11 +96,23 @@ class Shard:
 
     def packs(self) -> list[dict[Any, str]]:
         """Entries in each pack of the state store."""
-        return [dict(unpacked_entries(pack)) for (pack,) in self._tester.peekMapState(PACKS_STATE, KEY).values()]
+        return [pack for at, pack in self._packs().items() if at not in (LATELY, COPIES)]
+
+    def lately(self) -> dict[Any, str]:
+        """Entries that changed lately, as the state store has them."""
+        return self._packs().get(LATELY, {})
+
+    def copies(self) -> dict[Any, str]:
+        """Copies of entries that were looked at lately."""
+        return self._packs().get(COPIES, {})
+
+    def _packs(self) -> dict[Any, dict[Any, str]]:
+        held = self._tester.peekMapState(PACKS_STATE, KEY)
+        return {at: dict(unpacked_entries(pack)) for at, (pack,) in held.items()}
 
     def _entries(self) -> dict[Any, str]:
         packed = {key: text for pack in self.packs() for key, text in pack.items()}
-        return packed | self.single()
+        return packed | self.single() | self.lately()
 
     def book(self) -> PartitionLedger:
         """The partition's bookkeeping in the state store."""

@@ -1,4 +1,4 @@
-"""What of the state is kept in packs, and what singly; whichever it is, it is the same state."""
+"""What of the state is kept in packs, what singly, what with all that changed lately: it is the same state."""
 
 import json
 from typing import Any
@@ -9,7 +9,7 @@ from pyspark.sql.streaming.stateful_processor import MapState
 
 from streaming.query import state_cache, state_pipelining
 from streaming.query.shard_task import TaskLedger
-from streaming.query.state_cache import PACK_FROM, SLOTS, packed_entries, unpacked_entries
+from streaming.query.state_cache import PACK_FROM, RECENT_CHARACTERS, SLOTS, packed_entries, unpacked_entries
 from tests.builders import offset_commit, offset_commit_tombstone
 from tests.histories import PARTITION, History, at, history
 from tests.streaming.shard import Shard
@@ -47,35 +47,41 @@ def test_what_a_catch_up_brings_is_in_packs(shard: Shard) -> None:
 
 
 def test_commit_leaves_packs_as_they_are(shard: Shard) -> None:
-    """It would rewrite the entries of every other group of its slot; what is stored singly is the newer."""
+    """It would rewrite the entries of every other group of its slot; what changed lately is the newer."""
     before = shard.packs()
 
     shard.batch(commits(["g7"], 11))
     shard.batch(commits(["g7", "g8"], 12))
 
     assert before == shard.packs()
-    assert {("g7", "t", 0), ("g8", "t", 0)} == shard.single().keys()
+    assert {("g7", "t", 0), ("g8", "t", 0)} == shard.lately().keys()
+    assert {} == shard.single()
     assert dict.fromkeys(GROUPS, (10, 1)) | {"g7": (12, 3), "g8": (12, 2)} == offsets(shard)
     assert shard.book().has_single
 
 
 def test_what_a_storm_changes_is_packed_again(shard: Shard) -> None:
-    """But for what is stored singly: its pack must not become the newer one."""
+    """But for what changed lately: its pack must not become the newer one."""
     shard.batch(commits(["g7"], 11))
 
     shard.batch(commits(GROUPS, 12))
 
-    assert {("g7", "t", 0)} == shard.single().keys()
+    assert {("g7", "t", 0)} == shard.lately().keys()
     assert dict.fromkeys(GROUPS, (12, 2)) | {"g7": (12, 3)} == offsets(shard)
     shard.batch(commits(GROUPS, 13))
     assert dict.fromkeys(GROUPS, (13, 3)) | {"g7": (13, 4)} == offsets(shard)
 
 
 def test_state_is_asked_once_for_all_partitions(shard: Shard) -> None:
-    """However many a batch is about: each time the state is asked, two processes wait for each other."""
+    """However many a batch is about: each time the state is asked, two processes wait for each other.
+
+    And it is asked once for all that changed, or was looked at, lately.
+    """
     names = [f"of {partition}" for partition in range(20)]
-    cells = [(n, 0, 1_000, *offset_commit(name, "t", 0, 1)) for n, name in enumerate(names, PARTITION + 1)]
-    again = [(n, 1, 2_000, *offset_commit(name, "t", 0, 2)) for n, name in enumerate(names, PARTITION + 1)]
+    batches = [
+        [(n, of, 1_000, *offset_commit(name, "t", 0, of)) for n, name in enumerate(names, PARTITION + 1)]
+        for of in range(3)
+    ]
     asked: list[int] = []
 
     def get_many(state: MapState, keys: list[Any]) -> dict[Any, Any]:
@@ -83,12 +89,14 @@ def test_state_is_asked_once_for_all_partitions(shard: Shard) -> None:
         return state_pipelining.get_many(state, keys)
 
     with patch.multiple(state_cache, get_many=get_many):
-        shard.read([cells])
+        shard.read(batches[:1])
         assert [] == asked
-        shard.read([again])
+        shard.read(batches[1:2])
+        assert [2, len(names), len(names)] == asked
+        shard.read(batches[2:])
+        assert [2] == asked[3:]
 
-    assert [len(names)] * 2 == asked
-    assert dict.fromkeys(names, (2, 2)) == {group: of for group, of in offsets(shard).items() if group in names}
+    assert dict.fromkeys(names, (2, 3)) == {group: of for group, of in offsets(shard).items() if group in names}
 
 
 def test_few_of_a_large_pack_are_not_worth_writing_it(shard: Shard) -> None:
@@ -98,23 +106,56 @@ def test_few_of_a_large_pack_are_not_worth_writing_it(shard: Shard) -> None:
     small = Shard()
     small.batch(CATCH_UP.cut(PACK_FROM // 2))
 
-    assert len(GROUPS) // 2 == len(shard.single())
+    assert len(GROUPS) // 2 == len(shard.lately())
     assert ([], PACK_FROM) == (small.packs(), len(small.single()))
 
 
-@pytest.mark.parametrize("had_changed", [False, True])
-def test_group_that_ends_goes_from_its_pack(shard: Shard, had_changed: bool) -> None:
-    """And from beside it; one that comes under its name begins with nothing."""
-    if had_changed:
-        shard.batch(commits(["g7"], 11))
+def test_what_changed_longest_ago_is_put_aside_where_much_does(shard: Shard) -> None:
+    """Singly, and is the newer one there; when it changes again it is with the others again, and newer still."""
+    with patch.multiple(state_cache, RECENT_CHARACTERS=500):
+        shard.batch(commits(["g1", "g2"], 11))
+        (entry, _) = shard.lately().values()
+        few = 500 // len(entry)
+        shard.batch(commits(GROUPS[2 : 2 + few], 12))
 
-    shard.batch(history(at(6_000, offset_commit_tombstone("g7", "t", 0)), start=CATCH_UP.end + 1))
+        assert {("g1", "t", 0)} == shard.single().keys() - {(name, "t", 0) for name in GROUPS[2 : 2 + few]}
+        assert {(name, "t", 0) for name in GROUPS[2 : 2 + few]} == shard.lately().keys()
+        shard.batch(commits(["g1"], 13))
+        assert ("g1", "t", 0) in shard.lately()
+    expected = dict.fromkeys(GROUPS, (10, 1)) | dict.fromkeys(GROUPS[2 : 2 + few], (12, 2))
+    assert expected | {"g1": (13, 3), "g2": (12, 3)} == offsets(shard)
+
+
+def test_long_entry_is_stored_singly(shard: Shard) -> None:
+    """It would be written again with each of the others; once it is short again, it is one of them."""
+    with patch.multiple(state_cache, LONG_CHARACTERS=10):
+        shard.batch(commits(["g7"], 11))
+        assert ([], [("g7", "t", 0)]) == (list(shard.lately()), list(shard.single()))
+    shard.batch(commits(["g7"], 12))
+    assert {("g7", "t", 0)} == shard.lately().keys()
+    with patch.multiple(state_cache, LONG_CHARACTERS=10):
+        shard.batch(commits(["g7"], 13))
+    assert {} == shard.lately()
+    assert dict.fromkeys(GROUPS, (10, 1)) | {"g7": (13, 4)} == offsets(shard)
+
+
+@pytest.mark.parametrize("characters", [None, RECENT_CHARACTERS, 0])
+def test_group_that_ends_goes_from_wherever_it_is(shard: Shard, characters: int | None) -> None:
+    """Its pack, what is stored singly, and what changed lately; one that comes under its name begins with nothing."""
+    if characters is not None:
+        shard.batch(commits(["g7"], 11))
+        with patch.multiple(state_cache, RECENT_CHARACTERS=characters):
+            shard.batch(commits(["g7"], 12, after=commits(["g7"], 11)))
+        shard.batch(commits(["g7"], 13, after=commits(["g7"], 12, after=commits(["g7"], 11))))
+
+    shard.batch(history(at(6_000, offset_commit_tombstone("g7", "t", 0)), start=CATCH_UP.end + 3))
 
     rest = dict.fromkeys(GROUPS, (10, 1))
     del rest["g7"]
     assert (rest, set(rest)) == (offsets(shard), set(shard.groups()))
-    assert [] == [key for kept in (*shard.packs(), shard.single()) for key in kept if key[0] == "g7"]
-    shard.batch(history(at(7_000, offset_commit("g7", "t", 0, 3)), start=CATCH_UP.end + 2))
+    left = (*shard.packs(), shard.single(), shard.lately(), shard.copies())
+    assert [] == [key for kept in left for key in kept if key[0] == "g7"]
+    shard.batch(history(at(7_000, offset_commit("g7", "t", 0, 3)), start=CATCH_UP.end + 4))
     assert rest | {"g7": (3, 1)} == offsets(shard)
 
 

@@ -18,28 +18,36 @@ from streaming.query.schemas import BOOK_STATE, GROUPS_STATE, OFFSETS_STATE, PAC
 from streaming.query.state_cache import packed_entries
 
 BOOK = {"partitions": {"3": {"counters": {"records": 9}, "last_offset": 8}, "4": {"counters": {}, "last_offset": 1}}}
+PACKS: dict[str, list[Any]] = {
+    "partition": [0, -1, 3, -1],
+    "slot": [2, 0, 31, 1],
+    "pack": [
+        packed_entries({("b",): "former", ("c",): "[1,6]", ("a", "t", 0): "former", ("e",): "former"}),
+        packed_entries({("a", "u", 1): "[1,5]", ("e",): "[1,9]"}),
+        packed_entries({("a", "t", 1): "[1,7]", ("d",): "[1,8]"}),
+        packed_entries({("d",): "copy"}),
+    ],
+}
+"""The second is of what changed lately, the last of copies."""
+LATER = packed_entries({("a", "u", 1): "[1,5]", ("c",): "[3,{}]"})
 PARTS = {
+    PACKS_STATE: PACKS,
     GROUPS_STATE: {"group": ["a", "b"], "snapshot": ["[1,1]", "[1,2]"]},
     OFFSETS_STATE: {
         "group": ["b", "a", "a"],
         "topic": ["t", "t", "u"],
         "bucket": [0, 0, 1],
-        "snapshot": ["[1,3]", "[1,4]", "[1,5]"],
-    },
-    PACKS_STATE: {
-        "pack": [
-            packed_entries({("b",): "former", ("c",): "[1,6]", ("a", "t", 0): "former"}),
-            packed_entries({("a", "t", 1): "[1,7]", ("d",): "[1,8]"}),
-        ]
+        "snapshot": ["[1,3]", "[1,4]", "[1,0]"],
     },
     BOOK_STATE: {"snapshot": [json.dumps(BOOK)]},
 }
 ROWS = [
+    OutputRow(-1, "offsets", "a", "[1,5]"),
+    OutputRow(-1, "group", "e", "[1,9]"),
     OutputRow(-1, "group", "a", "[1,1]"),
     OutputRow(-1, "group", "b", "[1,2]"),
     OutputRow(-1, "offsets", "b", "[1,3]"),
     OutputRow(-1, "offsets", "a", "[1,4]"),
-    OutputRow(-1, "offsets", "a", "[1,5]"),
     OutputRow(-1, "group", "c", "[1,6]"),
     OutputRow(-1, "offsets", "a", "[1,7]"),
     OutputRow(-1, "group", "d", "[1,8]"),
@@ -64,7 +72,7 @@ def reading(monkeypatch: pytest.MonkeyPatch, before: Callable[[str], object]) ->
 
 
 def test_the_next_part_is_read_while_the_rows_of_one_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Groups, offsets, packs, books, each in their order, nothing twice: a single entry is newer than in a pack."""
+    """Nothing twice: what changed lately is newer than a single entry, and that than one in a pack; books come last."""
     began = threading.Event()
     read = reading(monkeypatch, lambda variable: began.set() if variable == OFFSETS_STATE else None)
     rows = contents.stored_rows(SPARK, "here")
@@ -76,7 +84,7 @@ def test_the_next_part_is_read_while_the_rows_of_one_are_taken(monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    ("broken", "taken"), [(GROUPS_STATE, 0), (OFFSETS_STATE, 2), (PACKS_STATE, 5), (BOOK_STATE, 8)]
+    ("broken", "taken"), [(PACKS_STATE, 0), (GROUPS_STATE, 2), (OFFSETS_STATE, 4), (BOOK_STATE, 9)]
 )
 def test_what_cannot_be_read_is_reported(monkeypatch: pytest.MonkeyPatch, broken: str, taken: int) -> None:
     """Where its rows would have come: those before are there, and none are made up."""
@@ -99,7 +107,8 @@ def test_what_cannot_be_read_is_reported(monkeypatch: pytest.MonkeyPatch, broken
     [
         (GROUPS_STATE, {"group": ["a", "b"], "snapshot": ["[1,1]", "[2,1]"]}, "2", "1"),
         (OFFSETS_STATE, {"group": ["b"], "topic": ["t"], "bucket": [0], "snapshot": ["[10,{}]"]}, "10", "1 or 2"),
-        (PACKS_STATE, {"pack": [packed_entries({("c",): "[3,{}]"})]}, "3", "1"),
+        (PACKS_STATE, PACKS | {"pack": [PACKS["pack"][0], LATER, *PACKS["pack"][2:]]}, "3", "1"),
+        (PACKS_STATE, PACKS | {"pack": [PACKS["pack"][0], PACKS["pack"][1], LATER, PACKS["pack"][3]]}, "3", "1"),
     ],
 )
 def test_snapshots_of_a_later_release_are_refused(
@@ -145,4 +154,4 @@ def test_who_stops_early_leaves_no_thread_behind(monkeypatch: pytest.MonkeyPatch
     thread.join(60)
 
     assert not thread.is_alive()
-    assert [GROUPS_STATE, OFFSETS_STATE] == read
+    assert [PACKS_STATE, GROUPS_STATE, OFFSETS_STATE] == read
