@@ -1,15 +1,26 @@
 """What of the state is kept in packs, what singly, what with all that changed lately: it is the same state."""
 
 import json
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 import pytest
+from hypothesis import given, strategies
 from pyspark.sql.streaming.stateful_processor import MapState
 
 from streaming.query import state_cache, state_pipelining
 from streaming.query.shard_task import TaskLedger
-from streaming.query.state_cache import PACK_FROM, RECENT_CHARACTERS, SLOTS, packed_entries, unpacked_entries
+from streaming.query.state_cache import (
+    COPIES,
+    LATELY,
+    PACK_FROM,
+    RECENT_CHARACTERS,
+    SLOTS,
+    StateCache,
+    StateStore,
+    packed_entries,
+    unpacked_entries,
+)
 from tests.builders import offset_commit, offset_commit_tombstone
 from tests.histories import PARTITION, History, at, history
 from tests.streaming.shard import Shard
@@ -168,6 +179,54 @@ def test_group_that_ends_and_begins_in_one_batch_has_nothing_of_the_former(shard
 
     held = {place: of.commits for place, of in shard.buckets().items() if place[0] == "g7"}
     assert {("g7", "u", 1): 1} == held
+
+
+class _Held(dict[Any, Any]):
+    """A map state in memory."""
+
+    getValue, updateValue, removeKey = dict.get, dict.__setitem__, dict.__delitem__  # noqa: N815 - Spark's names
+
+
+KEYS = [(name, *of) for name in ("a", "b", "c", "d") for of in ((), ("t", 0), ("t", 1))]
+BATCHES = strategies.lists(
+    strategies.tuples(
+        strategies.dictionaries(strategies.sampled_from(KEYS), strategies.integers(1, 90)),
+        strategies.sets(strategies.sampled_from(KEYS)),
+        strategies.sets(strategies.sampled_from(KEYS)),
+    ),
+    max_size=12,
+)
+"""Of each batch: which entries change, to texts of what length, which are removed, and which are looked at."""
+
+
+@given(batches=BATCHES)
+def test_whatever_changes_is_found_again(batches: list[tuple[dict[Any, int], set[Any], set[Any]]]) -> None:
+    """Wherever it is put: each entry is what it was changed to last, by key and as all are read back at a start."""
+    state, has_single = StateStore(*(cast("MapState", _Held()) for _ in StateStore._fields)), False
+    expected: dict[Any, str] = {}
+    with patch.multiple(state_cache, SLOTS=2, PACK_FROM=2, RECENT_CHARACTERS=150, LONG_CHARACTERS=70):
+        for number, (lengths, removed, looked_at) in enumerate(batches):
+            entries = StateCache(
+                state,
+                {0: lengths.keys() | looked_at} if number else {},
+                with_single=[0] if has_single else [],
+                unknown=[] if number else [0],
+            )
+            assert all(entries.get(0, key) == expected.get(key) for key in looked_at)
+            changed = {key: f"{number} ".ljust(length, "x") for key, length in lengths.items()}
+            has_single |= entries.change(0, changed, sorted(removed))
+            entries.write()
+            expected = {key: text for key, text in expected.items() if key not in removed} | changed
+            assert expected == _all_of(state)
+
+
+def _all_of(state: StateStore) -> dict[Any, str]:
+    """Entries, the newer version of each above the older."""
+    groups, offsets, packs = (cast("_Held", of) for of in state)
+    lately = dict(unpacked_entries(packs.get(LATELY, (packed_entries({}),))[0]))
+    of_slots = (unpacked_entries(pack) for at, (pack,) in packs.items() if at not in (LATELY, COPIES))
+    single = {key: text for key, (text,) in (groups | offsets).items()}
+    return {key: text for pack in of_slots for key, text in pack} | single | lately
 
 
 def test_slots_that_are_emptied_are_read_as_empty() -> None:
