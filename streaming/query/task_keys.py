@@ -14,15 +14,21 @@ _keys_by_tasks: Final[dict[int, tuple[int, ...]]] = {}
 
 
 def bundle_keys(spark: SparkSession, tasks: int) -> tuple[int, ...]:
-    """A grouping key for each of so many stateful tasks, in their order: one bundle a task, and no task without."""
+    """A grouping key for each of so many stateful tasks, in their order: one bundle a task, and no task without.
+
+    Raises:
+        ConnectionError: the JVM ended meanwhile; an answer that is cut short reads as one of no rows.
+    """
     known = _keys_by_tasks.get(tasks)
     if known is not None:
         return known
     found: dict[int, int] = {}
     start, end = 0, _KEYS_TRIED
     while len(found) < tasks:
-        (row,) = spark.sql(f"select transform(sequence({start}, {end - 1}), n -> pmod(hash(n), {tasks}))").collect()
-        for number, task in enumerate(row[0], start):
+        rows = spark.sql(f"select transform(sequence({start}, {end - 1}), n -> pmod(hash(n), {tasks}))").collect()
+        if not rows:
+            raise ConnectionError("Spark answered nothing")
+        for number, task in enumerate(rows[0][0], start):
             found.setdefault(task, number)
         start, end = end, 2 * end
     keys = _keys_by_tasks[tasks] = tuple(found[task] for task in range(tasks))

@@ -70,6 +70,14 @@ def test_a_lost_connection_to_the_jvm_names_it(error: Exception) -> None:
         failure(error, LOG)
 
 
+def test_an_answer_cut_short_by_the_end_of_the_jvm_names_it() -> None:
+    """Spark's client takes it for one without rows: `kill -9` just before the query starts."""
+    with pytest.raises(ConnectionError) as error:
+        task_keys.bundle_keys(MagicMock(**{"sql.return_value.collect.return_value": []}), 10_001)
+    with pytest.raises(MonitorError, match="its JVM ended"):
+        failure(error.value, LOG)
+
+
 @pytest.mark.parametrize(
     "error",
     [
