@@ -148,8 +148,14 @@ def in_topic(servers: str) -> Iterator[dict[str, Any]]:
 
 
 def in_history(directory: Path) -> Iterator[dict[str, Any]]:
-    """Events that the history's files hold."""
+    """Events that the history's files hold; looked at again where the monitor merged some meanwhile."""
     store = HistoryStore(directory)
     for day in store.days(EVENTS):
-        for file in store.files(EVENTS, day):
-            yield from pq.read_table(file.path).to_pylist()
+        while True:
+            try:
+                tables = [pq.read_table(file.path) for file in store.files(EVENTS, day)]
+                break
+            except FileNotFoundError:
+                continue
+        for table in tables:
+            yield from table.to_pylist()
