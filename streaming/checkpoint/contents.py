@@ -6,7 +6,7 @@ directory stays: lag history, and events that are still to be delivered.
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,7 +19,7 @@ from coordinator_model.state import snapshot
 from streaming.base.errors import UsageError
 from streaming.query.progress import PartitionOffsets, offsets_of
 from streaming.query.schemas import BOOK_STATE, GROUPS_STATE, OFFSETS_STATE, PACKS_STATE, OutputRow
-from streaming.query.state_cache import COPIES, LATELY, Key, unpacked_entries
+from streaming.query.state_cache import all_entries
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -148,16 +148,13 @@ def stored_rows(spark: SparkSession, checkpoint: str) -> Iterator[OutputRow]:
     ahead = ThreadPoolExecutor(1, thread_name_prefix="state")
     try:
         parts = {of: ahead.submit(_fetched, spark, checkpoint, of, columns) for of, columns in _COLUMNS.items()}
-        packs = list(_values(_if_there(parts.pop(PACKS_STATE))))
-        seen: set[Key] = set()
-        for *at, pack in packs:
-            if tuple(at) == LATELY:
-                yield from _newest(unpacked_entries(pack), seen)
-        for variable in (GROUPS_STATE, OFFSETS_STATE):
-            yield from _newest(((tuple(key), text) for *key, text in _values(parts.pop(variable).result())), seen)
-        for *at, pack in packs:
-            if tuple(at) not in (LATELY, COPIES):
-                yield from (_row(key, text) for key, text in unpacked_entries(pack) if key not in seen)
+        packs = [((partition, slot), pack) for partition, slot, pack in _values(_if_there(parts.pop(PACKS_STATE)))]
+        single = (
+            (tuple(key), text)
+            for variable in (GROUPS_STATE, OFFSETS_STATE)
+            for *key, text in _values(parts.pop(variable).result())
+        )
+        yield from (_row(key, text) for key, text in all_entries(packs, single))
         for (text,) in _values(parts.pop(BOOK_STATE).result()):
             for partition, book in json.loads(text)["partitions"].items():
                 totals = {**book["counters"], "last_offset": book["last_offset"]}
@@ -189,14 +186,6 @@ def _if_there(fetched: "Future[pa.Table]") -> "pa.Table | None":
         if error.getCondition() != _NO_SUCH_VARIABLE:
             raise
         return None
-
-
-def _newest(entries: Iterable[tuple[Key, str]], seen: set[Key]) -> Iterator[OutputRow]:
-    """Rows of entries that were not seen where newer ones are; adds to those seen."""
-    for key, text in entries:
-        if key not in seen:
-            seen.add(key)
-            yield _row(key, text)
 
 
 def _row(key: Sequence[Any], text: str) -> OutputRow:

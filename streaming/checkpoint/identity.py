@@ -23,8 +23,8 @@ IDENTITY_FILE: Final = "monitor.json"
 
 STATE_LAYOUT: Final = 5
 """Of the state's keys and variables (`processor.py`) and of the position in the log (`source.py`). 1 had a key for each
-partition, and no number in its identity; 2 the positions of Spark's Kafka source; 3 no packs; 4 no
-packs of what is recent."""
+partition, and no number in its identity; 2 the positions of Spark's Kafka source; 3 no packs; 4 none of
+what is recent."""
 
 
 STATEFUL_TASKS: Final = 1

@@ -23,6 +23,7 @@ as what it was made of. Nothing has to be moved between slots and keys.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
@@ -217,6 +218,24 @@ class _Recent(dict[Key, str]):
             given_up[key] = self.pop(key)
             characters -= len(text)
         return given_up
+
+
+def all_entries(packs: Collection[tuple[_Slot, bytes]], single: Iterable[tuple[Key, str]]) -> Iterator[tuple[Key, str]]:
+    """Every entry once, in its newest version.
+
+    Args:
+        packs: all packs of one or several tasks, by where they are.
+        single: what is stored singly; asked for after the packs of what changed lately.
+    """
+    seen: set[Key] = set()
+    lately = (entry for at, pack in packs if at == LATELY for entry in unpacked_entries(pack))
+    for key, text in chain(lately, single):
+        if key not in seen:
+            seen.add(key)
+            yield key, text
+    for at, pack in packs:
+        if at not in (LATELY, COPIES):
+            yield from (entry for entry in unpacked_entries(pack) if entry[0] not in seen)
 
 
 def packed_entries(entries: Mapping[Key, str]) -> bytes:

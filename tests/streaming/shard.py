@@ -14,7 +14,7 @@ from streaming.query.processor import CoordinatorShards
 from streaming.query.row_codec import LOG_LAYOUT, packed, unpacked_output
 from streaming.query.schemas import BOOK_STATE, GROUPS_STATE, OFFSETS_STATE, PACKS_STATE, OutputRow
 from streaming.query.shard_task import PartitionLedger, TaskLedger
-from streaming.query.state_cache import COPIES, LATELY, unpacked_entries
+from streaming.query.state_cache import COPIES, LATELY, all_entries, unpacked_entries
 from tests.histories import PARTITION, History, LogRecord
 
 KEY: Final = 7
@@ -111,8 +111,8 @@ class Shard:
         return {at: dict(unpacked_entries(pack)) for at, (pack,) in held.items()}
 
     def _entries(self) -> dict[Any, str]:
-        packed = {key: text for pack in self.packs() for key, text in pack.items()}
-        return packed | self.single() | self.lately()
+        packs = [(at, pack) for at, (pack,) in self._tester.peekMapState(PACKS_STATE, KEY).items()]
+        return dict(all_entries(packs, self.single().items()))
 
     def book(self) -> PartitionLedger:
         """The partition's bookkeeping in the state store."""

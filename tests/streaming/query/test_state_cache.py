@@ -11,13 +11,12 @@ from pyspark.sql.streaming.stateful_processor import MapState
 from streaming.query import state_cache, state_pipelining
 from streaming.query.shard_task import TaskLedger
 from streaming.query.state_cache import (
-    COPIES,
-    LATELY,
     PACK_FROM,
     RECENT_CHARACTERS,
     SLOTS,
     StateCache,
     StateStore,
+    all_entries,
     packed_entries,
     unpacked_entries,
 )
@@ -221,12 +220,12 @@ def test_whatever_changes_is_found_again(batches: list[tuple[dict[Any, int], set
 
 
 def _all_of(state: StateStore) -> dict[Any, str]:
-    """Entries, the newer version of each above the older."""
+    """Every entry, as it is read back at a start."""
     groups, offsets, packs = (cast("_Held", of) for of in state)
-    lately = dict(unpacked_entries(packs.get(LATELY, (packed_entries({}),))[0]))
-    of_slots = (unpacked_entries(pack) for at, (pack,) in packs.items() if at not in (LATELY, COPIES))
-    single = {key: text for key, (text,) in (groups | offsets).items()}
-    return {key: text for pack in of_slots for key, text in pack} | single | lately
+    single = ((key, text) for key, (text,) in (groups | offsets).items())
+    found = list(all_entries([(at, pack) for at, (pack,) in packs.items()], single))
+    assert len(found) == len(dict(found))
+    return dict(found)
 
 
 def test_slots_that_are_emptied_are_read_as_empty() -> None:
