@@ -134,7 +134,7 @@ def make(archive: Path) -> None:
         log = directory / "spark.log"
         try:
             with _installed_home(), _spark(config, log) as spark:
-                _rehearse(spark, (directory / "checkpoint").as_uri())
+                rehearse(spark, (directory / "checkpoint").as_uri())
             if not made.is_file():
                 raise CannotTellError(
                     "class archive: found none made, accepted: a Java that has one of its own classes"
@@ -171,7 +171,12 @@ def _spark(config: Config, log: Path) -> Iterator[SparkSession]:
         jvm_lifecycle.stop(spark)
 
 
-def _rehearse(spark: SparkSession, checkpoint: str) -> None:
+def rehearse(spark: SparkSession, checkpoint: str) -> None:
+    """Do what a monitor does: two queries one after the other on one checkpoint, whose state is read back then.
+
+    Raises:
+        CannotTellError: a query did not get on; why.
+    """
     listener = ProgressListener(_QUERY, _nothing)
     listener.listen(spark)
     spark.dataSource.register(RehearsedLog)

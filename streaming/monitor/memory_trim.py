@@ -1,4 +1,4 @@
-"""Returns the memory that a catch-up, or a start with much state, needed and nothing else does."""
+"""Returns the memory that a start or a catch-up needed and nothing else does."""
 
 import time
 from collections.abc import Callable
@@ -18,10 +18,10 @@ CLEANED_SECONDS: Final = 3.0
 
 
 class MemoryTrim:
-    """Trims Python's heap once after large batches, and the JVM's twice; used by one thread.
+    """Trims Python's heap once after the start and after large batches, and the JVM's twice; used by one thread.
 
     Args:
-        board: counts the large batches.
+        board: counts the large batches, of which what it starts with is one.
         spark: the session whose JVM is trimmed.
         elapsed_seconds: a clock that cannot be set.
     """
@@ -44,6 +44,7 @@ class MemoryTrim:
         elif batches != self._trimmed_batches and now - self._seen_at >= CALM_SECONDS and self._board.ready()[0]:
             self._trimmed_batches = batches
             gc_tuning.thaw()
+            jvm_lifecycle.end_planners(self._spark)
             jvm_lifecycle.give_back(self._spark)
             self._again_at = now + CLEANED_SECONDS
         elif self._again_at is not None and now >= self._again_at:

@@ -20,6 +20,7 @@ from streaming.base.times import now_ms
 from streaming.board.event_window import Event
 from streaming.board.event_window_file import EventWindowFile
 from streaming.checkpoint import contents
+from streaming.checkpoint.identity import stateful_tasks
 from streaming.checkpoint.lock import JVM_LOCK, StateLock
 from streaming.checkpoint.standby import await_turn
 from streaming.checkpoint.state_directory import StateDirectory
@@ -167,7 +168,8 @@ class Monitor:
         """The session, there already where it is shared, or where it stood by."""
         if self._spark is None:
             with self._stages.stage("starting Java and Spark"):
-                self._spark = session.start(self._config, self._spark_log)
+                tasks = stateful_tasks(self._directory, self._config.spark.shuffle_partitions)
+                self._spark = session.start(self._config, self._spark_log, tasks)
             stack.callback(jvm_lifecycle.stop, self._spark)
         return self._spark
 

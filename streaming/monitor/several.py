@@ -22,6 +22,7 @@ import structlog
 from streaming.base.errors import CannotTellError, MonitorError, UsageError
 from streaming.base.logging_setup import get_logger
 from streaming.base.signals import stop_signals
+from streaming.checkpoint.identity import stateful_tasks
 from streaming.config.loading import Config
 from streaming.kafka import preflight
 from streaming.monitor.monitor import SPARK_LOG, Monitor
@@ -99,7 +100,8 @@ def _run_several(configs: Sequence[Config], *, standby: bool) -> None:
     running = [_Running(config, stopped, errors, standby=standby) for config in configs]
     with ExitStack() as stack:
         log_file = configs[0].state.dir / SPARK_LOG
-        spark = session.start(configs[0], log_file)
+        tasks = sum(stateful_tasks(each.state.dir, each.spark.shuffle_partitions) for each in configs)
+        spark = session.start(configs[0], log_file, tasks)
         stack.callback(jvm_lifecycle.stop, spark)
         reported = stack.enter_context(stop_signals())
         try:

@@ -61,6 +61,9 @@ SETTINGS: Final = {
     "spark.python.worker.reuse": "true",
     # The monitor supervises the query itself, and a task that failed is a batch that is repeated.
     "spark.task.maxFailures": "2",
+    # Spark starts a daemon of Python workers for each environment, and of our two steps only the one that reads would
+    # have this in its own: a second daemon with workers of its own, and two thirds of a second of a start.
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     # By default a query that waits for brokers that are away is waited for without end.
     "spark.sql.streaming.stopTimeout": "3000",
     "spark.sql.session.timeZone": "UTC",
@@ -117,11 +120,20 @@ JAVA_OPTIONS: Final = (
     "-XX:-ShrinkHeapInSteps",
 )
 
+_SOURCES: Final = "org.apache.spark.sql.execution.datasources.DataSourceManager$"
+
 _CALLED_SECRET: Final = "(?i)secret|password|token|access[.]?key|account[.]?key|credential"  # noqa: S105 - a pattern
 
 
-def start(config: Config, log_file: Path) -> SparkSession:
-    """Start Spark; what its JVM and workers print goes to `log_file`."""
+def start(config: Config, log_file: Path, workers: int = 1) -> SparkSession:
+    """Start Spark; what its JVM and workers print goes to `log_file`.
+
+    Args:
+        config: of the monitor, or of the first of several.
+        log_file: made where it is not there.
+        workers: Python workers that are kept for the next micro-batch, as many as there are stateful tasks. More come
+            with a catch-up, and Spark would take turns with all of them.
+    """
     master = master_of(config)
     if runs_here(master):
         # Without this the workers run whatever `python3` is on the path.
@@ -134,6 +146,7 @@ def start(config: Config, log_file: Path) -> SparkSession:
         **({"spark.authenticate.secret": secrets.token_hex(16)} if master.startswith("local-cluster") else {}),
         **(LOCAL_CHECKPOINT if is_local(config.state.checkpoint_location) else {}),
         "spark.executor.extraJavaOptions": " ".join(JAVA_OPTIONS),
+        "spark.python.factory.idleWorkerMaxPoolSize": str(workers),
         "spark.driver.memory": config.spark.driver_memory,
         "spark.ui.enabled": str(config.spark.ui).lower(),
         "spark.ui.port": str(config.spark.ui_port),
@@ -166,6 +179,7 @@ def start(config: Config, log_file: Path) -> SparkSession:
     callbacks.ask_for_secret(spark.sparkContext._gateway)  # noqa: SLF001 - the only way to it
     callbacks.end_with_the_jvm(spark.sparkContext._accumulatorServer)  # noqa: SLF001 - as above
     _without_code_where_there_is_no_session(spark)
+    _without_sources_of_other_packages(spark)
     if not master.startswith("local") or master.startswith("local-cluster"):
         spark.sparkContext.addPyFile(str(code_archive(log_file.parent)))
     return spark
@@ -188,6 +202,21 @@ def _without_code_where_there_is_no_session(spark: SparkSession) -> None:
     except Py4JError as error:
         # It costs time, nothing else.
         _log.info("state_answers_by_made_code", reason=str(error).partition("\n")[0])
+
+
+def _without_sources_of_other_packages(spark: SparkSession) -> None:
+    """Have Spark not look for data sources among the packages that are installed; ours is registered by name.
+
+    It would start one more daemon of Python workers for that, and wait for it.
+    """
+    jvm = spark._jvm  # noqa: SLF001 - as above
+    assert jvm is not None  # noqa: S101 - there is one
+    try:
+        manager = getattr(jvm.java.lang.Class.forName(_SOURCES).getField("MODULE$").get(None), "dataSourceBuilders_$eq")
+        manager(jvm.scala.Some(jvm.scala.Predef.Map().empty()))
+    except Py4JError as error:
+        # It costs time, nothing else.
+        _log.info("data_sources_of_other_packages", reason=str(error).partition("\n")[0])
 
 
 def runs_here(master: str) -> bool:

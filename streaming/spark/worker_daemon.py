@@ -5,15 +5,17 @@ compiled again in every worker, and with every task a worker reads the archive's
 Where the same packages are installed beside us, they are taken instead.
 
 After every task a worker collects garbage in full: 40 ms after a catch-up, when much is held that is none. Python's
-collector runs on its own as objects come, so here that is done after many tasks, or when tasks that left much behind
-are over. And it runs less often than by default, with which a fifth of a catch-up was its.
+collector runs on its own as objects come, so here that is done after many tasks, or some seconds after tasks that left
+much behind. And it runs less often than by default, with which a fifth of a catch-up was its.
 """
 
 import gc
 import importlib.util
 import os
+import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,8 +34,9 @@ TASKS_A_COLLECTION: Final = 100
 GROWN_BYTES: Final = 16 * 1024 * 1024
 """So much more than is usual was needed by a catch-up: it is given back."""
 
-CALM_TASKS: Final = 4
-"""After so many tasks that needed hardly more than the one before; not between those of a storm."""
+CALM_SECONDS: Final = 5.0
+"""After the last task that needed more than the one before; not between those of a storm. Most of what a catch-up left
+is with workers that get no task any more, until Spark ends them after a minute."""
 _HARDLY_BYTES: Final = 1024 * 1024
 
 _MEMORY: Final = Path("/proc/self/statm")
@@ -45,27 +48,31 @@ class SeldomCollector:
 
     Args:
         resident_bytes: how much memory this process has.
+        wake_after: have `give_back` called after so many seconds, instead of when it was to be called before.
     """
 
-    def __init__(self, resident_bytes: Callable[[], int]) -> None:
+    def __init__(self, resident_bytes: Callable[[], int], wake_after: Callable[[float], object]) -> None:
         self._asked = 0
         self._resident_bytes = resident_bytes
+        self._wake_after = wake_after
         self._usual = self._former = resident_bytes()
-        self._calm = 0
 
     def collect(self) -> None:
         """A task has ended."""
         self._asked += 1
         resident = self._resident_bytes()
-        self._calm = self._calm + 1 if resident <= self._former + _HARDLY_BYTES else 0
+        if resident > max(self._usual + GROWN_BYTES, self._former + _HARDLY_BYTES):
+            self._wake_after(CALM_SECONDS)
         self._former = resident
-        if resident > self._usual + GROWN_BYTES and self._calm >= CALM_TASKS:
-            # Arrow's buffers are in an allocator of its own.
-            pa.default_memory_pool().release_unused()
-            gc_tuning.give_back()
-            self._usual = self._former = self._resident_bytes()
-        elif self._asked % TASKS_A_COLLECTION == 0:
+        if self._asked % TASKS_A_COLLECTION == 0:
             gc.collect()
+
+    def give_back(self, *_: object) -> None:
+        """Return what is free to the machine; as the handler of a signal, in a task or while one is waited for."""
+        # Arrow's buffers are in an allocator of its own.
+        pa.default_memory_pool().release_unused()
+        gc_tuning.give_back()
+        self._usual = self._former = self._resident_bytes()
 
 
 def resident_bytes() -> int:
@@ -89,7 +96,8 @@ def main() -> None:
         # Under spark-submit the archives may be all there is.
         sys.path[:] = held
     daemon: Any = importlib.import_module("pyspark.daemon")
-    daemon.gc = SeldomCollector(resident_bytes)
+    daemon.gc = collector = SeldomCollector(resident_bytes, partial(signal.setitimer, signal.ITIMER_REAL))
+    signal.signal(signal.SIGALRM, collector.give_back)
     gc_tuning.collect_seldom()
     for name in IN_EVERY_WORKER:
         importlib.import_module(name)

@@ -20,6 +20,7 @@ from coordinator_model.state.snapshot import load_group, load_offsets
 from streaming.checkpoint.identity import IDENTITY_FILE, STATE_LAYOUT, Identity
 from streaming.checkpoint.state_directory import StateDirectory
 from streaming.config.loading import Config
+from streaming.monitor.cds_training import rehearse
 from streaming.query.processor import CoordinatorShards
 from streaming.query.row_codec import packed, unpacked_output
 from streaming.query.schemas import BUCKET_KEY, BUNDLE, OUTPUT, PACK, PACKED, SLOT_KEY, SNAPSHOT, OutputRow
@@ -28,6 +29,7 @@ from streaming.query.task_keys import bundle_keys
 from streaming.spark import cds_archive, jvm_lifecycle, session
 from streaming.spark.worker_daemon import SeldomCollector
 from tests.faults.damage import left_by_former_release
+from tests.faults.processes_of import DAEMON
 from tests.integration.monitor_process import until
 from tests.streaming.shard import log_rows
 
@@ -206,6 +208,43 @@ def test_no_process_starts_from_an_archive(spark: SparkSession) -> None:
 
     assert [] == [entry for entry in path if entry.endswith(".zip") and Path(entry).exists()]
     assert any(entry.endswith("pyspark.zip") for entry in path)
+
+
+def _python_modules(spark: SparkSession) -> dict[int, list[str]]:
+    """Module that a Python process of Spark's was started with, and what it works for: daemons by process id."""
+    jvm: Any = spark.sparkContext._jvm
+    daemons = jvm.java.lang.ProcessHandle.current().children().toList()
+    commands = (Path(f"/proc/{each.pid()}/cmdline").read_bytes().split(b"\0") for each in daemons)
+    modules = (
+        (each.pid(), [part.decode() for part in of[of.index(b"-m") + 1 :] if part])
+        for each, of in zip(daemons, commands, strict=True)
+        if b"-m" in of
+    )
+    return dict(modules)
+
+
+def test_reading_and_replaying_share_their_workers(spark: SparkSession, tmp_path: Path) -> None:
+    """Of a query that reads in Python and replays in Python there is one daemon, with one worker once it is at rest.
+
+    Nothing looks for data sources of other packages. What planned the query ends when it is told to, and is there
+    again for the next query.
+    """
+    jvm: Any = spark.sparkContext._jvm
+
+    def daemons(module: str) -> list[int]:
+        return [pid for pid, of in _python_modules(spark).items() if module in of]
+
+    for number in range(2):
+        rehearse(spark, (tmp_path / f"checkpoint-{number}").as_uri())
+        (daemon,) = daemons(DAEMON)
+        kept = jvm.java.lang.ProcessHandle.of(daemon).get()
+        until(lambda kept=kept: kept.children().count() == 1, 10, "more than one worker is kept")
+        assert [] == daemons("pyspark.sql.worker.lookup_data_sources")
+        assert 2 == len(daemons("pyspark.daemon"))
+
+        jvm_lifecycle.end_planners(spark)
+        until(lambda: not daemons("pyspark.daemon"), 10, lambda: f"there are still {_python_modules(spark)}")
+    assert [daemon] == daemons(DAEMON)
 
 
 def test_the_jvm_gives_back_what_it_no_longer_needs(spark: SparkSession) -> None:

@@ -21,6 +21,8 @@ class Rig:
         self.collected: list[float] = []
         spark: Any = None
         monkeypatch.setattr(gc_tuning, "thaw", lambda: self.trimmed.append(self.now))
+        self.ended: list[float] = []
+        monkeypatch.setattr(jvm_lifecycle, "end_planners", lambda _: self.ended.append(self.now))
         monkeypatch.setattr(jvm_lifecycle, "give_back", lambda _: self.collected.append(self.now))
         self.trim = MemoryTrim(self.board, spark, lambda: self.now)
 
@@ -48,6 +50,21 @@ def test_memory_is_returned_once_after_the_last_large_batch(monkeypatch: pytest.
     rig.pass_seconds(CALM_SECONDS)
 
     assert [100.0 + 2 * CALM_SECONDS - 1] == rig.trimmed
+
+
+def test_what_a_start_needed_is_returned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log of few groups has no large batch, and Spark's planning processes are the same."""
+    rig = Rig(monkeypatch)
+    rig.pass_seconds(CALM_SECONDS)
+    assert [] == rig.ended
+
+    rig.board.load([])
+    rig.board.set_log_end_at_start({}, {})
+    rig.board.set_positions({}, {}, NOW_MS)
+    for _ in range(4):
+        rig.pass_seconds(CALM_SECONDS)
+
+    assert [100.0 + 3 * CALM_SECONDS] == rig.trimmed == rig.ended
 
 
 def test_the_jvm_collects_again_what_the_first_collection_let_go(monkeypatch: pytest.MonkeyPatch) -> None:

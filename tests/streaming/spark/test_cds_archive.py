@@ -49,7 +49,7 @@ def test_classes_come_from_a_whole_archive_of_these_jars(archive: Path, tmp_path
     """A JVM takes its classes from it, unless a jar is another than it was: then it starts all the same."""
     jar, options = tmp_path / "program.jar", cds_archive.options(archive)
 
-    assert [f"-XX:SharedArchiveFile={archive}"] == options
+    assert f"-XX:SharedArchiveFile={archive}" == options[0]
     assert is_shared(ran(jar, options))
 
     os.utime(jar, (1, 1))
@@ -86,4 +86,4 @@ def test_a_start_is_reported_of_the_archive(archive: Path, monkeypatch: pytest.M
     reported = session.java_options()
     monkeypatch.setattr(cds_archive, "place", lambda: archive.with_name("none.jsa"))
 
-    assert [*session.java_options(), f"-XX:SharedArchiveFile={archive}"] == reported
+    assert [*session.java_options(), *cds_archive.options(archive)] == reported

@@ -9,7 +9,7 @@ from typing import Any
 
 from streaming.base import gc_tuning
 from streaming.base.places import ROOT
-from streaming.spark.worker_daemon import CALM_TASKS, GROWN_BYTES, TASKS_A_COLLECTION, SeldomCollector, resident_bytes
+from streaming.spark.worker_daemon import CALM_SECONDS, GROWN_BYTES, TASKS_A_COLLECTION, SeldomCollector, resident_bytes
 
 PIECES = 100_000
 PIECE_BYTES = 2_000
@@ -46,27 +46,30 @@ def test_what_is_free_between_what_stays_goes_back_to_the_machine() -> None:
 
 
 def test_a_worker_gives_back_once_tasks_that_need_much_are_over() -> None:
-    """While tasks go on growing nothing is looked into; some tasks later what they left is, once."""
+    """Each task that needs more puts it off; what is left then is usual, and not given back again."""
+    waits: list[float] = []
     needed = USUAL + GROWN_BYTES
     growing = [needed + of * GROWN_BYTES for of in range(1, 20)]
-    calm, remains = [growing[-1]] * CALM_TASKS, needed
-    sizes = iter([USUAL, *growing, *calm, remains, *[remains + GROWN_BYTES] * CALM_TASKS])
-    collector = SeldomCollector(lambda: next(sizes))
+    sizes = iter([USUAL, *growing, *growing[-1:] * 10, needed, *[needed + GROWN_BYTES] * 10])
+    collector = SeldomCollector(lambda: next(sizes), waits.append)
 
+    for _ in growing:
+        collector.collect()
+    assert [CALM_SECONDS] * len(growing) == waits
     with full_collections() as found:
-        for _ in [*growing, *calm[1:]]:
+        for _ in range(10):
             collector.collect()
         assert 0 == len(found)
-        collector.collect()
+        collector.give_back()
         assert 1 == len(found)
-        for _ in range(CALM_TASKS):
+        for _ in range(10):
             collector.collect()
-        assert 1 == len(found)
+    assert len(growing) == len(waits)
 
 
 def test_a_worker_that_does_not_grow_collects_seldom() -> None:
     """Of tasks like those before them, every hundredth ends with a collection."""
-    collector = SeldomCollector(lambda: USUAL)
+    collector = SeldomCollector(lambda: USUAL, lambda _: None)
 
     with full_collections() as found:
         for _ in range(TASKS_A_COLLECTION - 1):
@@ -74,6 +77,37 @@ def test_a_worker_that_does_not_grow_collects_seldom() -> None:
         assert 0 == len(found)
         collector.collect()
         assert 1 == len(found)
+
+
+def test_a_worker_that_waits_for_its_next_task_gives_back() -> None:
+    """The daemon's workers are woken while they read from a socket on which nothing comes, and read on."""
+    program = (
+        "import os, socket, pyspark.daemon\n"
+        "from streaming.spark import worker_daemon\n"
+        "worker_daemon.CALM_SECONDS, worker_daemon.GROWN_BYTES = 0.1, 0\n"
+        "def worker():\n"
+        "    ours, theirs = socket.socketpair()\n"
+        "    if os.fork() == 0:\n"
+        "        held = [bytes(2_000) for _ in range(100_000)]\n"
+        "        stays = held[::50]\n"
+        "        pyspark.daemon.gc.collect()\n"
+        "        before = worker_daemon.resident_bytes()\n"
+        "        del held\n"
+        "        theirs.recv(1)\n"
+        "        print(worker_daemon.resident_bytes() < before - 100_000_000, flush=True)\n"
+        "        os._exit(0)\n"
+        "    import time\n"
+        "    time.sleep(2)\n"
+        "    ours.send(b'1')\n"
+        "    os.wait()\n"
+        "pyspark.daemon.manager = worker\n"
+        "worker_daemon.main()\n"
+    )
+    ran = subprocess.run(  # noqa: S603 - our own interpreter and module
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+
+    assert "True\n" == ran.stdout
 
 
 def test_a_daemon_has_imported_what_each_worker_would() -> None:
