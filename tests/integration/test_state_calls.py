@@ -234,17 +234,20 @@ def test_reading_and_replaying_share_their_workers(spark: SparkSession, tmp_path
     def daemons(module: str) -> list[int]:
         return [pid for pid, of in _python_modules(spark).items() if module in of]
 
+    def workers(daemon: int) -> int:
+        count: int = jvm.java.lang.ProcessHandle.of(daemon).get().children().count()
+        return count
+
     for number in range(2):
         rehearse(spark, (tmp_path / f"checkpoint-{number}").as_uri())
-        (daemon,) = daemons(DAEMON)
-        kept = jvm.java.lang.ProcessHandle.of(daemon).get()
-        until(lambda kept=kept: kept.children().count() == 1, 10, "more than one worker is kept")
+        assert 1 == len(daemons(DAEMON))
+        until(lambda: [1] == [workers(each) for each in daemons(DAEMON)], 10, "more than one worker is kept")
         assert [] == daemons("pyspark.sql.worker.lookup_data_sources")
         assert 2 == len(daemons("pyspark.daemon"))
 
         jvm_lifecycle.end_planners(spark)
         until(lambda: not daemons("pyspark.daemon"), 10, lambda: f"there are still {_python_modules(spark)}")
-    assert [daemon] == daemons(DAEMON)
+    assert 1 == len(daemons(DAEMON))
 
 
 def test_the_jvm_gives_back_what_it_no_longer_needs(spark: SparkSession) -> None:
