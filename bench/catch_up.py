@@ -4,7 +4,7 @@ Warm means a session whose JVM and workers have done the same once before: that 
 query runs here in this process, on one session; all that a monitor does besides, its samplers and its server, is left
 out. Beside it, on the same session, Spark counts the records with the same options of its reader, and a plain client
 reads the topic and looks at nothing. What a user waits for, a process started on this log until it is ready, is
-measured too, and called cold.
+measured too, and called cold; so is its memory `settle` seconds later.
 """
 
 import gc
@@ -47,7 +47,7 @@ def catch_up(stage: Stage, size: dict[str, Any]) -> Outcome:
             raise truth.WrongResult(f"a plain consumer read {count} records of {records}")
     _warm(stage, read, size["repeats"], outcome)
     if size["cold"]:
-        _cold(stage, read, outcome)
+        _cold(stage, read, size["settle"], outcome)
     return outcome
 
 
@@ -129,11 +129,13 @@ def _with_connector() -> dict[str, str]:
     }
 
 
-def _cold(stage: Stage, read: Log, outcome: Outcome) -> None:
+def _cold(stage: Stage, read: Log, settle: float, outcome: Outcome) -> None:
     monitor = stage.start(stage.config(read))
     meter = Meter(monitor.tree)
     monitor.await_ready()
     outcome.add("cold_ready_seconds", "s", time.monotonic() - monitor.started)
     outcome.add("cold_cpu_seconds", "s", meter.read()["cpu_seconds"])
     monitor.require(read)
+    time.sleep(settle)
+    outcome.add("cold_pss_mib", "MiB", monitor.tree.pss_bytes() / 2**20)
     stage.stop()

@@ -45,8 +45,8 @@ def _batch_cost(groups: int) -> Part:
 PARTS: Final[Mapping[str, Part]] = {
     "catch-up": Part(
         run=catch_up.catch_up,
-        full={"groups": 20_200, "rounds": 16, "repeats": 3, "cold": 1},
-        tiny={"groups": 30, "rounds": 2, "repeats": 1, "cold": 0},
+        full={"groups": 20_200, "rounds": 16, "repeats": 3, "cold": 1, "settle": 30},
+        tiny={"groups": 30, "rounds": 2, "repeats": 1, "cold": 0, "settle": 0},
     ),
     "idle": Part(
         run=steady.idle, full={"groups": 200, "warm": 15, "seconds": 60}, tiny={"groups": 30, "warm": 0, "seconds": 1}

@@ -200,7 +200,7 @@ def _measure(running: Running, inner: Stage, read: Log, size: Mapping[str, Any],
         outcome.add("right_seconds", "s", time.monotonic() - running.started)
         outcome.add("right_cpu_seconds", "s", running.meter.read()["cpu_seconds"])
         time.sleep(size["settle"])
-        outcome.add("pss_mib", "MiB", sum(each.pss_bytes for each in running.tree.memory()) / 2**20)
+        outcome.add("pss_mib", "MiB", running.tree.pss_bytes() / 2**20)
         for _ in range(size["pages"]):
             begun = time.monotonic()
             sent = _page(running)

@@ -1,8 +1,9 @@
 """What a process and all below it use: processor time and memory, as Linux counts them in /proc.
 
 Workers of Spark come and go. When one ends, Linux adds its processor time to that of the parent that waits for it; if
-no parent waits, the time is lost (`ticks_between`). Memory of forked workers is shared: the proportional share (PSS) of
-all processes adds up to what the machine has less, the resident size (RSS) does not.
+no parent waits, as Spark's daemon of workers does not, only what was seen of it before its end is counted (`Meter`).
+Memory of forked workers is shared: the proportional share (PSS) of all processes adds up to what the machine has less,
+the resident size (RSS) does not.
 """
 
 import os
@@ -19,6 +20,7 @@ _PROC: Final = Path("/proc")
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _CPUS: Final = os.cpu_count() or 1
 _LOOK_SECONDS: Final = 1.0
+_TICKS_SECONDS: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,10 @@ class ProcessTree:
                 found.append(Usage(_name(pid), sizes.get("Rss", 0), sizes.get("Pss", 0)))
         return sorted(found, key=lambda usage: -usage.pss_bytes)
 
+    def pss_bytes(self) -> int:
+        """What all of them have in memory now."""
+        return sum(each.pss_bytes for each in self.memory())
+
     def pids(self) -> list[int]:
         """The processes there are."""
         children = defaultdict(list)
@@ -87,18 +93,40 @@ class ProcessTree:
 
 
 class Meter:
-    """Wall time and processor time from its making on: of a tree, and of everything else on the machine."""
+    """Wall time and processor time from its making on: of a tree, and of everything else on the machine.
+
+    It looks four times a second until it is read: so much at most is lost of a process that nobody waits for.
+    """
 
     def __init__(self, tree: ProcessTree) -> None:
         self._tree = tree
+        self._used = 0
         self._wall, self._ticks, self._busy = time.monotonic(), tree.ticks(), _busy_seconds()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="meter", daemon=True)
+        self._thread.start()
 
     def read(self) -> dict[str, float]:
-        """`wall_seconds`, `cpu_seconds`, and `others_share`: processor time of others as a share of the machine's."""
+        """`wall_seconds`, `cpu_seconds`, and `others_share`: processor time of others as a share of the machine's.
+
+        To be called once; it ends the looking.
+        """
+        self._over.set()
+        self._thread.join()
+        self._look()
         wall = time.monotonic() - self._wall
-        cpu = ticks_between(self._ticks, self._tree.ticks()) / _TICKS
+        cpu = self._used / _TICKS
         others = max(0.0, _busy_seconds() - self._busy - cpu)
         return {"wall_seconds": wall, "cpu_seconds": cpu, "others_share": others / max(wall * _CPUS, 1e-9)}
+
+    def _watch(self) -> None:
+        while not self._over.wait(_TICKS_SECONDS):
+            self._look()
+
+    def _look(self) -> None:
+        now = self._tree.ticks()
+        self._used += ticks_between(self._ticks, now)
+        self._ticks = now
 
 
 def ticks_between(before: Mapping[int, Ticks], after: Mapping[int, Ticks]) -> int:

@@ -3,10 +3,12 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from bench.process_tree import Meter, ProcessTree, Ticks, ticks_between
+from tests.integration.monitor_process import until
 
 BEFORE = {1: Ticks(0, 100, 40), 2: Ticks(1, 700, 5), 3: Ticks(2, 300, 0)}
 """A process, its child, and that one's."""
@@ -36,3 +38,26 @@ def test_a_child_counts_after_its_end() -> None:
     subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 0.3: pass"], check=True, timeout=60)
 
     assert 0.2 <= meter.read()["cpu_seconds"] < 30
+
+
+def test_a_child_that_nobody_waits_for_counts_but_for_its_last_moment() -> None:
+    """Spark's daemon of workers ignores their ends, and Linux then forgets what they have used."""
+    program = (
+        "import os, signal, time\n"
+        "signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+        "if os.fork() == 0:\n"
+        "    while time.process_time() < 1: pass\n"
+        "    os._exit(0)\n"
+        "input()\n"
+    )
+    with subprocess.Popen(  # noqa: S603 - our own interpreter
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, text=True
+    ) as parent:
+        children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
+        meter = Meter(ProcessTree(parent.pid))
+        until(lambda: children.read_text() != "", 10, "no child came")
+        until(lambda: children.read_text() == "", 60, "the child did not end")
+        used = meter.read()["cpu_seconds"]
+        parent.communicate("\n")
+
+    assert 0.5 <= used < 30
