@@ -23,8 +23,16 @@ import pyarrow as pa
 
 from streaming.base import gc_tuning
 
-IN_EVERY_WORKER: Final = ("pandas", "pyarrow", "pyspark.worker", "pyspark.sql.pandas.serializers")
-"""What each worker would import for itself: forked workers share what their daemon has imported."""
+IN_EVERY_WORKER: Final = (
+    "pandas",
+    "pyarrow",
+    "pyspark.worker",
+    "pyspark.sql.pandas.serializers",
+    "streaming.query.source",
+    "streaming.query.shard_task",
+)
+"""What each worker would import for itself: forked workers share what their daemon has imported. Ours are the modules
+of what Spark hands to workers, the reader and the replay; they are named here as they are there."""
 
 _ARCHIVES: Final = ("pyspark.zip", "-src.zip")
 """How the names of Spark's archives end: its own code, and py4j's."""
