@@ -206,7 +206,9 @@ class Board:
         """
         with self._lock:
             self._positions = self._positions.merged(membership, commits)
-            self._readiness.follow(self._positions, now_ms)
+            if self._readiness.follow(self._positions, now_ms):
+                # Lag is all that is missing now.
+                self.ends.ask()
 
     def set_session_timeouts(self, timeouts_ms: Mapping[str, int]) -> None:
         """Take the session timeouts of consumer-protocol members by group, as brokers said, all of them."""

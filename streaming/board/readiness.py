@@ -55,10 +55,12 @@ class Readiness:
         """Where the log ended when this run began."""
         self._targets = Positions(high_watermarks, last_stable)
 
-    def follow(self, positions: Positions, now_ms: int) -> None:
-        """Take note of how far the readers are."""
-        if self._caught_up_ms is None and self._targets is not None and not self._behind(self._targets, positions):
-            self._caught_up_ms = now_ms
+    def follow(self, positions: Positions, now_ms: int) -> bool:
+        """Take note of how far the readers are; returns whether with that they have caught up."""
+        if self._caught_up_ms is not None or self._targets is None or self._behind(self._targets, positions):
+            return False
+        self._caught_up_ms = now_ms
+        return True
 
     @property
     def caught_up(self) -> bool:

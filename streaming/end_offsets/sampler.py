@@ -91,6 +91,8 @@ class EndOffsetSampler:
 
     def stop(self) -> None:
         """End the thread, even out of a question without an answer, and keep the histories."""
+        self._thread.stopping.set()
+        self._ends.ask()
         self._thread.stop()
         self._save()
 
@@ -113,7 +115,7 @@ class EndOffsetSampler:
             pause_ms = self._interval_ms
             if failures := self._outage.failures:
                 pause_ms = max(pause_ms, min(SLOWEST_RETRY_MS, pause_ms << min(failures, 10)))
-            self._thread.stopping.wait(max(0.0, pause_ms / 1000 - (time.monotonic() - begun)))
+            self._ends.await_round(max(0.0, pause_ms / 1000 - (time.monotonic() - begun)))
 
     def _round(self, client: OffsetsClient) -> None:
         wanted = self._wanted()

@@ -106,6 +106,7 @@ class EndOffsets:
         self._sampled_ms: int | None = None
         self._version = 0
         self._moved: dict[str, int] = {}
+        self._asked_for = threading.Event()
 
     @property
     def version(self) -> int:
@@ -119,6 +120,15 @@ class EndOffsets:
         """
         with self.lock:
             return frozenset(topic for topic, moved in self._moved.items() if moved > version)
+
+    def ask(self) -> None:
+        """Have the next round of samples begin now, or with the end of the one under way."""
+        self._asked_for.set()
+
+    def await_round(self, seconds: float) -> None:
+        """Wait until the next round is due, in so many seconds, or asked for."""
+        self._asked_for.wait(seconds)
+        self._asked_for.clear()
 
     @property
     def sampled_ms(self) -> int | None:

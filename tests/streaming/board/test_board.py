@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -536,6 +537,24 @@ def test_time_to_visibility_is_measured_once_caught_up() -> None:
 
     assert (0, 0.0) == (sum(while_catching_up[0]), while_catching_up[1])
     assert (1, 0.7) == (sum(counts), total)
+
+
+def test_ends_are_asked_for_when_the_log_is_read() -> None:
+    """Lag is all that is missing then: the board is ready a round of samples earlier than it would be."""
+    board = board_of(Shard())
+    board.set_log_end_at_start({0: 2}, {0: 2})
+
+    def asked() -> bool:
+        begun = time.monotonic()
+        board.ends.await_round(0.2)
+        return time.monotonic() - begun < 0.1
+
+    found = []
+    for position in (1, 2, 3):
+        board.set_positions({0: position}, {0: position}, NOW_MS)
+        found.append(asked())
+
+    assert [False, True, False] == found
 
 
 def test_partitions_that_were_never_committed_have_a_row_without_figures() -> None:

@@ -17,6 +17,7 @@ from streaming.end_offsets.open_transactions import STANDS_MS
 from streaming.end_offsets.sampler import DESCRIBE_AGAIN_MS, DESCRIBE_EVERY_MS, EndOffsetSampler
 from streaming.end_offsets.store import STALE_AFTER_MS, EndOffsets, Topic, Wanted
 from tests import builders
+from tests.integration.monitor_process import until
 from tests.streaming.boards import NOW_MS, OFFSETS_TOPIC, described, sample
 from tests.streaming.fake_offsets_client import FakeClient, FakeCluster
 
@@ -24,7 +25,7 @@ from tests.streaming.fake_offsets_client import FakeClient, FakeCluster
 class Rig:
     """A sampler over a fake cluster, with a clock that is set."""
 
-    def __init__(self, file: Path | None = None) -> None:
+    def __init__(self, file: Path | None = None, interval_ms: int = 10) -> None:
         self.cluster = FakeCluster()
         self.cluster.topic(OFFSETS_TOPIC, 100, 200)
         self.ends = EndOffsets()
@@ -35,7 +36,7 @@ class Rig:
             self.cluster.connect,
             lambda: self.wanted,
             file=file,
-            interval_ms=10,
+            interval_ms=interval_ms,
             clock_ms=lambda: self.now_ms,
         )
 
@@ -208,6 +209,26 @@ def test_nothing_a_client_throws_ends_the_thread() -> None:
 
     assert NOW_MS == rig.ends.sampled_ms
     assert [] == [thread for thread in threading.enumerate() if thread.name == "end-offsets"]
+
+
+def test_a_round_that_is_asked_for_is_not_waited_for() -> None:
+    """Who needs ends now gets them now, once for each time; a stop does not wait for the next round, either."""
+    rig = Rig(interval_ms=60_000)
+
+    def await_sampled() -> None:
+        until(lambda: rig.ends.sampled_ms == rig.now_ms, 10, "no round came in")
+
+    rig.sampler.start()
+    await_sampled()
+    rig.now_ms += 1
+    rig.ends.ask()
+    await_sampled()
+    rig.now_ms += 1
+    begun = time.monotonic()
+    rig.sampler.stop()
+
+    assert rig.now_ms - 1 == rig.ends.sampled_ms
+    assert time.monotonic() - begun < 0.5
 
 
 def test_histories_survive_a_restart(tmp_path: Path) -> None:
