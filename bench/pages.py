@@ -102,6 +102,7 @@ SHORT: Final = (
     "catch-up by bare Spark read",
     "catch-up, records/s",
     "cold start",
+    "memory after it",
     "commit to metric, median",
     "commit to metric, 99 %",
     "processor at 1,000 commits/s",
