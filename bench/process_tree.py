@@ -95,7 +95,8 @@ class ProcessTree:
 class Meter:
     """Wall time and processor time from its making on: of a tree, and of everything else on the machine.
 
-    It looks four times a second until it is read: so much at most is lost of a process that nobody waits for.
+    A thread reads the counters of all processes four times a second, until `read`. Of a process that its parent never
+    waits for, at most the last quarter of a second is missing.
     """
 
     def __init__(self, tree: ProcessTree) -> None:

@@ -51,10 +51,10 @@ def give_back(spark: SparkSession) -> None:
 
 
 def end_planners(spark: SparkSession) -> None:
-    """End the Python processes that told Spark how the source is read: a query asks once, when it starts.
+    """End the Python processes that Spark started to plan the reading of the source.
 
-    Spark keeps a daemon for each question, with a worker for a minute: 130 MB, and 75 MB ever after. When a query
-    starts again, they are started again.
+    A query plans once, at its start. Spark keeps two daemons for it, with 75 MB, and for a minute a worker of each,
+    with 55 MB more. The next query that starts has new ones.
     """
     jvm = spark._jvm  # noqa: SLF001 - the only way to Spark's own classes
     assert jvm is not None  # noqa: S101 - there is one

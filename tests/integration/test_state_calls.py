@@ -226,8 +226,8 @@ def _python_modules(spark: SparkSession) -> dict[int, list[str]]:
 def test_reading_and_replaying_share_their_workers(spark: SparkSession, tmp_path: Path) -> None:
     """Of a query that reads in Python and replays in Python there is one daemon, with one worker once it is at rest.
 
-    Nothing looks for data sources of other packages. What planned the query ends when it is told to, and is there
-    again for the next query.
+    Spark does not look for data sources in other packages. `end_planners` ends the two daemons that planned the query;
+    the next query starts two new ones.
     """
     jvm: Any = spark.sparkContext._jvm
 

@@ -32,6 +32,14 @@ def full_collections() -> Iterator[list[str]]:
         gc.callbacks.remove(note)
 
 
+def printed(program: str) -> str:
+    """What a Python program prints, in a process of its own."""
+    ran = subprocess.run(  # noqa: S603 - our own interpreter
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    return ran.stdout
+
+
 def test_what_is_free_between_what_stays_goes_back_to_the_machine() -> None:
     """Of memory let go but for one piece in fifty, most leaves the process."""
     held = [bytes(PIECE_BYTES) for _ in range(PIECES)]
@@ -103,11 +111,8 @@ def test_a_worker_that_waits_for_its_next_task_gives_back() -> None:
         "pyspark.daemon.manager = worker\n"
         "worker_daemon.main()\n"
     )
-    ran = subprocess.run(  # noqa: S603 - our own interpreter and module
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
-    )
 
-    assert "True\n" == ran.stdout
+    assert "True\n" == printed(program)
 
 
 def test_a_daemon_has_imported_what_each_worker_would() -> None:
@@ -119,8 +124,5 @@ def test_a_daemon_has_imported_what_each_worker_would() -> None:
         "gc.get_freeze_count() > 10_000)\n"
         "worker_daemon.main()\n"
     )
-    ran = subprocess.run(  # noqa: S603 - our own interpreter and module
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
-    )
 
-    assert "True True\n" == ran.stdout
+    assert "True True\n" == printed(program)
