@@ -55,7 +55,11 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
         asking = None
         if shutil.which("prometheus") is not None:
             prometheus = stack.enter_context(running_prometheus(directory, scraping(address.removeprefix("http://"))))
-            until(lambda: bool(answer(prometheus, "group_monitor_ready")), UP_SECONDS, "nothing is scraped")
-            asking = stack.enter_context(ThreadPoolExecutor(1)).submit(ask, prometheus)
+            asking = stack.enter_context(ThreadPoolExecutor(1)).submit(_ask_once_scraped, prometheus)
         beside = {**environment, "GROUP_MONITOR_URL": address, "PYTHONPATH": str(ROOT)}
         yield Demo(process, address, asking, directory, beside)
+
+
+def _ask_once_scraped(prometheus: str) -> Asked:
+    until(lambda: bool(answer(prometheus, "group_monitor_ready")), UP_SECONDS, "nothing is scraped")
+    return ask(prometheus)

@@ -53,6 +53,8 @@ def in_order(wanted: Sequence[str], seen: Sequence[str]) -> bool:
     return all(any(text == each for each in rest) for text in wanted)
 
 
+# The browser first: beside JVMs that start it may take longer than the group stays classic.
+@pytest.mark.usefixtures("browser")
 def test_a_real_roll_is_followed_on_every_page(demo: Demo, open_page: OpenPage) -> None:
     """Classic, upgrading, upgraded, downgrading, downgraded; the verdict, the matrix and the timeline beside it."""
     overview = open_page(demo.address).page

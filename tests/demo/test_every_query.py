@@ -26,8 +26,8 @@ def test_every_query_is_answered(asked: Asked, capsys: pytest.CaptureFixture[str
     with capsys.disabled():
         show(asked)
 
-    assert not asked.open - UNANSWERED.keys() - BY_CHANCE.keys()
-    assert not asked.answered & UNANSWERED.keys()
+    assert set() == asked.open - UNANSWERED.keys() - BY_CHANCE.keys()
+    assert set() == asked.answered & UNANSWERED.keys()
 
 
 def test_every_rule_is_evaluated_without_error(asked: Asked) -> None:
