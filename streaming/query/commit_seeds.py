@@ -92,7 +92,7 @@ def seeds_of(rows: pa.Table, known: Collection[int]) -> tuple[Seeds, pa.Table]:
     """Offsets that follow from whole columns, and the rows that are still to be replayed.
 
     Args:
-        rows: of `row_codec.PACKED_LAYOUT`, by partition and offset.
+        rows: of `row_codec.unpacked_table`.
         known: partitions of the log of which there is something already; all their rows are left.
     """
     of_log = rows["partition"].to_numpy()

@@ -9,13 +9,14 @@ one cell for each bundle of partitions; and what a stateful task puts out.
     a bundle's key          a number that Spark's hash leads to the stateful task of the bundle's own (`task_keys`)
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from streaming.query.commit_compaction import WORTH_REDUCING, commits_represented, last_of_each_key
 from streaming.query.schemas import BUNDLE, OutputRow
@@ -34,7 +35,8 @@ LOG_LAYOUT: Final = pa.schema(
 
 _COMMITS: Final = pa.field("commits", pa.int64())
 _BUILT: Final = pa.field("built", pa.bool_())
-
+_CUT: Final = pa.field("cut", pa.bool_())
+"""Whether the micro-batch ends before the log of the record's partition did."""
 
 REDUCE_AFTER: Final = 200_000
 """A first catch-up reads millions of records in a task, most of them commits: records are buffered up to this number,
@@ -58,11 +60,16 @@ class LogRow(NamedTuple):
 
 
 def packed(
-    tables: Iterable[pa.Table], keys: Sequence[int], built_until: Mapping[int, int] | None = None
+    tables: Iterable[pa.Table],
+    keys: Sequence[int],
+    *,
+    built_until: Mapping[int, int] | None = None,
+    cut: Collection[int] = (),
 ) -> pa.RecordBatch:
     """Records of `LOG_LAYOUT`, in any order, as one row of `schemas.PACKED` for each bundle that has some.
 
-    Only state is to be made of records below `built_until`, by partition; of those the last of each key are left.
+    Only state is to be made of records below `built_until`, by partition; of those the last of each key are left. Of
+    the partitions that are `cut` there is more in the log.
     """
     rows, waiting = _no_rows(), []
     for table in tables:
@@ -70,7 +77,9 @@ def packed(
         if sum(map(len, waiting)) >= REDUCE_AFTER:
             rows, waiting = _reduced([rows, *waiting], built_until or {}), []
     rows = _reduced([rows, *waiting], built_until or {})
-    bundles = _whole(rows, "partition").to_numpy() % len(keys)
+    partitions = _whole(rows, "partition").to_numpy()
+    rows = rows.append_column(_CUT, pa.array(np.isin(partitions, list(cut))))
+    bundles = partitions % len(keys)
     present = [bundle for bundle in range(len(keys)) if (bundles == bundle).any()]
     return pa.RecordBatch.from_pydict(
         {
@@ -81,15 +90,21 @@ def packed(
 
 
 def unpacked_table(blobs: Iterable[bytes]) -> pa.Table:
-    """Records of packed rows, by partition and offset; columns as `LogRow` has them."""
+    """Records of packed rows, by partition and offset; columns as `LogRow` has them, and whether they are cut."""
     rows = pa.concat_tables([loaded(blob) for blob in blobs])
     order = np.lexsort((rows["offset"].to_numpy(), rows["partition"].to_numpy()))
-    return rows.take(pa.array(order)).select(LogRow._fields).combine_chunks()
+    return rows.take(pa.array(order)).select([*LogRow._fields, _CUT.name]).combine_chunks()
 
 
 def rows_of(table: pa.Table) -> list[LogRow]:
     """Its rows as objects."""
-    return list(map(LogRow._make, zip(*(column.to_pylist() for column in table.columns), strict=True)))
+    columns = table.select(LogRow._fields).columns
+    return list(map(LogRow._make, zip(*(column.to_pylist() for column in columns), strict=True)))
+
+
+def partitions_cut(table: pa.Table) -> set[int]:
+    """Partitions of which the log had more than is in the table."""
+    return set(pc.unique(table["partition"].filter(table[_CUT.name])).to_pylist())
 
 
 def unpacked(blobs: Iterable[bytes]) -> list[LogRow]:

@@ -25,7 +25,7 @@ from coordinator_model.state.offsets import OffsetBucket, bucket_number
 from streaming.base import gc_tuning
 from streaming.query.commit_seeds import Seed, Seeds, seeds_of
 from streaming.query.replay_shares import Answer, answered_by_children, shares_of, what_is_written, writes_only
-from streaming.query.row_codec import LogRow, packed_output, rows_of, unpacked_table
+from streaming.query.row_codec import LogRow, packed_output, partitions_cut, rows_of, unpacked_table
 from streaming.query.schemas import OutputRow
 from streaming.query.state_cache import Key, StateCache, StateStore
 from streaming.query.state_pipelining import put_many
@@ -34,8 +34,8 @@ SETTLE_AFTER_MS: Final = 2_000
 """How long a step cut off by the end of a rate-limited batch waits for its rest. The rest is in the next batch."""
 
 GIVE_UP_WAITING_MS: Final = 60_000
-"""After so long without a record a partition counts as live, wherever its last record stands: a transaction marker at
-the end of the log is never delivered."""
+"""After so long without a record a partition counts as live, though the last micro-batch was cut: the rest may be
+transaction markers alone, which are never delivered."""
 
 ROWS_AT_ONCE: Final = 5_000
 """When partitions have brought so many rows, their groups are written and let go before the next are replayed: what a
@@ -58,9 +58,12 @@ class PartitionLedger:
     """Whether entries of the state may be there by themselves, and not in packs (`state_cache.py`)."""
     live_from: int = 0
     """Beside `Limits.live_from`: the log's end as a run found it that went on with a log of which records are gone."""
+    is_cut: bool = False
+    """Whether the last micro-batch that brought rows ended before the log did, perhaps in the middle of an event."""
 
 
-_BEFORE_PACKS: Final = {"has_single": True}
+_BEFORE: Final = {"has_single": True, "is_cut": True}
+"""What earlier releases did not note, as it may have been."""
 
 
 @dataclass(slots=True)
@@ -79,7 +82,7 @@ class TaskLedger:
         """Inverse of `dump`."""
         held = json.loads(text)
         ledgers = {
-            int(partition): PartitionLedger(**{**_BEFORE_PACKS, **book, "counters": Counters(**book["counters"])})
+            int(partition): PartitionLedger(**{**_BEFORE, **book, "counters": Counters(**book["counters"])})
             for partition, book in held["partitions"].items()
         }
         return cls(ledgers, held["timer_ms"])
@@ -169,7 +172,7 @@ class ShardTask:
         self._finish(book, now_ms)
 
     def conclude(self, now_ms: int) -> Iterator[bytes]:
-        """Close what waits, where the end of the log is reached or nothing has come for long; yields packed output."""
+        """Close what waits, where the end of the log was reached or nothing has come for long; yields packed output."""
         book = self._load_ledger()
         book.timer_ms = None
         yield from self._bundle.conclude(book, now_ms)
@@ -202,12 +205,13 @@ class BundleReplay:
 
     def replay(self, book: TaskLedger, rows: pa.Table, now_ms: int) -> Iterator[bytes]:
         """Replay rows, by partition and offset; yields packed output."""
+        cut = partitions_cut(rows)
         seeds, left = seeds_of(rows, book.partitions)
         for part in _parts(rows_of(left), seeds):
             entries, runs = self._replay(book, part, seeds)
             for run in runs:
-                run.book.last_rows_ms = now_ms
-                if self._reached_live(run):
+                run.book.last_rows_ms, run.book.is_cut = now_ms, run.partition in cut
+                if not run.book.is_cut:
                     run.conclude()
             yield from self._write(entries, runs)
 
@@ -216,7 +220,7 @@ class BundleReplay:
         waiting: dict[int, list[LogRow]] = {partition: [] for partition, of in book.partitions.items() if of.waiting}
         entries, runs = self._replay(book, waiting, {})
         for run in runs:
-            if self._reached_live(run) or now_ms - run.book.last_rows_ms >= GIVE_UP_WAITING_MS:
+            if not run.book.is_cut or now_ms - run.book.last_rows_ms >= GIVE_UP_WAITING_MS:
                 run.conclude()
         yield from self._write(entries, runs)
 
@@ -274,9 +278,6 @@ class BundleReplay:
             if records < rows[-1].offset + 1 - first:
                 book.live_from = live_from = log_end
         return live_from
-
-    def _reached_live(self, run: "PartitionReplay") -> bool:
-        return run.book.last_offset >= self.limits.log_end.get(run.partition, 0) - 1
 
     def _write(self, entries: StateCache, runs: list["PartitionReplay"]) -> Iterator[bytes]:
         """Write what changed, and pass it on."""

@@ -7,6 +7,11 @@ and one consumer reads both kinds in one pass.
 
     commits      next offset of the committed reader
     membership   next offset up to which membership records were read, never below `commits`
+    cut          partitions of which there was more than the micro-batch took
+
+A partition that is cut may end in the middle of an event of the coordinator; any other ends between two. Spark writes
+the position down before it reads, so a micro-batch that is read again is cut where it was, however far the log has
+grown since (docs/decisions/0024).
 """
 
 import json
@@ -33,6 +38,8 @@ from streaming.query.schemas import PACKED
 if TYPE_CHECKING:
     from streaming.config.loading import Config
 
+CUT: Final = "cut"
+
 FORMAT: Final = "coordinator_log"
 SETTINGS_OPTION: Final = "secret_settings"
 """Its name makes Spark hide the value, which holds credentials, wherever plans are shown."""
@@ -48,8 +55,8 @@ LOST_AFTER_SECONDS: Final = 30.0
 RECORDS_A_TASK: Final = 20_000
 """Below twice as many, reading a batch with a second task costs more than it saves."""
 
-Position = Mapping[str, Mapping[str, int]]
-"""{"commits": {"0": 17, …}, "membership": {"0": 21, …}}: partition, as JSON has it, → next offset."""
+Position = Mapping[str, Any]
+"""{"commits": {"0": 17, …}, "membership": {"0": 21, …}, "cut": [0, …]}: partition, as JSON has it, → next offset."""
 
 _COMMIT_KEYS: Final = (b"\x00\x00", b"\x00\x01")
 """Record types 0 and 1, with which the keys of offset commits begin."""
@@ -167,8 +174,12 @@ class CoordinatorLogReader(DataSourceStreamReader):
         """What a task reads, packed."""
         pieces: list[Piece] = partition.value
         until: dict[str, int] = self._settings["built_until"]
-        built_until = {of.partition: until[str(of.partition)] for of in pieces if of.begins_below(until)}
-        batch = packed(chain(self._stable(pieces), self._unstable(pieces)), self._settings["keys"], built_until)
+        batch = packed(
+            chain(self._stable(pieces), self._unstable(pieces)),
+            self._settings["keys"],
+            built_until={of.partition: until[str(of.partition)] for of in pieces if of.begins_below(until)},
+            cut=[of.partition for of in pieces if of.is_cut],
+        )
         if batch.num_rows:
             yield batch.cast(to_arrow_schema(PACKED))
 
@@ -214,6 +225,7 @@ class Piece(NamedTuple):
     commits_end: int
     membership: int
     membership_end: int
+    is_cut: bool = False
 
     def begins_below(self, until: Mapping[str, int]) -> bool:
         """Whether there may be records below these offsets, by partition."""
@@ -254,7 +266,7 @@ def next_position(
     for p in sorted(waiting, key=lambda p: (waiting[p], p)):
         taken[p] = min(waiting[p], room) if waiting[p] <= room or room * 2 > limit else 0
         room -= taken[p]
-    end: dict[str, Any] = {COMMITS: {}, MEMBERSHIP: {}}
+    end: dict[str, Any] = {COMMITS: {}, MEMBERSHIP: {}, CUT: [p for p in waiting if taken[p] < waiting[p]]}
     for p in waiting:
         to = membership.get(str(p), 0) + taken[p]
         end[MEMBERSHIP][str(p)] = to
@@ -264,9 +276,13 @@ def next_position(
 
 
 def pieces_between(start: Position, end: Position) -> list[Piece]:
-    """What there is to read between two positions, by partition."""
+    """What there is to read between two positions, by partition.
+
+    An end that was noted by an earlier release does not say where it is cut: that may be anywhere.
+    """
+    cut = end.get(CUT, [int(p) for p in end[MEMBERSHIP]])
     pieces = [
-        Piece(int(p), start[COMMITS].get(p, 0), end[COMMITS][p], start[MEMBERSHIP].get(p, 0), to)
+        Piece(int(p), start[COMMITS].get(p, 0), end[COMMITS][p], start[MEMBERSHIP].get(p, 0), to, int(p) in cut)
         for p, to in end[MEMBERSHIP].items()
     ]
     return [of for of in pieces if of.commits < of.commits_end or of.membership < of.membership_end]

@@ -52,15 +52,21 @@ class Shard:
         processor = CoordinatorShards(self._live_from, self._log_end, {partition: reported}, processes=processes)
         self._tester = TwsTester(processor, timeMode="ProcessingTime")
 
-    def batch(self, records: History | list[LogRecord]) -> list[OutputRow]:
-        """One micro-batch, rows in the order given; returns the rows it put out."""
+    def batch(self, records: History | list[LogRecord], *, log_end: int | None = None) -> list[OutputRow]:
+        """One micro-batch, rows in the order given; returns the rows it put out.
+
+        `log_end` is the log's end as it was when the micro-batch was planned, which cut it if there was more; without
+        it as the run found it.
+        """
         listed = records.records if isinstance(records, History) else records
         cells = [(self.partition, of.place.offset, of.place.timestamp_ms, of.key, of.value) for of in listed]
-        return self.read([cells])
+        return self.read([cells], log_end=log_end)
 
-    def read(self, packs: list[list[tuple[Any, ...]]]) -> list[OutputRow]:
+    def read(self, packs: list[list[tuple[Any, ...]]], *, log_end: int | None = None) -> list[OutputRow]:
         """One micro-batch, read by as many source tasks as there are lists of rows; returns the rows it put out."""
-        batches = [packed([log_rows(cells)], [KEY], self._built_until) for cells in packs]
+        end = self._log_end[self.partition] if log_end is None else log_end
+        cut = [self.partition] if max((row[1] for cells in packs for row in cells), default=end) + 1 < end else []
+        batches = [packed([log_rows(cells)], [KEY], built_until=self._built_until, cut=cut) for cells in packs]
         blobs = [blob for batch in batches for blob in batch["rows"].to_pylist()]
         return self._keep(self._tester.testInPandas(KEY, pd.DataFrame({"bundle": KEY, "rows": blobs})))
 

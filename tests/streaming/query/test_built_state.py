@@ -33,7 +33,7 @@ from tests.streaming.shard import Shard, log_rows
 def read(records: list[LogRecord], built_until: dict[int, int]) -> list[LogRow]:
     """What a stateful task gets of these records in one micro-batch."""
     cells = [(*of.place, of.key, of.value) for of in records]
-    return unpacked(packed([log_rows(cells)], [0], built_until)["rows"].to_pylist()) if cells else []
+    return unpacked(packed([log_rows(cells)], [0], built_until=built_until)["rows"].to_pylist()) if cells else []
 
 
 def take(follower: Replica, row: LogRow) -> list[Event]:

@@ -45,7 +45,7 @@ def played(records: Sequence[RecordBytes], cuts: Sequence[int], built_until: int
 def seeded(records: Sequence[LogRecord], built_until: int) -> list[str]:
     """Groups that are made of columns."""
     cells = [(*of.place, of.key, of.value) for of in records]
-    rows = unpacked_table(packed([log_rows(cells)], [0], {PARTITION: built_until})["rows"].to_pylist())
+    rows = unpacked_table(packed([log_rows(cells)], [0], built_until={PARTITION: built_until})["rows"].to_pylist())
     return sorted(seeds_of(rows, [])[0].get(PARTITION, {}))
 
 
@@ -169,7 +169,7 @@ def test_partition_that_is_known_is_replayed() -> None:
     """What the state holds of a group is not looked for: a catch-up of many micro-batches is seeded by its first."""
     log = history(at(1_000, *USUAL))
     cells = [(*of.place, of.key, of.value) for of in log.records]
-    rows = unpacked_table(packed([log_rows(cells)], [0], {PARTITION: log.end})["rows"].to_pylist())
+    rows = unpacked_table(packed([log_rows(cells)], [0], built_until={PARTITION: log.end})["rows"].to_pylist())
 
     seeds, left = seeds_of(rows, [PARTITION])
 

@@ -15,7 +15,7 @@ from coordinator_model.state.snapshot import load_group, load_offsets
 from streaming.query import shard_task, state_cache
 from streaming.query.commit_compaction import WORTH_REDUCING
 from streaming.query.schemas import OutputRow
-from streaming.query.shard_task import GIVE_UP_WAITING_MS, SETTLE_AFTER_MS
+from streaming.query.shard_task import GIVE_UP_WAITING_MS, SETTLE_AFTER_MS, PartitionLedger, TaskLedger
 from streaming.query.state_cache import PACK_FROM, PACK_SHARE
 from tests.builders import (
     consumer_group_epoch,
@@ -281,6 +281,34 @@ def test_timer_does_not_conclude_before_the_end_of_the_log() -> None:
     assert ["g"] == shard.book().waiting
     shard.batch(list(JOIN.records[2:]))
     assert 4 == len(shard.kinds())
+
+
+def test_batch_that_is_read_again_puts_out_what_it_did() -> None:
+    """A monitor was killed before its end was noted; the next one finds a longer log, and a sink knows the batch."""
+    killed, going_on = Shard(), Shard()
+    going_on.restart(live_from=0, log_end=2 * len(JOIN))
+
+    assert killed.batch(JOIN) == going_on.batch(JOIN, log_end=len(JOIN))
+    assert [] == going_on.book().waiting
+
+
+def test_batch_of_the_live_tail_that_is_cut_concludes_nothing() -> None:
+    """More is written at once than a batch may have: its last event may be there in part."""
+    shard = Shard()
+
+    shard.batch(JOIN.cut(2), log_end=len(JOIN))
+    assert ([], ["g"]) == (shard.kinds(), shard.book().waiting)
+
+    shard.batch(list(JOIN.records[2:]))
+    assert (4, []) == (len(shard.kinds()), shard.book().waiting)
+
+
+def test_book_of_an_earlier_release_may_be_cut_anywhere() -> None:
+    """It does not say."""
+    noted = TaskLedger({PARTITION: PartitionLedger()})
+    del (book := json.loads(noted.dump()))["partitions"][str(PARTITION)]["is_cut"]
+
+    assert TaskLedger.load(json.dumps(book)).partitions[PARTITION].is_cut
 
 
 def test_shard_that_hears_nothing_for_a_minute_is_live() -> None:

@@ -1,6 +1,6 @@
 """Packing: what source tasks read, in a few rows for the stateful tasks."""
 
-from streaming.query.row_codec import LogRow, packed, unpacked
+from streaming.query.row_codec import LogRow, packed, partitions_cut, unpacked, unpacked_table
 from tests.streaming.shard import log_rows
 
 KEYS = (40, 41, 42)
@@ -33,3 +33,12 @@ def test_a_partition_read_by_two_tasks_is_put_in_order() -> None:
     blobs = [blob for rows in (of_one, of_other) for blob in packed([rows], KEYS)["rows"].to_pylist()]
 
     assert [(2, 8), (2, 9), (5, 1)] == [(row.partition, row.offset) for row in unpacked(blobs)]
+
+
+def test_rows_say_of_which_partitions_there_is_more() -> None:
+    """A partition that is cut, and brings nothing, is not named: there is nothing of it to be cut off."""
+    rows = log_rows([(partition, 7, 1_000, b"k", b"v") for partition in (0, 1, 3, 4)])
+
+    blobs = packed([rows], KEYS, cut=[3, 4, 5])["rows"].to_pylist()
+
+    assert {3, 4} == partitions_cut(unpacked_table(blobs))

@@ -1,8 +1,9 @@
 """The source's arithmetic: where micro-batches end, and who reads what."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
@@ -19,11 +20,12 @@ from streaming.query.source import (
 )
 
 
-def at(commits: dict[int, int], membership: dict[int, int]) -> dict[str, dict[str, int]]:
+def at(commits: dict[int, int], membership: dict[int, int], cut: Sequence[int] = ()) -> dict[str, Any]:
     """A position, as Spark keeps it."""
     return {
         "commits": {str(p): offset for p, offset in commits.items()},
         "membership": {str(p): offset for p, offset in membership.items()},
+        "cut": list(cut),
     }
 
 
@@ -56,7 +58,9 @@ class TestEnd:
     )
     def test_a_limit_takes_whole_partitions(self, ends: dict[int, int], most: int, read: dict[int, int]) -> None:
         """A group's records come in one micro-batch where that can be, the small partitions first."""
-        assert at(read, read) == next_position(at({}, {}), ends, ends, most)
+        cut = [p for p in ends if read[p] < ends[p]]
+
+        assert at(read, read, cut) == next_position(at({}, {}), ends, ends, most)
 
     def test_under_a_limit_each_partition_gets_to_its_end(self) -> None:
         """Also a large one beside others that go on being written to."""
@@ -69,7 +73,7 @@ class TestEnd:
 
     def test_a_limit_cuts_commits_where_it_cuts_membership(self) -> None:
         """Commits never run ahead: a batch has both kinds of the same stretch."""
-        assert at({0: 10}, {0: 10}) == next_position(at({0: 0}, {0: 0}), {0: 50}, {0: 100}, 10)
+        assert at({0: 10}, {0: 10}, cut=[0]) == next_position(at({0: 0}, {0: 0}), {0: 50}, {0: 100}, 10)
 
     def test_a_last_stable_offset_that_goes_back_takes_nothing_back(self) -> None:
         """A new leader may know less of it; what was read stays read."""
@@ -94,7 +98,17 @@ class TestPieces:
 
     def test_a_piece_says_both_stretches(self) -> None:
         """Commits from and to, membership from and to."""
-        assert [(1, 4, 9, 7, 12)] == pieces_between(at({0: 4, 1: 4}, {0: 4, 1: 7}), at({0: 4, 1: 9}, {0: 4, 1: 12}))
+        start, end = at({0: 4, 1: 4}, {0: 4, 1: 7}), at({0: 4, 1: 9}, {0: 4, 1: 12})
+
+        assert [(1, 4, 9, 7, 12, False)] == pieces_between(start, end)
+
+    def test_a_piece_is_cut_where_its_end_says_so(self) -> None:
+        """One that an earlier release noted does not say: it may be cut anywhere."""
+        start, end = at({}, {}), at({0: 4, 1: 2}, {0: 4, 1: 2}, cut=[1])
+        of_earlier_release = {kind: end[kind] for kind in ("commits", "membership")}
+
+        assert [False, True] == [piece.is_cut for piece in pieces_between(start, end)]
+        assert [True, True] == [piece.is_cut for piece in pieces_between(start, of_earlier_release)]
 
     def test_a_small_batch_is_one_task(self) -> None:
         """However many partitions it is of, and however many tasks there may be."""
