@@ -4,8 +4,8 @@
     the log was cut off or recreated                   the end, with `run --rebuild` as the way out
     the checkpoint is damaged                          as above
     the disk of the checkpoint is full                 tried again without end; reported once, and when it is over
-    brokers cannot be reached                          as above
-    none of these (a slow machine: Spark waits 10 s     as above
+    brokers cannot be reached                          as above; after five seconds at most
+    none of these (a slow machine: Spark waits 10 s    as the disk
     for its Python, and has no option for it)
 
 The board keeps showing what was meanwhile, and how far behind it is.
@@ -23,6 +23,10 @@ from streaming.query.range_reader import LOG_LOST
 
 RETRY_DELAYS_SECONDS: Final = (1, 2, 5, 10, 30, 60)
 """Waits before the query is started again; the last one repeats. A finished micro-batch starts over with the first."""
+
+LONGEST_FOR_BROKERS_SECONDS: Final = 5
+"""The same while brokers cannot be reached: they are asked where the log ends before anything is started, which is
+cheap, and once they are back everybody waits for the monitor."""
 
 DISK_FULL: Final = ("No space left on device", "Disk quota exceeded")
 """What the system says when nothing more can be written."""
@@ -58,8 +62,8 @@ class RetryPolicy:
             MonitorError: there is no use in that.
         """
         self._in_a_row = 0 if got_on else self._in_a_row + 1
-        self._tell(error)
-        return RETRY_DELAYS_SECONDS[min(self._in_a_row, len(RETRY_DELAYS_SECONDS) - 1)]
+        longest_seconds = self._tell(error)
+        return min(RETRY_DELAYS_SECONDS[min(self._in_a_row, len(RETRY_DELAYS_SECONDS) - 1)], longest_seconds)
 
     def finished_batch(self) -> None:
         """All is well again."""
@@ -73,8 +77,8 @@ class RetryPolicy:
             self._disk_full = False
             _log.info("disk_has_room_again")
 
-    def _tell(self, error: Exception) -> None:
-        """Log it, unless it was."""
+    def _tell(self, error: Exception) -> int:
+        """Log it, unless it was; returns how long to wait at most."""
         text = str(error)
         if LOG_LOST in text:
             raise MonitorError(
@@ -85,7 +89,7 @@ class RetryPolicy:
             if not self._disk_full:
                 _log.warning("disk_full", directory=str(self._directory), reason=first_line(error))
             self._disk_full = True
-            return
+            return RETRY_DELAYS_SECONDS[-1]
         if any(sign in text for sign in DAMAGED):
             raise identity.damaged(self._directory, first_line(error)) from error
         try:
@@ -94,10 +98,11 @@ class RetryPolicy:
             if not self._brokers_away:
                 _log.warning("brokers_unreachable", reason=str(unreachable))
             self._brokers_away = True
-            return
+            return LONGEST_FOR_BROKERS_SECONDS
         if not self._unknown:
             _log.warning("query_failed", reason=first_line(error))
         self._unknown += 1
+        return RETRY_DELAYS_SECONDS[-1]
 
 
 def _lost(text: str) -> str:

@@ -10,7 +10,13 @@ from streaming.config.kafka_sections import KafkaSection
 from streaming.config.loading import Config
 from streaming.config.sections import StateSection
 from streaming.kafka import preflight
-from streaming.monitor.retry_policy import DAMAGED, DISK_FULL, RETRY_DELAYS_SECONDS, RetryPolicy
+from streaming.monitor.retry_policy import (
+    DAMAGED,
+    DISK_FULL,
+    LONGEST_FOR_BROKERS_SECONDS,
+    RETRY_DELAYS_SECONDS,
+    RetryPolicy,
+)
 from streaming.query.range_reader import LOG_LOST
 
 UNKNOWN = RuntimeError("something")
@@ -54,11 +60,17 @@ def test_full_disk_is_no_damage(failing: RetryPolicy) -> None:
     assert RETRY_DELAYS_SECONDS[1] == failing.pause_seconds(error, got_on=False)
 
 
-@pytest.mark.parametrize(("error", "event"), [(OSError(DISK_FULL[0]), "disk_full"), (UNKNOWN, "brokers_unreachable")])
+@pytest.mark.parametrize(
+    ("error", "event", "longest_seconds"),
+    [
+        (OSError(DISK_FULL[0]), "disk_full", RETRY_DELAYS_SECONDS[-1]),
+        (UNKNOWN, "brokers_unreachable", LONGEST_FOR_BROKERS_SECONDS),
+    ],
+)
 def test_what_passes_is_waited_for_and_reported_once(
-    failing: RetryPolicy, reachable: list[bool], error: Exception, event: str
+    failing: RetryPolicy, reachable: list[bool], error: Exception, event: str, longest_seconds: int
 ) -> None:
-    """However often it is tried in between; the pauses grow, and the end of it is reported."""
+    """However often it is tried in between; the pauses grow, to seconds for brokers, and the end of it is reported."""
     reachable[0] = False
     with capture_logs() as lines:
         pauses = [failing.pause_seconds(error, got_on=False) for _ in range(15)]
@@ -66,7 +78,8 @@ def test_what_passes_is_waited_for_and_reported_once(
         failing.finished_batch()
 
     reported = [line["event"] for line in lines]
-    assert [*RETRY_DELAYS_SECONDS[1:], RETRY_DELAYS_SECONDS[-1]] == pauses[: len(RETRY_DELAYS_SECONDS)]
+    assert [min(of, longest_seconds) for of in RETRY_DELAYS_SECONDS[1:]] == pauses[: len(RETRY_DELAYS_SECONDS) - 1]
+    assert longest_seconds == pauses[-1]
     assert (1, 2) == (reported.count(event), len(reported))
 
 
