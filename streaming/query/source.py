@@ -280,7 +280,7 @@ def pieces_between(start: Position, end: Position) -> list[Piece]:
 
     An end that was noted by an earlier release does not say where it is cut: that may be anywhere.
     """
-    cut = end.get(CUT, [int(p) for p in end[MEMBERSHIP]])
+    cut = set(end[CUT] if CUT in end else map(int, end[MEMBERSHIP]))
     pieces = [
         Piece(int(p), start[COMMITS].get(p, 0), end[COMMITS][p], start[MEMBERSHIP].get(p, 0), to, int(p) in cut)
         for p, to in end[MEMBERSHIP].items()

@@ -70,7 +70,7 @@ OF_ONE_PROCESS: Final = (
     "group_monitor_replica_lag_records",
     "process_",
 )
-OF_A_MOMENT: Final = ("_age_seconds", "_lag_seconds", "rebalancing_seconds", "mixed_seconds")
+OF_A_MOMENT: Final = ("_age_seconds", "_lag_seconds", "rebalancing_seconds", "unsettled_seconds", "mixed_seconds")
 Samples = dict[str, dict[tuple[tuple[str, str], ...], float]]
 Shown = tuple[dict[str, Any], Samples]
 """Every GROUP with its lag, and every figure that is not of the process itself."""
