@@ -3,7 +3,7 @@
 Spark hands a stateful processor its rows one by one as Python objects, which costs more than replaying them, and turns
 every row from Arrow's form into its own and back. So rows travel as a stream of Arrow record batches that neither the
 shuffle nor Python has to look into: what a source task read, with superseded commits dropped (`commit_compaction`), in
-one cell for each bundle of partitions; and what a stateful task puts out.
+cells of one bundle of partitions each; and what a stateful task puts out.
 
     partition % bundles     which bundle a partition of the offsets topic is in
     a bundle's key          a number that Spark's hash leads to the stateful task of the bundle's own (`task_keys`)
@@ -43,6 +43,10 @@ REDUCE_AFTER: Final = 200_000
 then superseded commits are dropped."""
 
 
+ROWS_A_CELL: Final = 25_000
+"""A bundle's rows that are more leave in several cells: of what is large the JVM makes copies, in one thread."""
+
+
 class LogRow(NamedTuple):
     """A record with its place.
 
@@ -66,7 +70,7 @@ def packed(
     built_until: Mapping[int, int] | None = None,
     cut: Collection[int] = (),
 ) -> pa.RecordBatch:
-    """Records of `LOG_LAYOUT`, in any order, as one row of `schemas.PACKED` for each bundle that has some.
+    """Records of `LOG_LAYOUT`, in any order, as rows of `schemas.PACKED`: of each bundle that has some, one or more.
 
     Only state is to be made of records below `built_until`, by partition; of those the last of each key are left. Of
     the partitions that are `cut` there is more in the log.
@@ -80,13 +84,21 @@ def packed(
     partitions = _whole(rows, "partition").to_numpy()
     rows = rows.append_column(_CUT, pa.array(np.isin(partitions, list(cut))))
     bundles = partitions % len(keys)
-    present = [bundle for bundle in range(len(keys)) if (bundles == bundle).any()]
+    cells = [
+        (key, cell) for bundle, key in enumerate(keys) for cell in _cells(rows.filter(pa.array(bundles == bundle)))
+    ]
     return pa.RecordBatch.from_pydict(
         {
-            BUNDLE: pa.array([keys[bundle] for bundle in present], pa.int32()),
-            "rows": pa.array([dumped(rows.filter(pa.array(bundles == bundle))) for bundle in present], pa.binary()),
+            BUNDLE: pa.array([key for key, _ in cells], pa.int32()),
+            "rows": pa.array([cell for _, cell in cells], pa.binary()),
         }
     )
+
+
+def _cells(rows: pa.Table) -> list[bytes]:
+    """Rows of one bundle, packed; compressed where they are so many that the JVM is not done with them at once."""
+    starts = range(0, rows.num_rows, ROWS_A_CELL)
+    return [dumped(rows.slice(start, ROWS_A_CELL), compressed=len(starts) > 1) for start in starts]
 
 
 def unpacked_table(blobs: Iterable[bytes]) -> pa.Table:

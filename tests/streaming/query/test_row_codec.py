@@ -1,6 +1,6 @@
 """Packing: what source tasks read, in a few rows for the stateful tasks."""
 
-from streaming.query.row_codec import LogRow, packed, partitions_cut, unpacked, unpacked_table
+from streaming.query.row_codec import ROWS_A_CELL, LogRow, dumped, packed, partitions_cut, unpacked, unpacked_table
 from tests.streaming.shard import log_rows
 
 KEYS = (40, 41, 42)
@@ -23,6 +23,19 @@ def test_records_come_out_as_they_went_in() -> None:
     (blob,) = packed([log_rows(cells)], KEYS)["rows"].to_pylist()
 
     assert [LogRow(*cell, 1) for cell in cells] == unpacked([blob])
+
+
+def test_many_rows_of_a_bundle_leave_in_several_cells() -> None:
+    """No cell is larger for a longer log, nor as large as its rows; no row is lost, and their order is kept."""
+    cells = [(2, offset, 1_000 + offset, f"k{offset}".encode(), b"v" * 100) for offset in range(ROWS_A_CELL * 2 + 1)]
+
+    batch = packed([log_rows(cells)], KEYS)
+
+    blobs = batch["rows"].to_pylist()
+    assert [42] * 3 == batch["bundle"].to_pylist()
+    assert [ROWS_A_CELL, ROWS_A_CELL, 1] == [len(unpacked([blob])) for blob in blobs]
+    assert len(blobs[0]) < len(dumped(log_rows(cells[:ROWS_A_CELL]))) / 2
+    assert [LogRow(*cell, 1) for cell in cells] == unpacked(blobs)
 
 
 def test_a_partition_read_by_two_tasks_is_put_in_order() -> None:
