@@ -7,9 +7,10 @@ shares the others. What a reader has not seen yet is found likewise, by a look a
 
 from collections.abc import ItemsView, Iterator, Mapping, ValuesView
 from itertools import chain
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar, overload
 
 Held = TypeVar("Held")
+Other = TypeVar("Other")
 
 PARTS: Final = 4_096
 """Of a hundred thousand groups two hundred are changed: then five thousand are copied, and looked at by each reader."""
@@ -28,6 +29,16 @@ class GroupMap(Mapping[str, Held], Generic[Held]):
 
     def __getitem__(self, name: str) -> Held:
         return self._parts[hash(name) % PARTS][name]
+
+    @overload
+    def get(self, name: str, default: None = None, /) -> Held | None: ...
+
+    @overload
+    def get(self, name: str, default: Other, /) -> Held | Other: ...
+
+    def get(self, name: str, default: Other | None = None, /) -> Held | Other | None:
+        """As any mapping's, but for the error that one raises and catches for each group there is not."""
+        return self._parts[hash(name) % PARTS].get(name, default)
 
     def __iter__(self) -> Iterator[str]:
         return chain.from_iterable(self._parts)

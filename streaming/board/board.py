@@ -120,10 +120,11 @@ class Board:
     def load(self, rows: Iterable[Row]) -> None:
         """Replace everything by what the state store holds, at start."""
         with self._lock:
-            draft = BatchUpdate(BoardSnapshot())
-            draft.take(rows)
-            draft.leave_out_what_is_not_listed()
-            self._shown = draft.shown()
+            with gc_tuning.paused():
+                draft = BatchUpdate(BoardSnapshot())
+                draft.take(rows)
+                draft.leave_out_what_is_not_listed()
+                self._shown = draft.shown()
             gc_tuning.freeze()
             self._last_batch = None
             self._readiness.set_loaded()
