@@ -13,7 +13,7 @@ from coordinator_model.state.offsets import CommittedOffset
 from coordinator_model.views import group_view
 from streaming.board.group_summary import StateText
 from streaming.board.offset_columns import OffsetColumns
-from streaming.end_offsets.store import EndOffsets, Topic
+from streaming.end_offsets.store import Topic
 
 TopicNames = Mapping[str, str]
 
@@ -69,18 +69,6 @@ class BoardGroup(StateText):
     def is_unsubscribed(self, topic: str) -> bool:
         """Whether no member reads this topic of committed offsets any more, as far as that is known."""
         return self.words.all_topics_known and topic not in self.topics.subscribed
-
-    def lags_somewhere(self, ends: EndOffsets) -> bool:
-        """Whether records of a topic that members read wait for it; quicker to answer than how many."""
-        with ends.lock:
-            for bucket in self.buckets:
-                topic = bucket.topic
-                for partition, committed in bucket.offsets():
-                    known = ends.partition(topic, partition)
-                    end = None if known is None else known.last_stable
-                    if end is not None and end > committed.offset and not self.is_unsubscribed(topic):
-                        return True
-        return False
 
 
 def is_migrating_kind(type_: str) -> bool:

@@ -172,6 +172,11 @@ class Lags:
         )
 
     @cached_property
+    def waits(self) -> Flags:
+        """Group → whether records wait that every consumer may read, in a topic that its members read."""
+        return self._by_group(np.logical_or, self.table.is_read & (self.stable > 0), False)
+
+    @cached_property
     def run_records(self) -> Integers:
         """Run (`OffsetTable.runs`) → lag of its offsets of which it is known."""
         runs = self.table.runs

@@ -57,8 +57,11 @@ class LagHistory:
         self._groups: _Lines[str] = _Lines()
         self._partitions: _Lines[Place] = _Lines()
 
-    def sample(self, groups: GroupMap[BoardGroup], ends: EndOffsets, now_ms: int) -> None:
-        """Take the lag of all groups at this moment; groups and partitions that are gone take their series along."""
+    def sample(self, groups: GroupMap[BoardGroup], ends: EndOffsets, now_ms: int) -> Lags:
+        """Take the lag of all groups at this moment; groups and partitions that are gone take their series along.
+
+        Returns what was measured.
+        """
         table = table_of(groups.values())
         lags = measure(table, ends, now_ms)
         ends.hold(_earliest_behind(lags))
@@ -71,6 +74,7 @@ class LagHistory:
             self._groups.append(now_ms, table.groups.names, lags.sum_records, lags.max_seconds)
             self._partitions.append(now_ms, places, lags.records[rows])
             self._forget(now_ms)
+        return lags
 
     def group(self, name: str) -> dict[str, Any]:
         """`times` (ms), `lag`, `max_lag_seconds`, and `partitions` with the largest lag; null where not known."""

@@ -104,22 +104,7 @@ class EndOffsets:
         self._former_ids: dict[str, str] = {}
         self._moves: dict[TopicPartition, LeaderMoves] = {}
         self._sampled_ms: int | None = None
-        self._version = 0
-        self._moved: dict[str, int] = {}
         self._asked_for = threading.Event()
-
-    @property
-    def version(self) -> int:
-        """Grows with every change."""
-        return self._version
-
-    def moved_since(self, version: int) -> frozenset[str]:
-        """Topics of which something is another than it was in that version.
-
-        That is an end, the start of a log, the topic itself, or what is known of these.
-        """
-        with self.lock:
-            return frozenset(topic for topic, moved in self._moved.items() if moved > version)
 
     def ask(self) -> None:
         """Have the next round of samples begin now, or with the end of the one under way."""
@@ -194,18 +179,13 @@ class EndOffsets:
                 self._note_moves(self._topics.get(name), found[name], now_ms)
                 self._note_epochs(found[name])
             over = gone | recreated
-            self._moved.update(dict.fromkeys(over, self._version + 1))
             self._partitions = {place: ends for place, ends in self._partitions.items() if place[0] not in over}
             self._by_topic = {topic: known for topic, known in self._by_topic.items() if topic not in over}
             self._topics = found
-            sizes, were = _sizes(found), _sizes(self._sizes)
-            if sizes != were:
-                changed = (name for name in sizes.keys() | were.keys() if sizes.get(name) != were.get(name))
-                self._moved.update(dict.fromkeys(changed, self._version + 1))
+            if _sizes(found) != _sizes(self._sizes):
                 self._sizes = found
             self._former_ids = {name: id_ for name, id_ in self._former_ids.items() if name not in found.keys() | gone}
             self._names = {**self._names, **{topic.id: topic.name for topic in found.values()}}
-            self._version += 1
 
     def record(
         self, now_ms: int, high_watermarks: Mapping[TopicPartition, int], last_stable: Mapping[TopicPartition, int]
@@ -227,8 +207,6 @@ class EndOffsets:
                     backwards = True
                     ends.cuts = (*ends.cuts[1 - MOST_CUTS :], Cut(end, now_ms))
                     ends.found.clear()
-                if ends.last_stable != last_stable[place] or ends.high_watermark != end:
-                    self._moved[place[0]] = self._version + 1
                 ends.high_watermark = end
                 if ends.high_watermark == last_stable[place]:
                     ends.open_since_ms, ends.open_since_is_exact = None, False
@@ -236,12 +214,10 @@ class EndOffsets:
                     ends.open_since_ms, ends.open_since_is_exact = now_ms, False
                 ends.last_stable, ends.sampled_ms = last_stable[place], now_ms
                 ends.history.add(now_ms, end)
-            for place, ends in self._partitions.items():
+            for ends in self._partitions.values():
                 if now_ms - ends.sampled_ms > STALE_AFTER_MS:
-                    self._moved[place[0]] = self._version + 1
                     ends.high_watermark = ends.last_stable = ends.open_since_ms = None
             self._sampled_ms = now_ms
-            self._version += 1
         return backwards
 
     def hold(self, offsets: Mapping[TopicPartition, int]) -> None:
@@ -259,8 +235,6 @@ class EndOffsets:
                     ends.found.update(times)
                     for offset in list(ends.found)[:-MOST_FOUND]:
                         del ends.found[offset]
-                    self._moved[place[0]] = self._version + 1
-            self._version += 1
 
     def record_cuts(self, ends_of_epochs: Mapping[TopicPartition, Mapping[int, int]]) -> None:
         """Take where epochs of leaders ended, by epoch, where commits of them are beyond that."""
@@ -271,8 +245,6 @@ class EndOffsets:
                 found = tuple(Cut(end, -1, epoch + 1) for epoch, end in sorted(epochs.items()))
                 if ends is not None and not {*found} <= {*ends.cuts}:
                     ends.cuts = (*(cut for cut in ends.cuts if cut not in found), *found)[-MOST_CUTS:]
-                    self._moved[place[0]] = self._version + 1
-            self._version += 1
 
     def open_transactions(self, topic: str, before_ms: int) -> dict[TopicPartition, int]:
         """Partition → last stable offset, where a transaction was seen open before then and not asked about yet."""
@@ -294,16 +266,13 @@ class EndOffsets:
                 if ends is not None and ends.open_since_ms is not None and ends.last_stable == last_stable:
                     ends.open_since_ms = written_ms.get(place, ends.open_since_ms)
                     ends.open_since_is_exact = True
-            self._version += 1
 
     def record_earliest(self, earliest: Mapping[TopicPartition, int]) -> None:
         """Take the first offsets that can still be read."""
         with self.lock:
             for place, offset in earliest.items():
-                if place in self._partitions and self._partitions[place].earliest != offset:
+                if place in self._partitions:
                     self._partitions[place].earliest = offset
-                    self._moved[place[0]] = self._version + 1
-            self._version += 1
 
     def save(self, file: Path) -> None:
         """Write the histories, so that lag in seconds survives a restart; raises OSError."""

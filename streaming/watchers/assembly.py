@@ -69,7 +69,9 @@ def watchers(
         ClockJumps().settling,
         unsettled_after_ms=config.alarms.unsettled_after_ms,
     )
-    lag = LagSampler(board.lag_history, lambda: board.shown.groups, ends, lambda: board.ready()[0], clock_ms)
+    lag = LagSampler(
+        board.lag_history, lambda: board.shown.groups, ends, lambda: board.ready()[0], clock_ms, suspects.look
+    )
     times = LagTimes(ends, lambda: KafkaTimesClient(settings("lag-times")), board.lag_history.without_time, clock_ms)
     cut_logs = CutLogs(
         ends,

@@ -1,6 +1,7 @@
 """Asks coordinators about classic groups that may hang (`coordinator_model.clocked.hang_suspicion`), and no others.
 
-One thread checks the board every few seconds. The suspects of a coordinator are asked about in one DescribeGroups; one
+All groups are looked through with each measurement of their lag (`lag_sampler.py`), on columns; one thread looks at
+those that were found every few seconds. The suspects of a coordinator are asked about in one DescribeGroups; one
 that turns out to be between two generations is asked about again with the next check, any other after a minute. So the
 number of questions grows with the silent groups, not with all groups, up to `MOST_ASKED` a check.
 
@@ -12,14 +13,17 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+import numpy as np
+
 from coordinator_model.clocked import hang_suspicion
 from coordinator_model.clocked.hang_suspicion import Described
+from coordinator_model.group_figures import GroupWords
 from streaming.base.logging_setup import get_logger
 from streaming.base.outage import Outage
-from streaming.base.persistent_map import GroupMap
 from streaming.base.threads import Connection, Repeating
 from streaming.board.board import Board
 from streaming.board.board_group import BoardGroup
+from streaming.board.lag_columns import Lags
 from streaming.kafka.lazy_admin import LazyAdmin
 
 CHECK_EVERY_SECONDS: Final = 5.0
@@ -42,21 +46,6 @@ class Answer:
     state: str = ""
     members: int = 0
     refused: bool = False
-
-
-class _Classic:
-    """A classic group, and whether anything waits for it: asked again when it or the ends of its topics change."""
-
-    __slots__ = ("held", "lags", "last_step_ms", "members", "newest_commit_ms", "rounds_lost_ms", "topics")
-
-    def __init__(self, held: BoardGroup) -> None:
-        self.held = held
-        self.members = held.summary.members
-        self.last_step_ms = held.summary.last_step_ms
-        self.rounds_lost_ms = held.summary.rounds_lost_ms
-        self.newest_commit_ms = held.newest_commit_ms
-        self.topics = held.committed_topics
-        self.lags: bool | None = None
 
 
 class GroupsClient(Protocol):
@@ -106,9 +95,8 @@ class HangSampler:
         self._answers: dict[str, Described] = {}
         self._not_before_ms: dict[str, int] = {}
         self._logged_refusal = False
-        self._seen: GroupMap[BoardGroup] = GroupMap()
-        self._classic: dict[str, _Classic] = {}
-        self._looked_at = 0
+        self._worth_a_look: Mapping[str, bool] = {}
+        """Group → whether records wait for it, as its lag was last measured."""
         thread = Repeating("suspects", CHECK_EVERY_SECONDS, self.check, self._connection.drop)
         self.start, self.stop, self._stopping = thread.start, thread.stop, thread.stopping
 
@@ -138,43 +126,33 @@ class HangSampler:
                 self._outage.failed(error)
             self._connection.drop()
 
+    def look(self, lags: Lags, now_ms: int) -> None:
+        """Take the lag of all groups at this moment: which of them may be suspected until the next."""
+        groups = lags.table.groups
+        step_ms, (_, committed_ms, _) = groups["last_step_ms"], lags.read
+        waits = lags.waits & (now_ms - np.maximum(committed_ms, step_ms) > hang_suspicion.SILENT_MS)
+        emptied = (groups["classic_members"] == 0) & (now_ms - step_ms <= hang_suspicion.RECENT_MS)
+        found = np.flatnonzero(groups.by_words(_may_hang) & (waits | emptied | groups.has("rounds_lost_ms")))
+        self._worth_a_look = {
+            groups.names[at]: of for at, of in zip(found.tolist(), waits[found].tolist(), strict=True)
+        }
+
     def _suspects(self, now_ms: int) -> Iterator[BoardGroup]:
-        ends = self._board.ends
-        self._follow(self._board.shown.groups)
-        version = ends.version
-        moved = ends.moved_since(self._looked_at)
-        self._looked_at = version
-        for of in self._classic.values():
-            if of.lags is not None and not moved.isdisjoint(of.topics):
-                of.lags = None
-            if (
-                of.members
-                and of.newest_commit_ms is not None
-                and now_ms - of.newest_commit_ms > hang_suspicion.SILENT_MS
-            ):
-                if of.lags is None:
-                    of.lags = of.held.lags_somewhere(ends)
-                lags = of.lags
-            else:
-                lags = False
+        groups = self._board.shown.groups
+        for name, waits in self._worth_a_look.items():
+            held = groups.get(name)
+            if held is None or not _may_hang(held.words):
+                continue
+            of = held.summary
             if hang_suspicion.why(
                 members=of.members,
                 last_step_ms=of.last_step_ms,
                 rounds_lost_ms=of.rounds_lost_ms,
-                newest_commit_ms=of.newest_commit_ms,
-                lags=lags,
+                newest_commit_ms=held.newest_commit_ms,
+                lags=waits,
                 now_ms=now_ms,
             ):
-                yield of.held
-
-    def _follow(self, groups: GroupMap[BoardGroup]) -> None:
-        """Take in which classic groups changed since the last look."""
-        for name, _, held in groups.since(self._seen):
-            if held is None or held.words.is_modern or held.words.simple or held.words.in_step:
-                self._classic.pop(name, None)
-            else:
-                self._classic[name] = _Classic(held)
-        self._seen = groups
+                yield held
 
     def _ask(self, due: Collection[BoardGroup]) -> None:
         topic = self._board.ends.topic(self._board.offsets_topic)
@@ -207,3 +185,8 @@ def _answer(said: Mapping[str, Any]) -> Answer | None:
     if error:
         return Answer(refused=True) if _REFUSED in error else None
     return Answer(state=str(said.get("group_state") or ""), members=len(said.get("members") or ()))
+
+
+def _may_hang(words: GroupWords) -> bool:
+    """Whether it is a group of which the log would not show a rebalance."""
+    return not (words.is_modern or words.simple or words.in_step)

@@ -1,4 +1,4 @@
-"""Samples the lag of all groups for charts, every few seconds."""
+"""Measures the lag of all groups every few seconds: for charts, and for who looks for groups that may hang."""
 
 import time
 from collections.abc import Callable
@@ -8,13 +8,14 @@ from streaming.base.logging_setup import get_logger
 from streaming.base.persistent_map import GroupMap
 from streaming.base.threads import Background
 from streaming.board.board_group import BoardGroup
+from streaming.board.lag_columns import Lags
 from streaming.board.lag_history import LagHistory
 from streaming.end_offsets.store import EndOffsets
 
 SAMPLE_EVERY_SECONDS: Final = 5.0
 
 
-SHARE_OF_TIME: Final = 0.02
+SHARE_OF_TIME: Final = 0.04
 """Of one processor, at most: what takes longer is done more seldom."""
 
 
@@ -30,21 +31,24 @@ class LagSampler:
         ends: where the logs end.
         ready: whether lag may be believed; before, nothing is sampled.
         clock_ms: the wall clock.
+        look: takes what was measured, and when, besides.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it needs of others
         self,
         history: LagHistory,
         groups: Callable[[], GroupMap[BoardGroup]],
         ends: EndOffsets,
         ready: Callable[[], bool],
         clock_ms: Callable[[], int],
+        look: Callable[[Lags, int], None] | None = None,
     ) -> None:
         self._history = history
         self._groups = groups
         self._ends = ends
         self._ready = ready
         self._clock_ms = clock_ms
+        self._look = look
         self._thread = Background("lag-history", self._run, stop_seconds=None)
 
     def start(self) -> None:
@@ -59,7 +63,10 @@ class LagSampler:
         """Take one sample; returns how many seconds to wait for the next."""
         begun = time.thread_time()
         if self._ready():
-            self._history.sample(self._groups(), self._ends, self._clock_ms())
+            now_ms = self._clock_ms()
+            lags = self._history.sample(self._groups(), self._ends, now_ms)
+            if self._look is not None:
+                self._look(lags, now_ms)
         return max(SAMPLE_EVERY_SECONDS, (time.thread_time() - begun) / SHARE_OF_TIME)
 
     def _run(self) -> None:

@@ -125,7 +125,7 @@ def suspects_anew(board: Board, now_ms: int) -> set[str]:
     return {
         name
         for name, held in board.shown.groups.items()
-        if suspicion(held.state, held.newest_commit_ms, now_ms, lags=held.lags_somewhere(board.ends))
+        if suspicion(held.state, held.newest_commit_ms, now_ms, lags=bool(lags_of(held, board.ends, now_ms).waits[0]))
     }
 
 
@@ -149,7 +149,7 @@ def test_what_is_kept_up_is_what_would_be_worked_out_again(seed: int) -> None:
     for _ in range(STEPS):
         story.step()
         overview._made_until = 0.0
-        history.sample(board.shown.groups, board.ends, story.now_ms)
+        sampler.look(history.sample(board.shown.groups, board.ends, story.now_ms), story.now_ms)
         lags = {name: lags_of(held, board.ends, story.now_ms) for name, held in board.shown.groups.items()}
         found = {held.name for held in sampler._suspects(story.now_ms)}
         seen += len(found)

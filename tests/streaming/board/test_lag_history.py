@@ -1,6 +1,7 @@
 """What lag was: bounded, aligned, and gone with what it was of."""
 
 from streaming.board.board import Board
+from streaming.board.lag_columns import Lags
 from streaming.board.lag_history import LagHistory
 from streaming.watchers.lag_sampler import LagSampler
 from tests import builders
@@ -133,6 +134,25 @@ def test_nothing_is_sampled_before_lag_may_be_believed() -> None:
     sampler.sample()
     sampler.stop()
     assert [NOW_MS] == board.lag_history.group("a")["times"]
+
+
+def test_what_is_measured_for_charts_is_handed_on() -> None:
+    """Who looks for groups that may hang need not measure again; before lag may be believed there is nothing."""
+    board, ready, taken = committing("a"), [False], list[tuple[Lags, int]]()
+    sampler = LagSampler(
+        board.lag_history,
+        lambda: board.shown.groups,
+        board.ends,
+        lambda: ready[0],
+        lambda: NOW_MS,
+        lambda lags, now_ms: taken.append((lags, now_ms)),
+    )
+    sampler.sample()
+    assert [] == taken
+
+    ready[0] = True
+    sampler.sample()
+    assert [(["a"], NOW_MS)] == [(lags.table.groups.names, now_ms) for lags, now_ms in taken]
 
 
 def _pending(group: str) -> Shard:

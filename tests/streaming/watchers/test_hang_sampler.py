@@ -8,6 +8,7 @@ from structlog.testing import capture_logs
 
 from coordinator_model.clocked.hang_suspicion import PREPARING, SILENT_MS
 from streaming.board.board import Board
+from streaming.board.lag_columns import measure, table_of
 from streaming.end_offsets.store import Topic
 from streaming.watchers.hang_sampler import CALM_MS, MOST_ASKED, REFUSED_MS, Answer, HangSampler
 from streaming.watchers.overdue_watch import OverdueWatch
@@ -51,8 +52,21 @@ class Rig:
     now_ms: int = THEN_MS + SILENT_MS + 1
 
     def look(self, *, after_ms: int = 0) -> None:
+        """After the lag of all groups was measured, as it is every few seconds."""
         self.now_ms += after_ms
+        self.measure()
         self.sampler.check()
+
+    def measure(self) -> None:
+        table = table_of(self.board.shown.groups.values())
+        self.sampler.look(measure(table, self.board.ends, self.now_ms), self.now_ms)
+
+    def commit(self, offset: int) -> None:
+        """Group a commits now."""
+        shard = Shard()
+        classic_group(shard, "a", {"a-1": {"orders": [0]}})
+        shard.pending.append((self.now_ms, *offset_commit("a", "orders", 0, offset, timestamp=self.now_ms)))
+        self.board.apply(1, shard.flush(), self.now_ms)
 
 
 def rig(*names: str, end: int = 9, ready: bool = True) -> Rig:
@@ -152,13 +166,34 @@ def test_answers_of_who_is_no_suspect_any_more_are_forgotten() -> None:
     made.look()
     assert ["a"] == list(made.sampler.answers)
 
-    shard = Shard()
-    classic_group(shard, "a", {"a-1": {"orders": [0]}})
-    shard.pending.append((made.now_ms, *offset_commit("a", "orders", 0, 6, timestamp=made.now_ms)))
-    made.board.apply(1, shard.flush(), made.now_ms)
+    made.commit(6)
     made.look()
 
     assert {} == made.sampler.answers
+
+
+def test_one_that_commits_after_its_lag_was_measured_is_not_asked_about() -> None:
+    """At a million groups lag is measured once a minute, and what has happened since counts."""
+    made = rig("a")
+    made.measure()
+    made.commit(6)
+
+    made.sampler.check()
+
+    assert [] == made.cluster.asked
+
+
+def test_records_of_an_open_transaction_wait_for_nobody() -> None:
+    """Whoever reads committed records alone has read all that there is, and may be idle."""
+    made = rig("a", end=5)
+    made.board.ends.record(NOW_MS + 1, {("orders", 0): 9}, {("orders", 0): 5})
+
+    made.look()
+    assert [] == made.cluster.asked
+
+    made.board.ends.record(NOW_MS + 2, {("orders", 0): 9}, {("orders", 0): 9})
+    made.look()
+    assert [(4, ["a"])] == made.cluster.asked
 
 
 def test_rebalance_that_does_not_end_is_one_event_and_a_gauge_until_it_does() -> None:
