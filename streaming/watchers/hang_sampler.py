@@ -9,8 +9,9 @@ It needs the permission DESCRIBE on the groups, and does without: a group that i
 hour, and logged once. Of failures in a row the first is logged, and their end.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -109,17 +110,18 @@ class HangSampler:
         """Ask about those whose turn it is. Never raises."""
         if not self._board.ready()[0]:
             return
-        now_ms = self._clock_ms()
-        suspected = {held.name: held for held in self._suspects(now_ms)}
-        self._answers = {name: answer for name, answer in self._answers.items() if name in suspected}
-        self._not_before_ms = {name: ms for name, ms in self._not_before_ms.items() if name in suspected}
-        due = [name for name in suspected if self._not_before_ms.get(name, now_ms) <= now_ms]
+        now_ms, found = self._clock_ms(), self._worth_a_look
+        answered = {held.name for held in self._suspects(self._answers.keys() & found, now_ms)}
+        self._answers = {name: answer for name, answer in self._answers.items() if name in answered}
+        self._not_before_ms = {name: ms for name, ms in self._not_before_ms.items() if name in found}
+        waiting = [name for name in found if self._not_before_ms.get(name, now_ms) <= now_ms]
         # Who has waited longest is asked first: otherwise a few would keep all others from their turn.
-        due.sort(key=lambda name: self._not_before_ms.get(name, 0))
+        waiting.sort(key=lambda name: self._not_before_ms.get(name, 0))
+        due = list(islice(self._suspects(waiting, now_ms), MOST_ASKED))
         if not due:
             return
         try:
-            self._ask([suspected[name] for name in due[:MOST_ASKED]])
+            self._ask(due)
             self._outage.succeeded()
         except Exception as error:  # noqa: BLE001 - whatever a client throws must not end the looking
             if not self._stopping.is_set():
@@ -137,11 +139,12 @@ class HangSampler:
             groups.names[at]: of for at, of in zip(found.tolist(), waits[found].tolist(), strict=True)
         }
 
-    def _suspects(self, now_ms: int) -> Iterator[BoardGroup]:
-        groups = self._board.shown.groups
-        for name, waits in self._worth_a_look.items():
-            held = groups.get(name)
-            if held is None or not _may_hang(held.words):
+    def _suspects(self, names: Iterable[str], now_ms: int) -> Iterator[BoardGroup]:
+        """Those of these groups that are suspected now; in a cluster that is silent, that may be all there are."""
+        groups, found = self._board.shown.groups, self._worth_a_look
+        for name in names:
+            held, waits = groups.get(name), found.get(name)
+            if held is None or waits is None or not _may_hang(held.words):
                 continue
             of = held.summary
             if hang_suspicion.why(

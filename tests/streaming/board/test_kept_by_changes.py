@@ -151,7 +151,7 @@ def test_what_is_kept_up_is_what_would_be_worked_out_again(seed: int) -> None:
         overview._made_until = 0.0
         sampler.look(history.sample(board.shown.groups, board.ends, story.now_ms), story.now_ms)
         lags = {name: lags_of(held, board.ends, story.now_ms) for name, held in board.shown.groups.items()}
-        found = {held.name for held in sampler._suspects(story.now_ms)}
+        found = {held.name for held in sampler._suspects(sampler._worth_a_look, story.now_ms)}
         seen += len(found)
 
         assert sums_anew(board) == board.sums()
