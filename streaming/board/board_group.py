@@ -66,10 +66,6 @@ class BoardGroup(StateText):
         newest = max((bucket.newest_commit_ms for bucket in self.buckets), default=-1)
         return newest if newest >= 0 else None
 
-    def is_unsubscribed(self, topic: str) -> bool:
-        """Whether no member reads this topic of committed offsets any more, as far as that is known."""
-        return self.words.all_topics_known and topic not in self.topics.subscribed
-
 
 def is_migrating_kind(type_: str) -> bool:
     """Whether the way from the classic to the consumer protocol concerns groups of this type at all."""

@@ -23,7 +23,9 @@ def test_a_mapping_is_what_a_dictionary_would_be() -> None:
 
         assert expected == dict(groups) == dict(groups.items()) == dict(zip(groups, groups.values(), strict=True))
         assert len(expected) == len(groups)
+        assert {name: expected.get(name, -1) for name in changes} == {name: groups.get(name, -1) for name in changes}
     assert "g-none" not in groups
+    assert groups.get("g-none") is None
 
 
 def test_a_mapping_stays_as_it_was_when_the_next_one_is_made() -> None:

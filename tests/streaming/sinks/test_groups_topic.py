@@ -137,13 +137,13 @@ def test_a_look_costs_what_changed(monkeypatch: pytest.MonkeyPatch) -> None:
         of.apply(commit(shard, 1, f"g{number}"))
     of.look()
     asked: list[str] = []
-    getitem = GroupMap.__getitem__
+    for look in (GroupMap.__getitem__, GroupMap.get):
+        # Bound to the look of this turn: all are called later.
+        def noted(groups: GroupMap[Any], name: str, *default: Any, look: Callable[..., Any] = look) -> Any:
+            asked.append(name)
+            return look(groups, name, *default)
 
-    def noted(groups: GroupMap[Any], name: str) -> Any:
-        asked.append(name)
-        return getitem(groups, name)
-
-    monkeypatch.setattr(GroupMap, "__getitem__", noted)
+        monkeypatch.setattr(GroupMap, look.__name__, noted)
 
     assert ([], []) == (of.look(), asked)
     of.apply([*commit(shard, 2, "g1"), *commit(shard, 2, "g2")])
