@@ -95,6 +95,7 @@ class HangSampler:
         self._outage = Outage(_log, "group_descriptions", clock_ms)
         self._answers: dict[str, Described] = {}
         self._not_before_ms: dict[str, int] = {}
+        self._unanswered: list[BoardGroup] = []
         self._logged_refusal = False
         self._worth_a_look: Mapping[str, bool] = {}
         """Group → whether records wait for it, as its lag was last measured."""
@@ -117,11 +118,14 @@ class HangSampler:
         waiting = [name for name in found if self._not_before_ms.get(name, now_ms) <= now_ms]
         # Who has waited longest is asked first: otherwise a few would keep all others from their turn.
         waiting.sort(key=lambda name: self._not_before_ms.get(name, 0))
-        due = list(islice(self._suspects(waiting, now_ms), MOST_ASKED))
+        # Without an answer nobody knows that an outage is over, though by now none may be suspected.
+        due = list(islice(self._suspects(waiting, now_ms), MOST_ASKED)) or self._unanswered
         if not due:
             return
         try:
+            self._unanswered = due
             self._ask(due)
+            self._unanswered = []
             self._outage.succeeded()
         except Exception as error:  # noqa: BLE001 - whatever a client throws must not end the looking
             if not self._stopping.is_set():

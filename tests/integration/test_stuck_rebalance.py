@@ -18,6 +18,7 @@ from streaming.end_offsets.store import EndOffsets
 from streaming.kafka.client_settings import python_settings
 from streaming.recording.recorder import LogRecorder
 from streaming.watchers.hang_sampler import HangSampler, KafkaGroupsClient
+from streaming.watchers.lag_sampler import LagSampler
 from streaming.watchers.overdue_watch import OverdueWatch
 from tests.integration.in_process_member import InProcessMember
 from tests.integration.monitor_process import MonitorProcess, until
@@ -108,16 +109,19 @@ def test_rebalance_that_hangs_is_reported_once_and_healthy_groups_are_not(broker
         asked: list[str] = []
         client = KafkaGroupsClient(python_settings(kafka, "suspects"))
         sampler = HangSampler(board, lambda: client, clock)
+        lag = LagSampler(board.lag_history, lambda: board.shown.groups, board.ends, lambda: True, clock, sampler.look)
         watch = OverdueWatch(board, board.add_events, clock, lambda: sampler.answers)
         try:
             while not board.stuck and time.monotonic() < deadline:
                 time.sleep(0.1)
+                lag.sample()
                 sampler.check()
                 asked += sampler.answers
                 watch.check()
             answers = sampler.answers
             for _ in range(10):
                 time.sleep(0.1)
+                lag.sample()
                 sampler.check()
                 watch.check()
         finally:

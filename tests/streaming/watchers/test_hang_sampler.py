@@ -217,6 +217,22 @@ def test_rebalance_that_does_not_end_is_one_event_and_a_gauge_until_it_does() ->
     assert 1 == made.board.events.counts_by_group()["a"]["rebalance_stuck"]
 
 
+def test_the_end_of_an_outage_is_logged_though_nobody_is_suspected_any_more() -> None:
+    """Consumers that go on with the brokers are asked about once more, as no other answer may ever come."""
+    made = rig("a")
+    with capture_logs() as lines:
+        made.cluster.down = OSError("gone")
+        made.look()
+        made.cluster.down = None
+        made.commit(6)
+        for _ in range(3):
+            made.look(after_ms=CALM_MS // 12)
+
+    assert ["group_descriptions_unavailable", "group_descriptions_available_again"] == [line["event"] for line in lines]
+    assert 2 == len(made.cluster.asked)
+    assert {} == made.sampler.answers
+
+
 def test_an_outage_is_logged_when_it_begins_and_when_it_is_over() -> None:
     """However many questions fail in between; what the end of the thread interrupts is no failure."""
     made = rig("a")
