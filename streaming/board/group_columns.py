@@ -38,7 +38,8 @@ class GroupColumns:
         packed = bytearray()
         for of in self.held:
             packed += of.block.numbers[NUMBERS_AT[of.at]]
-        return np.frombuffer(packed, np.int64).reshape(-1, len(NUMBERS)).T
+        # A column is read several times, and a row of numbers is longer than a line of the processor's cache.
+        return np.frombuffer(packed, np.int64).reshape(-1, len(NUMBERS)).T.copy()
 
     @cached_property
     def words(self) -> tuple[list[GroupWords], Integers]:
@@ -94,4 +95,4 @@ def encoded(values: Sequence[Shared]) -> tuple[list[Shared], Integers]:
     """Each value once, and of each its place in those."""
     once = list(dict.fromkeys(values))
     places = {value: place for place, value in enumerate(once)}
-    return once, np.array(list(map(places.__getitem__, values)), np.int64)
+    return once, np.fromiter(map(places.__getitem__, values), np.int64, len(values))

@@ -226,7 +226,7 @@ def table_of(groups: Iterable[BoardGroup] | GroupColumns) -> OffsetTable:
     columns = groups if isinstance(groups, GroupColumns) else GroupColumns(groups)
     held = columns.held
     each_of = [group.buckets for group in held]
-    owners = np.repeat(np.arange(len(held)), np.array(list(map(len, each_of)), np.int64))
+    owners = np.repeat(np.arange(len(held)), np.fromiter(map(len, each_of), np.int64, len(held)))
     buckets = list(chain.from_iterable(each_of))
     words, words_of = encoded([bucket.words for bucket in buckets])
     topics, topic_at = encoded([of.topic for of in words])
@@ -234,7 +234,7 @@ def table_of(groups: Iterable[BoardGroup] | GroupColumns) -> OffsetTable:
     ids_at = [[ids.setdefault(id_, len(ids)) for _, id_, _ in of.said] for of in words]
     packed = [bucket.numbers for bucket in buckets]
     rows = np.frombuffer(b"".join(packed), "<i8").reshape(-1, 4)
-    lengths = np.array(list(map(len, packed)), np.int64) // ROW.size
+    lengths = np.fromiter(map(len, packed), np.int64, len(packed)) // ROW.size
     heads = np.cumsum(lengths) - lengths
     topic_of = topic_at[words_of]
     lengths -= 1
