@@ -27,10 +27,9 @@ from streaming.board.board_group import BoardGroup
 from streaming.board.event_window import Event, EventWindow
 from streaming.board.histogram import BATCH_SECONDS_BUCKETS, RECORD_TO_METRIC_SECONDS_BUCKETS, Distribution
 from streaming.board.lag_history import LagHistory
-from streaming.board.left_out import LeftOut
 from streaming.board.polls import PollStatus
 from streaming.board.readiness import Offsets, Positions, Readiness, Standing, Standstill
-from streaming.board.totals import Sums, Totals
+from streaming.board.totals import LeftOut, Sums, Totals
 from streaming.end_offsets.store import EndOffsets, Wanted
 
 __all__ = ["Board", "Row"]

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from coordinator_model.state.membership import CLASSIC, CONSUMER
 from coordinator_model.state.offsets import CommittedOffset
 from coordinator_model.views import group_view
 from streaming.board.group_summary import StateText
@@ -65,8 +64,3 @@ class BoardGroup(StateText):
         """When any of its offsets was last committed; None where none was, or none says when."""
         newest = max((bucket.newest_commit_ms for bucket in self.buckets), default=-1)
         return newest if newest >= 0 else None
-
-
-def is_migrating_kind(type_: str) -> bool:
-    """Whether the way from the classic to the consumer protocol concerns groups of this type at all."""
-    return type_ in (CLASSIC, CONSUMER)

@@ -1,15 +1,15 @@
 """A group as the API answers it: the GROUP object of the model with lag, attention, and what brokers said."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.state.membership import SHARE
 from coordinator_model.views import group_view
-from streaming.board import attention, never_committed
+from streaming.board import attention
 from streaming.board.board_group import BoardGroup
-from streaming.board.group_lag import offset_rows
+from streaming.board.group_lag import never_committed, offset_rows
 from streaming.board.lag_columns import Lags, measure, table_of
 from streaming.board.polls import UNKNOWN_IN_GROUP
 
@@ -48,7 +48,7 @@ def _with_lag(
     rebalance = held.state.rebalance
     unheld = held.topics.unheld(board.ends.sizes)
     offsets = [shown | next(of_offsets) for shown in group["offsets"]]
-    if held.words.type != SHARE and (uncommitted := never_committed.rows(group, board.ends)):
+    if held.words.type != SHARE and (uncommitted := never_committed(group, board.ends)):
         offsets = sorted([*offsets, *uncommitted], key=itemgetter("topic", "partition"))
     if "static_members" in group:
         group["static_members"] = [_with_age(board, of, held.state.name, now_ms) for of in group["static_members"]]
@@ -63,13 +63,10 @@ def _with_lag(
         "duplicates": {place: list(members) for place, members in duplicates.items()},
         "unassigned": None if unheld is None else {topic: list(parts) for topic, parts in unheld.items() if parts},
         "attention": attention.reasons(board, held, lags.of_read(number), now_ms),
-        **(_polled(duplicates) if held.words.polled else {}),
+        # What is not known of a polled group is null.
+        **(UNKNOWN_IN_GROUP if held.words.polled else {}),
+        **({"duplicates": None} if held.words.polled and not duplicates else {}),
     }
-
-
-def _polled(duplicates: Mapping[str, Any]) -> dict[str, Any]:
-    """What is not known of a polled group, as null."""
-    return {**UNKNOWN_IN_GROUP, **({} if duplicates else {"duplicates": None})}
 
 
 def _with_age(board: "Board", static_member: dict[str, Any], group: str, now_ms: int) -> dict[str, Any]:

@@ -1,11 +1,14 @@
-"""Lag of groups' committed offsets as the API has it: offset by offset, read off `lag_columns.py`."""
+"""Rows of groups' offsets as the API has them: lag offset by offset, read off `lag_columns.py`."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from coordinator_model import lag
 from coordinator_model.lag import Lag
 from streaming.board.lag_columns import Lags, or_none
 from streaming.end_offsets.store import EndOffsets
+
+_NEVER: Final = dict.fromkeys(("offset", "leader_epoch", "metadata", "commit_timestamp", "topic_id"))
 
 
 def offset_rows(lags: Lags, ends: EndOffsets) -> list[dict[str, Any]]:
@@ -19,6 +22,34 @@ def offset_rows(lags: Lags, ends: EndOffsets) -> list[dict[str, Any]]:
         topic, partition = lags.table.places[place]
         rows.append(lag_view(ends, topic, partition, found))
     return rows
+
+
+def never_committed(group: Mapping[str, Any], ends: EndOffsets) -> list[dict[str, Any]]:
+    """Rows of partitions that members of a GROUP hold and of which nothing was ever committed, by topic and partition.
+
+    Where a consumer begins there is its own configuration (`auto.offset.reset`), so there is neither an offset nor a
+    lag, and no series: but who looks at a group should see that it is so.
+    """
+    # A topic whose name is not known yet stands under its id in assignments, and under its name in commits.
+    committed = {(topic, each["partition"]) for each in group["offsets"] for topic in (each["topic"], each["topic_id"])}
+    held = {
+        (topic, partition)
+        for member in group["members"]
+        for parts in (member["assigned"], member["pending_revocation"])
+        for topic, partitions in parts.items()
+        for partition in partitions
+    }
+    no_lag = Lag(None, None, lag.NEVER_COMMITTED)
+    return [
+        {
+            "topic": topic,
+            "partition": partition,
+            **_NEVER,
+            "subscribed": True,
+            **lag_view(ends, topic, partition, no_lag),
+        }
+        for topic, partition in sorted(held - committed)
+    ]
 
 
 def lag_view(ends: EndOffsets, topic: str, partition: int, found: Lag) -> dict[str, Any]:

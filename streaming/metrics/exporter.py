@@ -15,7 +15,7 @@ from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST as OPEN
 from streaming.base.name_filter import Scope
 from streaming.base.times import now_ms
 from streaming.board.board import Board
-from streaming.board.left_out import LeftOut
+from streaming.board.totals import LeftOut
 from streaming.metrics import text_format
 from streaming.metrics.catalogue import CATALOGUE, LOG_ONLY
 from streaming.metrics.group_metrics import ALL_GROUPS, DURATION, GroupShard, Moment

@@ -19,14 +19,14 @@ from coordinator_model.migration import phases
 from coordinator_model.rules import rebalance_storm
 from coordinator_model.rules.rebalance_storm import STORM_WINDOW_MS
 from coordinator_model.rules.settling import AT_REST_MS
-from coordinator_model.state.membership import CLASSIC, SHARE
+from coordinator_model.state.membership import CLASSIC, CONSUMER, SHARE
 from coordinator_model.state.rule_memory import REBALANCE_DURATION_BUCKETS_MS
 from streaming.board import gates
 from streaming.board.board import Board
-from streaming.board.board_group import BoardGroup, is_migrating_kind
+from streaming.board.board_group import BoardGroup
 from streaming.board.group_columns import Flags, GroupColumns, Integers
 from streaming.board.lag_columns import Lags, measure, table_of
-from streaming.board.left_out import LeftOut
+from streaming.board.totals import LeftOut
 from streaming.metrics.text_format import label, labelled
 
 Figures = npt.NDArray[Any]
@@ -124,7 +124,12 @@ def _if_migrating(name: str) -> Source:
 
 
 def _is_migrating(moment: Moment) -> Flags:
-    return moment.groups.by_words(lambda words: is_migrating_kind(words.type))
+    return moment.groups.by_words(_may_migrate)
+
+
+def _may_migrate(words: GroupWords) -> bool:
+    """Whether the way from the classic to the consumer protocol concerns groups of this type at all."""
+    return words.type in (CLASSIC, CONSUMER)
 
 
 def _ages(moment: Moment, name: str, *, of_none: float = np.nan) -> npt.NDArray[np.float64]:
@@ -210,7 +215,7 @@ def _of_words(moment: Moment, of: Callable[[GroupWords], str | None]) -> Samples
 def _phase(moment: Moment) -> Iterator[Samples]:
     yield _of_words(
         moment,
-        lambda words: label(phase=words.phase) if words.phase is not None and is_migrating_kind(words.type) else None,
+        lambda words: label(phase=words.phase) if words.phase is not None and _may_migrate(words) else None,
     )
 
 
@@ -218,7 +223,7 @@ def _blockers(moment: Moment) -> Iterator[Samples]:
     for reason in sorted({reason for words in moment.groups.words[0] for reason in words.blockers}):
 
         def is_blocked(words: GroupWords, reason: str = reason) -> bool:
-            return is_migrating_kind(words.type) and reason in words.blockers
+            return _may_migrate(words) and reason in words.blockers
 
         yield of_groups(moment, moment.groups.by_words(is_blocked), 1, label(reason=reason))
 
