@@ -38,8 +38,8 @@ GROUP_SOURCES: Final = {**GROUP_METRICS, **OFFSET_METRICS}
 Texts = Any
 """An array of strings of Arrow, which has no types."""
 
-Column = tuple[Texts, Integers | int]
-"""Texts, and of each row the place of its own among them; one place for all rows where they say the same."""
+Column = tuple[Texts, Integers]
+"""Texts, and of each row the place of its own among them."""
 
 
 class Page:
@@ -82,11 +82,6 @@ class Page:
         return pc.binary_join_element_wise(',group="', _texts(escaped_all(self._moment.groups.names)), '"', "")
 
     @cached_property
-    def _only_groups(self) -> Texts:
-        """The same, where no label follows."""
-        return pc.binary_join_element_wise(self._groups, "} ", "")
-
-    @cached_property
     def _offsets(self) -> list[tuple[Integers, Texts]]:
         """Rows of offsets that have series, and their labels, in pieces."""
         table, found = self._moment.lags.table, []
@@ -95,7 +90,7 @@ class Page:
             parts = _side_by_side(
                 _taken(self._groups, table.owners[rows]),
                 (topics, table.topic_of[rows]),
-                _numbers(table.partitions[rows], '"} '),
+                _numbers(table.partitions[rows], "", '"'),
             )
             _, ends, text = parts.buffers()
             ends = np.frombuffer(ends, np.int32)[: len(parts) + 1 : 3].copy()
@@ -104,15 +99,13 @@ class Page:
 
     def _of_groups(self, begin: str, samples: Samples) -> Iterator[bytes | memoryview]:
         for rows in _pieces(np.arange(len(samples.groups))):
-            groups = samples.groups[rows]
-            if not isinstance(samples.labels, str):
-                texts, places = samples.labels
-                labels = [_taken(self._groups, groups), (_texts([f"{text}}} " for text in texts]), places[rows])]
-            elif samples.labels:
-                labels = [_taken(self._groups, groups), (_texts([f"{samples.labels}}} "]), 0)]
+            labels, of_all = [_taken(self._groups, samples.groups[rows])], ""
+            if isinstance(samples.labels, str):
+                of_all = samples.labels
             else:
-                labels = [_taken(self._only_groups, groups)]
-            yield from _lines(begin, labels, samples.values[rows])
+                texts, places = samples.labels
+                labels.append((_texts(texts), places[rows]))
+            yield from _lines(begin, labels, samples.values[rows], of_all)
 
     def _of_offsets(self, begin: str, where: Figures, values: Figures) -> Iterator[bytes | memoryview]:
         for rows, labels in self._offsets:
@@ -128,7 +121,7 @@ class Page:
         bounded = [f',le="{bound}"}} ' for bound in [*map(float, bounds), "+Inf"]]
         begins, middles = [*([bucket] * len(bounded)), count, sum_], [*bounded, "} ", "} "]
         lines_of = np.arange(len(begins))
-        numbers, number_of = _numbers(np.cumsum(counts, axis=1).ravel(), "\n")
+        numbers, number_of = _numbers(np.cumsum(counts, axis=1).ravel(), "", "\n")
         by_bound = number_of.reshape(counts.shape)
         seconds, which = np.unique(sums, return_inverse=True)
         sum_of = len(numbers) + which
@@ -170,23 +163,23 @@ def _taken(texts: Texts, places: Integers) -> Column:
     return texts.slice(int(places[0]), len(places)) if is_run else texts.take(pa.array(places)), rows
 
 
-def _numbers(values: Figures, after: str) -> tuple[Texts, Integers]:
-    """Numbers with what stands after each: of most metrics there are few that differ."""
+def _numbers(values: Figures, before: str, after: str) -> Column:
+    """Numbers with what stands before and after each: of most metrics there are few that differ."""
     encoded = pa.array(values).dictionary_encode()
-    texts = pc.binary_join_element_wise(pc.cast(encoded.dictionary, pa.string()), after, "")
+    texts = pc.binary_join_element_wise(before, pc.cast(encoded.dictionary, pa.string()), after, "")
     return texts, encoded.indices.to_numpy()
 
 
-def _lines(begin: str, labels: Sequence[Column], values: Figures) -> Iterator[bytes | memoryview]:
-    """Lines that begin like this; what follows a number is the beginning of the next."""
-    before = begin.encode()
-    yield before
-    yield _text(_side_by_side(*labels, _numbers(values, f"\n{begin}")))[: -len(before)]
+def _lines(begin: str, labels: Sequence[Column], values: Figures, of_all: str = "") -> Iterator[bytes | memoryview]:
+    """Lines that begin like this, with labels besides that all have; what follows a number begins the next line."""
+    first = begin.encode()
+    yield first
+    yield _text(_side_by_side(*labels, _numbers(values, f"{of_all}}} ", f"\n{begin}")))[: -len(first)]
 
 
 def _side_by_side(*columns: Column) -> Texts:
     """The texts of the first row, one from each column, then those of the next."""
-    places = np.empty((max(np.size(of_rows) for _, of_rows in columns), len(columns)), np.int64)
+    places = np.empty((len(columns[0][1]), len(columns)), np.int64)
     first = 0
     for number, (texts, of_rows) in enumerate(columns):
         places[:, number] = of_rows + first
