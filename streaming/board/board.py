@@ -133,9 +133,7 @@ class Board:
         """Forget all groups, and be ready only when the log has been read to its end again."""
         with self._lock:
             self._positions = Positions({}, {})
-            readiness = Readiness()
-            readiness.set_loaded()
-            self._readiness = readiness
+            self._readiness = Readiness(loaded=True)
             self._since_ms = now_ms()
             # Last of all: who asks meanwhile sees groups under doubt, never an empty board that is believed.
             self._shown = BoardSnapshot()

@@ -33,14 +33,9 @@ class BoardGroup(StateText):
         return tuple((bucket.topic, *each) for bucket in self.buckets for each in bucket.offsets())
 
     @property
-    def committed_topics(self) -> frozenset[str]:
-        """Names of the topics it has committed offsets in."""
-        return frozenset(bucket.topic for bucket in self.buckets if bucket.count)
-
-    @property
     def topic_names(self) -> frozenset[str]:
         """Names of the topics the group has to do with: commits, subscriptions, classic assignments."""
-        return self.committed_topics | self.topics.names
+        return self.topics.names.union([bucket.topic for bucket in self.buckets if bucket.count])
 
     @property
     def offset_versions(self) -> Mapping[int, int]:

@@ -41,9 +41,9 @@ class Positions:
 class Readiness:
     """What is still missing. Once ready stays ready: what comes later is lag, which has figures of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, loaded: bool = False) -> None:
         self._targets: Positions | None = None
-        self._loaded = False
+        self._loaded = loaded
         self._caught_up_ms: int | None = None
         self._farthest = 0
 

@@ -185,11 +185,6 @@ def _is_unsettled(moment: Moment) -> Flags:
     return found
 
 
-def _stuck(moment: Moment) -> Iterator[Samples]:
-    stuck = moment.groups.named(moment.stuck)
-    yield of_groups(moment, True, stuck.astype(np.int64))
-
-
 def _storm(moment: Moment) -> Iterator[Samples]:
     groups, now_ms = moment.groups, moment.now_ms
     last_ms = groups["last_rebalance_ms"]
@@ -324,7 +319,9 @@ GROUP_METRICS: Final[Mapping[str, Source]] = {
     "kafka_group_partitions_moved_total": _counted("partitions_moved"),
     "kafka_group_partitions_kept_total": _counted("partitions_kept"),
     "kafka_group_rebalancing_seconds": _rebalancing_seconds,
-    "kafka_group_rebalance_stuck": _stuck,
+    "kafka_group_rebalance_stuck": lambda moment: [
+        of_groups(moment, True, moment.groups.named(moment.stuck).astype(np.int64))
+    ],
     "kafka_group_unsettled_seconds": lambda moment: [
         of_groups(moment, _is_unsettled(moment), _ages(moment, "unsettled_since_ms"))
     ],

@@ -11,10 +11,6 @@ from streaming.metrics.group_metrics import Figures, Moment, Samples, Source, of
 from streaming.metrics.text_format import label
 
 
-def _unsubscribed_lag(moment: Moment) -> Iterator[Samples]:
-    yield of_groups(moment, moment.lags.sum_records != UNKNOWN, moment.lags.unread_records)
-
-
 def _chosen(moment: Moment) -> Flags:
     """Whether a topic of the table has series."""
     return np.array([moment.topics(topic) for topic in moment.lags.table.topics], np.bool_)
@@ -47,7 +43,9 @@ def _counts(column: int, fewest: int) -> Source:
 OFFSET_METRICS: Final[Mapping[str, Source]] = {
     "kafka_group_commits_total": _counts(0, 0),
     "kafka_group_offset_rewinds_total": _counts(1, 1),
-    "kafka_group_unsubscribed_lag": _unsubscribed_lag,
+    "kafka_group_unsubscribed_lag": lambda moment: [
+        of_groups(moment, moment.lags.sum_records != UNKNOWN, moment.lags.unread_records)
+    ],
     "kafka_consumergroup_group_sum_lag": lambda moment: [of_groups(moment, *known(moment.lags.sum_records))],
     "kafka_consumergroup_group_max_lag": lambda moment: [of_groups(moment, *known(moment.lags.max_records))],
     "kafka_consumergroup_group_max_lag_seconds": lambda moment: [of_groups(moment, *known(moment.lags.max_seconds))],
@@ -75,13 +73,12 @@ def _stable_lags(moment: Moment) -> tuple[Flags, Figures]:
 
 PARTITION_METRICS: Final[Mapping[str, Callable[[Moment], tuple[Flags, Figures]]]] = {
     "kafka_group_commit_age_seconds": _commit_ages,
-    "kafka_consumergroup_group_offset": lambda moment: (_all(moment), moment.lags.table.offsets),
+    "kafka_consumergroup_group_offset": lambda moment: (
+        np.ones(len(moment.lags.records), np.bool_),
+        moment.lags.table.offsets,
+    ),
     "kafka_consumergroup_group_lag": lambda moment: known(moment.lags.records),
     "kafka_consumergroup_group_stable_lag": _stable_lags,
     "kafka_consumergroup_group_lag_seconds": lambda moment: known(moment.lags.seconds),
 }
 """Metrics with a sample for each committed offset: whether it is there, and its value."""
-
-
-def _all(moment: Moment) -> Flags:
-    return np.ones(len(moment.lags.records), np.bool_)
