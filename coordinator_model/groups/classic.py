@@ -18,16 +18,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator_model.groups.embedded_subscription import STREAMS, by_subtopology, by_topic, claim_of
+from coordinator_model.groups.embedded_subscription import Assignment, assignment_of, claim_of
 from coordinator_model.records.classic_group import GroupMetadataKey, GroupMetadataValue, MemberMetadata
-from coordinator_model.records.consumer_protocol import decode_assignment
-from coordinator_model.records.kafka_streams import decode_assignment_info
 from coordinator_model.state.membership import CLASSIC, ClassicGroup, ClassicMember, Membership
 
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 
 EMPTY: Final = "Empty"
 STABLE: Final = "Stable"
+
+_NOTHING: Final = Assignment()
 
 
 def state(group: ClassicGroup) -> str:
@@ -55,9 +55,8 @@ def replay_group_metadata(membership: Membership, _key: GroupMetadataKey, value:
 
 def _member(member: MemberMetadata, group: GroupMetadataValue) -> ClassicMember:
     embedded = group.protocol_type == CONSUMER_PROTOCOL_TYPE
-    assignment = decode_assignment(member.assignment) if embedded else None
-    user_data = None if assignment is None else assignment.user_data
-    tasks = decode_assignment_info(user_data) if user_data and group.protocol == STREAMS else None
+    assignment = assignment_of(group.protocol, member.assignment) if embedded else None
+    given = assignment or _NOTHING
     return ClassicMember(
         member_id=member.member_id,
         instance_id=member.group_instance_id,
@@ -66,9 +65,9 @@ def _member(member: MemberMetadata, group: GroupMetadataValue) -> ClassicMember:
         rebalance_timeout_ms=member.rebalance_timeout if member.rebalance_timeout >= 0 else member.session_timeout,
         session_timeout_ms=member.session_timeout,
         claim=claim_of(group.protocol, member.subscription) if embedded else None,
-        assigned=by_topic(assignment.assigned_partitions) if assignment is not None else {},
-        assignment_user_data=bool(user_data),
+        assigned=given.assigned,
+        assignment_user_data=given.user_data,
         assignment_malformed=embedded and assignment is None,
-        streams_active={} if tasks is None else by_subtopology(tasks.active),
-        streams_standby={} if tasks is None else by_subtopology(tasks.standby),
+        streams_active=given.streams_active,
+        streams_standby=given.streams_standby,
     )

@@ -1,25 +1,32 @@
-"""What a classic member claims to own when it joins: the only client-side ownership evidence in the log.
+"""What a classic member says when it joins, and what its leader gives it: bytes that only clients wrote.
 
-Where it stands depends on the assignor (KIP-341, KIP-429, KIP-792):
+What it claims to own is the only client-side ownership evidence in the log. Where that stands depends on the assignor
+(KIP-341, KIP-429, KIP-792):
 
     assignor             owned partitions                  generation
     sticky               user data                         user data, version 1 (-1 in version 0)
     cooperative-sticky   owned partitions, version 1 up    subscription version 2 up, else 4 bytes of user data
     any other            owned partitions, version 1 up    subscription version 2 up
+
+Each generation writes all members again, and groups of one topic say much the same: members whose bytes are alike share
+what was made of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, Protocol
 
 from coordinator_model.records.consumer_protocol import (
     ConsumerProtocolSubscription,
     cooperative_sticky_generation,
+    decode_assignment,
     decode_sticky_user_data,
     decode_subscription,
 )
-from coordinator_model.records.kafka_streams import StreamsTask, decode_subscription_info
+from coordinator_model.records.kafka_streams import StreamsTask, decode_assignment_info, decode_subscription_info
 from coordinator_model.state.membership import Claim, Partitions, StreamsClaim
 from coordinator_model.state.partitions import merged
 
@@ -27,6 +34,25 @@ STICKY: Final = "sticky"
 COOPERATIVE_STICKY: Final = "cooperative-sticky"
 STREAMS: Final = "stream"
 """Assignor of Kafka Streams before KIP-1071."""
+
+_LONGEST_REMEMBERED: Final = 1_024
+"""Bytes of a subscription or assignment: those of many topics are many times as long, and differ."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """What a leader gave one member.
+
+    Attributes:
+        assigned: partitions by topic name.
+        user_data: whether the assignor put data of its own beside them.
+        streams_active, streams_standby: tasks by subtopology, of a member of a Kafka Streams application.
+    """
+
+    assigned: Partitions = field(default_factory=dict)
+    user_data: bool = False
+    streams_active: Partitions = field(default_factory=dict)
+    streams_standby: Partitions = field(default_factory=dict)
 
 
 class _OfTopic(Protocol):
@@ -43,6 +69,15 @@ def by_topic(parts: Iterable[_OfTopic]) -> Partitions:
 
 def claim_of(protocol: str | None, metadata: bytes) -> Claim | None:
     """Decode one embedded subscription; None where it is opaque (Kafka ignores such too)."""
+    return (_remembered_claim if len(metadata) <= _LONGEST_REMEMBERED else _claim)(protocol, metadata)
+
+
+def assignment_of(protocol: str | None, blob: bytes) -> Assignment | None:
+    """Decode one embedded assignment; None where it is opaque."""
+    return (_remembered_assignment if len(blob) <= _LONGEST_REMEMBERED else _assignment)(protocol, blob)
+
+
+def _claim(protocol: str | None, metadata: bytes) -> Claim | None:
     subscription = decode_subscription(metadata)
     if subscription is None:
         return None
@@ -55,6 +90,24 @@ def claim_of(protocol: str | None, metadata: bytes) -> Claim | None:
         rack_id=subscription.rack_id,
         streams=_streams_claim(subscription.user_data or b"") if protocol == STREAMS else None,
     )
+
+
+def _assignment(protocol: str | None, blob: bytes) -> Assignment | None:
+    assignment = decode_assignment(blob)
+    if assignment is None:
+        return None
+    user_data = assignment.user_data
+    tasks = decode_assignment_info(user_data) if user_data and protocol == STREAMS else None
+    return Assignment(
+        assigned=by_topic(assignment.assigned_partitions),
+        user_data=bool(user_data),
+        streams_active={} if tasks is None else by_subtopology(tasks.active),
+        streams_standby={} if tasks is None else by_subtopology(tasks.standby),
+    )
+
+
+_remembered_claim: Final = lru_cache(4_096)(_claim)
+_remembered_assignment: Final = lru_cache(4_096)(_assignment)
 
 
 def by_subtopology(tasks: Iterable[StreamsTask]) -> Partitions:

@@ -6,8 +6,7 @@ as Kafka then goes on with opaque bytes. An int16 version leads; later ones only
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Annotated, Any, ClassVar, Final, TypeVar
+from typing import Annotated, ClassVar, TypeVar
 
 from coordinator_model.wire import primitives
 from coordinator_model.wire.codec import decode_struct, encode_struct
@@ -116,17 +115,7 @@ def cooperative_sticky_generation(user_data: bytes) -> int | None:
 _T = TypeVar("_T", ConsumerProtocolSubscription, ConsumerProtocolAssignment)
 
 
-_LONGEST_REMEMBERED: Final = 1_024
-"""Bytes of a subscription or assignment: those of many topics are many times as long, and differ."""
-
-
 def _decoded(cls: type[_T], blob: bytes) -> _T | None:
-    decode: Any = _remembered if len(blob) <= _LONGEST_REMEMBERED else _decode_versioned
-    found: _T | None = decode(cls, blob)
-    return found
-
-
-def _decode_versioned(cls: type[_T], blob: bytes) -> _T | None:
     try:
         version, position = primitives.read_int16(blob, 0)
         layout = min(version, cls.SCHEMA.highest)
@@ -135,10 +124,6 @@ def _decode_versioned(cls: type[_T], blob: bytes) -> _T | None:
         return None
     object.__setattr__(struct, "version", version)  # still ours alone: it was not handed out yet
     return struct
-
-
-_remembered: Final = lru_cache(4_096)(_decode_versioned)
-"""Each generation of a classic group writes all members again, and members of a group say much the same."""
 
 
 def _encode_versioned(struct: TopLevel, version: int) -> bytes:
