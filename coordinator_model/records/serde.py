@@ -61,10 +61,11 @@ class UndecodableRecord:
     """The group, where the key says it and the version is newer."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class KnownKey:
-    """The key of a record of a known type."""
+    """The key of a record of a known type, never changed."""
 
+    # Not frozen, as `Record` is not.
     key: RecordKey
     decoder: "_Decoder"
 

@@ -96,6 +96,7 @@ read_int16, write_int16 = int_reader(INT16), _int_writer(INT16)
 read_uint16, write_uint16 = int_reader(UINT16), _int_writer(UINT16)
 read_int32, write_int32 = int_reader(INT32), _int_writer(INT32)
 read_int64, write_int64 = int_reader(INT64), _int_writer(INT64)
+_unpack_int16: Final = INT16.unpack_from
 
 
 def read_uvarint(buffer: bytes, position: int) -> tuple[int, int]:
@@ -167,7 +168,12 @@ def write_uuid(out: bytearray, value: str) -> None:
 
 def read_legacy_string(buffer: bytes, position: int) -> tuple[str, int]:
     """int16 length and UTF-8."""
-    length, start = read_int16(buffer, position)
+    # As `read_int16`, without a call: nothing stands in records as often as strings do.
+    try:
+        length: int = _unpack_int16(buffer, position)[0]
+    except struct.error:
+        raise underflow(buffer, position, INT16.size) from None
+    start = position + INT16.size
     end = start + length
     if length < 0 or end > len(buffer):
         raise _null(position) if length < 0 else underflow(buffer, start, length)
