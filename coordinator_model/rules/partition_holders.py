@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from coordinator_model.rules.transition import Transition
 from coordinator_model.state.findings import Finding
@@ -18,9 +18,10 @@ def held(membership: Membership) -> Mapping[str, frozenset[int]]:
     if modern is not None and modern.family == STREAMS:
         return {}
     merged: dict[str, set[int]] = {}
-    for part in _parts(membership):
-        for topic, partitions in part.items():
-            merged.setdefault(topic, set()).update(partitions)
+    for member in _members(membership).values():
+        for part in _holds(member):
+            for topic, partitions in part.items():
+                merged.setdefault(topic, set()).update(partitions)
     return {topic: frozenset(partitions) for topic, partitions in merged.items()}
 
 
@@ -62,18 +63,11 @@ def held_twice(held: Iterable[tuple[str, Partitions]]) -> dict[str, tuple[str, .
 
 def _disjoint(held: Iterable[tuple[str, Partitions]]) -> bool:
     """The answer nearly always, found without a look at each partition's holder."""
-    seen: dict[str, set[int]] = {}
-    counts: dict[str, int] = {}
+    seen: dict[str, list[int]] = {}
     for _, parts in held:
         for topic, partitions in parts.items():
-            seen.setdefault(topic, set()).update(partitions)
-            counts[topic] = counts.get(topic, 0) + len(partitions)
-    return all(len(partitions) == counts[topic] for topic, partitions in seen.items())
-
-
-def _parts(membership: Membership) -> Iterator[Partitions]:
-    for member in _members(membership).values():
-        yield from _holds(member)
+            seen.setdefault(topic, []).extend(partitions)
+    return all(len(set(partitions)) == len(partitions) for partitions in seen.values())
 
 
 def _members(membership: Membership) -> Mapping[str, ClassicMember | ModernMember]:

@@ -99,8 +99,11 @@ duplicate assignment says; a storm after the rebalances it counts; `group_create
 the members' departure showed."""
 
 
+_EVERY_RULE: Final = tuple(row.rule for row in RULES)
+_LIVE_RULES: Final = tuple(row.rule for row in RULES if row.live_only)
+
+
 def run(transition: Transition) -> None:
     """Run the rules in order; what they find is in `transition.found`. Without a step only live rules are asked."""
-    for row in RULES:
-        if row.live_only or transition.step is not None:
-            transition.found += row.rule(transition)
+    for rule in _LIVE_RULES if transition.step is None else _EVERY_RULE:
+        transition.found += rule(transition)
