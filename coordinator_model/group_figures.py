@@ -231,7 +231,7 @@ def summary(state: GroupState) -> GroupSummary:
         simple=state.simple,
         polled=bool(state.polled_state),
         protocol=_protocol(state),
-        phase=phases.phase(state),
+        phase=phases.phase_of(state, blockers),
         blockers=blockers,
         out_of_scope=upgrade_blockers.out_of_scope(membership.classic_group),
         in_step=state.step is not None,
@@ -255,7 +255,7 @@ def summary(state: GroupState) -> GroupSummary:
         and any(is_absent(member) and static_members.session_timeout_ms(member) is None for member in members),
         to_upgrade=upgrade.to_convert(state),
         readiness=plan.readiness_of(state, blockers, {*subscribed, *assigned}),
-        upgrade_reasons=_pairs(upgrade.of_group(state, BrokerSettings(), asked=False)),
+        upgrade_reasons=_pairs(upgrade.of_group(state, _UNKNOWN_SETTINGS, blockers, asked=False)),
         downgrade_reasons=_pairs(downgrade.of_group(state, None, asked=False)),
     )
     topics = _topics(
@@ -307,6 +307,7 @@ def _or_none(number: int | None) -> int:
     return NONE if number is None else number
 
 
+_UNKNOWN_SETTINGS: Final = BrokerSettings()
 _NO_PARTITIONS: Final[Mapping[str, frozenset[int]]] = {}
 
 _words = lru_cache(4_096)(GroupWords)

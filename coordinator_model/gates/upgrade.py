@@ -67,7 +67,8 @@ def upgrade_gate(groups: Iterable[GroupState], cluster: Cluster, named: Collecti
     if any(map(to_convert, states)):
         reasons += of_brokers(cluster.settings)
     for state in states:
-        reasons += of_group(state, cluster.settings, asked=state.name in named, now_ms=cluster.now_ms)
+        blockers = upgrade_blockers.blockers(state.membership)
+        reasons += of_group(state, cluster.settings, blockers, asked=state.name in named, now_ms=cluster.now_ms)
     return answer(phases.UPGRADE, reasons, groups=phases.groups_by_type(states))
 
 
@@ -109,11 +110,24 @@ def of_brokers(settings: BrokerSettings) -> Iterator[Reason]:
 
 
 def of_group(
-    state: GroupState, settings: BrokerSettings, *, asked: bool, now_ms: int | None = None
+    state: GroupState,
+    settings: BrokerSettings,
+    blockers: Collection[str],
+    *,
+    asked: bool,
+    now_ms: int | None = None,
 ) -> Iterator[Reason]:
-    """Reasons that are one group's, at a moment or at any; `asked` is whether it was asked about by name."""
+    """Reasons that are one group's, at a moment or at any.
+
+    Args:
+        state: of the group.
+        settings: what brokers allow, as far as they say.
+        blockers: as `upgrade_blockers.blockers`.
+        asked: whether it was asked about by name.
+        now_ms: the moment.
+    """
     name, membership = state.name, state.membership
-    group, blockers = membership.classic_group, upgrade_blockers.blockers(membership)
+    group = membership.classic_group
     if group is not None:
         if upgrade_blockers.out_of_scope(group) is not None:
             text = f"its members are no consumers (protocol type {group.protocol_type!r}): there is nothing to upgrade"
@@ -166,7 +180,7 @@ def _assignor(name: str, group: ClassicGroup, blockers: Collection[str]) -> Iter
 
 def _versions(name: str, group: ClassicGroup) -> Iterator[Reason]:
     found = {member.member_id: member.claim.version for member in group.members.values() if member.claim is not None}
-    if not found or min(found.values()) >= EMBEDDED_VERSION:
+    if min(found.values(), default=EMBEDDED_VERSION) >= EMBEDDED_VERSION:
         return
     text = (
         f"members joined with embedded consumer protocol version {min(found.values())}; KIP-848 asks for "

@@ -36,7 +36,7 @@ before. Should the awaited member come back as it was, that is the same upgrade 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from coordinator_model.migration import downgrade_check, leftover_records, upgrade_check
@@ -77,12 +77,16 @@ def members_by_protocol(membership: Membership) -> tuple[int, int]:
 
 def phase(state: GroupState) -> str | None:
     """One of `PHASES`; None for a mixed group of which the log does not show which way it goes."""
-    membership = state.membership
-    if membership.modern_group is not None:
+    return phase_of(state, blockers(state.membership))
+
+
+def phase_of(state: GroupState, blocked_by: Collection[str]) -> str | None:
+    """As `phase`, where the group's `upgrade_blockers.blockers` are known."""
+    if state.membership.modern_group is not None:
         if not state.migration.mixed:
             return "upgraded"
         return WAYS.get(state.migration.direction or "")
-    if blockers(membership):
+    if blocked_by:
         return "blocked"
     return "downgraded" if state.migration.was_downgraded else "classic"
 

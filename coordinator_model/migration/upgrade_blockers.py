@@ -50,9 +50,10 @@ _IS_ABOUT: Final[Mapping[str, Callable[[ClassicMember], bool]]] = {
 def blockers(membership: Membership) -> list[str]:
     """Reasons, of `BLOCKERS`, for which a broker would refuse the first consumer-protocol member."""
     group = membership.classic_group
-    if group is None or not group.members or out_of_scope(group) is not None:
+    if group is None or out_of_scope(group) is not None:
         return []
-    return [reason for reason, is_about in _IS_ABOUT.items() if any(map(is_about, group.members.values()))]
+    members = group.members.values()
+    return [reason for reason, is_about in _IS_ABOUT.items() if any(map(is_about, members))]
 
 
 def out_of_scope(group: ClassicGroup | None) -> str | None:
