@@ -219,10 +219,11 @@ class _Commits:
         rows[np.arange(len(at)) + np.repeat(np.arange(1, len(first) + 1), counts)] = self._numbers[at]
         packed, size = rows.tobytes(), packed_offsets.ROW.size
         columns = (of[first], commits, last, counts, alike, first, heads)
+        said_by = said_of.tolist()
         for (of_log, place, number), of_commits, last_offset, count, is_alike, start, head in zip(
             *(column.tolist() for column in columns), strict=True
         ):
-            which = said_of[start : start + (1 if is_alike else count)].tolist()
+            which = said_by[start : start + (1 if is_alike else count)]
             said = {code: at for at, code in enumerate(dict.fromkeys(which))}
             yield (
                 of_log,

@@ -123,9 +123,8 @@ class StateCache:
         gone = [key for key in deleted if key not in changed]
         older = [key for key in changed if key not in self._lately]
         self._ask({partition: [*older, *gone]})
-        for key in (*changed, *gone):
-            self._lately.drop(key)
-            self._copies.drop(key)
+        for recent in (self._lately, self._copies):
+            recent.drop([*changed, *gone])
         for key in gone:
             if self._single[key] is not None:
                 self._of(key).removeKey(key)
@@ -203,9 +202,10 @@ class _Recent(dict[Key, str]):
         self[key] = text
         self.is_changed = True
 
-    def drop(self, key: Key) -> None:
-        """Have it no more."""
-        if self.pop(key, None) is not None:
+    def drop(self, keys: Iterable[Key]) -> None:
+        """Have them no more."""
+        for key in self.keys() & keys:
+            del self[key]
             self.is_changed = True
 
     def shorten(self) -> dict[Key, str]:
