@@ -215,8 +215,9 @@ def summary(state: GroupState) -> GroupSummary:
     membership, moved, counters = state.membership, state.migration, state.counters
     modern, restless = membership.modern_group, state.restless
     members = members_of(membership).values()
-    consumers = sum(speaks(member) == "consumer" for member in members)
-    absent = sum(map(is_absent, members))
+    # Of a classic group no member speaks another protocol, nor is known to be away.
+    consumers = 0 if modern is None else sum(speaks(member) == "consumer" for member in members)
+    absent = 0 if modern is None else sum(map(is_absent, members))
     histories = (*state.instances.values(), *state.departed.values())
     contended = any(history.contended or history.restarting for history in histories)
     left = membership.leftovers()
@@ -251,7 +252,8 @@ def summary(state: GroupState) -> GroupSummary:
             or state.newer_versions
         ),
         contended=contended,
-        awaits_static=any(history.absent_since_ms is not None for history in state.instances.values())
+        awaits_static=absent > 0
+        and any(history.absent_since_ms is not None for history in state.instances.values())
         and any(is_absent(member) and static_members.session_timeout_ms(member) is None for member in members),
         to_upgrade=upgrade.to_convert(state),
         readiness=plan.readiness_of(state, blockers, {*subscribed, *assigned}),

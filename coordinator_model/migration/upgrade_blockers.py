@@ -23,6 +23,7 @@ no news. Their phase, the metric of blockers and the gates still tell.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from operator import attrgetter
 from typing import Any, Final
 
 from coordinator_model.groups.classic import CONSUMER_PROTOCOL_TYPE
@@ -42,7 +43,7 @@ BLOCKERS: Final = {
 """Reason → what it means."""
 
 _IS_ABOUT: Final[Mapping[str, Callable[[ClassicMember], bool]]] = {
-    ASSIGNMENT_USER_DATA: lambda member: member.assignment_user_data,
+    ASSIGNMENT_USER_DATA: attrgetter("assignment_user_data"),
     MALFORMED: lambda member: member.claim is None or member.assignment_malformed,
 }
 

@@ -22,7 +22,7 @@ def subscribed_topics(membership: Membership) -> frozenset[str]:
     modern = membership.modern_group
     if modern is None:
         members = () if membership.classic is None else membership.classic.members.values()
-        return frozenset(topic for member in members if member.claim is not None for topic in member.claim.topics)
+        return frozenset[str]().union(*[member.claim.topics for member in members if member.claim is not None])
     if modern.family == STREAMS:
         return frozenset(topic for topics in modern.subtopologies.values() for topic in topics)
     named = (topic for member in modern.members.values() for topic in member.subscribed_topics)
