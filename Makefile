@@ -15,8 +15,9 @@ checksum = $(shell cat $(1) | cksum | tr ' ' -)
 PACKAGES := $(VENV)/.packages-$(call checksum,requirements.lock)
 JARS_SUM := $(call checksum,conf/ivy.xml conf/ivysettings.xml)
 JARS := $(CACHE)/jars/.kafka-$(JARS_SUM)
+SPARK_JARS := $(CACHE)/jars/.spark-$(JARS_SUM)
 # The JVM checks whatever else an archive of classes depends on.
-CLASSES := $(CACHE)/classes/.made-$(call checksum,requirements.lock)
+CLASSES := $(CACHE)/classes/.made-$(call checksum,requirements.lock conf/ivy.xml)
 JUDGE_JARS := $(CACHE)/jars/.judge-$(JARS_SUM)
 BENCH_JARS := $(CACHE)/jars/.bench-$(JARS_SUM)
 CONSOLE := $(BIN)/group-monitor
@@ -24,7 +25,7 @@ CONSOLE := $(BIN)/group-monitor
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(PACKAGES) $(CONSOLE) $(JARS) $(JUDGE_JARS) ## virtual environment, pinned packages, jars
+setup: $(PACKAGES) $(CONSOLE) $(SPARK_JARS) $(JARS) $(JUDGE_JARS) ## virtual environment, pinned packages, jars
 	@:
 
 classes: setup $(CLASSES) ## the classes of Spark's JVM ready-made, for shorter starts and less memory (a minute, 170 MB)
@@ -145,7 +146,7 @@ $(CONSOLE): $(PACKAGES)
 		"$(CURDIR)/$(BIN)/python" > $@
 	@chmod +x $@
 
-# A stamp for each configuration of conf/ivy.xml: the broker's jars, which demo and tests need, compiler and axe-core, which
+# A stamp for each configuration of conf/ivy.xml: what Spark's JVM has besides, the broker's jars, which demo and tests need, compiler and axe-core, which
 # only tests need, and what only `make bench` needs.
 $(CACHE)/jars/.%-$(JARS_SUM): | $(PACKAGES)
 	@rm -f $(CACHE)/jars/.$*-*
@@ -161,7 +162,7 @@ $(CACHE)/jars/.%-$(JARS_SUM): | $(PACKAGES)
 	@touch $@
 
 # Without it everything works as well.
-$(CLASSES): | $(PACKAGES) $(CONSOLE)
+$(CLASSES): | $(PACKAGES) $(CONSOLE) $(SPARK_JARS)
 	@echo "Starting Spark once for its classes, into $(CACHE)/classes (a minute, once)"
 	@rm -f $(CACHE)/classes/.made-*
 	@$(BIN)/python -m streaming.monitor.cds_training >/dev/null && touch $@ || echo "warning: no archive of classes: starts take longer" >&2

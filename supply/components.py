@@ -12,7 +12,7 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 LOCK: Final = ROOT / "requirements.lock"
 IVY_CACHE: Final = ROOT / ".cache" / "ivy"
-JAR_DIRECTORIES: Final = tuple(ROOT / ".cache" / "jars" / name for name in ("kafka", "judge"))
+JAR_DIRECTORIES: Final = tuple(ROOT / ".cache" / "jars" / name for name in ("spark", "kafka", "judge"))
 """Those that `make setup` fills: one for each configuration of conf/ivy.xml that it fetches."""
 
 _PAGE: Final = ROOT / "streaming" / "web" / "page"

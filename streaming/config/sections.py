@@ -62,8 +62,8 @@ class SourceSection(Section):
     )
     tasks: Positive = option(
         2,
-        "Largest number of tasks that read the log in one micro-batch. A batch of a few thousand records is read by "
-        "one, whatever stands here: a second would cost more than it saves. As many as cores on a cluster.",
+        "Largest number of processes that read the log in one micro-batch. A few thousand records are read by one, "
+        "whatever stands here: a second would cost more than it saves.",
     )
     fetch_max_wait_ms: NotNegative = option(
         20,

@@ -10,7 +10,7 @@ batches nothing is assigned to it, so it is silent.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -162,8 +162,7 @@ class RangeReader:
         partitions = np.fromiter(map(Message.partition, found), np.int64, len(found))
         offsets = np.fromiter(map(Message.offset, found), np.int64, len(found))
         left = ends[partitions] - offsets
-        for partition in set(partitions[left <= 1].tolist()) & missing.keys():
-            self._done(partition, missing)
+        self._done(missing.keys() & partitions[left <= 1].tolist(), missing)
         if (left <= 0).any():
             wanted = left > 0
             found = [message for message, is_wanted in zip(found, wanted, strict=True) if is_wanted]
@@ -171,10 +170,11 @@ class RangeReader:
         times_ms = [time_ms for _, time_ms in map(Message.timestamp, found)]
         return Columns(partitions, offsets, times_ms, list(map(Message.key, found)), list(map(Message.value, found)))
 
-    def _done(self, partition: int, missing: dict[int, int]) -> None:
-        del missing[partition]
-        if missing:
-            self._consumer.pause([TopicPartition(self._topic, partition)])
+    def _done(self, partitions: Collection[int], missing: dict[int, int]) -> None:
+        for partition in partitions:
+            del missing[partition]
+        if missing and partitions:
+            self._consumer.pause([TopicPartition(self._topic, partition) for partition in partitions])
 
     def _meet(self, error: KafkaError, message: Any, missing: dict[int, int]) -> None:  # noqa: ANN401 - a Message
         code = error.code()
@@ -182,7 +182,7 @@ class RangeReader:
             # What is left of the range, if anything, was control records, or compacted away.
             partition = message.partition()
             if message.offset() >= missing.get(partition, message.offset() + 1):
-                self._done(partition, missing)
+                self._done([partition], missing)
         elif code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):  # noqa: SLF001 - as above
             raise LogLostError(f"{LOG_LOST}: partition {message.partition()}: {error.str()}")
         elif code not in _GROUP_ERRORS:

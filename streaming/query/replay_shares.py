@@ -8,14 +8,11 @@ share of the partitions, and answers once with what is to be written and passed 
     partitions with state             the task: only it can ask for their state
     partitions without, a few rows    the task: a child costs more than it saves
     partitions without, many rows     the task and its children, about as many rows each
-
-A child ends with its answer, or when the task it is to answer is gone.
 """
 
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -25,8 +22,6 @@ from streaming.base.even_shares import even_shares
 from streaming.query.state_cache import StateStore
 
 if TYPE_CHECKING:
-    from multiprocessing.connection import Connection
-
     from streaming.query.shard_task import PartitionLedger
 
 WORTH_SHARING: Final = 10_000
@@ -73,65 +68,6 @@ def shares_of(rows: pa.Table, known: Collection[int], most: int) -> list[pa.Tabl
     others = [partitions[share] for share in even_shares(sizes.tolist(), loads)[1:] if share]
     own = ~np.isin(of_log, np.concatenate([partitions[:0], *others]))
     return [rows.filter(pa.array(mine)) for mine in (own, *(np.isin(of_log, share) for share in others))]
-
-
-@contextmanager
-def answered_by_children(
-    answer: Callable[[pa.Table], Answer], shares: Sequence[pa.Table]
-) -> Iterator[Iterator[Answer]]:
-    """Have each share answered by a child process; an answer is waited for when it is asked for.
-
-    Asking raises RuntimeError if the child has failed, or is gone. Children that are left end with the context.
-    """
-    if not shares:
-        yield iter(())
-        return
-    # Only a first catch-up needs it.
-    import multiprocessing
-
-    context = multiprocessing.get_context("fork")
-    children: list[Any] = []
-    readers: list[Connection] = []
-    try:
-        for share in shares:
-            reader, writer = context.Pipe(duplex=False)
-            readers.append(reader)
-            child = context.Process(target=_run, args=(answer, share, writer, readers))
-            child.start()
-            children.append(child)
-            writer.close()
-        yield map(_received, readers)
-    finally:
-        for reader in readers:
-            reader.close()
-        for child in children:
-            child.kill()
-            child.join()
-
-
-def _run(
-    answer: Callable[[pa.Table], Answer], share: pa.Table, writer: "Connection", readers: "Sequence[Connection]"
-) -> None:
-    # Who holds the other end keeps a child waiting whose task is gone.
-    for reader in readers:
-        reader.close()
-    found: tuple[Answer | None, str]
-    try:
-        found = answer(share), ""
-    except Exception as error:  # noqa: BLE001 - raised by the task instead
-        found = None, f"{type(error).__name__}: {error}"
-    writer.send(found)
-
-
-def _received(reader: "Connection") -> Answer:
-    try:
-        answer, failure = reader.recv()
-    except EOFError:
-        failure = "it is gone"
-    if failure:
-        raise RuntimeError(f"a process that replayed a share of the partitions: {failure}")
-    found: Answer = answer
-    return found
 
 
 class _Written:

@@ -23,8 +23,9 @@ from coordinator_model.state.findings import Position
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.offsets import OffsetBucket, bucket_number
 from streaming.base import gc_tuning
+from streaming.base.child_processes import answered_by_children
 from streaming.query.commit_seeds import Seed, Seeds, seeds_of
-from streaming.query.replay_shares import Answer, answered_by_children, shares_of, what_is_written, writes_only
+from streaming.query.replay_shares import Answer, shares_of, what_is_written, writes_only
 from streaming.query.row_codec import LogRow, packed_output, partitions_cut, rows_of, unpacked_table
 from streaming.query.schemas import OutputRow
 from streaming.query.state_cache import Key, StateCache, StateStore

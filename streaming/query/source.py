@@ -12,11 +12,20 @@ and one consumer reads both kinds in one pass.
 A partition that is cut may end in the middle of an event of the coordinator; any other ends between two. Spark writes
 the position down before it reads, so a micro-batch that is read again is cut where it was, however far the log has
 grown since (docs/decisions/0024).
+
+A micro-batch has one task, which reads and replays, so that Spark has one stage to run (docs/decisions/0025):
+
+    records                  are read
+    few, of the live tail    where the micro-batch is planned, and handed over with the plan
+    more                     by the task
+    many                     by the task and children of it, each a share of the partitions
 """
 
 import json
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -25,10 +34,12 @@ import pyarrow as pa
 from confluent_kafka import KafkaException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource_internal import _SimpleStreamReaderWrapper
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.types import StructType
 
+from streaming.base.child_processes import answered_by_children
 from streaming.base.even_shares import even_shares
 from streaming.query.progress import COMMITS, MEMBERSHIP
 from streaming.query.range_reader import AWAY, LOG_LOST, Columns, LogBounds, LogLostError, RangeReader, Ranges
@@ -52,8 +63,12 @@ _QUEUE_KIBIBYTES: Final = 64 * 1024
 LOST_AFTER_SECONDS: Final = 30.0
 """A log that ends before what was read for so long is another one."""
 
-RECORDS_A_TASK: Final = 20_000
-"""Below twice as many, reading a batch with a second task costs more than it saves."""
+RECORDS_A_PROCESS: Final = 20_000
+"""Below twice as many, reading a batch with a second process costs more than it saves."""
+
+_PLANNED_SECONDS: Final = 1.0
+"""How long planning a micro-batch may wait for a record before it leaves the reading to the task: a query can be
+stopped while a task waits, and not while it is planned."""
 
 Position = Mapping[str, Any]
 """{"commits": {"0": 17, …}, "membership": {"0": 21, …}, "cut": [0, …]}: partition, as JSON has it, → next offset."""
@@ -61,8 +76,9 @@ Position = Mapping[str, Any]
 _COMMIT_KEYS: Final = (b"\x00\x00", b"\x00\x01")
 """Record types 0 and 1, with which the keys of offset commits begin."""
 
-_readers: dict[tuple[str, bool], RangeReader] = {}
-"""Of this worker process, by settings and whether committed; they outlive a task."""
+_readers: dict[tuple[int, str, bool, float], RangeReader] = {}
+"""By process, settings, whether committed, and patience in seconds; they outlive a task. A child process makes its own,
+and leaves alone those that it has inherited: a client does not survive a fork."""
 
 
 def coordinator_log(
@@ -88,7 +104,7 @@ def coordinator_log(
         "timeout_seconds": kafka.request_timeout_ms / 1_000,
         "committed_only": source.isolation == "committed_only",
         "max_records": source.max_offsets_per_trigger,
-        "tasks": source.tasks,
+        "processes": source.tasks,
         "keys": list(keys),
         "built_until": dict(built_until),
     }
@@ -113,17 +129,25 @@ class CoordinatorLog(DataSource):
         return CoordinatorLogReader(self.options[SETTINGS_OPTION])
 
 
-class CoordinatorLogReader(DataSourceStreamReader):
-    """Plans micro-batches, and reads them. Sent between processes, so a client is made where it is first asked."""
+class CoordinatorLogReader(_SimpleStreamReaderWrapper):
+    """Plans micro-batches, and reads them. Sent between processes, so a client is made where it is first asked.
+
+    Spark takes rows along with a plan (`getCache`) from readers of the class that it wraps simple ones with, so this is
+    one of them. All of that class is replaced here; it is private, and pinned by the lock of packages.
+    """
+
+    simple_reader = None  # type: ignore[assignment]  # Spark asks whether it can do more
+    commit = DataSourceStreamReader.commit
 
     def __init__(self, settings: str) -> None:
         self._text = settings
         self._settings: dict[str, Any] = json.loads(settings)
         self._ends: LogBounds | None = None
         self._short_since: float | None = None
+        self._planned: list[pa.RecordBatch] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_ends": None, "_short_since": None}
+        return {**self.__dict__, "_ends": None, "_short_since": None, "_planned": None}
 
     def _log_end(self) -> LogBounds:
         if self._ends is None:
@@ -167,52 +191,79 @@ class CoordinatorLogReader(DataSourceStreamReader):
         return end
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The tasks of a micro-batch."""
-        return [InputPartition(pieces) for pieces in shared_out(pieces_between(start, end), self._settings["tasks"])]
+        """The one task of a micro-batch, or none; what is read of it here is what `getCache` returns."""
+        pieces = pieces_between(start, end)
+        self._planned = None
+        if pieces and len(self._shares(pieces)) == 1 and not self._built_until(pieces):
+            # What fails here is read by the task, which is tried again, and whose failure is the query's.
+            with suppress(KafkaException, LogLostError):
+                self._planned = list(self._packed(pieces, _PLANNED_SECONDS))
+        return [InputPartition(pieces)] if pieces else []
+
+    def getCache(self, start: dict[str, Any], end: dict[str, Any]) -> Iterator[Any] | None:  # noqa: ARG002, N802 - Spark's
+        """Rows of the micro-batch that was planned last; None leaves them to its task."""
+        return None if self._planned is None else iter(self._planned)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """What a task reads, packed."""
-        pieces: list[Piece] = partition.value
+        own, *others = self._shares(partition.value)
+        with answered_by_children(lambda share: list(self._packed(share, self._patience)), others) as answers:
+            yield from self._packed(own, self._patience)
+            yield from chain.from_iterable(answers)
+
+    @property
+    def _patience(self) -> float:
+        seconds: float = self._settings["timeout_seconds"]
+        return seconds
+
+    def _shares(self, pieces: list["Piece"]) -> list[list["Piece"]]:
+        return shared_out(pieces, self._settings["processes"])
+
+    def _built_until(self, pieces: list["Piece"]) -> dict[int, int]:
+        """Of the partitions of which there may be records below the live tail: up to where."""
         until: dict[str, int] = self._settings["built_until"]
+        return {of.partition: until[str(of.partition)] for of in pieces if of.begins_below(until)}
+
+    def _packed(self, pieces: list["Piece"], patience_seconds: float) -> Iterator[pa.RecordBatch]:
         batch = packed(
-            chain(self._stable(pieces), self._unstable(pieces)),
+            chain(self._stable(pieces, patience_seconds), self._unstable(pieces, patience_seconds)),
             self._settings["keys"],
-            built_until={of.partition: until[str(of.partition)] for of in pieces if of.begins_below(until)},
+            built_until=self._built_until(pieces),
             cut=[of.partition for of in pieces if of.is_cut],
         )
         if batch.num_rows:
             yield batch.cast(to_arrow_schema(PACKED))
 
-    def _stable(self, pieces: list["Piece"]) -> Iterator[pa.Table]:
+    def _stable(self, pieces: list["Piece"], patience_seconds: float) -> Iterator[pa.Table]:
         """Up to the last stable offset: all commits, and membership not yet read."""
         ranges = {of.partition: (of.commits, of.commits_end) for of in pieces if of.commits < of.commits_end}
         begins = {of.partition: of.membership for of in pieces}
         partly_read = any(of.commits < of.membership for of in pieces)
-        for columns in self._read(ranges, committed=True):
+        for columns in self._read(ranges, patience_seconds, committed=True):
             table = columns.table(LOG_LAYOUT)
             if partly_read:
                 unread = columns.offsets >= np.array([begins[of] for of in columns.partitions.tolist()])
                 table = table.filter(pa.array(unread | _is_commit(columns.keys)))
             yield table
 
-    def _unstable(self, pieces: list["Piece"]) -> Iterator[pa.Table]:
+    def _unstable(self, pieces: list["Piece"], patience_seconds: float) -> Iterator[pa.Table]:
         """From the last stable offset to the end: membership alone."""
         begins = {of: max(of.commits_end, of.membership) for of in pieces}
         ranges = {of.partition: (begin, of.membership_end) for of, begin in begins.items() if begin < of.membership_end}
-        for columns in self._read(ranges, committed=False):
+        for columns in self._read(ranges, patience_seconds, committed=False):
             yield columns.table(LOG_LAYOUT).filter(pa.array(~_is_commit(columns.keys)))
 
-    def _read(self, ranges: Ranges, *, committed: bool) -> Iterator[Columns]:
+    def _read(self, ranges: Ranges, patience_seconds: float, *, committed: bool) -> Iterator[Columns]:
         """Where there is something to read, with a reader that outlives the task."""
         if not ranges:
             return
-        known, settings = (self._text, committed), self._settings
+        known, settings = (os.getpid(), self._text, committed, patience_seconds), self._settings
         if known not in _readers:
             _readers[known] = RangeReader(
                 settings["client"] | settings["fetch"],
                 settings["topic"],
                 committed=committed,
-                timeout_seconds=settings["timeout_seconds"],
+                timeout_seconds=patience_seconds,
             )
         yield from _readers[known].read(ranges)
 
@@ -288,10 +339,10 @@ def pieces_between(start: Position, end: Position) -> list[Piece]:
     return [of for of in pieces if of.commits < of.commits_end or of.membership < of.membership_end]
 
 
-def shared_out(pieces: list[Piece], tasks: int) -> list[list[Piece]]:
-    """Pieces by task: as many tasks as the records are worth, each with about as many."""
+def shared_out(pieces: list[Piece], processes: int) -> list[list[Piece]]:
+    """Pieces by process: as many processes as the records are worth, each with about as many."""
     sizes = [of.records for of in pieces]
-    count = max(1, min(tasks, sum(sizes) // RECORDS_A_TASK))
+    count = max(1, min(processes, sum(sizes) // RECORDS_A_PROCESS))
     return [[pieces[of] for of in share] for share in even_shares(sizes, [0] * count) if share]
 
 

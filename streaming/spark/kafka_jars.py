@@ -34,20 +34,26 @@ def must_be_fetched() -> bool:
     return not IS_CHECKOUT and not DIRECTORY.is_dir()
 
 
-def fetch() -> None:
+def fetch(configuration: str = "kafka", directory: Path | None = None) -> None:
     """Fetch them; interrupted, none are there.
+
+    Args:
+        configuration: of conf/ivy.xml.
+        directory: for the jars; by default where those of Kafka are.
 
     Raises:
         UsageError: no usable Java, or the directory cannot be written.
         CannotTellError: the registry is out of reach, or does not have all.
     """
+    directory = directory or DIRECTORY
     try:
-        DIRECTORY.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=DIRECTORY.parent, prefix=".fetched-") as scratch:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".fetched-") as scratch:
             made = Path(scratch) / "jars"
-            log = DIRECTORY.with_suffix(".log")
+            log = directory.with_suffix(".log")
+            command = _command(configuration, made, Path(scratch) / "cache")
             with log.open("wb") as said:
-                done = subprocess.run(_command(made, Path(scratch) / "cache"), stdout=said, stderr=said, check=False)  # noqa: S603 - no shell takes part
+                done = subprocess.run(command, stdout=said, stderr=said, check=False)  # noqa: S603 - no shell takes part
             if done.returncode != 0:
                 lines = [line.strip() for line in log.read_text("utf-8", "replace").splitlines()]
                 reason = next((line for line in lines if _REASON.search(line)), f"Ivy ended with {done.returncode}")
@@ -55,20 +61,20 @@ def fetch() -> None:
                     f"jars: not all of {_LIST.name} could be fetched ({reason[:200]}; see {log}); is Maven's central "
                     "registry within reach?"
                 )
-            # Another demo may have been quicker.
-            shutil.rmtree(DIRECTORY, ignore_errors=True)
-            made.rename(DIRECTORY)
+            # Another process may have been quicker.
+            shutil.rmtree(directory, ignore_errors=True)
+            made.rename(directory)
     except OSError as error:
         raise UsageError(
-            f"jars: found {str(DIRECTORY.parent)!r}: {error.strerror}, accepted: a writable XDG_CACHE_HOME"
+            f"jars: found {str(directory.parent)!r}: {error.strerror}, accepted: a writable XDG_CACHE_HOME"
         ) from error
 
 
-def _command(into: Path, cache: Path) -> list[str]:
+def _command(configuration: str, into: Path, cache: Path) -> list[str]:
     found = importlib.util.find_spec("pyspark")
     (home,) = [] if found is None else found.submodule_search_locations or []
     (ivy,) = (Path(home) / "jars").glob("ivy-*.jar")
-    settings = ["-settings", str(_SETTINGS), "-cache", str(cache), "-ivy", str(_LIST), "-confs", "kafka"]
+    settings = ["-settings", str(_SETTINGS), "-cache", str(cache), "-ivy", str(_LIST), "-confs", configuration]
     return [
         str(java.find_java()),
         "-jar",

@@ -23,7 +23,7 @@ from streaming.base.places import ROOT
 from streaming.base.secret_masking import masked
 from streaming.base.signals import handlers_kept
 from streaming.config.loading import Config
-from streaming.spark import callbacks, cds_archive
+from streaming.spark import callbacks, cds_archive, local_files
 from streaming.spark.launch_environment import (
     SUBMITTED,
     code_archive,
@@ -138,6 +138,7 @@ def start(config: Config, log_file: Path, workers: int = 1) -> SparkSession:
     if runs_here(master):
         # Without this the workers run whatever `python3` is on the path.
         os.environ["PYSPARK_PYTHON"] = sys.executable
+    under_submit = SUBMITTED in os.environ
     builder = SparkSession.builder.appName("group-monitor").master(master)
     settings = {
         **SETTINGS,
@@ -152,10 +153,11 @@ def start(config: Config, log_file: Path, workers: int = 1) -> SparkSession:
         "spark.ui.port": str(config.spark.ui_port),
         "spark.driver.extraJavaOptions": " ".join(java_options()),
         **config.spark.conf,
+        # The JVM of spark-submit runs already, and executors may be elsewhere.
+        **(local_files.settings(config.spark.conf) if is_one_jvm(master) and not under_submit else {}),
     }
     with_secrets = {name: value for name, value in settings.items() if masked(value) != value}
     settings["spark.redaction.regex"] = config.spark.conf.get("spark.redaction.regex", redaction(with_secrets))
-    under_submit = SUBMITTED in os.environ
     for name, value in settings.items():
         if under_submit or name not in with_secrets:
             builder = builder.config(name, value)
@@ -180,7 +182,7 @@ def start(config: Config, log_file: Path, workers: int = 1) -> SparkSession:
     callbacks.end_with_the_jvm(spark.sparkContext._accumulatorServer)  # noqa: SLF001 - as above
     _without_code_where_there_is_no_session(spark)
     _without_sources_of_other_packages(spark)
-    if not master.startswith("local") or master.startswith("local-cluster"):
+    if not is_one_jvm(master):
         spark.sparkContext.addPyFile(str(code_archive(log_file.parent)))
     return spark
 
@@ -222,6 +224,11 @@ def _without_sources_of_other_packages(spark: SparkSession) -> None:
 def runs_here(master: str) -> bool:
     """Whether all tasks of a master run on this machine."""
     return master.startswith("local")
+
+
+def is_one_jvm(master: str) -> bool:
+    """Whether all tasks of a master run in the driver's own JVM."""
+    return runs_here(master) and not master.startswith("local-cluster")
 
 
 def master_of(config: Config) -> str:

@@ -2,16 +2,18 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaException, Producer
 from kafka.admin import KafkaAdminClient
 from kafka.structs import TopicPartition as KafkaTopicPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
+from streaming.base.child_processes import answered_by_children
 from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.demo.verifiable_consumer import create_topics
 from streaming.query import source
@@ -214,11 +216,100 @@ def test_brokers_that_are_away_have_nothing_new(log: Log) -> None:
 @pytest.fixture
 def _closed_readers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The readers that a worker process keeps are closed while the broker is there."""
-    readers: dict[tuple[str, bool], RangeReader] = {}
+    readers: dict[tuple[int, str, bool, float], RangeReader] = {}
     monkeypatch.setattr(source, "_readers", readers)
     yield
     for reader in readers.values():
         reader.close()
+
+
+def reader_of(log: Log, topic: str, **settings: Any) -> CoordinatorLogReader:
+    """The source's reader of a topic, as the monitor configures it."""
+    of_log = {
+        "client": log.client,
+        "fetch": {},
+        "topic": topic,
+        "partitions": 1,
+        "timeout_seconds": _SECONDS,
+        "committed_only": False,
+        "processes": 2,
+        "keys": [7],
+        "built_until": {},
+    }
+    return CoordinatorLogReader(json.dumps(of_log | settings))
+
+
+def offsets_in(packs: Iterable[pa.RecordBatch]) -> list[tuple[int, int]]:
+    """(partition, offset) of each record."""
+    return [
+        (row.partition, row.offset) for row in unpacked(blob for pack in packs for blob in pack["rows"].to_pylist())
+    ]
+
+
+def whole_log(reader: CoordinatorLogReader) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The positions that a first micro-batch is between."""
+    start = reader.initialOffset()
+    return start, reader.latestOffset(start, ReadAllAvailable())
+
+
+@pytest.mark.usefixtures("_closed_readers")
+def test_a_small_batch_is_read_as_it_is_planned(log: Log) -> None:
+    """What goes along with the plan is what its task would read; the next plan has nothing of it."""
+    reader = reader_of(log, TOPIC, partitions=PARTITIONS)
+    start, end = whole_log(reader)
+
+    (task,) = reader.partitions(start, end)
+
+    planned = reader.getCache(start, end)
+    assert planned is not None
+    assert offsets_in(reader.read(task)) == offsets_in(planned) != []
+    assert [] == reader.partitions(end, end)
+    assert reader.getCache(end, end) is None
+
+
+@pytest.mark.usefixtures("_closed_readers")
+def test_what_cannot_be_read_as_it_is_planned_is_left_to_the_task(log: Log) -> None:
+    """That one is tried again, and its failure is the query's."""
+    reader = reader_of(log, TOPIC, partitions=PARTITIONS)
+    start, end = whole_log(reader)
+    away = reader_of(Log("127.0.0.1:1", TOPIC), TOPIC, partitions=PARTITIONS, timeout_seconds=0.5)
+
+    (task,) = away.partitions(start, end)
+
+    assert away.getCache(start, end) is None
+    with pytest.raises(KafkaException):
+        list(away.read(task))
+
+
+@pytest.mark.usefixtures("_closed_readers")
+def test_below_the_live_tail_the_task_reads(log: Log) -> None:
+    """A first catch-up is no work for the process that plans."""
+    reader = reader_of(log, TOPIC, partitions=PARTITIONS, built_until={"0": 1})
+    start, end = whole_log(reader)
+
+    reader.partitions(start, end)
+
+    assert reader.getCache(start, end) is None
+
+
+@pytest.mark.usefixtures("_closed_readers")
+def test_a_large_batch_is_read_by_several_processes(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has a client of its own, and together they read every record once."""
+    reader = reader_of(log, TOPIC, partitions=PARTITIONS)
+    start, end = whole_log(reader)
+    (task,) = reader.partitions(start, end)
+    by_one = offsets_in(reader.read(task))
+    monkeypatch.setattr(source, "RECORDS_A_PROCESS", 1)
+    forked: list[Any] = []
+
+    def answered(answer: Any, shares: list[Any]) -> Any:
+        forked.extend(shares)
+        return answered_by_children(answer, shares)
+
+    monkeypatch.setattr(source, "answered_by_children", answered)
+
+    assert by_one == sorted(offsets_in(reader.read(task)))
+    assert 1 == len(forked)
 
 
 @pytest.mark.usefixtures("_closed_readers")
@@ -228,23 +319,12 @@ def test_each_kind_is_read_once_around_an_open_transaction(log: Log) -> None:
     kinds.write(0, COMMIT + b"a", MEMBERSHIP + b"b")
     held = kinds.transaction("kinds", 0, COMMIT + b"c")
     kinds.write(0, MEMBERSHIP + b"d", COMMIT + b"e")
-    settings = {
-        "client": log.client,
-        "fetch": {},
-        "topic": KINDS,
-        "partitions": 1,
-        "timeout_seconds": _SECONDS,
-        "committed_only": False,
-        "tasks": 2,
-        "keys": [7],
-        "built_until": {},
-    }
-    reader = CoordinatorLogReader(json.dumps(settings))
+    reader = reader_of(log, KINDS)
 
     def batch(start: dict[str, Any]) -> tuple[list[int], dict[str, Any]]:
         end = reader.latestOffset(start, ReadAllAvailable())
-        read = [pack for task in reader.partitions(start, end) for pack in reader.read(task)]
-        return [row.offset for row in unpacked(blob for pack in read for blob in pack["rows"].to_pylist())], end
+        read = offsets_in(pack for task in reader.partitions(start, end) for pack in reader.read(task))
+        return [offset for _, offset in read], end
 
     first, position = batch(reader.initialOffset())
     held.commit_transaction()

@@ -115,6 +115,18 @@ def test_many_keys_at_once_are_what_one_at_a_time_is(spark: SparkSession, spark_
     assert made.getCount() - before < 10
 
 
+def test_files_of_the_checkpoint_get_their_mode_without_a_child_process(spark: SparkSession, tmp_path: Path) -> None:
+    """Hadoop's own file system starts one for each; checksums are written all the same."""
+    assert spark._jvm is not None
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+    path = spark._jvm.org.apache.hadoop.fs.Path((tmp_path / "made").as_uri())
+    files = path.getFileSystem(hadoop)
+    files.create(path).close()
+
+    assert "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem" == files.getClass().getName()
+    assert {".made.crc": 0o600, "made": 0o600} == {of.name: of.stat().st_mode & 0o777 for of in tmp_path.iterdir()}
+
+
 def test_no_connection_of_a_task_stays_open(spark: SparkSession, tmp_path: Path) -> None:
     """Spark 4.2.0 left one open of each task that there ever was, several a second (SPARK-58932)."""
     plan = log.Plan(classic_groups=10, consumer_groups=0, simple_groups=10, wide_groups=0, rounds=2)

@@ -62,7 +62,7 @@ def test_what_the_checkout_keeps_of_others_is_listed(bill: dict[str, Any]) -> No
 
 
 def test_setup_fetches_what_is_listed(tmp_path: Path) -> None:
-    """The broker's jars and the tests' compiler; not what only `make bench` needs."""
+    """Spark's, the broker's and the tests' jars; not what only `make bench` needs."""
     plan = subprocess.run(  # noqa: S603 - the words are ours
         ["make", "-n", "setup", f"CACHE={tmp_path}"],  # noqa: S607 - the make of this machine
         cwd=components.ROOT,
@@ -71,8 +71,8 @@ def test_setup_fetches_what_is_listed(tmp_path: Path) -> None:
         check=True,
     ).stdout
 
-    assert {"kafka", "judge"} == {of.name for of in components.JAR_DIRECTORIES}
-    assert {"kafka", "judge"} == set(re.findall(r"-confs (\w+)", plan))
+    assert {"spark", "kafka", "judge"} == {of.name for of in components.JAR_DIRECTORIES}
+    assert {"spark", "kafka", "judge"} == set(re.findall(r"-confs (\w+)", plan))
 
 
 def test_the_same_lock_makes_the_same_bytes(

@@ -1,16 +1,12 @@
 """Partitions without state, replayed by child processes: what comes of it is what one process makes of them."""
 
-import multiprocessing
-import os
-import signal
-from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from streaming.query import replay_shares
-from streaming.query.replay_shares import MOST_PROCESSES, Answer, answered_by_children, processes, shares_of
+from streaming.query.replay_shares import MOST_PROCESSES, processes, shares_of
 from streaming.query.row_codec import packed, unpacked_table
 from tests.builders import group_metadata, member, offset_commit, offset_commit_tombstone
 from tests.coordinator_events import consumer_group_deleted, consumer_join, consumer_leave
@@ -105,35 +101,3 @@ def test_processes_are_those_that_the_tasks_leave_idle(
     assert each == processes(tasks)
     monkeypatch.setattr("sys.platform", "darwin")
     assert 1 == processes(tasks)
-
-
-def fails(_: pa.Table) -> Answer:
-    raise KeyError("no such thing")
-
-
-def is_killed(_: pa.Table) -> Answer:
-    os.kill(os.getpid(), signal.SIGKILL)
-    raise AssertionError
-
-
-@pytest.mark.parametrize(("answer", "reason"), [(fails, "KeyError: 'no such thing'"), (is_killed, "it is gone")])
-def test_a_child_that_cannot_answer_fails_the_task(answer: Callable[[pa.Table], Answer], reason: str) -> None:
-    """In its own words, or if the kernel ended it for want of memory: the batch fails, and is repeated."""
-    with (
-        pytest.raises(RuntimeError, match=f"a share of the partitions: {reason}"),
-        answered_by_children(answer, [rows_of(0)]) as answers,
-    ):
-        list(answers)
-
-
-def test_children_end_when_nobody_takes_their_answers() -> None:
-    """A task that fails or is stopped leaves no process behind."""
-
-    def waits(_: pa.Table) -> Answer:
-        signal.pause()
-        raise AssertionError
-
-    with pytest.raises(ZeroDivisionError), answered_by_children(waits, [rows_of(0), rows_of(1)]):
-        raise ZeroDivisionError
-
-    assert [] == multiprocessing.active_children()

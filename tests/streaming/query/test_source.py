@@ -110,14 +110,14 @@ class TestPieces:
         assert [False, True] == [piece.is_cut for piece in pieces_between(start, end)]
         assert [True, True] == [piece.is_cut for piece in pieces_between(start, of_earlier_release)]
 
-    def test_a_small_batch_is_one_task(self) -> None:
-        """However many partitions it is of, and however many tasks there may be."""
+    def test_a_small_batch_is_one_share(self) -> None:
+        """However many partitions it is of, and however many processes there may be."""
         (share,) = shared_out([Piece(p, 0, 20, 0, 20) for p in range(50)], 8)
 
         assert set(range(50)) == {piece[0] for piece in share}
 
     def test_a_large_batch_is_shared_evenly(self) -> None:
-        """Every piece once, and no task with much more than another."""
+        """Every piece once, and no process with much more than another."""
         pieces = [Piece(p, 0, 1_000 * (p + 1), 0, 1_000 * (p + 1)) for p in range(50)]
 
         shares = shared_out(pieces, 4)
@@ -127,7 +127,7 @@ class TestPieces:
         sizes = [sum(piece[2] for piece in share) for share in shares]
         assert max(sizes) - min(sizes) <= 50_000
 
-    def test_nothing_to_read_needs_no_task(self) -> None:
+    def test_nothing_to_read_is_no_share(self) -> None:
         """An empty batch has none."""
         assert [] == shared_out([], 4)
 
