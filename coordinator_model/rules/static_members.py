@@ -86,7 +86,8 @@ def succession(transition: Transition) -> Iterator[Finding]:
             yield Finding("static_member_absent", detail)
     standing = {member.instance_id: member for member in now.values() if member.instance_id is not None}
     of_before = {member.instance_id: member for member in was.values() if member.instance_id is not None}
-    for instance_id in state.instances.keys() - standing.keys():
+    # In the order they came, and not that of a set: the same log makes the same state, to the byte.
+    for instance_id in [of for of in state.instances if of not in standing]:
         state.departed[instance_id] = state.instances.pop(instance_id)
     for instance_id, member in standing.items():
         history = state.instances.get(instance_id) or state.departed.pop(instance_id, None)

@@ -51,6 +51,19 @@ def test_member_away_keeps_its_partitions_and_the_group_reconciling() -> None:
     assert 60_000 == reported.states["g"].instances["i"].absent_since_ms
 
 
+def test_those_that_leave_at_once_are_remembered_in_the_order_they_came() -> None:
+    """The same log makes the same state in every process, whatever the order of its sets."""
+    ids = [f"i-{number}" for number in range(20)]
+    everybody = [member(f"m-{of}", {"t": [0]} if of == ids[0] else {}, instance_id=of) for of in ids]
+
+    reported = history(
+        at(1_000, group_metadata("g", generation=1, members=everybody)),
+        at(2_000, group_metadata("g", generation=2, members=[member("m", {"t": [0]})])),
+    ).replayed()
+
+    assert ids == list(reported.states["g"].departed)
+
+
 def test_member_away_is_not_a_rebalance() -> None:
     """It is waited for; nothing is computed or handed on."""
     reported = history(JOINED, OTHER, AWAY).replayed()
