@@ -32,7 +32,9 @@ class Session:
         spark = MagicMock()
         spark.conf.set = self.settings.__setitem__
         spark.dataSource.register = self._register
-        frame = spark.readStream.format().option().load().groupBy().transformWithStateInPandas()
+        records = spark.readStream.format().option().load()
+        records.coalesce.return_value = records
+        frame = records.groupBy().transformWithStateInPandas()
         writer = frame.writeStream.queryName().foreachBatch().outputMode().option().trigger()
         writer.start = lambda: self.started.append((query, self.settings["spark.sql.shuffle.partitions"]))
         return spark
