@@ -1,7 +1,7 @@
 """A file system of the local disk that sets the mode of a file itself.
 
 Hadoop's own starts a child process, `chmod`, for each file it writes where its native library is missing, as it is
-beside Spark: eight of a micro-batch, a quarter of its processor time (docs/decisions/0025). One jar has a file system
+beside Spark: eight of a micro-batch (docs/decisions/0025). One jar has a file system
 that is Hadoop's in all else, checksums included, and asks Java to set the mode.
 
     the jar is     the checkpoint is written
