@@ -17,8 +17,7 @@ A micro-batch has one task, which reads and replays, so that Spark has one stage
 
     records                  are read
     few, of the live tail    where the micro-batch is planned, and handed over with the plan
-    more                     by the task
-    many                     by the task and children of it, each a share of the partitions
+    more                     by the task; many by it and children of it, each a share of the partitions
 """
 
 import json
@@ -64,7 +63,7 @@ LOST_AFTER_SECONDS: Final = 30.0
 """A log that ends before what was read for so long is another one."""
 
 RECORDS_A_PROCESS: Final = 20_000
-"""Below twice as many, reading a batch with a second process costs more than it saves."""
+"""Below twice as many, reading a batch with a second process costs more than it saves; below that, with a task's."""
 
 _PLANNED_SECONDS: Final = 1.0
 """How long planning a micro-batch may wait for a record before it leaves the reading to the task: a query can be
@@ -194,10 +193,10 @@ class CoordinatorLogReader(_SimpleStreamReaderWrapper):
         """The one task of a micro-batch, or none; what is read of it here is what `getCache` returns."""
         pieces = pieces_between(start, end)
         self._planned = None
-        if pieces and len(self._shares(pieces)) == 1 and not self._built_until(pieces):
+        if pieces and sum(of.records for of in pieces) < RECORDS_A_PROCESS and not self._built_until(pieces):
             # What fails here is read by the task, which is tried again, and whose failure is the query's.
             with suppress(KafkaException, LogLostError):
-                self._planned = list(self._packed(pieces, _PLANNED_SECONDS))
+                self._planned = self._packed(pieces, _PLANNED_SECONDS)
         return [InputPartition(pieces)] if pieces else []
 
     def getCache(self, start: dict[str, Any], end: dict[str, Any]) -> Iterator[Any] | None:  # noqa: ARG002, N802 - Spark's
@@ -206,33 +205,26 @@ class CoordinatorLogReader(_SimpleStreamReaderWrapper):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """What a task reads, packed."""
-        own, *others = self._shares(partition.value)
-        with answered_by_children(lambda share: list(self._packed(share, self._patience)), others) as answers:
-            yield from self._packed(own, self._patience)
+        own, *others = shared_out(partition.value, self._settings["processes"])
+        patience_seconds: float = self._settings["timeout_seconds"]
+        with answered_by_children(lambda share: self._packed(share, patience_seconds), others) as answers:
+            yield from self._packed(own, patience_seconds)
             yield from chain.from_iterable(answers)
-
-    @property
-    def _patience(self) -> float:
-        seconds: float = self._settings["timeout_seconds"]
-        return seconds
-
-    def _shares(self, pieces: list["Piece"]) -> list[list["Piece"]]:
-        return shared_out(pieces, self._settings["processes"])
 
     def _built_until(self, pieces: list["Piece"]) -> dict[int, int]:
         """Of the partitions of which there may be records below the live tail: up to where."""
         until: dict[str, int] = self._settings["built_until"]
         return {of.partition: until[str(of.partition)] for of in pieces if of.begins_below(until)}
 
-    def _packed(self, pieces: list["Piece"], patience_seconds: float) -> Iterator[pa.RecordBatch]:
+    def _packed(self, pieces: list["Piece"], patience_seconds: float) -> list[pa.RecordBatch]:
+        """What there is in the pieces, in one batch; in none if there is nothing."""
         batch = packed(
             chain(self._stable(pieces, patience_seconds), self._unstable(pieces, patience_seconds)),
             self._settings["keys"],
             built_until=self._built_until(pieces),
             cut=[of.partition for of in pieces if of.is_cut],
         )
-        if batch.num_rows:
-            yield batch.cast(to_arrow_schema(PACKED))
+        return [batch.cast(to_arrow_schema(PACKED))] if batch.num_rows else []
 
     def _stable(self, pieces: list["Piece"], patience_seconds: float) -> Iterator[pa.Table]:
         """Up to the last stable offset: all commits, and membership not yet read."""
