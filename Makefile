@@ -146,8 +146,8 @@ $(CONSOLE): $(PACKAGES)
 		"$(CURDIR)/$(BIN)/python" > $@
 	@chmod +x $@
 
-# A stamp for each configuration of conf/ivy.xml: what Spark's JVM has besides, the broker's jars, which demo and tests need, compiler and axe-core, which
-# only tests need, and what only `make bench` needs.
+# A stamp for each configuration of conf/ivy.xml: what Spark's JVM has besides its own, the broker's jars, which demo and
+# tests need, compiler and axe-core, which only tests need, and what only `make bench` needs.
 $(CACHE)/jars/.%-$(JARS_SUM): | $(PACKAGES)
 	@rm -f $(CACHE)/jars/.$*-*
 	@java=$$($(BIN)/python -m streaming.spark.java) && mkdir -p $(CACHE) && \

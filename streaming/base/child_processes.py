@@ -3,6 +3,7 @@
 A child ends with its answer, or when the process it is to answer is gone.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,6 +13,11 @@ if TYPE_CHECKING:
 
 _Share = TypeVar("_Share")
 _Answer = TypeVar("_Answer")
+
+
+def may_fork() -> bool:
+    """Whether a process that has threads can be relied on to fork: elsewhere than on Linux it cannot."""
+    return sys.platform == "linux"
 
 
 @contextmanager

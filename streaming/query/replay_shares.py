@@ -11,13 +11,13 @@ share of the partitions, and answers once with what is to be written and passed 
 """
 
 import os
-import sys
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from streaming.base.child_processes import may_fork
 from streaming.base.even_shares import even_shares
 from streaming.query.state_cache import StateStore
 
@@ -50,8 +50,8 @@ class Answer(NamedTuple):
 
 def processes(tasks: int) -> int:
     """How many processes each of so many stateful tasks may have on this machine."""
-    if sys.platform != "linux":
-        return 1  # elsewhere a process that has threads cannot be relied on to fork
+    if not may_fork():
+        return 1
     return max(1, min(MOST_PROCESSES, len(os.sched_getaffinity(0)) // tasks))
 
 

@@ -38,7 +38,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.types import StructType
 
-from streaming.base.child_processes import answered_by_children
+from streaming.base.child_processes import answered_by_children, may_fork
 from streaming.base.even_shares import even_shares
 from streaming.query.progress import COMMITS, MEMBERSHIP
 from streaming.query.range_reader import AWAY, LOG_LOST, Columns, LogBounds, LogLostError, RangeReader, Ranges
@@ -103,7 +103,7 @@ def coordinator_log(
         "timeout_seconds": kafka.request_timeout_ms / 1_000,
         "committed_only": source.isolation == "committed_only",
         "max_records": source.max_offsets_per_trigger,
-        "processes": source.tasks,
+        "processes": source.tasks if may_fork() else 1,
         "keys": list(keys),
         "built_until": dict(built_until),
     }

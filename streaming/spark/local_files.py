@@ -1,8 +1,8 @@
 """A file system of the local disk that sets the mode of a file itself.
 
 Hadoop's own starts a child process, `chmod`, for each file it writes where its native library is missing, as it is
-beside Spark: eight of a micro-batch (docs/decisions/0025). One jar has a file system
-that is Hadoop's in all else, checksums included, and asks Java to set the mode.
+beside Spark: eight of a micro-batch (docs/decisions/0025). One jar has a file system that is Hadoop's in all else,
+checksums included, and asks Java to set the mode.
 
     the jar is     the checkpoint is written
     there          through it, where all tasks run in our own JVM
