@@ -11,7 +11,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from streaming.base.logging_setup import get_logger
-from streaming.spark.launch_environment import remove_sockets
+from streaming.spark.launch_environment import remove_sockets, socket_directories
 
 _STOP_SECONDS: Final = 4.0
 """How long Spark, and then its JVM, may take to stop before the JVM is killed."""
@@ -70,6 +70,26 @@ def end_planners(spark: SparkSession) -> None:
     except Py4JError as error:
         # It costs memory, nothing else.
         _log.info("planners_stay", reason=str(error).partition("\n")[0])
+
+
+def forget_sockets(spark: SparkSession) -> None:
+    """Have the JVM forget the Unix sockets that it was to delete at its end; `stop` removes their directory.
+
+    Spark opens two for each micro-batch, removes them, and yet Java keeps their paths to its end: a hundred megabytes
+    for each day of three micro-batches a second. A path that another thread adds at this very moment may be lost.
+    """
+    jvm = spark._jvm  # noqa: SLF001 - as above
+    assert jvm is not None  # noqa: S101 - there is one
+    try:
+        files = jvm.java.lang.Class.forName("java.io.DeleteOnExitHook").getDeclaredField("files")
+        files.setAccessible(True)
+        kept = jvm.java.util.LinkedHashSet(files.get(None))
+        for directory in socket_directories():
+            kept.removeIf(jvm.java.util.regex.Pattern.compile(f"^\\Q{directory}/\\E").asPredicate())
+        files.set(None, kept)
+    except Py4JError as error:
+        # It costs memory, over weeks.
+        _log.info("socket_paths_stay", reason=str(error).partition("\n")[0])
 
 
 def stop(spark: SparkSession) -> None:

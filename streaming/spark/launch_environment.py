@@ -88,6 +88,11 @@ def unix_sockets() -> dict[str, str]:
     return {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": directory}
 
 
+def socket_directories() -> list[str]:
+    """Directories of `unix_sockets` that are there."""
+    return [str(directory) for directory in _socket_directories]
+
+
 def remove_sockets() -> None:
     """Remove the directories of `unix_sockets`."""
     while _socket_directories:

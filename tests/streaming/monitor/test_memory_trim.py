@@ -6,7 +6,7 @@ import pytest
 
 from streaming.base import gc_tuning
 from streaming.board.board import MANY_ROWS, Board
-from streaming.monitor.memory_trim import CALM_SECONDS, CLEANED_SECONDS, MemoryTrim
+from streaming.monitor.memory_trim import CALM_SECONDS, CLEANED_SECONDS, FORGET_SECONDS, MemoryTrim
 from streaming.spark import jvm_lifecycle
 from tests.streaming.boards import NOW_MS, log_ends, sample
 
@@ -24,6 +24,8 @@ class Rig:
         self.ended: list[float] = []
         monkeypatch.setattr(jvm_lifecycle, "end_planners", lambda _: self.ended.append(self.now))
         monkeypatch.setattr(jvm_lifecycle, "give_back", lambda _: self.collected.append(self.now))
+        self.forgot: list[float] = []
+        monkeypatch.setattr(jvm_lifecycle, "forget_sockets", lambda _: self.forgot.append(self.now))
         self.trim = MemoryTrim(self.board, spark, lambda: self.now)
 
     def pass_seconds(self, seconds: float) -> None:
@@ -93,3 +95,15 @@ def test_nothing_is_returned_while_the_log_is_caught_up_with(monkeypatch: pytest
         rig.pass_seconds(CALM_SECONDS)
 
     assert [] == rig.trimmed
+
+
+def test_sockets_of_micro_batches_are_forgotten_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the log is read to its end or not: their paths come with each micro-batch."""
+    rig = Rig(monkeypatch)
+    rig.pass_seconds(FORGET_SECONDS - 1)
+    assert [] == rig.forgot
+
+    for seconds in (1, 1, FORGET_SECONDS - 1):
+        rig.pass_seconds(seconds)
+
+    assert [100.0 + FORGET_SECONDS, 100.0 + 2 * FORGET_SECONDS] == rig.forgot
