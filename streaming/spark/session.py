@@ -10,7 +10,10 @@ import logging
 import os
 import secrets
 import sys
+import threading
 from collections.abc import Collection
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
@@ -115,9 +118,9 @@ JAVA_OPTIONS: Final = (
     "-XX:MaxNewSize=256m",
     # Garbage of a micro-batch then is gone before the next collection, of which there are half as many, and none in
     # full, which stopped all threads for 0.2 s every ten seconds.
-    "-XX:NewSize=96m",
+    "-XX:NewSize=80m",
     # It never gets smaller than it was at first: a sixty-fourth of the machine's memory, if this did not say so.
-    "-Xms96m",
+    "-Xms144m",
     "-XX:MinHeapFreeRatio=15",
     "-XX:MaxHeapFreeRatio=25",
     "-XX:-ShrinkHeapInSteps",
@@ -177,6 +180,8 @@ def start(config: Config, log_file: Path, workers: int = 1) -> SparkSession:
         not_on_the_command_line({} if under_submit else with_secrets),
         handlers_kept(),
     ):
+        # py4j asks for it with the first call that has arguments; until then Java is waited for.
+        threading.Thread(target=import_module, args=("pandas",), name="import-pandas", daemon=True).start()
         try:
             if not under_submit:
                 callbacks.choose_mode()
@@ -191,7 +196,9 @@ def start(config: Config, log_file: Path, workers: int = 1) -> SparkSession:
     _without_sources_of_other_packages(spark)
     if is_one_jvm(master) and is_local(config.state.checkpoint_location) and not under_submit:
         _without_hadoop_defaults(spark)
-    if not is_one_jvm(master):
+    if is_one_jvm(master):
+        threading.Thread(target=_start_workers, args=(spark.sparkContext,), name="start-workers", daemon=True).start()
+    else:
         spark.sparkContext.addPyFile(str(code_archive(log_file.parent)))
     return spark
 
@@ -241,6 +248,16 @@ def _without_hadoop_defaults(spark: SparkSession) -> None:
     for name, value in spark.sparkContext.getConf().getAll():
         if name.startswith(_OF_HADOOP):
             hadoop.set(name.removeprefix(_OF_HADOOP), value)
+
+
+def _start_workers(context: SparkContext) -> None:
+    """Have Spark start its daemon of Python workers now: the first task waits for its imports, a second and more.
+
+    Meanwhile a query is planned, which leaves a core idle.
+    """
+    # Without it the start takes longer, nothing else; whatever is wrong, the first task meets it as well.
+    with suppress(Exception):
+        context.parallelize(range(1), 1).count()
 
 
 def runs_here(master: str) -> bool:
