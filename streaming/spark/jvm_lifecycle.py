@@ -75,7 +75,7 @@ def end_planners(spark: SparkSession) -> None:
 def forget_sockets(spark: SparkSession) -> None:
     """Have the JVM forget the Unix sockets that it was to delete at its end; `stop` removes their directory.
 
-    Spark opens two for each micro-batch, removes them, and yet Java keeps their paths to its end: a hundred megabytes
+    Spark opens two for each micro-batch, removes them, and yet Java keeps their paths to its end: some eighty megabytes
     for each day of three micro-batches a second. A path that another thread adds at this very moment may be lost.
     """
     jvm = spark._jvm  # noqa: SLF001 - as above

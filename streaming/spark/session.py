@@ -92,6 +92,14 @@ ON_THIS_MACHINE: Final = {
     "spark.python.daemon.module": "streaming.spark.worker_daemon",
 }
 
+WITHOUT_UI: Final = {
+    # Spark writes down for its UI what a micro-batch did, though there is none, and keeps a thousand of them.
+    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.ui.retainedExecutions": "1",
+    "spark.ui.retainedJobs": "1",
+    "spark.ui.retainedStages": "1",
+}
+
 LOCAL_CHECKPOINT: Final = {
     # On a local disk the default asks for links by a child process for every file it writes, several a batch: on a busy
     # machine a batch's state took 800 ms to commit so and 27 ms without, its two log files 170 and 50 ms.
@@ -155,6 +163,7 @@ def start(config: Config, log_file: Path, workers: int = 1) -> SparkSession:
         **(unix_sockets() if is_one_jvm(master) else {}),
         # Local masters make a secret of their own; the executors of this one are processes that have to be given it.
         **({"spark.authenticate.secret": secrets.token_hex(16)} if master.startswith("local-cluster") else {}),
+        **({} if config.spark.ui else WITHOUT_UI),
         **(LOCAL_CHECKPOINT if is_local(config.state.checkpoint_location) else {}),
         "spark.executor.extraJavaOptions": " ".join(JAVA_OPTIONS),
         "spark.python.factory.idleWorkerMaxPoolSize": str(workers),
