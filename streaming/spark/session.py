@@ -12,7 +12,6 @@ import secrets
 import sys
 import threading
 from collections.abc import Collection
-from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Final
@@ -205,9 +204,7 @@ def start(config: Config, log_file: Path, workers: int = 1) -> SparkSession:
     _without_sources_of_other_packages(spark)
     if is_one_jvm(master) and is_local(config.state.checkpoint_location) and not under_submit:
         _without_hadoop_defaults(spark)
-    if is_one_jvm(master):
-        threading.Thread(target=_start_workers, args=(spark.sparkContext,), name="start-workers", daemon=True).start()
-    else:
+    if not is_one_jvm(master):
         spark.sparkContext.addPyFile(str(code_archive(log_file.parent)))
     return spark
 
@@ -257,16 +254,6 @@ def _without_hadoop_defaults(spark: SparkSession) -> None:
     for name, value in spark.sparkContext.getConf().getAll():
         if name.startswith(_OF_HADOOP):
             hadoop.set(name.removeprefix(_OF_HADOOP), value)
-
-
-def _start_workers(context: SparkContext) -> None:
-    """Have Spark start its daemon of Python workers now: the first task waits for its imports, a second and more.
-
-    Meanwhile a query is planned, which leaves a core idle.
-    """
-    # Without it the start takes longer, nothing else; whatever is wrong, the first task meets it as well.
-    with suppress(Exception):
-        context.parallelize(range(1), 1).count()
 
 
 def runs_here(master: str) -> bool:
