@@ -16,7 +16,6 @@ CALM_SECONDS: Final = 10.0
 CLEANED_SECONDS: Final = 3.0
 """After a collection Spark's cleaner drops what broadcasts of ended micro-batches hold; the next one frees that."""
 
-
 FORGET_SECONDS: Final = 300.0
 """Between two times at which the JVM is to forget sockets: of 1,000 micro-batches it keeps 0.3 MB until then."""
 

@@ -90,7 +90,7 @@ def unix_sockets() -> dict[str, str]:
 
 def socket_directories() -> list[str]:
     """Directories of `unix_sockets` that are there."""
-    return [str(directory) for directory in _socket_directories]
+    return list(_socket_directories)
 
 
 def remove_sockets() -> None:
