@@ -3,6 +3,7 @@
 A child ends with its answer, or when the process it is to answer is gone.
 """
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -50,6 +51,22 @@ def answered_by_children(answer: Callable[[_Share], _Answer], shares: Sequence[_
         for child in children:
             child.kill()
             child.join()
+
+
+@contextmanager
+def taken_by_turns(shares: Sequence[_Share]) -> Iterator[Callable[[], Iterator[_Share]]]:
+    """Shares, 256 at most, for this process and the children that it forks meanwhile.
+
+    Yields what each of them calls to take one after the other, until all are taken; a share is taken once.
+    """
+    # Of what is in a pipe each byte is read once, and no process that is killed keeps others from it, as with a lock.
+    reading, writing = os.pipe()
+    os.write(writing, bytes(range(len(shares))))
+    os.close(writing)
+    try:
+        yield lambda: (shares[ord(number)] for number in iter(lambda: os.read(reading, 1), b""))
+    finally:
+        os.close(reading)
 
 
 def _run(

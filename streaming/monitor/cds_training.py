@@ -192,7 +192,7 @@ def rehearse(spark: SparkSession, checkpoint: str) -> None:
     keys = bundle_keys(spark, 1)
     for _ in range(2):
         seen = _Seen()
-        query = (
+        stream = (
             spark.readStream.format(FORMAT)
             .option("keys", " ".join(map(str, keys)))
             .load()
@@ -200,12 +200,11 @@ def rehearse(spark: SparkSession, checkpoint: str) -> None:
             .groupBy(BUNDLE)
             .transformWithStateInPandas(CoordinatorShards({}), OUTPUT, "Update", "ProcessingTime")
             .writeStream.queryName(_QUERY)
-            .foreachBatch(BatchWriter([seen], now_ms))
             .outputMode("update")
             .option("checkpointLocation", checkpoint)
             .trigger(processingTime="100 milliseconds")
-            .start()
         )
+        query = BatchWriter([seen], now_ms).follow(stream).start()
         until = time.monotonic() + _BATCH_SECONDS
         while seen.batches < _BATCHES and query.isActive and time.monotonic() < until:
             time.sleep(0.1)

@@ -184,14 +184,14 @@ class QuerySupervisor:
             outputMode="Update",
             timeMode="ProcessingTime",
         )
-        return (
+        stream = (
             replayed.writeStream.queryName(self._name)
-            .foreachBatch(BatchWriter([self._board, *self._sinks()], now_ms, self._board.expectations))
             .outputMode("update")
             .option("checkpointLocation", state.checkpoint)
             .trigger(processingTime=f"{config.spark.trigger_interval_ms} milliseconds")
-            .start()
         )
+        writer = BatchWriter([self._board, *self._sinks()], now_ms, self._board.expectations)
+        return writer.follow(stream).start()
 
     def _check(self) -> None:
         """While the query runs: save how far it is, and see that the topic is still the one it reads.

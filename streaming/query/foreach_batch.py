@@ -6,13 +6,19 @@ a stable id: taken twice, they change nothing.
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, ClassVar, Protocol
 
-from pyspark.sql import DataFrame
+from pyspark import SparkContext
+from pyspark.errors.exceptions.captured import unwrap_spark_exception
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql.pandas.serializers import ArrowCollectSerializer
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+from pyspark.util import _load_from_socket
 
 from streaming.base.batch_rows import BatchRows
 from streaming.base.expectations import Expectations
 from streaming.base.logging_setup import get_logger, with_fields
+from streaming.query.jvm_objects import borrowed
 from streaming.query.row_codec import unpacked_output
 from streaming.query.schemas import OutputRow
 
@@ -28,7 +34,11 @@ class BatchSink(Protocol):
 
 
 class BatchWriter:
-    """What foreachBatch calls: collects the batch once and hands it to every sink in turn."""
+    """What each micro-batch of a stream is given to: collects it once and hands it to every sink in turn.
+
+    PySpark's `foreachBatch` makes a session and a DataFrame in Python for each micro-batch, with some thirty calls to
+    the JVM, and collects it as a query of its own. Here the JVM calls us directly, and is asked for the rows alone.
+    """
 
     def __init__(
         self, sinks: Sequence[BatchSink], clock_ms: Callable[[], int], expectations: Expectations | None = None
@@ -39,12 +49,26 @@ class BatchWriter:
         # Spark calls from a thread of its own.
         self._hand_on = with_fields(self._handed_on)
 
-    def __call__(self, batch: DataFrame, batch_id: int) -> None:
-        """Collect and hand on one micro-batch."""
-        self._hand_on(batch, batch_id)
+    def follow(self, stream: DataStreamWriter) -> DataStreamWriter:
+        """Have every micro-batch of a stream that is started next handed to this one."""
+        gateway = SparkContext._gateway  # noqa: SLF001 - the only way to Spark's own classes
+        assert gateway is not None  # noqa: S101 - a stream has one
+        sources = gateway.jvm.org.apache.spark.sql.execution.streaming.sources
+        sources.PythonForeachBatchHelper.callForeachBatch(stream._jwrite, self)  # noqa: SLF001 - as Spark does
+        ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]  # Spark's
+        return stream
 
-    def _handed_on(self, batch: DataFrame, batch_id: int) -> None:
-        unpacked = unpacked_output(batch.toArrow().column("rows").to_pylist())
+    def call(self, dataset: Any, batch_id: int) -> None:  # noqa: ANN401 - an object of Java
+        """Collect and hand on one micro-batch."""
+        self._hand_on(dataset, batch_id)
+
+    class Java:
+        """Py4J's way to say what it is to Java."""
+
+        implements: ClassVar = ["org.apache.spark.sql.execution.streaming.sources.PythonForeachBatchFunction"]
+
+    def _handed_on(self, dataset: Any, batch_id: int) -> None:  # noqa: ANN401 - as above
+        unpacked = unpacked_output(_packs(dataset))
         for row in unpacked:
             if row.kind == "undecodable":
                 _log.warning("undecodable_record", partition=row.partition, **json.loads(row.payload))
@@ -52,3 +76,18 @@ class BatchWriter:
         now_ms = self._clock_ms()
         for sink in self._sinks:
             sink.apply(batch_id, rows, now_ms)
+
+
+def _packs(dataset: Any) -> list[bytes]:  # noqa: ANN401 - as above
+    """The cells of a Dataset's only column, as `DataFrame.toArrow` fetches them."""
+    with borrowed(dataset), borrowed(dataset.collectAsArrowToPython()) as served:
+        path, secret, server = served
+        with borrowed(server):
+            try:
+                with _load_from_socket((path, secret), ArrowCollectSerializer()) as batches:  # type: ignore[no-untyped-call]  # as above
+                    *tables, order = batches
+            finally:
+                # Where Spark failed, it is here that it says why.
+                with unwrap_spark_exception():
+                    server.getResult()
+    return [pack for at in order for pack in tables[at].column("rows").to_pylist()]

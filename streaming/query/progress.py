@@ -8,6 +8,8 @@ from typing import Any, ClassVar, Final
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from streaming.query.jvm_objects import borrowed
+
 PartitionOffsets = Mapping[int, int]
 
 COMMITS: Final = "commits"
@@ -63,18 +65,19 @@ class ProgressListener:
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: ANN401, N802 - Java's
         """A micro-batch is finished: its sinks have returned."""
-        progress = event.progress()
-        if progress.name() != self._query:
-            return
-        (source,) = progress.sources()
-        self._on_progress(
-            Progress(
-                batch_id=progress.batchId(),
-                duration_ms=progress.batchDuration(),
-                positions=offsets_of(source.endOffset()),
-                is_late=not self._runs,
+        with borrowed(event), borrowed(event.progress()) as progress:
+            if progress.name() != self._query:
+                return
+            with borrowed(progress.sources()) as sources, borrowed(sources[0]) as source:
+                end_offset = source.endOffset()
+            self._on_progress(
+                Progress(
+                    batch_id=progress.batchId(),
+                    duration_ms=progress.batchDuration(),
+                    positions=offsets_of(end_offset),
+                    is_late=not self._runs,
+                )
             )
-        )
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: ANN401, N802 - Java's
         """Nothing new in the log."""

@@ -1,13 +1,13 @@
 """A first catch-up in several processes: partitions of which there is no state yet are shared out among them.
 
 At the tail of the log one stateful task costs least, and Python keeps one processor at a time busy; a first catch-up
-would leave the others idle. What it replays needs nothing that the JVM has. So a task forks children, each replays its
-share of the partitions, and answers once with what is to be written and passed on.
+would leave the others idle. What it replays needs nothing that the JVM has. So a task forks children. They and the task
+take shares of the partitions by turns; a child answers once with what is to be written and passed on.
 
     rows of                           are replayed by
     partitions with state             the task: only it can ask for their state
     partitions without, a few rows    the task: a child costs more than it saves
-    partitions without, many rows     the task and its children, about as many rows each
+    partitions without, many rows     the task and its children, each taking another share when it is done with one
 """
 
 import os
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 WORTH_SHARING: Final = 10_000
 """Rows of partitions without state; a process replays so many in a second or so."""
+
+SHARES_A_PROCESS: Final = 16
+"""Rows do not say how long they take, nor how much of its core a process gets: with one share for each of two processes
+one waited for the other for a fifth of the time."""
 
 MOST_PROCESSES: Final = 4
 """Of one task. Each holds the groups of some partitions at once, and its answer."""
@@ -56,7 +60,10 @@ def processes(tasks: int) -> int:
 
 
 def shares_of(rows: pa.Table, known: Collection[int], most: int) -> list[pa.Table]:
-    """Rows by partition and offset, as at most so many shares of whole partitions; the first has all known ones."""
+    """Rows by partition and offset, as shares of whole partitions for at most so many processes.
+
+    The first share has all rows of known partitions, and is the only one where sharing is not worth it.
+    """
     if most == 1 or rows.num_rows < WORTH_SHARING:
         return [rows]
     of_log = rows["partition"].to_numpy()
@@ -64,10 +71,9 @@ def shares_of(rows: pa.Table, known: Collection[int], most: int) -> list[pa.Tabl
     partitions, sizes = np.unique(of_log[fresh], return_counts=True)
     if sizes.sum() < WORTH_SHARING:
         return [rows]
-    loads = [rows.num_rows - int(sizes.sum())] + [0] * (most - 1)
-    others = [partitions[share] for share in even_shares(sizes.tolist(), loads)[1:] if share]
-    own = ~np.isin(of_log, np.concatenate([partitions[:0], *others]))
-    return [rows.filter(pa.array(mine)) for mine in (own, *(np.isin(of_log, share) for share in others))]
+    shares = filter(None, even_shares(sizes.tolist(), [0] * (most * SHARES_A_PROCESS)))
+    of_shares = (np.isin(of_log, partitions[share]) for share in shares)
+    return [rows.filter(pa.array(mine)) for mine in (~fresh, *of_shares)]
 
 
 class _Written:

@@ -5,9 +5,9 @@ once. The state variables are `processor.py`'s; nothing here is a rule about gro
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ from coordinator_model.state.findings import Position
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.offsets import OffsetBucket, bucket_number
 from streaming.base import gc_tuning
-from streaming.base.child_processes import answered_by_children
+from streaming.base.child_processes import answered_by_children, taken_by_turns
 from streaming.query.commit_seeds import Seed, Seeds, seeds_of
 from streaming.query.replay_shares import Answer, shares_of, what_is_written, writes_only
 from streaming.query.row_codec import LogRow, packed_output, partitions_cut, rows_of, unpacked_table
@@ -157,14 +157,21 @@ class ShardTask:
         book = self._load_ledger()
         own, *others = shares_of(unpacked_table(blobs), book.partitions, self._processes)
 
-        def answer(share: pa.Table) -> Answer:
+        def answer(taken: Callable[[], Iterator[pa.Table]]) -> Answer:
             ledger, written = TaskLedger(), writes_only()
-            put_out = list(BundleReplay(written, self._bundle.limits).replay(ledger, share, now_ms))
+            bundle = BundleReplay(written, self._bundle.limits)
+            put_out = [pack for share in taken() for pack in bundle.replay(ledger, share, now_ms)]
             return Answer(put_out, what_is_written(written), ledger.partitions)
 
+        children = min(self._processes, len(others)) - 1
         # Of the time a first catch-up takes, a tenth was the collector's, which found nothing; children inherit it.
-        with gc_tuning.paused(), answered_by_children(answer, others) as answers:
-            yield from self._bundle.replay(book, own, now_ms)
+        with (
+            gc_tuning.paused(),
+            taken_by_turns(others) as taken,
+            answered_by_children(answer, [taken] * children) as answers,
+        ):
+            for share in chain([own], taken()):
+                yield from self._bundle.replay(book, share, now_ms)
             for put_out, written, partitions in answers:
                 for state, items in zip(self._state.entries, written, strict=True):
                     put_many(state, items)

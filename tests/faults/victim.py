@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from streaming.__main__ import main
 from streaming.checkpoint import contents, resume_file
@@ -89,9 +89,9 @@ class FaultyWriter(BatchWriter):
         faulty = [Strike("replayed"), board, Strike("shown"), *others, *teller, Strike("delivered")]
         super().__init__(faulty, *arguments, **further)
 
-    def __call__(self, batch: DataFrame, batch_id: int) -> None:
+    def call(self, dataset: Any, batch_id: int) -> None:
         strike("planned")
-        super().__call__(batch, batch_id)
+        super().call(dataset, batch_id)
 
 
 def arm() -> None:

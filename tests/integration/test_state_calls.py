@@ -5,24 +5,28 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pyspark
 import pytest
+from py4j.finalizer import ThreadSafeFinalizer
 from pyarrow import parquet
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from bench import log
 from coordinator_model.state.snapshot import load_group, load_offsets
+from streaming.base import gc_tuning
 from streaming.checkpoint.identity import IDENTITY_FILE, STATE_LAYOUT, Identity
 from streaming.checkpoint.state_directory import StateDirectory
 from streaming.config.loading import Config
 from streaming.monitor.cds_training import rehearse
+from streaming.query.foreach_batch import BatchWriter
 from streaming.query.processor import CoordinatorShards
-from streaming.query.row_codec import packed, unpacked_output
+from streaming.query.row_codec import packed, packed_output, unpacked_output
 from streaming.query.schemas import BUCKET_KEY, BUNDLE, OUTPUT, PACK, PACKED, SLOT_KEY, SNAPSHOT, OutputRow
 from streaming.query.state_pipelining import get_many, put_many
 from streaming.query.task_keys import bundle_keys
@@ -260,6 +264,25 @@ def test_reading_and_replaying_share_their_workers(spark: SparkSession, tmp_path
         jvm_lifecycle.end_planners(spark)
         until(lambda: not daemons("pyspark.daemon"), 10, lambda: f"there are still {_python_modules(spark)}")
     assert 1 == len(daemons(DAEMON))
+
+
+def test_a_micro_batch_leaves_nothing_behind(spark: SparkSession) -> None:
+    """What the JVM lent for it is given back with its end.
+
+    A Dataset that stays keeps its plans, and py4j lets go of one when Python's collector comes by, minutes later.
+    """
+    taken: list[OutputRow] = []
+    writer = BatchWriter([SimpleNamespace(apply=lambda _, rows, __: taken.extend(rows))], lambda: 0)
+    rows = [OutputRow(0, "group_deleted", name, "") for name in ("first", "second")]
+    batch = spark.createDataFrame([(packed_output([row]),) for row in rows], OUTPUT)._jdf
+    with gc_tuning.paused():
+        before = set(ThreadSafeFinalizer.finalizers)
+        writer.call(batch, 0)
+        after = set(ThreadSafeFinalizer.finalizers)
+
+    assert rows == taken
+    assert 1 == len(before - after)
+    assert set() == after - before
 
 
 def test_sockets_that_are_closed_are_forgotten(spark: SparkSession) -> None:

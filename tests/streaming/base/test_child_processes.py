@@ -3,11 +3,11 @@
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from streaming.base.child_processes import answered_by_children
+from streaming.base.child_processes import answered_by_children, taken_by_turns
 
 
 def test_answers_come_in_the_order_of_the_shares() -> None:
@@ -55,3 +55,31 @@ def test_children_end_when_their_answers_are_not_taken() -> None:
         raise ZeroDivisionError
 
     assert [] == multiprocessing.active_children()
+
+
+def test_each_share_is_taken_once_by_whichever_process_is_free() -> None:
+    """One that is held up by its first share leaves the others to the rest."""
+    has_one, all_taken = multiprocessing.Event(), multiprocessing.Event()
+
+    def answer(taken: Callable[[], Iterator[int]]) -> list[int]:
+        shares = taken()
+        first = next(shares)
+        has_one.set()
+        assert all_taken.wait(20)
+        return [first, *shares]
+
+    with taken_by_turns(range(200)) as taken, answered_by_children(answer, [taken]) as answers:
+        assert has_one.wait(20)
+        own = list(taken())
+        all_taken.set()
+        found = list(answers)
+
+    assert [[0]] == found
+    assert list(range(1, 200)) == own
+
+
+def test_of_no_shares_none_is_taken() -> None:
+    """Nor is one waited for."""
+    none: list[int] = []
+    with taken_by_turns(none) as taken:
+        assert [] == list(taken())

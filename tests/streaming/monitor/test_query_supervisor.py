@@ -14,6 +14,7 @@ from streaming.base.errors import CannotTellError, MonitorError
 from streaming.config.loading import Config
 from streaming.monitor.query_supervisor import QuerySupervisor, failure
 from streaming.query import task_keys
+from streaming.query.foreach_batch import BatchWriter
 from streaming.query.source import CoordinatorLog
 
 LOG = Path("state") / "spark.log"
@@ -35,7 +36,7 @@ class Session:
         records = spark.readStream.format().option().load()
         records.coalesce.return_value = records
         frame = records.groupBy().transformWithStateInPandas()
-        writer = frame.writeStream.queryName().foreachBatch().outputMode().option().trigger()
+        writer = frame.writeStream.queryName().outputMode().option().trigger()
         writer.start = lambda: self.started.append((query, self.settings["spark.sql.shuffle.partitions"]))
         return spark
 
@@ -48,6 +49,7 @@ class Session:
 
 def test_queries_of_one_session_start_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each with the tasks of its own state directory; the source that all have is put there once."""
+    monkeypatch.setattr(BatchWriter, "follow", lambda _, stream: stream)
     monkeypatch.setattr(task_keys, "_keys_by_tasks", {tasks: tuple(range(tasks)) for tasks in range(1, 5)})
     session = Session()
 

@@ -8,17 +8,30 @@ from streaming.query.progress import Progress, ProgressListener
 QUERY, ANOTHER = "group-monitor east", "group-monitor west"
 
 
+class Lent(SimpleNamespace):
+    """An object of Java, as py4j shows it."""
+
+    def _detach(self) -> None:
+        self.is_back = True
+
+
+class Sources(list[Lent]):
+    """An array of them."""
+
+    def _detach(self) -> None: ...
+
+
 def started(query: str = QUERY) -> Any:
     """As Java's events are asked."""
-    return SimpleNamespace(name=lambda: query)
+    return Lent(name=lambda: query)
 
 
 def finished(batch: int, query: str = QUERY) -> Any:
     """As above."""
-    source = SimpleNamespace(endOffset=lambda: '{"commits":{"0":7},"membership":{"0":9}}')
-    reported = {"name": query, "batchId": batch, "batchDuration": 250, "sources": [source]}
-    progress = SimpleNamespace(**{name: lambda value=value: value for name, value in reported.items()})
-    return SimpleNamespace(progress=lambda: progress)
+    source = Lent(endOffset=lambda: '{"commits":{"0":7},"membership":{"0":9}}')
+    reported = {"name": query, "batchId": batch, "batchDuration": 250, "sources": Sources([source])}
+    progress = Lent(**{name: lambda value=value: value for name, value in reported.items()})
+    return Lent(progress=lambda: progress)
 
 
 def test_report_of_a_run_that_has_ended_is_late() -> None:
@@ -43,7 +56,10 @@ def test_another_query_of_the_session_is_not_listened_to() -> None:
     listener.onQueryStarted(started())
     listener.ended()
     listener.onQueryStarted(started(ANOTHER))
-    listener.onQueryProgress(finished(0, ANOTHER))
+    of_another = finished(0, ANOTHER)
+    listener.onQueryProgress(of_another)
     listener.onQueryProgress(finished(1))
 
     assert [(1, True)] == [(of.batch_id, of.is_late) for of in reported]
+    assert of_another.is_back
+    assert of_another.progress().is_back
