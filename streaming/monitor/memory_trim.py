@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from streaming.base import gc_tuning
 from streaming.board.board import Board
-from streaming.spark import jvm_lifecycle
+from streaming.spark import jvm_lifecycle, planners
 
 CALM_SECONDS: Final = 10.0
 """After the last large batch: all threads stand still for it, so not between two of a storm of rebalances."""
@@ -48,12 +48,14 @@ class MemoryTrim:
         elif batches != self._trimmed_batches and now - self._seen_at >= CALM_SECONDS and self._board.ready()[0]:
             self._trimmed_batches = batches
             gc_tuning.thaw()
-            jvm_lifecycle.end_planners(self._spark)
             jvm_lifecycle.give_back(self._spark)
             self._again_at = now + CLEANED_SECONDS
         elif self._again_at is not None and now >= self._again_at:
             self._again_at = None
             jvm_lifecycle.give_back(self._spark)
+        if 0 < batches == self._trimmed_batches:
+            # Another query that starts at the same time takes those that are there.
+            planners.end_unused(self._spark)
         if now - self._forgot_at >= FORGET_SECONDS:
             self._forgot_at = now
             jvm_lifecycle.forget_sockets(self._spark)

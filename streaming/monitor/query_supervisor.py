@@ -34,6 +34,7 @@ from streaming.query.replay_shares import processes
 from streaming.query.schemas import BUNDLE, OUTPUT
 from streaming.query.source import coordinator_log
 from streaming.query.task_keys import bundle_keys
+from streaming.spark import planners
 from streaming.spark.session import master_of, runs_here
 
 _TELL_SECONDS: Final = 1.0
@@ -136,6 +137,7 @@ class QuerySupervisor:
             # A service manager may tell all processes at once, and the JVM may be the quicker one.
             return None if stopped.wait(_SAME_SIGNAL_SECONDS) else failure(error, spark_log)
         finally:
+            planners.plans_no_more(self._name)
             if self._listener is not None:
                 self._listener.ended()
             if query is not None:
@@ -159,6 +161,7 @@ class QuerySupervisor:
         if self._listener is None:
             self._listener = ProgressListener(self._name, with_fields(self._on_progress))
             self._listener.listen(spark)
+        planners.will_plan(self._name)
         with _starting:
             return self._started(spark, live_from, high_watermarks)
 
@@ -233,6 +236,8 @@ class QuerySupervisor:
         self._finished_batches += 1
         if not progress.is_late:
             self._failures.finished_batch()
+            if progress.input_rows:
+                planners.plans_no_more(self._name)
         self._board.observe_batch(progress.duration_ms / 1_000)
         self._set_positions(progress.positions)
 

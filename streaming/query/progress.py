@@ -22,13 +22,15 @@ KINDS: Final = (COMMITS, MEMBERSHIP)
 class Progress:
     """One finished micro-batch.
 
-    `positions` has the next offsets to read, of commits and of membership (`source`). `is_late` says that its query
-    has ended since: Spark reports from a thread of its own, on a busy machine seconds later.
+    `positions` has the next offsets to read, of commits and of membership (`source`). `input_rows` counts what the
+    source read: packs of records. `is_late` says that its query has ended since: Spark reports from a thread of its
+    own, on a busy machine seconds later.
     """
 
     batch_id: int
     duration_ms: int
     positions: tuple[PartitionOffsets, ...]
+    input_rows: int
     is_late: bool = False
 
 
@@ -37,7 +39,7 @@ class ProgressListener:
 
     What `StreamingQueryListener` does in Spark's own way: it has all that a report holds fetched from the JVM first, a
     hundred metrics of the state store one after the other, which was a third of all processor time at a thousand
-    commits a second. Here the JVM calls us directly, and is asked for the four things that are of use.
+    commits a second. Here the JVM calls us directly, and is asked for the five things that are of use.
     """
 
     def __init__(self, query: str, on_progress: Callable[[Progress], None]) -> None:
@@ -69,12 +71,13 @@ class ProgressListener:
             if progress.name() != self._query:
                 return
             with borrowed(progress.sources()) as sources, borrowed(sources[0]) as source:
-                end_offset = source.endOffset()
+                end_offset, input_rows = source.endOffset(), source.numInputRows()
             self._on_progress(
                 Progress(
                     batch_id=progress.batchId(),
                     duration_ms=progress.batchDuration(),
                     positions=offsets_of(end_offset),
+                    input_rows=input_rows,
                     is_late=not self._runs,
                 )
             )

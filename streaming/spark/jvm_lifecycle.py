@@ -16,8 +16,6 @@ from streaming.spark.launch_environment import remove_sockets, socket_directorie
 _STOP_SECONDS: Final = 4.0
 """How long Spark, and then its JVM, may take to stop before the JVM is killed."""
 
-_PLANNERS: Final = ("pyspark.sql.worker.create_data_source", "pyspark.sql.worker.plan_data_source_read")
-
 _log = get_logger("session")
 
 
@@ -50,35 +48,13 @@ def give_back(spark: SparkSession) -> None:
     spark._jvm.System.gc()  # noqa: SLF001 - Java's own class
 
 
-def end_planners(spark: SparkSession) -> None:
-    """End the Python processes that Spark started to plan the reading of the source.
-
-    A query plans once, at its start. Spark keeps two daemons for it, with 75 MB, and for a minute a worker of each,
-    with 55 MB more. The next query that starts has new ones.
-    """
-    jvm = spark._jvm  # noqa: SLF001 - the only way to Spark's own classes
-    assert jvm is not None  # noqa: S101 - there is one
-    try:
-        environment = jvm.org.apache.spark.SparkEnv.get()
-        held = environment.getClass().getDeclaredField("pythonWorkers")
-        held.setAccessible(True)
-        started = held.get(environment).toList()
-        for at in range(started.size()):
-            key, daemon = started.apply(at).productElement(0), started.apply(at).productElement(1)
-            if key.workerModule() in _PLANNERS:
-                daemon.stop()
-    except Py4JError as error:
-        # It costs memory, nothing else.
-        _log.info("planners_stay", reason=str(error).partition("\n")[0])
-
-
 def forget_sockets(spark: SparkSession) -> None:
     """Have the JVM forget the Unix sockets that it was to delete at its end; `stop` removes their directory.
 
     Spark opens two for each micro-batch, removes them, and yet Java keeps their paths to its end: some eighty megabytes
     for each day of three micro-batches a second. A path that another thread adds at this very moment may be lost.
     """
-    jvm = spark._jvm  # noqa: SLF001 - as above
+    jvm = spark._jvm  # noqa: SLF001 - the only way to Java's own classes
     assert jvm is not None  # noqa: S101 - there is one
     try:
         files = jvm.java.lang.Class.forName("java.io.DeleteOnExitHook").getDeclaredField("files")

@@ -30,7 +30,7 @@ from streaming.query.row_codec import packed, packed_output, unpacked_output
 from streaming.query.schemas import BUCKET_KEY, BUNDLE, OUTPUT, PACK, PACKED, SLOT_KEY, SNAPSHOT, OutputRow
 from streaming.query.state_pipelining import get_many, put_many
 from streaming.query.task_keys import bundle_keys
-from streaming.spark import cds_archive, jvm_lifecycle, launch_environment, session
+from streaming.spark import cds_archive, jvm_lifecycle, launch_environment, planners, session
 from streaming.spark.worker_daemon import SeldomCollector
 from tests.faults.damage import left_by_former_release
 from tests.faults.processes_of import DAEMON
@@ -242,8 +242,8 @@ def _python_modules(spark: SparkSession) -> dict[int, list[str]]:
 def test_reading_and_replaying_share_their_workers(spark: SparkSession, tmp_path: Path) -> None:
     """Of a query that reads in Python and replays in Python there is one daemon, with one worker once it is at rest.
 
-    Spark does not look for data sources in other packages. `end_planners` ends the two daemons that planned the query;
-    the next query starts two new ones.
+    Spark does not look for data sources in other packages. The two daemons that planned the query are ended once no
+    other is yet to plan; the next query starts two new ones.
     """
     jvm: Any = spark.sparkContext._jvm
 
@@ -254,15 +254,28 @@ def test_reading_and_replaying_share_their_workers(spark: SparkSession, tmp_path
         count: int = jvm.java.lang.ProcessHandle.of(daemon).get().children().count()
         return count
 
-    for number in range(2):
+    planned_by: list[list[int]] = []
+    for number in range(3):
+        planners.will_plan("rehearsed")
         rehearse(spark, (tmp_path / f"checkpoint-{number}").as_uri())
         assert 1 == len(daemons(DAEMON))
         until(lambda: [1] == [workers(each) for each in daemons(DAEMON)], 10, "more than one worker is kept")
         assert [] == daemons("pyspark.sql.worker.lookup_data_sources")
-        assert 2 == len(daemons("pyspark.daemon"))
+        planned_by.append(daemons("pyspark.daemon"))
+        if number == 0:
+            planners.will_plan("of another monitor")
+        planners.plans_no_more("rehearsed")
+        planners.end_unused(spark)
+        if number == 1:
+            planners.plans_no_more("of another monitor")
+            planners.end_unused(spark)
+            until(lambda: not daemons("pyspark.daemon"), 10, lambda: f"there are still {_python_modules(spark)}")
+    until(lambda: not daemons("pyspark.daemon"), 10, lambda: f"there are still {_python_modules(spark)}")
 
-        jvm_lifecycle.end_planners(spark)
-        until(lambda: not daemons("pyspark.daemon"), 10, lambda: f"there are still {_python_modules(spark)}")
+    first, second, third = map(set, planned_by)
+    assert [2, 2] == [len(first), len(third)]
+    assert first == second
+    assert not first & third
     assert 1 == len(daemons(DAEMON))
 
 

@@ -7,7 +7,7 @@ import pytest
 from streaming.base import gc_tuning
 from streaming.board.board import MANY_ROWS, Board
 from streaming.monitor.memory_trim import CALM_SECONDS, CLEANED_SECONDS, FORGET_SECONDS, MemoryTrim
-from streaming.spark import jvm_lifecycle
+from streaming.spark import jvm_lifecycle, planners
 from tests.streaming.boards import NOW_MS, log_ends, sample
 
 
@@ -22,7 +22,8 @@ class Rig:
         spark: Any = None
         monkeypatch.setattr(gc_tuning, "thaw", lambda: self.trimmed.append(self.now))
         self.ended: list[float] = []
-        monkeypatch.setattr(jvm_lifecycle, "end_planners", lambda _: self.ended.append(self.now))
+        """When planners that no query needs would be ended."""
+        monkeypatch.setattr(planners, "end_unused", lambda _: self.ended.append(self.now))
         monkeypatch.setattr(jvm_lifecycle, "give_back", lambda _: self.collected.append(self.now))
         self.forgot: list[float] = []
         monkeypatch.setattr(jvm_lifecycle, "forget_sockets", lambda _: self.forgot.append(self.now))
@@ -55,7 +56,7 @@ def test_memory_is_returned_once_after_the_last_large_batch(monkeypatch: pytest.
 
 
 def test_what_a_start_needed_is_returned_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A log of few groups has no large batch, and Spark's planning processes are the same."""
+    """A log of few groups has no large batch, Spark's planners are the same; a query may need them yet."""
     rig = Rig(monkeypatch)
     rig.pass_seconds(CALM_SECONDS)
     assert [] == rig.ended
@@ -66,7 +67,8 @@ def test_what_a_start_needed_is_returned_once(monkeypatch: pytest.MonkeyPatch) -
     for _ in range(4):
         rig.pass_seconds(CALM_SECONDS)
 
-    assert [100.0 + 3 * CALM_SECONDS] == rig.trimmed == rig.ended
+    assert [100.0 + 3 * CALM_SECONDS] == rig.trimmed
+    assert [*rig.trimmed, 100.0 + 4 * CALM_SECONDS, 100.0 + 5 * CALM_SECONDS] == rig.ended
 
 
 def test_the_jvm_collects_again_what_the_first_collection_let_go(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """How queries of one session start beside each other, and why one ended: what is said, what is left to try again."""
 
 import errno
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,9 +16,18 @@ from streaming.config.loading import Config
 from streaming.monitor.query_supervisor import QuerySupervisor, failure
 from streaming.query import task_keys
 from streaming.query.foreach_batch import BatchWriter
+from streaming.query.progress import Progress
 from streaming.query.source import CoordinatorLog
+from streaming.spark import planners
 
 LOG = Path("state") / "spark.log"
+
+
+@pytest.fixture(autouse=True)
+def no_planners(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a process that has started no query yet."""
+    monkeypatch.setattr(planners, "_planning", set())
+    monkeypatch.setattr(planners, "_are_there", False)
 
 
 class Session:
@@ -47,6 +57,12 @@ class Session:
             self.sources.append(source.name())
 
 
+def supervisor_of_empty_log() -> QuerySupervisor:
+    log = MagicMock()
+    log.ends.return_value = ({}, {})
+    return QuerySupervisor(Config(), MagicMock(), MagicMock(), log)
+
+
 def test_queries_of_one_session_start_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each with the tasks of its own state directory; the source that all have is put there once."""
     monkeypatch.setattr(BatchWriter, "follow", lambda _, stream: stream)
@@ -65,6 +81,41 @@ def test_queries_of_one_session_start_one_after_the_other(monkeypatch: pytest.Mo
         list(at_once.map(start, range(1, 5)))
 
     assert {(f"query-{tasks}", tasks) for tasks in range(1, 5)} == set(session.started)
+
+
+def test_planners_stay_until_a_query_has_read_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its reading is planned in the micro-batch that has the first: on a log without, long after it was started."""
+    spark, ended = MagicMock(), MagicMock()
+    monkeypatch.setattr(planners, "_end", ended)
+    supervisor = supervisor_of_empty_log()
+    monkeypatch.setattr(supervisor, "_started", MagicMock())
+    supervisor._start(spark)
+    calls = []
+    for input_rows in (0, 0, 2, 0):
+        supervisor._on_progress(Progress(batch_id=0, duration_ms=1, positions=(), input_rows=input_rows))
+        planners.end_unused(spark)
+        calls.append(ended.call_count)
+
+    assert [0, 0, 1, 1] == calls
+
+
+def test_planners_do_not_wait_for_a_query_that_failed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It has new ones once it is started again; they are ended once for all queries."""
+    spark, ended = MagicMock(), MagicMock()
+    monkeypatch.setattr(planners, "_end", ended)
+    planners.will_plan("another")
+    supervisor = supervisor_of_empty_log()
+    full = OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr(supervisor, "_started", MagicMock(side_effect=full))
+    assert full is supervisor._run(threading.Event(), spark, tmp_path / "spark.log", MagicMock())
+    planners.end_unused(spark)
+    ended.assert_not_called()
+
+    planners.plans_no_more("another")
+    planners.end_unused(spark)
+    planners.end_unused(spark)
+
+    ended.assert_called_once_with(spark)
 
 
 @pytest.mark.parametrize("error", [Py4JNetworkError("gone"), ConnectionRefusedError(), BrokenPipeError()])

@@ -28,7 +28,7 @@ def started(query: str = QUERY) -> Any:
 
 def finished(batch: int, query: str = QUERY) -> Any:
     """As above."""
-    source = Lent(endOffset=lambda: '{"commits":{"0":7},"membership":{"0":9}}')
+    source = Lent(endOffset=lambda: '{"commits":{"0":7},"membership":{"0":9}}', numInputRows=lambda: 3)
     reported = {"name": query, "batchId": batch, "batchDuration": 250, "sources": Sources([source])}
     progress = Lent(**{name: lambda value=value: value for name, value in reported.items()})
     return Lent(progress=lambda: progress)
@@ -46,7 +46,7 @@ def test_report_of_a_run_that_has_ended_is_late() -> None:
     listener.onQueryProgress(finished(2))
 
     assert [(0, False), (1, True), (2, False)] == [(of.batch_id, of.is_late) for of in reported]
-    assert [250, ({0: 7}, {0: 9})] == [reported[0].duration_ms, reported[0].positions]
+    assert [250, ({0: 7}, {0: 9}), 3] == [reported[0].duration_ms, reported[0].positions, reported[0].input_rows]
 
 
 def test_another_query_of_the_session_is_not_listened_to() -> None:
