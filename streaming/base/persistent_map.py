@@ -89,7 +89,7 @@ class _Items(ItemsView[str, Held]):
     _mapping: GroupMap[Held]
 
     def __iter__(self) -> Iterator[tuple[str, Held]]:
-        return chain.from_iterable(part.items() for part in self._mapping._parts)  # noqa: SLF001 - a view of it
+        return chain.from_iterable(map(dict.items, self._mapping._parts))  # noqa: SLF001 - a view of it
 
 
 class _Values(ValuesView[Held]):
@@ -98,4 +98,4 @@ class _Values(ValuesView[Held]):
     _mapping: GroupMap[Held]
 
     def __iter__(self) -> Iterator[Held]:
-        return chain.from_iterable(part.values() for part in self._mapping._parts)  # noqa: SLF001 - a view of it
+        return chain.from_iterable(map(dict.values, self._mapping._parts))  # noqa: SLF001 - a view of it

@@ -79,15 +79,8 @@ class Exporter:
 
     def _text(self, page: Page, *, openmetrics: bool, polled: bool) -> Iterator[bytes | memoryview]:
         """The page in the form that is asked for; metrics without samples are left out."""
-        for name in self._names:
-            if polled and name in LOG_ONLY:
-                continue
-            before = text_format.head(name, openmetrics=openmetrics).encode()
-            for piece in page.text(name):
-                if piece:
-                    yield before
-                    yield piece
-                    before = b""
+        names = [name for name in self._names if not (polled and name in LOG_ONLY)]
+        yield from page.text({name: text_format.head(name, openmetrics=openmetrics) for name in names})
         if openmetrics:
             yield END_OF_OPENMETRICS.encode()
         # With its labels, a third of what it took.

@@ -1,14 +1,16 @@
 """The text of /metrics, written when it is asked for: columns put together to lines by Arrow's kernels.
 
-A line is what its metric's lines begin with, the labels, and the value. All parts of all lines are taken from their
-columns at once, side by side, and then are the text: that costs a quarter of Arrow's joining of columns, row by row.
-Labels of groups and offsets are made once for a page; three hundred thousand lines take some hundredths of a second, so
-no text is kept. It comes in pieces, so that a page of millions of lines is never in memory as a whole.
+A line is four texts: what its metric's lines begin with, labels, the end of the labels, and the value. Lines of all
+metrics are held until they are many; then all their texts are taken from their columns at once, side by side, and so
+are the text. That costs a quarter of Arrow's joining of columns, row by row, and of few groups it is one call for all
+metrics. Labels of groups and offsets are made once for a page; three hundred thousand lines take some
+hundredths of a second, so no text is kept. It comes in pieces, so that a page of millions of lines is never in memory
+as a whole.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +35,12 @@ pa.set_memory_pool(pa.system_memory_pool())
 
 LINES_A_PIECE: Final = 50_000
 
+_READY_BYTES_A_PIECE: Final = 1024 * 1024
+
+_TEXTS_A_LINE: Final = 4
+_END: Final = "} "
+"""Of labels."""
+
 GROUP_SOURCES: Final = {**GROUP_METRICS, **OFFSET_METRICS}
 
 Texts = Any
@@ -40,6 +48,21 @@ Texts = Any
 
 Column = tuple[Texts, Integers]
 """Texts, and of each row the place of its own among them."""
+
+LabelEnds = tuple[Sequence[str], Integers | int]
+"""Texts of Python, and of each row, or of all, the place of its own among them."""
+
+Ready = bytes | memoryview
+"""Text that needs nothing done to it."""
+
+
+class Block(NamedTuple):
+    """Lines of one metric: of each its labels, how these end, and its value."""
+
+    begin: str
+    labels: Column
+    label_ends: LabelEnds
+    values: Figures
 
 
 class Page:
@@ -54,8 +77,26 @@ class Page:
         self._cluster = cluster
         self._moment = moment
 
-    def text(self, name: str) -> Iterator[bytes | memoryview]:
-        """The samples of a metric, in pieces; none where it has none."""
+    def text(self, heads: Mapping[str, str]) -> Iterator[Ready]:
+        """Metrics by name with what stands before their samples, in pieces; a metric without samples has nothing."""
+        held = _Held()
+        for name, head in heads.items():
+            is_first = True
+            for part in self._parts(name):
+                if is_first:
+                    held.add_ready(head.encode())
+                    is_first = False
+                if isinstance(part, Block):
+                    held.add(part)
+                else:
+                    held.add_ready(part)
+                if held.is_much:
+                    yield from held.taken()
+                    held = _Held()
+        yield from held.taken()
+
+    def _parts(self, name: str) -> Iterator[Block | Ready]:
+        """The samples of a metric, none of the parts empty."""
         begin = start(name, self._cluster)
         if name in GROUP_SOURCES:
             for samples in GROUP_SOURCES[name](self._moment):
@@ -68,13 +109,13 @@ class Page:
                 labels = self._groups.take(pa.array(places[rows]))
                 yield self._histogram(name, DURATION_BOUNDS, labels, counts[rows], sums[rows])
         elif name in TOPIC_FIGURES:
-            yield from self._of_topics(begin, name)
+            yield from filter(None, self._of_topics(begin, name))
         elif name in HISTOGRAMS:
             distribution = HISTOGRAMS[name](self._moment.board)
             counted, sum_seconds = distribution.read()
             yield self._histogram(name, distribution.bounds, _texts([""]), np.array([counted]), np.array([sum_seconds]))
-        else:
-            yield lines(begin, MONITOR_SAMPLES[name](self._moment)).encode()
+        elif ready := lines(begin, MONITOR_SAMPLES[name](self._moment)):
+            yield ready.encode()
 
     @cached_property
     def _groups(self) -> Texts:
@@ -97,21 +138,20 @@ class Page:
             found.append((rows, pa.StringArray.from_buffers(len(rows), pa.py_buffer(ends), text)))
         return found
 
-    def _of_groups(self, begin: str, samples: Samples) -> Iterator[bytes | memoryview]:
+    def _of_groups(self, begin: str, samples: Samples) -> Iterator[Block]:
         for rows in _pieces(np.arange(len(samples.groups))):
-            labels, of_all = [_taken(self._groups, samples.groups[rows])], ""
             if isinstance(samples.labels, str):
-                of_all = samples.labels
+                ends: LabelEnds = [samples.labels + _END], 0
             else:
                 texts, places = samples.labels
-                labels.append((_texts(texts), places[rows]))
-            yield from _lines(begin, labels, samples.values[rows], of_all)
+                ends = [text + _END for text in texts], places[rows]
+            yield Block(begin, _taken(self._groups, samples.groups[rows]), ends, samples.values[rows])
 
-    def _of_offsets(self, begin: str, where: Figures, values: Figures) -> Iterator[bytes | memoryview]:
+    def _of_offsets(self, begin: str, where: Figures, values: Figures) -> Iterator[Block]:
         for rows, labels in self._offsets:
             there = np.flatnonzero(where[rows])
             if len(there):
-                yield from _lines(begin, [(labels, there)], values[rows[there]])
+                yield Block(begin, (labels, there), ((_END,), 0), values[rows[there]])
 
     def _histogram(
         self, name: str, bounds: Sequence[float], labels: Texts, counts: Integers, sums: Figures
@@ -148,6 +188,87 @@ class Page:
             yield "".join([f'{common}{partition}"}} {of}\n' for partition, of in figures if of is not None]).encode()
 
 
+class _Held:
+    """Lines that are yet to be put together, with ready text between them."""
+
+    def __init__(self) -> None:
+        self._lines = 0
+        self._ready_bytes = 0
+        self._arrays: list[Texts] = []
+        self._count = 0
+        self._first_of: dict[int, int] = {}
+        """Where the texts of an array begin among those of all, by its identity."""
+        self._single: dict[str, int] = {}
+        """Texts that stand before all arrays, each with its place from there back: of few lines, an array for each was
+        most of what a page took."""
+        self._places: list[Integers] = []
+        """Of lines of each block, in columns: the places of their texts but the last."""
+        self._values: list[Figures] = []
+        self._ready: list[tuple[int, Ready]] = []
+        """Text, and how many lines are before it."""
+
+    @property
+    def is_much(self) -> bool:
+        """Whether it is time to write it."""
+        return self._lines >= LINES_A_PIECE or self._ready_bytes >= _READY_BYTES_A_PIECE
+
+    def add(self, block: Block) -> None:
+        """Lines after what is held."""
+        places = np.empty((len(block.values), _TEXTS_A_LINE), np.int64)
+        texts, of_rows = block.labels
+        ends, end_of = block.label_ends
+        places[:, 0] = self._of_single(block.begin)
+        places[:, 1] = of_rows + self._first(texts)
+        places[:, 2] = np.array(list(map(self._of_single, ends)))[end_of]
+        self._places.append(places)
+        self._values.append(block.values)
+        self._lines += len(places)
+
+    def add_ready(self, text: Ready) -> None:
+        """Text after what is held."""
+        self._ready.append((self._lines, text))
+        self._ready_bytes += len(text)
+
+    def taken(self) -> Iterator[Ready]:
+        """The text of all that is held."""
+        text, ends = self._put_together()
+        at = 0
+        for lines_before, ready in self._ready:
+            if at < ends[lines_before]:
+                yield text[at : ends[lines_before]]
+                at = ends[lines_before]
+            yield ready
+        if at < len(text):
+            yield text[at:]
+
+    def _of_single(self, text: str) -> int:
+        return self._single.setdefault(text, -1 - len(self._single))
+
+    def _first(self, texts: Texts) -> int:
+        if id(texts) not in self._first_of:
+            self._first_of[id(texts)] = self._count
+            self._arrays.append(texts)
+            self._count += len(texts)
+        return self._first_of[id(texts)]
+
+    def _put_together(self) -> tuple[memoryview, Figures]:
+        """The text of all lines, and where each of them begins, with the end of the last."""
+        if not self._lines:
+            return memoryview(b""), np.zeros(1, np.int32)
+        places = np.concatenate(self._places)
+        is_whole = [values.dtype.kind != "f" for values in self._values]
+        rows_whole = np.repeat(is_whole, list(map(len, self._values)))
+        for kind in {*is_whole}:
+            values = [values for values, whole in zip(self._values, is_whole, strict=True) if whole == kind]
+            numbers, of_rows = _numbers(np.concatenate(values), "", "\n")
+            places[rows_whole == kind, -1] = of_rows + self._first(numbers)
+        places += len(self._single)
+        texts = pa.concat_arrays([_texts([*self._single][::-1]), *self._arrays])
+        parts = texts.take(pa.array(places.ravel()))
+        ends = np.frombuffer(parts.buffers()[1], np.int32)[: len(parts) + 1 : _TEXTS_A_LINE]
+        return _text(parts), ends
+
+
 def _pieces(rows: Integers) -> list[Integers]:
     return [rows[at : at + LINES_A_PIECE] for at in range(0, len(rows), LINES_A_PIECE)]
 
@@ -157,7 +278,9 @@ def _texts(texts: Sequence[str]) -> Texts:
 
 
 def _taken(texts: Texts, places: Integers) -> Column:
-    """Texts in these places, as a column without the others."""
+    """Texts in these places, as a column without the others where these are many."""
+    if len(texts) <= LINES_A_PIECE:
+        return texts, places
     rows = np.arange(len(places))
     is_run = np.array_equal(places, rows + places[0])
     return texts.slice(int(places[0]), len(places)) if is_run else texts.take(pa.array(places)), rows
@@ -168,13 +291,6 @@ def _numbers(values: Figures, before: str, after: str) -> Column:
     encoded = pa.array(values).dictionary_encode()
     texts = pc.binary_join_element_wise(before, pc.cast(encoded.dictionary, pa.string()), after, "")
     return texts, encoded.indices.to_numpy()
-
-
-def _lines(begin: str, labels: Sequence[Column], values: Figures, of_all: str = "") -> Iterator[bytes | memoryview]:
-    """Lines that begin like this, with labels besides that all have; what follows a number begins the next line."""
-    first = begin.encode()
-    yield first
-    yield _text(_side_by_side(*labels, _numbers(values, f"{of_all}}} ", f"\n{begin}")))[: -len(first)]
 
 
 def _side_by_side(*columns: Column) -> Texts:

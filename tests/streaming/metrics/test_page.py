@@ -96,6 +96,21 @@ def test_a_page_is_the_same_as_gzip(accept: str) -> None:
     assert plain == gzip.decompress(b"".join(exporter.pieces(accept, gzip=True)[0]))
 
 
+def test_a_page_is_the_same_in_pieces_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines of many metrics put together at once, of one metric, or each for itself: the same lines, in one order."""
+    walk = RandomBoard(4, groups=16)
+    for _ in range(30):
+        walk.step()
+    exporter = Exporter(walk.board, CLUSTER, clock_ms=lambda: walk.now_ms)
+    pages = []
+    for lines in (1, 7, 60, 1_000_000):
+        monkeypatch.setattr(page, "LINES_A_PIECE", lines)
+        pages.append(rendered(exporter)[0])
+
+    assert pages[0].count(b"\n") > 500
+    assert pages[:1] * 4 == pages
+
+
 @pytest.mark.parametrize("shares", [1, 3, 40])
 def test_every_group_is_on_the_page_of_one_share(shares: int) -> None:
     """All of its samples, and those of groups alone: what is not of one group is on every page alike."""
@@ -151,5 +166,5 @@ def test_a_board_without_groups_has_a_page() -> None:
     board = board_of(Shard())
     text = page.Page(CLUSTER, Moment(board, NOW_MS))
 
-    assert [] == [piece for name in page.GROUP_SOURCES for piece in text.text(name)]
+    assert [] == list(text.text(dict.fromkeys(page.GROUP_SOURCES, "# HELP\n")))
     assert b"group_monitor_ready" in rendered(Exporter(board, CLUSTER))[0]
