@@ -107,7 +107,7 @@ class SparkSection(Section):
         "default as many as the directory has, and 1 in a new one.",
         accepted="a whole number from 1 on",
     )
-    trigger_interval_ms: NotNegative = option(350, "Shortest time between the starts of two micro-batches.")
+    trigger_interval_ms: NotNegative = option(375, "Shortest time between the starts of two micro-batches.")
     ui: bool = option(False, "Whether Spark's own web page is served.")
     ui_port: Port = option(4040, "Port of Spark's own web page.")
     conf: dict[str, str] = Field(
