@@ -35,6 +35,9 @@ pa.set_memory_pool(pa.system_memory_pool())
 
 LINES_A_PIECE: Final = 50_000
 
+FEW_TEXTS: Final = 100
+"""An array of more costs less than to look for each of them among those that stand alone."""
+
 _READY_BYTES_A_PIECE: Final = 1024 * 1024
 
 _TEXTS_A_LINE: Final = 4
@@ -139,13 +142,11 @@ class Page:
         return found
 
     def _of_groups(self, begin: str, samples: Samples) -> Iterator[Block]:
+        labels, places = ((samples.labels,), None) if isinstance(samples.labels, str) else samples.labels
+        ends = [text + _END for text in labels]
         for rows in _pieces(np.arange(len(samples.groups))):
-            if isinstance(samples.labels, str):
-                ends: LabelEnds = [samples.labels + _END], 0
-            else:
-                texts, places = samples.labels
-                ends = [text + _END for text in texts], places[rows]
-            yield Block(begin, _taken(self._groups, samples.groups[rows]), ends, samples.values[rows])
+            end_of = 0 if places is None else places[rows]
+            yield Block(begin, _taken(self._groups, samples.groups[rows]), (ends, end_of), samples.values[rows])
 
     def _of_offsets(self, begin: str, where: Figures, values: Figures) -> Iterator[Block]:
         for rows, labels in self._offsets:
@@ -219,7 +220,10 @@ class _Held:
         ends, end_of = block.label_ends
         places[:, 0] = self._of_single(block.begin)
         places[:, 1] = of_rows + self._first(texts)
-        places[:, 2] = np.array(list(map(self._of_single, ends)))[end_of]
+        if len(ends) > FEW_TEXTS:
+            places[:, 2] = end_of + self._first(_texts(ends))
+        else:
+            places[:, 2] = np.array(list(map(self._of_single, ends)))[end_of]
         self._places.append(places)
         self._values.append(block.values)
         self._lines += len(places)

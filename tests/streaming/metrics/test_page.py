@@ -103,8 +103,9 @@ def test_a_page_is_the_same_in_pieces_of_any_size(monkeypatch: pytest.MonkeyPatc
         walk.step()
     exporter = Exporter(walk.board, CLUSTER, clock_ms=lambda: walk.now_ms)
     pages = []
-    for lines in (1, 7, 60, 1_000_000):
+    for lines, few in ((1, 100), (7, 1), (60, 100), (1_000_000, 1)):
         monkeypatch.setattr(page, "LINES_A_PIECE", lines)
+        monkeypatch.setattr(page, "FEW_TEXTS", few)
         pages.append(rendered(exporter)[0])
 
     assert pages[0].count(b"\n") > 500
