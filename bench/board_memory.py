@@ -1,8 +1,9 @@
-"""What a board takes in memory: `python -m bench.board_memory GROUPS`.
+"""What a board takes in memory, and its sums in processor time: `python -m bench.board_memory GROUPS`.
 
 A process of its own, so that nothing else is in it. Rows as a micro-batch brings them are made by another process, from
 the generator's log. Then a board takes them: first all groups without their offsets, then the offsets; what the process
-has more of the machine's memory each time, as the kernel counts it, is what they take.
+has more of the machine's memory each time, as the kernel counts it, is what they take. Last it sums up all of them,
+which nothing has asked for before.
 """
 
 import gc
@@ -10,6 +11,7 @@ import json
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from itertools import islice
 from multiprocessing import get_context
@@ -23,15 +25,18 @@ from coordinator_model.replica import Replica
 from coordinator_model.state import snapshot
 from coordinator_model.state.findings import Position
 from streaming.board.board import Board, Row
-from streaming.end_offsets.store import EndOffsets
+from streaming.board.lag_columns import measure, table_of
+from streaming.end_offsets.store import EndOffsets, Topic
+from tests.builders import topic_id
 
+_ROUNDS: Final = 2
 _ROWS_A_BATCH: Final = 5_000
 _TIME_MS: Final = 1_795_236_417_050
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 def main(groups: int) -> None:
-    """Print bytes a group and bytes an offset as JSON."""
+    """Print figures as JSON: name → unit and value."""
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "rows"
         made = get_context("spawn").Process(target=_make, args=(groups, file))
@@ -47,8 +52,9 @@ def main(groups: int) -> None:
             gc.collect()
             sizes.append(resident())
     reported = {
-        "board_bytes_a_group": (sizes[1] - sizes[0]) / groups_or_buckets[0],
-        "board_bytes_an_offset": (sizes[2] - sizes[1]) / offsets,
+        "board_bytes_a_group": ("B", (sizes[1] - sizes[0]) / groups_or_buckets[0]),
+        "board_bytes_an_offset": ("B", (sizes[2] - sizes[1]) / offsets),
+        "sums_seconds": ("s", _sums_seconds(board, Plan.of(groups, rounds=_ROUNDS))),
     }
     sys.stdout.write(json.dumps(reported) + "\n")
 
@@ -62,10 +68,25 @@ def _take(board: Board, rows: Iterator[Row]) -> int:
     return count
 
 
+def _sums_seconds(board: Board, plan: Plan) -> float:
+    """Processor time of sums over all groups and of lag of all their offsets, each for the first time."""
+    ends = {(topic, partition): _ROUNDS + 1 for topic in plan.topic_names for partition in range(plan.partitions)}
+    board.ends.set_topics([Topic(topic_id(name), name, plan.partitions) for name in plan.topic_names], plan.topic_names)
+    board.ends.record(_TIME_MS, ends, ends)
+    begun = time.thread_time()
+    board.sums()
+    lags = measure(table_of(board.shown.groups.values()), board.ends, _TIME_MS)
+    found = lags.sum_records, lags.max_records, lags.max_seconds
+    seconds = time.thread_time() - begun
+    if not all((of >= 0).any() for of in found):
+        raise AssertionError("there is no lag to sum up")
+    return seconds
+
+
 def _make(groups: int, file: Path) -> None:
     """Write the rows of a log of so many groups."""
     replica = Replica()
-    for offset, record in enumerate(log.records(Plan.of(groups, rounds=2), Expected(), _TIME_MS, {})):
+    for offset, record in enumerate(log.records(Plan.of(groups, rounds=_ROUNDS), Expected(), _TIME_MS, {})):
         replica.replay(Position(record.partition, offset, record.timestamp_ms), record.key, record.value)
     replica.settle()
     with file.open("w", encoding="utf-8") as out:

@@ -178,6 +178,14 @@ GOALS: Final = (
         limits="membership is replayed group by group in Python",
     ),
     Goal(
+        what="first catch-up on 100,000 groups, from the process's start until `/ready`",
+        value=figure("memory/first_ready_seconds"),
+        at_most=9,
+        unit="s",
+        limits="the start of Spark and of its query, a third of it; then membership is replayed group by group in "
+        "Python, on both cores",
+    ),
+    Goal(
         what="memory of all processes, 100,000 groups and 300,000 offsets",
         value=figure("memory/pss_mib"),
         at_most=1.5 * 1024,
@@ -190,6 +198,21 @@ GOALS: Final = (
         at_most=1_200,
         unit="B",
         limits="two thirds of it are the group's own: its state, compressed, and its figures",
+    ),
+    Goal(
+        what="sums over 100,000 groups, and lag of 300,000 offsets, for the first time; processor time",
+        value=figure("memory/sums_seconds"),
+        at_most=0.2,
+        unit="s",
+        limits="gathering every group's offsets from where its rows left them; the sums are NumPy's",
+    ),
+    Goal(
+        what="series of a group that never rebalanced, in one topic, without series per partition",
+        value=figure("restart/series_a_group"),
+        at_most=18,
+        unit="series",
+        limits="gauges that are 0 stay, as what is absent may be unknown: a group of the consumer protocol has 24, "
+        "a classic one 22",
     ),
     Goal(
         what="the first page of `/metrics` with 300,000 series of lag, after a restart",

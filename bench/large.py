@@ -49,8 +49,8 @@ def memory(stage: Stage, size: dict[str, Any]) -> Outcome:
         timeout=_BOARD_SECONDS,
         check=True,
     )
-    for name, value in json.loads(reported.stdout).items():
-        outcome.add(name, "B", value)
+    for name, (unit, value) in json.loads(reported.stdout).items():
+        outcome.add(name, unit, value)
     monitor.require(read)
     return outcome
 
@@ -113,7 +113,9 @@ def restart(stage: Stage, size: dict[str, Any]) -> Outcome:
         monitor.require(read, offsets=per_partition)
     for _ in range(size["pages"]):
         sent = timed_page(outcome, "aggregated_page", monitor)
-    outcome.add("aggregated_page_mib", "MiB", len(gzip.decompress(sent)) / MIB)
+    page = gzip.decompress(sent)
+    outcome.add("aggregated_page_mib", "MiB", len(page) / MIB)
+    outcome.add("series_a_group", "series", page.count(b',group="') / len(read.expected.groups))
     return outcome
 
 

@@ -31,9 +31,17 @@ needs_prometheus: Final = pytest.mark.skipif(shutil.which("prometheus") is None,
 needs_alertmanager: Final = pytest.mark.skipif(ALERTMANAGER is None, reason=f"Alertmanager is {_HOW_ALERTMANAGER}")
 
 
-def promtool(*arguments: str, cwd: Path | None = None) -> str:
-    """What promtool says against it; empty if it agrees."""
-    done = subprocess.run(["promtool", *arguments], cwd=cwd, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603, S607 - our own arguments; where it is installed is its package's business
+def promtool(*arguments: str, cwd: Path | None = None, page: str | None = None) -> str:
+    """What promtool says against it, or against a page of metrics; empty if it agrees."""
+    done = subprocess.run(  # noqa: S603 - our own arguments
+        ["promtool", *arguments],  # noqa: S607 - where it is installed is its package's business
+        cwd=cwd,
+        input=page,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     return "" if done.returncode == 0 else done.stdout + done.stderr
 
 

@@ -25,6 +25,7 @@ from streaming.end_offsets.store import EndOffsets, Topic
 from streaming.metrics.catalogue import CATALOGUE, LOG_ONLY
 from streaming.metrics.exporter import Exporter
 from tests import builders
+from tests.dashboards.prometheus_tools import needs_promtool, promtool
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import (
     CLUSTER,
@@ -636,6 +637,14 @@ def test_the_page_is_what_prometheus_client_would_write() -> None:
     assert reported(in_openmetrics, parse_openmetrics) == reported(
         rendered(source, "application/openmetrics-text")[0], parse_openmetrics
     )
+
+
+@needs_promtool
+def test_prometheus_has_nothing_against_the_page() -> None:
+    """Names, units, types and help texts of all metrics are as Prometheus wants them."""
+    page, _ = rendered(exporter(full_board()))
+
+    assert "" == promtool("check", "metrics", page=page.decode())
 
 
 def test_help_is_one_line_and_no_sentence_twice() -> None:
