@@ -143,8 +143,8 @@ GOALS: Final = (
         value=figure("latency/cpu_share"),
         at_most=0.6,
         unit="of a core",
-        limits="Spark plans, starts and commits a micro-batch in some 0.15 s of processor, whatever it brings; ten "
-        "pages of metrics a second are a tenth of a core",
+        limits="Spark, which plans, starts and commits each micro-batch, whatever it brings; then ten pages of metrics "
+        "a second",
     ),
     Goal(
         what="join or leave → event visible: 99th hundredth",
@@ -200,11 +200,12 @@ GOALS: Final = (
         limits="two thirds of it are the group's own: its state, compressed, and its figures",
     ),
     Goal(
-        what="sums over 100,000 groups, and lag of 300,000 offsets, for the first time; processor time",
+        what="the driver's sums over 100,000 groups, for the first time: processor time",
         value=figure("memory/sums_seconds"),
         at_most=0.2,
         unit="s",
-        limits="gathering every group's offsets from where its rows left them; the sums are NumPy's",
+        references=(("memory/lag_seconds", "lag of their 300,000 offsets"),),
+        limits="a look at each group for what it shares with others; sums are of those",
     ),
     Goal(
         what="series of a group that never rebalanced, in one topic, without series per partition",
