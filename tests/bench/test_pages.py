@@ -129,7 +129,7 @@ def test_charts_are_drawings(held: dict[str, Any]) -> None:
     bars = {name: len(tree.findall(".//{*}rect[@height='18']")) for name, tree in trees.items()}
     assert 6 == bars["performance-batch-cost"]
     assert 1 == bars["performance-memory"]
-    assert 9 == bars["performance-goals"]
+    assert 10 == bars["performance-goals"]
 
 
 def test_advised_settings_are_settings(tmp_path: Path) -> None:
