@@ -208,7 +208,7 @@ GOALS: Final = (
         limits="a look at each group for what it shares with others; sums are of those",
     ),
     Goal(
-        what="series of a group that never rebalanced, in one topic, without series per partition",
+        what="series of a group that never rebalanced, in one topic, without series per partition; of all on average",
         value=figure("restart/series_a_group"),
         at_most=18,
         unit="series",

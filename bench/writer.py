@@ -17,7 +17,8 @@ _CLIENT: Final = "__admin_client"
 _TICK_SECONDS: Final = 0.005
 _IN_ORDER: Final = {"acks": "all", "max.in.flight.requests.per.connection": 1}
 """A batch that is sent once more must not come after the next one: the last commit would be another one. An idempotent
-producer would see to that, too, but a coordinator that loads its log takes such a batch for a transaction's."""
+producer, as `Trickle` has, would see to that, too; but a coordinator that loads its log takes such a batch for a
+transaction's."""
 _BULK: Final = {
     "queue.buffering.max.messages": 500_000,
     "queue.buffering.max.kbytes": 1_000_000,
