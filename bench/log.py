@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Final, NamedTuple
 
-from streaming.recording.file_format import offsets_partition
+from coordinator_model.state.shards import offsets_partition
 from tests import builders, coordinator_events
 from tests.builders import RecordBytes
 

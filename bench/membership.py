@@ -19,7 +19,7 @@ from bench.log import LogRecord
 from bench.process_tree import Meter
 from bench.stage import Log, Monitored, Stage
 from bench.writer import Trickle
-from streaming.recording.file_format import offsets_partition
+from coordinator_model.state.shards import offsets_partition
 from tests import builders, coordinator_events
 from tests.builders import RecordBytes
 

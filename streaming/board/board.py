@@ -72,6 +72,8 @@ class Board:
         source_age_seconds: how long ago the monitor whose topics fill this board last wrote; None for one of our own.
         history_bytes: size of the history on disk; None where none is kept.
         polls: how the polling of the groups goes; None where they are of the log (`polls.py`).
+        unread: offsets partition → since when (ms) it cannot be read.
+        offsets_partitions: how many partitions the coordinator's log has; None while that is not known.
     """
 
     def __init__(
@@ -93,6 +95,8 @@ class Board:
         self.stuck: frozenset[str] = frozenset()
         self.unsettled: frozenset[str] = frozenset()
         self.unassigned: frozenset[str] = frozenset()
+        self.unread: Mapping[int, int] = {}
+        self.offsets_partitions: int | None = None
         self.rebuilds = 0
         self.large_batches = 0
         self.sinks: Callable[[], Iterable[SinkState]] = tuple
@@ -171,6 +175,10 @@ class Board:
     ) -> None:
         """Say which groups the look with a clock in hand found something of, all of them."""
         self.stuck, self.unsettled, self.unassigned = frozenset(stuck), frozenset(unsettled), frozenset(unassigned)
+
+    def set_unread(self, unread: Mapping[int, int], partitions: int) -> None:
+        """Say which partitions of the log cannot be read, all of them, each since when (ms); and how many there are."""
+        self.unread, self.offsets_partitions = dict(unread), partitions
 
     def observe_batch(self, seconds: float) -> None:
         """Count the duration of a finished micro-batch."""

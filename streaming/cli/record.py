@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coordinator_model.records.serde import Record, UnknownRecord, decode_record
+from coordinator_model.state.shards import offsets_partition
 from streaming.cli.render import output
-from streaming.recording.file_format import RecordedRecord, offsets_partition, open_new_recording
+from streaming.recording.file_format import RecordedRecord, open_new_recording
 
 if TYPE_CHECKING:
     from streaming.config.loading import Config

@@ -310,19 +310,6 @@ def open_new_recording(path: Path, header: Header, option: str = "--out") -> Ite
         ) from None
 
 
-def offsets_partition(group: str, partitions: int) -> int:
-    """Partition of the offsets topic that holds a group's records.
-
-    Java's String.hashCode over UTF-16 code units, made positive by Math.abs, whose overflow Kafka turns into 0.
-    """
-    code = 0
-    units = group.encode("utf-16-be")
-    for index in range(0, len(units), 2):
-        code = (31 * code + int.from_bytes(units[index : index + 2], "big")) & 0xFFFFFFFF
-    signed = code - (1 << 32) if code >= 1 << 31 else code
-    return 0 if signed == -(1 << 31) else abs(signed) % partitions
-
-
 def _is_int(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 

@@ -21,6 +21,7 @@ from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from coordinator_model.records.serde import decode_record
 from coordinator_model.replica import Replica
 from coordinator_model.state.findings import Position
+from coordinator_model.state.shards import offsets_partition
 from coordinator_model.views.group_view import group_view
 from streaming.base.errors import CannotTellError
 from streaming.config.kafka_sections import KafkaSection
@@ -33,7 +34,7 @@ from streaming.history.store import HistoryStore
 from streaming.kafka.client_settings import confluent_settings, python_settings
 from streaming.kafka.permissions import PERMISSIONS, READ_LOG
 from streaming.kafka.preflight import DESCRIBE_GROUPS, FIND_GROUPS, broker_findings, preflight
-from streaming.recording.file_format import RecordedRecord, RecordingReader, offsets_partition, open_recording
+from streaming.recording.file_format import RecordedRecord, RecordingReader, open_recording
 from streaming.watchers.hang_sampler import Answer, KafkaGroupsClient
 from tests.group_tool import GroupTool
 from tests.kafka_oracle import KAFKA_JARS
