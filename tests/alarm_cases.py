@@ -285,5 +285,19 @@ CASES: Final[Mapping[str, Cases]] = {
             "newer_values.values_of_known_versions_tell_nothing",
         ),
     ),
+    "log_truncated": Cases(
+        reported=(
+            "read_again.one_event_says_so",
+            "log_continuity.a_lost_tail_is_read_again_though_the_log_has_grown_back",
+            "log_continuity.a_lost_tail_is_found_at_a_start",
+            "log_continuity.other_records_in_the_place_of_those_read_are_found",
+        ),
+        silent=(
+            "log_continuity.a_leader_that_has_all_that_was_read_is_read_on_from",
+            "log_continuity.a_lost_tail_of_which_nothing_was_read_is_none",
+            "log_continuity.an_epoch_without_records_is_missed_by_nobody",
+            "log_continuity.a_message_format_without_epochs_is_read_on",
+        ),
+    ),
 }
 """Kind of event beyond information → its tests."""

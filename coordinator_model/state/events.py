@@ -52,6 +52,7 @@ SEVERITIES: Final[Mapping[str, str]] = {
     "topic_recreated": WARNING,
     "epoch_anomaly": WARNING,
     "unknown_record": WARNING,
+    "log_truncated": WARNING,
 }
 """Kind of event → its usual severity. An event may carry another one where the rule that makes it says so."""
 
@@ -98,9 +99,15 @@ MEANINGS: Final[Mapping[str, str]] = {
     "offset_deleted": "A committed offset expired, was deleted, or went with its topic or group.",
     "topic_recreated": "Commits name another topic id: the topic was deleted and recreated under its name.",
     "epoch_anomaly": "Records contradict each other in a way that no coordinator writes.",
+    "log_truncated": "An offsets partition lost records that had been read, as in an unclean election: what its groups "
+    "did last is undone, and they were read again from its beginning. Of no group: its `group` is null.",
     "unknown_record": "A record of a type, or a value of a version, that Kafka 4.3 does not have.",
 }
 """Kind of event → what has happened, and by what cause where there are several."""
+
+
+OF_NO_GROUP: Final = frozenset({"log_truncated"})
+"""Kinds that are about a partition of the log: their group is empty here, and null where they leave the monitor."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -459,6 +459,13 @@ def _unknown_record(of: Detail, _: int) -> str:
     return f"A record of {type_}, which this release does not know"
 
 
+def _log_truncated(of: Detail, _: int) -> str:
+    lost = f"{counted(of['to_offset'] - of['from_offset'], 'record')} from {of['from_offset']:,} on"
+    groups = of.get("groups") or []
+    changed = f"; it changed {listed(groups)}" if groups else ""
+    return f"Partition {of['partition']} of the log lost {lost}, and was read again{changed}"
+
+
 SENTENCES: Final[Mapping[str, Callable[[Detail, int], str]]] = {
     "group_created": _group_created,
     "group_deleted": lambda _of, _: "The group was deleted, or its last offsets expired",
@@ -495,6 +502,7 @@ SENTENCES: Final[Mapping[str, Callable[[Detail, int], str]]] = {
     "topic_recreated": _topic_recreated,
     "epoch_anomaly": _epoch_anomaly,
     "unknown_record": _unknown_record,
+    "log_truncated": _log_truncated,
 }
 """Kind of event → its sentence, of its detail and its time in milliseconds."""
 

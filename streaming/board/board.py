@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from coordinator_model.state.events import OF_NO_GROUP
 from coordinator_model.views import group_view
 from streaming.base import gc_tuning
 from streaming.base.batch_rows import BatchRows, Row
@@ -180,6 +181,10 @@ class Board:
         """Say which partitions of the log cannot be read, all of them, each since when (ms); and how many there are."""
         self.unread, self.offsets_partitions = dict(unread), partitions
 
+    def owed(self) -> dict[int, list[Any]]:
+        """Partitions of which records were planned that could not be read, as the stateful step has it."""
+        return {partition: totals["owed"] for partition, totals in self._shown.shards.items() if totals.get("owed")}
+
     def observe_batch(self, seconds: float) -> None:
         """Count the duration of a finished micro-batch."""
         self.batch_seconds.observe(seconds)
@@ -200,10 +205,20 @@ class Board:
         """Show what else keeps the board from being ready, as `Stages.missing`; once, at start."""
         self._start = missing
 
-    def set_log_end_at_start(self, high_watermarks: Offsets, last_stable: Offsets) -> None:
-        """Say where the offsets partitions ended when this run began: how far it has to come to be ready."""
+    def set_log_end_at_start(
+        self, high_watermarks: Offsets, last_stable: Offsets, partitions: int | None = None
+    ) -> None:
+        """Say where the offsets partitions ended when this run began: how far it has to come to be ready.
+
+        Those of which it was not to be had then are added once it is; without their number there are no such.
+        """
         with self._lock:
-            self._readiness.set_targets(high_watermarks, last_stable)
+            self._readiness.set_targets(high_watermarks, last_stable, partitions)
+
+    def add_log_end_at_start(self, high_watermarks: Offsets, last_stable: Offsets) -> None:
+        """Say the same of partitions whose leaders answer only now; of others it stays as it was said."""
+        with self._lock:
+            self._readiness.add_targets(high_watermarks, last_stable)
 
     def set_positions(self, membership: Offsets, commits: Offsets, now_ms: int) -> None:
         """Say how far the two readers are: by offsets partition the next offset to read, once its rows are applied.
@@ -349,8 +364,9 @@ class Board:
         return [self.named(event) for event in found]
 
     def named(self, event: Event) -> Event:
-        """The event with topics by name where it is known."""
-        return {**event, "detail": group_view.named(event["detail"], self.ends.topic_names)}
+        """The event as it leaves the monitor: with topics by name where it is known, and no group where it has none."""
+        named = {**event, "detail": group_view.named(event["detail"], self.ends.topic_names)}
+        return {**named, "group": None} if event["kind"] in OF_NO_GROUP else named
 
     def replica_lag(self) -> dict[int, int]:
         """Own distance to the end of each offsets partition, in records, of the reader that is further behind."""

@@ -43,6 +43,7 @@ class Readiness:
 
     def __init__(self, *, loaded: bool = False) -> None:
         self._targets: Positions | None = None
+        self._partitions = 0
         self._loaded = loaded
         self._caught_up_ms: int | None = None
         self._farthest = 0
@@ -51,13 +52,22 @@ class Readiness:
         """The state of the former run is on the board, or there was none."""
         self._loaded = True
 
-    def set_targets(self, high_watermarks: Offsets, last_stable: Offsets) -> None:
-        """Where the log ended when this run began."""
+    def set_targets(self, high_watermarks: Offsets, last_stable: Offsets, partitions: int | None = None) -> None:
+        """Where the log ended when this run began, as far as its leaders said; and how many partitions it has."""
         self._targets = Positions(high_watermarks, last_stable)
+        self._partitions = len(high_watermarks) if partitions is None else partitions
+
+    def add_targets(self, high_watermarks: Offsets, last_stable: Offsets) -> None:
+        """The same of partitions whose leaders did not answer then."""
+        if self._targets is not None and self._caught_up_ms is None:
+            of = self._targets
+            self._targets = Positions({**high_watermarks, **of.membership}, {**last_stable, **of.commits})
 
     def follow(self, positions: Positions, now_ms: int) -> bool:
         """Take note of how far the readers are; returns whether with that they have caught up."""
-        if self._caught_up_ms is not None or self._targets is None or self._behind(self._targets, positions):
+        if self._caught_up_ms is not None or self._targets is None:
+            return False
+        if self._unknown(self._targets) or self._behind(self._targets, positions):
             return False
         self._caught_up_ms = now_ms
         return True
@@ -74,6 +84,9 @@ class Readiness:
             found.append({"reason": "the state of the former run is not loaded"})
         if self._targets is None:
             found.append({"reason": "the end of the log at start is not known"})
+        elif self._caught_up_ms is None and not any(self._behind(self._targets, positions).values()):
+            unknown = self._unknown(self._targets)
+            found.append({"reason": f"the end of {counted(unknown, 'partition')} of the log is not known"})
         elif self._caught_up_ms is None:
             behind = self._behind(self._targets, positions)
             records = sum(behind.values())
@@ -91,6 +104,10 @@ class Readiness:
         elif sampled_ms is None or sampled_ms < self._caught_up_ms:
             found.append({"reason": "lag is not known, as log end offsets are not sampled yet"})
         return found
+
+    def _unknown(self, targets: Positions) -> int:
+        """Of how many partitions it is not known where they ended."""
+        return max(0, self._partitions - len(targets.membership))
 
     @staticmethod
     def _behind(targets: Positions, positions: Positions) -> dict[int, int]:

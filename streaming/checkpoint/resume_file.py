@@ -40,13 +40,10 @@ from typing import Final
 from streaming.base import atomic_files
 from streaming.board.readiness import Offsets, Positions
 from streaming.end_offsets.store import PartitionEnds
+from streaming.query.log_continuity import SAME_TAIL_MS
 
 RESUME_FILE: Final = "resume.json"
 FORMAT: Final = "resume/1"
-
-SAME_TAIL_MS: Final = 300_000
-"""The cleaner takes closed segments only, and the coordinator's are 100 MB: what was written within minutes of being
-read is as whole to who comes back as it was to who stayed."""
 
 BUILT_FROM: Final = 100_000
 """Records of a log from which on a first reading makes only state of them. Rules follow fewer in a second or two, and

@@ -61,6 +61,7 @@ class StateDirectory:
         self._former: Resume | None = None
         self._told_before: Offsets = {}
         self._follower: ResumeWriter | None = None
+        self._unread_seconds = 0.0
         self._is_writable = True
 
     def claim(self, identity: Identity, *, rebuild: bool) -> None:
@@ -103,6 +104,11 @@ class StateDirectory:
         """By partition, up to where only state is made of the log's records; known once it is read."""
         return {} if self._follower is None else self._follower.resume.built_until
 
+    @property
+    def unread_seconds(self) -> float:
+        """How long the log had not been read when it began to be read on."""
+        return self._unread_seconds
+
     def holds_state(self) -> bool:
         """Whether there is something to go on from."""
         return contents.has_committed_batch(self.checkpoint)
@@ -141,6 +147,7 @@ class StateDirectory:
         former = self._follower.resume if self._follower is not None else self._former
         now = Resume.begun(now_ms, log_end, self._told_before) if former is None else former.going_on(now_ms, log_end)
         self._told_before = now.told_before
+        self._unread_seconds = 0.0 if former is None else max(0, now_ms - former.seen_ms) / 1_000
         self._follower = ResumeWriter(self.directory, now, reads_uncommitted=self._reads_uncommitted)
         with self._noting_when_full():
             self._follower.save()

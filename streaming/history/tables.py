@@ -104,7 +104,7 @@ def rows(entries: Iterable[tuple[int, Mapping[str, Any]]]) -> dict[Table, pa.Tab
         match entry["kind"]:
             case "event":
                 event = entry["event"]
-                found[EVENTS].append({**event, "detail": _json(event["detail"])})
+                found[EVENTS].append({**event, "group": event["group"] or "", "detail": _json(event["detail"])})
             case "group" | "group_deleted":
                 state = _json(entry["state"]) if entry["kind"] == "group" else None
                 row = {"group": entry["group"], "time": entry["time"], "sequence": position, "state": state}

@@ -7,14 +7,22 @@
 Security options mean the same everywhere (`security_settings.py`): certificates and keys are PEM, which all three read.
 """
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final, Literal
 
+from pydantic import SecretStr
+
 from streaming.base.errors import CannotTellError
 from streaming.config.kafka_sections import KafkaSection
 from streaming.kafka.handshake_probe import refuse_unreachable
-from streaming.kafka.security_settings import confluent_security_settings, python_security_settings, with_contents
+from streaming.kafka.security_settings import (
+    confluent_security_settings,
+    python_security_settings,
+    revealed,
+    with_contents,
+)
 
 IsolationLevel = Literal["read_committed", "read_uncommitted"]
 
@@ -47,6 +55,16 @@ def portable_settings(kafka: KafkaSection, purpose: str) -> dict[str, str]:
         CannotTellError: a certificate or key file cannot be read.
     """
     return with_contents(confluent_settings(kafka, purpose))
+
+
+def portable_section(kafka: KafkaSection) -> str:
+    """The section as text for another process on this machine, secrets and all; `section_of` reads it."""
+    return json.dumps(kafka.model_dump(), default=lambda of: revealed(of) if isinstance(of, SecretStr) else str(of))
+
+
+def section_of(text: str) -> KafkaSection:
+    """Inverse of `portable_section`."""
+    return KafkaSection.model_validate_json(text)
 
 
 def confluent_settings(kafka: KafkaSection, purpose: str) -> dict[str, str]:

@@ -24,15 +24,17 @@ from streaming.board.board import Board
 from streaming.board.readiness import Positions
 from streaming.checkpoint.state_directory import StateDirectory
 from streaming.config.loading import Config
+from streaming.end_offsets.store import Topic
 from streaming.monitor.memory_trim import MemoryTrim
 from streaming.monitor.offsets_topic import OffsetsTopic
 from streaming.monitor.retry_policy import RetryPolicy
+from streaming.monitor.unread_partitions import UnreadPartitions
 from streaming.query.foreach_batch import BatchSink, BatchWriter
 from streaming.query.processor import CoordinatorShards
 from streaming.query.progress import PartitionOffsets, Progress, ProgressListener
 from streaming.query.replay_shares import processes
 from streaming.query.schemas import BUNDLE, OUTPUT
-from streaming.query.source import coordinator_log
+from streaming.query.source import Known, coordinator_log
 from streaming.query.task_keys import bundle_keys
 from streaming.spark import planners
 from streaming.spark.session import master_of, runs_here
@@ -46,6 +48,16 @@ be there in between."""
 
 _SAME_SIGNAL_SECONDS: Final = 0.5
 """Within which a signal to the JVM and to us are taken as one."""
+
+_LOOK_SECONDS: Final = 1.0
+"""How often it is looked which partitions cannot be read."""
+
+_PAY_SECONDS: Final = 10.0
+"""How soon after a start the query is started again to read what is owed."""
+
+
+class OwedRecordsError(Exception):
+    """No failure: partitions are back of which records were planned, and could not be read when they were."""
 
 
 class QuerySupervisor:
@@ -90,6 +102,8 @@ class QuerySupervisor:
         self._was_ready = False
         self._reported_percent: int | None = None
         self._stages = stages or Stages()
+        self._unread = UnreadPartitions()
+        self._look_at = self._pay_at = 0.0
 
     def fill_board(self, spark: SparkSession) -> None:
         """Fill the board from the checkpoint; with nothing if there is none, or if it is too old to resume from."""
@@ -118,6 +132,8 @@ class QuerySupervisor:
             error = self._run(stopped, spark, spark_log, trim)
             if error is None:
                 return
+            if isinstance(error, OwedRecordsError):
+                continue
             stopped.wait(self._failures.pause_seconds(error, got_on=self._finished_batches > before))
 
     def _run(
@@ -130,6 +146,8 @@ class QuerySupervisor:
             while query.isActive and not stopped.wait(0.2):
                 self._check()
                 trim.check()
+                if self._can_pay():
+                    return OwedRecordsError()
             return query.exception() if not stopped.is_set() else None
         except UsageError:
             raise
@@ -155,13 +173,16 @@ class QuerySupervisor:
         if not self._has_targets:
             # A single reader never gets past an open transaction: its target is the last stable offset throughout.
             both = config.source.isolation == "exact"
-            board.set_log_end_at_start(high_watermarks if both else last_stable, last_stable)
+            board.set_log_end_at_start(
+                high_watermarks if both else last_stable, last_stable, self._log.identity.partitions
+            )
             self._set_positions(())
             self._has_targets = True
         if self._listener is None:
             self._listener = ProgressListener(self._name, with_fields(self._on_progress))
             self._listener.listen(spark)
         planners.will_plan(self._name)
+        self._pay_at = time.monotonic() + _PAY_SECONDS
         with _starting:
             return self._started(spark, live_from, high_watermarks)
 
@@ -172,7 +193,14 @@ class QuerySupervisor:
         tasks = self._log.identity.shuffle_partitions
         spark.conf.set("spark.sql.shuffle.partitions", tasks)
         keys = bundle_keys(spark, tasks)
-        records = coordinator_log(spark, config, self._log.identity.partitions, keys, state.built_until)
+        known = Known(
+            built_until=state.built_until,
+            live_from=live_from,
+            owed=self._board.owed(),
+            unread_seconds=state.unread_seconds,
+            tombstone_seconds=state.tombstone_retention_ms / 1_000,
+        )
+        records = coordinator_log(spark, config, keys, known)
         if tasks == 1:
             # What is one task already need not be sent to another: that spares a micro-batch its second stage.
             records = records.coalesce(1)
@@ -207,6 +235,7 @@ class QuerySupervisor:
         topic = ends.topic(name)
         if topic is not None:
             self._log.refuse_another(topic)
+            self._look_for_unread(topic)
         if self._seen_batches != self._finished_batches:
             self._seen_batches = self._finished_batches
             self._state.finished_batch()
@@ -215,6 +244,35 @@ class QuerySupervisor:
             with ends.lock:
                 of_topic = {partition: copy(known) for partition, known in ends.of_topic(name).items()}
             self._state.follow(self._sampled_ms, of_topic, self._board.positions)
+
+    def _look_for_unread(self, topic: Topic) -> None:
+        """See which partitions cannot be read, and have those that can be again count for being ready."""
+        if time.monotonic() < self._look_at:
+            return
+        self._look_at = time.monotonic() + _LOOK_SECONDS
+        board = self._board
+        with board.ends.lock:
+            ends = {partition: copy(known) for partition, known in board.ends.of_topic(topic.name).items()}
+        unread = self._unread.look(now_ms(), topic, ends, board.positions, board.owed())
+        board.set_unread(unread, topic.partitions)
+        known = {
+            partition: (of.high_watermark, of.last_stable)
+            for partition, of in ends.items()
+            if partition in topic.leaders and of.high_watermark is not None and of.last_stable is not None
+        }
+        both = self._config.source.isolation == "exact"
+        board.add_log_end_at_start(
+            {partition: high if both else stable for partition, (high, stable) in known.items()},
+            {partition: stable for partition, (_, stable) in known.items()},
+        )
+
+    def _can_pay(self) -> bool:
+        """Whether partitions are back of which records were planned that could not be read."""
+        owed = self._board.owed()
+        topic = self._board.ends.topic(self._config.kafka.offsets_topic)
+        if not owed or topic is None or time.monotonic() < self._pay_at:
+            return False
+        return any(partition in topic.leaders for partition in owed)
 
     def _tell_progress(self) -> None:
         """Log how much of the log is read, now and then until the monitor is ready for the first time."""

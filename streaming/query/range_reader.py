@@ -10,20 +10,21 @@ batches nothing is assigned to it, so it is silent.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # exported, though not by name
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from streaming.kafka.msk_iam import connectable
 
 _POLL_SECONDS: Final = 0.01
 """How long to wait for the last of as many records as there can still be; compaction has left fewer."""
 _READ_AT_ONCE: Final = 10_000
+_LOOK_SECONDS: Final = 3.0
+"""After which, when nothing comes, it is looked whether what is missing has a leader."""
 
 LOG_LOST: Final = "the log is not the one that was read"
 """How the error begins when offsets that were read, or are to be read, are gone."""
@@ -32,31 +33,6 @@ _GROUP_ERRORS: Final = frozenset(
     {KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR}
 )
 """What the group of the consumer's name meets, which is none: partitions are assigned by hand, nothing is committed."""
-
-AWAY: Final = frozenset(
-    {
-        KafkaError._TRANSPORT,  # noqa: SLF001 - its public name, as those that follow
-        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
-        KafkaError._TIMED_OUT,  # noqa: SLF001
-        KafkaError._RESOLVE,  # noqa: SLF001
-        KafkaError._WAIT_COORD,  # noqa: SLF001
-        KafkaError.REQUEST_TIMED_OUT,
-        KafkaError.BROKER_NOT_AVAILABLE,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.NETWORK_EXCEPTION,
-        # Said while a leader goes or comes, and it and its client know of different epochs.
-        KafkaError.FENCED_LEADER_EPOCH,
-        KafkaError.UNKNOWN_LEADER_EPOCH,
-        KafkaError.OFFSET_NOT_AVAILABLE,
-        KafkaError.REPLICA_NOT_AVAILABLE,
-        KafkaError.KAFKA_STORAGE_ERROR,
-    }
-)
-"""Errors of brokers that are away or not yet what they will be: nothing is wrong but the moment."""
-
-_EARLIEST: Final = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # has no types
-_LATEST: Final = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # has no types
 
 Ranges = Mapping[int, tuple[int, int]]
 """Partition → first offset, and the one after the last."""
@@ -110,8 +86,11 @@ class RangeReader:
             }
         )
 
-    def read(self, ranges: Ranges) -> Iterator[Columns]:
+    def read(self, ranges: Ranges, left_out: set[int] | None = None) -> Iterator[Columns]:
         """All records of the ranges, some at a time.
+
+        Given a set, a partition that cannot be read to its end is put there and left, whatever came of it: one whose
+        records are gone, one without a leader, and one of which nothing comes while others could be read.
 
         Raises:
             LogLostError: records of the ranges are gone.
@@ -126,16 +105,25 @@ class RangeReader:
         ends = np.zeros(max(missing) + 1, dtype=np.int64)
         ends[list(missing)] = list(missing.values())
         try:
-            last_ms = time.monotonic()
+            last_s = looked_s = time.monotonic()
             while missing:
                 found = self._consumer.consume(min(most, _READ_AT_ONCE), _POLL_SECONDS)
+                now_s = time.monotonic()
                 if found:
-                    last_ms = time.monotonic()
-                elif time.monotonic() - last_ms > self._timeout_seconds:
-                    raise KafkaException(
-                        KafkaError(KafkaError._TIMED_OUT, f"no record for {self._timeout_seconds:g} s")  # noqa: SLF001 - its public name
-                    )
-                columns = self._taken(found, ends, missing)
+                    last_s = looked_s = now_s
+                elif now_s - last_s > self._timeout_seconds:
+                    if left_out is None or len(missing) == len(ranges):
+                        raise KafkaException(
+                            KafkaError(KafkaError._TIMED_OUT, f"no record for {self._timeout_seconds:g} s")  # noqa: SLF001 - its public name
+                        )
+                    left_out |= missing.keys()
+                    return
+                elif left_out is not None and now_s - looked_s > _LOOK_SECONDS:
+                    looked_s = now_s
+                    without = (self._without_leader() & missing.keys()) | self._cut_off(missing)
+                    left_out |= without
+                    self._done(without, missing)
+                columns = self._taken(found, ends, missing, left_out)
                 if len(columns.offsets):
                     yield columns
         finally:
@@ -147,7 +135,24 @@ class RangeReader:
         """Let the brokers go."""
         self._consumer.close()
 
-    def _taken(self, found: list[Message], ends: npt.NDArray[np.int64], missing: dict[int, int]) -> Columns:
+    def _without_leader(self) -> set[int]:
+        """Partitions that have none, as the brokers say now; none where they do not answer."""
+        try:
+            topic = self._consumer.list_topics(self._topic, timeout=_LOOK_SECONDS).topics[self._topic]
+        except KafkaException:
+            return set()
+        return {of.id for of in topic.partitions.values() if of.leader < 0}
+
+    def _cut_off(self, missing: Mapping[int, int]) -> set[int]:
+        """Partitions that end before what is missing of them, as their leaders said last."""
+        ends = {
+            of: self._consumer.get_watermark_offsets(TopicPartition(self._topic, of), cached=True)[1] for of in missing
+        }
+        return {partition for partition, end in ends.items() if 0 <= end < missing[partition]}
+
+    def _taken(
+        self, found: list[Message], ends: npt.NDArray[np.int64], missing: dict[int, int], left_out: set[int] | None
+    ) -> Columns:
         """Records of the ranges, by partition up to `ends`; partitions read to their end are no longer missing.
 
         Each column is taken of all messages in one call: a look at them one by one takes three times as long.
@@ -157,7 +162,7 @@ class RangeReader:
         if any(error is not None for error in errors):
             for message, error in zip(found, errors, strict=True):
                 if error is not None:
-                    self._meet(error, message, missing)
+                    self._meet(error, message, missing, left_out)
             found = [message for message, error in zip(found, errors, strict=True) if error is None]
         partitions = np.fromiter(map(Message.partition, found), np.int64, len(found))
         offsets = np.fromiter(map(Message.offset, found), np.int64, len(found))
@@ -176,7 +181,13 @@ class RangeReader:
         if missing and partitions:
             self._consumer.pause([TopicPartition(self._topic, partition) for partition in partitions])
 
-    def _meet(self, error: KafkaError, message: Any, missing: dict[int, int]) -> None:  # noqa: ANN401 - a Message
+    def _meet(
+        self,
+        error: KafkaError,
+        message: Any,  # noqa: ANN401 - a Message
+        missing: dict[int, int],
+        left_out: set[int] | None,
+    ) -> None:
         code = error.code()
         if code == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
             # What is left of the range, if anything, was control records, or compacted away.
@@ -184,66 +195,9 @@ class RangeReader:
             if message.offset() >= missing.get(partition, message.offset() + 1):
                 self._done([partition], missing)
         elif code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):  # noqa: SLF001 - as above
-            raise LogLostError(f"{LOG_LOST}: partition {message.partition()}: {error.str()}")
+            if left_out is None:
+                raise LogLostError(f"{LOG_LOST}: partition {message.partition()}: {error.str()}")
+            left_out.add(message.partition())
+            self._done(missing.keys() & {message.partition()}, missing)
         elif code not in _GROUP_ERRORS:
             raise KafkaException(error)
-
-
-class LogBounds:
-    """Where the partitions of the log begin and end.
-
-    Args:
-        settings: of librdkafka.
-        topic: the coordinator's log.
-        partitions: how many it has.
-        timeout_seconds: how long one answer may take.
-    """
-
-    def __init__(self, settings: Mapping[str, Any], topic: str, partitions: int, timeout_seconds: float) -> None:
-        self._settings = dict(settings)
-        self._admin: AdminClient | None = None
-        self._has_answered = False
-        self._topic = topic
-        self._partitions = partitions
-        self._timeout_seconds = timeout_seconds
-
-    def first(self) -> Offsets:
-        """First offset of every partition. Raises KafkaException."""
-        return self._ask(_EARLIEST, IsolationLevel.READ_UNCOMMITTED)()
-
-    def ends(self) -> tuple[Offsets, Offsets]:
-        """(last stable offset, high watermark) of every partition. Raises KafkaException."""
-        # In this order: a commit written between the answers would pass for one of an open transaction, and be read
-        # after the membership that follows it.
-        high = self._ask(_LATEST, IsolationLevel.READ_UNCOMMITTED)()
-        stable = self._ask(_LATEST, IsolationLevel.READ_COMMITTED)()
-        return {partition: min(end, high[partition]) for partition, end in stable.items()}, high
-
-    def _ask(self, what: OffsetSpec, isolation: IsolationLevel) -> Callable[[], Offsets]:
-        asked = {TopicPartition(self._topic, partition): what for partition in range(self._partitions)}
-        futures = self._client().list_offsets(asked, isolation_level=isolation, request_timeout=self._timeout_seconds)
-
-        def found() -> Offsets:
-            try:
-                offsets: Offsets = {of.partition: future.result().offset for of, future in futures.items()}
-            except KafkaException as error:
-                if error.args[0].code() != KafkaError._NOENT or not self._has_answered:  # noqa: SLF001 - its public name
-                    raise
-                # Its brokers have said that they go, and that a partition has no leader any more.
-                offsets = {}
-            if min(offsets.values(), default=-1) < 0:
-                # Of a partition whose leader is gone the client says that for good: another one looks again.
-                self._admin = None
-                raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
-            self._has_answered = True
-            return offsets
-
-        return found
-
-    def _client(self) -> AdminClient:
-        if self._admin is None:
-            admin = AdminClient(connectable(self._settings))
-            # Asked for offsets while it is still getting to know who leads, a client now and then waits for 3 s.
-            admin.list_topics(self._topic, timeout=self._timeout_seconds)
-            self._admin = admin
-        return self._admin

@@ -9,9 +9,10 @@ cells of one bundle of partitions each; and what a stateful task puts out.
     a bundle's key          a number that Spark's hash leads to the stateful task of the bundle's own (`task_keys`)
 """
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.query.commit_compaction import WORTH_REDUCING, commits_represented, last_of_each_key
+from streaming.query.log_continuity import Note
 from streaming.query.schemas import BUNDLE, OutputRow
 
 LOG_LAYOUT: Final = pa.schema(
@@ -63,17 +65,24 @@ class LogRow(NamedTuple):
     built: bool = False
 
 
-def packed(
+_NOTES: Final = b"notes"
+
+
+def packed(  # noqa: PLR0913 - what is said of partitions beside their records, all named
     tables: Iterable[pa.Table],
     keys: Sequence[int],
     *,
     built_until: Mapping[int, int] | None = None,
     cut: Collection[int] = (),
+    notes: Mapping[int, Note] | None = None,
+    left_out: Collection[int] | None = None,
+    owed: Mapping[int, Note] | None = None,
 ) -> pa.RecordBatch:
     """Records of `LOG_LAYOUT`, in any order, as rows of `schemas.PACKED`: of each bundle that has some, one or more.
 
     Only state is to be made of records below `built_until`, by partition; of those the last of each key are left. Of
-    the partitions that are `cut` there is more in the log.
+    the partitions that are `cut` there is more in the log. Those that are `left_out` once all tables were read have no
+    records, and what is `owed` is their note.
     """
     rows, waiting = _no_rows(), []
     for table in tables:
@@ -81,12 +90,17 @@ def packed(
         if sum(map(len, waiting)) >= REDUCE_AFTER:
             rows, waiting = _reduced([rows, *waiting], built_until or {}), []
     rows = _reduced([rows, *waiting], built_until or {})
+    said = dict(notes or {})
+    if left_out:
+        said |= {partition: note for partition, note in (owed or {}).items() if partition in left_out}
+        rows = rows.filter(pa.array(~np.isin(_whole(rows, "partition").to_numpy(), list(left_out))))
     partitions = _whole(rows, "partition").to_numpy()
     rows = rows.append_column(_CUT, pa.array(np.isin(partitions, list(cut))))
     bundles = partitions % len(keys)
-    cells = [
-        (key, cell) for bundle, key in enumerate(keys) for cell in _cells(rows.filter(pa.array(bundles == bundle)))
-    ]
+    cells = []
+    for bundle, key in enumerate(keys):
+        mine = {partition: note for partition, note in said.items() if partition % len(keys) == bundle}
+        cells += [(key, cell) for cell in _cells(rows.filter(pa.array(bundles == bundle)), mine)]
     return pa.RecordBatch.from_pydict(
         {
             BUNDLE: pa.array([key for key, _ in cells], pa.int32()),
@@ -95,15 +109,21 @@ def packed(
     )
 
 
-def _cells(rows: pa.Table) -> list[bytes]:
+def _cells(rows: pa.Table, notes: Mapping[int, Note]) -> list[bytes]:
     """Rows of one bundle, packed; compressed where they are so many that the JVM is not done with them at once."""
-    starts = range(0, rows.num_rows, ROWS_A_CELL)
+    starts = range(0, rows.num_rows or bool(notes), ROWS_A_CELL)
+    if notes:
+        rows = rows.replace_schema_metadata({_NOTES: json.dumps(list(notes.items()))})
     return [dumped(rows.slice(start, ROWS_A_CELL), compressed=len(starts) > 1) for start in starts]
 
 
 def unpacked_table(blobs: Iterable[bytes]) -> pa.Table:
     """Records of packed rows, by partition and offset; columns as `LogRow` has them, and whether they are cut."""
-    rows = pa.concat_tables([loaded(blob) for blob in blobs])
+    tables = [loaded(blob) for blob in blobs]
+    notes = [note for table in tables for note in _notes_in(table)]
+    rows = pa.concat_tables(tables)
+    if notes:
+        rows = rows.replace_schema_metadata({_NOTES: json.dumps(notes)})
     order = np.lexsort((rows["offset"].to_numpy(), rows["partition"].to_numpy()))
     return rows.take(pa.array(order)).select([*LogRow._fields, _CUT.name]).combine_chunks()
 
@@ -117,6 +137,16 @@ def rows_of(table: pa.Table) -> list[LogRow]:
 def partitions_cut(table: pa.Table) -> set[int]:
     """Partitions of which the log had more than is in the table."""
     return set(pc.unique(table["partition"].filter(table[_CUT.name])).to_pylist())
+
+
+def notes_of(table: pa.Table) -> dict[int, Note]:
+    """What is said of partitions beside their records."""
+    return {partition: Note.of(held) for partition, held in _notes_in(table)}
+
+
+def _notes_in(table: pa.Table) -> list[Any]:
+    text = (table.schema.metadata or {}).get(_NOTES)
+    return [] if text is None else json.loads(text)
 
 
 def unpacked(blobs: Iterable[bytes]) -> list[LogRow]:

@@ -5,30 +5,34 @@ once. The state variables are `processor.py`'s; nothing here is a rule about gro
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import chain, groupby
 from operator import attrgetter
 from typing import Any, Final
+from zlib import crc32
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, ValueState
 
 from coordinator_model import group_figures
 from coordinator_model.records.serde import DecodedKey, KnownKey, decode_key
 from coordinator_model.replica import Changes, Counters, Replica
+from coordinator_model.rules import rereading
 from coordinator_model.state import snapshot
 from coordinator_model.state.events import Event, event_view
-from coordinator_model.state.findings import Position
+from coordinator_model.state.findings import Finding, Position, events_of
 from coordinator_model.state.group_state import GroupState
-from coordinator_model.state.offsets import OffsetBucket, bucket_number
+from coordinator_model.state.offsets import CommittedOffset, OffsetBucket, bucket_number
 from streaming.base import gc_tuning
 from streaming.base.child_processes import answered_by_children, taken_by_turns
 from streaming.query.commit_seeds import Seed, Seeds, seeds_of
+from streaming.query.log_continuity import Note
 from streaming.query.replay_shares import Answer, shares_of, what_is_written, writes_only
-from streaming.query.row_codec import LogRow, packed_output, partitions_cut, rows_of, unpacked_table
+from streaming.query.row_codec import LogRow, notes_of, packed_output, partitions_cut, rows_of, unpacked_table
 from streaming.query.schemas import OutputRow
-from streaming.query.state_cache import Key, StateCache, StateStore
+from streaming.query.state_cache import Key, StateCache, StateStore, entries_of
 from streaming.query.state_pipelining import put_many
 
 SETTLE_AFTER_MS: Final = 2_000
@@ -37,6 +41,9 @@ SETTLE_AFTER_MS: Final = 2_000
 GIVE_UP_WAITING_MS: Final = 60_000
 """After so long without a record a partition counts as live, though the last micro-batch was cut: the rest may be
 transaction markers alone, which are never delivered."""
+
+MOST_NAMED: Final = 100
+"""Of the groups that a lost tail changed, so many are named."""
 
 ROWS_AT_ONCE: Final = 5_000
 """When partitions have brought so many rows, their groups are written and let go before the next are replayed: what a
@@ -61,9 +68,25 @@ class PartitionLedger:
     """Beside `Limits.live_from`: the log's end as a run found it that went on with a log of which records are gone."""
     is_cut: bool = False
     """Whether the last micro-batch that brought rows ended before the log did, perhaps in the middle of an event."""
+    log_end: int = 0
+    """Beside `Limits.log_end`: the log's end as it was found after a gap in its reading."""
+    was_live: bool = False
+    """Whether its end was ever reached: what is unknown of what was written later is a gap, not history."""
+    owed: list[Any] | None = None
+    """The `Note` of rows that were planned and could not be read: from there on it is to be read, and no later rows are
+    replayed before."""
+    cuts: int = 0
+    """How often the log was found cut off."""
+    void_limits: list[int] | None = None
+    """`Limits` of the partition, live_from and log_end, that are of the log as it was before it was cut off."""
+
+    def totals(self) -> dict[str, Any]:
+        """What is passed on of it (`batch_update.NO_TOTALS`)."""
+        owed = {} if self.owed is None else {"owed": self.owed}
+        return {**asdict(self.counters), "last_offset": self.last_offset, **owed}
 
 
-_BEFORE: Final = {"has_single": True, "is_cut": True}
+_BEFORE: Final = {"has_single": True, "is_cut": True, "was_live": True}
 """What earlier releases did not note, as it may have been."""
 
 
@@ -155,7 +178,9 @@ class ShardTask:
     def replay(self, blobs: Iterable[bytes], now_ms: int) -> Iterator[bytes]:
         """Replay packed rows (`row_codec.py`), each partition in the order of the log; yields packed output."""
         book = self._load_ledger()
-        own, *others = shares_of(unpacked_table(blobs), book.partitions, self._processes)
+        rows = unpacked_table(blobs)
+        # What is said of a partition is said to who has its ledger.
+        own, *others = shares_of(rows, book.partitions, 1 if notes_of(rows) else self._processes)
 
         def answer(taken: Callable[[], Iterator[pa.Table]]) -> Answer:
             ledger, written = TaskLedger(), writes_only()
@@ -213,10 +238,12 @@ class BundleReplay:
 
     def replay(self, book: TaskLedger, rows: pa.Table, now_ms: int) -> Iterator[bytes]:
         """Replay rows, by partition and offset; yields packed output."""
-        cut = partitions_cut(rows)
-        seeds, left = seeds_of(rows, book.partitions)
-        for part in _parts(rows_of(left), seeds):
-            entries, runs = self._replay(book, part, seeds)
+        cut, notes = partitions_cut(rows), notes_of(rows)
+        rows = self._less_what_is_owed(book, rows, notes)
+        former = {partition: self._forget(book, partition) for partition in _read_again(notes)}
+        seeds, left = seeds_of(rows, book.partitions.keys() - former.keys())
+        for part in _parts(rows_of(left), seeds, notes):
+            entries, runs = self._replay(book, part, seeds, notes, former)
             for run in runs:
                 run.book.last_rows_ms, run.book.is_cut = now_ms, run.partition in cut
                 if not run.book.is_cut:
@@ -226,14 +253,44 @@ class BundleReplay:
     def conclude(self, book: TaskLedger, now_ms: int) -> Iterator[bytes]:
         """Close what waits; yields packed output."""
         waiting: dict[int, list[LogRow]] = {partition: [] for partition, of in book.partitions.items() if of.waiting}
-        entries, runs = self._replay(book, waiting, {})
+        entries, runs = self._replay(book, waiting, {}, {}, {})
         for run in runs:
             if not run.book.is_cut or now_ms - run.book.last_rows_ms >= GIVE_UP_WAITING_MS:
                 run.conclude()
         yield from self._write(entries, runs)
 
+    def _less_what_is_owed(self, bundle: TaskLedger, rows: pa.Table, notes: Mapping[int, Note]) -> pa.Table:
+        """Rows that may be replayed: none of a partition of which earlier ones could not be read."""
+        for partition, note in notes.items():
+            book = bundle.partitions.get(partition)
+            if note.unread:
+                book = bundle.partitions.setdefault(partition, PartitionLedger())
+                book.owed = book.owed or list(note)
+            elif book is not None and book.owed is not None and Note.of(book.owed).begins == note.begins:
+                book.owed = None
+        owed = [partition for partition, book in bundle.partitions.items() if book.owed is not None]
+        return rows.filter(pa.array(~np.isin(rows["partition"].to_numpy(), owed))) if owed else rows
+
+    def _forget(self, bundle: TaskLedger, partition: int) -> "Former":
+        """What is known of a partition that is read again from its beginning; the ledger begins anew."""
+        book = bundle.partitions.get(partition, PartitionLedger())
+        entries = entries_of(self._entries, partition, with_single=book.has_single)
+        bundle.partitions[partition] = PartitionLedger(
+            counters=book.counters,
+            has_single=book.has_single,
+            was_live=book.was_live,
+            cuts=book.cuts,
+            void_limits=[limit.get(partition, 0) for limit in (self.limits.live_from, self.limits.log_end)],
+        )
+        return Former(entries)
+
     def _replay(
-        self, bundle: TaskLedger, part: Mapping[int, list[LogRow]], seeds: Seeds
+        self,
+        bundle: TaskLedger,
+        part: Mapping[int, list[LogRow]],
+        seeds: Seeds,
+        notes: Mapping[int, Note],
+        former: Mapping[int, "Former"],
     ) -> tuple[StateCache, list["PartitionReplay"]]:
         """Partition → its rows, in the order of the log."""
         known = {partition: book for partition, book in bundle.partitions.items() if partition in part}
@@ -250,10 +307,20 @@ class BundleReplay:
         for partition, rows in part.items():
             book = bundle.partitions.setdefault(partition, PartitionLedger())
             seeded = seeds.pop(partition, {})
-            store = _StateStore(entries, partition) if partition in known else _SeededStore(seeded)
-            replica = Replica(store, book.counters, live_from=self._live_from(partition, book, rows))
-            run = PartitionReplay(partition, book, replica, seeded)
+            is_anew = partition not in known or partition in former
+            store = _SeededStore(seeded) if is_anew else _StateStore(entries, partition)
+            note = notes.get(partition)
+            if partition in former:
+                book.live_from = 1 + max(
+                    (*(of.last_offset for of in seeded.values()), *(of.offset for of in rows[-1:])), default=-1
+                )
+            live_from = self._live_from(partition, book, rows, note)
+            counters = Counters() if partition in former else book.counters
+            replica = Replica(store, counters, live_from=live_from)
+            run = PartitionReplay(partition, book, replica, seeded, former=former.get(partition))
             runs.append(run)
+            if not is_anew and book.was_live and any(book.last_offset < row.offset < live_from for row in rows):
+                run.before = Former.of(entries, partition, _touched(keys[partition].values()))
             for name, seed in seeded.items():
                 replica.seed(name, partition, seed.counts, seed.topic_ids, records=seed.records)
                 book.last_offset = max(book.last_offset, seed.last_offset)
@@ -268,9 +335,13 @@ class BundleReplay:
             run.events += replica.settle_rewinds()
             if rows:
                 book.last_offset = max(book.last_offset, rows[-1].offset)
+            if run.former is not None and note is not None:
+                run.take_over(note, rows)
+            if run.before is not None:
+                run.compare(run.before, Position(partition, rows[-1].offset, rows[-1].timestamp_ms))
         return entries, runs
 
-    def _live_from(self, partition: int, book: PartitionLedger, rows: list[LogRow]) -> int:
+    def _live_from(self, partition: int, book: PartitionLedger, rows: list[LogRow], note: Note | None) -> int:
         """From where on the partition is live, as seen with these rows of it.
 
         A run that goes on with a former one's live tail (`resume_file.py`) judges what was written meanwhile while no
@@ -278,8 +349,12 @@ class BundleReplay:
         there on it is live from the log's end as this run found it. Markers and aborted commits of transactions are
         missing likewise, and commits of an open one come later: no reader can say which it is.
         """
-        live_from = max(self.limits.live_from.get(partition, 0), book.live_from)
-        log_end = self.limits.log_end.get(partition, 0)
+        if note is not None and note.gap is not None:
+            book.log_end, book.live_from = note.gap[0], max(book.live_from, note.gap[1] or 0)
+        limits = [limit.get(partition, 0) for limit in (self.limits.live_from, self.limits.log_end)]
+        if limits == book.void_limits:
+            limits = [0, 0]
+        live_from, log_end = max(limits[0], book.live_from), max(limits[1], book.log_end)
         first = max(book.last_offset + 1, live_from)
         if rows and first < log_end:
             records = sum(row.commits for row in rows if row.offset >= first)
@@ -293,22 +368,56 @@ class BundleReplay:
         for run in runs:
             changes = run.replica.take_changes()
             groups, offsets = list(run.changed_groups(changes)), dict(run.changed_offsets(changes))
-            # Groups that ended come before anything else: one of the same name may have begun.
-            rows += [OutputRow(run.partition, "group_deleted", name, "") for name in changes.deleted]
             changed = {(state.name,): text for state, text in groups} | offsets
             ended = [(name, *place) for name, places in changes.deleted.items() for place in ((), *places)]
-            run.book.has_single |= entries.change(run.partition, changed, ended)
+            gone = set() if run.former is None else run.former.entries.keys() - changed.keys()
+            shown = {state.name for state, _ in groups if state.exists}
+            deleted = [*changes.deleted, *sorted({name for name, *_ in gone} - shown - changes.deleted.keys())]
+            # Groups that ended come before anything else: one of the same name may have begun.
+            rows += [OutputRow(run.partition, "group_deleted", name, "") for name in deleted]
+            run.book.has_single |= entries.change(run.partition, changed, [*ended, *gone])
             rows += [OutputRow(run.partition, "group", at.name, text) for at, text in groups if at.exists]
             rows += [OutputRow(run.partition, "offsets", name, text) for (name, _, _), text in offsets.items()]
+            rows += [
+                OutputRow(
+                    run.partition, "offsets", key[0], snapshot.dump_offsets(OffsetBucket(topic=key[1], number=key[2]))
+                )
+                for key in sorted(gone, key=str)
+                if len(key) > 1 and key[0] in shown
+            ]
             rows += [*_undecodable(run.replica)]
             new = (event for event in run.events if event.offset >= self.limits.reported.get(run.partition, 0))
             rows += [OutputRow(run.partition, "event", of.group, _json(event_view(of)), of.kind) for of in new]
-            totals = {**asdict(run.book.counters), "last_offset": run.book.last_offset}
-            rows.append(OutputRow(run.partition, "shard", "", _json(totals)))
+            rows.append(OutputRow(run.partition, "shard", "", _json(run.book.totals())))
             run.wait(changes)
         entries.write()
         for start in range(0, len(rows), _ROWS_A_PACK):
             yield packed_output(rows[start : start + _ROWS_A_PACK])
+
+
+@dataclass(slots=True)
+class Former:
+    """What was known of a partition, or of some of its groups, before: entries of the state by their keys."""
+
+    entries: dict[Key, str]
+
+    @classmethod
+    def of(cls, entries: StateCache, partition: int, keys: Iterable[Key]) -> "Former":
+        """What is there of some keys, and of their groups' other offsets nothing."""
+        held = ((key, entries.get(partition, key)) for key in keys)
+        return cls({key: text for key, text in held if text is not None})
+
+    def groups(self) -> dict[str, GroupState]:
+        """Groups by name."""
+        return {
+            key[0]: snapshot.load_group(text) for key, text in sorted(self.entries.items(), key=str) if len(key) == 1
+        }
+
+    def buckets(self) -> dict[tuple[str, str, int], OffsetBucket]:
+        """Offset buckets by group, topic and number."""
+        return {
+            (key[0], key[1], key[2]): snapshot.load_offsets(text) for key, text in self.entries.items() if len(key) > 1
+        }
 
 
 @dataclass(slots=True)
@@ -320,9 +429,78 @@ class PartitionReplay:
     replica: Replica
     seeds: Mapping[str, Seed]
     events: list[Event] = field(default_factory=list)
+    former: Former | None = None
+    """What was known of a partition that is read again."""
+    before: Former | None = None
+    """What was known of what is touched, where records may be missing."""
+
+    def take_over(self, note: Note, rows: Sequence[LogRow]) -> None:
+        """Go on with what is still so of what was known, and say what is not."""
+        former, states, why = self.former, self.replica.groups, note.again or {}
+        assert former is not None  # noqa: S101 - asked for where there is one
+        place = Position(self.partition, self.book.last_offset, rows[-1].timestamp_ms if rows else -1)
+        groups, buckets = former.groups(), former.buckets()
+        for at, held in buckets.items():
+            bucket = self._bucket(at)
+            if bucket is not None:
+                bucket.commits, bucket.rewinds = max(bucket.commits, held.commits), max(bucket.rewinds, held.rewinds)
+        changed = [name for name, was in groups.items() if self._is_other(was, buckets)]
+        changed += sorted(states.keys() - groups.keys())
+        if "unread_seconds" in why:
+            self.compare(former, place)
+        else:
+            detail = {
+                "partition": self.partition,
+                "from_offset": why["from"],
+                "to_offset": why["to"],
+                "groups": changed[:MOST_NAMED],
+            }
+            self.book.cuts += 1
+            self.events.append(
+                next(events_of("", place, [Finding("log_truncated", detail)], first_ordinal=self.book.cuts))
+            )
+        for name, was in groups.items():
+            state = states.get(name)
+            if state is not None and state.exists:
+                states[name] = rereading.taken_over(was, state)
+            else:
+                self.events += rereading.cleared(was)
+
+    def compare(self, former: Former, place: Position) -> None:
+        """Say what must have happened since, as far as the rules could not follow."""
+        told = {(event.group, event.kind) for event in self.events}
+        buckets = former.buckets()
+        for name, was in former.groups().items():
+            before = _offsets(bucket for at, bucket in buckets.items() if at[0] == name)
+            now = (self._bucket(at) for at in buckets if at[0] == name)
+            found = rereading.differences(
+                was, before, self.replica.groups.get(name), _offsets(bucket for bucket in now if bucket is not None)
+            )
+            new = [finding for finding in found if (name, finding.kind) not in told]
+            self.events += events_of(name, place, new, first_ordinal=1 + crc32(name.encode()))
+
+    def _is_other(self, was: GroupState, buckets: Mapping[tuple[str, str, int], OffsetBucket]) -> bool:
+        state = self.replica.groups.get(was.name)
+        if state is None or state.membership != was.membership or state.offset_count != was.offset_count:
+            return True
+        return any(
+            bucket.offsets != (held.offsets if (held := self._bucket(at)) is not None else {})
+            for at, bucket in buckets.items()
+            if at[0] == was.name
+        )
+
+    def _bucket(self, at: tuple[str, str, int]) -> OffsetBucket | None:
+        """A bucket as it is now; one that was made of columns is loaded."""
+        name, topic, number = at
+        bucket = self.replica.buckets.get(at)
+        seed = self.seeds.get(name)
+        if bucket is None and seed is not None and (topic, number) in seed.texts:
+            bucket = self.replica.buckets[at] = snapshot.load_offsets(seed.texts[topic, number])
+        return bucket
 
     def conclude(self) -> None:
         """Close what is open and report what was withheld: the partition is at the end of the log."""
+        self.book.was_live = True
         for name in self.book.waiting:
             self.replica.known(name)
         self.events += self.replica.settle()
@@ -356,15 +534,23 @@ class PartitionReplay:
         self.book.waiting = sorted(unseen | held)
 
 
-def _parts(log: list[LogRow], seeds: Seeds) -> Iterator[dict[int, list[LogRow]]]:
+def _read_again(notes: Mapping[int, Note]) -> list[int]:
+    return [partition for partition, note in notes.items() if note.again is not None and not note.unread]
+
+
+def _offsets(buckets: Iterable[OffsetBucket]) -> dict[tuple[str, int], CommittedOffset]:
+    return {(bucket.topic, partition): of for bucket in buckets for partition, of in bucket.offsets.items()}
+
+
+def _parts(log: list[LogRow], seeds: Seeds, also: Collection[int] = ()) -> Iterator[dict[int, list[LogRow]]]:
     """Rows by partition: as many partitions at once as have `ROWS_AT_ONCE`, or the last of them has more.
 
-    Each group that is seeded counts as a row.
+    Each group that is seeded counts as a row; partitions that are named come also without any.
     """
     by_partition = {partition: list(rows) for partition, rows in groupby(log, attrgetter("partition"))}
     part: dict[int, list[LogRow]] = {}
     count = 0
-    for partition in sorted(by_partition.keys() | seeds.keys()):
+    for partition in sorted(by_partition.keys() | seeds.keys() | set(also)):
         part[partition] = by_partition.get(partition, [])
         count += len(part[partition]) + len(seeds.get(partition, ()))
         if count >= ROWS_AT_ONCE:

@@ -8,10 +8,18 @@ and one consumer reads both kinds in one pass.
     commits      next offset of the committed reader
     membership   next offset up to which membership records were read, never below `commits`
     cut          partitions of which there was more than the micro-batch took
+    epochs       leader epoch of the last record read, where brokers name one
+    begins       partitions that the micro-batch reads from another place than where the one before it ended
+    again        of these, those that it reads from their beginning because their log was cut off, or unread for long
+    gaps         partitions that were not looked at for a while, with their end as it was found (`log_continuity.py`)
 
 A partition that is cut may end in the middle of an event of the coordinator; any other ends between two. Spark writes
 the position down before it reads, so a micro-batch that is read again is cut where it was, however far the log has
 grown since (docs/decisions/0024).
+
+A partition that cannot be read stays where it is, and the others go on. Where it is lost between plan and reading, the
+micro-batch goes without it and says so: the stateful step keeps in mind from where on it is owed (`shard_task.py`), and
+the next start of the query reads it from there.
 
 A micro-batch has one task, which reads and replays, so that Spark has one stage to run (docs/decisions/0025):
 
@@ -22,8 +30,7 @@ A micro-batch has one task, which reads and replays, so that Spark has one stage
 
 import json
 import os
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -40,13 +47,16 @@ from pyspark.sql.types import StructType
 
 from streaming.base.child_processes import answered_by_children, may_fork
 from streaming.base.even_shares import even_shares
+from streaming.query.log_bounds import AWAY, LogBounds
+from streaming.query.log_continuity import AGAIN, BEGINS, EPOCHS, GAPS, EpochEnd, LogContinuity, Look, Note
 from streaming.query.progress import COMMITS, MEMBERSHIP
-from streaming.query.range_reader import AWAY, LOG_LOST, Columns, LogBounds, LogLostError, RangeReader, Ranges
+from streaming.query.range_reader import Columns, LogLostError, RangeReader, Ranges
 from streaming.query.row_codec import LOG_LAYOUT, packed
 from streaming.query.schemas import PACKED
 
 if TYPE_CHECKING:
     from streaming.config.loading import Config
+    from streaming.kafka.leader_epochs import LeaderEpochs
 
 CUT: Final = "cut"
 
@@ -58,9 +68,6 @@ _ASK_SECONDS: Final = 5.0
 """How long the brokers may take to say where the log ends, before they are asked again."""
 _QUEUE_KIBIBYTES: Final = 64 * 1024
 """What a consumer fetches ahead at most."""
-
-LOST_AFTER_SECONDS: Final = 30.0
-"""A log that ends before what was read for so long is another one."""
 
 RECORDS_A_PROCESS: Final = 20_000
 """Below twice as many, reading a batch with a second process costs more than it saves; below that, with a task's."""
@@ -80,15 +87,28 @@ _readers: dict[tuple[int, str, bool, float], RangeReader] = {}
 and leaves alone those that it has inherited: a client does not survive a fork."""
 
 
-def coordinator_log(
-    spark: SparkSession, config: "Config", partitions: int, keys: Sequence[int], built_until: Mapping[int, int]
-) -> DataFrame:
-    """Every record of the offsets topic, packed as `schemas.PACKED` under these keys of bundles.
+class Known(NamedTuple):
+    """What a run knows of the log when it starts a query, by partition.
 
-    Of records below `built_until`, by partition, only what state is made of (`row_codec.packed`).
+    Attributes:
+        built_until: of records below only state is made (`row_codec.packed`).
+        live_from: from where on it is live, of partitions whose end was to be had.
+        owed: the `Note` of what was planned and could not be read.
+        unread_seconds: how long the log has not been read.
+        tombstone_seconds: how long it keeps tombstones.
     """
+
+    built_until: Mapping[int, int] = {}
+    live_from: Mapping[int, int] = {}
+    owed: Mapping[int, Sequence[Any]] = {}
+    unread_seconds: float = 0.0
+    tombstone_seconds: float = 86_400.0
+
+
+def coordinator_log(spark: SparkSession, config: "Config", keys: Sequence[int], known: Known) -> DataFrame:
+    """Every record of the offsets topic, packed as `schemas.PACKED` under these keys of bundles."""
     # Spark imports this module in four processes one after the other, and all but this one need less.
-    from streaming.kafka.client_settings import portable_settings
+    from streaming.kafka.client_settings import portable_section, portable_settings
 
     kafka, source = config.kafka, config.source
     settings = {
@@ -98,14 +118,14 @@ def coordinator_log(
             "max.partition.fetch.bytes": source.max_partition_fetch_bytes,
             "queued.max.messages.kbytes": _QUEUE_KIBIBYTES,
         },
+        "kafka": portable_section(kafka),
         "topic": kafka.offsets_topic,
-        "partitions": partitions,
         "timeout_seconds": kafka.request_timeout_ms / 1_000,
         "committed_only": source.isolation == "committed_only",
         "max_records": source.max_offsets_per_trigger,
         "processes": source.tasks if may_fork() else 1,
         "keys": list(keys),
-        "built_until": dict(built_until),
+        "known": known._asdict(),
     }
     spark.dataSource.register(CoordinatorLog)
     return spark.readStream.format(FORMAT).option(SETTINGS_OPTION, json.dumps(settings)).load()
@@ -141,22 +161,18 @@ class CoordinatorLogReader(_SimpleStreamReaderWrapper):
     def __init__(self, settings: str) -> None:
         self._text = settings
         self._settings: dict[str, Any] = json.loads(settings)
-        self._ends: LogBounds | None = None
-        self._short_since: float | None = None
+        self._bounds: LogBounds | None = None
+        self._continuity: LogContinuity | None = None
+        self._leader_epochs: LeaderEpochs | None = None
         self._planned: list[pa.RecordBatch] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_ends": None, "_short_since": None, "_planned": None}
-
-    def _log_end(self) -> LogBounds:
-        if self._ends is None:
-            of = self._settings
-            self._ends = LogBounds(of["client"], of["topic"], of["partitions"], _ASK_SECONDS)
-        return self._ends
+        made = ("_bounds", "_continuity", "_leader_epochs", "_planned")
+        return {**self.__dict__, **dict.fromkeys(made)}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's
         """Where the log begins."""
-        first = {str(partition): offset for partition, offset in self._log_end().first().items()}
+        first = {str(partition): offset for partition, offset in self._log_bounds().first().items()}
         return {COMMITS: first, MEMBERSHIP: first}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's
@@ -164,30 +180,60 @@ class CoordinatorLogReader(_SimpleStreamReaderWrapper):
         return ReadMaxRows(self._settings["max_records"])
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's
-        """Where the next micro-batch ends; where it begins while the brokers are away, which `end_offsets` shows.
+        """Where the next micro-batch ends; where it begins where nothing is to be read.
 
-        It begins there, too, while the log is said to end before what was read: a leader that has just been made one
-        may not know yet how far its log reaches. What lasts for `LOST_AFTER_SECONDS` is an error.
+        So it is while the brokers are away, which `end_offsets` shows.
         """
         try:
-            stable, high = self._log_end().ends()
+            bounds = self._log_bounds().ends()
+            look = self._log_continuity().look(start, bounds, self._log_bounds().first)
         except KafkaException as error:
             if error.args[0].code() not in AWAY:
                 raise
             return start
-        if self._settings["committed_only"]:
-            high = stable
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        try:
-            end = next_position(start, stable, high, most)
-        except LogLostError:
-            now = time.monotonic()
-            self._short_since = now if self._short_since is None else self._short_since
-            if now - self._short_since < LOST_AFTER_SECONDS:
-                return start
-            raise
-        self._short_since = None
+        end = next_position(start, look, most, committed_only=self._settings["committed_only"])
+        pieces = pieces_between(start, end)
+        if not pieces:
+            return start
+        self._log_continuity().planned([piece.partition for piece in pieces])
         return end
+
+    def _log_bounds(self) -> LogBounds:
+        if self._bounds is None:
+            of = self._settings
+            self._bounds = LogBounds(of["client"], of["topic"], _ASK_SECONDS)
+        return self._bounds
+
+    def _log_continuity(self) -> LogContinuity:
+        if self._continuity is None:
+            known = Known(**self._settings["known"])
+            self._continuity = LogContinuity(
+                self._epoch_ends,
+                live_from={int(of) for of in known.live_from},
+                unread_seconds=known.unread_seconds,
+                tombstone_seconds=known.tombstone_seconds,
+                owed={int(of): Note.of(held) for of, held in known.owed.items()},
+            )
+        return self._continuity
+
+    def _epoch_ends(
+        self, asked: Collection[tuple[int, int]], leaders: Mapping[int, int]
+    ) -> dict[tuple[int, int], EpochEnd]:
+        """Where leaders have these epochs of partitions end; nothing of those that do not answer."""
+        # Loaded where it is asked for the first time: Spark imports this module in processes that never do.
+        from streaming.kafka import leader_epochs
+        from streaming.kafka.client_settings import python_settings, section_of
+
+        topic = self._settings["topic"]
+        if self._leader_epochs is None:
+            settings = python_settings(section_of(self._settings["kafka"]), "epochs")
+            self._leader_epochs = leader_epochs.LeaderEpochs(settings)
+        ends = self._leader_epochs.ends_if_answered(
+            [(topic, partition, epoch) for partition, epoch in asked],
+            {(topic, partition): leader for partition, leader in leaders.items()},
+        )
+        return {(partition, epoch): end for (_, partition, epoch), end in ends.items()}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The one task of a micro-batch, or none; what is read of it here is what `getCache` returns."""
@@ -207,45 +253,61 @@ class CoordinatorLogReader(_SimpleStreamReaderWrapper):
         """What a task reads, packed."""
         own, *others = shared_out(partition.value, self._settings["processes"])
         patience_seconds: float = self._settings["timeout_seconds"]
-        with answered_by_children(lambda share: self._packed(share, patience_seconds), others) as answers:
-            yield from self._packed(own, patience_seconds)
+        with answered_by_children(
+            lambda share: self._packed(share, patience_seconds, may_leave_out=True), others
+        ) as answers:
+            yield from self._packed(own, patience_seconds, may_leave_out=True)
             yield from chain.from_iterable(answers)
 
     def _built_until(self, pieces: list["Piece"]) -> dict[int, int]:
         """Of the partitions of which there may be records below the live tail: up to where."""
-        until: dict[str, int] = self._settings["built_until"]
-        return {of.partition: until[str(of.partition)] for of in pieces if of.begins_below(until)}
+        until: dict[str, int] = self._settings["known"]["built_until"]
+        built = {of.partition: until[str(of.partition)] for of in pieces if of.begins_below(until)}
+        return built | {of.partition: of.membership_end for of in pieces if of.note is not None and of.note.again}
 
-    def _packed(self, pieces: list["Piece"], patience_seconds: float) -> list[pa.RecordBatch]:
-        """What there is in the pieces, in one batch; in none if there is nothing."""
+    def _packed(
+        self, pieces: list["Piece"], patience_seconds: float, *, may_leave_out: bool = False
+    ) -> list[pa.RecordBatch]:
+        """What there is in the pieces, in one batch; in none if there is nothing.
+
+        A partition that cannot be read is left out whole, and noted, if it `may_leave_out`.
+        """
+        left_out: set[int] | None = set() if may_leave_out else None
         batch = packed(
-            chain(self._stable(pieces, patience_seconds), self._unstable(pieces, patience_seconds)),
+            chain(self._stable(pieces, patience_seconds, left_out), self._unstable(pieces, patience_seconds, left_out)),
             self._settings["keys"],
             built_until=self._built_until(pieces),
             cut=[of.partition for of in pieces if of.is_cut],
+            notes={of.partition: of.note for of in pieces if of.note is not None},
+            left_out=left_out,
+            owed={of.partition: of.owed() for of in pieces},
         )
         return [batch.cast(to_arrow_schema(PACKED))] if batch.num_rows else []
 
-    def _stable(self, pieces: list["Piece"], patience_seconds: float) -> Iterator[pa.Table]:
+    def _stable(self, pieces: list["Piece"], patience_seconds: float, left_out: set[int] | None) -> Iterator[pa.Table]:
         """Up to the last stable offset: all commits, and membership not yet read."""
         ranges = {of.partition: (of.commits, of.commits_end) for of in pieces if of.commits < of.commits_end}
         begins = {of.partition: of.membership for of in pieces}
         partly_read = any(of.commits < of.membership for of in pieces)
-        for columns in self._read(ranges, patience_seconds, committed=True):
+        for columns in self._read(ranges, patience_seconds, left_out, committed=True):
             table = columns.table(LOG_LAYOUT)
             if partly_read:
                 unread = columns.offsets >= np.array([begins[of] for of in columns.partitions.tolist()])
                 table = table.filter(pa.array(unread | _is_commit(columns.keys)))
             yield table
 
-    def _unstable(self, pieces: list["Piece"], patience_seconds: float) -> Iterator[pa.Table]:
+    def _unstable(
+        self, pieces: list["Piece"], patience_seconds: float, left_out: set[int] | None
+    ) -> Iterator[pa.Table]:
         """From the last stable offset to the end: membership alone."""
-        begins = {of: max(of.commits_end, of.membership) for of in pieces}
+        begins = {of: max(of.commits_end, of.membership) for of in pieces if of.partition not in (left_out or ())}
         ranges = {of.partition: (begin, of.membership_end) for of, begin in begins.items() if begin < of.membership_end}
-        for columns in self._read(ranges, patience_seconds, committed=False):
+        for columns in self._read(ranges, patience_seconds, left_out, committed=False):
             yield columns.table(LOG_LAYOUT).filter(pa.array(~_is_commit(columns.keys)))
 
-    def _read(self, ranges: Ranges, patience_seconds: float, *, committed: bool) -> Iterator[Columns]:
+    def _read(
+        self, ranges: Ranges, patience_seconds: float, left_out: set[int] | None, *, committed: bool
+    ) -> Iterator[Columns]:
         """Where there is something to read, with a reader that outlives the task."""
         if not ranges:
             return
@@ -257,7 +319,7 @@ class CoordinatorLogReader(_SimpleStreamReaderWrapper):
                 committed=committed,
                 timeout_seconds=patience_seconds,
             )
-        yield from _readers[known].read(ranges)
+        yield from _readers[known].read(ranges, left_out)
 
 
 class Piece(NamedTuple):
@@ -269,6 +331,7 @@ class Piece(NamedTuple):
     membership: int
     membership_end: int
     is_cut: bool = False
+    note: Note | None = None
 
     def begins_below(self, until: Mapping[str, int]) -> bool:
         """Whether there may be records below these offsets, by partition."""
@@ -279,43 +342,64 @@ class Piece(NamedTuple):
         """How many there may be; compaction has left fewer."""
         return max(self.commits_end, self.membership_end) - min(self.commits, self.membership)
 
+    def owed(self) -> Note:
+        """What is said of it where it could not be read."""
+        note = Note(begins=(self.commits, self.membership)) if self.note is None else self.note
+        return note._replace(begins=(self.commits, self.membership), unread=True)
 
-def next_position(
-    start: Position, stable: Mapping[int, int], high: Mapping[int, int], most: int | None
-) -> dict[str, Any]:
+
+def next_position(start: Position, look: Look, most: int | None, *, committed_only: bool = False) -> dict[str, Any]:
     """Where a micro-batch ends that begins at `start`.
 
     Args:
         start: where the one before has ended.
-        stable: last stable offset of every partition.
-        high: its high watermark.
+        look: what may be read; a partition that it lacks stays where it is.
         most: largest number of records, or None.
+        committed_only: whether membership waits for the last stable offset, too.
 
     Where there are more, whole partitions are read, those with the fewest records first: a group whose records all come
     in one micro-batch is replayed and written once, and a small partition does not wait for a large one. One that does
     not fit has what is left of the micro-batch if that is more than half of it, so a partition that never fits whole
-    goes on, too.
-
-    Raises:
-        LogLostError: the log ends before what was read of it.
+    goes on, too. One that is read again from its beginning is read whole or not at all: what was known of it goes with
+    the same micro-batch.
     """
-    commits, membership = start[COMMITS], start[MEMBERSHIP]
-    waiting = {p: high[p] - membership.get(str(p), 0) for p in high}
-    for p, left in waiting.items():
-        if left < 0:
-            raise LogLostError(f"{LOG_LOST}: partition {p} ends at {high[p]}, and was read to {membership[str(p)]}")
+    begins = {of: look.begins.get(of) or _begin(start, of) for of in look.high}
+    high = look.stable if committed_only else look.high
+    waiting = {p: max(0, high[p] - membership) for p, (_, membership) in begins.items()}
     limit = sum(waiting.values()) if most is None else most
     room, taken = limit, {}
     for p in sorted(waiting, key=lambda p: (waiting[p], p)):
-        taken[p] = min(waiting[p], room) if waiting[p] <= room or room * 2 > limit else 0
-        room -= taken[p]
-    end: dict[str, Any] = {COMMITS: {}, MEMBERSHIP: {}, CUT: [p for p in waiting if taken[p] < waiting[p]]}
-    for p in waiting:
-        to = membership.get(str(p), 0) + taken[p]
-        end[MEMBERSHIP][str(p)] = to
+        if p in look.again:
+            # More than fits into any micro-batch has one of its own.
+            taken[p] = waiting[p] if waiting[p] <= room or room == limit else None
+        else:
+            taken[p] = min(waiting[p], room) if waiting[p] <= room or room * 2 > limit else 0
+        room = max(0, room - (taken[p] or 0))
+    end: dict[str, Any] = {COMMITS: dict(start[COMMITS]), MEMBERSHIP: dict(start[MEMBERSHIP])}
+    end[CUT] = [p for p in waiting if (taken[p] or 0) < waiting[p]]
+    end[EPOCHS] = dict(start.get(EPOCHS, {}))
+    read = []
+    for p, amount in taken.items():
+        if amount is None:
+            continue
+        (commits, membership), name = begins[p], str(p)
+        to = membership + amount
+        end[MEMBERSHIP][name] = to
         # A new leader may know less of what is stable than the one before; what was read stays read.
-        end[COMMITS][str(p)] = max(commits.get(str(p), 0), min(stable[p], to))
-    return end
+        end[COMMITS][name] = max(commits, min(look.stable[p], to))
+        end[EPOCHS][name] = look.epochs(p, max(to, end[COMMITS][name]))
+        read.append(p)
+    said = {
+        BEGINS: {str(p): list(look.begins[p]) for p in read if p in look.begins},
+        AGAIN: {str(p): dict(look.again[p]) for p in read if p in look.again},
+        GAPS: {str(p): list(look.gaps[p]) for p in read if p in look.gaps and p not in look.again},
+    }
+    return end | {name: of for name, of in said.items() if of}
+
+
+def _begin(start: Position, partition: int) -> tuple[int, int]:
+    name = str(partition)
+    return start[COMMITS].get(name, 0), start[MEMBERSHIP].get(name, 0)
 
 
 def pieces_between(start: Position, end: Position) -> list[Piece]:
@@ -324,11 +408,18 @@ def pieces_between(start: Position, end: Position) -> list[Piece]:
     An end that was noted by an earlier release does not say where it is cut: that may be anywhere.
     """
     cut = set(end[CUT] if CUT in end else map(int, end[MEMBERSHIP]))
-    pieces = [
-        Piece(int(p), start[COMMITS].get(p, 0), end[COMMITS][p], start[MEMBERSHIP].get(p, 0), to, int(p) in cut)
-        for p, to in end[MEMBERSHIP].items()
-    ]
-    return [of for of in pieces if of.commits < of.commits_end or of.membership < of.membership_end]
+    begins, again, gaps = (end.get(name, {}) for name in (BEGINS, AGAIN, GAPS))
+    pieces = []
+    for name, to in end[MEMBERSHIP].items():
+        commits, membership = begins.get(name) or _begin(start, int(name))
+        note = None
+        if name in begins or name in again or name in gaps:
+            gap = gaps.get(name)
+            note = Note((commits, membership), again.get(name), None if gap is None else tuple(gap))
+        piece = Piece(int(name), commits, end[COMMITS][name], membership, to, int(name) in cut, note)
+        if commits < piece.commits_end or membership < to or name in again:
+            pieces.append(piece)
+    return pieces
 
 
 def shared_out(pieces: list[Piece], processes: int) -> list[list[Piece]]:

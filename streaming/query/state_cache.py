@@ -30,6 +30,7 @@ from zlib import crc32
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import MapState
 
+from coordinator_model.state.snapshot import load_group
 from streaming.query.row_codec import dumped, loaded
 from streaming.query.state_pipelining import get_many, put_many
 
@@ -236,6 +237,26 @@ def all_entries(packs: Collection[tuple[_Slot, bytes]], single: Iterable[tuple[K
     for at, pack in packs:
         if at not in (LATELY, COPIES):
             yield from (entry for entry in unpacked_entries(pack) if entry[0] not in seen)
+
+
+def entries_of(state: StateStore, partition: int, *, with_single: bool) -> dict[Key, str]:
+    """Every entry of one partition, in its newest version; `with_single` says whether any may be stored singly.
+
+    Keys name groups, and each group's own entry says which partition it is of: those that are stored singly, and those
+    that changed lately, are looked through whole.
+    """
+    slots = get_many(state.packs, [LATELY, *((partition, slot) for slot in range(SLOTS))])
+    lately = dict(unpacked_entries(slots.pop(LATELY)[0])) if LATELY in slots else {}
+    packed = {key: text for (pack,) in slots.values() for key, text in unpacked_entries(pack)}
+    single: dict[Key, str] = {}
+    if with_single:
+        for variable in (state.groups, state.offsets):
+            single.update((tuple(key), text) for key, (text,) in variable.iterator())
+    found = {**packed, **single, **lately}
+    of_others = {**single, **lately}
+    groups = {key for key, text in of_others.items() if len(key) == 1 and load_group(text).partition == partition}
+    mine = {key[0] for key in groups} | {key[0] for key in packed}
+    return {key: text for key, text in found.items() if key[0] in mine}
 
 
 def packed_entries(entries: Mapping[Key, str]) -> bytes:

@@ -54,7 +54,7 @@ def opened(held: Any) -> Any:  # noqa: ANN401 - JSON
 
 def _attributes(cluster: str, event: Mapping[str, Any]) -> dict[str, str]:
     time = datetime.fromtimestamp(event["time"] / 1_000, UTC).isoformat(timespec="milliseconds")
-    subject = _REFUSED.sub("\ufffd", str(event["group"]))
+    subject = _REFUSED.sub("\ufffd", event["group"] or "")
     return {
         "specversion": "1.0",
         "id": str(event["id"]),

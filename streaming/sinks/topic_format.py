@@ -31,8 +31,8 @@ Snapshot = Mapping[str, Any]
 
 
 def event_record(cluster: str, event: Event) -> tuple[bytes, bytes]:
-    """Key and value of an event."""
-    return _utf8(str(event["group"])), _json({**event, "cluster": cluster})
+    """Key and value of an event; the key of one of no group is empty."""
+    return _utf8(event["group"] or ""), _json({**event, "cluster": cluster})
 
 
 def group_key(cluster: str, group: str) -> bytes:

@@ -11,7 +11,6 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 from kafka.errors import KafkaError
-from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
 from streaming.base.logging_setup import get_logger
 from streaming.base.outage import Outage
@@ -20,14 +19,12 @@ from streaming.base.threads import Connection, Repeating
 from streaming.board.board_group import BoardGroup
 from streaming.board.lag_columns import OffsetTable, table_of
 from streaming.end_offsets.store import EndOffsets, Topic, TopicPartition
-from streaming.kafka.lazy_admin import LazyAdmin
+from streaming.kafka.leader_epochs import LeaderEpochs
 
 AT_ONCE: Final = 500
 """Epochs that one round asks about: a broker answers from memory."""
 
 EVERY_SECONDS: Final = 5.0
-
-_AS_A_CONSUMER: Final = -1
 
 _log = get_logger("cut_logs")
 
@@ -51,57 +48,23 @@ class EpochsClient(Protocol):
 
 
 class KafkaEpochsClient:
-    """kafka-python behind the protocol; it connects with the first question.
+    """The brokers behind the protocol.
 
     Args:
-        settings: of `KafkaAdminClient`, whose connections are used: it has no method for this request.
+        settings: of `KafkaAdminClient`.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._admin = LazyAdmin(settings)
+        self._epochs = LeaderEpochs(settings)
 
     def epoch_ends(self, epochs: Iterable[Epoch], leaders: Mapping[TopicPartition, int]) -> dict[Epoch, int]:
         """See `EpochsClient`."""
-        # A request holds a partition once: further epochs of it are for further requests.
-        requests: dict[tuple[int, int], dict[str, dict[int, int]]] = {}
-        for topic, partition, epoch in sorted(epochs):
-            leader, number = leaders[topic, partition], 0
-            while partition in requests.get((leader, number), {}).get(topic, {}):
-                number += 1
-            requests.setdefault((leader, number), {}).setdefault(topic, {})[partition] = epoch
-        found: dict[Epoch, int] = {}
-        for (leader, _), topics in requests.items():
-            for answer in self._sent(leader, topics).topics:
-                for of in answer.partitions:
-                    if of.error_code == 0 and of.end_offset >= 0:
-                        found[answer.topic, of.partition, topics[answer.topic][of.partition]] = of.end_offset
-        return found
+        ends = self._epochs.ends(list(epochs), leaders)
+        return {place: end.offset for place, end in ends.items() if end.offset >= 0}
 
     def close(self) -> None:
         """See `EpochsClient`."""
-        self._admin.close()
-
-    def _sent(self, leader: int, topics: Mapping[str, Mapping[int, int]]) -> Any:  # noqa: ANN401 - kafka-python has no types
-        named = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
-        request = OffsetForLeaderEpochRequest(
-            replica_id=_AS_A_CONSUMER,
-            topics=[
-                named(
-                    topic=topic,
-                    partitions=[
-                        named.OffsetForLeaderPartition(partition=partition, current_leader_epoch=-1, leader_epoch=epoch)
-                        for partition, epoch in epochs.items()
-                    ],
-                )
-                for topic, epochs in topics.items()
-            ],
-        )
-        manager = self._admin.client._manager  # noqa: SLF001 - as its own methods send theirs
-
-        async def send() -> Any:  # noqa: ANN401 - as above
-            return await manager.send(request, node_id=leader)
-
-        return manager.run(send)
+        self._epochs.close()
 
 
 class CutLogs:

@@ -18,7 +18,7 @@ FILE: Final = ROOT / "docs" / "schemas" / "openapi.json"
 
 ANSWERS: Final[Mapping[str, str]] = {
     "Error": "error:string ~doubt:object",
-    "Event": "id:string time:integer group:string kind:string severity:string partition:integer offset:integer "
+    "Event": "id:string time:integer group:string? kind:string severity:string partition:integer offset:integer "
     "detail:object inferred:boolean text:string",
     "Attention": "severity:string code:string text:string since:integer?",
     "Member": "member_id:string instance_id:string? client_id:string client_host:string protocol:string epoch:integer? "

@@ -24,7 +24,8 @@ from streaming.kafka.msk_iam import connectable
 from streaming.kafka.oauth_tokens import msk_tokens, tokens_of
 from streaming.kafka.permissions import EVENTS_TOPIC, GROUPS_TOPIC, PERMISSIONS, SINK_PERMISSIONS, Permission
 from streaming.kafka.preflight import Finding, broker_findings
-from streaming.query.range_reader import LogBounds, RangeReader
+from streaming.query.log_bounds import LogBounds
+from streaming.query.range_reader import RangeReader
 from streaming.recording.recorder import LogRecorder
 from streaming.sinks import kafka_sinks
 from streaming.sinks.cloud_events import EventsFormat
@@ -105,7 +106,7 @@ def test_the_log_can_be_recorded(broker: SecuredBroker, way: str) -> None:
 def test_the_query_reads_the_log_with_tokens(broker: SecuredBroker, way: str) -> None:
     """Spark's workers ask where the log ends and read it; their settings are text that any machine can use."""
     settings = json.loads(json.dumps(portable_settings(broker.config(way).kafka, "log")))
-    stable, _ = LogBounds(settings, "__consumer_offsets", 4, 20).ends()
+    stable = LogBounds(settings, "__consumer_offsets", 20).ends().stable
     reader = RangeReader(settings, "__consumer_offsets", committed=True, timeout_seconds=20)
     try:
         read = reader.read({partition: (0, end) for partition, end in stable.items()})

@@ -14,12 +14,15 @@ from kafka.structs import TopicPartition as KafkaTopicPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from streaming.base.child_processes import answered_by_children
+from streaming.config.kafka_sections import KafkaSection
 from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.demo.verifiable_consumer import create_topics
+from streaming.kafka.client_settings import portable_section
 from streaming.query import source
-from streaming.query.range_reader import LogBounds, LogLostError, RangeReader, Ranges
+from streaming.query.log_bounds import LogBounds
+from streaming.query.range_reader import LogLostError, RangeReader, Ranges
 from streaming.query.row_codec import unpacked
-from streaming.query.source import CoordinatorLogReader
+from streaming.query.source import CoordinatorLogReader, Known
 from tests.kafka_oracle import KAFKA_JARS
 
 pytestmark = [
@@ -72,7 +75,8 @@ class Log:
         return producer
 
     def ends(self) -> tuple[dict[int, int], dict[int, int]]:
-        return LogBounds(self.client, TOPIC, PARTITIONS, _SECONDS).ends()
+        bounds = LogBounds(self.client, TOPIC, _SECONDS).ends()
+        return bounds.stable, bounds.high
 
 
 def read(reader: RangeReader, ranges: Ranges) -> dict[int, dict[int, bytes | None]]:
@@ -128,15 +132,15 @@ def test_ends_tell_what_is_stable(log: Log) -> None:
 def test_what_is_written_while_the_ends_are_asked_for_is_no_open_transaction(log: Log) -> None:
     """Commits and membership up to one offset: else commits would be read after membership that follows them."""
     create_topics(log.servers, {"busy": 1})
-    bounds, seen = LogBounds(log.client, "busy", 1, _SECONDS), []
+    bounds, seen = LogBounds(log.client, "busy", _SECONDS), []
     producer = Producer({"bootstrap.servers": log.servers, "linger.ms": 0, "batch.num.messages": 5})
     for _ in range(20_000):
         producer.produce("busy", b"")
     while producer.flush(0):
         seen.append(bounds.ends())
 
-    assert [] == [(stable, high) for stable, high in seen if stable != high]
-    assert len({high[0] for _, high in seen}) > 1
+    assert [] == [(of.stable, of.high) for of in seen if of.stable != of.high]
+    assert len({of.high[0] for of in seen}) > 1
 
 
 def test_all_partitions_are_read_whole(log: Log, committed: RangeReader) -> None:
@@ -206,7 +210,7 @@ def test_no_group_is_joined(log: Log, committed: RangeReader) -> None:
 
 def test_brokers_that_are_away_have_nothing_new(log: Log) -> None:
     """Asking them for the end of the log leaves the position as it is; who is back is asked again."""
-    settings = {"client": {**log.client, "bootstrap.servers": "127.0.0.1:1"}, "topic": TOPIC, "partitions": PARTITIONS}
+    settings = {"client": {**log.client, "bootstrap.servers": "127.0.0.1:1"}, "topic": TOPIC, "known": {}}
     reader = CoordinatorLogReader(json.dumps({**settings, "committed_only": False}))
     start = {"commits": {"0": 1}, "membership": {"0": 2}}
 
@@ -228,13 +232,13 @@ def reader_of(log: Log, topic: str, **settings: Any) -> CoordinatorLogReader:
     of_log = {
         "client": log.client,
         "fetch": {},
+        "kafka": portable_section(KafkaSection(bootstrap_servers=log.servers)),
         "topic": topic,
-        "partitions": 1,
         "timeout_seconds": _SECONDS,
         "committed_only": False,
         "processes": 2,
         "keys": [7],
-        "built_until": {},
+        "known": Known()._asdict(),
     }
     return CoordinatorLogReader(json.dumps(of_log | settings))
 
@@ -255,7 +259,7 @@ def whole_log(reader: CoordinatorLogReader) -> tuple[dict[str, Any], dict[str, A
 @pytest.mark.usefixtures("_closed_readers")
 def test_a_small_batch_is_read_as_it_is_planned(log: Log) -> None:
     """What goes along with the plan is what its task would read; the next plan has nothing of it."""
-    reader = reader_of(log, TOPIC, partitions=PARTITIONS)
+    reader = reader_of(log, TOPIC)
     start, end = whole_log(reader)
 
     (task,) = reader.partitions(start, end)
@@ -270,9 +274,9 @@ def test_a_small_batch_is_read_as_it_is_planned(log: Log) -> None:
 @pytest.mark.usefixtures("_closed_readers")
 def test_what_cannot_be_read_as_it_is_planned_is_left_to_the_task(log: Log) -> None:
     """That one is tried again, and its failure is the query's."""
-    reader = reader_of(log, TOPIC, partitions=PARTITIONS)
+    reader = reader_of(log, TOPIC)
     start, end = whole_log(reader)
-    away = reader_of(Log("127.0.0.1:1", TOPIC), TOPIC, partitions=PARTITIONS, timeout_seconds=0.5)
+    away = reader_of(Log("127.0.0.1:1", TOPIC), TOPIC, timeout_seconds=0.5)
 
     (task,) = away.partitions(start, end)
 
@@ -284,7 +288,7 @@ def test_what_cannot_be_read_as_it_is_planned_is_left_to_the_task(log: Log) -> N
 @pytest.mark.usefixtures("_closed_readers")
 def test_below_the_live_tail_the_task_reads(log: Log) -> None:
     """A first catch-up is no work for the process that plans."""
-    reader = reader_of(log, TOPIC, partitions=PARTITIONS, built_until={"0": 1})
+    reader = reader_of(log, TOPIC, known=Known(built_until={0: 1})._asdict())
     start, end = whole_log(reader)
 
     reader.partitions(start, end)
@@ -295,7 +299,7 @@ def test_below_the_live_tail_the_task_reads(log: Log) -> None:
 @pytest.mark.usefixtures("_closed_readers")
 def test_a_large_batch_is_read_by_several_processes(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each has a client of its own, and together they read every record once."""
-    reader = reader_of(log, TOPIC, partitions=PARTITIONS)
+    reader = reader_of(log, TOPIC)
     start, end = whole_log(reader)
     (task,) = reader.partitions(start, end)
     by_one = offsets_in(reader.read(task))

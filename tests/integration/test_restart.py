@@ -27,7 +27,7 @@ from streaming.demo import embedded_broker
 from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.demo.verifiable_consumer import Protocol, create_topics
 from streaming.history.queries import History
-from streaming.query.range_reader import AWAY, LogBounds
+from streaming.query.log_bounds import AWAY, LogBounds
 from streaming.recording.recorder import LogRecorder
 from tests.group_tool import GroupTool
 from tests.integration.in_process_member import InProcessMember
@@ -270,7 +270,7 @@ class Traffic:
 @contextmanager
 def looks(bootstrap_servers: str, refused: list[str]) -> Iterator[None]:
     """Asks all the time where the log ends; keeps errors other than of brokers that are away."""
-    ends = LogBounds({"bootstrap.servers": bootstrap_servers, "log_level": 2}, OFFSETS_TOPIC, PARTITIONS, 5.0)
+    ends = LogBounds({"bootstrap.servers": bootstrap_servers, "log_level": 2}, OFFSETS_TOPIC, 5.0)
     ends.ends()
 
     def look() -> None:

@@ -1,6 +1,7 @@
 """A bundle under test: one stateful key fed through Spark's TwsTester, as the one place that knows the tester."""
 
 import json
+from copy import copy
 from typing import Any, Final
 
 import pandas as pd
@@ -10,6 +11,7 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.offsets import OffsetBucket
 from coordinator_model.state.snapshot import load_group, load_offsets
+from streaming.query.log_continuity import Note
 from streaming.query.processor import CoordinatorShards
 from streaming.query.row_codec import LOG_LAYOUT, packed, unpacked_output
 from streaming.query.schemas import BOOK_STATE, GROUPS_STATE, OFFSETS_STATE, PACKS_STATE, OutputRow
@@ -52,23 +54,38 @@ class Shard:
         processor = CoordinatorShards(self._live_from, self._log_end, {partition: reported}, processes=processes)
         self._tester = TwsTester(processor, timeMode="ProcessingTime")
 
-    def batch(self, records: History | list[LogRecord], *, log_end: int | None = None) -> list[OutputRow]:
+    def batch(
+        self, records: History | list[LogRecord], *, log_end: int | None = None, note: Note | None = None
+    ) -> list[OutputRow]:
         """One micro-batch, rows in the order given; returns the rows it put out.
 
         `log_end` is the log's end as it was when the micro-batch was planned, which cut it if there was more; without
-        it as the run found it.
+        it as the run found it. `note` is what the source says of the partition.
         """
         listed = records.records if isinstance(records, History) else records
         cells = [(self.partition, of.place.offset, of.place.timestamp_ms, of.key, of.value) for of in listed]
-        return self.read([cells], log_end=log_end)
+        return self.read([cells], log_end=log_end, note=note)
 
-    def read(self, packs: list[list[tuple[Any, ...]]], *, log_end: int | None = None) -> list[OutputRow]:
+    def read(
+        self, packs: list[list[tuple[Any, ...]]], *, log_end: int | None = None, note: Note | None = None
+    ) -> list[OutputRow]:
         """One micro-batch, read by as many source tasks as there are lists of rows; returns the rows it put out."""
         end = self._log_end[self.partition] if log_end is None else log_end
         cut = [self.partition] if max((row[1] for cells in packs for row in cells), default=end) + 1 < end else []
-        batches = [packed([log_rows(cells)], [KEY], built_until=self._built_until, cut=cut) for cells in packs]
+        notes = {} if note is None else {self.partition: note}
+        built = self._built_until
+        if note is not None and note.again is not None:
+            built = {self.partition: 1 + max((row[1] for cells in packs for row in cells), default=0)}
+        batches = [packed([log_rows(cells)], [KEY], built_until=built, cut=cut, notes=notes) for cells in packs]
         blobs = [blob for batch in batches for blob in batch["rows"].to_pylist()]
         return self._keep(self._tester.testInPandas(KEY, pd.DataFrame({"bundle": KEY, "rows": blobs})))
+
+    def beside(self, partition: int) -> "Shard":
+        """The same bundle, fed with another partition of it; all of it is live."""
+        other = copy(self)
+        other.partition = partition
+        self._live_from[partition] = self._log_end[partition] = 0
+        return other
 
     def at(self, processing_time_ms: int) -> list[OutputRow]:
         """Let the clock reach a time; returns the rows of timers that fired."""

@@ -148,7 +148,9 @@ def _migration_paragraphs(migration: Mapping[str, Any]) -> Iterator[str]:
 def event_text(event: Mapping[str, Any]) -> str:
     """One line an event: time, severity, kind, group, a sentence, and whether it is inferred."""
     inferred = " (inferred)" if event["inferred"] else ""
-    line = f"{time_text(event['time'])} {event['severity']:<8} {event['kind']} {event['group']} {sentence(event)}"
+    line = (
+        f"{time_text(event['time'])} {event['severity']:<8} {event['kind']} {event['group'] or '-'} {sentence(event)}"
+    )
     return printable(line.rstrip()) + inferred
 
 

@@ -135,7 +135,7 @@ def event_lines(events: Iterable[Object], *, with_group: bool) -> Iterator[Text]
     for event in reversed(list(events)):
         clock = time_text(event["time"]).partition("T")[2].partition(".")[0]
         line = Text(no_wrap=True, overflow="ellipsis").append(f"{clock}Z  " if clock else "-  ", style="dim")
-        if with_group:
+        if with_group and event["group"]:
             line.append(f"{_short(event['group'])}  ", style="bold")
         yield line.append(printable(sentence(event)), style=_EVENT_STYLES.get(event["severity"], ""))
 

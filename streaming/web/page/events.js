@@ -19,7 +19,7 @@ export function list(element, events, where, then = null) {
     const iso = Number.isNaN(instant.valueOf()) ? `${event.time}` : instant.toISOString();
     const time = h("time", { dateTime: iso, title: `${moment(event.time)} (${iso})` }, clock(event.time));
     const when = then ? h("button", { type: "button", className: "when", ariaLabel: `As it was at ${moment(event.time)}`, onclick: () => then(event) }, time) : time;
-    const item = h("li", { className: event.severity }, h("div", { className: "line" }, when, ...(where && event.group !== "" ? [h("a", { className: "where", href: groupPage(event.group), title: visible(event.group) }, h("bdi", {}, visible(event.group)))] : [])), said);
+    const item = h("li", { className: event.severity }, h("div", { className: "line" }, when, ...(where && event.group ? [h("a", { className: "where", href: groupPage(event.group), title: visible(event.group) }, h("bdi", {}, visible(event.group)))] : [])), said);
     item.dataset.kind = event.kind;
     return item;
   });
@@ -40,7 +40,7 @@ const CONVERSION = /^(upgrade|downgrade)_(started|completed)$/;
 export function bands(events, named = false) {
   const open = new Map();
   const found = [];
-  const text = (event) => (named ? `${visible(event.group)}: ` : "") + visible(event.text);
+  const text = (event) => (named && event.group ? `${visible(event.group)}: ` : "") + visible(event.text);
   const begin = (kind, event, look) => open.set(`${kind} ${event.group}`, { from: event.time, to: null, look, text: text(event) });
   const end = (kind, event, look, took = 0) => {
     const band = open.get(`${kind} ${event.group}`);

@@ -32,6 +32,7 @@ MADE_ELSEWHERE: Final[dict[str, str]] = {
     "offset_deleted": "a commit",
     "topic_recreated": "a commit",
     "unknown_record": "the replica",
+    "log_truncated": "a partition that is read again",
 }
 
 

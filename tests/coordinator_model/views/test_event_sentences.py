@@ -88,6 +88,11 @@ SAID: Final[tuple[tuple[str, Mapping[str, Any], str], ...]] = (
         "The group has not settled for 12 m 0 s: 31 epochs; flaps on /a joined 15 times and left 1 time",
     ),
     (
+        "log_truncated",
+        {"partition": 7, "from_offset": 1_200, "to_offset": 1_203, "groups": ["orders"]},
+        "Partition 7 of the log lost 3 records from 1,200 on, and was read again; it changed orders",
+    ),
+    (
         "offset_rewound",
         {
             "offsets": {"t/0": {"from": 1_200, "to": 3}},

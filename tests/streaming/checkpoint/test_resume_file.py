@@ -10,8 +10,9 @@ import pytest
 from coordinator_model.lag import EndOffsetHistory
 from streaming.board.readiness import Positions
 from streaming.checkpoint import resume_file
-from streaming.checkpoint.resume_file import BUILT_FROM, CLOCK_SLACK_MS, RESUME_FILE, SAME_TAIL_MS, Resume, ResumeWriter
+from streaming.checkpoint.resume_file import BUILT_FROM, CLOCK_SLACK_MS, RESUME_FILE, Resume, ResumeWriter
 from streaming.end_offsets.store import PartitionEnds
+from streaming.query.log_continuity import SAME_TAIL_MS
 
 NOW_MS = 1_790_000_000_000
 DAY_MS = 86_400_000

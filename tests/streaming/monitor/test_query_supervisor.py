@@ -70,11 +70,13 @@ def test_queries_of_one_session_start_one_after_the_other(monkeypatch: pytest.Mo
     session = Session()
 
     def start(tasks: int) -> None:
-        state, log = MagicMock(told_before={}, built_until={}), MagicMock()
+        state, log = MagicMock(told_before={}, built_until={}, unread_seconds=0, tombstone_retention_ms=1), MagicMock()
         state.begin.return_value = {}
         log.ends.return_value = ({}, {})
         log.identity.shuffle_partitions, log.identity.partitions = tasks, 1
-        supervisor = QuerySupervisor(Config(), MagicMock(), state, log)
+        board = MagicMock()
+        board.owed.return_value = {}
+        supervisor = QuerySupervisor(Config(), board, state, log)
         supervisor._start(session.seen_by(f"query-{tasks}"))
 
     with ThreadPoolExecutor(4) as at_once:

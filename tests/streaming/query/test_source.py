@@ -1,32 +1,37 @@
 """The source's arithmetic: where micro-batches end, and who reads what."""
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
-from types import SimpleNamespace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from streaming.query.range_reader import AWAY, LogBounds, LogLostError
-from streaming.query.source import (
-    LOST_AFTER_SECONDS,
-    CoordinatorLogReader,
-    Piece,
-    next_position,
-    pieces_between,
-    shared_out,
-)
+from streaming.query.log_bounds import Bounds
+from streaming.query.log_continuity import Look, Note
+from streaming.query.source import CoordinatorLogReader, Piece, Position, pieces_between, shared_out
+from streaming.query.source import next_position as position_after
+
+UNKNOWN = -1
 
 
-def at(commits: dict[int, int], membership: dict[int, int], cut: Sequence[int] = ()) -> dict[str, Any]:
-    """A position, as Spark keeps it."""
+def at(
+    commits: dict[int, int],
+    membership: dict[int, int],
+    cut: Sequence[int] = (),
+    epochs: Mapping[str, int] | None = None,
+) -> dict[str, Any]:
+    """A position, as Spark keeps it; no epoch is known unless said."""
     return {
         "commits": {str(p): offset for p, offset in commits.items()},
         "membership": {str(p): offset for p, offset in membership.items()},
         "cut": list(cut),
+        "epochs": {str(p): UNKNOWN for p in membership} if epochs is None else dict(epochs),
     }
+
+
+def next_position(start: Position, stable: dict[int, int], high: dict[int, int], most: int | None) -> dict[str, Any]:
+    """Where a micro-batch ends when all partitions can be read."""
+    return position_after(start, Look(stable, high), most)
 
 
 class TestEnd:
@@ -83,10 +88,48 @@ class TestEnd:
         """A position that does not name it has read nothing of it."""
         assert at({0: 4, 1: 2}, {0: 4, 1: 2}) == next_position(at({0: 4}, {0: 4}), {0: 4, 1: 2}, {0: 4, 1: 2}, None)
 
-    def test_a_log_shorter_than_what_was_read_is_another_log(self) -> None:
-        """It was cut off or recreated: that is an error, and says where."""
-        with pytest.raises(LogLostError, match="partition 1 ends at 3, and was read to 4"):
-            next_position(at({0: 4, 1: 4}, {0: 4, 1: 4}), {0: 4, 1: 3}, {0: 4, 1: 3}, None)
+    def test_a_partition_that_cannot_be_read_stays_where_it_is(self) -> None:
+        """The others go on; what was known of its epoch is kept."""
+        start = at({0: 4, 1: 4}, {0: 4, 1: 5}, epochs={"0": 2, "1": 3})
+
+        end = position_after(start, Look({0: 9}, {0: 9}, epochs=lambda _partition, _offset: 7), None)
+
+        assert at({0: 9, 1: 4}, {0: 9, 1: 5}, epochs={"0": 7, "1": 3}) == end
+
+    def test_a_partition_that_is_read_again_begins_at_its_beginning(self) -> None:
+        """And the position says why: what was known of it is to be forgotten, also if the micro-batch is repeated."""
+        start, why = at({0: 90, 1: 4}, {0: 90, 1: 4}), {"from": 70, "to": 90}
+
+        end = position_after(start, Look({0: 80, 1: 6}, {0: 80, 1: 6}, begins={0: (3, 3)}, again={0: why}), None)
+
+        assert {**at({0: 80, 1: 6}, {0: 80, 1: 6}), "begins": {"0": [3, 3]}, "again": {"0": why}} == end
+
+    @pytest.mark.parametrize(
+        ("most", "read"),
+        [
+            pytest.param(100, {0: 90, 1: 4}, id="fits"),
+            pytest.param(50, {0: 0, 1: 4}, id="waits for a micro-batch that has room for it"),
+        ],
+    )
+    def test_what_is_read_again_is_read_whole(self, most: int, read: dict[int, int]) -> None:
+        """What was known of it goes in the same micro-batch."""
+        look = Look({0: 90, 1: 4}, {0: 90, 1: 4}, begins={0: (0, 0)}, again={0: {"from": 1, "to": 2}})
+
+        end = position_after(at({0: 0, 1: 0}, {0: 0, 1: 0}), look, most)
+
+        assert {str(p): offset for p, offset in read.items()} == end["membership"]
+
+    def test_what_fits_into_no_micro_batch_has_one_of_its_own(self) -> None:
+        """It would never be read."""
+        look = Look({0: 900}, {0: 900}, begins={0: (0, 0)}, again={0: {"from": 1, "to": 2}})
+
+        assert {"0": 900} == position_after(at({0: 950}, {0: 950}), look, 100)["membership"]
+
+    def test_a_gap_is_said_with_the_records_that_end_it(self) -> None:
+        """Whatever is repeated after a kill is judged as it was."""
+        end = position_after(at({0: 4}, {0: 4}), Look({0: 9}, {0: 9}, gaps={0: (9, None)}), None)
+
+        assert {"0": [9, None]} == end["gaps"]
 
 
 class TestPieces:
@@ -100,7 +143,22 @@ class TestPieces:
         """Commits from and to, membership from and to."""
         start, end = at({0: 4, 1: 4}, {0: 4, 1: 7}), at({0: 4, 1: 9}, {0: 4, 1: 12})
 
-        assert [(1, 4, 9, 7, 12, False)] == pieces_between(start, end)
+        assert [(1, 4, 9, 7, 12, False, None)] == pieces_between(start, end)
+
+    def test_a_piece_begins_where_its_end_says_so(self) -> None:
+        """With what is to be said of it; one that is read again is a piece though there is nothing in it."""
+        start = at({0: 4, 1: 4}, {0: 4, 1: 4})
+        end = {
+            **at({0: 9, 1: 0}, {0: 9, 1: 0}),
+            "begins": {"0": [2, 3], "1": [0, 0]},
+            "again": {"1": {"from": 0, "to": 4}},
+            "gaps": {"0": [9, 8]},
+        }
+
+        assert [
+            Piece(0, 2, 9, 3, 9, note=Note((2, 3), gap=(9, 8))),
+            Piece(1, 0, 0, 0, 0, note=Note((0, 0), {"from": 0, "to": 4})),
+        ] == pieces_between(start, end)
 
     def test_a_piece_is_cut_where_its_end_says_so(self) -> None:
         """One that an earlier release noted does not say: it may be cut anywhere."""
@@ -132,102 +190,26 @@ class TestPieces:
         assert [] == shared_out([], 4)
 
 
-class Ends:
-    """What brokers say one after the other of a log of one partition."""
+class Said:
+    """What brokers say one after the other."""
 
-    def __init__(self, *said: int) -> None:
+    def __init__(self, *said: Bounds) -> None:
         self._said = iter(said)
 
-    def ends(self) -> tuple[dict[int, int], dict[int, int]]:
+    def ends(self) -> Bounds:
         """As `LogBounds`."""
-        end = next(self._said)
-        return {0: end}, {0: end}
+        return next(self._said)
+
+    def first(self, partitions: Sequence[int]) -> dict[int, int]:
+        """As `LogBounds`."""
+        return dict.fromkeys(partitions, 0)
 
 
-def test_a_log_that_is_shorter_for_a_moment_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new leader may not know yet how far its log reaches; only what lasts is another log."""
-    reader = CoordinatorLogReader('{"committed_only": false}')
-    monkeypatch.setattr(reader, "_ends", Ends(3, 3, 5, 3, 3, 3))
-    clock = iter((0.0, LOST_AFTER_SECONDS - 1, 100.0, 100 + LOST_AFTER_SECONDS - 1, 100 + LOST_AFTER_SECONDS))
-    monkeypatch.setattr("streaming.query.source.time.monotonic", lambda: next(clock))
-    start = at({0: 4}, {0: 4})
+def test_nothing_new_is_the_position_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark compares texts: a position that says how it was come to is the same while nothing is to be read."""
+    reader = CoordinatorLogReader('{"committed_only": false, "known": {}}')
+    monkeypatch.setattr(reader, "_bounds", Said(Bounds({0: 4}, {0: 4}), Bounds({0: 4, 1: 2}, {0: 4, 1: 2})))
+    start = {**at({0: 4}, {0: 4}, cut=[0]), "gaps": {"0": [4, None]}}
 
-    said = [reader.latestOffset(start, ReadAllAvailable()) for _ in range(5)]
-
-    assert [start, start, at({0: 5}, {0: 5}), start, start] == said
-    with pytest.raises(LogLostError):
-        reader.latestOffset(start, ReadAllAvailable())
-
-
-def admins(monkeypatch: pytest.MonkeyPatch, offset: Callable[[int], int]) -> list[object]:
-    """Clients answer with a partition's offset, or fail with what that raises; returns the settings of each made."""
-
-    class Admin:
-        def __init__(self, settings: object) -> None:
-            made.append(settings)
-
-        def list_topics(self, topic: str, *, timeout: float) -> None:
-            """Who leads, which no one looks at."""
-
-        def list_offsets(
-            self, asked: dict[TopicPartition, object], **_: object
-        ) -> dict[TopicPartition, Future[object]]:
-            answers: dict[TopicPartition, Future[object]] = {of: Future() for of in asked}
-            for of, future in answers.items():
-                try:
-                    future.set_result(SimpleNamespace(offset=offset(of.partition)))
-                except KafkaException as error:
-                    future.set_exception(error)
-            return answers
-
-    made: list[object] = []
-    monkeypatch.setattr("streaming.query.range_reader.AdminClient", Admin)
-    return made
-
-
-def test_brokers_that_take_leave_are_waited_for_once_they_have_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Having said that a partition has no leader any more, librdkafka finds none: before an answer that is an error."""
-    said: list[int | None] = [KafkaError._NOENT]
-
-    def offset(_: int) -> int:
-        if said[0] is not None:
-            raise KafkaException(KafkaError(said[0]))
-        return 7
-
-    made = admins(monkeypatch, offset)
-    ends = LogBounds({}, "log", 2, 1.0)
-
-    def error() -> int:
-        with pytest.raises(KafkaException) as raised:
-            ends.ends()
-        code: int = raised.value.args[0].code()
-        return code
-
-    assert KafkaError._NOENT == error()
-    assert KafkaError._NOENT not in AWAY
-
-    said[0] = None
-
-    assert {0: 7, 1: 7} == ends.first()
-
-    said[0] = KafkaError._NOENT
-
-    assert error() in AWAY
-    assert 1 == len(made)
-    assert error() in AWAY
-    assert 2 == len(made), "the client that has lost them says so for good"
-
-    said[0] = KafkaError.TOPIC_AUTHORIZATION_FAILED
-
-    assert KafkaError.TOPIC_AUTHORIZATION_FAILED == error()
-
-
-def test_an_end_that_is_no_offset_is_a_leader_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Librdkafka says -1001 of a partition whose leader was killed: nothing is lost, and another client asks again."""
-    made = admins(monkeypatch, lambda partition: -1001 if partition == 1 and len(made) == 1 else 7)
-    ends = LogBounds({}, "log", 2, 1.0)
-
-    with pytest.raises(KafkaException) as raised:
-        ends.ends()
-    assert raised.value.args[0].code() in AWAY
-    assert ({0: 7, 1: 7}, {0: 7, 1: 7}) == ends.ends()
+    assert start == reader.latestOffset(start, ReadAllAvailable())
+    assert at({0: 4, 1: 2}, {0: 4, 1: 2})["membership"] == reader.latestOffset(start, ReadAllAvailable())["membership"]

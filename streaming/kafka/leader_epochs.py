@@ -1,0 +1,104 @@
+"""Where epochs of leaders end, as the present leaders have it (OffsetForLeaderEpoch, KIP-101, KIP-320).
+
+A record is of the epoch of the leader that wrote it. A leader answers an epoch with the last one it has that is no
+later, and the offset after its last record: whoever read further in that epoch has read what is there no more.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final, NamedTuple
+
+from kafka.errors import IncompatibleBrokerVersion, KafkaError, UnsupportedVersionError
+from kafka.protocol.consumer import OffsetForLeaderEpochRequest
+
+from streaming.kafka.lazy_admin import LazyAdmin
+
+_AS_A_CONSUMER: Final = -1
+_ANY_EPOCH: Final = -1
+
+Place = tuple[str, int, int]
+"""Topic, partition, leader epoch that was asked about."""
+
+
+class EpochEnd(NamedTuple):
+    """The last epoch that is no later, -1 where the leader knows none; and the offset after its last record."""
+
+    epoch: int
+    offset: int
+
+
+NOT_KNOWN: Final = EpochEnd(-1, -1)
+
+
+class LeaderEpochs:
+    """kafka-python's connections: it has no method for this request. It connects with the first question.
+
+    Args:
+        settings: of `KafkaAdminClient`.
+    """
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._settings = settings
+        self._admin = LazyAdmin(settings)
+
+    def ends(self, asked: Collection[Place], leaders: Mapping[tuple[str, int], int]) -> dict[Place, EpochEnd]:
+        """Of those that are answered; `leaders` has the broker of each topic and partition.
+
+        Raises KafkaError, OSError or RuntimeError.
+        """
+        # A request holds a partition once: further epochs of it are for further requests.
+        requests: dict[tuple[int, int], dict[str, dict[int, int]]] = {}
+        for topic, partition, epoch in sorted(asked):
+            leader, number = leaders[topic, partition], 0
+            while partition in requests.get((leader, number), {}).get(topic, {}):
+                number += 1
+            requests.setdefault((leader, number), {}).setdefault(topic, {})[partition] = epoch
+        found: dict[Place, EpochEnd] = {}
+        for (leader, _), topics in requests.items():
+            for answer in self._sent(leader, topics).topics:
+                for of in answer.partitions:
+                    if of.error_code == 0:
+                        place = answer.topic, of.partition, topics[answer.topic][of.partition]
+                        found[place] = EpochEnd(of.leader_epoch, of.end_offset)
+        return found
+
+    def ends_if_answered(
+        self, asked: Collection[Place], leaders: Mapping[tuple[str, int], int]
+    ) -> dict[Place, EpochEnd]:
+        """As `ends`; nothing where brokers do not answer, and `NOT_KNOWN` of those that have no such request."""
+        try:
+            return self.ends(asked, leaders)
+        except (IncompatibleBrokerVersion, UnsupportedVersionError):
+            return dict.fromkeys(asked, NOT_KNOWN)
+        except (KafkaError, OSError, RuntimeError):
+            # Another client finds out anew who is there.
+            self.close()
+            self._admin = LazyAdmin(self._settings)
+            return {}
+
+    def close(self) -> None:
+        """Let go of all connections; a call under way in another thread ends with an error."""
+        self._admin.close()
+
+    def _sent(self, leader: int, topics: Mapping[str, Mapping[int, int]]) -> Any:  # noqa: ANN401 - kafka-python has no types
+        named = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+        request = OffsetForLeaderEpochRequest(
+            replica_id=_AS_A_CONSUMER,
+            topics=[
+                named(
+                    topic=topic,
+                    partitions=[
+                        named.OffsetForLeaderPartition(
+                            partition=partition, current_leader_epoch=_ANY_EPOCH, leader_epoch=epoch
+                        )
+                        for partition, epoch in epochs.items()
+                    ],
+                )
+                for topic, epochs in topics.items()
+            ],
+        )
+        manager = self._admin.client._manager  # noqa: SLF001 - as its own methods send theirs
+
+        async def send() -> Any:  # noqa: ANN401 - as above
+            return await manager.send(request, node_id=leader)
+
+        return manager.run(send)

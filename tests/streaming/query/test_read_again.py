@@ -1,0 +1,355 @@
+"""A partition that is read again from its beginning, or with a gap: what is kept, what is said, what stays silent."""
+
+import json
+from typing import Any, Final
+
+import pytest
+
+from streaming.board.batch_update import BatchUpdate, BoardSnapshot
+from streaming.query.log_continuity import Note
+from streaming.query.schemas import OutputRow
+from tests.builders import offset_commit, offset_commit_tombstone
+from tests.coordinator_events import consumer_join, consumer_leave, consumer_moves
+from tests.histories import PARTITION, at, history
+from tests.streaming.shard import Shard
+
+OWNED_TWICE: Final = (
+    at(1_000, *consumer_join("doubled", "a", epoch=2, targets={"a": {"t": [1]}})),
+    at(2_000, *consumer_join("doubled", "b", epoch=3, targets={"b": {"t": [1]}})),
+)
+WELL: Final = (
+    at(3_000, *consumer_join("well", "a", epoch=2, targets={"a": {"t": [0, 1]}})),
+    at(4_000, offset_commit("well", "t", 0, 50), offset_commit("well", "t", 1, 60)),
+)
+
+
+def cut(*, begins: int = 0, from_offset: int, to_offset: int) -> Note:
+    """What the source says of a partition whose log was cut off."""
+    return Note((begins, begins), again={"from": from_offset, "to": to_offset})
+
+
+def unread(seconds: int) -> Note:
+    """What it says of one that nobody read for longer than tombstones are kept."""
+    return Note((0, 0), again={"unread_seconds": seconds})
+
+
+def shown(shard: Shard) -> dict[str, dict[tuple[str, int], Any]]:
+    """What a board makes of all rows put out: group → committed offsets."""
+    board = BoardSnapshot()
+    for row in shard.rows:
+        update = BatchUpdate(board)
+        update.take([row])
+        board = update.shown()
+    return {
+        name: {key: bucket for bucket in held.buckets for key in [bucket.key]}
+        for name, held in sorted(board.groups.items())
+    }
+
+
+class TestCutOff:
+    """A log that lost its tail."""
+
+    def test_what_the_lost_tail_did_is_undone(self) -> None:
+        """Groups, members and offsets are what the log says now, in the state and in what is put out."""
+        kept = history(*WELL, *OWNED_TWICE)
+        lost = history(
+            at(5_000, *consumer_join("phantom", "p", epoch=2, targets={"p": {"t": [0]}})),
+            at(5_000, offset_commit("well", "t", 0, 99), offset_commit("well", "u", 0, 7)),
+            at(6_000, *consumer_leave("well", "a", epoch=3)),
+            start=kept.end,
+        )
+        shard = Shard()
+        shard.batch(kept)
+        shard.batch(lost)
+        assert {"doubled", "phantom", "well"} == set(shard.groups())
+
+        shard.batch(kept, note=cut(from_offset=kept.end, to_offset=lost.end))
+
+        whole = Shard()
+        whole.batch(kept)
+        assert {name: of.membership for name, of in whole.groups().items()} == {
+            name: of.membership for name, of in shard.groups().items()
+        }
+        assert {at: of.offsets for at, of in whole.buckets().items()} == {
+            at: of.offsets for at, of in shard.buckets().items()
+        }
+        assert {"doubled", "well"} == set(shown(shard))
+
+    def test_one_event_says_so(self) -> None:
+        """Of no group, with what was lost and the groups that are other than they were; nothing else is raised."""
+        kept = history(*WELL)
+        lost = history(at(5_000, offset_commit("well", "t", 0, 99)), start=kept.end)
+        shard = Shard()
+        shard.batch(kept)
+        shard.batch(lost)
+        before = len(shard.events())
+
+        shard.batch(kept, note=cut(from_offset=kept.end, to_offset=lost.end))
+
+        (event,) = shard.events()[before:]
+        assert ("log_truncated", "", "warning", PARTITION) == tuple(
+            event[name] for name in ("kind", "group", "severity", "partition")
+        )
+        assert {
+            "partition": PARTITION,
+            "from_offset": kept.end,
+            "to_offset": lost.end,
+            "groups": ["well"],
+        } == event["detail"]
+
+    def test_a_second_loss_is_an_event_of_its_own(self) -> None:
+        """Though it is found at the same place."""
+        kept = history(*WELL)
+        shard = Shard()
+        shard.batch(kept)
+        for _ in range(2):
+            shard.batch(kept, note=cut(from_offset=kept.end, to_offset=kept.end + 1))
+
+        assert 2 == len({event["id"] for event in shard.events() if event["kind"] == "log_truncated"})
+
+    def test_an_alarm_that_still_holds_stays_open(self) -> None:
+        """It is reported no more, and its end is when it comes."""
+        kept = history(*OWNED_TWICE)
+        shard = Shard()
+        shard.batch(kept)
+        assert ["duplicate_assignment"] == [kind for kind in shard.kinds() if kind.startswith("duplicate")]
+
+        shard.batch(kept, note=cut(from_offset=kept.end, to_offset=kept.end + 3))
+        assert ["duplicate_assignment"] == [kind for kind in shard.kinds() if kind.startswith("duplicate")]
+
+        shard.batch(history(at(9_000, *consumer_leave("doubled", "b", epoch=4)), start=kept.end))
+        assert "duplicate_assignment_cleared" in shard.kinds()
+
+    def test_an_alarm_that_the_lost_tail_had_opened_is_cleared(self) -> None:
+        """The second owner is not there any more."""
+        kept, lost = history(OWNED_TWICE[0]), history(OWNED_TWICE[1], start=history(OWNED_TWICE[0]).end)
+        shard = Shard()
+        shard.batch(kept)
+        shard.batch(lost)
+
+        shard.batch(kept, note=cut(from_offset=kept.end, to_offset=lost.end))
+
+        assert ["duplicate_assignment", "duplicate_assignment_cleared"] == [
+            kind for kind in shard.kinds() if kind.startswith("duplicate")
+        ]
+
+    def test_an_alarm_of_a_group_that_is_gone_is_cleared(self) -> None:
+        """It was in the lost tail as a whole."""
+        kept, lost = history(*WELL), history(*OWNED_TWICE, start=history(*WELL).end)
+        shard = Shard()
+        shard.batch(kept)
+        shard.batch(lost)
+
+        shard.batch(kept, note=cut(from_offset=kept.end, to_offset=lost.end))
+
+        assert "duplicate_assignment_cleared" == [kind for kind in shard.kinds() if kind.startswith("duplicate")][-1]
+
+    def test_counters_go_on(self) -> None:
+        """A counter that falls looks like a monitor that was started anew."""
+        shard = Shard()
+        log = history(*WELL, at(5_000, *consumer_leave("well", "a", epoch=3)))
+        shard.batch(log)
+        counted = {name: of.counters for name, of in shard.groups().items()}
+
+        shard.batch(history(*WELL), note=cut(from_offset=history(*WELL).end, to_offset=log.end))
+
+        assert counted == {name: of.counters for name, of in shard.groups().items()}
+
+    def test_a_log_that_is_empty_now_has_no_group(self) -> None:
+        """An empty broker came back under the same id."""
+        shard = Shard()
+        shard.batch(history(*WELL, *OWNED_TWICE))
+
+        shard.batch([], note=cut(from_offset=0, to_offset=history(*WELL, *OWNED_TWICE).end))
+
+        assert ({}, {}, {}) == (shard.groups(), shard.buckets(), shown(shard))
+
+    def test_what_comes_after_is_live(self) -> None:
+        """Though it stands before where the log ended when the run began, or where it had been read to."""
+        kept = history(*WELL)
+        lost = history(*(at(5_000 + n, offset_commit("well", "t", 0, 99 + n)) for n in range(90)), start=kept.end)
+        shard = Shard(live_from=lost.end)
+        shard.batch([*kept.records, *lost.records])
+        shard.batch(kept, log_end=kept.end, note=cut(from_offset=kept.end, to_offset=lost.end))
+        after = history(*OWNED_TWICE, start=kept.end)
+
+        shard.batch(after, log_end=after.end)
+
+        assert "duplicate_assignment" in shard.kinds()
+
+    def test_groups_of_other_partitions_stay(self) -> None:
+        """Those that changed lately, or are stored singly, are of all partitions of the bundle."""
+        shard = Shard()
+        shard.batch(history(*WELL))
+        other = shard.beside(PARTITION + 1)
+        other.batch(history(*OWNED_TWICE))
+        assert ["doubled", "well"] == list(shard.groups())
+
+        other.batch([], note=cut(from_offset=0, to_offset=9))
+
+        assert ["well"] == list(shard.groups())
+        assert {("well", "t", 0)} == set(shard.buckets())
+
+    @pytest.mark.parametrize("count", [3, 40])
+    def test_many_groups(self, count: int) -> None:
+        """Whether their entries are stored singly or in packs."""
+        kept = history(*(at(n, offset_commit(f"g{n}", "t", n, n)) for n in range(count)))
+        lost = history(*(at(n, offset_commit(f"g{n}", "t", n, 900)) for n in range(count + 5)), start=kept.end)
+        shard = Shard()
+        shard.batch(kept)
+        shard.batch(lost)
+
+        shard.batch(kept, note=cut(from_offset=kept.end, to_offset=lost.end))
+
+        assert {(f"g{n}", "t", 0): {n: n} for n in range(count)} == {
+            at: {partition: of.offset for partition, of in bucket.offsets.items()}
+            for at, bucket in shard.buckets().items()
+        }
+
+
+class TestUnreadForLong:
+    """A log that nobody read for longer than it keeps tombstones."""
+
+    def test_what_ended_meanwhile_is_reported_as_inferred(self) -> None:
+        """Its tombstones are gone; the group is, too."""
+        log = history(*WELL, at(5_000, offset_commit("simple", "t", 0, 5), offset_commit("simple", "t", 1, 5)))
+        left = history(*WELL)
+        shard = Shard()
+        shard.batch(log)
+        before = len(shard.events())
+
+        shard.batch(left, note=unread(90_000))
+
+        assert [("group_deleted", "simple", True)] == [
+            (event["kind"], event["group"], event["inferred"]) for event in shard.events()[before:]
+        ]
+        assert ["well"] == list(shard.groups()) == list(shown(shard))
+
+    def test_offsets_that_went_or_went_back_are_reported(self) -> None:
+        """One event for all that went back."""
+        shard = Shard()
+        shard.batch(history(at(5_000, *(offset_commit("simple", "t", n, 50) for n in range(3)))))
+        before = len(shard.events())
+
+        shard.batch(
+            history(at(9_000, offset_commit("simple", "t", 1, 10)), at(9_500, offset_commit("simple", "t", 2, 60))),
+            note=unread(90_000),
+        )
+
+        deleted, back = shard.events()[before:]
+        assert ("offset_deleted", 0, True) == (deleted["kind"], deleted["detail"]["partition"], deleted["inferred"])
+        assert ("offset_rewound", {"t/1": {"from": 50, "to": 10}}, True) == (
+            back["kind"],
+            back["detail"]["offsets"],
+            back["inferred"],
+        )
+
+
+class TestGaps:
+    """Records that were cleaned away while nobody read."""
+
+    def test_what_was_cleaned_away_raises_no_alarm(self) -> None:
+        """What is left shows states that never were: an epoch that jumps, partitions with two owners."""
+        log = history(*WELL)
+        shard = Shard()
+        shard.batch(log)
+        left = history(
+            at(8_000, *consumer_join("well", "b", epoch=8, targets={"a": {"t": [0]}, "b": {"t": [1]}})),
+            at(9_000, *consumer_moves("well", "a", epoch=8, previous_epoch=8, assigned={"t": [0]})),
+            at(9_500, offset_commit("well", "t", 0, 70)),
+            start=log.end + 40,
+        )
+
+        seen = Shard()
+        seen.batch(log)
+        seen.batch(left)
+        assert {"duplicate_assignment", "epoch_anomaly"} <= set(seen.kinds()), "this is what it looks like"
+
+        shard.batch(left, note=Note((log.end, log.end), gap=(left.end, None)))
+
+        assert [] == [event for event in shard.events() if event["severity"] != "info"]
+
+    def test_a_gap_in_which_nothing_is_missing_is_judged(self) -> None:
+        """An alarm that came while the leader was away is raised."""
+        log = history(*WELL)
+        shard = Shard()
+        shard.batch(log)
+        after = history(*OWNED_TWICE, start=log.end)
+
+        shard.batch(after, note=Note((log.end, log.end), gap=(after.end, None)))
+
+        assert "duplicate_assignment" in shard.kinds()
+
+    def test_an_offset_that_went_back_in_the_gap_is_reported_as_inferred(self) -> None:
+        """The commits between are gone; before and after are not."""
+        log = history(*WELL)
+        shard = Shard()
+        shard.batch(log)
+        end = log.end + 40
+        left = history(at(9_000, offset_commit("well", "t", 0, 20)), start=end - 1)
+
+        shard.batch(left, note=Note((log.end, log.end), gap=(end, None)))
+
+        (back,) = (event for event in shard.events() if event["kind"] == "offset_rewound")
+        assert (True, 50, 20) == (back["inferred"], back["detail"]["from"], back["detail"]["to"])
+
+    def test_what_the_log_says_is_not_said_twice(self) -> None:
+        """Tombstones are still there: they are events of their own."""
+        log = history(at(1_000, offset_commit("simple", "t", 0, 5)))
+        shard = Shard()
+        shard.batch(log)
+        end = log.end + 40
+        left = history(at(9_000, offset_commit_tombstone("simple", "t", 0)), start=end - 1)
+
+        shard.batch(left, note=Note((log.end, log.end), gap=(end, None)))
+
+        assert {"offset_deleted": 1, "group_deleted": 1} == {
+            kind: shard.kinds().count(kind) for kind in ("offset_deleted", "group_deleted")
+        }
+        assert [False, False] == [of["inferred"] for of in shard.events() if of["kind"].endswith("_deleted")]
+
+    def test_history_is_compared_with_nothing(self) -> None:
+        """A first catch-up in several micro-batches: what goes back in it is long past."""
+        past = history(*(at(n, offset_commit("simple", "t", 0, offset)) for n, offset in enumerate((9, 5, 8, 3))))
+        shard = Shard(live_from=past.end)
+
+        shard.batch(list(past.records[:2]))
+        shard.batch(list(past.records[2:]))
+
+        assert [] == [of for of in shard.events() if of["inferred"]]
+
+
+class TestOwed:
+    """Records that were planned, and could not be read."""
+
+    def test_later_rows_wait_for_what_is_owed(self) -> None:
+        """Else the group would be what never was; it is in the totals that something is owed."""
+        log = history(*WELL)
+        shard = Shard()
+        shard.batch(log)
+        later = history(at(6_000, *consumer_leave("well", "a", epoch=4)), start=log.end + 5)
+
+        rows = shard.batch([], note=Note((log.end, log.end), unread=True))
+        shard.batch(later)
+
+        assert [[log.end, log.end], None, None, True] == _totals(rows)["owed"]
+        assert ["a"] == list(shard.groups()["well"].membership.modern_group.members)  # type: ignore[union-attr]
+
+    def test_what_is_owed_is_paid(self) -> None:
+        """From where it was planned on, with all that came since."""
+        log = history(*WELL)
+        shard = Shard()
+        shard.batch(log)
+        shard.batch([], note=Note((log.end, log.end), unread=True))
+        rest = history(at(6_000, *consumer_leave("well", "a", epoch=4)), start=log.end)
+
+        rows = shard.batch(rest, note=Note((log.end, log.end)))
+
+        assert "owed" not in _totals(rows)
+        assert "group_emptied" in shard.kinds()
+
+
+def _totals(rows: list[OutputRow]) -> dict[str, Any]:
+    (row,) = (row for row in rows if row.kind == "shard")
+    found: dict[str, Any] = json.loads(row.payload)
+    return found
