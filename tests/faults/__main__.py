@@ -16,7 +16,7 @@ from pathlib import Path
 from streaming.demo.embedded_broker import EmbeddedBroker
 from tests.faults import results
 from tests.faults.compaction import EAGER_CLEANER
-from tests.faults.matrix import FAULTS, LOG_SETTINGS, OF_THREE, OPTIONS
+from tests.faults.matrix import FAULTS, LOG_SETTINGS, OF_THREE, OPTIONS, PLACED
 from tests.faults.three_brokers import ThreeBrokers
 from tests.faults.trial import tried
 
@@ -24,7 +24,7 @@ from tests.faults.trial import tried
 def cluster(name: str, directory: Path) -> EmbeddedBroker | ThreeBrokers:
     """What a fault is done on."""
     if name in OF_THREE:
-        return ThreeBrokers(directory)
+        return ThreeBrokers(directory, properties=OF_THREE[name])
     return EmbeddedBroker(directory, offsets_partitions=1, properties=EAGER_CLEANER)
 
 
@@ -50,6 +50,7 @@ def main() -> int:
                         directory,
                         chosen.rounds,
                         options=OPTIONS.get(name, ()),
+                        placed=PLACED.get(name),
                         log_settings=LOG_SETTINGS.get(name),
                     )
             except AssertionError as error:

@@ -138,9 +138,11 @@ class Log:
         topic: str = TOPIC,
         *,
         replicas: int = 1,
+        placed: Sequence[Sequence[int]] | None = None,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        self._replicas = replicas
+        """Make it; `placed` names the brokers that hold each partition, the one first that is to lead it."""
+        self._replicas, self._placed = replicas, placed
         self.bootstrap_servers, self.topic = bootstrap_servers, topic
         self._kafka = KafkaSection(bootstrap_servers=bootstrap_servers, offsets_topic=topic)
         # One event is one batch: what is flushed at once is sent at once.
@@ -153,7 +155,12 @@ class Log:
     def make(self, partitions: int = PARTITIONS) -> None:
         """Make the topic."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 2})
-        wanted = NewTopic(self.topic, partitions, self._replicas, config=self._settings)
+        where = (
+            {"replication_factor": self._replicas}
+            if self._placed is None
+            else {"replica_assignment": [list(of) for of in self._placed]}
+        )
+        wanted = NewTopic(self.topic, partitions, config=self._settings, **where)
         self._written = []
         admin.create_topics([wanted], operation_timeout=30)[self.topic].result(30)
 

@@ -9,7 +9,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Final
 from urllib.parse import urlsplit
@@ -19,6 +19,7 @@ from streaming.demo.embedded_broker import EmbeddedBroker
 from tests.faults import damage, victim
 from tests.faults.coordinator_log import story
 from tests.faults.disk import SmallDisk
+from tests.faults.leader_faults import BALANCED, brokers_rolled, leader_moved
 from tests.faults.log_faults import (
     CLEANED,
     CLEANED_BEHIND,
@@ -303,6 +304,8 @@ FAULTS: Final[dict[str, Fault]] = {
         former_release,
         broker_stopped,
         leaders_killed,
+        leader_moved,
+        brokers_rolled,
         topic_recreated_while_running,
         topic_recreated_while_away,
         other_number_of_partitions,
@@ -329,5 +332,14 @@ LOG_SETTINGS: Final[dict[str, Mapping[str, str]]] = {
 }
 """Settings of the log that a fault is done with."""
 
-OF_THREE: Final = frozenset({"leaders_killed"})
-"""Those done to a cluster of three brokers."""
+PLACED: Final[dict[str, Sequence[Sequence[int]]]] = {
+    "leader_moved": ((2, 3), (3, 2), (2, 1), (3, 1)),
+}
+"""Brokers that hold each partition of the log, where not all of them do."""
+
+OF_THREE: Final[dict[str, Mapping[str, str]]] = {
+    "leaders_killed": {},
+    "leader_moved": {"auto.leader.rebalance.enable": "false"},
+    "brokers_rolled": BALANCED,
+}
+"""Those done to a cluster of three brokers → settings of the brokers."""

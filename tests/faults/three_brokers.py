@@ -1,5 +1,7 @@
 """A cluster of three real brokers on this machine, so that a leader can move: one of them is the controller, too."""
 
+import shutil
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final, Self
@@ -23,8 +25,22 @@ REPLICATED: Final = {
 class _Node(EmbeddedBroker):
     """One of three; with `first` given, a broker that is no controller."""
 
-    def __init__(self, directory: Path, number: int, first: "_Node | None" = None) -> None:
-        super().__init__(directory / str(number), offsets_partitions=1, heap="384m", properties=REPLICATED)
+    def __init__(
+        self,
+        directory: Path,
+        number: int,
+        first: "_Node | None" = None,
+        *,
+        offsets_partitions: int = 1,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(
+            directory / str(number),
+            offsets_partitions=offsets_partitions,
+            heap="384m",
+            properties={**REPLICATED, **(properties or {})},
+        )
+        self.number = number
         self._is_first = first is None
         if first is not None:
             mine = f"PLAINTEXT://{self.bootstrap_servers}"
@@ -42,6 +58,11 @@ class _Node(EmbeddedBroker):
         assert self._process is not None
         child_processes.kill(self._process)
         self._process = None
+
+    def lose_everything(self) -> None:
+        """Empty its disk, while it does not run: started again, it is an empty broker under the same id."""
+        assert self._process is None
+        shutil.rmtree(self.data_dir / "log")
 
     def coordinates(self) -> bool:
         """Whether it answers, and answers for groups."""
@@ -64,15 +85,27 @@ class _Node(EmbeddedBroker):
 class ThreeBrokers:
     """The cluster; use as a context manager.
 
+    Args:
+        directory: theirs.
+        offsets_partitions: partitions of `__consumer_offsets`.
+        properties: settings of all three that win over those here.
+
     Attributes:
         bootstrap_servers: all three.
+        nodes: all three, by broker id.
         followers: the two that may be killed.
     """
 
-    def __init__(self, directory: Path) -> None:
-        first = _Node(directory, 1)
-        self.followers = [_Node(directory, number, first) for number in (2, 3)]
+    def __init__(
+        self, directory: Path, *, offsets_partitions: int = 1, properties: Mapping[str, str] | None = None
+    ) -> None:
+        def node(number: int, first: _Node | None = None) -> _Node:
+            return _Node(directory, number, first, offsets_partitions=offsets_partitions, properties=properties)
+
+        first = node(1)
+        self.followers = [node(number, first) for number in (2, 3)]
         self._nodes = [first, *self.followers]
+        self.nodes = {node.number: node for node in self._nodes}
         self.bootstrap_servers = ",".join(node.bootstrap_servers for node in self._nodes)
         self._stack = ExitStack()
 

@@ -91,12 +91,13 @@ def tried(
     rounds: int,
     *,
     options: Sequence[str] = (),
+    placed: Sequence[Sequence[int]] | None = None,
     log_settings: Mapping[str, str] | None = None,
 ) -> Result:
-    """Try one fault on a log of its own, made with these settings; raises AssertionError where it stays away."""
+    """Try one fault on a log of its own, with these settings, so placed; raises AssertionError where it stays away."""
     with ExitStack() as stack:
         replicas = 3 if isinstance(broker, ThreeBrokers) else 1
-        log = Log(broker.bootstrap_servers, f"log-{name}", replicas=replicas, settings=log_settings)
+        log = Log(broker.bootstrap_servers, f"log-{name}", replicas=replicas, placed=placed, settings=log_settings)
         disturbed = Disturbed(stack, directory / name, log, *options)
         monitor = disturbed.start()
         disturbed.await_ready(monitor)
