@@ -7,6 +7,7 @@ from urllib.parse import quote
 from tests import builders
 from tests.faults.coordinator_log import PARTITIONS, Write
 from tests.faults.leaders import Leaders
+from tests.faults.reported import Cut, Reported, after_cuts
 from tests.faults.three_brokers import ThreeBrokers
 from tests.faults.trial import Trial
 from tests.integration.monitor_process import until
@@ -78,6 +79,73 @@ def brokers_rolled(trial: Trial) -> None:
     assert [] == late, late
 
 
+UNCLEAN: Final = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
+"""A log whose end may be lost."""
+CUT: Final = 0
+"""Partition that loses its end, held by brokers 2 and 3; the others are led by the first."""
+
+
+def short_tail_lost(trial: Trial) -> None:
+    """An unclean election loses a tail of 10 s that was read; the log has grown back within seconds."""
+    _tail_lost(trial, tail_seconds=10, shorter_seconds=0)
+
+
+def long_tail_lost(trial: Trial) -> None:
+    """An unclean election loses a tail of 80 s that was read; the log stays shorter for 40 s."""
+    _tail_lost(trial, tail_seconds=80, shorter_seconds=40)
+
+
+def _tail_lost(trial: Trial, tail_seconds: float, shorter_seconds: float) -> None:
+    assert isinstance(trial.broker, ThreeBrokers)
+    leaders, others = Leaders(trial.log.bootstrap_servers, trial.log.topic), set(range(PARTITIONS)) - {CUT}
+    cuts = []
+    for number in range(1, trial.rounds + 1):
+        with trial.writing(0.2 / trial.rounds):
+            pass
+        first, second = leaders.replicas()[CUT]
+        trial.broker.nodes[second].stop()
+        before = trial.log.ends()[CUT]
+        with trial.writing(0.3 / trial.rounds):
+            commit(trial, CUT, 1, group=f"phantom-{number}")
+            time.sleep(tail_seconds)
+        lost = trial.log.ends()[CUT] - before
+        reported = trial.disturbed.await_reported()
+        trial.broker.nodes[first].kill()
+        trial.broker.nodes[second].start()
+        leaders.await_led({CUT: second})
+        elected = time.monotonic()
+        assert before == trial.log.ends()[CUT]
+        with trial.writing(0.1 / trial.rounds, others):
+            time.sleep(shorter_seconds)
+        while trial.log.ends()[CUT] < before + lost + 50:
+            with trial.writing(0.02 / trial.rounds):
+                pass
+        await_shown(trial, CUT, since=max(elected + shorter_seconds, time.monotonic()))
+        until(lambda: number == len(truncations(trial)), 30, "no log_truncated is reported")  # noqa: B023 - ends in this round
+        cuts.append(cut_now(trial, CUT, reported))
+        trial.broker.nodes[first].start()
+        leaders.await_led({CUT: second})
+        trial.worst("records lost", lost)
+        trial.times += 1
+        trial.compared = after_cuts(*cuts[-1:])
+
+
+def cut_now(trial: Trial, partition: int, reported: Reported) -> Cut:
+    """What is known of a cut once it was noticed, and the log is longer than before; what comes now is news."""
+    trial.live_from = {**(trial.live_from or {}), partition: trial.log.ends()[partition]}
+    return Cut(
+        partition=partition,
+        reported=frozenset(reported.events),
+        live_from=trial.live_from[partition],
+        alarms=frozenset(trial.log.undisturbed().events),
+    )
+
+
+def truncations(trial: Trial) -> list[dict[str, Any]]:
+    """Events that say that a partition lost its end."""
+    return [event for event in trial.monitor.events() if event["kind"] == "log_truncated"]
+
+
 def await_shown(trial: Trial, partition: int, since: float) -> float:
     """Commit in a partition, and wait until it is shown; returns how long that is since a moment, and notes it."""
     offset = int(1000 * time.time())
@@ -93,10 +161,10 @@ def await_shown(trial: Trial, partition: int, since: float) -> float:
     return seconds
 
 
-def commit(trial: Trial, partition: int, offset: int) -> None:
-    """A commit of the group that only commits in this partition."""
+def commit(trial: Trial, partition: int, offset: int, group: str = "") -> None:
+    """A commit of a group that only commits in this partition."""
     time_ms = int(1000 * time.time())
-    record = builders.offset_commit(marker(partition), "t", 0, offset, timestamp=time_ms)
+    record = builders.offset_commit(group or marker(partition), "t", 0, offset, timestamp=time_ms)
     trial.log.write([Write(partition, time_ms, *record)])
 
 

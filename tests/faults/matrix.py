@@ -19,7 +19,14 @@ from streaming.demo.embedded_broker import EmbeddedBroker
 from tests.faults import damage, victim
 from tests.faults.coordinator_log import story
 from tests.faults.disk import SmallDisk
-from tests.faults.leader_faults import BALANCED, brokers_rolled, leader_moved
+from tests.faults.leader_faults import (
+    BALANCED,
+    UNCLEAN,
+    brokers_rolled,
+    leader_moved,
+    long_tail_lost,
+    short_tail_lost,
+)
 from tests.faults.log_faults import (
     CLEANED,
     CLEANED_BEHIND,
@@ -306,6 +313,8 @@ FAULTS: Final[dict[str, Fault]] = {
         leaders_killed,
         leader_moved,
         brokers_rolled,
+        short_tail_lost,
+        long_tail_lost,
         topic_recreated_while_running,
         topic_recreated_while_away,
         other_number_of_partitions,
@@ -329,11 +338,15 @@ LOG_SETTINGS: Final[dict[str, Mapping[str, str]]] = {
     "compacted_while_read": CLEANED_BEHIND,
     "compacted_while_away": CLEANED,
     "clocks_jump": TIMED,
+    "short_tail_lost": UNCLEAN,
+    "long_tail_lost": UNCLEAN,
 }
 """Settings of the log that a fault is done with."""
 
 PLACED: Final[dict[str, Sequence[Sequence[int]]]] = {
     "leader_moved": ((2, 3), (3, 2), (2, 1), (3, 1)),
+    "short_tail_lost": ((2, 3), (1, 2), (1, 3), (1, 2)),
+    "long_tail_lost": ((2, 3), (1, 2), (1, 3), (1, 2)),
 }
 """Brokers that hold each partition of the log, where not all of them do."""
 
@@ -341,5 +354,7 @@ OF_THREE: Final[dict[str, Mapping[str, str]]] = {
     "leaders_killed": {},
     "leader_moved": {"auto.leader.rebalance.enable": "false"},
     "brokers_rolled": BALANCED,
+    "short_tail_lost": {},
+    "long_tail_lost": {},
 }
 """Those done to a cluster of three brokers → settings of the brokers."""

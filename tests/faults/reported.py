@@ -2,10 +2,10 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from coordinator_model import group_figures
 from coordinator_model.state.events import INFO
@@ -16,6 +16,9 @@ from tests.integration.monitor_process import MonitorProcess
 
 ASKED_FOR = frozenset({"session_timeout_ms"})
 """Shown of members that are away, and asked of brokers: not in the log, and there as soon as they have answered."""
+
+
+_Told = TypeVar("_Told", "Reported", Answer)
 
 
 @dataclass
@@ -133,6 +136,70 @@ def difference_with_gaps(reported: Reported, answer: Answer) -> Difference:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Cut:
+    """A partition lost its end after that was read, and is read again as at a first start.
+
+    What was reported of the lost records was true then. Of what is read again nothing is news; an alarm that holds no
+    more is cleared. All that comes later is as ever.
+
+    Attributes:
+        partition: which.
+        reported: ids of the events that were reported before.
+        live_from: where its log ended some time after it was cut, beyond all that was lost.
+        alarms: ids of what a replay of it up to there reports.
+    """
+
+    partition: int
+    reported: frozenset[str]
+    live_from: int
+    alarms: frozenset[str]
+
+    def is_past(self, event: dict[str, Any]) -> bool:
+        """Whether an event is of what was read again, and may be there or not."""
+        if event["partition"] != self.partition or event["offset"] >= self.live_from:
+            return False
+        is_news = event["id"] not in self.reported and event["id"] not in self.alarms
+        return not (is_news and event["severity"] != INFO and not event["detail"].get("cleared"))
+
+
+def difference_after(cuts: Collection[Cut]) -> Callable[[Reported, Answer], Difference]:
+    """The same where partitions were cut: their groups and offsets must be right, and counts are counted anew."""
+    numbers = {cut.partition for cut in cuts}
+
+    def difference_after_cuts(reported: Reported, answer: Answer) -> Difference:
+        whole, known = difference(reported, answer), {**answer.events, **reported.events}
+
+        def news(names: Iterable[str]) -> tuple[str, ...]:
+            # What names no group is the cut's own report.
+            return tuple(
+                name
+                for name in names
+                if known[name]["group"] is not None and not any(cut.is_past(known[name]) for cut in cuts)
+            )
+
+        again = {
+            name
+            for groups in (reported.groups, answer.groups)
+            for name, (_, state) in groups.items()
+            if state["partition"] in numbers
+        }
+        groups = {name for name in whole.groups if name not in again}
+        offsets = {place for place in whole.offsets if not any(place.startswith(f"({name!r}, ") for name in again)}
+        of_cut = difference_with_gaps(_only(reported, again), _only(answer, again))
+        return Difference(
+            events_lost=news(whole.events_lost),
+            events_added=news(whole.events_added),
+            events_changed=news(whole.events_changed),
+            events_twice=news(whole.events_twice),
+            groups=tuple(sorted(groups | {*of_cut.groups})),
+            offsets=tuple(sorted(offsets | {*of_cut.offsets})),
+            shards=tuple(number for number in whole.shards if int(number) not in numbers),
+        )
+
+    return difference_after_cuts
+
+
 def difference_from_former(reported: Reported, answer: Answer) -> Difference:
     """The same where a former release had read the first part: what it counted, it counted by rules of its own."""
     return replace(difference(reported, answer), groups=_unlike(_uncounted(reported.groups), _uncounted(answer.groups)))
@@ -166,6 +233,20 @@ WITH_GAPS: Final = Comparison(difference_with_gaps, as_it_is)
 """Records were cleaned away before they were read, and with them what only they had reported."""
 FROM_FORMER: Final = Comparison(difference_from_former, as_former_noted)
 """A former release had read the first part of the log."""
+
+
+def after_cuts(*cuts: Cut) -> Comparison:
+    """Partitions lost their ends after they were read."""
+    return Comparison(difference_after(cuts), as_it_is)
+
+
+def _only(of: _Told, groups: Collection[str]) -> _Told:
+    """The groups of these names, and what they committed."""
+    return replace(
+        of,
+        groups={name: state for name, state in of.groups.items() if name in groups},
+        offsets={place: bucket for place, bucket in of.offsets.items() if place[0] in groups},
+    )
 
 
 def _memberships(groups: dict[str, Any]) -> dict[str, Any]:

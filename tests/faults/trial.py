@@ -4,7 +4,7 @@ import json
 import random
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,11 +53,15 @@ class Trial:
     live_from: dict[int, int] | None = None
     compared: Comparison = WHOLLY
 
-    def writing(self, share: float) -> Writing:
-        """Go on writing this share of all events until left."""
+    def writing(self, share: float, only: Collection[int] | None = None) -> Writing:
+        """Go on writing this share of all events until left; `only` those of some partitions, the others later."""
         count = max(1, int(share * self.total))
         part, self.events = self.events[:count], self.events[count:]
-        return Writing(self.log, part, PER_SECOND)
+        if only is not None:
+            kept = [[of for of in event if of.partition not in only] for event in part]
+            part = [[of for of in event if of.partition in only] for event in part]
+            self.events[:0] = [event for event in kept if event]
+        return Writing(self.log, [event for event in part if event], PER_SECOND)
 
     def worst(self, figure: str, value: float) -> None:
         """Keep the largest of a figure."""
