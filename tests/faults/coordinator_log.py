@@ -160,6 +160,7 @@ class Log:
             if self._placed is None
             else {"replica_assignment": [list(of) for of in self._placed]}
         )
+        self.partitions = partitions
         wanted = NewTopic(self.topic, partitions, config=self._settings, **where)
         self._written = []
         admin.create_topics([wanted], operation_timeout=30)[self.topic].result(30)
@@ -170,9 +171,10 @@ class Log:
         admin.delete_topics([self.topic], operation_timeout=30)[self.topic].result(30)
 
     def grow(self) -> None:
-        """Give the topic a partition more, which stays empty."""
+        """Give the topic a partition more."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 2})
-        admin.create_partitions([NewPartitions(self.topic, PARTITIONS + 1)])[self.topic].result(30)
+        admin.create_partitions([NewPartitions(self.topic, self.partitions + 1)])[self.topic].result(30)
+        self.partitions += 1
 
     def write(self, *events: Events) -> None:
         """Write events; they are in the log when this returns."""
@@ -195,11 +197,11 @@ class Log:
         Args:
             live_from: by partition the log's end when it began to be read; without it, it was empty.
         """
-        return replayed(self._whole(), live_from)
+        return replayed(self._whole(), live_from, self.partitions)
 
     def records(self) -> list[RecordedRecord]:
         """What there is to read, in the order of each partition, as the two readers deliver it."""
-        recorder = LogRecorder(self._kafka, list(range(PARTITIONS)))
+        recorder = LogRecorder(self._kafka, list(range(self.partitions)))
         try:
             return list(recorder.records())
         finally:
@@ -225,7 +227,7 @@ class Log:
 
     def ends(self) -> dict[int, int]:
         """By partition, the offset that comes next."""
-        recorder = LogRecorder(self._kafka, list(range(PARTITIONS)))
+        recorder = LogRecorder(self._kafka, list(range(self.partitions)))
         recorder.close()
         return recorder.ends
 
@@ -259,9 +261,11 @@ class Answer:
                 self.offsets[group, topic, number] = bucket
 
 
-def replayed(records: Iterable[RecordedRecord], live_from: Mapping[int, int] | None = None) -> Answer:
-    """What follows from the records of the four partitions; `live_from` as in `Log.undisturbed`."""
-    replicas = {n: Replica(live_from=(live_from or {}).get(n, 0)) for n in range(PARTITIONS)}
+def replayed(
+    records: Iterable[RecordedRecord], live_from: Mapping[int, int] | None = None, partitions: int = PARTITIONS
+) -> Answer:
+    """What follows from the records of so many partitions; `live_from` as in `Log.undisturbed`."""
+    replicas = {n: Replica(live_from=(live_from or {}).get(n, 0)) for n in range(partitions)}
     answer = Answer()
     for record in records:
         place = Position(record.partition, record.offset, record.timestamp_ms)

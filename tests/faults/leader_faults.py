@@ -1,21 +1,31 @@
 """Faults of who leads the log: its partitions move, stay without leader, and come back with less than was read."""
 
+import json
+import re
 import time
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import ExitStack, suppress
+from itertools import count
 from typing import Any, Final
 from urllib.parse import quote
 
+from coordinator_model.state.shards import offsets_partition
 from tests import builders
+from tests.faults.answers import too_good
 from tests.faults.coordinator_log import PARTITIONS, Write
+from tests.faults.disturbed import PATIENCE_SECONDS, Disturbed
 from tests.faults.leaders import Leaders
 from tests.faults.reported import Cut, Reported, after_cuts
 from tests.faults.three_brokers import ThreeBrokers
 from tests.faults.trial import Trial
-from tests.integration.monitor_process import until
+from tests.integration.monitor_process import MonitorProcess, until
 
 VISIBLE_SECONDS: Final = 5.0
 """From a leader's move to a new commit on the page."""
 HOPELESS_SECONDS: Final = 60.0
 """Longer than this no one waits to write down how long it was."""
+READ_S: Final = "longest time from a commit to its being shown while other partitions have no leader, s"
 AT_MOST_S: Final = "longest time from a leader's move to a new commit shown, s"
 
 BALANCED: Final = {
@@ -81,6 +91,7 @@ def brokers_rolled(trial: Trial) -> None:
 
 UNCLEAN: Final = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
 """A log whose end may be lost."""
+ALL: Final = frozenset(range(PARTITIONS))
 CUT: Final = 0
 """Partition that loses its end, held by brokers 2 and 3; the others are led by the first."""
 
@@ -97,7 +108,7 @@ def long_tail_lost(trial: Trial) -> None:
 
 def _tail_lost(trial: Trial, tail_seconds: float, shorter_seconds: float) -> None:
     assert isinstance(trial.broker, ThreeBrokers)
-    leaders, others = Leaders(trial.log.bootstrap_servers, trial.log.topic), set(range(PARTITIONS)) - {CUT}
+    leaders, others = Leaders(trial.log.bootstrap_servers, trial.log.topic), ALL - {CUT}
     cuts = []
     for number in range(1, trial.rounds + 1):
         with trial.writing(0.2 / trial.rounds):
@@ -146,6 +157,178 @@ def truncations(trial: Trial) -> list[dict[str, Any]]:
     return [event for event in trial.monitor.events() if event["kind"] == "log_truncated"]
 
 
+DOWN: Final = ((2,), (3,), (2, 3))
+"""Brokers that are gone: then one partition has no leader, or three, or all four."""
+NOTICED_SECONDS: Final = 10.0
+
+
+def without_leader(trial: Trial) -> None:
+    """One, several, all partitions without leader, nothing arriving or records of the others; leaders come back."""
+    assert isinstance(trial.broker, ThreeBrokers)
+    commit_in_all(trial)
+    trial.disturbed.await_reported()
+    times = 2 * len(DOWN) * trial.rounds
+    for number in range(times):
+        down, loaded = DOWN[number // 2 % len(DOWN)], bool(number % 2)
+        gone = _lose(trial, down)
+        with trial.writing(0.6 / times if loaded else 0.0, ALL - gone):
+            assert 200 == expect_unread(trial, gone)
+            for partition in ALL - gone:
+                trial.worst(READ_S, await_shown(trial, partition, since=time.monotonic()))
+        _come_back(trial, down)
+        trial.times += 1
+        with trial.writing(0.3 / times):
+            pass
+        trial.disturbed.await_reported()
+        until(lambda: not ready(trial)[1].get("without_leader"), 30, lambda: f"/ready still says {ready(trial)}")
+    lines = [line for line in trial.monitor.error_lines() if "leader" in line]
+    assert len(lines) <= 4 * times, "\n".join(lines)
+
+
+def without_leader_at_start(trial: Trial) -> None:
+    """One, several, all partitions have no leader when a monitor is started, the first ever or not; they come back."""
+    assert isinstance(trial.broker, ThreeBrokers)
+    commit_in_all(trial)
+    trial.disturbed.await_reported()
+    times = len(DOWN) * trial.rounds
+    for number in range(times):
+        with trial.writing(0.4 / times):
+            pass
+        trial.disturbed.await_reported()
+        trial.disturbed.end(trial.monitor)
+        down = DOWN[number % len(DOWN)]
+        gone = _lose(trial, down)
+        trial.monitor = trial.disturbed.start()
+        with trial.writing(0.2 / times, ALL - gone):
+            assert 503 == expect_unread(trial, gone)
+        if number < len(DOWN):
+            first_ever(trial, gone)
+        _come_back(trial, down)
+        trial.disturbed.await_ready(trial.monitor)
+        trial.times += 1
+        with trial.writing(0.3 / times):
+            pass
+
+
+def first_ever(trial: Trial, gone: AbstractSet[int]) -> None:
+    """A monitor without any state: what may be in a partition that it never read is not denied."""
+    with ExitStack() as stack:
+        monitor = Disturbed(stack, trial.directory / f"first-{len(gone)}", trial.log).start()
+        until(
+            lambda: _says_without_leader(monitor, gone),
+            PATIENCE_SECONDS,
+            lambda: f"/ready says {monitor.get('/ready')}",
+        )
+        assert 503 == monitor.get("/ready")[0]
+        for partition in gone:
+            status, answer = monitor.get(f"/api/v1/groups/{marker(partition)}")
+            assert 503 == status, answer
+            assert [] == too_good(monitor, marker(partition))
+
+
+def empty_broker(trial: Trial) -> None:
+    """A broker comes back empty under its id: the log of the partition that only it held begins anew."""
+    assert isinstance(trial.broker, ThreeBrokers)
+    leaders, cuts = Leaders(trial.log.bootstrap_servers, trial.log.topic), []
+    for number in range(1, trial.rounds + 1):
+        with trial.writing(0.3 / trial.rounds):
+            commit(trial, CUT, 1, group=f"phantom-{number}")
+        reported = trial.disturbed.await_reported()
+        lost = trial.log.ends()[CUT]
+        node = trial.broker.nodes[2]
+        _lose(trial, (2,))
+        node.lose_everything()
+        node.start()
+        leaders.await_led({CUT: 2})
+        elected = time.monotonic()
+        assert 0 == trial.log.ends()[CUT]
+        with trial.writing(0.2 / trial.rounds):
+            pass
+        await_shown(trial, CUT, since=elected)
+        until(lambda: number == len(truncations(trial)), 30, "no log_truncated is reported")  # noqa: B023 - ends in this round
+        while trial.log.ends()[CUT] < lost + 50:
+            with trial.writing(0.02 / trial.rounds):
+                pass
+        await_shown(trial, CUT, since=time.monotonic())
+        cuts.append(cut_now(trial, CUT, reported))
+        trial.worst("records lost", lost)
+        trial.times += 1
+        trial.compared = after_cuts(*cuts[-1:])
+
+
+def _lose(trial: Trial, down: Sequence[int]) -> AbstractSet[int]:
+    """End brokers as machines fail; returns the partitions that have no leader then."""
+    assert isinstance(trial.broker, ThreeBrokers)
+    leaders = Leaders(trial.log.bootstrap_servers, trial.log.topic)
+    gone = {number for number, nodes in leaders.replicas().items() if set(nodes) <= set(down)}
+    for number in down:
+        trial.broker.nodes[number].kill()
+    until(lambda: leaders.without() == gone, PATIENCE_SECONDS, lambda: f"{leaders.now()}, not without {gone}")
+    return gone
+
+
+def _come_back(trial: Trial, down: Sequence[int]) -> None:
+    assert isinstance(trial.broker, ThreeBrokers)
+    for number in down:
+        trial.broker.nodes[number].start()
+    leaders = Leaders(trial.log.bootstrap_servers, trial.log.topic)
+    until(lambda: not leaders.without(), PATIENCE_SECONDS, lambda: f"{leaders.now()}")
+    back = time.monotonic()
+    for partition in ALL:
+        trial.worst("longest time from a leader's return to a new commit shown, s", await_shown(trial, partition, back))
+
+
+def expect_unread(trial: Trial, gone: AbstractSet[int]) -> int:
+    """Nothing good is said of what is in partitions without leader, they are named; returns the status of /ready."""
+    begun = time.monotonic()
+    until(
+        lambda: _says_without_leader(trial.monitor, gone),
+        PATIENCE_SECONDS,
+        lambda: f"{gone} have no leader, and /ready says {ready(trial)}",
+    )
+    trial.worst("longest time until /ready names partitions without leader, s", time.monotonic() - begun)
+    (value,) = trial.monitor.samples()["group_monitor_offsets_partitions_without_leader"].values()
+    assert len(gone) == value
+    for partition in gone:
+        assert [] == too_good(trial.monitor, marker(partition))
+        status, answer = trial.monitor.get(f"/api/v1/groups/{marker(partition)}")
+        assert 503 == status or json.loads(answer).get("doubt"), answer
+        status, answer = trial.monitor.get(f"/api/v1/groups/{nobody(partition)}")
+        assert 503 == status, answer
+    for partition in ALL - gone:
+        status, answer = trial.monitor.get(f"/api/v1/groups/{nobody(partition)}")
+        assert trial.monitor.get("/ready")[0] == 503 or 404 == status, answer
+    return ready(trial)[0]
+
+
+def _says_without_leader(monitor: MonitorProcess, gone: AbstractSet[int]) -> bool:
+    """Whether /ready names exactly these."""
+    with suppress(OSError):
+        status, body = monitor.get("/ready")
+        answer = json.loads(body)
+        if status == 200:
+            return bool(sorted(gone) == answer.get("without_leader"))
+        return all(re.search(rf"\b{number}\b", body) for number in gone) and "leader" in body
+    return False
+
+
+def ready(trial: Trial) -> tuple[int, dict[str, Any]]:
+    """Status and answer of /ready."""
+    status, body = trial.monitor.get("/ready")
+    return status, json.loads(body)
+
+
+def nobody(partition: int) -> str:
+    """A name that hashes to a partition, and that no group has."""
+    return next(name for name in (f"nobody-{n}" for n in count()) if partition == offsets_partition(name, PARTITIONS))
+
+
+def commit_in_all(trial: Trial) -> None:
+    """So that the group of each partition is known."""
+    for partition in ALL:
+        commit(trial, partition, 1)
+
+
 def await_shown(trial: Trial, partition: int, since: float) -> float:
     """Commit in a partition, and wait until it is shown; returns how long that is since a moment, and notes it."""
     offset = int(1000 * time.time())
@@ -169,8 +352,8 @@ def commit(trial: Trial, partition: int, offset: int, group: str = "") -> None:
 
 
 def marker(partition: int) -> str:
-    """A group of a partition, whatever partition it hashes to: one that commits when something is to be seen."""
-    return f"marker-{partition}"
+    """A group of a partition, and that hashes to it: it commits when something is to be seen."""
+    return next(name for name in (f"marker-{n}" for n in count()) if partition == offsets_partition(name, PARTITIONS))
 
 
 def shown_offset(trial: Trial, partition: int) -> int | None:

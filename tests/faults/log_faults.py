@@ -6,8 +6,9 @@ from typing import Final
 from coordinator_model.state.events import INFO
 from tests import builders
 from tests.coordinator_events import consumer_join, consumer_moves
-from tests.faults.compaction import write_on_until
+from tests.faults.compaction import clean_away, write_on_until
 from tests.faults.coordinator_log import Events, Write, hash_of
+from tests.faults.processes_of import stopped
 from tests.faults.reported import WITH_GAPS
 from tests.faults.trial import Trial
 from tests.integration.monitor_process import until
@@ -23,6 +24,9 @@ CLEANED: Final = {
 
 CLEANED_BEHIND: Final = {**CLEANED, "min.compaction.lag.ms": "45000"}
 """One that is cleaned so long after it was written that it has been read, on a busy machine, too."""
+
+FORGOTTEN: Final = {**CLEANED, "delete.retention.ms": "15000"}
+"""One that keeps tombstones for a quarter of a minute."""
 
 TIMED: Final = {"message.timestamp.after.max.ms": str(2**63 - 1)}
 """A log that takes whatever time a broker believes it is."""
@@ -64,6 +68,83 @@ def compacted_while_away(trial: Trial) -> None:
         trial.restart()
         trial.times += 1
     trial.worst("records cleaned away", trial.log.cleaned_away())
+
+
+def compacted_while_stopped(trial: Trial) -> None:
+    """A running monitor stands still (SIGSTOP) while most records are cleaned away unread; then it goes on."""
+    trial.compared = WITH_GAPS
+    for _ in range(trial.rounds):
+        with trial.writing(0.3 / trial.rounds):
+            pass
+        trial.disturbed.await_reported()
+        with stopped(trial.monitor):
+            before = trial.log.cleaned_away()
+            with trial.writing(0.4 / trial.rounds):
+                pass
+            write_on_until(trial.log, lambda: trial.log.cleaned_away() > before + 500, "the cleaner leaves everything")  # noqa: B023 - ends in this round
+        with trial.writing(0.2 / trial.rounds):
+            trial.disturbed.await_reported()
+        trial.times += 1
+    trial.worst("records cleaned away", trial.log.cleaned_away())
+
+
+def stopped_beyond_retention(trial: Trial) -> None:
+    """It stands still for longer than tombstones are kept; a group and offsets are deleted meanwhile, or go back."""
+    trial.compared = WITH_GAPS
+    for number in range(trial.rounds):
+        with trial.writing(0.5 / trial.rounds):
+            pass
+        names = ghost, survivor = f"ghost-{number}", f"survivor-{number}"
+        trial.log.write(*(_commits(name, {0: 100, 1: 100}) for name in names))
+        trial.disturbed.await_reported()
+        with stopped(trial.monitor):
+            trial.log.write([*_forgets(ghost, 0), *_forgets(ghost, 1)], _forgets(survivor, 0))
+            trial.log.write(_commits(survivor, {1: 5}))
+            clean_away(trial.log, ghost)
+        trial.disturbed.await_reported()
+        until(lambda: ghost not in trial.monitor.groups(), 120, "a group that is deleted is still shown")  # noqa: B023 - ends in this round
+        told = {(event["group"], event["kind"]): event for event in trial.monitor.events()}
+        for what in ((ghost, "group_deleted"), (survivor, "offset_deleted"), (survivor, "offset_rewound")):
+            assert what in told, f"{what} is not reported"
+            assert told[what]["inferred"], told[what]
+        with trial.writing(0.3 / trial.rounds):
+            pass
+        trial.times += 1
+
+
+def _commits(group: str, offsets: dict[int, int]) -> Events:
+    now_ms = _now_ms()
+    return _at(
+        group, now_ms, *(builders.offset_commit(group, "t", of, at, timestamp=now_ms) for of, at in offsets.items())
+    )
+
+
+def _forgets(group: str, partition: int) -> Events:
+    return _at(group, _now_ms(), builders.offset_commit_tombstone(group, "t", partition))
+
+
+def topic_grown(trial: Trial) -> None:
+    """The topic is given another partition under a running monitor, and records arrive there, too."""
+    for number in range(trial.rounds):
+        with trial.writing(0.4 / trial.rounds):
+            trial.log.grow()
+            new = trial.log.partitions - 1
+            joined = f"joined-{number}"
+            member = consumer_join(joined, "m-1", epoch=1, targets={"m-1": {"t": [0, 1, 2, 3]}})
+            trial.log.write([Write(new, _now_ms(), *record) for record in member])
+            begun = time.monotonic()
+            until(lambda: trial.monitor.groups().get(joined, {}).get("state") == "Stable", 120, "it is not followed")  # noqa: B023 - ends in this round
+            trial.worst("longest time until a new partition is shown, s", time.monotonic() - begun)
+        for offset in range(1, 200):
+            record = builders.offset_commit(f"new-{number}-{offset % 7}", "t", 0, offset, timestamp=_now_ms())
+            trial.log.write([Write(new, _now_ms(), *record)])
+        with trial.writing(0.3 / trial.rounds):
+            trial.disturbed.await_reported()
+        trial.monitor.kill()
+        trial.restart()
+        with trial.writing(0.2 / trial.rounds):
+            pass
+        trial.times += 1
 
 
 def later_release(trial: Trial) -> None:

@@ -23,18 +23,25 @@ from tests.faults.leader_faults import (
     BALANCED,
     UNCLEAN,
     brokers_rolled,
+    empty_broker,
     leader_moved,
     long_tail_lost,
     short_tail_lost,
+    without_leader,
+    without_leader_at_start,
 )
 from tests.faults.log_faults import (
     CLEANED,
     CLEANED_BEHIND,
+    FORGOTTEN,
     TIMED,
     clocks_jump,
     compacted_while_away,
     compacted_while_read,
+    compacted_while_stopped,
     later_release,
+    stopped_beyond_retention,
+    topic_grown,
 )
 from tests.faults.processes_of import jvm, kill_executor, kill_workers
 from tests.faults.reported import FROM_FORMER
@@ -253,21 +260,6 @@ def rebuilt(trial: Trial) -> None:
     trial.restart("--rebuild")
 
 
-def other_number_of_partitions(trial: Trial) -> None:
-    """The topic is given another partition under a running monitor, which ends with one line; then `--rebuild`."""
-    with trial.writing(0.3):
-        pass
-    trial.disturbed.await_reported()
-    trial.disturbed.await_noted()
-    trial.log.grow()
-    status = trial.monitor.await_end(180)
-    line = trial.monitor.error_lines()[-1]
-    assert 2 == status, line
-    assert "partitions" in line, line
-    trial.times += 1
-    trial.restart("--rebuild")
-
-
 def scrapers_hang(trial: Trial) -> None:
     """Forty clients ask for /metrics and the stream of events, and read nothing of the answers, records arriving."""
     for _ in range(trial.rounds):
@@ -315,12 +307,17 @@ FAULTS: Final[dict[str, Fault]] = {
         brokers_rolled,
         short_tail_lost,
         long_tail_lost,
+        empty_broker,
+        without_leader,
+        without_leader_at_start,
         topic_recreated_while_running,
         topic_recreated_while_away,
-        other_number_of_partitions,
+        topic_grown,
         scrapers_hang,
         compacted_while_read,
         compacted_while_away,
+        compacted_while_stopped,
+        stopped_beyond_retention,
         clocks_jump,
         later_release,
         sink_brokers_away,
@@ -337,9 +334,12 @@ OPTIONS: Final = {
 LOG_SETTINGS: Final[dict[str, Mapping[str, str]]] = {
     "compacted_while_read": CLEANED_BEHIND,
     "compacted_while_away": CLEANED,
+    "compacted_while_stopped": CLEANED,
+    "stopped_beyond_retention": FORGOTTEN,
     "clocks_jump": TIMED,
     "short_tail_lost": UNCLEAN,
     "long_tail_lost": UNCLEAN,
+    "empty_broker": UNCLEAN,
 }
 """Settings of the log that a fault is done with."""
 
@@ -347,6 +347,9 @@ PLACED: Final[dict[str, Sequence[Sequence[int]]]] = {
     "leader_moved": ((2, 3), (3, 2), (2, 1), (3, 1)),
     "short_tail_lost": ((2, 3), (1, 2), (1, 3), (1, 2)),
     "long_tail_lost": ((2, 3), (1, 2), (1, 3), (1, 2)),
+    "empty_broker": ((2,), (1,), (3,), (1,)),
+    "without_leader": ((2,), (3,), (3,), (3,)),
+    "without_leader_at_start": ((2,), (3,), (3,), (3,)),
 }
 """Brokers that hold each partition of the log, where not all of them do."""
 
@@ -356,5 +359,8 @@ OF_THREE: Final[dict[str, Mapping[str, str]]] = {
     "brokers_rolled": BALANCED,
     "short_tail_lost": {},
     "long_tail_lost": {},
+    "empty_broker": {},
+    "without_leader": {},
+    "without_leader_at_start": {},
 }
 """Those done to a cluster of three brokers → settings of the brokers."""

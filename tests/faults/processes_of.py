@@ -2,7 +2,8 @@
 
 import os
 import signal
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.integration.monitor_process import MonitorProcess, marked_processes, until
@@ -35,6 +36,20 @@ def kill_workers(monitor: MonitorProcess) -> int:
             os.kill(pid, signal.SIGKILL)
     until(lambda: bool(set(workers(monitor)) - set(killed)), 60, "no other worker took over")
     return len(killed)
+
+
+@contextmanager
+def stopped(monitor: MonitorProcess) -> Iterator[None]:
+    """All of its processes stand still, as on a machine that sleeps, until this is left."""
+    pids = [pid for pid, _ in marked_processes(monitor._mark)]
+    try:
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        yield
+    finally:
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
 
 
 EXECUTOR = "CoarseGrainedExecutorBackend"

@@ -124,7 +124,14 @@ def difference_with_gaps(reported: Reported, answer: Answer) -> Difference:
     may be made of the gap.
     """
     whole = difference(reported, answer)
-    alarms = {name for name in whole.events_added if reported.events[name]["severity"] != INFO}
+    happened = {(event["group"], event["kind"]) for event in answer.events.values()}
+    alarms = {
+        name
+        for name in whole.events_added
+        if (event := reported.events[name])["severity"] != INFO
+        # Seen by comparing what was before with what is after: it did happen, at another record.
+        and not (event["inferred"] and (event["group"], event["kind"]) in happened)
+    }
     return Difference(
         events_lost=(),
         events_added=tuple(sorted(alarms)),
