@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup classes demo test test-fast faults check bench cluster fuzz mutants soak soak-alerts soak-verdicts package package-test lock clean
+.PHONY: help setup classes demo test test-fast faults chaos check bench cluster fuzz mutants soak soak-alerts soak-verdicts package package-test lock clean
 # Stages depend on each other's stamps, not on their order in the file; jars and packages are fetched one after the other.
 .NOTPARALLEL:
 
@@ -51,6 +51,9 @@ test-fast: setup ## the tests without Spark or a broker
 faults: classes ## put a monitor through faults, and write down what came of it (FAULTS_ARGS="--rounds N --which NAME,…")
 	@FAULTS=all $(BIN)/python -m pytest tests/faults/test_ghosts.py tests/faults/test_recreated.py tests/faults/test_catch_up.py
 	@exec $(BIN)/python -m tests.faults $(FAULTS_ARGS)
+
+chaos: classes ## three brokers, real groups and a monitor in chaos, compared with Kafka's Admin client (MINUTES=60 SEED=1)
+	@exec $(BIN)/python -P -m tests.chaos --minutes $(or $(MINUTES),60) $(if $(SEED),--seed $(SEED))
 
 check: setup ## lint, types, layering, generated files up to date
 	@$(BIN)/ruff check --quiet .

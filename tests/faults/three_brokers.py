@@ -1,6 +1,8 @@
 """A cluster of three real brokers on this machine, so that a leader can move: one of them is the controller, too."""
 
+import os
 import shutil
+import signal
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -58,6 +60,21 @@ class _Node(EmbeddedBroker):
         assert self._process is not None
         child_processes.kill(self._process)
         self._process = None
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its process runs, or stands still."""
+        return self._process is not None and self._process.poll() is None
+
+    def freeze(self) -> None:
+        """Have it stand still, as a machine that swaps."""
+        assert self.pid is not None
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Have it go on."""
+        if self.pid is not None:
+            os.kill(self.pid, signal.SIGCONT)
 
     def lose_everything(self) -> None:
         """Empty its disk, while it does not run: started again, it is an empty broker under the same id."""
