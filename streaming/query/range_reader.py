@@ -144,11 +144,17 @@ class RangeReader:
         return {of.id for of in topic.partitions.values() if of.leader < 0}
 
     def _cut_off(self, missing: Mapping[int, int]) -> set[int]:
-        """Partitions that end before what is missing of them, as their leaders said last."""
-        ends = {
-            of: self._consumer.get_watermark_offsets(TopicPartition(self._topic, of), cached=True)[1] for of in missing
-        }
-        return {partition for partition, end in ends.items() if 0 <= end < missing[partition]}
+        """Partitions that end before what is missing of them, as their leaders say now."""
+        return {partition for partition, end in missing.items() if self._end(partition, end) < end}
+
+    def _end(self, partition: int, unknown: int) -> int:
+        """Where a partition ends; `unknown` where its leader does not answer."""
+        place = TopicPartition(self._topic, partition)
+        try:
+            _, end = self._consumer.get_watermark_offsets(place, timeout=_LOOK_SECONDS, cached=False)
+        except KafkaException:
+            return unknown
+        return int(end)
 
     def _taken(
         self, found: list[Message], ends: npt.NDArray[np.int64], missing: dict[int, int], left_out: set[int] | None
