@@ -92,14 +92,14 @@ class Known(NamedTuple):
 
     Attributes:
         built_until: of records below only state is made (`row_codec.packed`).
-        live_from: from where on it is live, of partitions whose end was to be had.
+        live_from: from where on it is live, of partitions whose end was to be had; None for all.
         owed: the `Note` of what was planned and could not be read.
         unread_seconds: how long the log has not been read.
         tombstone_seconds: how long it keeps tombstones.
     """
 
     built_until: Mapping[int, int] = {}
-    live_from: Mapping[int, int] = {}
+    live_from: Mapping[int, int] | None = None
     owed: Mapping[int, Sequence[Any]] = {}
     unread_seconds: float = 0.0
     tombstone_seconds: float = 86_400.0
@@ -210,7 +210,7 @@ class CoordinatorLogReader(_SimpleStreamReaderWrapper):
             known = Known(**self._settings["known"])
             self._continuity = LogContinuity(
                 self._epoch_ends,
-                live_from={int(of) for of in known.live_from},
+                live_from=None if known.live_from is None else {int(of) for of in known.live_from},
                 unread_seconds=known.unread_seconds,
                 tombstone_seconds=known.tombstone_seconds,
                 owed={int(of): Note.of(held) for of, held in known.owed.items()},

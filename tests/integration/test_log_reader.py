@@ -20,8 +20,9 @@ from streaming.demo.verifiable_consumer import create_topics
 from streaming.kafka.client_settings import portable_section
 from streaming.query import source
 from streaming.query.log_bounds import LogBounds
+from streaming.query.log_continuity import Note
 from streaming.query.range_reader import LogLostError, RangeReader, Ranges
-from streaming.query.row_codec import unpacked
+from streaming.query.row_codec import notes_of, unpacked, unpacked_table
 from streaming.query.source import CoordinatorLogReader, Known
 from tests.kafka_oracle import KAFKA_JARS
 
@@ -188,6 +189,33 @@ def test_records_that_are_gone_are_an_error(log: Log, committed: RangeReader) ->
     assert [5, 6, 7, 8] == list(read(committed, {CUT: (5, 9)})[CUT])
 
 
+def test_a_partition_whose_records_are_gone_is_left_out(log: Log, committed: RangeReader) -> None:
+    """Where that is asked for: the others are read whole."""
+    left_out: set[int] = set()
+    other = PLAIN[5]
+
+    columns = list(committed.read({CUT: (2, 9), other: (0, other)}, left_out))
+
+    assert {CUT} == left_out
+    assert list(log.written[other]) == [
+        offset for of in columns for at, offset in zip(of.partitions, of.offsets, strict=True) if at == other
+    ]
+
+
+def test_a_log_that_ends_before_what_is_to_be_read_is_left_out(log: Log) -> None:
+    """It was cut off after it was planned: nobody waits for what will not come."""
+    reader = RangeReader(log.client, TOPIC, committed=True, timeout_seconds=_SECONDS)
+    left_out: set[int] = set()
+    begun = time.monotonic()
+
+    for _ in reader.read({PLAIN[0]: (0, 1_000), PLAIN[5]: (0, PLAIN[5])}, left_out):
+        pass
+
+    reader.close()
+    assert {PLAIN[0]} == left_out
+    assert time.monotonic() - begun < _SECONDS
+
+
 def test_a_broker_that_does_not_answer_is_an_error_in_time(log: Log) -> None:
     """Waiting for records that do not come ends with an error after the time that was given."""
     reader = RangeReader(log.client, TOPIC, committed=True, timeout_seconds=0.5)
@@ -283,6 +311,21 @@ def test_what_cannot_be_read_as_it_is_planned_is_left_to_the_task(log: Log) -> N
     assert away.getCache(start, end) is None
     with pytest.raises(KafkaException):
         list(away.read(task))
+
+
+@pytest.mark.usefixtures("_closed_readers")
+def test_what_a_task_cannot_read_is_said_with_the_rest(log: Log) -> None:
+    """The micro-batch goes on without the partition; from where on it is owed comes with the records."""
+    reader = reader_of(log, TOPIC)
+    _, end = whole_log(reader)
+    start = {kind: {**end[kind], str(CUT): 2, str(PLAIN[5]): 0} for kind in ("commits", "membership")}
+    (task,) = reader.partitions(start, end)
+
+    blobs = [blob for pack in reader.read(task) for blob in pack["rows"].to_pylist()]
+
+    table = unpacked_table(blobs)
+    assert {CUT: Note((2, 2), unread=True)} == notes_of(table)
+    assert {PLAIN[5]} == set(table["partition"].to_pylist())
 
 
 @pytest.mark.usefixtures("_closed_readers")
