@@ -45,7 +45,8 @@ READ_LOG: Final = Permission(
     operation="READ",
     resource="topic",
     name=OFFSETS_TOPIC,
-    purpose="the coordinator's log, also to scan it for `gate downgrade`; DESCRIBE comes along",
+    purpose="the coordinator's log, also to scan it for `gate downgrade`, and where its leader epochs end "
+    "(OffsetForLeaderEpoch); DESCRIBE comes along",
     without="nothing works: `check`, `run` and `record` say so",
     check="permission to read",
     needed=True,
