@@ -163,8 +163,12 @@ class Cut:
     alarms: frozenset[str]
 
     def is_past(self, event: dict[str, Any]) -> bool:
-        """Whether an event is of what was read again, and may be there or not."""
-        if event["partition"] != self.partition or event["offset"] >= self.live_from:
+        """Whether an event is of what was read again, and need not be reported."""
+        return bool(event["partition"] == self.partition and event["offset"] < self.live_from)
+
+    def may_be(self, event: dict[str, Any]) -> bool:
+        """Whether it may be reported for all that."""
+        if not self.is_past(event):
             return False
         is_news = event["id"] not in self.reported and event["id"] not in self.alarms
         return not (is_news and event["severity"] != INFO and not event["detail"].get("cleared"))
@@ -182,7 +186,7 @@ def difference_after(cuts: Collection[Cut]) -> Callable[[Reported, Answer], Diff
             return tuple(
                 name
                 for name in names
-                if known[name]["group"] is not None and not any(cut.is_past(known[name]) for cut in cuts)
+                if known[name]["group"] is not None and not any(cut.may_be(known[name]) for cut in cuts)
             )
 
         again = {
@@ -195,7 +199,7 @@ def difference_after(cuts: Collection[Cut]) -> Callable[[Reported, Answer], Diff
         offsets = {place for place in whole.offsets if not any(place.startswith(f"({name!r}, ") for name in again)}
         of_cut = difference_with_gaps(_only(reported, again), _only(answer, again))
         return Difference(
-            events_lost=news(whole.events_lost),
+            events_lost=tuple(name for name in whole.events_lost if not any(cut.is_past(known[name]) for cut in cuts)),
             events_added=news(whole.events_added),
             events_changed=news(whole.events_changed),
             events_twice=news(whole.events_twice),
