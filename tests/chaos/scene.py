@@ -45,8 +45,8 @@ MAY_BE_LOST: Final = frozenset({0, 1, 2})
 
 BROKERS: Final = {
     "offsets.topic.replication.factor": "2",
-    # Small segments, and an eager cleaner: what is read again after a while was compacted.
-    "offsets.topic.segment.bytes": "200000",
+    # The smallest that there may be.
+    "offsets.topic.segment.bytes": "1048576",
     "log.cleaner.backoff.ms": "2000",
     "auto.leader.rebalance.enable": "true",
     "leader.imbalance.check.interval.seconds": "10",
@@ -55,6 +55,14 @@ BROKERS: Final = {
     "group.consumer.session.timeout.ms": "8000",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "2000",
 }
+
+OF_OFFSETS: Final = {
+    "unclean.leader.election.enable": "true",
+    # Short segments, and an eager cleaner: what is read again after a while was compacted.
+    "segment.ms": "20000",
+    "min.cleanable.dirty.ratio": "0.1",
+}
+"""Settings of the offsets topic."""
 
 MEMBERS: Final = (
     # (stem of the name, protocol, assignor, static, members)
@@ -229,8 +237,10 @@ def set_up(stack: ExitStack, directory: Path, chance: Random) -> Scene:
     admin = AdminClient({"bootstrap.servers": servers, **QUIET})
     leaders = Leaders(servers, OFFSETS)
     leaders.reassign(dict(enumerate(OFFSETS_HELD_BY)))
-    lossy = ConfigEntry("unclean.leader.election.enable", "true", incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.TOPIC, OFFSETS, incremental_configs=[lossy])
+    settings = [
+        ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in OF_OFFSETS.items()
+    ]
+    resource = ConfigResource(ResourceType.TOPIC, OFFSETS, incremental_configs=settings)
     for done in admin.incremental_alter_configs([resource]).values():
         done.result(20)
     load = Load()

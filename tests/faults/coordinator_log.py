@@ -27,6 +27,7 @@ from streaming.config.kafka_sections import KafkaSection
 from streaming.recording.file_format import RecordedRecord, open_recording
 from streaming.recording.recorder import LogRecorder
 from tests import builders
+from tests.integration.monitor_process import until
 
 TOPIC: Final = "coordinator-log"
 PARTITIONS: Final = 4
@@ -175,6 +176,13 @@ class Log:
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 2})
         admin.create_partitions([NewPartitions(self.topic, self.partitions + 1)])[self.topic].result(30)
         self.partitions += 1
+
+        def is_known() -> bool:
+            return self.partitions == len(
+                self._producer.list_topics(self.topic, timeout=10).topics[self.topic].partitions
+            )
+
+        until(is_known, 60, "the topic does not grow")
 
     def write(self, *events: Events) -> None:
         """Write events; they are in the log when this returns."""

@@ -269,7 +269,8 @@ def _uncounted(groups: dict[str, Any]) -> dict[str, Any]:
 
 
 def _committed(of: Reported | Answer) -> dict[Any, Any]:
-    return {place: bucket.offsets for place, bucket in of.offsets.items() if place[0] in of.groups}
+    # One that has none any more may never have been seen.
+    return {place: bucket.offsets for place, bucket in of.offsets.items() if place[0] in of.groups and bucket.offsets}
 
 
 def shown(monitor: MonitorProcess, answer: Answer) -> dict[str, dict[str, Any]]:
