@@ -17,6 +17,7 @@ Reading order, each room using only those above it:
     gates        may it be rolled?
     views        what is shown of a group
     replica      the whole: records in, events out
+    copies, log_replica    groups with records in two partitions; the replica of all partitions
     lag, recording_clock    the arithmetic of lag; the clock of a recording
 
     >>> from coordinator_model import Position, Replica

@@ -20,6 +20,7 @@ SEVERITIES: Final[Mapping[str, str]] = {
     "group_created": INFO,
     "group_deleted": INFO,
     "group_emptied": INFO,
+    "group_in_two_partitions": INFO,
     "member_joined": INFO,
     "member_left": INFO,
     "member_fenced": WARNING,
@@ -60,6 +61,8 @@ MEANINGS: Final[Mapping[str, str]] = {
     "group_created": "A group has members or offsets for the first time.",
     "group_deleted": "Nothing of the group is left: it was deleted, or it was empty and its offsets expired.",
     "group_emptied": "The last member left or expired.",
+    "group_in_two_partitions": "Another partition of the offsets topic has records of the group, too, as after the "
+    "topic was grown: one copy is the group, the other changes nothing of it.",
     "member_joined": "Somebody is a member who was not.",
     "member_left": "Somebody is no longer a member: it left, its session expired, or an admin removed it.",
     "member_fenced": "A member was removed after its rebalance timeout: it had not released what it had to, or, on the "

@@ -466,10 +466,19 @@ def _log_truncated(of: Detail, _: int) -> str:
     return f"Partition {of['partition']} of the log lost {lost}, and was read again{changed}"
 
 
+def _in_two_partitions(of: Detail, _: int) -> str:
+    at = [str(partition) for partition in of.get("partitions") or ()]
+    where = f": {listed(at)}" if at else ""
+    return (
+        f"Records of the group are in several partitions of the offsets topic{where}; it lives in {of.get('lives_in')}"
+    )
+
+
 SENTENCES: Final[Mapping[str, Callable[[Detail, int], str]]] = {
     "group_created": _group_created,
     "group_deleted": lambda _of, _: "The group was deleted, or its last offsets expired",
     "group_emptied": _group_emptied,
+    "group_in_two_partitions": _in_two_partitions,
     "member_joined": _member_joined,
     "member_left": _member_left,
     "member_fenced": _member_fenced,

@@ -13,7 +13,8 @@ from coordinator_model.gates import broker_releases
 from coordinator_model.gates.downgrade import downgrade_gate
 from coordinator_model.gates.upgrade import upgrade_gate
 from coordinator_model.gates.verdict import BrokerSettings, Cluster
-from coordinator_model.replica import Replica
+from coordinator_model.log_replica import LogReplica
+from coordinator_model.migration.phases import groups_by_type
 from coordinator_model.state.findings import Position
 from streaming.base.errors import CannotTellError, CheckFailed, UsageError
 from streaming.cli.client import DEFAULT_URL, MonitorClient
@@ -111,8 +112,8 @@ def _of_recording(
     file: Path, gate: Gate, named: Collection[str], target: str | None, max_size: int | None
 ) -> dict[str, Any]:
     """The judgement on what a recording holds: it may close a gate, and never opens one."""
-    replica = Replica()
     with open_recording(file, "--from") as recording:
+        replica = LogReplica(recording.header.offsets_topic_partitions)
         for record in recording:
             replica.replay(Position(record.partition, record.offset, record.timestamp_ms), record.key, record.value)
     replica.settle()
@@ -120,7 +121,7 @@ def _of_recording(
     left_too = gate is Gate.DOWNGRADE
     states = {
         name: state
-        for name, state in sorted(replica.groups.items())
+        for name, state in sorted(replica.living().items())
         if state.exists or (left_too and state.membership.leftovers())
     }
     for name in named:
@@ -137,4 +138,6 @@ def _of_recording(
     )
     if gate is Gate.UPGRADE:
         return upgrade_gate(chosen.values(), cluster, named)
-    return downgrade_gate(chosen.values(), cluster, target, named)
+    copies = [state for state in replica.others() if not named or state.name in named]
+    answer = downgrade_gate([*chosen.values(), *copies], cluster, target, named)
+    return {**answer, "groups": groups_by_type(chosen.values())}

@@ -12,7 +12,7 @@ import typer
 
 from coordinator_model.gates.plan import READINESS, plan_view, planned, remedies
 from coordinator_model.gates.verdict import BrokerSettings
-from coordinator_model.replica import Replica
+from coordinator_model.log_replica import LogReplica
 from coordinator_model.state.findings import Position
 from coordinator_model.views.words import counted
 from streaming.base.errors import CheckFailed, UsageError
@@ -105,9 +105,9 @@ def _expected(config: Path) -> Expectations:
 
 def of_recording(file: Path, pattern: str, expected: Expectations) -> dict[str, Any]:
     """The plan of a recording's groups as they are at its end: without lag, and without what brokers allow."""
-    replica = Replica()
     span: dict[int, tuple[int, int]] = {}
     with open_recording(file, "--from") as reader, output.progress(f"reading {file.name}") as advance:
+        replica = LogReplica(reader.header.offsets_topic_partitions)
         for count, record in enumerate(reader):
             if count % _PROGRESS_EVERY == 0:
                 advance(reader.fraction_read)
@@ -123,7 +123,7 @@ def of_recording(file: Path, pattern: str, expected: Expectations) -> dict[str, 
             owner=expected.owner(name),
             note=expected.note(name),
         )
-        for name, state in sorted(replica.groups.items())
+        for name, state in sorted(replica.living().items())
         if state.exists and fnmatchcase(name, pattern)
     )
     return plan_view(groups)

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from coordinator_model.log_replica import LogReplica
 from coordinator_model.recording_clock import Looks
-from coordinator_model.replica import Replica
 from coordinator_model.state.events import Event, event_view
 from coordinator_model.state.findings import Position
 from coordinator_model.views.group_view import group_view, named
@@ -48,19 +48,21 @@ def replay(  # noqa: PLR0913 - a command's options are its arguments
     with open_recording(file) as recording:
         header = recording.header
         live_from = {} if past else header.live_from
-        replica = Replica(live_from=live_from, topic_ids={topic.name: topic.id for topic in header.topics})
+        ids = {topic.name: topic.id for topic in header.topics}
+        replica = LogReplica(header.offsets_topic_partitions, live_from=live_from, topic_ids=ids)
         topics = {topic.name: topic for topic in header.topics}
         looks = Looks(replica, topics, live_from, written=lambda: _times_ms(file))
         happened = _replayed(recording, replica, looks, until_ms)
         names = recording.header.topic_names
+    known = replica.living()
     groups = {
         name: group_view(state, replica.offsets(name), names, looks.end_ms(state.partition))
-        for name, state in sorted(replica.groups.items())
+        for name, state in sorted(known.items())
         if state.exists and group in (None, name)
     }
     shown = [_named(event_view(event), names) for event in happened if group in (None, event.group)]
     if group is not None and not groups and not shown:
-        raise _unknown_group(group, sorted(replica.groups))
+        raise _unknown_group(group, sorted(known))
     if json:
         output.print_json({"groups": groups, "events": shown, "counters": _counters(replica)})
     elif events:
@@ -78,7 +80,7 @@ def until_time_ms(text: str) -> int:
         raise UsageError(f"--until: found {text!r}, accepted: {ACCEPTED}") from None
 
 
-def _replayed(recording: RecordingReader, replica: Replica, looks: Looks, until_ms: int | None) -> list[Event]:
+def _replayed(recording: RecordingReader, replica: LogReplica, looks: Looks, until_ms: int | None) -> list[Event]:
     happened: list[Event] = []
     ended: set[int] = set()
     reported = 0
@@ -100,7 +102,7 @@ def _replayed(recording: RecordingReader, replica: Replica, looks: Looks, until_
     if reported > _REPORTED:
         output.warn(f"{reported - _REPORTED} more records do not decode")
     # A step is closed by what follows it, so an event may come late; readers want them in the order of the log's time.
-    return sorted(happened, key=lambda event: (event.time_ms, event.partition, event.offset))
+    return sorted(replica.reported(happened), key=lambda event: (event.time_ms, event.partition, event.offset))
 
 
 def _times_ms(file: Path) -> Iterator[int]:
@@ -108,7 +110,7 @@ def _times_ms(file: Path) -> Iterator[int]:
         yield from (record.timestamp_ms for record in recording)
 
 
-def _report_undecodable(replica: Replica, reported: int) -> int:
+def _report_undecodable(replica: LogReplica, reported: int) -> int:
     """Tell what was passed over; returns how many."""
     count = len(replica.undecodable)
     for place, undecodable in replica.undecodable[: max(_REPORTED - reported, 0)]:
@@ -121,7 +123,7 @@ def _report_undecodable(replica: Replica, reported: int) -> int:
     return count
 
 
-def _counters(replica: Replica) -> dict[str, Any]:
+def _counters(replica: LogReplica) -> dict[str, Any]:
     newer = replica.counters.newer_value_versions
     return {
         "records": replica.counters.records,

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from coordinator_model.groups.classic import CONSUMER_PROTOCOL_TYPE
+from coordinator_model.log_replica import LogReplica
 from coordinator_model.records import consumer_protocol
 from coordinator_model.records.classic_group import GroupMetadataValue
 from coordinator_model.records.record_types import RecordType
 from coordinator_model.records.serde import Record, decode_record
-from coordinator_model.replica import OFFSET_TYPES, Replica
+from coordinator_model.replica import OFFSET_TYPES
 from coordinator_model.state.findings import Position
 from coordinator_model.state.membership import CLASSIC, CONSUMER, Membership, ModernGroup
 from streaming.base.errors import CannotTellError, CheckFailed
@@ -79,10 +80,11 @@ def of_recording(file: Path, group: str, before: str) -> Shape:
         UsageError: the file is no recording.
         CheckFailed: there is no such group in it, or it never had such members.
     """
-    replica, best, best_ms = Replica(), None, -1
+    best, best_ms = None, -1
     logged: GroupMetadataValue | None = None
     known = False
     with open_recording(file, "--from") as recording:
+        replica = LogReplica(recording.header.offsets_topic_partitions)
         counts = {topic.name: topic.partitions for topic in recording.header.topics}
         for record in recording:
             decoded = decode_record(record.key, record.value)
@@ -95,13 +97,13 @@ def of_recording(file: Path, group: str, before: str) -> Shape:
                 continue
             if decoded.type is RecordType.GROUP_METADATA:
                 logged = decoded.value
-            state = replica.known(group)
+            state = replica.living_copy(group)
             found = None if state is None else _of_membership(group, state.membership, counts, logged, before)
             if found is None:
                 continue
             if best is None or len(found.members) >= len(best.members):
                 best, best_ms = found, record.timestamp_ms
-        state = replica.known(group)
+        state = replica.living_copy(group)
         at_end = None if state is None else _of_membership(group, state.membership, counts, None, before)
     if not known:
         raise CheckFailed(f"--group: found {group!r}, accepted: a group of {file.name}")

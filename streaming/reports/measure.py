@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from coordinator_model.log_replica import LogReplica
 from coordinator_model.migration.phases import members_by_protocol
 from coordinator_model.recording_clock import Looks
-from coordinator_model.replica import Replica
 from coordinator_model.rules.members import members_of
 from coordinator_model.rules.rebalances import under_way
 from coordinator_model.state.events import Event
@@ -42,22 +42,25 @@ class MeasuredGroup:
         group: its name; records of others are passed over by who feeds this.
         topics: the topics that ids in the records stand for.
         since_ms: nothing before is counted.
+        partitions: how many the offsets topic has; None where that is not known.
     """
 
-    def __init__(self, group: str, topics: Iterable[RecordedTopic], since_ms: int = 0) -> None:
+    def __init__(
+        self, group: str, topics: Iterable[RecordedTopic], since_ms: int = 0, *, partitions: int | None = None
+    ) -> None:
         topics = list(topics)
         self.group = group
         self.latest_ms = since_ms
         self.offsets_partition = -1
         # In a downgrade they say which topic of the classic group is which of the consumer group before.
-        self._replica = Replica(topic_ids={topic.name: topic.id for topic in topics})
+        self._replica = LogReplica(partitions, topic_ids={topic.name: topic.id for topic in topics})
         self._looks = Looks(self._replica, {topic.name: topic for topic in topics})
         self._cost = RollCost({topic.id: topic.name for topic in topics}, since_ms)
 
     @property
     def state(self) -> GroupState | None:
         """The group as it is now."""
-        return self._replica.known(self.group)
+        return self._replica.living_copy(self.group)
 
     def notes(self, cost: Cost) -> list[str]:
         """What is to be said of these figures."""
@@ -115,6 +118,9 @@ class MeasuredGroup:
         return self._cost.cost(self.latest_ms if until_ms is None else until_ms)
 
     def _followed(self, events: list[Event]) -> list[Event]:
-        ours = [event for event in events if event.group == self.group]
-        self._cost.follow(self.state, ours)
+        state = self.state
+        ours = [event for event in events if str(event.group) == self.group]
+        if state is not None:
+            ours = [event for event in ours if event.partition == state.partition]
+        self._cost.follow(state, ours)
         return ours

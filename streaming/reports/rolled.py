@@ -56,7 +56,7 @@ def of_records(  # noqa: PLR0913 - the log, the group, the span, and how much of
         CheckFailed: the group is not in them, or nothing of it is as late as `since_ms`.
         CannotTellError: they are known up to `since_ms` at the most.
     """
-    measured = MeasuredGroup(group, header.topics, since_ms)
+    measured = MeasuredGroup(group, header.topics, since_ms, partitions=header.offsets_topic_partitions)
     known, known_until_ms = 0, -1 if read_until_ms is None else read_until_ms
     for record in records:
         known_until_ms = max(known_until_ms, record.timestamp_ms)

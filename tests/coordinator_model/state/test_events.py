@@ -11,7 +11,7 @@ from tests.histories import recorded
 
 KINDS_OF_THE_CONTRACT: Final = set(
     """
-    group_created group_deleted group_emptied member_joined member_left member_fenced
+    group_created group_deleted group_emptied group_in_two_partitions member_joined member_left member_fenced
     rebalance_started rebalance_completed rebalance_stuck rebalance_storm rebalance_rounds_lost duplicate_assignment
     duplicate_assignment_cleared partition_unassigned handover_without_revocation stale_claim
     static_member_absent static_member_returned static_member_replaced static_member_contended

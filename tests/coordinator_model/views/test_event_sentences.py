@@ -21,6 +21,11 @@ AN_ID: Final = "orders-1-7b1a3f2e-0c5d-4e6f-8a9b-0c1d2e3f4a5b"
 # What neither recordings nor simulated faults show: kind, detail, sentence.
 SAID: Final[tuple[tuple[str, Mapping[str, Any], str], ...]] = (
     (
+        "group_in_two_partitions",
+        {"partitions": [31, 51], "lives_in": 51},
+        "Records of the group are in several partitions of the offsets topic: 31, 51; it lives in 51",
+    ),
+    (
         "rebalance_stuck",
         {
             "waiting_for": "members",

@@ -25,7 +25,7 @@ from streaming.cli.replay import until_time_ms
 from streaming.kafka.preflight import Finding
 from streaming.recording.file_format import Header, RecordedRecord, RecordedTopic, open_new_recording
 from tests import builders
-from tests.coordinator_events import consumer_join, consumer_moves
+from tests.coordinator_events import consumer_gone, consumer_group_deleted, consumer_join, consumer_moves
 
 ROOT = Path(__file__).resolve().parents[3]
 SCENARIOS = ROOT / "tests" / "recordings" / "scenarios.ndjson"
@@ -321,6 +321,34 @@ class TestReplay:
         (event,) = [event for event in whole if event["kind"] == "partition_unassigned"]
         assert ("g", {"t": [1]}, "warning") == (event["group"], event["detail"]["partitions"], event["severity"])
         assert "partition_unassigned" not in {event["kind"] for event in in_time}
+
+    @pytest.mark.parametrize("first", [31, 51])
+    def test_group_in_two_partitions_is_the_copy_where_it_hashes_to(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], first: int
+    ) -> None:
+        """In groups, events, plan and gate, whichever partition stands first: the topic was grown from 50 to 60."""
+        path = tmp_path / "grown.ndjson"
+        old = [*consumer_join("orders", "a", epoch=2, targets={"a": {"t": [0]}})]
+        old += [builders.offset_commit("orders", "t", 0, 5)]
+        gone = [*consumer_gone("orders", "a"), builders.offset_commit_tombstone("orders", "t", 0)]
+        gone += consumer_group_deleted("orders")
+        new = [builders.group_metadata("orders", generation=1, members=[builders.member("b", {"t": [0]})])]
+        written = {31: [*((0, *of) for of in old), *((90_000, *of) for of in gone)], 51: [(60_000, *of) for of in new]}
+        with open_new_recording(path, replace(HEADER, offsets_topic_partitions=60)) as writer:
+            for partition in (first, 82 - first):
+                for offset, (at_ms, key, value) in enumerate(written[partition]):
+                    writer.write(RecordedRecord(partition, offset, at_ms, key, value))
+
+        assert 0 == main(["replay", str(path), "--json"])
+        found = json.loads(capsys.readouterr().out)
+        assert 0 == main(["plan", "--from", str(path), "--json"])
+        (planned,) = json.loads(capsys.readouterr().out)["groups"]
+
+        assert ["classic"] == [of["type"] for of in found["groups"].values()]
+        assert ["b"] == [of["member_id"] for of in found["groups"]["orders"]["members"]]
+        kinds = [of["kind"] for of in found["events"]]
+        assert (1, 0) == (kinds.count("group_in_two_partitions"), kinds.count("group_deleted"))
+        assert ("ready", 1) == (planned["readiness"], planned["members"])
 
     @pytest.mark.parametrize("others_write", [False, True])
     def test_clock_that_is_set_forward_makes_no_alarm(

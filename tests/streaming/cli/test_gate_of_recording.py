@@ -2,6 +2,8 @@
 
 import base64
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +14,8 @@ from tests.builders import (
     RecordBytes,
     consumer_group_epoch_tombstone,
     consumer_group_target_assignment_epoch_tombstone,
+    group_metadata,
+    member,
     share_group_epoch_tombstone,
     streams_group_epoch,
     streams_group_epoch_tombstone,
@@ -30,11 +34,20 @@ def text(value: bytes | None) -> str | None:
     return None if value is None else base64.b64encode(value).decode()
 
 
-def gate(capsys: pytest.CaptureFixture[str], directory: Path, moments: list[Moment], *options: str) -> tuple[int, Any]:
-    """Exit status and the answer of `gate downgrade` on a recording of this history."""
+def gate(
+    capsys: pytest.CaptureFixture[str],
+    directory: Path,
+    moments: list[Moment],
+    *options: str,
+    others: Mapping[int, list[Moment]] | None = None,
+) -> tuple[int, Any]:
+    """Exit status and the answer of `gate downgrade` on a recording of this history, and of other partitions."""
     file = directory / "log.ndjson"
     lines: list[Any] = [HEADER]
-    for record in history(*moments).records:
+    records = list(history(*moments).records)
+    for of_other, written in (others or {}).items():
+        records += [replace(of, place=of.place._replace(partition=of_other)) for of in history(*written).records]
+    for record in records:
         partition, offset, timestamp = record.place
         place = {"partition": partition, "offset": offset, "timestamp": timestamp}
         lines.append({**place, "key": text(record.key), "value": text(record.value)})
@@ -91,6 +104,18 @@ def test_what_has_its_tombstones_is_no_reason(family: str, capsys: pytest.Captur
 
     assert 3 == status
     assert [] == [of["code"] for of in answer["reasons"] if of["effect"] == "stop"]
+
+
+def test_copy_that_is_not_the_group_closes_the_gate(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """After the topic was grown: the group is classic, and an older broker meets the copy in its old partition."""
+    copy = [at(0, *consumer_join("orders", "a", epoch=2, targets={"a": {"t": [0]}}))]
+    living = [at(5_000, group_metadata("orders", generation=1, members=[member("b", {"t": [0]})]))]
+
+    status, answer = gate(capsys, tmp_path, copy, others={31: living})
+
+    assert 1 == status
+    assert ["group_type"] == [of["code"] for of in answer["reasons"] if of["effect"] == "stop"]
+    assert {"classic": 1} == answer["groups"]
 
 
 @pytest.mark.parametrize("release", ["4.0-IV3", "4.1.0-SNAPSHOT", " 3.4.1 ", "v3.9", "3.9.", "٣.٩", "4", "9.9", ""])
