@@ -25,6 +25,7 @@ from streaming.base.times import now_ms
 from streaming.board import group_answer
 from streaming.board.batch_update import BatchUpdate, BoardSnapshot
 from streaming.board.board_group import BoardGroup
+from streaming.board.copies import Copies
 from streaming.board.event_window import Event, EventWindow
 from streaming.board.histogram import BATCH_SECONDS_BUCKETS, RECORD_TO_METRIC_SECONDS_BUCKETS, Distribution
 from streaming.board.lag_history import LagHistory
@@ -73,6 +74,7 @@ class Board:
         source_age_seconds: how long ago the monitor whose topics fill this board last wrote; None for one of our own.
         history_bytes: size of the history on disk; None where none is kept.
         polls: how the polling of the groups goes; None where they are of the log (`polls.py`).
+        copies: groups with records in several offsets partitions.
         unread: offsets partition → since when (ms) it cannot be read.
         offsets_partitions: how many partitions the coordinator's log has; None while that is not known.
     """
@@ -105,6 +107,7 @@ class Board:
         self.history_bytes: Callable[[], int | None] = lambda: None
         self.polls: Callable[[], PollStatus | None] = lambda: None
         self._start: Callable[[], list[dict[str, Any]]] = list
+        self.copies = Copies()
         self.events = EventWindow(event_window)
         self.lag_history = LagHistory()
         self.record_to_metric = Distribution(RECORD_TO_METRIC_SECONDS_BUCKETS)
@@ -125,10 +128,7 @@ class Board:
         """Replace everything by what the state store holds, at start."""
         with self._lock:
             with gc_tuning.paused():
-                draft = BatchUpdate(BoardSnapshot())
-                draft.take(rows)
-                draft.leave_out_what_is_not_listed()
-                self._shown = draft.shown()
+                self._shown = self.copies.loaded(rows, BatchUpdate(BoardSnapshot()), self.offsets_partitions)
             gc_tuning.freeze()
             self._last_batch = None
             self._readiness.set_loaded()
@@ -142,7 +142,12 @@ class Board:
             self._since_ms = now_ms()
             # Last of all: who asks meanwhile sees groups under doubt, never an empty board that is believed.
             self._shown = BoardSnapshot()
+            self.copies.clear()
             self._last_batch = None
+
+    def settled(self, batch_id: int, rows: Sequence[Row]) -> Sequence[Row]:
+        """The rows of a micro-batch without those of copies that are not their groups (`copies.py`), for all sinks."""
+        return self.copies.settled(batch_id, rows, self._shown.groups, self.offsets_partitions)
 
     def apply(self, batch_id: int, rows: Sequence[Row], now_ms: int) -> None:
         """Take the rows of one micro-batch; the same batch again changes nothing.

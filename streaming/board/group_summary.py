@@ -4,6 +4,7 @@ States of some groups are read together and share a block, from the micro-batch 
 common is there once, and no group has objects of its own but its place in the block.
 """
 
+import struct
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
@@ -24,6 +25,9 @@ A block stays for the last of its groups that is as it was."""
 
 NUMBERS_AT: Final = tuple(slice(at * NUMBER_BYTES, (at + 1) * NUMBER_BYTES) for at in range(IN_A_BLOCK))
 """Where the numbers of each stand among those of a block."""
+
+_PARTITION: Final = struct.Struct("=q")
+"""The first of a group's numbers."""
 
 _CODEC: Final = pa.Codec("zstd", 1)
 
@@ -97,6 +101,12 @@ class StateText:
     def numbers(self) -> bytes:
         """As `GroupSummary.numbers`."""
         return self.block.numbers[NUMBERS_AT[self.at]]
+
+    @property
+    def partition(self) -> int:
+        """As `GroupSummary.partition`."""
+        found: int = _PARTITION.unpack_from(self.block.numbers, self.at * NUMBER_BYTES)[0]
+        return found
 
     @property
     def durations(self) -> Sequence[int]:

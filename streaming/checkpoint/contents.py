@@ -20,6 +20,7 @@ from streaming.base.errors import UsageError
 from streaming.query.progress import PartitionOffsets, offsets_of
 from streaming.query.schemas import BOOK_STATE, GROUPS_STATE, OFFSETS_STATE, PACKS_STATE, OutputRow
 from streaming.query.state_cache import all_entries
+from streaming.query.state_keys import place_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,7 +43,7 @@ _NO_SUCH_VARIABLE: Final = "STDS_INVALID_OPTION_VALUE.WITH_MESSAGE"
 
 
 _UNKNOWN_PARTITION: Final = -1
-"""Partition of a row read back: not every part of the state holds it, and the board does not ask."""
+"""Partition of a row read back of a release up to layout 5, whose keys do not say it; of each group it has one copy."""
 
 
 def forget(checkpoint: str) -> None:
@@ -189,9 +190,11 @@ def _if_there(fetched: "Future[pa.Table]") -> "pa.Table | None":
 
 
 def _row(key: Sequence[Any], text: str) -> OutputRow:
-    is_group = len(key) == 1
+    partition, entry = place_of(tuple(key))
+    is_group = len(entry) == 1
     snapshot.check_format(text, (snapshot.FORMAT,) if is_group else snapshot.OFFSETS_FORMATS)
-    return OutputRow(_UNKNOWN_PARTITION, "group" if is_group else "offsets", key[0], text)
+    of = _UNKNOWN_PARTITION if partition is None else partition
+    return OutputRow(of, "group" if is_group else "offsets", entry[0], text)
 
 
 def _values(table: "pa.Table | None") -> Iterator[tuple[Any, ...]]:

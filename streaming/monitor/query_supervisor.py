@@ -221,7 +221,8 @@ class QuerySupervisor:
             .option("checkpointLocation", state.checkpoint)
             .trigger(processingTime=f"{config.spark.trigger_interval_ms} milliseconds")
         )
-        writer = BatchWriter([self._board, *self._sinks()], now_ms, self._board.expectations)
+        board = self._board
+        writer = BatchWriter([board, *self._sinks()], now_ms, board.expectations, settled=board.settled)
         return writer.follow(stream).start()
 
     def _check(self) -> None:

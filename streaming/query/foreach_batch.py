@@ -15,7 +15,7 @@ from pyspark.sql.pandas.serializers import ArrowCollectSerializer
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.util import _load_from_socket
 
-from streaming.base.batch_rows import BatchRows
+from streaming.base.batch_rows import BatchRows, Row
 from streaming.base.expectations import Expectations
 from streaming.base.logging_setup import get_logger, with_fields
 from streaming.query.jvm_objects import borrowed
@@ -38,12 +38,24 @@ class BatchWriter:
 
     PySpark's `foreachBatch` makes a session and a DataFrame in Python for each micro-batch, with some thirty calls to
     the JVM, and collects it as a query of its own. Here the JVM calls us directly, and is asked for the rows alone.
+
+    Args:
+        sinks: in this order.
+        clock_ms: the wall clock.
+        expectations: of the configuration.
+        settled: makes of a batch's number and rows what the sinks are given (`board/copies.py`).
     """
 
     def __init__(
-        self, sinks: Sequence[BatchSink], clock_ms: Callable[[], int], expectations: Expectations | None = None
+        self,
+        sinks: Sequence[BatchSink],
+        clock_ms: Callable[[], int],
+        expectations: Expectations | None = None,
+        *,
+        settled: Callable[[int, Sequence[Row]], Sequence[Row]] = lambda _, rows: rows,
     ) -> None:
         self._sinks = sinks
+        self._settled = settled
         self._expectations = expectations or Expectations()
         self._clock_ms = clock_ms
         # Spark calls from a thread of its own.
@@ -72,6 +84,9 @@ class BatchWriter:
         for row in unpacked:
             if row.kind == "undecodable":
                 _log.warning("undecodable_record", partition=row.partition, **json.loads(row.payload))
+        settled = self._settled(batch_id, unpacked)
+        if settled is not unpacked:
+            unpacked = [OutputRow(*row) for row in settled]
         rows = BatchRows(unpacked, self._expectations.applied) if self._expectations else BatchRows(unpacked)
         now_ms = self._clock_ms()
         for sink in self._sinks:

@@ -4,8 +4,9 @@ Keyed by partitions, not by group: a key costs a stateful task some milliseconds
 commit, spread over fifty partitions, is one key a task (docs/decisions/0001).
 
     state variable   key                      holds
-    groups           group                    everything of a group but its offsets
-    offsets          group, topic, bucket     up to 64 committed offsets
+    offsets          group, topic, bucket     everything of a group but its offsets, and up to 64 of these, each of a
+                                              partition (`state_keys.py`)
+    groups           group                    what a release up to layout 5 has of a group
     packs            partition, slot          many of both that changed at once, or lately (`state_cache.py`)
     book             -                        totals of each partition, and what waits for the next batch
 

@@ -32,7 +32,8 @@ from streaming.query.log_continuity import Note
 from streaming.query.replay_shares import Answer, shares_of, what_is_written, writes_only
 from streaming.query.row_codec import LogRow, notes_of, packed_output, partitions_cut, rows_of, unpacked_table
 from streaming.query.schemas import OutputRow
-from streaming.query.state_cache import Key, StateCache, StateStore, entries_of
+from streaming.query.state_cache import StateCache, StateStore, entries_of, with_partitions
+from streaming.query.state_keys import Key
 from streaming.query.state_pipelining import put_many
 
 SETTLE_AFTER_MS: Final = 2_000
@@ -96,6 +97,8 @@ class TaskLedger:
 
     partitions: dict[int, PartitionLedger] = field(default_factory=dict)
     timer_ms: int | None = None
+    has_partitions: bool = True
+    """Whether keys of entries say their partition (`state_keys.py`)."""
 
     def dump(self) -> str:
         """As text for the state."""
@@ -109,7 +112,7 @@ class TaskLedger:
             int(partition): PartitionLedger(**{**_BEFORE, **book, "counters": Counters(**book["counters"])})
             for partition, book in held["partitions"].items()
         }
-        return cls(ledgers, held["timer_ms"])
+        return cls(ledgers, held["timer_ms"], held.get("has_partitions", False))
 
 
 class _StateStore:
@@ -213,7 +216,11 @@ class ShardTask:
 
     def _load_ledger(self) -> TaskLedger:
         held = self._state.book.get()
-        return TaskLedger() if held is None else TaskLedger.load(held[0])
+        book = TaskLedger() if held is None else TaskLedger.load(held[0])
+        if not book.has_partitions:
+            with_partitions(self._state.entries)
+            book.has_partitions = True
+        return book
 
     def _finish(self, book: TaskLedger, now_ms: int) -> None:
         self._set_timer(book, now_ms)

@@ -19,23 +19,22 @@ entries that change at once, or again and again, are kept together:
     to be removed            -                         removed from wherever it is
 
 So of versions of an entry the one of lately is the newest, then the single one, then that of its slot, and a copy is
-as what it was made of. Nothing has to be moved between slots and keys.
+as what it was made of. Nothing has to be moved between slots and keys. A key says of which partition it is
+(`state_keys.py`): two may have groups of one name.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from zlib import crc32
 
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import MapState
 
-from coordinator_model.state.snapshot import load_group
+from coordinator_model.state import snapshot
 from streaming.query.row_codec import dumped, loaded
+from streaming.query.state_keys import Key, is_stored, place_of, stored
 from streaming.query.state_pipelining import get_many, put_many
-
-Key = tuple[Any, ...]
-"""(group,) of a group; (group, topic, bucket number) of an offset bucket."""
 
 SLOTS: Final = 32
 """Of each partition of the log: of a hundred thousand groups in fifty partitions, sixty are in one."""
@@ -56,7 +55,7 @@ LONG_CHARACTERS: Final = 16_000
 _LAYOUT: Final = pa.schema(
     [("group", pa.string()), ("topic", pa.string()), ("bucket", pa.int32()), ("snapshot", pa.large_string())]
 )
-"""Of a group, topic and bucket are null."""
+"""Of a group of a release up to layout 5, topic and bucket are null."""
 
 _Slot = tuple[int, int]
 """(partition, slot)"""
@@ -66,6 +65,7 @@ class StateStore(NamedTuple):
     """State variables that hold entries, as `processor.py` declares them."""
 
     groups: MapState
+    """Of a release up to layout 5; none is put there any more."""
     offsets: MapState
     packs: MapState
 
@@ -100,7 +100,8 @@ class StateCache:
         if wanted:
             recent = get_many(state.packs, [LATELY, COPIES])
             self._lately, self._copies = (_Recent(*recent.get(at, ())) for at in (LATELY, COPIES))
-        older = {of: keys - self._lately.keys() - self._copies.keys() for of, keys in wanted.items()}
+        keys_of = {of: {stored(of, key) for key in keys} for of, keys in wanted.items()}
+        older = {of: keys - self._lately.keys() - self._copies.keys() for of, keys in keys_of.items()}
         self._ask(older)
         self._fetch_packs(
             (partition, _slot(key)) for partition, keys in older.items() for key in keys if self._single[key] is None
@@ -108,6 +109,7 @@ class StateCache:
 
     def get(self, partition: int, key: Key) -> str | None:
         """The text of an entry, or None."""
+        key = stored(partition, key)
         held = self._lately.get(key) or self._copies.get(key)
         if held is None:
             self._ask({partition: [key]})
@@ -121,14 +123,15 @@ class StateCache:
 
         Returns whether any of them is stored singly, or may come to be.
         """
-        gone = [key for key in deleted if key not in changed]
+        changed = {stored(partition, key): text for key, text in changed.items()}
+        gone = [key for of in deleted if (key := stored(partition, of)) not in changed]
         older = [key for key in changed if key not in self._lately]
         self._ask({partition: [*older, *gone]})
         for recent in (self._lately, self._copies):
             recent.drop([*changed, *gone])
         for key in gone:
             if self._single[key] is not None:
-                self._of(key).removeKey(key)
+                self._state.offsets.removeKey(key)
             if self._pack(partition, key).pop(key, None) is not None:
                 self._to_write.add((partition, _slot(key)))
         packed = self._pack_where_many(partition, {key: changed[key] for key in older if self._single[key] is None})
@@ -147,8 +150,7 @@ class StateCache:
         written = {at: self._packs[at] for at in sorted(self._to_write)}
         written |= {at: of for at, of in ((LATELY, self._lately), (COPIES, self._copies)) if of.is_changed}
         put_many(self._state.packs, [(at, (packed_entries(pack),)) for at, pack in written.items()])
-        for state in (self._state.groups, self._state.offsets):
-            put_many(state, [(key, (text,)) for key, text in self._changed.items() if self._of(key) is state])
+        put_many(self._state.offsets, [(key, (text,)) for key, text in self._changed.items()])
 
     def _pack_where_many(self, partition: int, changed: Mapping[Key, str]) -> set[Key]:
         """Change those in their packs of which many are in one; returns which."""
@@ -165,17 +167,13 @@ class StateCache:
                     packed.update(keys)
         return packed
 
-    def _of(self, key: Key) -> MapState:
-        return self._state.groups if len(key) == 1 else self._state.offsets
-
     def _ask(self, wanted: Mapping[int, Iterable[Key]]) -> None:
         """Read what is stored singly of keys that were not asked for yet."""
         new = {partition: [key for key in keys if key not in self._single] for partition, keys in wanted.items()}
         self._single.update((key, None) for keys in new.values() for key in keys)
         asked = [key for partition, keys in new.items() if partition in self._with_single for key in keys]
-        for state in (self._state.groups, self._state.offsets):
-            if of_state := [key for key in asked if self._of(key) is state]:
-                self._single.update((key, text) for key, (text,) in get_many(state, of_state).items())
+        if asked:
+            self._single.update((key, text) for key, (text,) in get_many(self._state.offsets, asked).items())
 
     def _pack(self, partition: int, key: Key) -> dict[Key, str]:
         """The pack of an entry's slot."""
@@ -188,7 +186,7 @@ class StateCache:
         self._packs.update((at, {}) for at in new)
         if known := [at for at in new if at[0] not in self._unknown]:
             found = get_many(self._state.packs, known)
-            self._packs.update((at, dict(unpacked_entries(pack))) for at, (pack,) in found.items())
+            self._packs.update((at, _of_slot(at, pack)) for at, (pack,) in found.items())
 
 
 class _Recent(dict[Key, str]):
@@ -234,29 +232,53 @@ def all_entries(packs: Collection[tuple[_Slot, bytes]], single: Iterable[tuple[K
         if key not in seen:
             seen.add(key)
             yield key, text
+    # What a release up to layout 5 stored singly does not say of which partition it is.
+    old = {key for key in seen if not is_stored(key)}
     for at, pack in packs:
         if at not in (LATELY, COPIES):
-            yield from (entry for entry in unpacked_entries(pack) if entry[0] not in seen)
+            found = _of_slot(at, pack).items()
+            yield from (entry for entry in found if entry[0] not in seen and not (old and place_of(entry[0])[1] in old))
+
+
+def with_partitions(state: StateStore) -> None:
+    """Have all keys of a task's state say their partition; those of a release up to layout 5 do not.
+
+    Packs of slots are of one partition, and need no change. Of the others the group's state says it.
+    """
+    packs = {at: pack for at, (pack,) in list(state.packs.iterator())}
+    lately = dict(unpacked_entries(packs[LATELY])) if LATELY in packs else {}
+    single = {key: text for of in (state.groups, state.offsets) for key, (text,) in list(of.iterator())}
+    partitions = {
+        group: at[0] for at, pack in packs.items() if at[0] >= 0 for group in set(loaded(pack).column(0).to_pylist())
+    }
+    for entries in (single, lately):
+        groups = {key[0]: snapshot.load_group(text) for key, text in entries.items() if len(key) == 1}
+        partitions.update((name, of.partition) for name, of in groups.items())
+    for key in single:
+        (state.groups if len(key) == 1 else state.offsets).removeKey(key)
+    # Of a bucket without a group there is nothing to say.
+    kept, recent = (
+        {stored(partitions[key[0]], key): text for key, text in entries.items() if key[0] in partitions}
+        for entries in (single, lately)
+    )
+    put_many(state.offsets, [(key, (text,)) for key, text in kept.items()])
+    put_many(state.packs, [(at, (packed_entries(of),)) for at, of in ((LATELY, recent), (COPIES, {})) if at in packs])
 
 
 def entries_of(state: StateStore, partition: int, *, with_single: bool) -> dict[Key, str]:
     """Every entry of one partition, in its newest version; `with_single` says whether any may be stored singly.
 
-    Keys name groups, and each group's own entry says which partition it is of: those that are stored singly, and those
-    that changed lately, are looked through whole.
+    What is stored singly, and what changed lately, is looked through whole.
     """
     slots = get_many(state.packs, [LATELY, *((partition, slot) for slot in range(SLOTS))])
     lately = dict(unpacked_entries(slots.pop(LATELY)[0])) if LATELY in slots else {}
-    packed = {key: text for (pack,) in slots.values() for key, text in unpacked_entries(pack)}
-    single: dict[Key, str] = {}
+    found: dict[Key, str] = {}
+    for at, (pack,) in slots.items():
+        found |= _of_slot((at[0], at[1]), pack)
     if with_single:
-        for variable in (state.groups, state.offsets):
-            single.update((tuple(key), text) for key, (text,) in variable.iterator())
-    found = {**packed, **single, **lately}
-    of_others = {**single, **lately}
-    groups = {key for key, text in of_others.items() if len(key) == 1 and load_group(text).partition == partition}
-    mine = {key[0] for key in groups} | {key[0] for key in packed}
-    return {key: text for key, text in found.items() if key[0] in mine}
+        found.update((tuple(key), text) for key, (text,) in state.offsets.iterator())
+    places = ((*place_of(key), text) for key, text in (found | lately).items())
+    return {key: text for of, key, text in places if of == partition}
 
 
 def packed_entries(entries: Mapping[Key, str]) -> bytes:
@@ -272,6 +294,11 @@ def unpacked_entries(pack: bytes) -> Iterator[tuple[Key, str]]:
     columns = loaded(pack).columns
     for group, topic, bucket, text in zip(*(column.to_pylist() for column in columns), strict=True):
         yield ((group,) if topic is None else (group, topic, bucket)), text
+
+
+def _of_slot(at: _Slot, pack: bytes) -> dict[Key, str]:
+    """Entries of the pack of a slot."""
+    return {stored(at[0], key): text for key, text in unpacked_entries(pack)}
 
 
 def _slot(key: Key) -> int:

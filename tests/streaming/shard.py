@@ -1,6 +1,7 @@
 """A bundle under test: one stateful key fed through Spark's TwsTester, as the one place that knows the tester."""
 
 import json
+from collections.abc import Iterable
 from copy import copy
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from streaming.query.row_codec import LOG_LAYOUT, packed, unpacked_output
 from streaming.query.schemas import BOOK_STATE, GROUPS_STATE, OFFSETS_STATE, PACKS_STATE, OutputRow
 from streaming.query.shard_task import PartitionLedger, TaskLedger
 from streaming.query.state_cache import COPIES, LATELY, all_entries, unpacked_entries
+from streaming.query.state_keys import place_of
 from tests.histories import PARTITION, History, LogRecord
 
 KEY: Final = 7
@@ -29,6 +31,12 @@ def log_rows(cells: list[tuple[Any, ...]]) -> pa.Table:
     return pa.Table.from_arrays(
         [pa.array(column, field.type) for column, field in zip(columns, LOG_LAYOUT, strict=True)], schema=LOG_LAYOUT
     )
+
+
+def _of(partition: int, entries: Iterable[tuple[Any, str]]) -> dict[Any, str]:
+    """Entries of a partition of the log, by the keys that they have within it."""
+    found = ((*place_of(key), text) for key, text in entries)
+    return {key: text for of, key, text in found if of == partition}
 
 
 class Shard:
@@ -114,8 +122,7 @@ class Shard:
 
     def single(self) -> dict[Any, str]:
         """Entries of the state store that are there by themselves."""
-        states = (self._tester.peekMapState(name, KEY) for name in (GROUPS_STATE, OFFSETS_STATE))
-        return {key: text for state in states for key, (text,) in state.items()}
+        return _of(self.partition, self._single().items())
 
     def packs(self) -> list[dict[Any, str]]:
         """Entries in each pack of the state store."""
@@ -131,11 +138,15 @@ class Shard:
 
     def _packs(self) -> dict[Any, dict[Any, str]]:
         held = self._tester.peekMapState(PACKS_STATE, KEY)
-        return {at: dict(unpacked_entries(pack)) for at, (pack,) in held.items()}
+        return {at: _of(self.partition, unpacked_entries(pack)) for at, (pack,) in held.items()}
+
+    def _single(self) -> dict[Any, str]:
+        states = (self._tester.peekMapState(name, KEY) for name in (GROUPS_STATE, OFFSETS_STATE))
+        return {key: text for state in states for key, (text,) in state.items()}
 
     def _entries(self) -> dict[Any, str]:
         packs = [(at, pack) for at, (pack,) in self._tester.peekMapState(PACKS_STATE, KEY).items()]
-        return dict(all_entries(packs, self.single().items()))
+        return _of(self.partition, all_entries(packs, self._single().items()))
 
     def book(self) -> PartitionLedger:
         """The partition's bookkeeping in the state store."""

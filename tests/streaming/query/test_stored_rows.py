@@ -48,9 +48,9 @@ ROWS = [
     OutputRow(-1, "group", "b", "[1,2]"),
     OutputRow(-1, "offsets", "b", "[1,3]"),
     OutputRow(-1, "offsets", "a", "[1,4]"),
-    OutputRow(-1, "group", "c", "[1,6]"),
-    OutputRow(-1, "offsets", "a", "[1,7]"),
-    OutputRow(-1, "group", "d", "[1,8]"),
+    OutputRow(0, "group", "c", "[1,6]"),
+    OutputRow(3, "offsets", "a", "[1,7]"),
+    OutputRow(3, "group", "d", "[1,8]"),
     OutputRow(3, "shard", "", json.dumps({"records": 9, "last_offset": 8})),
     OutputRow(4, "shard", "", json.dumps({"last_offset": 1})),
 ]
