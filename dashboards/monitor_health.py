@@ -122,6 +122,7 @@ _INPUT: Final = (
             Query(signal="groups", legend="{{cluster}}"),
             Query(signal="not_described", legend="{{cluster}}, polled and not described"),
             Query(signal="polled", legend="{{cluster}}: 1 where groups are polled"),
+            Query(signal="in_two_partitions", legend="{{cluster}}, in two offsets partitions"),
         ],
     ),
     timeseries_panel(

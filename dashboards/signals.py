@@ -600,6 +600,14 @@ _MONITOR: Final = (
         _C,
     ),
     _signal(
+        "in_two_partitions",
+        "max by (cluster) (group_monitor_groups_in_two_partitions{CLUSTER})",
+        COUNT,
+        "Groups with records in another partition of __consumer_offsets, too, as after it was grown: one copy is the "
+        "group.",
+        _C,
+    ),
+    _signal(
         "unknown_records",
         "max by (cluster, record_type) (group_monitor_unknown_records_total{CLUSTER})",
         COUNT,

@@ -71,7 +71,9 @@ def downgrade(
     # Without a target there are all reasons that there could be with one.
     concerned = [held for held in chosen if groups or held.words.downgrade_reasons or held.summary.mixed]
     others = cluster.offset_versions.keys()
-    answer = downgrade_gate((held.state for held in concerned), cluster, target, groups, others=others)
+    # What a broker is rolled back to reads all that is in the log.
+    states = [*(held.state for held in concerned), *board.copies.states(groups)]
+    answer = downgrade_gate(states, cluster, target, groups, others=others)
     return {**answer, "groups": _by_type(chosen)}
 
 

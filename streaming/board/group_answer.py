@@ -47,6 +47,7 @@ def _with_lag(
     duplicates = group_view.named(held.state.duplicates, board.ends.topic_names)
     rebalance = held.state.rebalance
     unheld = held.topics.unheld(board.ends.sizes)
+    copies = board.copies.of(held.name, held.partition)
     offsets = [shown | next(of_offsets) for shown in group["offsets"]]
     if held.words.type != SHARE and (uncommitted := never_committed(group, board.ends)):
         offsets = sorted([*offsets, *uncommitted], key=itemgetter("topic", "partition"))
@@ -63,6 +64,7 @@ def _with_lag(
         "duplicates": {place: list(members) for place, members in duplicates.items()},
         "unassigned": None if unheld is None else {topic: list(parts) for topic, parts in unheld.items() if parts},
         "attention": attention.reasons(board, held, lags.of_read(number), now_ms),
+        **({} if copies is None else {"copies": copies.as_json()}),
         # What is not known of a polled group is null.
         **(UNKNOWN_IN_GROUP if held.words.polled else {}),
         **({"duplicates": None} if held.words.polled and not duplicates else {}),

@@ -1,5 +1,6 @@
 """`check`: everything `run` needs, looked at one by one, in one list."""
 
+import base64
 import errno
 import os
 import socket
@@ -8,12 +9,14 @@ import tempfile
 from collections.abc import Iterator
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from json import loads as json_of
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from streaming.base.errors import MonitorError, UsageError
+from streaming.base.text import printable
 from streaming.cli.render import output
 from streaming.cli.run import ConfigFile, Settings, load_config
 
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from streaming.kafka.preflight import Finding
 
 _ANSWER_SECONDS: Final = 5.0
+_NAMED: Final = 10
+"""Groups that a finding names; the API has all."""
 
 
 def check(
@@ -47,7 +52,7 @@ def check(
     findings = [Finding("configuration", "ok", str(config) if config is not None else "defaults")]
     with output.progress("checking") as advance:
         polled = loaded.source.kind == "admin"
-        findings += [*(() if polled else (_java(),)), _port(loaded), _state_dir(loaded)]
+        findings += [*(() if polled else (_java(),)), _port(loaded), *_copies(loaded), _state_dir(loaded)]
         advance(0.5)
         findings += broker_findings(loaded.kafka, polled=polled)
         findings += list(instead(findings))
@@ -115,7 +120,7 @@ def _own_monitor(config: "Config") -> "Finding | None":
         return None
     where = f"{config.http.host}:{config.http.port} is this configuration's own, {lock.holder()}"
     try:
-        status = _asked(config.http, "/ready")
+        status, _ = _asked(config.http, "/ready")
     except (OSError, HTTPException) as error:
         return Finding("http port", "cannot tell", f"{where}, which does not answer ({type(error).__name__})")
     if status != HTTPStatus.OK:
@@ -123,8 +128,37 @@ def _own_monitor(config: "Config") -> "Finding | None":
     return Finding("http port", "ok", f"{where}, which is ready")
 
 
-def _asked(http: "HttpSection", path: str) -> int:
-    """Status of an answer of the monitor that listens there. Raises OSError and HTTPException."""
+def _copies(config: "Config") -> Iterator["Finding"]:
+    """Groups in two partitions of the offsets topic, as the monitor of this very configuration says, where it runs."""
+    from streaming.checkpoint.lock import StateLock
+    from streaming.kafka.preflight import Finding
+
+    if not config.http.port or config.source.kind == "admin" or not StateLock(config.state.dir).is_held():
+        return
+    name = "groups in two partitions"
+    try:
+        status, answer = _asked(config.http, "/api/v1/copies")
+        groups = json_of(answer)["groups"] if status == HTTPStatus.OK else None
+    except (OSError, HTTPException):
+        return  # said of the port
+    except (ValueError, LookupError, TypeError):
+        groups = None
+    if groups is None:
+        yield Finding(name, "cannot tell", f"the running monitor answers {status} without a list of them")
+        return
+    if not groups:
+        yield Finding(name, "ok", "none")
+        return
+    named = [
+        f"{printable(of['group'])} (in {' and '.join(map(str, of['partitions']))}, lives in {of['lives_in']})"
+        for of in groups[:_NAMED]
+    ]
+    more = f", and {len(groups) - _NAMED} more" if len(groups) > _NAMED else ""
+    yield Finding(name, "note", f"{len(groups)}: {', '.join(named)}{more}; the other copies change nothing")
+
+
+def _asked(http: "HttpSection", path: str) -> tuple[int, bytes]:
+    """Status and body of an answer of the monitor that listens there. Raises OSError and HTTPException."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(http.host, http.host).strip("[]")  # noqa: S104 - looked for, not bound
     asking: HTTPConnection
     if http.tls_certificate_file is None:
@@ -138,10 +172,21 @@ def _asked(http: "HttpSection", path: str) -> int:
             context=ssl._create_unverified_context(),  # noqa: S323, SLF001 - as said
         )
     try:
-        asking.request("GET", path)
-        return asking.getresponse().status
+        asking.request("GET", path, headers=_credentials(http))
+        answer = asking.getresponse()
+        return answer.status, answer.read()
     finally:
         asking.close()
+
+
+def _credentials(http: "HttpSection") -> dict[str, str]:
+    """What callers of the monitor must send."""
+    if http.token is not None:
+        return {"Authorization": f"Bearer {http.token.get_secret_value()}"}
+    if http.username is not None and http.password is not None:
+        pair = f"{http.username}:{http.password.get_secret_value()}".encode()
+        return {"Authorization": "Basic " + base64.b64encode(pair).decode("ascii")}
+    return {}
 
 
 def _otlp(config: "Config") -> Iterator["Finding"]:

@@ -250,6 +250,10 @@ _MONITOR: Final = (
         "group_monitor_rebuilds_total",
         "Times the log was read again, unread for longer than it keeps tombstones, since this monitor started",
     ),
+    _gauge(
+        "group_monitor_groups_in_two_partitions",
+        "Groups with records in another offsets partition, too, as after the topic was grown; one copy is the group",
+    ),
     _histogram("group_monitor_batch_seconds", "Duration of micro-batches"),
     _gauge("group_monitor_sink_waiting", "Events, or groups, that a sink has yet to take", "sink"),
     _gauge(
@@ -303,6 +307,7 @@ CATALOGUE: Final[Mapping[str, Metric]] = {
 LOG_ONLY: Final = {of.name for of in (*_REBALANCES, *_OFFSETS)} | {
     "group_monitor_batch_seconds",
     "group_monitor_coordinator_moves_total",
+    "group_monitor_groups_in_two_partitions",
     "group_monitor_newer_value_versions_total",
     "group_monitor_open_transaction_records",
     "group_monitor_open_transaction_seconds",

@@ -86,6 +86,11 @@ def _known(value: float | None) -> Samples:
     return [] if value is None else [("", value)]
 
 
+def _in_two_partitions(moment: Moment) -> Samples:
+    """Not known where groups are from a monitor's topics, which have one copy of each."""
+    return _known(None if moment.board.offsets_partitions is None else len(moment.board.copies))
+
+
 def _source(moment: Moment) -> Samples:
     return [(labelled(kind="log" if moment.polls is None else ADMIN), 1)]
 
@@ -165,6 +170,7 @@ MONITOR_SAMPLES: Final[Mapping[str, Callable[[Moment], Samples]]] = {
     "group_monitor_source_age_seconds": lambda moment: _known(moment.board.source_age_seconds()),
     "group_monitor_source_info": _source,
     "group_monitor_groups_not_described": _not_described,
+    "group_monitor_groups_in_two_partitions": _in_two_partitions,
     "group_monitor_rebuilds_total": lambda moment: [("", moment.board.rebuilds)],
     **{name: partial(_of_process, name) for name in _PROCESS},
     "group_monitor_build_info": lambda _: _build_info(),

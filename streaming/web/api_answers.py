@@ -162,6 +162,12 @@ class Api:
     def _search(self, query: Mapping[str, str]) -> Search:
         return Search(self.board, {name: query[name] for name in ASKED if query.get(name)})
 
+    def copies(self) -> dict[str, Any]:
+        """Groups with records in several partitions of the offsets topic."""
+        named = self.board.copies.named(self.board.shown.groups)
+        found = [{"group": name, **of.as_json()} for name, of in named.items() if self.board.scope.groups(name)]
+        return {"groups": found, "left_out": len(named) - len(found)}
+
     def topics(self) -> dict[str, Any]:
         """All topics that groups have to do with."""
         return topics_view(self.board)

@@ -30,7 +30,10 @@ ANSWERS: Final[Mapping[str, str]] = {
     "Group": "group:string type:string state:string epoch:integer? assignment_epoch:integer? protocol:string? "
     "simple:boolean members:Member[] offsets:Offset[] migration:object owner:string? lag:integer? max_lag:integer? "
     "max_lag_seconds:number? max_lag_seconds_at_least:boolean rebalances:integer? rebalancing_since:integer? "
-    "duplicates:any{}? unassigned:any{}? attention:Attention[] ~doubt:object?",
+    "duplicates:any{}? unassigned:any{}? attention:Attention[] ~copies:Copies ~doubt:object?",
+    "Copies": "partitions:integer[] lives_in:integer",
+    "CopiedGroup": "group:string partitions:integer[] lives_in:integer",
+    "CopiedGroups": "groups:CopiedGroup[] left_out:integer",
     "Groups": "groups:Group[] left_out:integer cannot_tell:integer doubt:object?",
     "Names": "groups:string[] left_out:integer cannot_tell:integer",
     "ListedTopic": "topic:string partitions:integer? groups:integer",
@@ -138,6 +141,10 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "/api/v1/groups": Operation(summary="Groups with lag.", answer="Groups", query=f"{_SEARCH} type state"),
     "/api/v1/groups/{name}": Operation(summary="One group with lag.", answer="Group", query="name", errors=(404,)),
     "/api/v1/search": Operation(summary="Names of groups.", answer="Names", query=_SEARCH),
+    "/api/v1/copies": Operation(
+        summary="Groups with records in several partitions of the offsets topic, and the one each lives in.",
+        answer="CopiedGroups",
+    ),
     "/api/v1/topics": Operation(summary="Topics that groups have to do with.", answer="Topics"),
     "/api/v1/topics/{name}": Operation(
         summary="One topic, and every group that has to do with it, with its lag there.",

@@ -146,6 +146,7 @@ class Pages:
             _route("/api/v1/groups", self.groups, "type", "state", *ASKED),
             _route("/api/v1/groups/{name:name}", self.group, "name"),
             _route("/api/v1/search", self.search, *ASKED),
+            _route("/api/v1/copies", self.copies),
             _route("/api/v1/topics", self.topics),
             _route("/api/v1/topics/{name:name}", self.topic, "name"),
             _route("/api/v1/lag", self.lag, "group"),
@@ -256,6 +257,10 @@ class Pages:
     def search(self, request: Request) -> Response:
         """Names of groups by topic, owner, client id, host or instance id."""
         return _found(self._api.search, request.query_params)
+
+    def copies(self, _: Request) -> Response:
+        """Groups with records in several offsets partitions."""
+        return _found(self._api.copies)
 
     def topics(self, _: Request) -> Response:
         """All topics that groups have to do with."""

@@ -33,10 +33,10 @@ def log_rows(cells: list[tuple[Any, ...]]) -> pa.Table:
     )
 
 
-def _of(partition: int, entries: Iterable[tuple[Any, str]]) -> dict[Any, str]:
-    """Entries of a partition of the log, by the keys that they have within it."""
+def _of(entries: Iterable[tuple[Any, str]], partition: int | None = None) -> dict[Any, str]:
+    """Entries by the keys that they have within their partition of the log, of one or all."""
     found = ((*place_of(key), text) for key, text in entries)
-    return {key: text for of, key, text in found if of == partition}
+    return {key: text for of, key, text in found if partition in (None, of)}
 
 
 class Shard:
@@ -112,17 +112,17 @@ class Shard:
         """Kinds of the events put out so far."""
         return [str(event["kind"]) for event in self.events()]
 
-    def groups(self) -> dict[str, GroupState]:
-        """Groups in the state store."""
-        return {key[0]: load_group(text) for key, text in sorted(self._entries().items()) if len(key) == 1}
+    def groups(self, partition: int | None = None) -> dict[str, GroupState]:
+        """Groups in the state store, of one partition or all."""
+        return {key[0]: load_group(text) for key, text in sorted(self._entries(partition).items()) if len(key) == 1}
 
-    def buckets(self) -> dict[tuple[str, str, int], OffsetBucket]:
-        """Offset buckets in the state store."""
-        return {key: load_offsets(text) for key, text in sorted(self._entries().items()) if len(key) > 1}
+    def buckets(self, partition: int | None = None) -> dict[tuple[str, str, int], OffsetBucket]:
+        """Offset buckets in the state store, of one partition or all."""
+        return {key: load_offsets(text) for key, text in sorted(self._entries(partition).items()) if len(key) > 1}
 
     def single(self) -> dict[Any, str]:
         """Entries of the state store that are there by themselves."""
-        return _of(self.partition, self._single().items())
+        return _of(self._single().items())
 
     def packs(self) -> list[dict[Any, str]]:
         """Entries in each pack of the state store."""
@@ -138,15 +138,15 @@ class Shard:
 
     def _packs(self) -> dict[Any, dict[Any, str]]:
         held = self._tester.peekMapState(PACKS_STATE, KEY)
-        return {at: _of(self.partition, unpacked_entries(pack)) for at, (pack,) in held.items()}
+        return {at: _of(unpacked_entries(pack)) for at, (pack,) in held.items()}
 
     def _single(self) -> dict[Any, str]:
         states = (self._tester.peekMapState(name, KEY) for name in (GROUPS_STATE, OFFSETS_STATE))
         return {key: text for state in states for key, (text,) in state.items()}
 
-    def _entries(self) -> dict[Any, str]:
+    def _entries(self, partition: int | None = None) -> dict[Any, str]:
         packs = [(at, pack) for at, (pack,) in self._tester.peekMapState(PACKS_STATE, KEY).items()]
-        return _of(self.partition, all_entries(packs, self._single().items()))
+        return _of(all_entries(packs, self._single().items()), partition)
 
     def book(self) -> PartitionLedger:
         """The partition's bookkeeping in the state store."""

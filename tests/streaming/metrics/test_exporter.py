@@ -160,6 +160,9 @@ def full_board() -> Board:
     board.observe_batch(1.0)
     board.show_history_size(lambda: 4_096)
     board.set_overdue(["mixed"])
+    board.offsets_partitions = 8
+    copy = Shard(6).write(builders.offset_commit("idle", "orders", 0, 1, timestamp=THEN_MS - 1), timestamp_ms=THEN_MS)
+    board.settled(1, copy)
     late = builders.offset_commit("twice", "orders", 2, 0, timestamp=NOW_MS - 400)
     board.apply(1, shard.write(late, timestamp_ms=NOW_MS - 400), NOW_MS)
     return board
@@ -217,6 +220,7 @@ VALUES: Final[list[tuple[str, Labels, float]]] = [
     ("group_monitor_coordinator_moves_total", {"partition": "7"}, 2),
     ("group_monitor_coordinator_moves_total", {"partition": "6"}, 0),
     ("group_monitor_rebuilds_total", {}, 0),
+    ("group_monitor_groups_in_two_partitions", {}, 1),
     ("group_monitor_left_out", {"from": "page", "what": "groups"}, 0),
     ("group_monitor_left_out", {"from": "metrics", "what": "topics"}, 0),
     ("kafka_group_assigned_partitions", {**TWICE, "topic": "orders"}, 1),

@@ -8,9 +8,13 @@ import pytest
 from hypothesis import given, strategies
 from pyspark.sql.streaming.stateful_processor import MapState
 
+from coordinator_model.state.group_state import GroupState
+from coordinator_model.state.snapshot import dump_group
 from streaming.query import state_cache, state_pipelining
 from streaming.query.shard_task import TaskLedger
 from streaming.query.state_cache import (
+    COPIES,
+    LATELY,
     PACK_FROM,
     RECENT_CHARACTERS,
     SLOTS,
@@ -19,6 +23,7 @@ from streaming.query.state_cache import (
     all_entries,
     packed_entries,
     unpacked_entries,
+    with_partitions,
 )
 from streaming.query.state_keys import place_of
 from tests.builders import offset_commit, offset_commit_tombstone
@@ -185,6 +190,7 @@ class _Held(dict[Any, Any]):
     """A map state in memory."""
 
     getValue, updateValue, removeKey = dict.get, dict.__setitem__, dict.__delitem__  # noqa: N815 - Spark's names
+    iterator = dict.items
 
 
 KEYS = [(name, *of) for name in ("a", "b", "c", "d") for of in ((), ("t", 0), ("t", 1))]
@@ -239,6 +245,72 @@ def test_slots_that_are_emptied_are_read_as_empty() -> None:
         assert ([{}], {}, {}) == (shard.packs(), shard.single(), shard.groups())
         shard.batch(history(at(7_000, offset_commit("g1", "t", 0, 1)), start=9_900))
         assert {"g1": (1, 1)} == offsets(shard)
+
+
+def test_groups_of_one_name_in_two_partitions_are_kept_apart() -> None:
+    """Singly, in packs, and among what changed lately: the topic was grown, and one task has both partitions."""
+    shard, old, new = Shard(), PARTITION, PARTITION + 1
+    names = GROUPS[: 2 * PACK_FROM]
+
+    def commit(partition: int, offset: int, at: int, *of: str) -> list[Any]:
+        return [(partition, at + n, 1_000, *offset_commit(name, "t", 0, offset)) for n, name in enumerate(of)]
+
+    with patch.multiple(state_cache, SLOTS=1, RECENT_CHARACTERS=1_000):
+        shard.read([[*commit(old, 10, 0, *names), *commit(new, 20, 0, *names)]])
+        shard.read([[*commit(old, 11, 100, "g1", "g2"), *commit(new, 21, 100, "g1")]])
+        shard.read([[*commit(new, 22, 200, "g1")], commit(old, 12, 200, "g3")])
+        shard.read([[(new, 300, 1_000, *offset_commit_tombstone("g2", "t", 0))]])
+
+    of_old, of_new = (
+        {group: of.offsets[0].offset for (group, _, _), of in shard.buckets(partition).items() if of.offsets}
+        for partition in (old, new)
+    )
+    assert dict.fromkeys(names, 10) | {"g1": 11, "g2": 11, "g3": 12} == of_old
+    assert {name: 20 for name in names if name != "g2"} | {"g1": 22} == of_new
+    assert (set(names), {*names} - {"g2"}) == (set(shard.groups(old)), set(shard.groups(new)))
+    assert [{old}, {new}] == [{of.partition for of in shard.groups(at).values()} for at in (old, new)]
+
+
+def test_state_of_a_former_release_is_gone_on_from() -> None:
+    """Its keys do not say their partition: the group's state does, wherever it is, and the pack that it is in."""
+    single, packed, lately = (
+        dump_group(GroupState(name=name, partition=of)) for name, of in (("single", 3), ("packed", 4), ("lately", 5))
+    )
+    state = StateStore(
+        cast("MapState", _Held({("single",): (single,)})),
+        cast("MapState", _Held({("single", "t", 0): ("1",), ("packed", "t", 1): ("2",), ("nobody", "t", 0): ("3",)})),
+        cast(
+            "MapState",
+            _Held(
+                {
+                    (4, 0): (packed_entries({("packed",): packed, ("packed", "t", 0): "4"}),),
+                    LATELY: (packed_entries({("lately",): lately, ("lately", "t", 0): "5", ("packed", "t", 0): "6"}),),
+                    COPIES: (packed_entries({("packed",): packed}),),
+                }
+            ),
+        ),
+    )
+    before = _all_of(state)
+
+    with_partitions(state)
+
+    packs = cast("_Held", state.packs)
+    found = all_entries([(at, pack) for at, (pack,) in packs.items()], _texts(state.offsets))
+    by_place = {place_of(key): text for key, text in found}
+    kept = {key: text for key, text in before.items() if key[0] != "nobody"}
+    assert kept == {key: text for (_, key), text in by_place.items()}
+    assert {("single", 3), ("packed", 4), ("lately", 5)} == {(key[0], at) for at, key in by_place}
+    assert not cast("_Held", state.groups)
+
+
+def _texts(state: MapState) -> list[tuple[Any, str]]:
+    return [(key, text) for key, (text,) in cast("_Held", state).items()]
+
+
+def test_book_of_a_former_release_tells_that_its_keys_do_not_say_their_partition() -> None:
+    """Ours tells that they do."""
+    assert not TaskLedger.load(json.dumps({"partitions": {}, "timer_ms": None})).has_partitions
+    assert TaskLedger.load(TaskLedger().dump()).has_partitions
 
 
 def test_books_from_before_packs_tell_that_entries_are_by_themselves() -> None:

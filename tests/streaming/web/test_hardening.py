@@ -16,7 +16,7 @@ from streaming.base.errors import UsageError
 from streaming.base.secret_masking import MASK, masked
 from streaming.board.board import Board
 from streaming.checkpoint.lock import StateLock
-from streaming.cli.check import _port
+from streaming.cli.check import _copies, _port
 from streaming.config.sections import Config, HttpSection, StateSection
 from streaming.end_offsets.store import EndOffsets
 from streaming.kafka.oauth_tokens import Token, Tokens
@@ -24,7 +24,9 @@ from streaming.metrics.exporter import Exporter
 from streaming.web import certificate, connection_limits, rate_limit, routes
 from streaming.web.rate_limit import RateLimit
 from streaming.web.server import Server
+from tests.builders import offset_commit
 from tests.certificates import Authority
+from tests.streaming.board_rows import Shard
 from tests.streaming.boards import CLUSTER
 
 OTHER_ADDRESS: Final = "127.0.0.2"
@@ -455,3 +457,43 @@ def test_check_passes_beside_its_own_monitor(tmp_path: Path, *, ready: bool, exp
         lock.release()
 
     assert (expected, True) == (found.status, f"this configuration's own, process {os.getpid()}" in found.detail)
+
+
+@pytest.mark.parametrize("token", [None, TOKEN])
+def test_check_names_groups_in_two_partitions_of_its_own_monitor(tmp_path: Path, token: str | None) -> None:
+    """By the monitor's API, with the credentials of the configuration; nothing where it does not run."""
+    lock, board = StateLock(tmp_path), Board(EndOffsets())
+    http_section: dict[str, Any] = {"port": 0, "token": token}
+    server = Server.of(HttpSection(**http_section), board, Exporter(board, CLUSTER))
+    server.start()
+    try:
+        config = Config(http=HttpSection(**{**http_section, "port": server.port}), state=StateSection(dir=tmp_path))
+        assert [] == list(_copies(config))
+        lock.take()
+        lock.keep()
+        (before,) = _copies(config)
+        board.offsets_partitions = 60
+        for batch, partition in enumerate((31, 51)):
+            rows = Shard(partition).write(offset_commit("orders", "t", 0, 1), timestamp_ms=batch)
+            board.apply(batch, board.settled(batch, rows), 0)
+        (found,) = _copies(config)
+    finally:
+        lock.release()
+        server.stop()
+
+    assert ("ok", "none") == (before.status, before.detail)
+    said = "1: orders (in 31 and 51, lives in 51); the other copies change nothing"
+    assert ("note", said) == (found.status, found.detail)
+
+
+def test_check_says_where_it_cannot_ask_for_groups_in_two_partitions(tmp_path: Path) -> None:
+    """Another release, or other credentials."""
+    lock = StateLock(tmp_path)
+    with serving(token=TOKEN) as server:
+        lock.take()
+        lock.keep()
+        config = Config(http=HttpSection(port=server.port), state=StateSection(dir=tmp_path))
+        (found,) = _copies(config)
+        lock.release()
+
+    assert ("cannot tell", "the running monitor answers 401 without a list of them") == (found.status, found.detail)

@@ -25,6 +25,7 @@ ADDRESSES: Final = {
     "/api/v1/groups": ["/api/v1/groups", "/api/v1/groups?topic=t"],
     "/api/v1/groups/{name}": [f"/api/v1/groups/{STABLE}", f"/api/v1/groups/{CONNECT}", "/api/v1/groups/nobody"],
     "/api/v1/search": ["/api/v1/search?topic=t", "/api/v1/search"],
+    "/api/v1/copies": ["/api/v1/copies"],
     "/api/v1/topics": ["/api/v1/topics"],
     "/api/v1/topics/{name}": ["/api/v1/topics/t", "/api/v1/topics/nowhere"],
     "/api/v1/lag": ["/api/v1/lag", f"/api/v1/lag?group={STABLE}", "/api/v1/lag?group=nobody"],
