@@ -376,15 +376,18 @@ class Board:
     def replica_lag(self) -> dict[int, int]:
         """Own distance to the end of each offsets partition, in records, of the reader that is further behind."""
         positions = self._positions
+        if not positions.membership:
+            return {}
         with self.ends.lock:
+            # Of a partition that came when the topic was grown, nothing is read yet.
             return {
                 partition: max(
                     0,
-                    ends.high_watermark - positions.membership[partition],
+                    ends.high_watermark - positions.membership.get(partition, 0),
                     (ends.last_stable or 0) - positions.commits.get(partition, 0),
                 )
                 for partition, ends in self.ends.of_topic(self.offsets_topic).items()
-                if ends.high_watermark is not None and partition in positions.membership
+                if ends.high_watermark is not None
             }
 
     def _waiting(self) -> int:
@@ -392,11 +395,12 @@ class Board:
         if not self._one_reader:
             return sum(self.replica_lag().values())
         commits = self._positions.commits
+        if not commits:
+            return 0
         with self.ends.lock:
             return sum(
-                max(0, (ends.last_stable or 0) - commits[partition])
+                max(0, (ends.last_stable or 0) - commits.get(partition, 0))
                 for partition, ends in self.ends.of_topic(self.offsets_topic).items()
-                if partition in commits
             )
 
     def open_transactions(self) -> dict[int, tuple[int, int | None]]:

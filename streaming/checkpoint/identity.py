@@ -38,7 +38,7 @@ RESUMABLE_LAYOUTS: Final = (3, 4, 5)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """What the checkpoint is of. A difference in any field makes it another one's."""
+    """What the checkpoint is of. A difference in any field makes it another one's, but for a topic that was grown."""
 
     cluster_id: str
     offsets_topic: str
@@ -106,7 +106,12 @@ def claim(directory: Path, identity: Identity, forget: Forget | None = None) -> 
         if forget is not None:
             forget(former)
         if former != wanted:
-            replace(path, json.dumps(wanted, indent=1) + "\n")
+            write(directory, identity)
+
+
+def write(directory: Path, identity: Identity) -> None:
+    """Say whose the state directory is. Raises OSError."""
+    replace(directory / IDENTITY_FILE, json.dumps(asdict(identity), indent=1) + "\n")
 
 
 def stateful_tasks(directory: Path, asked_for: int | None) -> int:
@@ -118,13 +123,13 @@ def stateful_tasks(directory: Path, asked_for: int | None) -> int:
 
 
 def same(directory: Path, held: Identity, found: Identity) -> None:
-    """See that what the state directory is of is still what there is. Raises UsageError."""
+    """See that what the state directory is of is still what there is; there may be more of it. Raises UsageError."""
     _same(directory, asdict(held), asdict(found))
 
 
 def _same(directory: Path, held: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
     for name, value in wanted.items():
-        if held.get(name) != value:
+        if held.get(name) != value and not (name == "partitions" and _is_grown(held.get(name), value)):
             if name in ACCEPTED_NUMBERS:
                 raise UsageError(
                     f"state.dir: found {str(directory / IDENTITY_FILE)!r} with {name} {held.get(name)!r}, accepted: "
@@ -134,6 +139,10 @@ def _same(directory: Path, held: Mapping[str, Any], wanted: Mapping[str, Any]) -
                 f"state.dir: found {str(directory)!r} of a monitor with {name} {held.get(name)!r}, this one has "
                 f"{value!r}, accepted: {REMEDY[name]}"
             )
+
+
+def _is_grown(held: object, found: int) -> bool:
+    return isinstance(held, int) and 0 < held < found
 
 
 @contextmanager

@@ -183,7 +183,8 @@ class ResumeWriter:
 
     def _target_of(self, sampled_ms: int, ends: Mapping[int, PartitionEnds]) -> _Target | None:
         high_watermarks, last_stable = {}, {}
-        for partition in self.resume.live_from:
+        # A topic that is grown has others than when reading began.
+        for partition in self.resume.live_from.keys() | ends.keys():
             of = ends.get(partition)
             if of is None or of.high_watermark is None or of.last_stable is None or of.sampled_ms != sampled_ms:
                 return None  # a partition that does not answer may hold more

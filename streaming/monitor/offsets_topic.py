@@ -1,12 +1,13 @@
 """The topic that is watched, as the brokers describe it at a start: which one it is, and where it ends."""
 
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
 from kafka.errors import KafkaError
 
 from streaming.base.errors import CannotTellError, first_line
+from streaming.base.logging_setup import get_logger
 from streaming.board.readiness import Offsets
 from streaming.checkpoint import identity
 from streaming.checkpoint.identity import Identity
@@ -14,6 +15,8 @@ from streaming.config.loading import Config
 from streaming.end_offsets.client import KafkaOffsetsClient
 from streaming.end_offsets.store import Topic
 from streaming.kafka import broker_queries, client_settings
+
+_log = get_logger("job")
 
 
 class OffsetsTopic:
@@ -23,12 +26,13 @@ class OffsetsTopic:
         self._config = config
         self._directory = Path(config.state.dir)
         self._identity: Identity | None = None
+        self._at_start: Identity | None = None
         self.tombstone_retention_ms: int | None = None
         """The topic's delete.retention.ms; None where brokers do not say."""
 
     @property
     def identity(self) -> Identity:
-        """What `identify` found."""
+        """What `identify` found, with the partitions that came since."""
         assert self._identity is not None  # noqa: S101 - asked for first of all
         return self._identity
 
@@ -47,7 +51,7 @@ class OffsetsTopic:
                 )
             cluster_id = broker_queries.cluster_id(admin)
             self.tombstone_retention_ms = broker_queries.tombstone_retention_ms(admin, kafka.offsets_topic)
-        self._identity = Identity(
+        self._identity = self._at_start = Identity(
             cluster_id=cluster_id,
             offsets_topic=kafka.offsets_topic,
             topic_id=described[0].id,
@@ -58,9 +62,19 @@ class OffsetsTopic:
         return self._identity
 
     def refuse_another(self, topic: Topic) -> None:
-        """See that a topic is still the one that is read. Raises UsageError."""
-        found = replace(self.identity, topic_id=topic.id, partitions=topic.partitions)
-        identity.same(self._directory, self.identity, found)
+        """See that a topic is still the one that is read. One that was grown is: it is noted. Raises UsageError.
+
+        Fewer partitions than at the start are not; fewer than lately may be what a broker says that has yet to hear.
+        """
+        held = self._at_start or self.identity
+        identity.same(self._directory, held, replace(held, topic_id=topic.id, partitions=topic.partitions))
+        before = self.identity.partitions
+        if topic.partitions > before:
+            self._identity = replace(self.identity, partitions=topic.partitions)
+            # Where it cannot be written, the next start finds the same.
+            with suppress(OSError):
+                identity.write(self._directory, self._identity)
+            _log.info("offsets_topic_grown", partitions=topic.partitions, before=before)
 
     def ends(self) -> tuple[Offsets, Offsets]:
         """High watermark and last stable offset of every partition.

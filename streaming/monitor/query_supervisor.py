@@ -255,7 +255,7 @@ class QuerySupervisor:
         with board.ends.lock:
             ends = {partition: copy(known) for partition, known in board.ends.of_topic(topic.name).items()}
         unread = self._unread.look(now_ms(), topic, ends, board.positions, board.owed())
-        board.set_unread(unread, topic.partitions)
+        board.set_unread(unread, self._log.identity.partitions)
         known = {
             partition: (of.high_watermark, of.last_stable)
             for partition, of in ends.items()

@@ -465,12 +465,15 @@ def test_wanted_topics_are_those_groups_have_to_do_with() -> None:
 
 
 def test_replica_lag_is_of_the_reader_further_behind() -> None:
-    """Membership is measured against the high watermark, commits against the last stable offset."""
+    """Membership is measured against the high watermark, commits against the last stable offset.
+
+    Of a partition that came since, as the topic was grown, nothing is read yet.
+    """
     board = Board(ends := log_ends(**{OFFSETS_TOPIC: 3}))
     sample(ends, NOW_MS, OFFSETS_TOPIC, 100, 100, 100, stable={1: 70})
     board.set_positions({0: 100, 1: 95}, {0: 97, 1: 70}, NOW_MS)
 
-    assert {0: 3, 1: 5} == board.replica_lag()
+    assert {0: 3, 1: 5, 2: 100} == board.replica_lag()
     assert {0: (0, None), 1: (30, NOW_MS), 2: (0, None)} == board.open_transactions()
 
 
