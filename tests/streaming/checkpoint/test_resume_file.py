@@ -157,6 +157,18 @@ class TestFollower:
 
         assert NOW_MS == followed.resume.read_ms
 
+    def test_partition_that_came_since_is_read_up_to_its_end_as_well(self, tmp_path: Path) -> None:
+        """The topic was grown: all that was in the log is not read before the new partition is."""
+        followed = follower(tmp_path)
+        seen = NOW_MS + 1_000
+        ends = {0: ends_of(10, 10, seen), 1: ends_of(5, 5, seen)}
+
+        followed.follow(seen, seen, ends, Positions({0: 10}, {0: 10}))
+        assert NOW_MS == followed.resume.read_ms
+
+        followed.follow(seen, seen, ends, Positions({0: 10, 1: 5}, {0: 10, 1: 5}))
+        assert (seen, {0: 10, 1: 5}) == (followed.resume.read_ms, followed.resume.told)
+
     def test_saved_with_the_first_batch_and_now_and_then(self, tmp_path: Path) -> None:
         """That there is a checkpoint is known at once, and what was reported; when nothing came, to some seconds."""
         followed = follower(tmp_path)

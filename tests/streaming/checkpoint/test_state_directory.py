@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from streaming.base.errors import UsageError
 from streaming.checkpoint.contents import forget
@@ -22,6 +23,9 @@ from streaming.checkpoint.identity import (
     stateful_tasks,
 )
 from streaming.checkpoint.state_directory import StateDirectory
+from streaming.config.sections import Config, StateSection
+from streaming.end_offsets.store import Topic
+from streaming.monitor.offsets_topic import OffsetsTopic
 from tests.faults.damage import left_by_former_release, left_by_older_release
 from tests.integration.monitor_process import contents
 
@@ -69,6 +73,62 @@ def test_directory_of_another_one_is_refused(tmp_path: Path, name: str) -> None:
         claim(tmp_path, IDENTITY)
 
 
+def test_directory_of_fewer_partitions_is_gone_on_from(tmp_path: Path) -> None:
+    """The topic was grown; from then on fewer are refused."""
+    grown = replace(IDENTITY, partitions=60)
+    claim(tmp_path, IDENTITY)
+
+    claim(tmp_path, grown)
+
+    assert asdict(grown) == json.loads((tmp_path / IDENTITY_FILE).read_text())
+    with pytest.raises(UsageError, match="of a monitor with partitions 60, this one has 50"):
+        claim(tmp_path, IDENTITY)
+
+
+@pytest.mark.parametrize("held", [None, "50", 0, -1])
+def test_number_of_partitions_that_is_none_is_refused(tmp_path: Path, held: object) -> None:
+    """It is no fewer."""
+    (tmp_path / IDENTITY_FILE).write_text(json.dumps({**asdict(IDENTITY), "partitions": held}))
+
+    with pytest.raises(UsageError, match=f"with partitions {held!r}, this one has 50"):
+        claim(tmp_path, IDENTITY)
+
+
+def offsets_topic(directory: Path) -> OffsetsTopic:
+    """As it was found at a start."""
+    log = OffsetsTopic(Config(state=StateSection(dir=directory)))
+    log._identity = log._at_start = IDENTITY
+    claim(directory, IDENTITY)
+    return log
+
+
+def described(partitions: int, topic_id: str = IDENTITY.topic_id) -> Topic:
+    """The topic as brokers describe it."""
+    return Topic(topic_id, IDENTITY.offsets_topic, partitions, dict.fromkeys(range(partitions), 1))
+
+
+def test_topic_that_grows_while_it_is_read_is_noted(tmp_path: Path) -> None:
+    """Once, in the log and where the next start looks; a broker that has yet to hear of it changes nothing."""
+    log = offsets_topic(tmp_path)
+
+    with capture_logs() as logged:
+        for partitions in (50, 60, 50, 60):
+            log.refuse_another(described(partitions))
+
+    assert [("offsets_topic_grown", 60, 50)] == [(of["event"], of["partitions"], of["before"]) for of in logged]
+    assert 60 == log.identity.partitions
+    assert 60 == json.loads((tmp_path / IDENTITY_FILE).read_text())["partitions"]
+
+
+@pytest.mark.parametrize("found", [described(49), described(60, "another"), described(50, "another")])
+def test_topic_of_fewer_partitions_or_another_id_is_refused(tmp_path: Path, found: Topic) -> None:
+    """It was deleted and made again."""
+    with pytest.raises(UsageError, match="of a monitor with"):
+        offsets_topic(tmp_path).refuse_another(found)
+
+    assert asdict(IDENTITY) == json.loads((tmp_path / IDENTITY_FILE).read_text())
+
+
 @pytest.mark.parametrize(("asked_for", "tasks"), [(None, 4), (4, 4), (8, 8)])
 def test_stateful_tasks_are_those_that_the_directory_was_made_with_unless_asked_for(
     tmp_path: Path, asked_for: int | None, tasks: int
@@ -96,7 +156,7 @@ def test_directory_from_before_layouts_had_numbers_is_refused(tmp_path: Path) ->
     held = {name: value for name, value in asdict(IDENTITY).items() if name != "state_layout"}
     (tmp_path / IDENTITY_FILE).write_text(json.dumps(held))
 
-    with pytest.raises(UsageError, match=r"state_layout None, accepted: 3, 4 or \d; the release that wrote it"):
+    with pytest.raises(UsageError, match=r"state_layout None, accepted: 3, 4, 5 or \d; the release that wrote it"):
         claim(tmp_path, IDENTITY)
 
 
@@ -108,7 +168,7 @@ def test_directory_that_an_older_release_left_is_refused_by_name_and_may_be_rebu
     identity = Identity(**{**held, "state_layout": STATE_LAYOUT})
     before = contents(tmp_path)
 
-    with pytest.raises(UsageError, match=f"state_layout 2, accepted: 3, 4 or {STATE_LAYOUT}; .* or {REBUILD}"):
+    with pytest.raises(UsageError, match=f"state_layout 2, accepted: 3, 4, 5 or {STATE_LAYOUT}; .* or {REBUILD}"):
         claim(tmp_path, identity)
     assert before == contents(tmp_path)
     assert "checkpoint/commits/0" in before
