@@ -176,7 +176,7 @@ class Monitor:
     def _identify(self) -> None:
         """Learn what is to be read, and see that the state directory is of it."""
         identity = self._log.identify()
-        self.board.offsets_partitions = identity.partitions
+        self.board.set_unread({}, identity.partitions)
         if self._log.tombstone_retention_ms is not None:
             self._state.tombstone_retention_ms = self._log.tombstone_retention_ms
         state_formats.refuse_others(self._directory, rebuild=self._rebuild)

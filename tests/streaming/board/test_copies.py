@@ -10,11 +10,16 @@ from typing import Any, Final
 import pytest
 
 from streaming.base.batch_rows import Row
+from streaming.base.name_filter import NameFilter, Scope
 from streaming.board.board import Board
+from streaming.metrics.exporter import Exporter
+from streaming.web.api_answers import Api
+from streaming.web.routes import Pages
 from tests.builders import offset_commit, offset_commit_tombstone, topic_id
 from tests.coordinator_events import consumer_gone, consumer_group_deleted, consumer_join, consumer_leave
+from tests.streaming.asgi_client import AsgiClient
 from tests.streaming.board_rows import KeyValue, Shard
-from tests.streaming.boards import NOW_MS, log_ends
+from tests.streaming.boards import CLUSTER, NOW_MS, log_ends
 
 GROUP: Final = "orders"
 OLD, NEW = 31, 51
@@ -286,3 +291,19 @@ def test_states_of_the_other_copies_can_be_asked_for() -> None:
 
     assert [(GROUP, OLD)] == [(of.name, of.partition) for of in monitored.board.copies.states()]
     assert [] == monitored.board.copies.states(["another"])
+
+
+def test_api_says_where_copies_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the list of all, and in the group; nothing of groups with one copy. Downgrades are judged by both."""
+    grown, monitored = Grown(), Monitored()
+    monitored.batch(*grown.begin(), Shard(9).write(offset_commit("other", "t", 0, 1), timestamp_ms=THEN_MS))
+    client = AsgiClient(Pages(Api(monitored.board, CLUSTER), Exporter(monitored.board, CLUSTER)).app)
+
+    assert {"groups": [{"group": GROUP, **NAMED[GROUP]}], "left_out": 0} == client.get("/api/v1/copies").json()
+    assert NAMED[GROUP] == client.get(f"/api/v1/groups/{GROUP}").json()["copies"]
+    assert "copies" not in client.get("/api/v1/groups/other").json()
+    reasons = client.get("/api/v1/gate/downgrade").json()["reasons"]
+    assert 2 == len([of for of in reasons if (of["code"], of["group"]) == ("group_type", GROUP)])
+
+    monkeypatch.setattr(monitored.board, "scope", Scope(groups=NameFilter(exclude=["ord*"])))
+    assert {"groups": [], "left_out": 1} == client.get("/api/v1/copies").json()

@@ -1,6 +1,7 @@
 """The processor in Spark's TwsTester: what it keeps, what it puts out, and when it draws its conclusions."""
 
 import json
+from collections import Counter
 from typing import Any
 from unittest.mock import patch
 
@@ -12,6 +13,8 @@ from coordinator_model.records.serde import decode_key
 from coordinator_model.replica import Replica
 from coordinator_model.state.events import INFO, event_view
 from coordinator_model.state.snapshot import load_group, load_offsets
+from streaming.board.board import Board
+from streaming.end_offsets.store import EndOffsets
 from streaming.query import shard_task, state_cache
 from streaming.query.commit_compaction import WORTH_REDUCING
 from streaming.query.schemas import OutputRow
@@ -568,3 +571,40 @@ def test_batch_touches_only_the_groups_in_it(groups: int) -> None:
 
     assert ["g0"] == [row.group for row in of_kind(rows, "group")]
     assert groups == len(shard.groups())
+
+
+# -- a topic that was grown -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tasks", [1, 2])
+def test_group_in_two_partitions_keeps_both_copies_and_shows_one(tasks: int) -> None:
+    """Whether one task has both partitions or each has one: `orders` lives in 51 of 60.
+
+    What expires in its old partition is not the group's.
+    """
+    old, new = 31, 51
+    bundles = {of: Shard() for of in range(tasks)}
+    board = Board(EndOffsets())
+    board.set_unread({}, 60)
+    board.load([])
+    batches = iter(range(9))
+
+    def write(partition: int, *records: tuple[bytes, bytes | None], at_ms: int, start: int) -> None:
+        cells = [(partition, start + n, at_ms, *of) for n, of in enumerate(records)]
+        rows, batch = bundles[partition % tasks].read([cells]), next(batches)
+        board.apply(batch, board.settled(batch, rows), at_ms)
+
+    write(old, *consumer_join("orders", "a", epoch=2, targets={"a": {"t": [0]}}), at_ms=1_000, start=0)
+    write(old, offset_commit("orders", "t", 0, 5), at_ms=2_000, start=5)
+    write(new, *consumer_join("orders", "b", epoch=2, targets={"b": {"t": [0]}}), at_ms=60_000, start=0)
+    write(new, offset_commit("orders", "t", 0, 7), at_ms=61_000, start=5)
+    write(old, *consumer_leave("orders", "a", epoch=3), at_ms=90_000, start=6)
+    write(old, offset_commit_tombstone("orders", "t", 0), *consumer_group_deleted("orders"), at_ms=91_000, start=20)
+    write(new, offset_commit("orders", "t", 0, 8), at_ms=92_000, start=6)
+
+    ((name, held),) = board.shown.groups.items()
+    assert ("orders", new, [8]) == (name, held.partition, [of.offset for _, _, of in held.offsets])
+    assert ["b"] == [of["member_id"] for of in held.group_view({})["members"]]
+    assert 0 == len(board.copies)
+    kinds = Counter(event["kind"] for event in board.latest_events(99))
+    assert (1, 0) == (kinds["group_in_two_partitions"], kinds["group_deleted"])
