@@ -3,27 +3,37 @@
 import uuid
 from base64 import urlsafe_b64decode
 from collections.abc import Collection, Mapping
-from itertools import groupby
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
-from kafka import TopicPartition as KafkaTopicPartition
-from kafka.admin import OffsetSpec
-from kafka.errors import BrokerResponseError, KafkaError, TopicAuthorizationFailedError
-from kafka.protocol.consumer import IsolationLevel
+from kafka.errors import TopicAuthorizationFailedError, UnknownTopicOrPartitionError
 
 from coordinator_model.wire.primitives import uuid_text
 from streaming.base.logging_setup import get_logger
 from streaming.end_offsets.open_transactions import RecordTimes
 from streaming.end_offsets.store import Topic, TopicPartition
 from streaming.kafka.lazy_admin import LazyAdmin
-
-_MOST_QUESTIONS: Final = 64
+from streaming.kafka.list_offsets import EARLIEST, LATEST, list_offsets
 
 _log = get_logger("end_offsets")
 
 
 class OffsetsClient(Protocol):
-    """What the sampler asks of a cluster. Every method may raise KafkaError, OSError or RuntimeError."""
+    """What the sampler asks of a cluster. Every method may raise KafkaError, OSError or RuntimeError.
+
+    Attributes:
+        untold: names of the last description of which brokers said neither what they are nor that they are not.
+        outdated: whether a leader has answered since that it was elected after the topic was described.
+    """
+
+    @property
+    def untold(self) -> frozenset[str]:
+        """See above."""
+        ...
+
+    @property
+    def outdated(self) -> bool:
+        """See above."""
+        ...
 
     def describe(self, names: Collection[str], ids: Collection[str]) -> list[Topic]:
         """Topics by name and by id (22-character text); those that do not exist are left out."""
@@ -59,15 +69,19 @@ class KafkaOffsetsClient:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._admin = LazyAdmin(settings)
         self._record_times = RecordTimes(settings)
-        self._silent: set[TopicPartition] = set()
         self._refused: set[str] = set()
+        self._epochs: dict[TopicPartition, int] = {}
+        self.untold: frozenset[str] = frozenset()
+        self.outdated = False
 
     def describe(self, names: Collection[str], ids: Collection[str]) -> list[Topic]:
-        """See `OffsetsClient`. Partitions that did not answer before are asked again from here on."""
-        self._silent.clear()
-        described = self._admin.client.describe_topics([*names, *(_uuid(id_) for id_ in ids)])
+        """See `OffsetsClient`."""
+        described = self._admin.ask(lambda client: client.describe_topics([*names, *(_uuid(id_) for id_ in ids)]))
         self._log_refused(described)
-        return [
+        gone = UnknownTopicOrPartitionError.errno
+        if names:
+            self.untold = frozenset(topic["name"] for topic in described if topic["error_code"] not in (0, gone))
+        topics = [
             Topic(
                 id=uuid_text(uuid.UUID(str(topic["topic_id"])).bytes),
                 name=topic["name"],
@@ -78,15 +92,18 @@ class KafkaOffsetsClient:
             for topic in described
             if topic["error_code"] == 0
         ]
+        for topic in topics:
+            self._epochs.update({(topic.name, partition): epoch for partition, epoch in topic.leader_epochs.items()})
+        self.outdated = False
+        return topics
 
     def ends(self, partitions: Mapping[TopicPartition, int], *, committed: bool) -> dict[TopicPartition, int]:
         """See `OffsetsClient`."""
-        isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-        return self._list(partitions, OffsetSpec.LATEST, isolation)
+        return self._list(partitions, LATEST, committed=committed)
 
     def earliest(self, partitions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """See `OffsetsClient`."""
-        return self._list(partitions, OffsetSpec.EARLIEST, IsolationLevel.READ_UNCOMMITTED)
+        return self._list(partitions, EARLIEST, committed=False)
 
     def written_ms(self, places: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """See `OffsetsClient`."""
@@ -106,41 +123,17 @@ class KafkaOffsetsClient:
         self._refused = refused
 
     def _list(
-        self, partitions: Mapping[TopicPartition, int], spec: object, isolation: object
+        self, partitions: Mapping[TopicPartition, int], time_ms: int, *, committed: bool
     ) -> dict[TopicPartition, int]:
-        """All in one question; where kafka-python fails it for the sake of a part, in smaller ones."""
-        found: dict[TopicPartition, int] = {}
-        asked = sorted(partitions.keys() - self._silent, key=lambda place: (partitions[place], place))
-        pending, first_error = [asked] if asked else [], None
-        for _ in range(_MOST_QUESTIONS):
-            if not pending:
-                break
-            part = pending.pop()
-            specs = {KafkaTopicPartition(topic, partition): spec for topic, partition in part}
-            try:
-                answer = self._admin.client.list_partition_offsets(specs, isolation)
-            except KafkaError as error:
-                first_error = first_error or error
-                pending += self._smaller(part, partitions, error)
-                continue
-            found.update({(place.topic, place.partition): held.offset for place, held in answer.items()})
-        if first_error is not None and not found:
-            raise first_error
-        return found
-
-    def _smaller(
-        self, part: list[TopicPartition], brokers: Mapping[TopicPartition, int], error: KafkaError
-    ) -> list[list[TopicPartition]]:
-        """What to ask instead: broker by broker, then by halves until the partition that the broker means is alone."""
-        by_broker = [list(places) for _, places in groupby(part, key=brokers.__getitem__)]
-        if len(by_broker) > 1:
-            return by_broker
-        if not isinstance(error, BrokerResponseError):
-            return []  # the broker does not answer at all
-        if len(part) == 1:
-            self._silent.update(part)
-            return []
-        return [part[len(part) // 2 :], part[: len(part) // 2]]
+        listed = list_offsets(self._admin, dict.fromkeys(partitions, time_ms), partitions, committed=committed)
+        listed.raise_if_none()
+        if time_ms == LATEST:
+            # Leaders say their own epoch with the end of the log: an election is noticed without another question.
+            epochs = self._epochs
+            self.outdated = self.outdated or any(
+                of.leader_epoch > epochs.get(place, of.leader_epoch) >= 0 for place, of in listed.found.items()
+            )
+        return {place: of.offset for place, of in listed.found.items()}
 
 
 def _uuid(text: str) -> uuid.UUID:

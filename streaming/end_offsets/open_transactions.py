@@ -50,17 +50,14 @@ class RecordTimes:
                 max_partition_fetch_bytes=1024,
                 fetch_max_wait_ms=_POLL_MS,
             )
-        consumer = self._consumer
-        consumer.assign([KafkaTopicPartition(*place) for place in places])
-        for place, offset in places.items():
-            consumer.seek(KafkaTopicPartition(*place), offset)
-        found: dict[TopicPartition, int] = {}
-        deadline = time.monotonic() + _PATIENCE_SECONDS
-        while len(found) < len(places) and time.monotonic() < deadline:
-            for place, records in consumer.poll(_POLL_MS).items():
-                if records:
-                    found.setdefault((place.topic, place.partition), records[0].timestamp)
-                    consumer.pause(place)
+        try:
+            found = _first_of(self._consumer, places)
+        except BaseException:
+            self.close()
+            raise
+        if len(found) < len(places):
+            # Who leads those may be another broker by now: the next question begins with another look.
+            self.close()
         return found
 
     def close(self) -> None:
@@ -68,3 +65,17 @@ class RecordTimes:
         consumer, self._consumer = self._consumer, None
         if consumer is not None:
             consumer.close()
+
+
+def _first_of(consumer: Any, places: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:  # noqa: ANN401 - kafka-python has no types
+    consumer.assign([KafkaTopicPartition(*place) for place in places])
+    for place, offset in places.items():
+        consumer.seek(KafkaTopicPartition(*place), offset)
+    found: dict[TopicPartition, int] = {}
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while len(found) < len(places) and time.monotonic() < deadline:
+        for place, records in consumer.poll(_POLL_MS).items():
+            if records:
+                found.setdefault((place.topic, place.partition), records[0].timestamp)
+                consumer.pause(place)
+    return found

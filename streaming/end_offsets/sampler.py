@@ -3,7 +3,16 @@
 Each round asks for the high watermark and for the last stable offset of every partition that some group has to do
 with, and of the offsets topic: two requests a broker. Where a transaction stays open in the offsets topic, the record
 it began with is read once (`open_transactions.py`). Topics are described again when a name or an id comes up that is
-not known, when something is amiss, and every half minute: that is how a recreated topic is noticed.
+not known, and every half minute; sooner, where something is amiss:
+
+    amiss                                                            described again        asked again
+    a partition does not answer                                      at once                at once, of its leader then
+    a partition has no leader, or was given another                  with the next round    then
+    an end went backwards: a topic recreated, a log cut off          with the next round    then
+    somebody else was told of another leader (`doubt_leaders`)       at once                as any other
+    a topic is missing                                               after five seconds     -
+
+At once is once a second at most.
 
 A round that fails is not the end of anything: the figures grow old, which is shown, and the next round tries again.
 """
@@ -25,7 +34,11 @@ DESCRIBE_EVERY_MS: Final = 30_000
 
 
 DESCRIBE_AGAIN_MS: Final = 5_000
-"""How soon where a topic is missing, a partition does not answer, or an end went backwards: something is changing."""
+"""How soon where a topic is missing: somebody may be about to make it."""
+
+
+AT_ONCE_MS: Final = 1_000
+"""How soon where something is changing."""
 
 
 SAVE_EVERY_MS: Final = 60_000
@@ -77,7 +90,9 @@ class EndOffsetSampler:
         self._record_outage = Outage(_log, "open_transaction_times", clock_ms)
         self._described_ms: int | None = None
         self._asked = Wanted()
-        self._amiss = False
+        self._describe_every_ms = DESCRIBE_EVERY_MS
+        self._earliest_ms = -DESCRIBE_EVERY_MS
+        self._records_failed_ms = -STANDS_MS
         self._saved_ms = clock_ms()
 
     def start(self) -> None:
@@ -120,37 +135,72 @@ class EndOffsetSampler:
     def _round(self, client: OffsetsClient) -> None:
         wanted = self._wanted()
         wanted = Wanted(wanted.names | ({self._offsets_topic} - {""}), wanted.ids - self._ends.topic_names.keys())
-        now_ms = self._clock_ms()
-        interval_ms = DESCRIBE_AGAIN_MS if self._amiss else DESCRIBE_EVERY_MS
-        due = self._described_ms is None or not 0 <= now_ms - self._described_ms < interval_ms
+        doubted = self._ends.take_doubt()
+        due = self._is_due(AT_ONCE_MS if doubted else self._describe_every_ms)
         news = wanted.names - self._asked.names or wanted.ids - self._asked.ids
+        sizes = self._ends.sizes
         if due or news:
             self._describe(client, wanted)
         partitions = self._partitions()
-        high_watermarks = client.ends(partitions, committed=False)
-        last_stable = client.ends(partitions, committed=True)
+        high_watermarks, last_stable = self._ends_of(client, partitions)
+        if (unanswered := partitions.keys() - last_stable.keys()) and self._is_due(AT_ONCE_MS):
+            self._describe(client, wanted)
+            partitions = self._partitions()
+            again = self._ends_of(client, {of: leader for of, leader in partitions.items() if of in unanswered})
+            high_watermarks, last_stable = high_watermarks | again[0], last_stable | again[1]
         backwards = self._ends.record(self._clock_ms(), high_watermarks, last_stable)
-        unanswered = partitions.keys() - (high_watermarks.keys() & last_stable.keys())
-        missing = self._asked.names - self._ends.topics.keys() or self._asked.ids - self._ends.topic_names.keys()
-        self._amiss = bool(backwards or unanswered or missing)
-        if due or news:
+        self._describe_every_ms = self._pause_ms(
+            is_changing=bool(backwards or client.outdated or partitions.keys() - last_stable.keys())
+        )
+        now_ms = self._clock_ms()
+        if news or sizes is not self._ends.sizes or not 0 <= now_ms - self._earliest_ms < DESCRIBE_EVERY_MS:
             self._ends.record_earliest(client.earliest(partitions))
-        stands = self._ends.open_transactions(self._offsets_topic, self._clock_ms() - STANDS_MS)
-        if stands:
-            written_ms: Mapping[TopicPartition, int] = {}
-            # Without an answer the age counts from when the transaction was first seen: no reason to lose the round.
-            try:
-                written_ms = client.written_ms(stands)
-                self._record_outage.succeeded()
-            except Exception as error:  # noqa: BLE001 - as in `sample`
-                if not self._thread.stopping.is_set():
-                    self._record_outage.failed(error)
-            self._ends.record_open_since(stands, written_ms)
+            self._earliest_ms = now_ms
+        self._look_up_transactions(client)
+
+    def _look_up_transactions(self, client: OffsetsClient) -> None:
+        now_ms = self._clock_ms()
+        stands = self._ends.open_transactions(self._offsets_topic, now_ms - STANDS_MS)
+        if not stands or 0 <= now_ms - self._records_failed_ms < STANDS_MS:
+            return
+        # Without an answer the age counts from when the transaction was first seen: no reason to lose the round.
+        try:
+            written_ms = client.written_ms(stands)
+        except Exception as error:  # noqa: BLE001 - as in `sample`
+            self._records_failed_ms = now_ms
+            if not self._thread.stopping.is_set():
+                self._record_outage.failed(error)
+            return
+        self._record_outage.succeeded()
+        self._ends.record_open_since(stands, written_ms)
+
+    def _is_due(self, interval_ms: int) -> bool:
+        """Whether topics were described so long ago, or never."""
+        return self._described_ms is None or not 0 <= self._clock_ms() - self._described_ms < interval_ms
+
+    def _pause_ms(self, *, is_changing: bool) -> int:
+        """How soon topics are described again."""
+        topics = self._ends.topics
+        if is_changing or any(len(topic.leaders) < topic.partitions for topic in topics.values()):
+            return AT_ONCE_MS
+        is_missing = self._asked.names - topics.keys() or self._asked.ids - self._ends.topic_names.keys()
+        return DESCRIBE_AGAIN_MS if is_missing else DESCRIBE_EVERY_MS
+
+    def _ends_of(
+        self, client: OffsetsClient, partitions: Mapping[TopicPartition, int]
+    ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+        """High watermarks, and then last stable offsets, of partitions that answer both questions."""
+        if not partitions:
+            return {}, {}
+        high_watermarks = client.ends(partitions, committed=False)
+        last_stable = client.ends({of: partitions[of] for of in partitions if of in high_watermarks}, committed=True)
+        return {of: high_watermarks[of] for of in last_stable}, last_stable
 
     def _describe(self, client: OffsetsClient, wanted: Wanted) -> None:
         described = client.describe(wanted.names, ()) if wanted.names else []
+        untold = client.untold if wanted.names else frozenset()
         by_id = client.describe((), wanted.ids) if wanted.ids else []
-        self._ends.set_topics([*described, *by_id], wanted.names, self._clock_ms())
+        self._ends.set_topics([*described, *by_id], wanted.names, self._clock_ms(), untold=untold)
         self._asked = wanted
         self._described_ms = self._clock_ms()
 

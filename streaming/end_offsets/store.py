@@ -9,7 +9,7 @@ import json
 import threading
 import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +25,10 @@ MOST_FOUND: Final = 256
 
 STALE_AFTER_MS: Final = 30_000
 """How long one partition may be silent while others answer."""
+
+GONE_AFTER_MS: Final = 30_000
+"""How long brokers have to say that there is no such topic: one that is just starting says so of topics that there are.
+"""
 
 TopicPartition = tuple[str, int]
 
@@ -103,12 +107,25 @@ class EndOffsets:
         self._names: dict[str, str] = {}
         self._former_ids: dict[str, str] = {}
         self._moves: dict[TopicPartition, LeaderMoves] = {}
+        self._absent_ms: dict[str, int] = {}
+        self._gone: frozenset[str] = frozenset()
+        self._leaders_doubted = False
         self._sampled_ms: int | None = None
         self._asked_for = threading.Event()
 
     def ask(self) -> None:
         """Have the next round of samples begin now, or with the end of the one under way."""
         self._asked_for.set()
+
+    def doubt_leaders(self) -> None:
+        """Have topics described again now: somebody was told that a leader is not where it was."""
+        self._leaders_doubted = True
+        self.ask()
+
+    def take_doubt(self) -> bool:
+        """Whether leaders are doubted, once for each time."""
+        doubted, self._leaders_doubted = self._leaders_doubted, False
+        return doubted
 
     def await_round(self, seconds: float) -> None:
         """Wait until the next round is due, in so many seconds, or asked for."""
@@ -135,6 +152,11 @@ class EndOffsets:
         """The same, replaced only when a topic came, went, grew or was recreated: for what is worked out from those."""
         return self._sizes
 
+    @property
+    def gone(self) -> frozenset[str]:
+        """Names that brokers have said for `GONE_AFTER_MS` are no topics. Replaced, never changed."""
+        return self._gone
+
     def topic(self, name: str) -> Topic | None:
         """The topic of that name, if there is one."""
         return self._topics.get(name)
@@ -160,7 +182,9 @@ class EndOffsets:
         """Age of the last round of samples; None before the first."""
         return None if self._sampled_ms is None else max(0.0, (now_ms - self._sampled_ms) / 1000)
 
-    def set_topics(self, described: Iterable[Topic], asked: Iterable[str], now_ms: int = 0) -> None:
+    def set_topics(
+        self, described: Iterable[Topic], asked: Iterable[str], now_ms: int = 0, *, untold: Collection[str] = ()
+    ) -> None:
         """Take a description of all topics by the names `asked`: what is not among `described` is gone.
 
         A topic that came back under another id is another topic: its history begins again.
@@ -169,11 +193,15 @@ class EndOffsets:
             described: the topics that there are.
             asked: names that were asked for.
             now_ms: when, which is when a leader that changed is said to have changed.
+            untold: names of which brokers do not say whether they are topics; what was known of them stays.
         """
         with self.lock:
             former = {**self._former_ids, **{topic.name: topic.id for topic in self._topics.values()}}
-            found = {topic.name: topic for topic in described}
-            gone = {*asked, *self._topics} - found.keys()
+            found = {name: self._topics[name] for name in untold if name in self._topics}
+            found |= {topic.name: topic for topic in described}
+            gone = {*asked, *self._topics} - found.keys() - {*untold}
+            self._absent_ms = {name: self._absent_ms.get(name, now_ms) for name in gone}
+            self._gone = frozenset(name for name, ms in self._absent_ms.items() if now_ms - ms >= GONE_AFTER_MS)
             recreated = {name for name, topic in found.items() if former.get(name, topic.id) != topic.id}
             for name in found.keys() - recreated:
                 self._note_moves(self._topics.get(name), found[name], now_ms)

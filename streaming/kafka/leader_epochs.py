@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from kafka.errors import IncompatibleBrokerVersion, KafkaError, UnsupportedVersionError
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
-from streaming.kafka.lazy_admin import LazyAdmin
+from streaming.kafka.lazy_admin import AWAY, LazyAdmin, error_of
 
 _AS_A_CONSUMER: Final = -1
 _ANY_EPOCH: Final = -1
@@ -41,9 +41,10 @@ class LeaderEpochs:
         self._admin = LazyAdmin(settings)
 
     def ends(self, asked: Collection[Place], leaders: Mapping[tuple[str, int], int]) -> dict[Place, EpochEnd]:
-        """Of those that are answered; `leaders` has the broker of each topic and partition.
+        """Of those that are answered, `NOT_KNOWN` where a leader knows none or may not tell us.
 
-        Raises KafkaError, OSError or RuntimeError.
+        `leaders` has the broker of each topic and partition. What another broker has to answer, or this one in a
+        moment, is left out. Raises KafkaError, OSError or RuntimeError.
         """
         # A request holds a partition once: further epochs of it are for further requests.
         requests: dict[tuple[int, int], dict[str, dict[int, int]]] = {}
@@ -53,12 +54,17 @@ class LeaderEpochs:
                 number += 1
             requests.setdefault((leader, number), {}).setdefault(topic, {})[partition] = epoch
         found: dict[Place, EpochEnd] = {}
-        for (leader, _), topics in requests.items():
-            for answer in self._sent(leader, topics).topics:
-                for of in answer.partitions:
-                    if of.error_code == 0:
-                        place = answer.topic, of.partition, topics[answer.topic][of.partition]
-                        found[place] = EpochEnd(of.leader_epoch, of.end_offset)
+        failed: KafkaError | None = None
+        for number in range(1 + max((number for _, number in requests), default=-1)):
+            asked_now = {leader: topics for (leader, which), topics in requests.items() if which == number}
+            said = self._admin.send_each({leader: _request(topics) for leader, topics in asked_now.items()})
+            for leader, topics in asked_now.items():
+                if isinstance(said[leader], KafkaError):
+                    failed = failed or said[leader]
+                else:
+                    found |= _ends(said[leader], topics)
+        if failed is not None and not found:
+            raise failed
         return found
 
     def ends_if_answered(
@@ -79,26 +85,32 @@ class LeaderEpochs:
         """Let go of all connections; a call under way in another thread ends with an error."""
         self._admin.close()
 
-    def _sent(self, leader: int, topics: Mapping[str, Mapping[int, int]]) -> Any:  # noqa: ANN401 - kafka-python has no types
-        named = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
-        request = OffsetForLeaderEpochRequest(
-            replica_id=_AS_A_CONSUMER,
-            topics=[
-                named(
-                    topic=topic,
-                    partitions=[
-                        named.OffsetForLeaderPartition(
-                            partition=partition, current_leader_epoch=_ANY_EPOCH, leader_epoch=epoch
-                        )
-                        for partition, epoch in epochs.items()
-                    ],
-                )
-                for topic, epochs in topics.items()
-            ],
-        )
-        manager = self._admin.client._manager  # noqa: SLF001 - as its own methods send theirs
 
-        async def send() -> Any:  # noqa: ANN401 - as above
-            return await manager.send(request, node_id=leader)
+def _ends(answer: Any, asked: Mapping[str, Mapping[int, int]]) -> dict[Place, EpochEnd]:  # noqa: ANN401 - kafka-python has no types
+    found: dict[Place, EpochEnd] = {}
+    for topic in answer.topics:
+        for of in topic.partitions:
+            error = error_of(of.error_code)
+            if error not in AWAY:
+                place = topic.topic, of.partition, asked[topic.topic][of.partition]
+                found[place] = EpochEnd(of.leader_epoch, of.end_offset) if error is None else NOT_KNOWN
+    return found
 
-        return manager.run(send)
+
+def _request(topics: Mapping[str, Mapping[int, int]]) -> object:
+    named = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+    return OffsetForLeaderEpochRequest(
+        replica_id=_AS_A_CONSUMER,
+        topics=[
+            named(
+                topic=topic,
+                partitions=[
+                    named.OffsetForLeaderPartition(
+                        partition=partition, current_leader_epoch=_ANY_EPOCH, leader_epoch=epoch
+                    )
+                    for partition, epoch in epochs.items()
+                ],
+            )
+            for topic, epochs in topics.items()
+        ],
+    )

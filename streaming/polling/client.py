@@ -1,7 +1,8 @@
 """What the poller asks of a cluster, and kafka-python behind it.
 
 Every broker lists the groups that it coordinates, and answers about them: one listing a broker, then one description
-and one request for offsets for `GROUPS_AT_ONCE` groups. Brokers leave out of the listing what this client may not
+and one request for offsets for `GROUPS_AT_ONCE` groups. They are requests of our own: the client's methods fail all
+groups for the sake of one, and describe classic groups alone. Brokers leave out of the listing what this client may not
 describe, unless it may describe the cluster: `lists_all` says which.
 """
 
@@ -98,7 +99,7 @@ class KafkaGroupsClient:
 
     def ask(self) -> Round:
         """See `GroupsClient`."""
-        cluster = self._admin.client.describe_cluster()
+        cluster = self._admin.ask(lambda client: client.describe_cluster())
         operations = cluster.get("authorized_operations")
         found, failure, errors = _Found(), None, []
         for broker in cluster["brokers"]:
@@ -123,7 +124,7 @@ class KafkaGroupsClient:
 
     def _ask_broker(self, broker: int, found: _Found) -> None:
         by_type: dict[str, list[str]] = {}
-        for group in self._admin.client.list_groups([broker]):
+        for group in self._admin.ask(lambda client: client.list_groups([broker])):
             # Brokers before 3.8 do not say the type: there is but one. A group of two brokers is being handed over.
             by_type.setdefault((group.get("group_type") or CLASSIC).lower(), []).append(group["group_id"])
         found.listed.update(name for names in by_type.values() for name in names)
@@ -140,7 +141,7 @@ class KafkaGroupsClient:
     def _described(self, type_: str, names: Sequence[str], broker: int, found: _Found) -> dict[str, Described]:
         request, read = _DESCRIBED[type_]
         described = {}
-        for group in self._send(request(names), broker).groups:
+        for group in self._admin.send(request(names), broker).groups:
             if group.error_code in REFUSALS:
                 found.left_out[group.group_id] = REFUSALS[group.error_code]
             elif group.error_code == 0 and group.group_state != answers.DEAD:
@@ -156,24 +157,15 @@ class KafkaGroupsClient:
         if self._version(OffsetFetchRequest) >= _MANY_GROUPS:
             groups = [OffsetFetchRequest.OffsetFetchRequestGroup(group_id=name, topics=None) for name in names]
             request = OffsetFetchRequest(groups=groups, min_version=_MANY_GROUPS, max_version=_MANY_GROUPS)
-            fetched = [(group.group_id, group) for group in self._send(request, broker).groups]
+            fetched = [(group.group_id, group) for group in self._admin.send(request, broker).groups]
         else:
-            fetched = ((name, self._send(_of_one(name), broker)) for name in names)
+            fetched = ((name, self._admin.send(_of_one(name), broker)) for name in names)
         read = {name: answers.offsets(answer.topics) for name, answer in fetched if answer.error_code == 0}
         return {name: of for name, of in read.items() if of is not None}
 
     def _version(self, request: object) -> int:
-        version: int = self._admin.client._manager.broker_version_data.api_version(request)  # noqa: SLF001 - see `_send`
+        version: int = self._admin.client._manager.broker_version_data.api_version(request)  # noqa: SLF001 - kafka-python says it nowhere else
         return version
-
-    def _send(self, request: object, broker: int) -> Any:  # noqa: ANN401 - kafka-python has no types
-        """Its own methods fail all groups for the sake of one, and describe classic groups alone."""
-        manager = self._admin.client._manager  # noqa: SLF001 - as its own methods send theirs
-
-        async def send() -> Any:  # noqa: ANN401 - as above
-            return await manager.send(request, node_id=broker)
-
-        return manager.run(send)
 
 
 def _classic_request(names: Sequence[str]) -> object:

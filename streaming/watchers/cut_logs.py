@@ -31,14 +31,18 @@ _log = get_logger("cut_logs")
 Epoch = tuple[str, int, int]
 """Topic, partition, leader epoch."""
 
+NOT_SAID: Final = (1 << 63) - 1
+"""In place of the end of an epoch that a leader does not know, or may not tell us."""
+
 
 class EpochsClient(Protocol):
     """What is asked of a cluster. Every method may raise KafkaError, OSError or RuntimeError."""
 
     def epoch_ends(self, epochs: Iterable[Epoch], leaders: Mapping[TopicPartition, int]) -> dict[Epoch, int]:
-        """The offset after the last record of each epoch or an earlier one, of those that are answered.
+        """The offset after the last record of each epoch or an earlier one; `NOT_SAID` where a leader knows none.
 
-        `leaders` maps each partition to the broker that leads it.
+        `leaders` maps each partition to the broker that leads it. What another broker has to answer, or this one in a
+        moment, is left out.
         """
         ...
 
@@ -60,7 +64,7 @@ class KafkaEpochsClient:
     def epoch_ends(self, epochs: Iterable[Epoch], leaders: Mapping[TopicPartition, int]) -> dict[Epoch, int]:
         """See `EpochsClient`."""
         ends = self._epochs.ends(list(epochs), leaders)
-        return {place: end.offset for place, end in ends.items() if end.offset >= 0}
+        return {place: end.offset if end.offset >= 0 else NOT_SAID for place, end in ends.items()}
 
     def close(self) -> None:
         """See `EpochsClient`."""
@@ -128,15 +132,16 @@ class CutLogs:
 
     def _ask(self, epochs: list[Epoch], leaders: Mapping[TopicPartition, int]) -> None:
         try:
-            self._answers.update(self._connection.client.epoch_ends(epochs, leaders))
+            answers = self._connection.client.epoch_ends(epochs, leaders)
         except (KafkaError, OSError, RuntimeError) as error:
             self._connection.drop()
             self._outage.failed(error)
             return
         self._outage.succeeded()
-        # Who does not answer is asked again when the leader changes.
-        unanswered = dict.fromkeys(epochs, _NOT_SAID)
-        self._answers = {**unanswered, **self._answers}
+        # A leader that does not say is let be; there may be another one day.
+        self._answers |= answers
+        if not answers.keys() >= {*epochs}:
+            self._ends.doubt_leaders()
 
     def _gather(self, topics: Mapping[str, Topic]) -> None:
         """Take the commits of groups that changed; of all groups where a topic has other leaders than it had."""
@@ -157,6 +162,3 @@ class CutLogs:
         for row in np.flatnonzero(is_former).tolist():
             place = (*table.places[table.place_of[row]], int(epochs[row]))
             self._furthest[place] = max(int(table.offsets[row]), self._furthest.get(place, -1))
-
-
-_NOT_SAID: Final = (1 << 63) - 1

@@ -9,12 +9,14 @@ It needs the permission DESCRIBE on the groups, and does without: a group that i
 hour, and logged once. Of failures in a row the first is logged, and their end.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, Protocol
 
 import numpy as np
+from kafka.errors import KafkaError
 
 from coordinator_model.clocked import hang_suspicion
 from coordinator_model.clocked.hang_suspicion import Described
@@ -25,7 +27,7 @@ from streaming.base.threads import Connection, Repeating
 from streaming.board.board import Board
 from streaming.board.board_group import BoardGroup
 from streaming.board.lag_columns import Lags
-from streaming.kafka.lazy_admin import LazyAdmin
+from streaming.kafka.lazy_admin import AWAY, LazyAdmin, error_of
 
 CHECK_EVERY_SECONDS: Final = 5.0
 MOST_ASKED: Final = 50
@@ -36,17 +38,23 @@ CALM_MS: Final = 60_000
 REFUSED_MS: Final = 3_600_000
 
 _REFUSED: Final = "GroupAuthorizationFailed"
+_CODE: Final = re.compile(r"\[Error (\d+)\]")
+"""How kafka-python begins what it says of a broker's error."""
 
 _log = get_logger("suspects")
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a coordinator said of one group: its state in Kafka's word and its members, or that we may not know."""
+    """What a coordinator said of one group: its state in Kafka's word and its members, or that we may not know.
+
+    `away` is that of a broker that does not coordinate it, or not yet.
+    """
 
     state: str = ""
     members: int = 0
     refused: bool = False
+    away: bool = False
 
 
 class GroupsClient(Protocol):
@@ -70,7 +78,7 @@ class KafkaGroupsClient:
 
     def describe(self, groups: Collection[str], broker: int) -> Mapping[str, Answer]:
         """See `GroupsClient`."""
-        reported = self._admin.client.describe_groups(list(groups), broker)
+        reported = self._admin.ask(lambda client: client.describe_groups(list(groups), broker))
         found = ((name, _answer(said)) for name, said in reported.items())
         return {name: answer for name, answer in found if answer is not None}
 
@@ -168,13 +176,25 @@ class HangSampler:
         for held in due:
             if held.summary.partition in leaders:
                 by_broker.setdefault(leaders[held.summary.partition], []).append(held)
+        failed: Exception | None = None
         for broker, groups in by_broker.items():
-            answers = self._connection.client.describe([held.name for held in groups], broker)
+            try:
+                answers = self._connection.client.describe([held.name for held in groups], broker)
+            except (KafkaError, OSError, RuntimeError) as error:
+                failed = failed or error
+                self._board.ends.doubt_leaders()
+                continue
             for held in groups:
                 self._take(held, answers.get(held.name, Answer()), self._clock_ms())
+        if failed is not None:
+            raise failed
 
     def _take(self, held: BoardGroup, answer: Answer, now_ms: int) -> None:
         name = held.name
+        if answer.away:
+            # Asked again with the next check: by then the topic is described again, if another broker leads it.
+            self._board.ends.doubt_leaders()
+            return
         if answer.refused:
             self._not_before_ms[name] = now_ms + REFUSED_MS
             if not self._logged_refusal:
@@ -190,6 +210,9 @@ class HangSampler:
 def _answer(said: Mapping[str, Any]) -> Answer | None:
     error = said.get("error")
     if error:
+        code = _CODE.match(error)
+        if code is not None and error_of(int(code[1])) in AWAY:
+            return Answer(away=True)
         return Answer(refused=True) if _REFUSED in error else None
     return Answer(state=str(said.get("group_state") or ""), members=len(said.get("members") or ()))
 

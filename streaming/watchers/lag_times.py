@@ -6,11 +6,10 @@ for as many partitions as `AT_ONCE`; who gives no answer is asked again after `A
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, Protocol
 
-from kafka import TopicPartition as KafkaTopicPartition
-from kafka.errors import BrokerResponseError, KafkaError
+from kafka.errors import KafkaError
 
 from streaming.base.logging_setup import get_logger
 from streaming.base.outage import Outage
@@ -18,14 +17,13 @@ from streaming.base.threads import Connection, Repeating
 from streaming.end_offsets.bisection import Bisection
 from streaming.end_offsets.store import EndOffsets, TopicPartition
 from streaming.kafka.lazy_admin import LazyAdmin
+from streaming.kafka.list_offsets import list_offsets
 
 AT_ONCE: Final = 100
 """Partitions that one round asks about: an answer is a look into an index and a segment, on the broker's disk."""
 
 EVERY_SECONDS: Final = 1.0
 AGAIN_SECONDS: Final = 600.0
-
-_MOST_QUESTIONS: Final = 32
 
 _log = get_logger("lag_times")
 
@@ -36,8 +34,14 @@ Answer = tuple[int, int]
 class TimesClient(Protocol):
     """What is asked of a cluster. Every method may raise KafkaError, OSError or RuntimeError."""
 
-    def first_since(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, Answer]:
-        """The first record of each partition at or after a time, of those that answer."""
+    def first_since(
+        self, times_ms: Mapping[TopicPartition, int], leaders: Mapping[TopicPartition, int]
+    ) -> tuple[dict[TopicPartition, Answer], Collection[TopicPartition]]:
+        """The first record of each partition at or after a time, of those that answer, and who is to be asked again.
+
+        `leaders` maps each partition to the broker that leads it; asked again are those that another broker has to
+        answer, or this one in a moment.
+        """
         ...
 
     def close(self) -> None:
@@ -55,25 +59,14 @@ class KafkaTimesClient:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._admin = LazyAdmin(settings)
 
-    def first_since(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, Answer]:
-        """See `TimesClient`. A partition that fails a question is asked about alone."""
-        pending, found = [dict(times_ms)] if times_ms else [], dict[TopicPartition, Answer]()
-        for _ in range(_MOST_QUESTIONS):
-            if not pending:
-                break
-            part = pending.pop()
-            try:
-                reported = self._admin.client.list_partition_offsets(
-                    {KafkaTopicPartition(*place): time_ms for place, time_ms in part.items()}
-                )
-            except BrokerResponseError:
-                if len(part) > 1:
-                    places = sorted(part)
-                    half = len(places) // 2
-                    pending += [{place: part[place] for place in some} for some in (places[half:], places[:half])]
-                continue
-            found.update({(place.topic, place.partition): (of.offset, of.timestamp) for place, of in reported.items()})
-        return found
+    def first_since(
+        self, times_ms: Mapping[TopicPartition, int], leaders: Mapping[TopicPartition, int]
+    ) -> tuple[dict[TopicPartition, Answer], Collection[TopicPartition]]:
+        """See `TimesClient`."""
+        listed = list_offsets(self._admin, times_ms, leaders)
+        if len(listed.away) == len(times_ms):
+            listed.raise_if_none()
+        return {place: (of.offset, of.timestamp) for place, of in listed.found.items()}, listed.away
 
     def close(self) -> None:
         """See `TimesClient`."""
@@ -116,19 +109,31 @@ class LagTimes:
 
     def look(self) -> None:
         """One round of questions. Never raises for the brokers' sake."""
-        self._choose({(topic, partition, offset) for topic, partition, offset in self._wanted()})
+        topics = self._ends.topics
+        # Of partitions without a leader there is nobody to ask.
+        self._choose(
+            {
+                (topic, partition, offset)
+                for topic, partition, offset in self._wanted()
+                if topic in topics and partition in topics[topic].leaders
+            }
+        )
         if not self._searches:
             return
         asked = {place: search.question_ms for place, search in self._searches.items()}
         try:
-            answers = self._connection.client.first_since(asked)
+            answers, again = self._connection.client.first_since(
+                asked, {(topic, partition): topics[topic].leaders[partition] for topic, partition in asked}
+            )
         except (KafkaError, OSError, RuntimeError) as error:
             self._connection.drop()
             self._outage.failed(error)
             return
         self._outage.succeeded()
         found: dict[TopicPartition, dict[int, int]] = {}
-        for place in asked:
+        if again:
+            self._ends.doubt_leaders()
+        for place in asked.keys() - {*again}:
             search = self._searches[place]
             if place in answers:
                 search.take(*answers[place])

@@ -50,7 +50,7 @@ class KafkaConfigsClient:
     def session_timeouts(self, groups: Collection[str]) -> Mapping[str, int]:
         """See `ConfigsClient`."""
         asked = [ConfigResource(ConfigResourceType.GROUP, group, {_OPTION: None}) for group in groups]
-        reported = self._admin.client.describe_configs(asked, config_filter="all").get("group", {})
+        reported = self._admin.ask(lambda client: client.describe_configs(asked, config_filter="all")).get("group", {})
         return {group: int(options[_OPTION]["value"]) for group, options in reported.items() if _OPTION in options}
 
     def close(self) -> None:

@@ -19,6 +19,7 @@ from streaming.end_offsets.client import KafkaOffsetsClient
 from streaming.end_offsets.sampler import EndOffsetSampler
 from streaming.end_offsets.store import EndOffsets, Wanted
 from streaming.kafka.client_settings import python_settings
+from streaming.kafka.list_offsets import LATEST, list_offsets
 from tests.kafka_oracle import KAFKA_JARS
 
 pytestmark = [
@@ -151,6 +152,24 @@ def test_an_outage_is_survived_and_stopping_in_it_is_prompt(tmp_path: Path) -> N
 
             assert time.monotonic() - begun < 3
             assert not rig.sampler._thread.is_alive()
+
+
+def test_leaders_say_their_epoch_with_the_end_of_the_log(broker: EmbeddedBroker) -> None:
+    """An election is noticed by it: without one nothing is described again, whatever the isolation level."""
+    create_topics(broker.bootstrap_servers, {"elected": 1})
+    client = KafkaOffsetsClient(python_settings(KafkaSection(bootstrap_servers=broker.bootstrap_servers), "test"))
+    (topic,) = client.describe(["elected"], ())
+    place = ("elected", 0)
+    said = [
+        list_offsets(client._admin, {place: LATEST}, {place: topic.leaders[0]}, committed=committed).found[place]
+        for committed in (False, True)
+    ]
+    client.ends({place: topic.leaders[0]}, committed=True)
+    outdated = client.outdated
+    client.close()
+
+    assert [topic.leader_epochs[0]] * 2 == [of.leader_epoch for of in said]
+    assert not outdated
 
 
 def test_a_broker_that_is_not_there_is_an_error_and_leaves_nothing() -> None:

@@ -28,14 +28,15 @@ def test_times_of_records_are_found_by_asking_for_offsets(tmp_path: Path) -> Non
             producer.produce("t", b"x", timestamp=NOW_MS + number // 10 * HOUR_MS)
         producer.flush(30)
         client = KafkaTimesClient({"bootstrap_servers": [broker.bootstrap_servers]})
+        leaders = {("t", 0): 1, ("t", 7): 1}
         found = {}
         for offset in (0, 5, 10, 47, 99):
             search = Bisection(offset, NOW_MS + 100 * HOUR_MS)
             while not search.is_over:
-                search.take(*client.first_since({("t", 0): search.question_ms})["t", 0])
+                search.take(*client.first_since({("t", 0): search.question_ms}, leaders)[0]["t", 0])
             found[offset] = search.written_ms
-        beyond = client.first_since({("t", 0): NOW_MS + 200 * HOUR_MS})
-        missing = client.first_since({("t", 0): 0, ("t", 7): 0})
+        beyond, _ = client.first_since({("t", 0): NOW_MS + 200 * HOUR_MS}, leaders)
+        missing, again = client.first_since({("t", 0): 0, ("t", 7): 0}, leaders)
         client.close()
         epochs = KafkaEpochsClient({"bootstrap_servers": [broker.bootstrap_servers]})
         topic = KafkaOffsetsClient({"bootstrap_servers": [broker.bootstrap_servers]}).describe(["t"], [])[0]
@@ -48,3 +49,4 @@ def test_times_of_records_are_found_by_asking_for_offsets(tmp_path: Path) -> Non
         assert abs(written_ms - (NOW_MS + offset // 10 * HOUR_MS)) <= PRECISION_MS
     assert -1 == beyond["t", 0][0]
     assert {("t", 0): (0, NOW_MS)} == missing
+    assert [("t", 7)] == again

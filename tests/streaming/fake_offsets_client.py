@@ -17,6 +17,8 @@ class FakeCluster:
     first: dict[TopicPartition, int] = field(default_factory=dict)
     times: dict[tuple[TopicPartition, int], int] = field(default_factory=dict)
     down: Exception | None = None
+    untold: frozenset[str] = frozenset()
+    outdated: bool = False
     asked: list[str] = field(default_factory=list)
     connections: int = 0
     closed: int = 0
@@ -41,6 +43,14 @@ class FakeClient:
 
     cluster: FakeCluster
 
+    @property
+    def untold(self) -> frozenset[str]:
+        return self.cluster.untold
+
+    @property
+    def outdated(self) -> bool:
+        return self.cluster.outdated
+
     def describe(self, names: Collection[str], ids: Collection[str]) -> list[Topic]:
         self._ask(f"describe {' '.join(sorted([*names, *ids]))}")
         return [topic for topic in self.cluster.topics.values() if topic.name in names or topic.id in ids]
@@ -48,7 +58,12 @@ class FakeClient:
     def ends(self, partitions: Mapping[TopicPartition, int], *, committed: bool) -> dict[TopicPartition, int]:
         self._ask("read_committed" if committed else "read_uncommitted")
         held = self.cluster.last_stable if committed else self.cluster.high_watermarks
-        return {place: held[place] for place in partitions if place in held}
+        leaders = {
+            (topic.name, at): broker for topic in self.cluster.topics.values() for at, broker in topic.leaders.items()
+        }
+        return {
+            place: held[place] for place, broker in partitions.items() if place in held and broker == leaders.get(place)
+        }
 
     def earliest(self, partitions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         self._ask("earliest")

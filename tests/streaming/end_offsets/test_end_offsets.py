@@ -5,21 +5,23 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
-from kafka.errors import KafkaConnectionError, KafkaError, NodeNotReadyError, UnknownTopicOrPartitionError
+from kafka.errors import KafkaConnectionError, NodeNotReadyError, UnknownTopicOrPartitionError
 from structlog.testing import capture_logs
 
 from streaming.end_offsets.client import KafkaOffsetsClient
 from streaming.end_offsets.open_transactions import STANDS_MS
 from streaming.end_offsets.sampler import DESCRIBE_AGAIN_MS, DESCRIBE_EVERY_MS, EndOffsetSampler
-from streaming.end_offsets.store import STALE_AFTER_MS, EndOffsets, Topic, Wanted
+from streaming.end_offsets.store import GONE_AFTER_MS, STALE_AFTER_MS, EndOffsets, Topic, Wanted
 from tests import builders
 from tests.integration.monitor_process import until
 from tests.streaming.boards import NOW_MS, OFFSETS_TOPIC, described, sample
 from tests.streaming.fake_offsets_client import FakeClient, FakeCluster
+from tests.streaming.kafka.fake_brokers import FakeBrokers, brokers
+
+__all__ = ["brokers"]
 
 
 class Rig:
@@ -312,63 +314,151 @@ def test_a_directory_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
 # --- kafka-python, as it fails ---
 
 
-class FakeAdmin:
-    """`list_partition_offsets` of kafka-python: it fails as a whole for the sake of one partition."""
-
-    def __init__(self, bad: Mapping[tuple[str, int], KafkaError]) -> None:
-        self.bad = bad
-        self.questions: list[int] = []
-
-    def list_partition_offsets(self, specs: Mapping[Any, Any], isolation: Any) -> dict[Any, Any]:
-        self.questions.append(len(specs))
-        for place in specs:
-            if (place.topic, place.partition) in self.bad:
-                raise self.bad[place.topic, place.partition]
-        return {place: SimpleNamespace(offset=place.partition) for place in specs}
-
-
-def client_over(admin: FakeAdmin) -> KafkaOffsetsClient:
+def client_of(topic: Mapping[tuple[str, int], int]) -> KafkaOffsetsClient:
     client = KafkaOffsetsClient({})
-    client._admin = SimpleNamespace(client=admin, close=lambda: None)  # type: ignore[assignment]  # stands for kafka-python
+    client.describe({name for name, _ in topic}, ())
     return client
 
 
-PLACES = {("orders", partition): partition % 3 for partition in range(300)}
+def test_all_partitions_are_one_question_a_broker(brokers: FakeBrokers) -> None:
+    """However many there are."""
+    places = brokers.lead("orders", *[1, 2] * 150)
+    answer = client_of(places).ends(places, committed=True)
+
+    assert ({(1, 150), (2, 150)}, brokers.ends) == ({*brokers.asked}, answer)
 
 
-def test_all_partitions_are_one_question() -> None:
-    """kafka-python makes one request a broker of it."""
-    answer = client_over(admin := FakeAdmin({})).ends(PLACES, committed=True)
+def test_one_bad_partition_costs_itself_only(brokers: FakeBrokers) -> None:
+    """The others are in the same answer."""
+    places = brokers.lead("orders", *[1, 2] * 150)
+    brokers.refusing["orders", 7] = UnknownTopicOrPartitionError
+    answer = client_of(places).ends(places, committed=False)
 
-    assert ([300], {place: place[1] for place in PLACES}) == (admin.questions, answer)
-
-
-def test_one_bad_partition_costs_itself_only() -> None:
-    """The others are found in halves, and it is left out of the next rounds."""
-    admin = FakeAdmin({("orders", 7): UnknownTopicOrPartitionError()})
-    client = client_over(admin)
-    answer = client.ends(PLACES, committed=False)
-    first, admin.questions = len(admin.questions), []
-    again = client.ends(PLACES, committed=False)
-
-    assert PLACES.keys() - {("orders", 7)} == answer.keys() == again.keys()
-    assert first <= 1 + 3 + 2 * 7
-    assert [299] == admin.questions
+    assert places.keys() - {("orders", 7)} == answer.keys()
+    assert 2 == len(brokers.asked)
 
 
-def test_a_broker_that_is_down_costs_its_partitions_only() -> None:
-    """Each broker is asked on its own then, and the one that does not answer is not asked in halves."""
-    down = {place: NodeNotReadyError() for place, broker in PLACES.items() if broker == 1}
-    answer = client_over(admin := FakeAdmin(down)).ends(PLACES, committed=False)
-
-    assert {place for place, broker in PLACES.items() if broker != 1} == answer.keys()
-    assert [300, 100, 100, 100] == admin.questions
-
-
-def test_no_broker_is_an_error() -> None:
+def test_no_broker_is_an_error(brokers: FakeBrokers) -> None:
     """With no answer at all there is nothing to take for a sample."""
+    places = brokers.lead("orders", 1, 2)
+    client = client_of(places)
+    brokers.failing = {1: NodeNotReadyError(), 2: NodeNotReadyError()}
     with pytest.raises(NodeNotReadyError):
-        client_over(FakeAdmin(dict.fromkeys(PLACES, NodeNotReadyError()))).ends(PLACES, committed=False)
+        client.ends(places, committed=False)
+
+
+def test_leader_says_that_it_was_elected_since(brokers: FakeBrokers) -> None:
+    """Even if it is the same broker: nobody else would say so for half a minute."""
+    places = brokers.lead("orders", 1, 2)
+    client = client_of(places)
+    client.ends(places, committed=False)
+    before = client.outdated
+    brokers.epoch += 1
+    client.ends(places, committed=False)
+    told = client.outdated
+    client.describe(["orders"], ())
+
+    assert (False, True, False) == (before, told, client.outdated)
+
+
+def test_topic_that_may_not_be_described_is_not_one_that_is_gone(
+    brokers: FakeBrokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one is not known, the other is no topic."""
+    brokers.lead("orders", 1)
+    answered = brokers.describe_topics
+
+    def refuse(names: list[str]) -> list[dict[str, Any]]:
+        return [of | ({"error_code": 29} if of["name"] == "secret" else {}) for of in answered(names)]
+
+    monkeypatch.setattr(brokers, "describe_topics", refuse)
+    client = KafkaOffsetsClient({})
+    client.describe(["orders", "secret", "gone"], ())
+
+    assert {"secret"} == client.untold
+
+
+# --- leaders that move ---
+
+
+def test_partition_that_does_not_answer_is_asked_of_its_new_leader_at_once() -> None:
+    """In the same round, so that no figure is missed; the topic is described with it."""
+    rig = Rig()
+    rig.sample()
+    rig.cluster.topics[OFFSETS_TOPIC] = moved = Topic(
+        builders.topic_id(OFFSETS_TOPIC), OFFSETS_TOPIC, 2, {0: 2, 1: 1}, {0: 5, 1: 4}
+    )
+    rig.cluster.high_watermarks[OFFSETS_TOPIC, 0] = rig.cluster.last_stable[OFFSETS_TOPIC, 0] = 140
+    rig.sample()
+
+    assert 140 == rig.end(OFFSETS_TOPIC, 0)
+    assert moved == rig.ends.topic(OFFSETS_TOPIC)
+    assert [
+        "read_uncommitted", "read_committed", f"describe {OFFSETS_TOPIC}", "read_uncommitted", "read_committed"
+    ] == rig.cluster.asked  # fmt: skip
+
+
+def test_topic_without_a_leader_is_described_every_second_until_it_has_one() -> None:
+    """Who leads nothing is not asked, and the one that is elected is found within a round."""
+    rig = Rig()
+    rig.cluster.topics[OFFSETS_TOPIC] = Topic(builders.topic_id(OFFSETS_TOPIC), OFFSETS_TOPIC, 2, {1: 1})
+    rig.sample()
+    rig.sample()
+    without = list(rig.cluster.asked)
+    rig.cluster.topics[OFFSETS_TOPIC] = described(OFFSETS_TOPIC, 2)
+    rig.sample()
+
+    assert f"describe {OFFSETS_TOPIC}" == without[0]
+    assert 100 == rig.end(OFFSETS_TOPIC, 0)
+    rig.sample()
+    assert ["read_uncommitted", "read_committed"] == rig.cluster.asked
+
+
+def test_topic_is_described_again_where_a_leader_or_another_thread_says_so() -> None:
+    """With the next round, and not before a second is over."""
+    rig = Rig()
+    rig.sample()
+    rig.ends.doubt_leaders()
+    rig.sample()
+    doubted = rig.cluster.asked[0]
+    rig.ends.doubt_leaders()
+    rig.sample(after_ms=100)
+    too_soon = rig.cluster.asked[0]
+    rig.cluster.outdated = True
+    rig.sample()
+    rig.sample()
+
+    assert [f"describe {OFFSETS_TOPIC}", "read_uncommitted"] == [doubted, too_soon]
+    assert f"describe {OFFSETS_TOPIC}" == rig.cluster.asked[0]
+
+
+def test_topic_is_gone_only_when_brokers_have_said_so_for_a_while() -> None:
+    """A broker that is just starting knows no topic; what may not be described is never gone."""
+    rig = Rig()
+    rig.wanted = Wanted(frozenset({"deleted", "secret"}))
+    rig.cluster.untold = frozenset({"secret"})
+    rig.sample()
+    at_first = rig.ends.gone
+    for _ in range(GONE_AFTER_MS // DESCRIBE_AGAIN_MS):
+        rig.sample(after_ms=DESCRIBE_AGAIN_MS)
+    later = rig.ends.gone
+    rig.cluster.topic("deleted", 7)
+    rig.sample(after_ms=DESCRIBE_AGAIN_MS)
+
+    assert [set(), {"deleted"}, set()] == [at_first, later, rig.ends.gone]
+
+
+def test_topic_that_may_be_described_no_more_keeps_its_figures_for_a_while() -> None:
+    """Its leaders may still answer: the permission says nothing of them."""
+    rig = Rig()
+    rig.cluster.topic("orders", 5)
+    rig.wanted = Wanted(frozenset({"orders"}))
+    rig.sample()
+    rig.cluster.untold = frozenset({"orders"})
+    held = rig.cluster.topics.pop("orders")
+    rig.sample(after_ms=DESCRIBE_EVERY_MS)
+
+    assert held == rig.ends.topic("orders")
 
 
 # -- open transactions ------------------------------------------------------------------------------------------------

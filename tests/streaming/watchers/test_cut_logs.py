@@ -2,17 +2,27 @@
 
 import random
 from collections.abc import Iterable, Mapping
+from types import SimpleNamespace
 
 import pytest
-from kafka.errors import KafkaConnectionError
+from kafka.errors import (
+    FencedLeaderEpochError,
+    KafkaConnectionError,
+    KafkaError,
+    NotLeaderForPartitionError,
+    TopicAuthorizationFailedError,
+)
 from structlog.testing import capture_logs
 
 from streaming.board.board import Board
 from streaming.end_offsets.store import EndOffsets, Topic, TopicPartition
-from streaming.watchers.cut_logs import CutLogs, Epoch
+from streaming.watchers.cut_logs import NOT_SAID, CutLogs, Epoch, KafkaEpochsClient
 from tests import builders
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, THEN_MS, board_of, sample
+from tests.streaming.kafka.fake_brokers import FakeBrokers, brokers
+
+__all__ = ["brokers"]
 
 NOW_EPOCH = 9
 
@@ -24,12 +34,13 @@ class FakeCluster:
         self.ended = dict(ended)
         self.asked: list[Epoch] = []
         self.down = False
+        self.moved = False
 
     def epoch_ends(self, epochs: Iterable[Epoch], leaders: Mapping[TopicPartition, int]) -> dict[Epoch, int]:
         self.asked += epochs
         if self.down:
             raise KafkaConnectionError("nobody there")
-        return {of: self.ended[of[2]] for of in self.asked if of[2] in self.ended and of[:2] in leaders}
+        return {} if self.moved else {of: self.ended.get(of[2], NOT_SAID) for of in epochs if of[:2] in leaders}
 
     def close(self) -> None:
         pass
@@ -119,6 +130,43 @@ def test_new_leader_is_asked_again() -> None:
     rig.thread.check()
 
     assert (130, "truncated") == rig.lag("g")
+
+
+def test_leader_that_moved_is_asked_where_it_is() -> None:
+    """The topic is described, and the same epoch asked about once more."""
+    rig = Rig({"g": (90, 4)}, {4: 70})
+    rig.cluster.moved = True
+    rig.thread.check()
+    doubted = rig.ends.take_doubt()
+    rig.cluster.moved = False
+    rig.thread.check()
+
+    assert (True, False) == (doubted, rig.ends.take_doubt())
+    assert (130, "truncated") == rig.lag("g")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (None, {("t", 0, 4): 70}),
+        (FencedLeaderEpochError, {}),
+        (NotLeaderForPartitionError, {}),
+        (TopicAuthorizationFailedError, {("t", 0, 4): NOT_SAID}),
+    ],
+    ids=["answered", "fenced", "led elsewhere", "not permitted"],
+)
+def test_what_a_broker_answers(
+    brokers: FakeBrokers, error: type[KafkaError] | None, said: Mapping[Epoch, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not here is no answer; a refusal is one."""
+    of = SimpleNamespace(partition=0, error_code=0 if error is None else error.errno, end_offset=70)
+
+    async def answer(request: object, node_id: int) -> object:
+        return SimpleNamespace(topics=[SimpleNamespace(topic="t", partitions=[of])])
+
+    monkeypatch.setattr(brokers, "send", answer)
+
+    assert said == KafkaEpochsClient({}).epoch_ends([("t", 0, 4)], {("t", 0): 1})
 
 
 def test_brokers_that_are_away_or_do_not_say_change_nothing() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import pytest
 from structlog.testing import capture_logs
@@ -10,7 +11,7 @@ from coordinator_model.clocked.hang_suspicion import PREPARING, SILENT_MS
 from streaming.board.board import Board
 from streaming.board.lag_columns import measure, table_of
 from streaming.end_offsets.store import Topic
-from streaming.watchers.hang_sampler import CALM_MS, MOST_ASKED, REFUSED_MS, Answer, HangSampler
+from streaming.watchers.hang_sampler import CALM_MS, MOST_ASKED, REFUSED_MS, Answer, HangSampler, KafkaGroupsClient
 from streaming.watchers.overdue_watch import OverdueWatch
 from tests.builders import REBALANCE_TIMEOUT_MS, offset_commit, topic_id
 from tests.streaming.board_rows import Shard
@@ -145,6 +146,41 @@ def test_only_so_many_are_asked_about_at_once_and_all_in_turn() -> None:
     first, second = (asked for _, asked in made.cluster.asked)
     assert MOST_ASKED == len(first) == len(second)
     assert names == sorted(first + second)
+
+
+def test_coordinator_that_moved_is_asked_about_with_the_next_look() -> None:
+    """The offsets topic is described at once: until then nobody knows who it is."""
+    made = rig("a")
+    made.cluster.answers = {"a": Answer(away=True)}
+    made.look()
+    doubted = made.board.ends.take_doubt()
+    made.cluster.answers = {"a": Answer(PREPARING, 1)}
+    made.look(after_ms=5_000)
+
+    assert doubted
+    assert 2 == len(made.cluster.asked)
+    assert PREPARING == made.sampler.answers["a"].state
+
+
+@pytest.mark.parametrize(
+    ("error", "answer"),
+    [
+        ("[Error 16] NotCoordinatorError", {"a": Answer(away=True)}),
+        ("[Error 14] CoordinatorLoadInProgressError", {"a": Answer(away=True)}),
+        ("[Error 30] GroupAuthorizationFailedError", {"a": Answer(refused=True)}),
+        ("[Error 69] GroupIdNotFoundError", {}),
+        (None, {"a": Answer("Stable", 1)}),
+    ],
+)
+def test_what_kafka_python_reports(
+    error: str | None, answer: Mapping[str, Answer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that does not coordinate the group is no answer about it."""
+    client = KafkaGroupsClient({})
+    said: dict[str, object] = {"a": {"error": error, "group_state": "Stable", "members": [{}]}}
+    monkeypatch.setattr(client, "_admin", SimpleNamespace(ask=lambda _: said))
+
+    assert answer == client.describe(["a"], 1)
 
 
 def test_brokers_that_are_away_end_nothing() -> None:

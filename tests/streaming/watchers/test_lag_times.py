@@ -1,7 +1,8 @@
 """Lag in seconds of groups that had stopped before: sought once, a question a round, let be without an answer."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 import pytest
 from kafka.errors import KafkaConnectionError
@@ -25,18 +26,22 @@ class FakeCluster:
         self.asked: list[dict[TopicPartition, int]] = []
         self.down = False
         self.silent: set[TopicPartition] = set()
+        self.moved: set[TopicPartition] = set()
         self.first_ms = NOW_MS - DAY_MS
 
-    def first_since(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, tuple[int, int]]:
+    def first_since(
+        self, times_ms: Mapping[TopicPartition, int], leaders: Mapping[TopicPartition, int]
+    ) -> tuple[dict[TopicPartition, tuple[int, int]], Collection[TopicPartition]]:
+        assert times_ms.keys() == leaders.keys()
         self.asked.append(dict(times_ms))
         if self.down:
             raise KafkaConnectionError("nobody there")
         found = {}
         for place, time_ms in times_ms.items():
-            if place not in self.silent:
+            if place not in self.silent | self.moved:
                 offset = max(0, -(-(time_ms - self.first_ms) // 1_000))
                 found[place] = (offset, self.first_ms + offset * 1_000) if offset <= 10_000 else (-1, -1)
-        return found
+        return found, self.moved & times_ms.keys()
 
     def close(self) -> None:
         pass
@@ -137,6 +142,33 @@ def test_partition_that_does_not_answer_is_let_be_for_a_while() -> None:
     assert "at_least" == rig.offset("g")["lag_method"]
     assert 1 == sum(("t", 0) in asked for asked in rig.cluster.asked)
     assert {7} == rig.ends.partition("t", 1).found.keys()  # type: ignore[union-attr]  # it was sampled
+
+
+def test_partition_that_was_moved_is_asked_again_and_described() -> None:
+    """It is no refusal: the next leader may say it with the next round."""
+    rig = Rig({"g": 7})
+    rig.cluster.moved = {("t", 0)}
+    rig.round()
+    doubted = rig.ends.take_doubt()
+    rig.cluster.moved = set()
+    rig.rounds()
+
+    assert doubted
+    assert "list_offsets" == rig.offset("g")["lag_method"]
+
+
+def test_partition_without_a_leader_is_asked_about_when_it_has_one() -> None:
+    """It takes no room from the others meanwhile."""
+    rig = Rig({"g": 7})
+    topic = rig.ends.topics["t"]
+    rig.ends.set_topics([replace(topic, leaders={})], [])
+    rig.rounds(3)
+    without = list(rig.cluster.asked)
+    rig.ends.set_topics([topic], [])
+    rig.rounds()
+
+    assert [] == without
+    assert "list_offsets" == rig.offset("g")["lag_method"]
 
 
 def test_commit_that_moves_on_ends_its_search() -> None:
