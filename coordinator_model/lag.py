@@ -6,17 +6,25 @@ at the committed offset, and no log of the coordinator holds that: it is read of
 end, at the moment when the end stood where the commit stands now. Where no samples bracket it the brokers are asked for
 the time (`ListOffsets`), and until they have answered the first sample is a lower bound: by then the record was there.
 
-    end offset                        the commit                                 records   seconds   method
-    unknown                           any                                        -         -         no_end_offset
-    known                             none                                       -         -         no_committed_offset
-    of a topic recreated since         any                                        -         -         topic_recreated
-    known                             at the end                                 0         0         caught_up
-    known                             beyond it: fresher than the sample         0         0         ahead_of_end
-    known, and half a minute younger  beyond it                                  -         -         beyond_end
-    known                             between two samples                        n         t         interpolated
-    known                             elsewhere, and brokers said when           n         t         list_offsets
-    known                             elsewhere                                  n         at least  at_least
-    known, cut off since the commit   beyond where it was cut off                n         t         truncated
+    end offset                        the commit                        records  seconds   method               sums
+    unknown                           any                               -        -         no_end_offset        unknown
+    none: there is no such topic      any                               -        -         no_such_topic        left out
+    known                             none                              -        -         no_committed_offset  left out
+    of a topic recreated since        any                               -        -         topic_recreated      unknown
+    known                             at the end                        0        0         caught_up            known
+    known                             beyond it: fresher than a sample  0        0         ahead_of_end         known
+    known, and half a minute younger  beyond it                         -        -         beyond_end           unknown
+    known                             between two samples               n        t         interpolated         known
+    known                             elsewhere, and brokers said when  n        t         list_offsets         known
+    known                             elsewhere                         n        at least  at_least             known
+    known, cut off since the commit   beyond where it was cut off       n        t         truncated            known
+
+A sum (of a group, of a topic) is known if no part of it is unknown (`SUMS`). Otherwise there is none, but what is known
+adds up to a lower bound. Why an end is unknown makes no difference: no leader, not sampled yet, or DESCRIBE on the
+topic missing, and then for as long as it is missing. Of a topic that was deleted nothing waits, so its offsets, which
+Kafka deletes with it or keeps until they expire, are no part of a sum; brokers must have said so for a while. A commit
+of another log than there is now (recreated, or beyond its end) is unknown until the group commits again: how much of
+the new log it will read depends on where its consumers begin.
 
 There is always a figure while there is lag: one that went away would end an alert. An idle topic makes no
 exception, because the *last* sample at or below the commit counts: a record written after an hour of silence is as old
@@ -34,6 +42,7 @@ from dataclasses import dataclass
 from typing import Final
 
 NO_END_OFFSET: Final = "no_end_offset"
+NO_SUCH_TOPIC: Final = "no_such_topic"
 NO_COMMITTED_OFFSET: Final = "no_committed_offset"
 TOPIC_RECREATED: Final = "topic_recreated"
 CAUGHT_UP: Final = "caught_up"
@@ -49,6 +58,7 @@ NEVER_COMMITTED: Final = "never_committed"
 
 METHODS: Final = (
     NO_END_OFFSET,
+    NO_SUCH_TOPIC,
     NO_COMMITTED_OFFSET,
     TOPIC_RECREATED,
     CAUGHT_UP,
@@ -59,6 +69,19 @@ METHODS: Final = (
     AT_LEAST,
     TRUNCATED,
 )
+
+UNKNOWN: Final = "unknown"
+LEFT_OUT: Final = "left out"
+
+SUMS: Final[Mapping[str, str]] = {
+    NO_END_OFFSET: UNKNOWN,
+    NO_SUCH_TOPIC: LEFT_OUT,
+    NO_COMMITTED_OFFSET: LEFT_OUT,
+    NEVER_COMMITTED: LEFT_OUT,
+    TOPIC_RECREATED: UNKNOWN,
+    BEYOND_END: UNKNOWN,
+}
+"""Method of a lag that has no figure → what it is in a sum. All others have one."""
 
 FRESH_MS: Final = 30_000
 """An end sampled so long after a commit is not behind it by chance, however far apart the clocks of both are."""
@@ -213,6 +236,7 @@ def measure(  # noqa: PLR0913 - a commit, both ends, and what is known of the ti
     now_ms: int,
     *,
     same_topic: bool = True,
+    exists: bool = True,
     stable: int | None = None,
     found: Mapping[int, int] = _NONE_FOUND,
 ) -> Lag:
@@ -224,6 +248,7 @@ def measure(  # noqa: PLR0913 - a commit, both ends, and what is known of the ti
         history: sampled high watermarks; None for none.
         now_ms: the time of reading, by the clock that timed the samples.
         same_topic: False where the commit names another topic id than the topic has now.
+        exists: False where brokers say for good that there is no such topic.
         stable: the last stable offset; None for the end.
         found: offset → when the record there was written, in milliseconds, as brokers said.
     """
@@ -232,7 +257,7 @@ def measure(  # noqa: PLR0913 - a commit, both ends, and what is known of the ti
     if not same_topic:
         return Lag(None, None, TOPIC_RECREATED)
     if end is None:
-        return Lag(None, None, NO_END_OFFSET)
+        return Lag(None, None, NO_END_OFFSET if exists else NO_SUCH_TOPIC)
     records, seconds, method = behind(committed, end, history, now_ms, found)
     return Lag(records, seconds, method, max(0, (end if stable is None else stable) - committed), method == AT_LEAST)
 

@@ -264,22 +264,36 @@ _MIGRATION: Final = (
 )
 
 _COMMITS: Final = f"$commits{within(at.COMMIT_WINDOW_SECONDS)}"
-_GROWTH: Final = f"$lag_growth{within(at.COMMIT_WINDOW_SECONDS)}"
 
+
+def _grows(held: str) -> str:
+    """Lag that grew; an alert that is open stays so while that cannot be told, with the value 0."""
+    window = within(at.COMMIT_WINDOW_SECONDS)
+    return f"($lag_growth{window} > 0 or on (cluster, group) ${held}{window})"
+
+
+def _grew(sentence: str) -> str:
+    """How much it grew, for a summary; nothing of an alert that is held."""
+    return f"{{{{ if gt $value 0.0 }}}}{sentence}{{{{ else }}}}; how much waits is not known now{{{{ end }}}}"
+
+
+_RECENTLY: Final = within(at.STOPPED_RECENTLY_SECONDS)
 _REWIND_WINDOW: Final = within(at.REWIND_WINDOW_SECONDS)
 
 _OFFSETS: Final = (
     Alert(
         name="KafkaGroupLagGrowingWithoutCommits",
         condition=gated(
-            f"{_GROWTH} > 0 and on (cluster, group) {_COMMITS} == 0 and on (cluster, group) $member_count > 0",
+            f"{_grows('held_growing')} and on (cluster, group) {_COMMITS} == 0 "
+            "and on (cluster, group) $member_count > 0",
             at.COMMIT_WINDOW_SECONDS.value,
         ),
         limits=(at.COMMIT_WINDOW_SECONDS,),
         wait=at.NO_COMMIT_SECONDS,
         severity=CRITICAL,
-        summary=f"{GROUP} has members but committed nothing in a quarter of an hour, in which its lag grew by "
-        "{{ $value | humanize }} records.",
+        summary=f"{GROUP} has members but committed nothing in a quarter of an hour"
+        + _grew(", in which its lag grew by {{ $value | humanize }} records")
+        + ".",
         first_look="Group: Commits",
         nearest="A batch consumer that commits every ten minutes: a quarter of an hour holds one. Records after an "
         "idle night make lag before a commit, for less than five minutes.",
@@ -287,18 +301,33 @@ _OFFSETS: Final = (
     Alert(
         name="KafkaGroupConsumerStopped",
         condition=gated(
-            f"{_GROWTH} > 0 and on (cluster, group) $empty > 0 and on (cluster, group) "
+            f"{_grows('held_stopped')} and on (cluster, group) $empty > 0 and on (cluster, group) "
             f"$recently_active{within(at.STOPPED_RECENTLY_SECONDS)} > 0",
             at.COMMIT_WINDOW_SECONDS.value,
         ),
         limits=(at.COMMIT_WINDOW_SECONDS, at.STOPPED_RECENTLY_SECONDS),
         wait=at.STOPPED_SECONDS,
         severity=WARNING,
-        summary=f"{GROUP} has no members any more, and its lag grew by {{{{ $value | humanize }}}} records "
-        "in a quarter of an hour.",
+        summary=f"{GROUP} has no members any more"
+        + _grew(", and its lag grew by {{ $value | humanize }} records in a quarter of an hour")
+        + ".",
         first_look="Group: States",
         nearest="A deployment that stops all members before it starts any, over within ten minutes; a group that "
         "has been empty for six hours was given up.",
+    ),
+    Alert(
+        name="KafkaGroupLagNotKnown",
+        condition=gated(
+            f"$unknown_lag_partitions > {at.NONE.value} unless on (cluster, group) ($empty > 0 unless on (cluster, "
+            f"group) ($recently_active{_RECENTLY} > 0 or on (cluster, group) $commits{_RECENTLY} > 0))"
+        ),
+        limits=(at.NONE, at.STOPPED_RECENTLY_SECONDS),
+        wait=at.LAG_UNKNOWN_SECONDS,
+        severity=WARNING,
+        summary=f"{GROUP}: the lag of {{{{ $value }}}} partitions is not known, so no alert about it can fire.",
+        first_look="Group: Lag not known",
+        nearest="A broker that restarts, or a leader that moves: its partitions answer again within seconds. Topics "
+        "that were deleted, and groups that nobody has used for six hours, do not count.",
     ),
     Alert(
         name="KafkaGroupOffsetRewound",

@@ -70,6 +70,17 @@ _READ_LAG: Final = (
 )
 
 
+_UNKNOWN_LAG: Final = "max by (cluster, group) (kafka_group_unknown_lag_partitions{GROUP}"
+_WRITTEN_TO: Final = "max by (cluster, topic) (kafka_group_commits_total{GROUP})"
+
+
+def _held(alert: str) -> str:
+    """0 for a group of which an alert is open, while growth of its lag cannot be told: that needs both ends of it."""
+    was_open = f'max by (cluster, group) (ALERTS{{GROUP, alertname="{alert}"}})'
+    cannot_tell = f"({_UNKNOWN_LAG}) > 0 or {_UNKNOWN_LAG} offset WINDOW) > 0)"
+    return f"({was_open} * 0 and on (cluster, group) {cannot_tell})"
+
+
 def _signal(name: str, expr: str, unit: str, meaning: str, labels: tuple[str, ...] = _G) -> Signal:
     return Signal(name=name, expr=expr, unit=unit, meaning=meaning, labels=labels)
 
@@ -477,15 +488,22 @@ _OFFSETS: Final = (
         "Lag of readers of committed records, where an open transaction keeps it from being the lag.",
         labels=_P,
     ),
-    _gauge("max_lag", f"{_LAG}_max_lag", "Largest lag of a partition of the group, in records."),
+    _gauge(
+        "max_lag", f"{_LAG}_max_lag", "Largest lag of a partition of the group, in records, of those that are known."
+    ),
     _gauge(
         "max_lag_seconds",
         f"{_LAG}_max_lag_seconds",
-        "Largest lag of a partition of the group, in seconds; a lower bound while some partition's is one.",
+        "Largest lag of a partition of the group, in seconds; a lower bound while some partition's is one, or unknown.",
         "s",
     ),
-    _gauge("sum_lag", f"{_LAG}_sum_lag", "Lag of all partitions of the group, in records."),
-    _gauge("topic_lag", f"{_LAG}_topic_sum_lag", "Lag of a topic's partitions, in records.", labels=_T),
+    _gauge("sum_lag", f"{_LAG}_sum_lag", "Lag of all partitions of the group, in records; none while some is unknown."),
+    _gauge("topic_lag", f"{_LAG}_topic_sum_lag", "Lag of a topic's partitions, in records, as above.", labels=_T),
+    _gauge(
+        "unknown_lag_partitions",
+        "kafka_group_unknown_lag_partitions",
+        "Partitions of the group's commits whose lag is not known.",
+    ),
     _gauge(
         "unsubscribed_lag",
         "kafka_group_unsubscribed_lag",
@@ -499,9 +517,21 @@ _OFFSETS: Final = (
         "By how many records the group's lag grew, without topics that no member reads any more.",
     ),
     _signal(
+        "held_growing",
+        _held("KafkaGroupLagGrowingWithoutCommits"),
+        COUNT,
+        "0 where KafkaGroupLagGrowingWithoutCommits is open, and whether lag still grows is not known.",
+    ),
+    _signal(
+        "held_stopped",
+        _held("KafkaGroupConsumerStopped"),
+        COUNT,
+        "0 where KafkaGroupConsumerStopped is open, and whether lag still grows is not known.",
+    ),
+    _signal(
         "write_rate",
         "sum by (cluster, topic) (max by (cluster, topic, partition) (rate(kafka_partition_latest_offset{CLUSTER}"
-        f"[WINDOW]))) and on (cluster, topic) {_LAG}_topic_sum_lag{{GROUP}}",
+        f"[WINDOW]))) and on (cluster, topic) {_WRITTEN_TO}",
         "wps",
         "Records written per second to the topics the group has committed offsets of.",
         ("cluster", "topic"),

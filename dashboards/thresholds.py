@@ -84,6 +84,10 @@ COMMIT_AGE_SECONDS: Final = Limit(900, "as above")
 NO_COMMIT_SECONDS: Final = Limit(
     300, "the first records after an idle time make lag before they make a commit; five minutes are not idle"
 )
+LAG_UNKNOWN_SECONDS: Final = Limit(
+    300,
+    "an election of leaders, or a broker's restart, is over by then: after it each partition answers within seconds",
+)
 STOPPED_SECONDS: Final = Limit(600, "a deployment that stops everything before it starts anything is over by then")
 STOPPED_RECENTLY_SECONDS: Final = Limit(
     21_600, "a group not missed for six hours was given up; its offsets stay in the log for a week"

@@ -1,7 +1,7 @@
 """Reasons to look at a group, most severe first: one table for the page and the terminal.
 
 Lag counts as the alerts of `dashboards/alerts.py` count it, by the same limits; growth that is not known, as right
-after a start, counts as growth.
+after a start, counts as growth. While the lag of a part is not known, what it was when it last was counts.
 
 Info is what happens in any restart: shown, and no reason to get up. A group that would be refused an upgrade is not
 here: one of Kafka Connect is refused for ever, and only a roll asks (`gate`).
@@ -39,6 +39,7 @@ SEVERITIES: Final = {
     "newer_value_versions": WARNING,  # records of it have values newer than this release knows
     "migration_stalled": WARNING,  # both protocols for half an hour, and no member came or went
     "epoch_anomaly": WARNING,  # an epoch that no coordinator writes
+    "lag_unknown": INFO,  # of some partitions that its members read; an alert, if it stays so
     "static_member_absent": INFO,  # a static member said it would be back
     "unread": INFO,  # no member for ten minutes, and records wait, otherwise
     "rebalancing": INFO,  # a rebalance is under way
@@ -98,6 +99,10 @@ def reasons(board: "Board", held: BoardGroup, lag: ReadLag, now_ms: int) -> list
     if lag.lost and held.summary.members:
         lost = _count(lag.lost, "partition")
         found.append(Reason("records_lost", f"records deleted before they were read in {lost}"))
+    if lag.unknown:
+        found.append(Reason("lag_unknown", f"lag not known in {_count(lag.unknown, 'partition')}"))
+        # Where records waited when it was last known, they do until it is known again.
+        lag = lag._replace(waits=lag.waits or bool(board.lag_history.last_known(name)))
     lag_grew = board.lag_history.grew(name, now_ms - COMMIT_WINDOW_MS) is not False
     found += _of_lag(held, lag, now_ms, lag_grew=lag_grew)
     if name in board.stuck:

@@ -25,13 +25,18 @@ Floats = npt.NDArray[np.float64]
 UNKNOWN: Final = -1
 """In columns of integers, what is not known; in columns of seconds that is NaN."""
 
-FIGURES: Final = ("lag", "max_lag", "max_lag_seconds", "max_lag_seconds_at_least")
-"""Of a group's offsets together, as the API has them."""
+FIGURES: Final = ("lag", "at_least", "unknown_lags", "max_lag", "max_lag_seconds", "max_lag_seconds_at_least")
+"""Of a group's offsets together, as the API has them.
+
+While the lag of some offsets is unknown (`coordinator_model.lag.SUMS`), `lag` is None, and `at_least` is the sum of the
+known; otherwise `at_least` is None. Maxima are of those that are known.
+"""
 
 _NO_ID: Final = -1
 _OTHER_ID: Final = -2
 _NO_CUT: Final = (1 << 63) - 1
 _METHOD: Final = {method: number for number, method in enumerate(lag.METHODS)}
+_UNKNOWN_METHODS: Final = [number for method, number in _METHOD.items() if lag.SUMS.get(method) == lag.UNKNOWN]
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,12 +106,13 @@ class OffsetTable:
 class ReadLag(NamedTuple):
     """Of a group's offsets in topics that its members read: whether records wait, last commit, and how many are lost.
 
-    The commit's time is negative where none is known.
+    The commit's time is negative where none is known. `unknown` is of how many the lag is not known.
     """
 
     waits: bool = False
     committed_ms: int = -1
     lost: int = 0
+    unknown: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,10 +142,24 @@ class Lags:
         return self._by_group(np.maximum, self.records, UNKNOWN)
 
     @cached_property
-    def sum_records(self) -> Integers:
+    def unknown(self) -> Flags:
+        """Row → whether its lag is a part of sums, and is not known."""
+        return np.isin(self.methods, _UNKNOWN_METHODS)
+
+    @cached_property
+    def unknown_offsets(self) -> Integers:
+        """Group → of how many of its offsets the lag is not known."""
+        return self._by_group(np.add, self.unknown.astype(np.int64), 0)
+
+    @cached_property
+    def known_records(self) -> Integers:
         """Group → lag of all its offsets of which it is known."""
-        sums = self._by_group(np.add, np.maximum(self.records, 0), 0)
-        return np.where(self.max_records < 0, UNKNOWN, sums)
+        return self._by_group(np.add, np.maximum(self.records, 0), 0)
+
+    @cached_property
+    def sum_records(self) -> Integers:
+        """Group → lag of all its offsets; `UNKNOWN` while some part of it is, or where there is none."""
+        return np.where((self.max_records < 0) | (self.unknown_offsets > 0), UNKNOWN, self.known_records)
 
     @cached_property
     def max_seconds(self) -> Floats:
@@ -148,8 +168,9 @@ class Lags:
 
     @cached_property
     def at_least(self) -> Flags:
-        """Group → whether those seconds are a lower bound."""
-        return self._by_group(np.logical_or, self.methods == _METHOD[lag.AT_LEAST], False)
+        """Group → whether those seconds are a lower bound: for one offset, or since others are not known."""
+        of_known = self._by_group(np.logical_or, self.methods == _METHOD[lag.AT_LEAST], False)
+        return of_known | ((self.max_records >= 0) & (self.unknown_offsets > 0))
 
     @cached_property
     def lost_offsets(self) -> Integers:
@@ -162,13 +183,14 @@ class Lags:
         return self._by_group(np.add, np.where(self.table.is_read, 0, np.maximum(self.records, 0)), 0)
 
     @cached_property
-    def read(self) -> tuple[Flags, Integers, Integers]:
+    def read(self) -> tuple[Flags, Integers, Integers, Integers]:
         """Group → what `ReadLag` has."""
         is_read = self.table.is_read
         return (
             self._by_group(np.logical_or, is_read & (self.records > 0), False),
             self._by_group(np.maximum, np.where(is_read, self.table.times_ms, -1), -1),
             self._by_group(np.add, (is_read & self.lost).astype(np.int64), 0),
+            self._by_group(np.add, (is_read & self.unknown).astype(np.int64), 0),
         )
 
     @cached_property
@@ -178,17 +200,20 @@ class Lags:
 
     @cached_property
     def run_records(self) -> Integers:
-        """Run (`OffsetTable.runs`) → lag of its offsets of which it is known."""
+        """Run (`OffsetTable.runs`) → lag of its offsets; `UNKNOWN` while some part of it is, or where there is none."""
         runs = self.table.runs
         if not len(runs):
             return runs
-        known = np.maximum.reduceat(self.records, runs) >= 0
-        return np.where(known, np.add.reduceat(np.maximum(self.records, 0), runs), UNKNOWN)
+        is_known = (np.maximum.reduceat(self.records, runs) >= 0) & ~np.logical_or.reduceat(self.unknown, runs)
+        return np.where(is_known, np.add.reduceat(np.maximum(self.records, 0), runs), UNKNOWN)
 
     def figures(self, number: int) -> dict[str, Any]:
-        """`FIGURES` of one group, of the offsets whose lag is known; None where it is of none."""
+        """`FIGURES` of one group; None where it has no offsets."""
+        unknown = self.unknown_offsets[number].item()
         columns = (self.sum_records, self.max_records, self.max_seconds, self.at_least)
-        return dict(zip(FIGURES, or_none([column[number].item() for column in columns]), strict=True))
+        total, *largest = or_none([column[number].item() for column in columns])
+        at_least = self.known_records[number].item() if unknown else None
+        return dict(zip(FIGURES, (total, at_least, unknown, *largest), strict=True))
 
     def of_read(self, number: int) -> ReadLag:
         """What there is to say of one group's topics that its members read."""
@@ -277,6 +302,8 @@ def _measured(table: OffsetTable, ends: EndOffsets, now_ms: int) -> Lags:
     described = [ends.topic(topic) for topic in table.topics]
     id_now = np.array([_NO_ID if of is None else table.ids.get(of.id, _OTHER_ID) for of in described], np.int64)
     id_now = id_now[table.topic_of]
+    gone = ends.gone
+    is_gone = np.array([topic in gone for topic in table.topics], np.bool_)[table.topic_of]
     is_same = (table.id_of == _NO_ID) | (id_now == _NO_ID) | (id_now == table.id_of)
     is_committed = table.offsets >= 0
     lost = is_committed & (earliest >= 0) & (table.offsets < earliest)
@@ -284,12 +311,13 @@ def _measured(table: OffsetTable, ends: EndOffsets, now_ms: int) -> Lags:
     is_beyond = (offsets > end) & (table.times_ms >= 0) & (table.times_ms <= sampled_ms - lag.FRESH_MS)
     is_measured = is_committed & is_same & (end >= 0) & ~is_beyond
     methods = np.select(
-        [~is_committed, ~is_same, end < 0, is_beyond, offsets == end, offsets > end],
+        [~is_committed, ~is_same, (end < 0) & is_gone, end < 0, is_beyond, offsets == end, offsets > end],
         [
             _METHOD[method]
             for method in (
                 lag.NO_COMMITTED_OFFSET,
                 lag.TOPIC_RECREATED,
+                lag.NO_SUCH_TOPIC,
                 lag.NO_END_OFFSET,
                 lag.BEYOND_END,
                 lag.CAUGHT_UP,

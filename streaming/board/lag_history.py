@@ -3,13 +3,14 @@
 All series share one axis of time. A sample of all groups is taken every few seconds; when there are more moments than
 `points`, every second one of the older half goes, so the picture is dense lately and sparser the older. A moment is a
 column with a place for each series, kept compressed: where little moves, a group takes some bytes of it. Of more than
-20,000 groups there are fewer moments. Kept in memory only: what has to outlive a restart is Prometheus's.
+20,000 groups there are fewer moments. Of a group whose lag is not known charts have a gap, and whoever asks whether it
+grew goes by what was last known. Kept in memory only: what has to outlive a restart is Prometheus's.
 """
 
 import threading
 import zlib
 from bisect import bisect_left, bisect_right
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
@@ -71,7 +72,7 @@ class LagHistory:
             while self._times and self._times[-1] >= now_ms:  # a clock set back
                 self._cut(slice(len(self._times) - 1, None))
             self._times.append(now_ms)
-            self._groups.append(now_ms, table.groups.names, lags.sum_records, lags.max_seconds)
+            self._groups.append(now_ms, table.groups.names, self._carried(lags), lags.max_seconds)
             self._partitions.append(now_ms, places, lags.records[rows])
             self._forget(now_ms)
         return lags
@@ -86,7 +87,7 @@ class LagHistory:
             largest = sorted(series, key=lambda place: (-max(series[place]), place))
             return {
                 "times": times,
-                "lag": or_none(records),
+                "lag": _shown(records),
                 "max_lag_seconds": or_none(round(value, 1) for value in seconds),
                 "partition_count": len(series),
                 "partitions": [
@@ -96,24 +97,41 @@ class LagHistory:
             }
 
     def grew(self, name: str, since_ms: int) -> bool | None:
-        """Whether a group's lag is larger than it was then; None where it was not sampled so long ago."""
+        """Whether a group's lag is larger than it was then, each as it was last known; None where it never was."""
         with self._lock:
             at = bisect_right(self._times, since_ms) - 1
             if at < 0:
                 return None
-            was, now = self._groups.value(name, self._times[at], at), self._groups.value(name, self._times[at], -1)
+            began_ms = self._times[at]
+            was, now = (_last_known(self._groups.value(name, began_ms, moment)) for moment in (at, -1))
             return None if UNKNOWN in (was, now) else now > was
+
+    def last_known(self, name: str) -> int | None:
+        """A group's lag as it was last known, in the last hour; None where it never was."""
+        with self._lock:
+            if not self._times:
+                return None
+            found = _last_known(self._groups.value(name, self._times[-1], -1))
+            return None if found == UNKNOWN else found
 
     def trends(self, points: int) -> dict[str, Any]:
         """Of every group that ever lagged the lag at the last `points` moments; a flat line is left out."""
         with self._lock:
             times = self._times[-points:]
             lines = self._groups.lines(times)
-            return {"times": times, "groups": {name: or_none(line) for name, line in lines.items()}}
+            return {"times": times, "groups": {name: _shown(line) for name, line in lines.items()}}
 
     def without_time(self) -> set[tuple[str, int, int]]:
         """(topic, partition, committed offset) where the last sample had but a lower bound of the lag in seconds."""
         return self._without_time
+
+    def _carried(self, lags: Lags) -> npt.NDArray[np.int64]:
+        """Group → its lag; where that is not known, negative, the last that was (`_unknown_since`)."""
+        found = lags.sum_records.copy()
+        for number in np.flatnonzero(lags.unknown_offsets).tolist() if len(self._times) > 1 else ():
+            former = self._groups.value(lags.table.groups.names[number], self._times[-2], -1)
+            found[number] = _unknown_since(_last_known(former))
+        return found
 
     def _follow(self, table: OffsetTable) -> tuple[list[int], list[Place]]:
         """Rows of the partitions with series of their own: of groups that have room for all; the first ones stay."""
@@ -230,6 +248,20 @@ class _Lines(Generic[Key]):
         self._began_ms = np.array(began_ms, np.int64)
         self._at = np.array([self.keys[key] for key in keys], np.int64)
         self._order = keys
+
+
+def _unknown_since(value: int) -> int:
+    """What stands for a lag that is not known, and was this when it was last known."""
+    return value if value == UNKNOWN else UNKNOWN - 1 - value
+
+
+def _last_known(value: int) -> int:
+    """Inverse of it; what is known is itself."""
+    return value if value >= UNKNOWN else UNKNOWN - 1 - value
+
+
+def _shown(values: Iterable[int]) -> list[int | None]:
+    return [None if value < 0 else value for value in values]
 
 
 def _unpacked(column: bytes) -> npt.NDArray[np.int64]:

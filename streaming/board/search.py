@@ -22,7 +22,7 @@ import numpy as np
 from coordinator_model.rules.members import Member, members_of
 from streaming.board.board import Board
 from streaming.board.board_group import BoardGroup
-from streaming.board.lag_columns import UNKNOWN, Lags, measure, table_of
+from streaming.board.lag_columns import Lags, measure, table_of
 
 MEMBER_VALUES: Final[Mapping[str, Callable[[Member], str | None]]] = {
     "client_id": lambda member: member.client_id,
@@ -105,9 +105,9 @@ def topics_view(board: Board) -> dict[str, Any]:
 def topic_view(board: Board, name: str, now_ms: int) -> dict[str, Any] | None:
     """A topic, and every group that has to do with it, with its lag there; None for an unknown topic.
 
-    `lag` and the maxima are of partitions whose lag is known; `unknown_lags` is how many are not. `subscribed` is None
-    where the log does not tell. `cannot_tell` counts groups that may read it besides, `left_out` those that do and are
-    not shown. While `ready` is False groups may be missing.
+    Of each its `lag_columns.FIGURES` there. `subscribed` is None where the log does not tell. `cannot_tell` counts
+    groups that may read it besides, `left_out` those that do and are not shown. While `ready` is False groups may be
+    missing.
     """
     shown, standing = board.moment()
     described = board.ends.topics.get(name)
@@ -141,7 +141,6 @@ def _reader(board: Board, lags: Lags, number: int, topic: str) -> dict[str, Any]
     held = lags.table.groups.held[number]
     of, names = held.summary, board.ends.topic_names
     first, last = np.searchsorted(lags.table.owners, [number, number + 1]).tolist()
-    records = lags.records[first:last].tolist()
     held_there: set[int] = set()
     for key, partitions in of.topics.assigned.items():
         if (names.get(key) if of.words.is_modern else key) == topic:
@@ -158,7 +157,6 @@ def _reader(board: Board, lags: Lags, number: int, topic: str) -> dict[str, Any]
         if of.words.all_topics_known or not of.members
         else None,
         "assigned_partitions": len(held_there),
-        "committed_partitions": len(records),
+        "committed_partitions": last - first,
         **lags.figures(number),
-        "unknown_lags": records.count(UNKNOWN),
     }

@@ -204,17 +204,37 @@ _LAG: Final = (
         "Age of the record at the committed offset; a lower bound where neither samples nor brokers know more",
         *_PARTITION,
     ),
-    _gauge("kafka_consumergroup_group_max_lag", "Largest lag of a partition", CLUSTER_NAME, "group"),
+    _gauge(
+        "kafka_consumergroup_group_max_lag",
+        "Largest lag of a partition, of those that are known",
+        CLUSTER_NAME,
+        "group",
+    ),
     _gauge(
         "kafka_consumergroup_group_max_lag_seconds",
-        "Largest lag in seconds; a lower bound while some partition's is one",
+        "Largest lag in seconds; a lower bound while some partition's is one, or is not known",
         *(CLUSTER_NAME, "group"),
     ),
-    _gauge("kafka_consumergroup_group_sum_lag", "Lag of all partitions", CLUSTER_NAME, "group"),
+    _gauge(
+        "kafka_consumergroup_group_sum_lag",
+        "Lag of all partitions; no sample while that of some partition is not known",
+        *(CLUSTER_NAME, "group"),
+    ),
+    _gauge(
+        "kafka_group_unknown_lag_partitions",
+        "Partitions with a committed offset whose lag is not known; no sample where there are none",
+        "group",
+    ),
     _gauge(
         "kafka_group_unsubscribed_lag", "Part of the group's lag that is of topics no member reads any more", "group"
     ),
-    _gauge("kafka_consumergroup_group_topic_sum_lag", "Lag of a topic's partitions", CLUSTER_NAME, "group", "topic"),
+    _gauge(
+        "kafka_consumergroup_group_topic_sum_lag",
+        "Lag of a topic's partitions, as the group's sum",
+        CLUSTER_NAME,
+        "group",
+        "topic",
+    ),
     _gauge("kafka_partition_latest_offset", "High watermark", CLUSTER_NAME, "topic", "partition"),
     _gauge("kafka_partition_earliest_offset", "First offset that can be read", CLUSTER_NAME, "topic", "partition"),
 )

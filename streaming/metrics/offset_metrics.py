@@ -47,6 +47,9 @@ OFFSET_METRICS: Final[Mapping[str, Source]] = {
         of_groups(moment, moment.lags.sum_records != UNKNOWN, moment.lags.unread_records)
     ],
     "kafka_consumergroup_group_sum_lag": lambda moment: [of_groups(moment, *known(moment.lags.sum_records))],
+    "kafka_group_unknown_lag_partitions": lambda moment: [
+        of_groups(moment, moment.lags.unknown_offsets > 0, moment.lags.unknown_offsets)
+    ],
     "kafka_consumergroup_group_max_lag": lambda moment: [of_groups(moment, *known(moment.lags.max_records))],
     "kafka_consumergroup_group_max_lag_seconds": lambda moment: [of_groups(moment, *known(moment.lags.max_seconds))],
     "kafka_consumergroup_group_topic_sum_lag": _topic_sum_lag,

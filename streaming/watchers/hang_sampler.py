@@ -143,8 +143,13 @@ class HangSampler:
     def look(self, lags: Lags, now_ms: int) -> None:
         """Take the lag of all groups at this moment: which of them may be suspected until the next."""
         groups = lags.table.groups
-        step_ms, (_, committed_ms, _) = groups["last_step_ms"], lags.read
-        waits = lags.waits & (now_ms - np.maximum(committed_ms, step_ms) > hang_suspicion.SILENT_MS)
+        step_ms, (_, committed_ms, _, unknown) = groups["last_step_ms"], lags.read
+        # Who waited when the lag was last known does so until it is known again.
+        waited = np.zeros(len(groups), np.bool_)
+        waited[[groups.places[name] for name, of in self._worth_a_look.items() if of and name in groups.places]] = True
+        waits = (lags.waits | (waited & (unknown > 0))) & (
+            now_ms - np.maximum(committed_ms, step_ms) > hang_suspicion.SILENT_MS
+        )
         emptied = (groups["classic_members"] == 0) & (now_ms - step_ms <= hang_suspicion.RECENT_MS)
         found = np.flatnonzero(groups.by_words(_may_hang) & (waits | emptied | groups.has("rounds_lost_ms")))
         self._worth_a_look = {

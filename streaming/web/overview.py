@@ -158,7 +158,7 @@ class Overview:
         stuck, unassigned, sizes = self._found
         if sizes is not former[2]:
             self._figures = {}
-        columns = (lags.sum_records, lags.lost_offsets)
+        columns = (lags.known_records, lags.sum_records, lags.unknown_offsets, lags.lost_offsets)
         was, self._figures = (
             self._figures,
             dict(zip(lags.table.groups.names, zip(*(column.tolist() for column in columns), strict=True), strict=True)),

@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 
 from coordinator_model.lag import (
     FRESH_MS,
+    LEFT_OUT,
     METHODS,
+    SUMS,
+    UNKNOWN,
     Cut,
     EndOffsetHistory,
     Lag,
@@ -91,7 +94,22 @@ def test_every_method_of_the_table_is_declared() -> None:
     """What `measure` may answer is what `METHODS` lists."""
     found = {measure(row[0], row[1], history_of(*row[2]), NOW_MS).method for row in CASES.values()}
 
-    assert set(METHODS) == found | {"topic_recreated", "beyond_end", "list_offsets", "truncated"}
+    elsewhere = {"topic_recreated", "beyond_end", "list_offsets", "truncated", "no_such_topic"}
+    assert set(METHODS) == found | elsewhere
+
+
+@pytest.mark.parametrize(("exists", "method"), [(True, "no_end_offset"), (False, "no_such_topic")])
+def test_topic_that_was_deleted_is_not_one_of_which_nothing_is_known(exists: bool, method: str) -> None:
+    """Of the one nothing waits, so sums go on without it; of the other nobody can tell."""
+    assert Lag(None, None, method) == measure(7, None, None, NOW_MS, exists=exists)
+    assert (UNKNOWN if exists else LEFT_OUT) == SUMS[method]
+
+
+def test_sums_have_a_rule_for_every_lag_without_a_figure() -> None:
+    """What has a figure is added up."""
+    without = {row[3].method for row in CASES.values() if row[3].records is None}
+
+    assert without | {"topic_recreated", "beyond_end", "no_such_topic", "never_committed"} == SUMS.keys()
 
 
 @pytest.mark.parametrize(

@@ -103,8 +103,11 @@ def test_first_look_is_a_panel(alert: Alert) -> None:
 
 @pytest.mark.parametrize("name", [alert.name for alert in ALERTS])
 def test_alert_is_tested_from_three_sides(name: str) -> None:
-    """There is a case that fires, in it a check one minute too early, and a case that only looks like it."""
-    firing = [case for case in cases(name) if fires(case)]
+    """There is a case that fires, in it a check one minute too early, and a case that only looks like it.
+
+    A case that stays open goes on from there.
+    """
+    firing = [case for case in cases(name) if fires(case) and not case["name"].startswith("stays open ")]
     quiet = [case for case in cases(name) if not fires(case)]
 
     assert firing

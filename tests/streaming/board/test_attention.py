@@ -153,6 +153,30 @@ def test_the_table_is_in_order() -> None:
     assert sorted(SEVERITIES.values(), key=ranks.index) == list(SEVERITIES.values())
 
 
+@pytest.mark.parametrize(
+    ("waited", "codes_then"), [(True, ["lag_without_commits", "lag_unknown"]), (False, ["lag_unknown"])]
+)
+def test_what_waited_when_lag_was_last_known_waits_until_it_is_known_again(waited: bool, codes_then: list[str]) -> None:
+    """A leader that is away ends no reason to look, and begins none but that nothing is known."""
+    end, committed_ms = 190 if waited else 10, NOW_MS - 30 * MINUTE_MS
+    shard = Shard()
+    ends = log_ends(t=1)
+    shard.pending += [(THEN_MS, *record) for record in classic({"a": [0]})]
+    shard.pending.append((committed_ms, *builders.offset_commit("g", "t", 0, 10, timestamp=committed_ms)))
+    board = board_of(shard, ends)
+    for minutes, at_end in ((20, 10), (2, end)):
+        sample(ends, NOW_MS - minutes * MINUTE_MS, "t", at_end)
+        board.lag_history.sample(board.shown.groups, ends, NOW_MS - minutes * MINUTE_MS)
+    for minutes in (1, 0):
+        ends.record(NOW_MS - minutes * MINUTE_MS, {}, {})
+        board.lag_history.sample(board.shown.groups, ends, NOW_MS - minutes * MINUTE_MS)
+    held = board.shown.groups["g"]
+    found = attention.reasons(board, held, lags_of(held, board.ends, NOW_MS).of_read(0), NOW_MS)
+
+    assert codes_then == [look["code"] for look in found]
+    assert "lag not known in 1 partition" == found[-1]["text"]
+
+
 def lagging(*, members: bool, committed_ms: int, was: int | None, now_ms: int) -> list[str]:
     """What wants a look in a group that lags by 90 records, and lagged by `was` fifteen minutes ago."""
     shard = Shard()

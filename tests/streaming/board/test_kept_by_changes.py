@@ -258,23 +258,28 @@ def test_lag_in_columns_is_lag_offset_by_offset() -> None:
                 assert [of[:2] for of in held.offsets] == [lags.table.places[at] for at in lags.table.place_of]
                 records = [of["lag"] for of in single if of["lag"] is not None]
                 seconds = [of["lag_seconds"] for of in single if of["lag_seconds"] is not None]
+                unknown = sum(lag.SUMS.get(of["lag_method"]) == lag.UNKNOWN for of in single)
                 assert {
-                    "lag": sum(records) if records else None,
+                    "lag": sum(records) if records and not unknown else None,
+                    "at_least": sum(records) if unknown else None,
+                    "unknown_lags": unknown,
                     "max_lag": max(records, default=None),
                     "max_lag_seconds": max(seconds, default=None),
-                    "max_lag_seconds_at_least": any(of["lag_seconds_at_least"] for of in single),
+                    "max_lag_seconds_at_least": any(of["lag_seconds_at_least"] for of in single)
+                    or bool(records and unknown),
                 } == lags.figures(0)
                 read = [
-                    (of["lag"], committed, of["log_start_offset"])
+                    (of["lag"], committed, of["log_start_offset"], lag.SUMS.get(of["lag_method"]))
                     for of, (topic, _, committed) in zip(single, held.offsets, strict=True)
                     if topic in held.topics.subscribed or not held.words.all_topics_known
                 ]
                 assert lags.of_read(0) == (
-                    any(waiting for waiting, _, _ in read),
-                    max((of.commit_timestamp_ms for _, of, _ in read), default=-1),
-                    sum(start is not None and 0 <= of.offset < start for _, of, start in read),
+                    any(waiting for waiting, *_ in read),
+                    max((of.commit_timestamp_ms for _, of, *_ in read), default=-1),
+                    sum(start is not None and 0 <= of.offset < start for _, of, start, _ in read),
+                    sum(part == lag.UNKNOWN for *_, part in read),
                 )
-                unread = sum(records) - sum(waiting or 0 for waiting, _, _ in read)
+                unread = sum(records) - sum(waiting or 0 for waiting, *_ in read)
                 assert [unread] == lags.unread_records.tolist()
 
 
@@ -282,8 +287,9 @@ def measured(story: Story, topic: str, partition: int, committed: CommittedOffse
     """The lag of one offset by the rules of the model, one after the other."""
     known, described = story.ends.partition(topic, partition), story.ends.topic(topic)
     is_same = committed.topic_id is None or described is None or committed.topic_id == described.id
+    exists = topic not in story.ends.gone
     if known is None:
-        return lag.measure(committed.offset, None, None, story.now_ms, same_topic=is_same)
+        return lag.measure(committed.offset, None, None, story.now_ms, same_topic=is_same, exists=exists)
     time_ms, offset = committed.commit_timestamp_ms, committed.offset
     cut = lag.cut_of(known.cuts, offset, committed.leader_epoch, time_ms) if is_same else None
     offset = offset if cut is None else cut
@@ -293,6 +299,7 @@ def measured(story: Story, topic: str, partition: int, committed: CommittedOffse
         known.history,
         story.now_ms,
         same_topic=is_same,
+        exists=exists,
         stable=known.last_stable,
         found=known.found,
     )

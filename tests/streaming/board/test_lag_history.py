@@ -98,6 +98,40 @@ def test_partitions_beyond_the_room_there_is_have_no_line() -> None:
     assert [[0, 1], [0, 1]] == [history.group(name)["lag"] for name in ("a", "b")]
 
 
+def partly(history: LagHistory, board: Board, moment: int, *, known: bool, lag: int = 0) -> None:
+    """A moment at which the leader of the first partition answers or not; the second one's group has read all."""
+    now_ms = NOW_MS + moment * 60_000
+    high = {("orders", partition): end for partition, end in ((0, 100 + lag), (1, 100)) if partition or known}
+    board.ends.record(now_ms, high, high)
+    history.sample(board.shown.groups, board.ends, now_ms)
+
+
+def test_lag_of_which_a_part_is_not_known_is_a_gap_and_grew_as_it_was_last_known() -> None:
+    """Half an hour without the one leader: no figure, and neither growth nor its end."""
+    for lags, grew in (((10, 20), True), ((20, 20), False)):
+        history, board = LagHistory(), committing("a")
+        for moment, lag in enumerate(lags):
+            partly(history, board, moment, known=True, lag=lag)
+        for moment in range(2, 30):
+            partly(history, board, moment, known=False)
+
+        assert [*lags, *[None] * 28] == history.group("a")["lag"]
+        assert lags[-1] == history.last_known("a")
+        assert grew is history.grew("a", NOW_MS)
+        partly(history, board, 30, known=True, lag=30)
+        assert 30 == history.group("a")["lag"][-1] == history.last_known("a")
+
+
+def test_lag_that_was_never_known_has_no_last_one() -> None:
+    """Neither did it grow, nor did it not."""
+    history, board = LagHistory(), committing("a")
+    board.ends.set_topics([], ["orders"])
+    for moment in range(3):
+        partly(history, board, moment, known=False)
+
+    assert (None, None) == (history.last_known("a"), history.grew("a", NOW_MS))
+
+
 def test_what_is_not_known_is_a_gap() -> None:
     """No end offset, no lag: null, not 0; and a trend of nothing but zeros is left out."""
     history = LagHistory()

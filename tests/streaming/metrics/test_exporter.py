@@ -145,6 +145,8 @@ def full_board() -> Board:
     shard.pending += [(THEN_MS, *record) for record in (*mixed_group(), *unclean_group())]
     reads_nothing = builders.group_metadata("ghost", generation=1, members=[builders.member("g-1", topics=["t"])])
     shard.pending += [(THEN_MS, *reads_nothing), (THEN_MS, *builders.offset_commit("ghost", "orders", 0, 40))]
+    for topic, partition in (("orders", 0), ("away", 0), ("away", 1)):
+        shard.pending.append((THEN_MS, *builders.offset_commit("half-known", topic, partition, 40)))
     key, epoch_value = builders.consumer_group_epoch("idle", 2)
     shard.pending.append((THEN_MS, key, b"\x00\x01" + (epoch_value or b"")[2:]))
     shard.pending += [(THEN_MS, b"\x00\x63", b"x"), (THEN_MS, b"\x00\x03\x00", None), (THEN_MS, *share_group())]
@@ -236,7 +238,7 @@ VALUES: Final[list[tuple[str, Labels, float]]] = [
     ("kafka_cluster_readiness_groups", {"readiness": "blocked"}, 2),
     ("kafka_cluster_readiness_groups", {"readiness": "unknown"}, 4),
     ("kafka_cluster_readiness_groups", {"readiness": "done"}, 0),
-    ("kafka_cluster_readiness_groups", {"readiness": "out_of_scope"}, 2),
+    ("kafka_cluster_readiness_groups", {"readiness": "out_of_scope"}, 3),
     ("kafka_group_rebalance_duration_seconds_bucket", {**TWICE, "le": "0.1"}, 0),
     ("kafka_group_rebalance_duration_seconds_bucket", {**TWICE, "le": "0.25"}, 1),
     ("kafka_group_rebalance_duration_seconds_bucket", {**TWICE, "le": "+Inf"}, 1),
@@ -286,6 +288,9 @@ VALUES: Final[list[tuple[str, Labels, float]]] = [
     ("kafka_consumergroup_group_max_lag", LAG, 30),
     ("kafka_consumergroup_group_sum_lag", LAG, 40),
     ("kafka_consumergroup_group_topic_sum_lag", {**LAG, "topic": "orders"}, 40),
+    ("kafka_group_unknown_lag_partitions", {"group": "half-known"}, 2),
+    ("kafka_consumergroup_group_topic_sum_lag", {**LAG, "group": "half-known", "topic": "orders"}, 60),
+    ("kafka_consumergroup_group_max_lag", {**LAG, "group": "half-known"}, 60),
     ("kafka_partition_latest_offset", {"cluster_name": CLUSTER, "topic": "orders", "partition": "0"}, 100),
     ("kafka_partition_earliest_offset", {"cluster_name": CLUSTER, "topic": "orders", "partition": "0"}, 7),
     ("group_monitor_replica_lag_records", {"partition": "7"}, 20),
@@ -407,6 +412,10 @@ UNKNOWN: Final[list[tuple[str, Labels]]] = [
     ("kafka_group_state", {**TWICE, "state": "Empty"}),
     ("kafka_consumergroup_group_stable_lag", {**LAG, "topic": "orders", "partition": "0"}),
     ("kafka_consumergroup_group_sum_lag", {**LAG, "group": "mixed"}),
+    ("kafka_consumergroup_group_sum_lag", {**LAG, "group": "half-known"}),
+    ("kafka_consumergroup_group_topic_sum_lag", {**LAG, "group": "half-known", "topic": "away"}),
+    ("kafka_group_unsubscribed_lag", {"group": "half-known"}),
+    ("kafka_group_unknown_lag_partitions", TWICE),
     ("kafka_partition_earliest_offset", {"cluster_name": CLUSTER, "topic": "orders", "partition": "1"}),
     ("group_monitor_replica_lag_records", {"partition": "0"}),
 ]

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from coordinator_model.clocked.hang_suspicion import PREPARING, SILENT_MS
 from streaming.board.board import Board
 from streaming.board.lag_columns import measure, table_of
-from streaming.end_offsets.store import Topic
+from streaming.end_offsets.store import STALE_AFTER_MS, Topic
 from streaming.watchers.hang_sampler import CALM_MS, MOST_ASKED, REFUSED_MS, Answer, HangSampler, KafkaGroupsClient
 from streaming.watchers.overdue_watch import OverdueWatch
 from tests.builders import REBALANCE_TIMEOUT_MS, offset_commit, topic_id
@@ -181,6 +181,19 @@ def test_what_kafka_python_reports(
     monkeypatch.setattr(client, "_admin", SimpleNamespace(ask=lambda _: said))
 
     assert answer == client.describe(["a"], 1)
+
+
+def test_suspect_stays_one_while_its_lag_is_not_known() -> None:
+    """A leader that is away is no commit: what the coordinator answered is not forgotten for it."""
+    made = rig("a")
+    made.cluster.answers = {"a": Answer(PREPARING, 1)}
+    made.look()
+    made.board.ends.record(made.now_ms + STALE_AFTER_MS + 1, {}, {})
+    for _ in range(3):
+        made.look(after_ms=5_000)
+
+    assert 4 == len(made.cluster.asked)
+    assert ["a"] == list(made.sampler.answers)
 
 
 def test_brokers_that_are_away_end_nothing() -> None:

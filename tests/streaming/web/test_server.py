@@ -80,7 +80,7 @@ def test_groups_are_listed_with_lag(client: AsgiClient) -> None:
     assert sorted(["checkout", *NAMES]) == [group["group"] for group in groups]
     assert {10} == {group["lag"] for group in groups}
     fields = "group type state epoch assignment_epoch protocol protocol_type simple members offsets migration"
-    shown = "lag max_lag max_lag_seconds max_lag_seconds_at_least"
+    shown = "lag at_least unknown_lags max_lag max_lag_seconds max_lag_seconds_at_least"
     more = "owner rebalances rebalancing_since duplicates unassigned attention"
     assert {*fields.split(), *shown.split(), *more.split()} == groups[0].keys()
 
