@@ -133,9 +133,15 @@ def groups_table(groups: Sequence[GroupView], *, coloured: bool = True, gap: int
             str(speaking.count("classic")),
             str(speaking.count("consumer")),
             Text(phase, style=_PHASE_STYLES.get(phase, "") if coloured else ""),
-            "-" if group["lag"] is None else str(group["lag"]),
+            _lag(group),
         )
     return table
+
+
+def _lag(group: Mapping[str, Any]) -> str:
+    if group["lag"] is None:
+        return "-" if group.get("max_lag") is None else f"≥ {group['at_least']}"
+    return str(group["lag"])
 
 
 def event_rows(events: Sequence[Mapping[str, Any]]) -> Iterator[Text]:

@@ -28,8 +28,9 @@ ANSWERS: Final[Mapping[str, str]] = {
     "last_stable_offset:integer? lag:integer? stable_lag:integer? lag_seconds:number? lag_seconds_at_least:boolean "
     "lag_method:string",
     "Group": "group:string type:string state:string epoch:integer? assignment_epoch:integer? protocol:string? "
-    "simple:boolean members:Member[] offsets:Offset[] migration:object owner:string? lag:integer? max_lag:integer? "
-    "max_lag_seconds:number? max_lag_seconds_at_least:boolean rebalances:integer? rebalancing_since:integer? "
+    "simple:boolean members:Member[] offsets:Offset[] migration:object owner:string? lag:integer? at_least:integer? "
+    "unknown_lags:integer max_lag:integer? max_lag_seconds:number? max_lag_seconds_at_least:boolean "
+    "rebalances:integer? rebalancing_since:integer? "
     "duplicates:any{}? unassigned:any{}? attention:Attention[] ~copies:Copies ~doubt:object?",
     "Copies": "partitions:integer[] lives_in:integer",
     "CopiedGroup": "group:string partitions:integer[] lives_in:integer",
@@ -39,14 +40,15 @@ ANSWERS: Final[Mapping[str, str]] = {
     "ListedTopic": "topic:string partitions:integer? groups:integer",
     "Topics": "topics:ListedTopic[] left_out:integer",
     "Reader": "group:string owner:string? type:string state:string members:integer subscribed:boolean? "
-    "assigned_partitions:integer committed_partitions:integer lag:integer? max_lag:integer? max_lag_seconds:number? "
-    "max_lag_seconds_at_least:boolean unknown_lags:integer",
+    "assigned_partitions:integer committed_partitions:integer lag:integer? at_least:integer? unknown_lags:integer "
+    "max_lag:integer? max_lag_seconds:number? max_lag_seconds_at_least:boolean",
     "Topic": "topic:string topic_id:string? partitions:integer? groups:Reader[] left_out:integer cannot_tell:integer "
     "ready:boolean missing:object[] doubt:object? end_offset_age_seconds:number?",
     "LeftOut": "groups:integer topics:integer",
     "Row": "group:string type:string state:string simple:boolean epoch:integer? classic_members:integer "
     "consumer_members:integer absent_members:integer phase:string? blockers:string[] mixed_since:integer? "
-    "leftovers:integer? upgrades:integer? downgrades:integer? lag:integer? max_lag:integer? max_lag_seconds:number? "
+    "leftovers:integer? upgrades:integer? downgrades:integer? lag:integer? at_least:integer? "
+    "unknown_lags:integer max_lag:integer? max_lag_seconds:number? "
     "max_lag_seconds_at_least:boolean rebalances:integer? rebalancing_since:integer? duplicate_partitions:integer? "
     "unassigned_partitions:integer? attention:Attention[]",
     "Overview": "cluster:string time:integer ready:boolean missing:object[] doubt:object? ~sinks:object[] "

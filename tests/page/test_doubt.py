@@ -107,6 +107,28 @@ def test_lag_that_is_known_of_no_group_is_not_zero(stage: Stage, open_page: Open
     expect(lag).to_contain_text("12in 1 group, not known of 1")
 
 
+def test_lag_that_is_known_in_part_is_a_lower_bound_everywhere(stage: Stage, open_page: OpenPage) -> None:
+    """No leader answers for a topic: in the list, in its header, on the roll and on the group's page it is said."""
+    stage.write(*classic(STABLE, MEMBERS))
+    stage.commit(STABLE, 2)
+    stage.commit(STABLE, 0, topic="led-by-nobody")
+    page = open_page(stage.url).page
+    cell = page.locator("#groups tbody tr").filter(has_text=STABLE).locator("td.lag")
+    expect(cell).to_have_text("≥ 12")
+    expect(cell).to_have_attribute("title", "not known of 6 partitions")
+    for path in ("/", "/roll"):
+        page.goto(f"{stage.url}{path}")
+        lag = page.locator("#tiles .tile", has=page.get_by_text("Lag", exact=True))
+        expect(lag).to_contain_text("≥ 12in 1 group, not known of 1")
+
+    page.goto(f"{stage.url}/group/{STABLE}")
+    lag = page.locator("#tiles .tile", has=page.get_by_text("Lag", exact=True))
+    expect(lag).to_contain_text("≥ 12largest partition 2, not known of 6 partitions")
+
+    page.goto(f"{stage.url}/topic/led-by-nobody")
+    expect(page.locator("#groups tbody td.lag")).to_have_text(NO_FIGURE)
+
+
 @pytest.mark.parametrize("path", PAGES)
 def test_while_catching_up_no_tile_has_a_figure(path: str, open_page: OpenPage) -> None:
     """Half a log is no answer: not "none", not "0 s", not green. At its end the figures are there."""

@@ -50,7 +50,7 @@ def groups_table(groups: Sequence[Group]) -> str:
             group["protocol"],
             _member_count(group),
             _migration_text(group["migration"]) if group.get("migration") else None,
-            *([group.get("lag"), _seconds(group, "max_lag_seconds")] if lag else []),
+            *([_records(group), _seconds(group, "max_lag_seconds")] if lag else []),
         ]
         for group in groups
     ]
@@ -174,6 +174,12 @@ def _topics_text(group: Group) -> Iterator[str]:
         headers = ["SUBTOPOLOGY", "SOURCE-TOPICS", "REPARTITION-SOURCE", "REPARTITION-SINK", "CHANGELOG"]
         rows = [[name, *(" ".join(topics) for topics in of.values())] for name, of in topology["subtopologies"].items()]
         yield table(headers, rows)
+
+
+def _records(group: Mapping[str, Any]) -> object:
+    """Lag of a group; while some partition's is not known, that of the others as `>= 40`."""
+    is_partly = group.get("lag") is None and group.get("max_lag") is not None
+    return f">= {group.get('at_least')}" if is_partly else group.get("lag")
 
 
 def _seconds(of: Mapping[str, Any], name: str) -> object:

@@ -99,14 +99,15 @@ def summary_line(groups: Sequence[Object]) -> Text:
     """How many groups, how many need a look, how far they are behind."""
     severities = [_worst(group) for group in groups]
     critical, warning = severities.count("critical"), severities.count("warning")
-    lags = [group["lag"] for group in groups if group["lag"] is not None]
+    lags = [least for group in groups if (least := _least(group)) is not None]
+    bound = "≥ " if any(group.get("unknown_lags") for group in groups) else ""
     mixed = sum(is_mixed(group["migration"]["phase"]) for group in groups)
     line = Text(f"{counted(len(groups), 'group')}  ")
     if critical or warning:
         line.append(f"{critical} critical, {counted(warning, 'warning')}  ", style="bold red" if critical else "yellow")
     else:
         line.append("nothing needs a look  ", style="green")
-    lag = f"{sum(lags):,}" if lags else "-"
+    lag = f"{bound}{sum(lags):,}" if lags else "-"
     return line.append(f"lag {lag}" + (f"  {mixed} between protocols" if mixed else ""))
 
 
@@ -145,6 +146,19 @@ def lag_time(of: Object, name: str) -> str:
     return ("> " if of.get(f"{name}_at_least") else "") + duration(of.get(name), "-")
 
 
+def lag_sum(group: Object) -> str:
+    """Lag of a group, while some partition's is not known that of the others: `≥ 1,200`."""
+    least = _least(group)
+    bound = "≥ " if group.get("lag") is None else ""
+    return "-" if least is None else f"{bound}{least:,}"
+
+
+def _least(group: Object) -> int | None:
+    """Lag of a group as far as it is known; None where nothing is."""
+    known: int | None = group.get("lag")
+    return group.get("at_least") if known is None and group.get("max_lag") is not None else known
+
+
 def _cells(group: Object, width: int) -> dict[str, Text]:
     worst = _worst(group)
     reasons = (_giving_way(look["text"], _LOOK_STYLES[look["severity"]]) for look in group["attention"])
@@ -154,7 +168,7 @@ def _cells(group: Object, width: int) -> dict[str, Text]:
         "STATE": Text(group["state"], style=_STATE_STYLES.get(group["state"], "yellow")),
         "TYPE": Text("commits only" if group["simple"] else group["type"], style="dim"),
         "MEMBERS": Text(str(len(group["members"]))),
-        "LAG": Text("-" if group["lag"] is None else f"{group['lag']:,}", style="" if group["lag"] else "dim"),
+        "LAG": Text(lag_sum(group), style="" if _least(group) else "dim"),
         "LAG TIME": Text(lag_time(group, "max_lag_seconds"), style="" if group["max_lag_seconds"] else "dim"),
         "MIGRATION": _migration(group, bar=width >= NARROW_WIDTH),
         "NOTES": _giving_way(", ").join(reasons),
@@ -199,8 +213,9 @@ def _head(group: Object, now_ms: int) -> Text:
     line.append_text(_migration(group))
     if migration["mixed_since"] is not None:
         line.append(f" for {duration(max(0, now_ms - migration['mixed_since']) / 1000)}")
-    lag = "-" if group.get("lag") is None else f"{group['lag']:,}"
-    return line.append(f"  lag {lag}, {lag_time(group, 'max_lag_seconds')}")
+    line.append(f"  lag {lag_sum(group)}, {lag_time(group, 'max_lag_seconds')}")
+    unknown = group.get("unknown_lags")
+    return line.append(f" (not known of {counted(unknown, 'partition')})" if unknown else "")
 
 
 def _look_line(look: Object, now_ms: int) -> Text:

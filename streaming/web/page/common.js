@@ -68,6 +68,12 @@ export const percent = (done, all) => (all ? Math.floor((100 * done) / all) : 0)
 /** Lag in time; a lower bound as "> 12 m 0 s". */
 export const lagTime = (seconds, atLeast) => `${atLeast && !unknown(seconds) ? "> " : ""}${duration(seconds)}`;
 
+/** Records of a group, or of a part of it; while some partition's lag is not known, those of the others: "≥ 1,200". */
+export const lagSum = (of) => (unknown(of.lag) && !unknown(of.max_lag) ? `≥ ${short(of.at_least)}` : short(of.lag));
+/** The same as a number, to compare with; null where nothing is known. */
+export const leastLag = (of) => (unknown(of.max_lag) ? null : of.lag ?? of.at_least);
+export const lagUnknown = (of) => (of.unknown_lags ? `not known of ${plural(of.unknown_lags, "partition")}` : "");
+
 export function clock(milliseconds) {
   const moment = new Date(milliseconds);
   if (Number.isNaN(moment.valueOf())) return `${milliseconds}`;
@@ -169,19 +175,21 @@ export function tiles(parent, items) {
 
 /**
  * Lag of groups together, and the longest of their lag times. Of a group without a figure it is not known: where no group
- * has one there is none for all, and a group with lag whose time is not known may be the slowest of all.
+ * has one there is none for all, and a group with lag whose time is not known may be the slowest of all. With a group
+ * whose lag is known in part all of it is a lower bound.
  */
 export function lagTiles(groups) {
-  const known = groups.filter((group) => !unknown(group.lag));
-  const lagging = known.filter((group) => group.lag > 0);
-  const left = groups.length - known.length;
+  const known = groups.filter((group) => leastLag(group) !== null);
+  const lagging = known.filter((group) => leastLag(group) > 0);
+  const left = groups.filter((group) => unknown(group.lag)).length;
+  const partly = groups.some((group) => group.unknown_lags);
   const untimed = lagging.filter((group) => unknown(group.max_lag_seconds)).length;
   const slowest = lagging.reduce((most, group) => ((group.max_lag_seconds ?? 0) > (most?.max_lag_seconds ?? 0) ? group : most), null);
   const nothing = groups.length > 0 && !known.length;
-  const time = slowest ? lagTime(slowest.max_lag_seconds, slowest.max_lag_seconds_at_least || untimed > 0) : untimed || nothing ? "–" : "0 s";
-  const note = untimed ? `not known of ${plural(untimed, "group")} with lag` : slowest ? visible(slowest.group) : nothing ? "no group has a lag that is known" : "nothing waits";
+  const time = slowest ? lagTime(slowest.max_lag_seconds, slowest.max_lag_seconds_at_least || untimed > 0 || partly) : untimed || nothing || partly ? "–" : "0 s";
+  const note = untimed ? `not known of ${plural(untimed, "group")} with lag` : slowest ? visible(slowest.group) : nothing ? "no group has a lag that is known" : partly ? "nothing waits that is known" : "nothing waits";
   return [
-    { name: "Lag", value: nothing ? "–" : short(total(known, (group) => group.lag)), note: `in ${plural(lagging.length, "group")}${left ? `, not known of ${number(left)}` : ""}`, ofLag: true },
+    { name: "Lag", value: nothing ? "–" : `${partly ? "≥ " : ""}${short(total(known, leastLag))}`, note: `in ${plural(lagging.length, "group")}${left ? `, not known of ${number(left)}` : ""}`, ofLag: true },
     { name: "Longest lag time", value: time, note, ofLag: true },
   ];
 }

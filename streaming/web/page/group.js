@@ -1,5 +1,5 @@
 // One group: who owns what, how far they are, what happened.
-import { $, clock, duration, get, h, head, lagTime, looks, number, partitions, patch, plural, ranges, row, setClass, setText, setTitle, short, size, stateClass, tiles, topicPage, visible } from "./common.js";
+import { $, clock, duration, get, h, head, lagSum, lagTime, lagUnknown, looks, number, partitions, patch, plural, ranges, row, setClass, setText, setTitle, short, size, stateClass, tiles, topicPage, visible } from "./common.js";
 import { Timeline, since } from "./chart.js";
 import { bands, list, merged } from "./events.js";
 import { believed, doubt, follow, now, shows } from "./live.js";
@@ -55,10 +55,11 @@ const METHODS = {
   list_offsets: "brokers said when the record was written",
   at_least: "a lower bound: the record was there when sampling began",
   truncated: "the log was cut off below the commit: counted from there",
-  no_end_offset: "the log end is not known",
+  no_end_offset: "the log end is not known: no leader, no answer from it, or no permission to describe the topic",
+  no_such_topic: "brokers say that there is no such topic: it is no part of the group's lag",
   never_committed: "a member holds the partition, and nothing was ever committed of it",
   no_committed_offset: "nothing is committed",
-  topic_recreated: "the commit is of a former topic of this name",
+  topic_recreated: "the commit is of a former topic of this name: known with the next commit",
   not_kept: "the history keeps no lag",
 };
 
@@ -189,8 +190,8 @@ function summary() {
     ...(patterns.length ? [{ name: "Patterns", value: number(patterns.length), note: patterns.map(([regex, topics]) => `${visible(regex)}: ${topics.map(visible).join(", ") || "no topic"}`).join("; ") }] : []),
     ...(group.lag_left_out ? [{ name: "Lag", value: "–", note: "not asked of share groups" }] : []),
     ...(group.offsets.length && !past?.at ? [
-      { name: "Lag", value: short(group.lag), note: group.max_lag === null ? "" : `largest partition ${short(group.max_lag)}`, ofLag: true },
-      { name: "Lag time", value: lagTime(group.max_lag_seconds, group.max_lag_seconds_at_least), note: group.max_lag_seconds_at_least ? "at least: older than what was sampled" : "oldest uncommitted", ofLag: true },
+      { name: "Lag", value: lagSum(group), note: [group.max_lag === null ? "" : `largest partition ${short(group.max_lag)}`, lagUnknown(group)].filter(Boolean).join(", "), ofLag: true },
+      { name: "Lag time", value: lagTime(group.max_lag_seconds, group.max_lag_seconds_at_least), note: group.max_lag_seconds_at_least ? `at least: ${lagUnknown(group) || "older than what was sampled"}` : "oldest uncommitted", ofLag: true },
     ] : []),
   ];
 }

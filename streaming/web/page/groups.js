@@ -1,5 +1,5 @@
 // All groups: what needs a look first, then the rest; a table of one page that is patched, never rebuilt.
-import { $, cellLook, duration, get, groupPage, h, head, isMoving, lagTiles, lagTime, looks, number, patch, percent, plural, row, setClass, setText, setTitle, short, stateClass, tiles, total, visible } from "./common.js";
+import { $, cellLook, duration, get, groupPage, h, head, isMoving, lagSum, lagTiles, lagTime, lagUnknown, leastLag, looks, number, patch, percent, plural, row, setClass, setText, setTitle, short, stateClass, tiles, total, visible } from "./common.js";
 import { list, merged } from "./events.js";
 import { believed, doubt, follow, now, shows } from "./live.js";
 import { Trends, drawTrend } from "./trends.js";
@@ -26,7 +26,7 @@ const pressing = (group) => worst(group) === "critical" || worst(group) === "war
 const FILTERS = {
   "": () => true,
   attention: pressing,
-  lagging: (group) => group.lag > 0,
+  lagging: (group) => leastLag(group) > 0,
   moving,
   mixed,
   classic: (group) => group.type === "classic" && !group.simple,
@@ -42,7 +42,7 @@ const COLUMNS = [
   { name: "state", label: "State", look: "state", sort: (group) => group.state },
   { name: "type", label: "Type", roomy: true, look: "middling", sort: (group) => group.type },
   { name: "members", label: "Members", number: true, roomy: true, title: "Between protocols: classic + consumer", sort: members },
-  { name: "lag", label: "Lag", number: true, look: "lag", title: "Records not yet committed, all partitions", sort: (group) => group.lag ?? -1 },
+  { name: "lag", label: "Lag", number: true, look: "lag", title: "Records not yet committed, all partitions", sort: (group) => leastLag(group) ?? -1 },
   { name: "seconds", label: "Lag time", number: true, look: "seconds", title: "Age of the oldest record not yet committed", sort: (group) => group.max_lag_seconds ?? -1 },
   { name: "trend", label: "Trend", roomy: true, look: "trend", title: "Lag over the last five minutes" },
   { name: "phase", label: "Migration", look: "phase", title: "From the classic to the consumer protocol", sort: (group) => `${mixed(group) ? 0 : 1}${group.phase ?? "mixed"}` },
@@ -72,11 +72,12 @@ function updateRow(made, group) {
   setClass(cell.state.firstChild, stateClass(group.state));
   setText(cell.type, group.simple ? "commits only" : group.type);
   setText(cell.members, mixed(group) ? `${group.classic_members} + ${group.consumer_members}` : number(members(group)));
-  setText(cell.lag, short(group.lag));
-  setClass(cell.lag, `${cellLook(COLUMNS[5])}${group.lag ? "" : " zero"}`);
+  setText(cell.lag, lagSum(group));
+  setTitle(cell.lag, lagUnknown(group));
+  setClass(cell.lag, `${cellLook(COLUMNS[5])}${leastLag(group) ? "" : " zero"}`);
   setText(cell.seconds, lagTime(group.max_lag_seconds, group.max_lag_seconds_at_least));
   setClass(cell.seconds, `${cellLook(COLUMNS[6])}${group.max_lag_seconds ? "" : " zero"}`);
-  setTitle(cell.seconds, group.max_lag_seconds_at_least ? "At least: a commit is older than what was sampled" : "");
+  setTitle(cell.seconds, group.max_lag_seconds_at_least ? `At least: ${lagUnknown(group) || "a commit is older than what was sampled"}` : "");
   drawTrend(cell.trend, trends.of(group.group), group.lag);
   drawPhase(cell.phase.firstChild, group);
   setText(cell.rebalances, number(group.rebalances));

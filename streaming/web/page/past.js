@@ -17,7 +17,7 @@ async function patient(address) {
 /** A GROUP of the history with what is only known of the present, as unknown. */
 function complete(group) {
   const offset = { lag: null, lag_seconds: null, lag_method: "not_kept", log_end_offset: null, log_start_offset: null };
-  const unknown = { lag: null, max_lag: null, max_lag_seconds: null, rebalances: null, rebalancing_since: null, duplicates: {}, unassigned: null, attention: [] };
+  const unknown = { lag: null, at_least: null, unknown_lags: 0, max_lag: null, max_lag_seconds: null, rebalances: null, rebalancing_since: null, duplicates: {}, unassigned: null, attention: [] };
   return { ...unknown, ...group, offsets: group.offsets.map((each) => ({ ...each, ...offset })) };
 }
 

@@ -6,7 +6,7 @@
 //     closed        any other                        Stop
 //     cannot_tell   something is out of reach        Cannot tell
 //     any           the page is under doubt          Cannot tell (`doubt` of live.js)
-import { $, duration, get, groupPage, h, head, isMoving, lagTiles, lagTime, localTime, looks, number, patch, percent, plural, row, setClass, setText, short, tiles, total, visible } from "./common.js";
+import { $, duration, get, groupPage, h, head, isMoving, lagSum, lagTiles, lagTime, lagUnknown, localTime, looks, number, patch, percent, plural, row, setClass, setText, setTitle, short, tiles, total, visible } from "./common.js";
 import { Timeline, since } from "./chart.js";
 import { bands, list, merged } from "./events.js";
 import { believed, doubt, follow, now, shows } from "./live.js";
@@ -99,7 +99,8 @@ function updateRow(made, group) {
   setText(blockers, [...group.blockers.map((each) => BLOCKERS[each] ?? each), group.leftovers && `${number(group.leftovers)} left over`].filter(Boolean).join("; ") || "–");
   setText(conversions, `${number(group.upgrades)} / ${number(group.downgrades)}`);
   setText(rebalances, number(group.rebalances));
-  setText(lag, short(group.lag));
+  setText(lag, lagSum(group));
+  setTitle(lag, lagUnknown(group));
   setText(seconds, lagTime(group.max_lag_seconds, group.max_lag_seconds_at_least));
   drawTrend(trend, trends.of(group.group), group.lag);
 }
@@ -197,7 +198,7 @@ function drawTimeline(groups) {
   const mine = happened.filter((event) => names.has(event.group) && event.time >= to - 2 * SPAN_MS);
   const measured = groups.filter((group) => group.lag !== null);
   const from = since(to - SPAN_MS, [trends.times[0], mine[0]?.time], to);
-  const lag = [...trends.sum([...names]), [to, measured.length ? total(measured, (group) => group.lag) : null]];
+  const lag = [...trends.sum([...names]), [to, measured.length && !groups.some((group) => group.unknown_lags) ? total(measured, (group) => group.lag) : null]];
   const panels = [{ name: "Lag, records", lines: [{ name: "lag of all of them", look: "line-0", points: lag }] }];
   timeline.draw({ from, to, panels, bands: bands(mine, true) });
 }

@@ -1,5 +1,5 @@
 // One topic: the groups that have to do with it, each with its lag there. What is not known has no figure.
-import { $, get, groupPage, h, head, lagTime, number, patch, plural, row, setClass, setText, setTitle, short, stateClass, tiles, visible } from "./common.js";
+import { $, get, groupPage, h, head, lagSum, lagTime, lagUnknown, leastLag, number, patch, plural, row, setClass, setText, setTitle, short, stateClass, tiles, visible } from "./common.js";
 import { believed, doubt, follow, shows } from "./live.js";
 
 const EVERY_MS = 2000;
@@ -19,8 +19,6 @@ const COLUMNS = [
   { name: "seconds", label: "Lag time", number: true, look: "seconds", title: "Age of the oldest record not yet committed" },
 ];
 
-/** A sum over partitions of which some are not known is a lower bound. */
-const bound = (group, text) => (text === "–" || !group.unknown_lags ? text : `≥ ${text}`);
 const reads = ({ subscribed }) => (subscribed === null ? "not known" : subscribed ? "yes" : "no");
 
 function makeRow(group) {
@@ -39,19 +37,19 @@ function updateRow(made, group) {
   setText(cell.reads, reads(group));
   setText(cell.held, number(group.assigned_partitions));
   setText(cell.committed, number(group.committed_partitions));
-  setText(cell.lag, bound(group, short(group.lag)));
-  setText(cell.seconds, lagTime(group.max_lag_seconds, group.max_lag_seconds_at_least || group.unknown_lags > 0));
-  setTitle(cell.lag, group.unknown_lags ? `not known of ${plural(group.unknown_lags, "partition")}` : "");
+  setText(cell.lag, lagSum(group));
+  setText(cell.seconds, lagTime(group.max_lag_seconds, group.max_lag_seconds_at_least));
+  setTitle(cell.lag, lagUnknown(group));
 }
 
 function summary() {
   const unknown = topic.groups.some((group) => group.unknown_lags);
-  const worst = topic.groups.reduce((most, group) => (group.lag !== null && group.lag > (most?.lag ?? -1) ? group : most), null);
+  const worst = topic.groups.reduce((most, group) => ((leastLag(group) ?? -1) > (most ? leastLag(most) : -1) ? group : most), null);
   const more = [topic.left_out && `${number(topic.left_out)} left out by configuration`, topic.cannot_tell && `cannot tell of ${number(topic.cannot_tell)} more`].filter(Boolean).join(", ");
   return [
     { name: "Groups", value: number(topic.groups.length), note: more },
     { name: "Partitions", value: number(topic.partitions), note: topic.partitions === null ? "brokers have not described it" : "" },
-    { name: "Largest lag", value: worst ? `${unknown ? "≥ " : ""}${short(worst.lag)}` : "–", note: worst ? visible(worst.group) : "no group has a lag that is known", ofLag: true },
+    { name: "Largest lag", value: worst ? `${unknown ? "≥ " : ""}${short(leastLag(worst))}` : "–", note: worst ? visible(worst.group) : "no group has a lag that is known", ofLag: true },
   ];
 }
 
@@ -62,7 +60,7 @@ function draw() {
   const unknown = topic.cannot_tell ? [`Of ${plural(topic.cannot_tell, "more group")} it is not known whether they read this topic: ids without a name, or subscriptions that the log does not spell out.`] : [];
   patch($("warnings"), unknown, (text) => text, (text) => h("li", {}, text));
   setText($("count"), shows() ? number(topic.groups.length) : "–");
-  const groups = (shows() ? [...topic.groups] : []).sort((a, b) => (b.lag ?? -1) - (a.lag ?? -1) || (a.group < b.group ? -1 : 1));
+  const groups = (shows() ? [...topic.groups] : []).sort((a, b) => (leastLag(b) ?? -1) - (leastLag(a) ?? -1) || (a.group < b.group ? -1 : 1));
   patch($("groups").tBodies[0], groups, (group) => group.group, makeRow, updateRow);
 }
 

@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console, RenderableType
 
 from streaming.board.board import Board
+from streaming.cli.render.plain import groups_table
 from streaming.cli.render.rich_view import believed, event_lines, group_picture, groups_picture, summary_line
 from tests import builders
 from tests import coordinator_events as happens
@@ -99,6 +100,23 @@ def test_lag_that_is_not_known_is_no_lag_of_0() -> None:
     board = board_of(shard)
 
     assert ["1 group  nothing needs a look  lag -"] == shown(summary_line(list(board.group_views(NOW_MS))))
+
+
+def test_lag_that_is_known_in_part_is_a_lower_bound() -> None:
+    """In the row, in the sum of all and of one group; without any figure it stays a dash."""
+    shard = Shard()
+    sample(ends := log_ends(t=2), NOW_MS, "t", 140)
+    for name, partitions in (("one", (0, 1)), ("none", (1,))):
+        classic_group(shard, name, {"a": {"t": [0, 1]}})
+        shard.pending += [(THEN_MS, *builders.offset_commit(name, "t", partition, 100)) for partition in partitions]
+    groups = list(board_of(shard, ends).group_views(NOW_MS))
+    row = next(line for line in shown(groups_picture(groups, 120)) if line.strip().startswith("one"))
+    (one,) = (of for of in groups if of["group"] == "one")
+
+    assert shown(summary_line(groups)) == ["2 groups  nothing needs a look  lag ≥ 40"]
+    assert ["≥", "40"] == row.split()[4:6]
+    assert "lag ≥ 40, > 0 s (not known of 1 partition)" in shown(group_picture(one, (), 120, NOW_MS))[0]
+    assert [">=", "40"] == groups_table([one]).split("\n")[1].split()[-4:-2]
 
 
 def test_a_group_is_shown_with_its_matrix() -> None:
