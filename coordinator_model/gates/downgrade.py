@@ -5,6 +5,7 @@ Without a target the release is one that knows classic groups alone, and of whic
 
     reason              effect  holds when
     not_caught_up       unknown the replica is not at the end of the log
+    partition_unread    unknown a partition of the log that the group may be in cannot be read
     polled              unknown groups are polled, and the log is not read
     group_type          stop    a group is of a type that the target does not serve
     not_converted       stop    all members of a consumer group use the classic protocol, and it was not converted

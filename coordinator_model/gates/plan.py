@@ -17,6 +17,7 @@ A group's readiness is the worst effect among its reasons:
     protocol_type                out_of_scope  the members are no consumers: Connect, schema registries
     kafka_streams                out_of_scope  a Kafka Streams application on the classic protocol
     no_members                   unknown       a classic group that is empty now
+    partition_unread             unknown       the partition of the log that the group may be in cannot be read
     consumer_protocol            blocked       the brokers do not serve the consumer protocol
     migration_policy             blocked       the brokers convert no group that has members
     assignment_user_data         blocked       an assignor's data is in the assignment (`upgrade_blockers.py`)
@@ -106,6 +107,7 @@ REASONS: Final[Mapping[str, tuple[str, str]]] = {
         UNKNOWN,
         "start its consumers and plan again; started with the new protocol, an empty group converts at once",
     ),
+    "partition_unread": (UNKNOWN, "wait until its partition of the offsets topic is read again, and plan again"),
     "consumer_protocol": (
         BLOCKED,
         "enable it: feature group.version at 1, group.coordinator.rebalance.protocols with consumer",
@@ -184,6 +186,7 @@ def planned(  # noqa: PLR0913 - what is known of a group beside its state, each 
     lag: int | None = None,
     owner: str | None = None,
     note: str | None = None,
+    unread: bool = False,
 ) -> PlannedGroup:
     """Readiness of one group.
 
@@ -196,12 +199,18 @@ def planned(  # noqa: PLR0913 - what is known of a group beside its state, each 
         lag: records that it lags, if known.
         owner: who owns it, if known.
         note: what is to be said of it, if anything is.
+        unread: whether it may be in a partition of the log that cannot be read: then it is as it was, and may be so no
+            more.
     """
     membership = state.membership
     modern, classic = membership.modern_group, membership.classic_group
     held = partition_holders.held(membership)
     topics = subscriptions.subscribed_topics(membership) | held.keys()
-    codes = _reasons(state, settings, now_ms, upgrade_blockers.blockers(membership), topics)
+    codes = (
+        ["partition_unread"]
+        if unread
+        else _reasons(state, settings, now_ms, upgrade_blockers.blockers(membership), topics)
+    )
     readiness = _worst(codes)
     days = None if observed_ms is None or observed_ms < _DAY_MS / 24 else observed_ms / _DAY_MS
     is_rolled = readiness in (READY, CARE, BLOCKED)

@@ -2,6 +2,7 @@
 
     reason                       effect             holds when
     not_caught_up                unknown            the replica is not at the end of the log
+    partition_unread             unknown            a partition of the log that the group may be in cannot be read
     polled                       note               groups are polled: this is as of the last poll
     consumer_protocol            stop               the consumer protocol is not enabled on the brokers
     migration_policy             stop               brokers convert no group that has members

@@ -99,14 +99,16 @@ class LogScan:
 class Cluster:
     """What the gates ask about besides the groups.
 
-    `not_caught_up` says what is missing, empty when the replica is at the end of the log. `unknown_records` counts
-    records read, by type. `group_configs` names groups with dynamic GROUP configurations, None where brokers did not
+    `not_caught_up` says what is missing, empty when the replica is at the end of the log. `unread` says which
+    partitions cannot be read that a group asked about may be in: of all groups, any. `unknown_records` counts records
+    read, by type. `group_configs` names groups with dynamic GROUP configurations, None where brokers did not
     say. `offset_versions` counts live committed offsets of each group by the value version they were written in.
     `log_scan` is None where the log was not scanned. `polled` is whether groups are asked of their coordinators every
     few seconds instead of read from the log.
     """
 
     not_caught_up: Collection[str] = ()
+    unread: Collection[str] = ()
     unknown_records: Mapping[str, int] = field(default_factory=dict)
     group_configs: Collection[str] | None = None
     settings: BrokerSettings = BrokerSettings()
@@ -134,6 +136,8 @@ def caught_up(cluster: Cluster) -> Iterator[Reason]:
     """A reason for each thing the replica lacks."""
     for missing in cluster.not_caught_up:
         yield Reason(UNKNOWN, "not_caught_up", f"the monitor is not ready: {missing}")
+    for unread in cluster.unread:
+        yield Reason(UNKNOWN, "partition_unread", f"a group asked about may be in it: {unread}")
 
 
 def as_polled(cluster: Cluster, effect: str) -> Iterator[Reason]:

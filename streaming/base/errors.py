@@ -31,6 +31,10 @@ class UsageError(MonitorError):
     exit_status = 2
 
 
+class NoSuchGroupError(UsageError):
+    """The group that was named does not exist."""
+
+
 class CannotTellError(MonitorError):
     """The answer is out of reach: no access, data incomplete, not caught up."""
 

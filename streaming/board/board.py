@@ -32,6 +32,7 @@ from streaming.board.lag_history import LagHistory
 from streaming.board.polls import PollStatus
 from streaming.board.readiness import Offsets, Positions, Readiness, Standing, Standstill
 from streaming.board.totals import LeftOut, Sums, Totals
+from streaming.board.unread import Doubt, DoubtedGroups, Unread, UnreadPartitions
 from streaming.end_offsets.store import EndOffsets, Wanted
 
 __all__ = ["Board", "Row"]
@@ -48,6 +49,10 @@ class BoardMoment(NamedTuple):
 
     shown: BoardSnapshot
     standing: Standing
+
+    def doubt_of(self, name: str) -> Doubt | None:
+        """Why what is shown of a group may not be so; of a name that is not known, why there may be such a group."""
+        return self.standing.doubt_of(name, self.shown.groups.get(name))
 
 
 class Board:
@@ -75,7 +80,7 @@ class Board:
         history_bytes: size of the history on disk; None where none is kept.
         polls: how the polling of the groups goes; None where they are of the log (`polls.py`).
         copies: groups with records in several offsets partitions.
-        unread: offsets partition → since when (ms) it cannot be read.
+        unread: offsets partition → since when (ms) it cannot be read (`unread.py`).
         offsets_partitions: how many partitions the coordinator's log has; None while that is not known.
     """
 
@@ -121,6 +126,8 @@ class Board:
         self._one_reader = False
         self._last_batch: int | None = None
         self._tally = Totals()
+        self._unread = UnreadPartitions()
+        self._doubted = DoubtedGroups()
 
     # --- writing ---
 
@@ -183,8 +190,19 @@ class Board:
         self.stuck, self.unsettled, self.unassigned = frozenset(stuck), frozenset(unsettled), frozenset(unassigned)
 
     def set_unread(self, unread: Mapping[int, int], partitions: int) -> None:
-        """Say which partitions of the log cannot be read, all of them, each since when (ms); and how many there are."""
+        """Say which partitions of the log cannot be read, all of them, each since when (ms); and how many there are.
+
+        One that is named no more is in doubt until what was written of it meanwhile is on the board.
+        """
         self.unread, self.offsets_partitions = dict(unread), partitions
+        with self.ends.lock:
+            came_back = self._unread.set(unread, partitions, self.ends.known_of(self.offsets_topic))
+        if came_back:
+            self.ends.ask()
+
+    def know_unread(self) -> None:
+        """Say that groups of partitions that cannot be read are known as they were: the board may be ready so."""
+        self._readiness.was_ready = True
 
     def owed(self) -> dict[int, list[Any]]:
         """Partitions of which records were planned that could not be read, as the stateful step has it."""
@@ -291,14 +309,44 @@ class Board:
         """
         polls = self.polls()
         missing = self._start()
+        stale: list[dict[str, Any]] = []
         if polls is not None:
             missing += polls.missing(self.ends.sampled_ms, now_ms())
+            stale = polls.stale()
         else:
             missing += self._readiness.missing(self._positions, self.ends.sampled_ms)
             if self._standstill is not None:
-                missing += self._standstill.missing(self._waiting(), now_ms())
+                caught_up = self._readiness.caught_up
+                stands_still, stale = self._standstill.found(self.waiting(), now_ms(), caught_up=caught_up)
+                missing += stands_still
         since = [{"since": self._since_ms, **each} for each in missing]
-        return Standing(since, doubt([*([] if polls is None else polls.stale()), *since]))
+        doubted = doubt([*stale, *since])
+        if polls is not None:
+            return Standing(since, doubted)
+        unread = self._unread_now()
+        if not unread:
+            self._readiness.was_ready |= not since
+        elif not self._readiness.was_ready:
+            # What was in them at start is not known.
+            since += unread.missing()
+        return Standing(since, doubted, unread)
+
+    def _unread_now(self) -> Unread:
+        positions, one_reader = self._positions, self._one_reader
+        with self.ends.lock:
+            known = self.ends.known_of(self.offsets_topic)
+            self._unread.follow(positions.membership, positions.commits, known, one_reader=one_reader)
+        return self._unread.now
+
+    def standstill_seconds(self) -> float | None:
+        """How long records have waited without a finished micro-batch; None while the stream moves (`Standstill`)."""
+        if self._standstill is None:
+            return None
+        return self._standstill.seconds(self.waiting(), caught_up=self._readiness.caught_up)
+
+    def doubted(self, moment: BoardMoment) -> Mapping[str, int]:
+        """Group → the partition that cannot be read and that it may be in, of the groups of a moment."""
+        return self._doubted.of(moment.shown.groups, moment.standing.unread)
 
     def moment(self) -> BoardMoment:
         """What is shown, and `standing`: of one moment, as half a log must not be shown as a whole one.
@@ -346,13 +394,15 @@ class Board:
         type_: str | None = None,
         state: str | None = None,
         chosen: Callable[[BoardGroup], bool] = lambda _: True,
-        shown: BoardSnapshot | None = None,
+        moment: BoardMoment | None = None,
     ) -> Iterator[dict[str, Any]]:
         """GROUPs with lag, by name, each made when it is asked for, of the groups there are at the beginning, or were.
 
-        Those of one type, of one state, and that are chosen, where given.
+        Those of one type, of one state, and that are chosen, where given; with the `doubt` of those that may be in one
+        of the partitions that cannot be read, now or as it was then.
         """
-        every = (held for _, held in sorted(self._groups(shown).items()))
+        moment = self.moment() if moment is None else moment
+        every = (held for _, held in sorted(moment.shown.groups.items()))
         found = (
             held
             for held in every
@@ -361,7 +411,7 @@ class Board:
             and state in (None, held.words.group_state)
             and chosen(held)
         )
-        yield from group_answer.with_lag(self, found, now_ms)
+        yield from group_answer.with_lag(self, found, now_ms, moment.standing.unread)
 
     def latest_events(self, limit: int, *, group: str | None = None, since_ms: int | None = None) -> list[Event]:
         """The latest events of a group, or of those in scope; oldest first, with topics by name where it is known."""
@@ -390,10 +440,11 @@ class Board:
                 if ends.high_watermark is not None
             }
 
-    def _waiting(self) -> int:
+    def waiting(self) -> int:
         """Records that the stream could have read and has not."""
+        unread = self.unread
         if not self._one_reader:
-            return sum(self.replica_lag().values())
+            return sum(records for partition, records in self.replica_lag().items() if partition not in unread)
         commits = self._positions.commits
         if not commits:
             return 0
@@ -401,6 +452,7 @@ class Board:
             return sum(
                 max(0, (ends.last_stable or 0) - commits.get(partition, 0))
                 for partition, ends in self.ends.of_topic(self.offsets_topic).items()
+                if partition not in unread
             )
 
     def open_transactions(self) -> dict[int, tuple[int, int | None]]:

@@ -35,7 +35,7 @@ def upgrade(board: Board, groups: Collection[str], asked: Cluster, moment: Board
         asked: what the brokers said, and when it is asked.
         moment: what is shown, of an earlier moment than that.
     """
-    cluster, settings = _as_shown(asked, board, moment), asked.settings
+    cluster, settings = _as_shown(asked, board, moment, groups), asked.settings
     chosen = _chosen(moment.shown.groups, groups)
     if groups:
         return upgrade_gate((held.state for held in chosen), cluster, groups)
@@ -65,7 +65,7 @@ def downgrade(
         target: release the brokers are rolled to, as `coordinator_model.gates.broker_releases.release` takes it.
     """
     chosen = _chosen(moment.shown.groups, groups)
-    cluster = _as_shown(asked, board, moment)
+    cluster = _as_shown(asked, board, moment, groups)
     if not cluster.polled:
         cluster = replace(cluster, offset_versions={held.name: held.offset_versions for held in chosen})
     # Without a target there are all reasons that there could be with one.
@@ -87,7 +87,7 @@ def offline(
     between = _between_restarts(moment.shown, sums, now_ms)
     # Whether there are such offsets is all that counts, so one name stands for all groups that have any.
     flexible = {"": {FLEXIBLE_OFFSETS: sums.flexible}} if sums.flexible else {}
-    cluster = _as_shown(Cluster(group_configs=(), offset_versions=flexible), board, moment)
+    cluster = _as_shown(Cluster(group_configs=(), offset_versions=flexible), board, moment, ())
     brokers = of_brokers(BrokerSettings()) if sums.to_upgrade else ()
     of_gates = {
         phases.UPGRADE: (sums.upgrade_reasons, [*caught_up(cluster), *as_polled(cluster, NOTE), *brokers]),
@@ -117,13 +117,23 @@ def _between_restarts(shown: BoardSnapshot, sums: Sums, now_ms: int) -> int:
     return count
 
 
-def _as_shown(asked: Cluster, board: Board, moment: BoardMoment) -> Cluster:
-    """With what the board shows."""
+def _as_shown(asked: Cluster, board: Board, moment: BoardMoment, groups: Collection[str]) -> Cluster:
+    """With what the board shows, and what of it these groups, or all, may be in without being read."""
+    unread, held = moment.standing.unread, moment.shown.groups
+    concerned = {unread.partition_of(name, held.get(name)) for name in groups} if groups else {*unread.doubts}
     unknown: Counter[str] = Counter()
     for totals in moment.shown.shards.values():
         unknown.update(totals["unknown_records"])
-    missing = [said(each) for each in moment.standing.missing]
-    return replace(asked, not_caught_up=missing, polled=board.polls() is not None, unknown_records=unknown)
+    standing = moment.standing
+    # What is not ready yet is under doubt at least, and what is under doubt may be ready still.
+    missing = standing.missing_of_all or ([] if standing.doubt is None else [standing.doubt])
+    return replace(
+        asked,
+        not_caught_up=[said(each) for each in missing],
+        unread=[said(doubt) for number, doubt in unread.doubts.items() if number in concerned],
+        polled=board.polls() is not None,
+        unknown_records=unknown,
+    )
 
 
 def _chosen(shown: Mapping[str, BoardGroup], groups: Collection[str]) -> list[BoardGroup]:

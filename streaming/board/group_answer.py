@@ -12,6 +12,7 @@ from streaming.board.board_group import BoardGroup
 from streaming.board.group_lag import never_committed, offset_rows
 from streaming.board.lag_columns import Lags, measure, table_of
 from streaming.board.polls import UNKNOWN_IN_GROUP
+from streaming.board.unread import EVERYTHING_IS_READ, Unread
 
 if TYPE_CHECKING:
     from streaming.board.board import Board
@@ -27,15 +28,18 @@ AT_ONCE: Final = 200
 """Groups whose lag is measured together: for one alone it costs ten times as much."""
 
 
-def with_lag(board: "Board", groups: Iterable[BoardGroup], now_ms: int) -> Iterator[dict[str, Any]]:
-    """GROUPs of the API, with everything that the board knows beside their states."""
+def with_lag(
+    board: "Board", groups: Iterable[BoardGroup], now_ms: int, unread: Unread = EVERYTHING_IS_READ
+) -> Iterator[dict[str, Any]]:
+    """GROUPs of the API, with everything that the board knows beside their states; `doubt` where there is one."""
     rest = iter(groups)
     while held := list(islice(rest, AT_ONCE)):
         with board.ends.lock:
             lags = measure(table_of(held), board.ends, now_ms)
             of_offsets = iter(offset_rows(lags, board.ends))
         for number in range(len(held)):
-            yield _with_lag(board, lags, number, of_offsets, now_ms)
+            doubt = unread.of(held[number].name, held[number])
+            yield _with_lag(board, lags, number, of_offsets, now_ms) | ({} if doubt is None else {"doubt": doubt})
 
 
 def _with_lag(

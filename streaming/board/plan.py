@@ -22,6 +22,8 @@ def plan(
 ) -> dict[str, Any]:
     """The plan as JSON (`coordinator_model.gates.plan`), and what is missing where the board has not caught up.
 
+    Groups of partitions of the log that are `unread` may be missing as well.
+
     Args:
         board: what is shown.
         settings: what brokers allow, as far as they say.
@@ -29,7 +31,8 @@ def plan(
         now_ms: the wall clock, for lag and for groups that are being rolled.
         completed: rebalances of the last day, where a history knows them.
     """
-    shown, standing = board.moment()
+    shown, standing = moment = board.moment()
+    doubted = board.doubted(moment)
     held = [held for name, held in shown.groups.items() if board.scope.groups(name) and fnmatchcase(name, pattern)]
     records = measure(table_of(held), board.ends, now_ms).sum_records.tolist()
     groups = (
@@ -42,6 +45,7 @@ def plan(
             lag=None if lag == UNKNOWN else lag,
             owner=board.expectations.owner(of.name),
             note=board.expectations.note(of.name),
+            unread=of.name in doubted,
         )
         for of, lag in zip(held, records, strict=True)
     )
@@ -49,6 +53,7 @@ def plan(
         "ready": standing.ready,
         "missing": standing.missing,
         "doubt": standing.doubt,
+        "unread": standing.unread.listed(),
         "left_out": board.left_out(shown)["groups"],
         **plan_view(groups),
     }

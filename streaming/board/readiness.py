@@ -6,24 +6,45 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from coordinator_model.views.words import counted
+from streaming.board.board_group import BoardGroup
+from streaming.board.unread import EVERYTHING_IS_READ, Doubt, Unread
 
-STANDSTILL_SECONDS: Final = 60.0
+DOUBT_SECONDS: Final = 15.0
 """So long records may wait without a finished micro-batch; one of a stream that moves takes a second or two."""
+
+STANDSTILL_SECONDS: Final = 30.0
+"""After so long the board is not ready any more."""
+
+FIRST_BATCH_SECONDS: Final = 60.0
+"""While the log is being read to its end for the first time both are so long: a micro-batch may bring much of it."""
 
 Offsets = Mapping[int, int]
 """Offsets partition → offset."""
 
 
 class Standing(NamedTuple):
-    """Whether a board may be believed: `missing` keeps it from being ready, `doubt` from looking good."""
+    """Whether a board may be believed: `missing` keeps it from being ready, `doubt` from looking good.
+
+    Only what may be in an `unread` partition is doubted for that, though it keeps a board from being ready at start.
+    """
 
     missing: list[dict[str, Any]]
     doubt: dict[str, Any] | None
+    unread: Unread = EVERYTHING_IS_READ
 
     @property
     def ready(self) -> bool:
         """Whether nothing is missing."""
         return not self.missing
+
+    @property
+    def missing_of_all(self) -> list[dict[str, Any]]:
+        """What is missing of all groups alike."""
+        return [each for each in self.missing if "partition" not in each]
+
+    def doubt_of(self, name: str, held: BoardGroup | None) -> Doubt | None:
+        """Why what is shown of a group may not be so; of a name that is not known, why there may be such a group."""
+        return self.unread.of(name, held) if self.doubt is None else self.doubt
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +68,8 @@ class Readiness:
         self._loaded = loaded
         self._caught_up_ms: int | None = None
         self._farthest = 0
+        self.was_ready = False
+        """Whether nothing was missing once: partitions that cannot be read from then on are known as they were."""
 
     def set_loaded(self) -> None:
         """The state of the former run is on the board, or there was none."""
@@ -137,19 +160,31 @@ class Standstill:
         """A micro-batch is finished."""
         self._moved_at = self._clock()
 
-    def missing(self, waiting: int, now_ms: int) -> list[dict[str, Any]]:
-        """What keeps the board from being ready, as `base.doubt` has it.
+    def seconds(self, waiting: int, *, caught_up: bool) -> float | None:
+        """How long the stream has stood still; None while it moves, or has nothing to bring.
 
         Args:
             waiting: records in the log that no micro-batch has brought yet, as of the last sample of its end.
-            now_ms: the wall clock.
+            caught_up: whether the end of the log as it was at start is reached.
         """
         if not waiting:
             # What comes next waits from now on.
             self.moved()
         seconds = self._clock() - self._moved_at
-        if seconds < STANDSTILL_SECONDS:
-            return []
+        return None if seconds < (DOUBT_SECONDS if caught_up else FIRST_BATCH_SECONDS) else seconds
+
+    def found(self, waiting: int, now_ms: int, *, caught_up: bool) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """What keeps the board from being ready, and what from looking good, each as `base.doubt` has it.
+
+        Args:
+            waiting: as above.
+            now_ms: the wall clock.
+            caught_up: as above.
+        """
+        seconds = self.seconds(waiting, caught_up=caught_up)
+        if seconds is None:
+            return [], []
         since_ms = round(now_ms - seconds * 1_000)
         reason = "records wait in the log, and no micro-batch has finished"
-        return [{"reason": reason, "records": waiting, "since": since_ms, "as_of": since_ms}]
+        stands = [{"reason": reason, "records": waiting, "since": since_ms, "as_of": since_ms}]
+        return (stands if seconds >= STANDSTILL_SECONDS else []), stands

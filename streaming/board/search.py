@@ -23,6 +23,7 @@ from coordinator_model.rules.members import Member, members_of
 from streaming.board.board import Board
 from streaming.board.board_group import BoardGroup
 from streaming.board.lag_columns import Lags, measure, table_of
+from streaming.board.unread import Unread
 
 MEMBER_VALUES: Final[Mapping[str, Callable[[Member], str | None]]] = {
     "client_id": lambda member: member.client_id,
@@ -99,6 +100,7 @@ def topics_view(board: Board) -> dict[str, Any]:
             if board.scope.topics(name)
         ],
         "left_out": sum(not board.scope.topics(name) for name in counts),
+        "unread": board.standing().unread.listed(),
     }
 
 
@@ -107,7 +109,7 @@ def topic_view(board: Board, name: str, now_ms: int) -> dict[str, Any] | None:
 
     Of each its `lag_columns.FIGURES` there. `subscribed` is None where the log does not tell. `cannot_tell` counts
     groups that may read it besides, `left_out` those that do and are not shown. While `ready` is False groups may be
-    missing.
+    missing, and those of partitions of the log in `unread`.
     """
     shown, standing = board.moment()
     described = board.ends.topics.get(name)
@@ -119,10 +121,10 @@ def topic_view(board: Board, name: str, now_ms: int) -> dict[str, Any] | None:
             readers.append(BoardGroup(group, held, tuple(of for of in held.buckets if of.topic == name)))
         else:
             left_out += 1
-    if described is None and not readers and not left_out and standing.ready:
+    if described is None and not readers and not left_out and standing.ready and not standing.unread:
         return None
     lags = measure(table_of(readers), board.ends, now_ms)
-    groups = [_reader(board, lags, number, name) for number in range(len(readers))]
+    groups = [_reader(board, lags, number, name, standing.unread) for number in range(len(readers))]
     return {
         "topic": name,
         "topic_id": None if described is None else described.id,
@@ -133,12 +135,14 @@ def topic_view(board: Board, name: str, now_ms: int) -> dict[str, Any] | None:
         "ready": standing.ready,
         "missing": standing.missing,
         "doubt": standing.doubt,
+        "unread": standing.unread.listed(),
         "end_offset_age_seconds": board.ends.age_seconds(now_ms),
     }
 
 
-def _reader(board: Board, lags: Lags, number: int, topic: str) -> dict[str, Any]:
+def _reader(board: Board, lags: Lags, number: int, topic: str, unread: Unread) -> dict[str, Any]:
     held = lags.table.groups.held[number]
+    doubt = unread.of(held.name, held)
     of, names = held.summary, board.ends.topic_names
     first, last = np.searchsorted(lags.table.owners, [number, number + 1]).tolist()
     held_there: set[int] = set()
@@ -159,4 +163,5 @@ def _reader(board: Board, lags: Lags, number: int, topic: str) -> dict[str, Any]
         "assigned_partitions": len(held_there),
         "committed_partitions": last - first,
         **lags.figures(number),
+        **({} if doubt is None else {"doubt": doubt}),
     }

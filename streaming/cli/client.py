@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import Request, urlopen
 
 from streaming.base.doubt import cannot_tell
-from streaming.base.errors import CannotTellError, CheckFailed, UsageError
+from streaming.base.errors import CannotTellError, NoSuchGroupError, UsageError
 
 DEFAULT_URL: Final = "http://127.0.0.1:9464"
 TIMEOUT_SECONDS: Final = 10.0
@@ -67,7 +67,7 @@ class MonitorClient:
         """One group with members, offsets and lag.
 
         Raises:
-            CheckFailed: there is no such group.
+            NoSuchGroupError: there is no such group.
         """
         # A path cannot end in these: they are removed on the way.
         in_query = name in ("", ".", "..")
@@ -82,7 +82,7 @@ class MonitorClient:
         """What the monitor's history has of a group: its events, or with `at` how it was.
 
         Raises:
-            CheckFailed: there is, or was, no such group.
+            NoSuchGroupError: there is, or was, no such group.
             CannotTellError: the monitor keeps no history, or none that goes back so far.
         """
         query = [("name", name), *((of, value) for of, value in asked.items() if value is not None)]
@@ -93,7 +93,7 @@ class MonitorClient:
         """A group's lag in the last hour: `times` (ms) and `lag` (records, None where it was not known).
 
         Raises:
-            CheckFailed: there is no such group.
+            NoSuchGroupError: there is no such group.
         """
         return self._get("/api/v1/lag?" + urlencode({"group": name}))
 
@@ -101,7 +101,7 @@ class MonitorClient:
         """The verdict of a gate (`upgrade`, `downgrade`) on some groups, or on all; `asked` is what else it takes.
 
         Raises:
-            CheckFailed: there is no such group.
+            NoSuchGroupError: there is no such group.
         """
         query = [("group", group) for group in groups]
         query += [(name, value) for name, value in asked.items() if value is not None]
@@ -134,8 +134,10 @@ class MonitorClient:
 
     def _refused(self, error: HTTPError) -> Exception:
         reason, doubt = _reason_of(error)
+        if doubt is not None:
+            return CannotTellError(f"{reason}; {cannot_tell(doubt)}")
         if error.code == _NOT_FOUND:
-            return CheckFailed(reason) if doubt is None else CannotTellError(f"{reason}; {cannot_tell(doubt)}")
+            return NoSuchGroupError(reason)
         if error.code in _NOT_KEPT:
             return CannotTellError(reason)
         if error.code in _UNAUTHORIZED:

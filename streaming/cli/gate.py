@@ -16,7 +16,7 @@ from coordinator_model.gates.verdict import BrokerSettings, Cluster
 from coordinator_model.log_replica import LogReplica
 from coordinator_model.migration.phases import groups_by_type
 from coordinator_model.state.findings import Position
-from streaming.base.errors import CannotTellError, CheckFailed, UsageError
+from streaming.base.errors import CannotTellError, CheckFailed, NoSuchGroupError, UsageError
 from streaming.cli.client import DEFAULT_URL, MonitorClient
 from streaming.cli.groups import CaFile, Url, complete_group
 from streaming.cli.render import gate_view, output
@@ -126,7 +126,7 @@ def _of_recording(
     }
     for name in named:
         if name not in states:
-            raise CheckFailed(f"--group: found {name!r}, accepted: a group of {file.name}")
+            raise NoSuchGroupError(f"--group: found {name!r}, accepted: a group of {file.name}")
     chosen = {name: states[name] for name in named or states}
     cluster = Cluster(
         not_caught_up=("a recording is what was read then, not what the log holds now",),

@@ -1,17 +1,17 @@
 """`history`: what happened to a group, and how it was at a time."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from streaming.base.errors import CheckFailed, UsageError
+from streaming.base.errors import NoSuchGroupError, UsageError
 from streaming.base.times import ACCEPTED_AGO, now_ms, time_ms, time_text
 from streaming.cli.client import DEFAULT_URL, MonitorClient
-from streaming.cli.groups import CaFile, Url, complete_group
+from streaming.cli.groups import CaFile, Url, complete_group, refuse_doubt
 from streaming.cli.render import output, plain
 
 DEFAULT_LIMIT = 1_000
@@ -61,19 +61,23 @@ def history(  # noqa: PLR0913 - a command's options are its arguments
         _show_group(source.group_at(group, at_ms), at_ms, as_json=json)
     else:
         _show_events(group, source.events(group, since_ms, until_ms, limit), limit, as_json=json)
+        refuse_doubt("history", source.doubt)
 
 
 class _Monitor:
-    """A running monitor that keeps a history."""
+    """A running monitor that keeps a history; `doubt` is why the last events may not be all."""
 
     def __init__(self, client: MonitorClient) -> None:
         self._client = client
+        self.doubt: Mapping[str, Any] | None = None
 
     def group_at(self, group: str, at_ms: int) -> dict[str, Any]:
         return self._client.history(group, at=at_ms)
 
     def events(self, group: str, since_ms: int | None, until_ms: int | None, limit: int) -> list[dict[str, Any]]:
-        return list(self._client.history(group, since=since_ms, until=until_ms, limit=limit)["events"])
+        found = self._client.history(group, since=since_ms, until=until_ms, limit=limit)
+        self.doubt = found.get("doubt")
+        return list(found["events"])
 
 
 class _Files:
@@ -88,6 +92,7 @@ class _Files:
             )
         self._directory = directory
         self._history = History(directory)
+        self.doubt: None = None
 
     def group_at(self, group: str, at_ms: int) -> dict[str, Any]:
         return self._history.group_at(group, at_ms)
@@ -103,7 +108,7 @@ class _Files:
         head = header(self._directory)
         records = self._history.records(group)
         if not records:
-            raise CheckFailed(f"group: found no records of {group!r} in the history, accepted: a group it knows")
+            raise NoSuchGroupError(f"group: found no records of {group!r} in the history, accepted: a group it knows")
         with open_new_recording(out, head, "--record") as recording:
             for each in until(records, until_ms):
                 recording.write(each)

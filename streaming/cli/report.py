@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from streaming.base.errors import CannotTellError, CheckFailed, UsageError
+from streaming.base.errors import CannotTellError, NoSuchGroupError, UsageError
 from streaming.base.times import ACCEPTED_AGO, now_ms, time_ms
 from streaming.cli.client import DEFAULT_URL, MonitorClient
 from streaming.cli.groups import CaFile, Url, complete_group
@@ -76,7 +76,7 @@ def _add_lag(report: dict[str, Any], client: MonitorClient) -> None:
     """What the monitor knows of the group's lag; files of a history may be read without one."""
     from streaming.reports.rolled import add_lag  # imported late, as above
 
-    with suppress(CannotTellError, CheckFailed):
+    with suppress(CannotTellError, NoSuchGroupError):
         add_lag(report, client.lag(report["group"]))
 
 
@@ -108,11 +108,11 @@ def _of_history(directory: Path, group: str, since_ms: int, until_ms: int | None
 
 def _of_monitor(client: MonitorClient, group: str, since_ms: int, until_ms: int) -> dict[str, Any]:
     """Events from the history where one is kept, else those the monitor has in its window."""
-    from streaming.reports.rolled import of_events  # imported late, as above
+    from streaming.reports.rolled import add_doubt, of_events  # imported late, as above
 
-    client.group(group)
+    doubt = client.group(group)["doubt"]
     try:
         events = list(client.history(group, since=since_ms, until=until_ms, limit=_MOST_EVENTS)["events"])
     except CannotTellError:
         events = [event for event in client.events(group, limit=1_000) if since_ms <= event["time"] <= until_ms]
-    return of_events(events, group, since_ms, until_ms)
+    return add_doubt(of_events(events, group, since_ms, until_ms), doubt)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from streaming.base.errors import CannotTellError, CheckFailed
+from streaming.base.errors import CannotTellError, NoSuchGroupError
 from streaming.base.times import time_text
 from streaming.history.burn_down import STALLED, BurnDown
 from streaming.history.store import HistoryStore
@@ -145,23 +145,23 @@ class History:
     def events(
         self, group: str, *, since_ms: int | None = None, until_ms: int | None = None, limit: int = DEFAULT_EVENTS
     ) -> list[dict[str, Any]]:
-        """As `timeline`; raises CheckFailed where nothing is kept of the group."""
+        """As `timeline`; raises NoSuchGroupError where nothing is kept of the group."""
         found = self.timeline(group, since_ms=since_ms, until_ms=until_ms, limit=limit)
         if not found and not self.knows(group):
-            raise CheckFailed(f"group: found no {group!r} in the history, accepted: a group it knows")
+            raise NoSuchGroupError(f"group: found no {group!r} in the history, accepted: a group it knows")
         return found
 
     def group_at(self, group: str, at_ms: int) -> dict[str, Any]:
         """The GROUP as it was at a time, with the time of which that is known, `as_of`.
 
         Raises:
-            CheckFailed: there was no such group.
+            NoSuchGroupError: there was none then.
             CannotTellError: as `state_at`.
         """
         was = self.state_at(group, at_ms)
         if was.state is None:
             gone = "" if was.time_ms is None else f", deleted {time_text(was.time_ms)}"
-            raise CheckFailed(
+            raise NoSuchGroupError(
                 f"group: found no {group!r} at {time_text(at_ms)}{gone}, accepted: a group there was then"
             )
         return {**was.state, "as_of": was.time_ms}

@@ -22,7 +22,7 @@ from coordinator_model.records.serde import Record, decode_record
 from coordinator_model.replica import OFFSET_TYPES
 from coordinator_model.state.findings import Position
 from coordinator_model.state.membership import CLASSIC, CONSUMER, Membership, ModernGroup
-from streaming.base.errors import CannotTellError, CheckFailed
+from streaming.base.errors import CannotTellError, CheckFailed, NoSuchGroupError
 from streaming.base.times import time_text
 from streaming.recording.file_format import open_recording
 
@@ -78,7 +78,8 @@ def of_recording(file: Path, group: str, before: str) -> Shape:
 
     Raises:
         UsageError: the file is no recording.
-        CheckFailed: there is no such group in it, or it never had such members.
+        NoSuchGroupError: there is no such group in it.
+        CheckFailed: it never had such members.
     """
     best, best_ms = None, -1
     logged: GroupMetadataValue | None = None
@@ -106,7 +107,7 @@ def of_recording(file: Path, group: str, before: str) -> Shape:
         state = replica.living_copy(group)
         at_end = None if state is None else _of_membership(group, state.membership, counts, None, before)
     if not known:
-        raise CheckFailed(f"--group: found {group!r}, accepted: a group of {file.name}")
+        raise NoSuchGroupError(f"--group: found {group!r}, accepted: a group of {file.name}")
     if best is None:
         which = f"{group!r} without members of the {before} protocol in {file.name}"
         raise CheckFailed(f"--group: found {which}, accepted: one with such")

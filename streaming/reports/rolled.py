@@ -10,7 +10,8 @@ from coordinator_model.records.serde import Record, UnknownRecord, decode_record
 from coordinator_model.state.events import INFO, event_view
 from coordinator_model.views.group_view import named
 from coordinator_model.views.roll_cost import EXPECTED, cost_view, seconds
-from streaming.base.errors import CannotTellError, CheckFailed
+from streaming.base.doubt import said
+from streaming.base.errors import CannotTellError, CheckFailed, NoSuchGroupError
 from streaming.base.times import time_text
 from streaming.recording.file_format import Header, RecordedRecord
 from streaming.reports.measure import NO_OWNERS, ROLL_FORMAT, MeasuredGroup
@@ -53,7 +54,8 @@ def of_records(  # noqa: PLR0913 - the log, the group, the span, and how much of
         `until_ms` the roll has yet to end.
 
     Raises:
-        CheckFailed: the group is not in them, or nothing of it is as late as `since_ms`.
+        NoSuchGroupError: the group is not in them.
+        CheckFailed: nothing of it is as late as `since_ms`.
         CannotTellError: they are known up to `since_ms` at the most.
     """
     measured = MeasuredGroup(group, header.topics, since_ms, partitions=header.offsets_topic_partitions)
@@ -67,7 +69,7 @@ def of_records(  # noqa: PLR0913 - the log, the group, the span, and how much of
                 measured.take(record)
     measured.settle()
     if not known:
-        raise CheckFailed(f"G: found {group!r}, accepted: a group of the recording")
+        raise NoSuchGroupError(f"G: found {group!r}, accepted: a group of the recording")
     if read_until_ms is not None and known_until_ms <= since_ms:
         raise CannotTellError(
             f"--since: found {time_text(since_ms)}, accepted: an earlier one: {_so_far(known_until_ms)}"
@@ -115,6 +117,14 @@ def add_lag(report: dict[str, Any], chart: Mapping[str, Any]) -> None:
     report["lag_added"] = lag_added(chart["times"], chart["lag"], begun_ms, report["until"])
     if report["lag_added"] is not None:
         report["unknown"].remove(NO_LAG)
+
+
+def add_doubt(report: dict[str, Any], doubt: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Add why what a running monitor shows of the group may not be so (`base.doubt`), if anything is."""
+    if doubt is not None:
+        report["complete"] = False
+        report["unknown"].insert(0, f"not complete: {said(doubt)}")
+    return report
 
 
 def lag_added(times: Sequence[int], lag: Sequence[int | None], since_ms: int, until_ms: int) -> dict[str, Any] | None:

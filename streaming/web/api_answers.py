@@ -21,7 +21,7 @@ from streaming.board.polls import OFF
 from streaming.board.readiness import Standing
 from streaming.board.search import ASKED, Search, topic_view, topics_view
 from streaming.reports import forms
-from streaming.web.history_api import DEFAULT_EVENTS, HistoryApi, with_sentence
+from streaming.web.history_api import DEFAULT_EVENTS, HistoryApi, no_group, with_sentence
 from streaming.web.overview import Overview
 from streaming.web.query_parameters import (
     SHOWN,
@@ -131,6 +131,7 @@ class Api:
             "ready": standing.ready,
             "missing": standing.missing,
             "doubt": standing.doubt,
+            **({} if polls is not None else {"without_leader": [*standing.unread.without_leader]}),
             **({"sinks": sinks} if sinks else {}),
             **({} if polls is None else {"source": polls.as_json()}),
         }
@@ -142,22 +143,23 @@ class Api:
         """
         type_, state = query.get("type") or None, query.get("state") or None
         search = self._search(query)
-        shown, standing = self.board.moment()
+        shown, standing = moment = self.board.moment()
         chosen = search.finds
-        views = self.board.group_views(self._clock_ms(), type_=type_, state=state, chosen=chosen, shown=shown)
+        views = self.board.group_views(self._clock_ms(), type_=type_, state=state, chosen=chosen, moment=moment)
         yield b'{"left_out":' + to_json(self.board.left_out(shown)["groups"]) + b',"groups":['
         yield from _listed(views)
-        yield b'],"cannot_tell":' + to_json(search.cannot_tell) + b',"doubt":' + to_json(standing.doubt) + b"}"
+        yield b'],"cannot_tell":' + to_json(search.cannot_tell) + b',"doubt":' + to_json(standing.doubt)
+        yield b',"unread":' + to_json(standing.unread.listed()) + b"}"
 
     def search(self, query: Mapping[str, str]) -> dict[str, Any]:
         """Names of the groups that `groups_json` would list by `ASKED`; raises BadRequestError."""
         search = self._search(query)
         if not search.asked:
             raise BadRequestError(f"search: found nothing to search by, accepted: {', '.join(ASKED)}")
-        chosen, shown = self.board.scope.groups, self.board.shown
+        chosen, (shown, standing) = self.board.scope.groups, self.board.moment()
         found = [name for name, held in shown.groups.items() if chosen(name) and search.finds(held)]
-        left_out = self.board.left_out(shown)["groups"]
-        return {"groups": sorted(found), "cannot_tell": search.cannot_tell, "left_out": left_out}
+        left_out, unread = self.board.left_out(shown)["groups"], standing.unread.listed()
+        return {"groups": sorted(found), "cannot_tell": search.cannot_tell, "left_out": left_out, "unread": unread}
 
     def _search(self, query: Mapping[str, str]) -> Search:
         return Search(self.board, {name: query[name] for name in ASKED if query.get(name)})
@@ -181,11 +183,11 @@ class Api:
 
     def group(self, name: str) -> dict[str, Any]:
         """One GROUP with lag; raises NotFoundError."""
-        shown, standing = self.board.moment()
-        found = self.board.group_view(name, self._clock_ms(), shown)
+        moment = self.board.moment()
+        found = self.board.group_view(name, self._clock_ms(), moment.shown)
         if found is None:
-            raise _no_group(name, standing)
-        return {**found, "doubt": standing.doubt}
+            raise no_group(name, moment)
+        return {**found, "doubt": moment.doubt_of(name)}
 
     def events(self, query: Mapping[str, str]) -> dict[str, Any]:
         """The latest EVENTs, oldest first, by `group`, `since` and `limit`; raises BadRequestError."""
@@ -240,7 +242,7 @@ class Api:
             raise NotFoundError(f"gate: found {name!r}, accepted: {phases.UPGRADE} or {phases.DOWNGRADE}")
         for group in groups:
             if group not in moment.shown.groups:
-                raise _no_group(group, moment.standing)
+                raise no_group(group, moment)
         asked = Cluster(settings=self._settings(), now_ms=self._clock_ms())
         if name == phases.UPGRADE:
             size = max_size(query.get("max_size"))
@@ -267,9 +269,9 @@ class Api:
         if "group" not in query:
             return self.board.lag_history.trends(TREND_POINTS)
         name = query["group"]
-        shown, standing = self.board.moment()
-        if name not in shown.groups:
-            raise _no_group(name, standing)
+        moment = self.board.moment()
+        if name not in moment.shown.groups:
+            raise no_group(name, moment)
         return {"group": name, **self.board.lag_history.group(name)}
 
     def overview(self) -> bytes:
@@ -326,6 +328,7 @@ class Api:
         return {
             "time": now_ms,
             **self._state(moment.standing),
+            "unread": moment.standing.unread.listed(),
             "left_out": board.left_out(moment.shown),
             "end_offset_age_seconds": board.ends.age_seconds(now_ms),
             "replica_lag_records": None if polled else sum(board.replica_lag().values()),
@@ -338,10 +341,6 @@ class Api:
         for reason in verdict["reasons"]:
             reason["text"] = _PLACE.sub(lambda place: names.get(place["id"], place["id"]), reason["text"])
         return verdict
-
-
-def _no_group(name: str, standing: Standing) -> NotFoundError:
-    return NotFoundError(f"group: found {name!r}, accepted: a group of this cluster", standing.doubt)
 
 
 class _Remembered(Generic[T]):

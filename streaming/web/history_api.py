@@ -7,8 +7,8 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.views.event_sentences import sentence
-from streaming.base.errors import CannotTellError, CheckFailed
-from streaming.board.board import Board
+from streaming.base.errors import CannotTellError, CheckFailed, NoSuchGroupError
+from streaming.board.board import Board, BoardMoment
 from streaming.board.event_window import Event
 from streaming.board.plan import Completed
 from streaming.reports import rolled
@@ -58,13 +58,17 @@ class HistoryApi:
             BadRequestError: a parameter is not what is accepted.
             NoHistoryError: none is kept.
             BusyError: others ask it already.
-            CheckFailed: there is, or was, no such group.
+            NotFoundError: there is, or was, no such group.
             CannotTellError: the history does not go back so far, or cannot be read.
         """
-        with self._turn() as history:
-            if query.get("at"):
-                return history.group_at(name, time_of("at", query["at"]))
-            return {"group": name, "events": self._events(history, name, query)}
+        doubt = self._board.moment().doubt_of(name)
+        try:
+            with self._turn() as history:
+                if query.get("at"):
+                    return history.group_at(name, time_of("at", query["at"]))
+                return {"group": name, "events": self._events(history, name, query), "doubt": doubt}
+        except NoSuchGroupError as error:
+            raise NotFoundError(str(error), doubt) from None
 
     def burn_down(self, query: Mapping[str, str], now_ms: int) -> dict[str, Any]:
         """The migration from `since` until now, of the groups in scope that the pattern `group` matches.
@@ -97,8 +101,9 @@ class HistoryApi:
             NotFoundError: there is no such group.
             BusyError, CannotTellError: as `of`.
         """
-        if name not in self._board.shown.groups:
-            raise NotFoundError(f"group: found {name!r}, accepted: a group of this cluster")
+        moment = self._board.moment()
+        if name not in moment.shown.groups:
+            raise no_group(name, moment)
         if not query.get("since"):
             raise BadRequestError("since: found nothing, accepted: when the roll began")
         since_ms = time_of("since", query["since"])
@@ -111,6 +116,7 @@ class HistoryApi:
             events = self.of(name, span)["events"] if self.is_kept else self._remembered(name, since_ms, until_ms)
             found = rolled.of_events(events, name, since_ms, until_ms)
         rolled.add_lag(found, self._board.lag_history.group(name))
+        rolled.add_doubt(found, moment.doubt_of(name))
         return found
 
     def _measured(self, name: str, since_ms: int, until_ms: int) -> dict[str, Any] | None:
@@ -120,7 +126,7 @@ class HistoryApi:
         # Imported late: without a history there is no Parquet.
         from streaming.history.log_archive import header, read_until_ms
 
-        with suppress(CannotTellError, CheckFailed), self._turn() as history:
+        with suppress(CannotTellError, CheckFailed, NoSuchGroupError), self._turn() as history:
             known = read_until_ms(history.directory)  # before the records: they may be more, never less
             records = history.records(name)
             return rolled.of_records(header(history.directory), records, name, since_ms, until_ms, known)
@@ -154,6 +160,11 @@ class HistoryApi:
         by_id = {event["id"]: event for event in (*kept, *recent)}
         found = sorted(by_id.values(), key=lambda event: (event["time"], event["partition"], event["offset"]))
         return [with_sentence(self._board.named(event)) for event in found[-limit:]]
+
+
+def no_group(name: str, moment: BoardMoment) -> NotFoundError:
+    """That there is no such group, or that it is not known whether there is."""
+    return NotFoundError(f"group: found {name!r}, accepted: a group of this cluster", moment.doubt_of(name))
 
 
 def with_sentence(event: Event) -> Event:

@@ -20,6 +20,7 @@ from streaming.board.board_group import BoardGroup
 from streaming.board.lag_columns import Lags, measure, table_of
 from streaming.board.polls import UNKNOWN_IN_ROW
 from streaming.board.readiness import Standing
+from streaming.board.unread import Unread
 from streaming.end_offsets.store import Topic
 
 MAKE_EVERY_SECONDS: Final = 1.0
@@ -59,6 +60,7 @@ class Overview:
         self._made_until = 0.0
         self._rows: dict[str, Row] = {}
         self._names: list[str] | None = None
+        self._doubted: Mapping[str, int] = {}
         self._made_of = BoardMoment(BoardSnapshot(), Standing([], None))
         self._figures: dict[str, tuple[float, ...]] = {}
         self._found: tuple[frozenset[str], frozenset[str], Mapping[str, Topic]] = (frozenset(), frozenset(), {})
@@ -79,8 +81,9 @@ class Overview:
             return self._version, self._believed()
 
     def _believed(self) -> BoardMoment:
-        now = self._board.standing()
-        return self._made_of if now.doubt is None else BoardMoment(self._made_of.shown, now)
+        then, now = self._made_of.standing, self._board.standing()
+        unread = then.unread.joined(now.unread)
+        return BoardMoment(self._made_of.shown, (then if now.doubt is None else now)._replace(unread=unread))
 
     def changes(self, since: int, group: str | None = None) -> tuple[int, list[Row], list[str], BoardMoment] | None:
         """What is newer than a version, of all groups or of one.
@@ -120,8 +123,9 @@ class Overview:
     def _make(self) -> None:
         begun = self._asked = time.monotonic()
         # Of many groups rows are made every so many seconds: those of half a log need not wait for their turn.
-        doubt_is_gone = self._made_of.standing.doubt is not None and self._board.standing().doubt is None
-        if begun < self._made_until and not doubt_is_gone:
+        then, now = self._made_of.standing, self._board.standing()
+        doubt_is_gone = now.doubt is None and then.doubt is not None
+        if begun < self._made_until and not doubt_is_gone and now.unread == then.unread:
             return
         now_ms = self._clock_ms()
         made_of = self._board.moment()
@@ -130,9 +134,12 @@ class Overview:
         touched = {name: now is not None for name, _, now in groups.since(self._made_of.shown.groups)}
         gone = {name for name, is_there in touched.items() if not is_there}
         changed = set()
-        for name in self._to_make(groups, lags) | (touched.keys() - gone):
+        unread = made_of.standing.unread
+        former, self._doubted = self._doubted, self._board.doubted(made_of)
+        doubted = set() if unread == then.unread else (self._doubted.keys() | former.keys()) & groups.keys()
+        for name in self._to_make(groups, lags) | doubted | (touched.keys() - gone):
             held = groups[name]
-            row = self._row(held, lags, now_ms)
+            row = self._row(held, lags, now_ms, unread)
             # A group that was touched counts as changed: its members' assignments are no part of the row.
             if name in touched or self._rows.get(name) != row:
                 if name not in self._rows:
@@ -167,8 +174,8 @@ class Overview:
         asked |= (stuck ^ former[0]) | (unassigned ^ former[1]) | self._board.sums_of(groups).unsteady
         return asked & groups.keys()
 
-    def _row(self, held: BoardGroup, lags: Lags, now_ms: int) -> Row:
-        of = held.summary
+    def _row(self, held: BoardGroup, lags: Lags, now_ms: int, unread: Unread) -> Row:
+        of, doubt = held.summary, unread.of(held.name, held)
         number = lags.table.groups.places[held.name]
         figures = lags.figures(number)
         return {
@@ -195,6 +202,7 @@ class Overview:
             "unassigned_partitions": held.unassigned_partitions(self._board.ends.sizes),
             "attention": attention.reasons(self._board, held, lags.of_read(number), now_ms),
             **(UNKNOWN_IN_ROW if of.words.polled else {}),
+            **({} if doubt is None else {"doubt": doubt}),
         }
 
 

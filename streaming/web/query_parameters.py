@@ -20,7 +20,7 @@ class BadRequestError(ValueError):
 
 
 class NotFoundError(LookupError):
-    """There is no such thing; the message names it. Under `doubt` (`Board.doubt`) there may be one all the same."""
+    """There is no such thing; the message names it. Under `doubt` (`base.doubt`) that is not known."""
 
     def __init__(self, message: str, doubt: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)

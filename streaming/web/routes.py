@@ -189,6 +189,7 @@ class Pages:
         shown: dict[str, Any] = {"plan": self._api.plan(request.query_params), "pattern": pattern}
         shown["remedies"] = remedies(shown["plan"])
         shown["why"] = "" if (doubt := shown["plan"]["doubt"]) is None else said(doubt)
+        shown["unread"] = "; ".join(map(said, shown["plan"]["unread"]))
         shown |= {"looks": _READINESS_LOOKS, "columns": _PLAN_COLUMNS, "history": self._api.keeps_history}
         return HTMLResponse(self._plan.render(cluster=self._cluster, at="plan", **shown))
 
@@ -409,7 +410,7 @@ def _asked(ask: Callable[..., T], *arguments: object) -> T:
     except BadRequestError as error:
         raise HTTPException(400, str(error)) from None
     except NotFoundError as error:
-        raise _NotFound(404, str(error), error.doubt) from None
+        raise _NotFound(404 if error.doubt is None else 503, str(error), error.doubt) from None
     except CheckFailed as error:
         raise HTTPException(404, str(error)) from None
     except CannotTellError as error:
@@ -421,7 +422,7 @@ def _asked(ask: Callable[..., T], *arguments: object) -> T:
 
 
 class _NotFound(HTTPException):
-    """A 404, and why there may be such a thing all the same."""
+    """A 404; or a 503, and why there may be such a thing all the same."""
 
     def __init__(self, status: int, detail: str, doubt: Mapping[str, Any] | None) -> None:
         super().__init__(status, detail)
