@@ -29,6 +29,12 @@ def said(missing: Missing) -> str:
     return f"{missing['reason']}, since {moment(missing['since'])}{far}"
 
 
+def unread_of(answer: Mapping[str, Any]) -> Sequence[Missing]:
+    """Of an answer of the API with groups: partitions of the log that are not read, so that groups may be missing."""
+    found: Sequence[Missing] = answer.get("unread") or ()
+    return found
+
+
 def cannot_tell(missing: Missing) -> str:
     """The same, as what a monitor answers instead."""
     return f"cannot tell: {said(missing)}"

@@ -38,6 +38,11 @@ class Standing(NamedTuple):
         return not self.missing
 
     @property
+    def stands_still(self) -> bool:
+        """Whether what is shown is of an earlier moment."""
+        return self.doubt is not None and "as_of" in self.doubt
+
+    @property
     def missing_of_all(self) -> list[dict[str, Any]]:
         """What is missing of all groups alike."""
         return [each for each in self.missing if "partition" not in each]

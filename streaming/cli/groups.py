@@ -2,14 +2,14 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
 from coordinator_model.views.words import counted
-from streaming.base.doubt import said
+from streaming.base.doubt import said, unread_of
 from streaming.base.errors import CannotTellError, MonitorError
 from streaming.cli.client import DEFAULT_URL, MonitorClient
 from streaming.cli.render import output, plain
@@ -56,21 +56,23 @@ def groups(  # noqa: PLR0913 - options of a command
 ) -> None:
     """List the groups a running monitor sees, one line each; on a terminal, what needs a look first.
 
-    Exit 3 where the monitor has not caught up, and where it is not known of some groups whether they read the topic.
+    Exit 3 where the monitor has not caught up or does not read a part of the log, and where it is not known of some
+    groups whether they read the topic.
     """
     client = MonitorClient(url, ca_file)
     asked = {"topic": topic, "owner": owner, "client_id": client_id, "host": host, "instance_id": instance_id}
     answer = client.found(**asked)
     found = sorted(answer["groups"], key=lambda group: str(group["group"]))
-    doubt = answer.get("doubt")
+    doubt, unread = answer.get("doubt"), unread_of(answer)
     left_out, untold = answer.get("left_out", 0), answer.get("cannot_tell", 0)
     if json:
-        output.print_json({"groups": found, "left_out": left_out, "cannot_tell": untold, "doubt": doubt})
+        facts = {"left_out": left_out, "cannot_tell": untold, "doubt": doubt, "unread": unread}
+        output.print_json({"groups": found, **facts})
     elif sys.stdout.isatty() and (found or doubt):
-        _show(found, doubt)
+        _show(found, doubt, unread)
     elif found:
         output.print_line(plain.groups_table(found))
-    elif doubt is None:
+    elif doubt is None and not unread:
         by = [f"--{name.replace('_', '-')} {value!r}" for name, value in asked.items() if value]
         output.note(f"no groups with {' '.join(by)}" if by else "no groups")
     if left_out and not json:
@@ -80,16 +82,17 @@ def groups(  # noqa: PLR0913 - options of a command
             f"--topic: found {counted(untold, 'group')} more that may read it, as not all of their topics are known, "
             "accepted: none such"
         )
-    refuse_doubt("groups", doubt)
+    refuse_doubt("groups", doubt, unread)
 
 
-def refuse_doubt(command: str, doubt: Mapping[str, Any] | None) -> None:
-    """Raise CannotTellError where what a monitor shows may not be so (`Board.doubt`)."""
-    if doubt is not None:
-        raise CannotTellError(f"{command}: found a monitor that cannot tell ({said(doubt)}), accepted: one that can")
+def refuse_doubt(command: str, doubt: Mapping[str, Any] | None, unread: Sequence[Mapping[str, Any]] = ()) -> None:
+    """Raise CannotTellError where what a monitor shows may not be so, or not be all (`base.doubt`)."""
+    why = "; ".join(map(said, unread)) if doubt is None else said(doubt)
+    if why:
+        raise CannotTellError(f"{command}: found a monitor that cannot tell ({why}), accepted: one that can")
 
 
-def _show(found: list[dict[str, Any]], doubt: Mapping[str, Any] | None) -> None:
+def _show(found: list[dict[str, Any]], doubt: Mapping[str, Any] | None, unread: Sequence[Mapping[str, Any]]) -> None:
     from rich.console import Console  # imported late: only a terminal needs it
 
     from streaming.cli.render import rich_view
@@ -97,4 +100,4 @@ def _show(found: list[dict[str, Any]], doubt: Mapping[str, Any] | None) -> None:
     console = Console()
     console.print(rich_view.believed(lambda: rich_view.groups_picture(found, console.width), doubt))
     if doubt is None:
-        console.print(rich_view.summary_line(found))
+        console.print(rich_view.summary_line(found, unread))

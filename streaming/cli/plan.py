@@ -15,6 +15,7 @@ from coordinator_model.gates.verdict import BrokerSettings
 from coordinator_model.log_replica import LogReplica
 from coordinator_model.state.findings import Position
 from coordinator_model.views.words import counted
+from streaming.base.doubt import unread_of
 from streaming.base.errors import CheckFailed, UsageError
 from streaming.base.expectations import Expectations
 from streaming.base.text import printable
@@ -78,8 +79,8 @@ def plan(  # noqa: PLR0913 - a command's options are its arguments
         raise UsageError("--config: found without --from, accepted: with it; a running monitor has its own")
     expected = Expectations() if config is None else _expected(config)
     found = MonitorClient(url, ca_file).plan(group) if recording is None else of_recording(recording, group, expected)
-    doubt = found.get("doubt")
-    if not found["groups"] and group != "*" and doubt is None:
+    doubt, unread = found.get("doubt"), unread_of(found)
+    if not found["groups"] and group != "*" and doubt is None and not unread:
         output.note(f"--group: found no group whose name matches {group!r}")
     match forms[0] if forms else _Form.TABLE:
         case _Form.JSON:
@@ -92,7 +93,7 @@ def plan(  # noqa: PLR0913 - a command's options are its arguments
             _show(found)
         case _ if doubt is None or not sys.stdout.isatty():
             output.print_line(_text(found))
-    refuse_doubt("plan", doubt)
+    refuse_doubt("plan", doubt, unread)
     if any(each["readiness"] == _BLOCKED for each in found["groups"]):
         raise typer.Exit(CheckFailed.exit_status)
 
@@ -239,4 +240,4 @@ def _counts(found: dict[str, Any]) -> str:
     count = f"{counted(len(found['groups']), 'group')}: {counts or 'none'}; {counted(found['waves'], 'wave')}"
     if not found["groups"]:
         count = "no groups"
-    return f"{count}, as far as is known" if found.get("doubt") else count
+    return f"{count}, as far as is known" if found.get("doubt") or unread_of(found) else count

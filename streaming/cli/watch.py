@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from streaming.base.doubt import cannot_tell
+from streaming.base.doubt import cannot_tell, unread_of
 from streaming.base.errors import CannotTellError
 from streaming.base.times import now_ms
 from streaming.cli.client import DEFAULT_URL, MonitorClient
@@ -71,7 +71,7 @@ def _picture(client: MonitorClient, group: str | None, width: int) -> "Renderabl
     found = client.found()
     groups, doubt = found["groups"], found.get("doubt")
     events = rich_view.event_lines(client.events(), with_group=True)
-    summary = [rich_view.summary_line(groups), Text()] if doubt is None else []
+    summary = [rich_view.summary_line(groups, unread_of(found)), Text()] if doubt is None else []
     return rich_view.believed(
         lambda: Stacked(*summary, *events, Text(), rich_view.groups_picture(groups, width)), doubt
     )
@@ -80,7 +80,7 @@ def _picture(client: MonitorClient, group: str | None, width: int) -> "Renderabl
 def _text(client: MonitorClient, group: str | None) -> str:
     found = client.found() if group is None else client.group(group)
     doubt = found.get("doubt")
-    head = [] if doubt is None else [cannot_tell(doubt)]
+    head = [cannot_tell(each) for each in (unread_of(found) if doubt is None else [doubt])]
     if group is not None:
         return "\n\n".join([*head, *plain.group_text(found)])
     return "\n\n".join([*head, plain.groups_table(sorted(found["groups"], key=lambda each: str(each["group"])))])
@@ -88,7 +88,7 @@ def _text(client: MonitorClient, group: str | None) -> str:
 
 def _all(client: MonitorClient) -> dict[str, Any]:
     found = client.found()
-    return {name: found.get(name) for name in ("groups", "doubt")}
+    return {name: found.get(name) for name in ("groups", "doubt", "unread")}
 
 
 def _print_changes(client: MonitorClient, group: str | None, interval: float, *, as_json: bool) -> None:

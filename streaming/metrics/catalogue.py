@@ -256,6 +256,10 @@ _MONITOR: Final = (
         "Elections of a leader of an offsets partition, which is its groups' coordinator, since this monitor started",
         "partition",
     ),
+    _gauge(
+        "group_monitor_offsets_partitions_without_leader",
+        "Offsets partitions that have no leader and are not read, so that of their groups nothing is known",
+    ),
     _histogram(
         "group_monitor_record_to_metric_seconds", "From a record's timestamp to its being visible here, once caught up"
     ),
@@ -329,6 +333,7 @@ LOG_ONLY: Final = {of.name for of in (*_REBALANCES, *_OFFSETS)} | {
     "group_monitor_coordinator_moves_total",
     "group_monitor_groups_in_two_partitions",
     "group_monitor_newer_value_versions_total",
+    "group_monitor_offsets_partitions_without_leader",
     "group_monitor_open_transaction_records",
     "group_monitor_open_transaction_seconds",
     "group_monitor_rebuilds_total",

@@ -10,7 +10,7 @@ from typing import Final
 
 from prometheus_client import ProcessCollector
 
-from coordinator_model.gates.plan import READINESS
+from coordinator_model.gates.plan import READINESS, UNKNOWN
 from coordinator_model.migration.leftover_records import NEW_PROTOCOL_TYPES
 from streaming.base.output_status import SinkState
 from streaming.base.version import release
@@ -58,12 +58,14 @@ def _gate_reasons(moment: Moment) -> Samples:
 
 
 def _readiness(moment: Moment) -> Samples:
-    """Of half a log nothing is planned."""
-    return (
-        [(labelled(readiness=of), moment.sums.readiness.get(of, 0)) for of in READINESS]
-        if moment.standing.ready
-        else []
-    )
+    """Of half a log nothing is planned, and of a group that may be in a partition that is not read nothing is known."""
+    if moment.standing.missing_of_all:
+        return []
+    counts, groups = Counter(moment.sums.readiness), moment.shown.groups
+    for name in moment.board.doubted(moment.of_board):
+        counts[groups[name].words.readiness] -= 1
+        counts[UNKNOWN] += 1
+    return [(labelled(readiness=of), counts[of]) for of in READINESS]
 
 
 def _by_partition(figures: Mapping[int, float]) -> Samples:
@@ -160,6 +162,9 @@ MONITOR_SAMPLES: Final[Mapping[str, Callable[[Moment], Samples]]] = {
         }
     ),
     "group_monitor_coordinator_moves_total": lambda moment: _by_partition(moment.board.coordinator_moves()),
+    "group_monitor_offsets_partitions_without_leader": lambda moment: (
+        [("", len(moment.standing.unread.without_leader))] if moment.polls is None else []
+    ),
     "group_monitor_unknown_records_total": _by_record_type("unknown_records"),
     "group_monitor_undecodable_records_total": _by_record_type("undecodable_records"),
     "group_monitor_newer_value_versions_total": _by_record_type("newer_value_versions"),

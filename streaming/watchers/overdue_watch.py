@@ -6,7 +6,8 @@ the id of a record of the group, so that a second monitor, or this one after a r
 Suspected classic groups are judged by what their coordinators answer (`hang_sampler.py`).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 from coordinator_model.clocked import endings, table, unsettled
@@ -92,7 +93,8 @@ class OverdueWatch:
         self._publish = publish
         self._clock_ms = clock_ms
         self._answers = answers
-        self._reported: frozenset[str] = frozenset()
+        self._reported: Mapping[str, str] = {}
+        self._doubted: AbstractSet[str] = frozenset()
         self._unassigned = Unassigned()
         self._record_clocks = RecordClocks()
         self._seen: GroupMap[BoardGroup] = GroupMap()
@@ -103,8 +105,11 @@ class OverdueWatch:
     def check(self) -> None:
         """Publish what is overdue now, and what no member holds for too long."""
         now_ms = self._clock_ms()
-        if self._settling(now_ms) or not self._board.ready()[0]:
+        moment = self._board.moment()
+        if self._settling(now_ms) or not moment.standing.ready or moment.standing.stands_still:
             return
+        # Nothing that they did meanwhile is read: what is open of them stays open, and nothing opens.
+        doubted = self._board.doubted(moment).keys()
         if not self._resumed:
             before = self._board.events.latest(self._board.events.size)
             if again := [*self._no_longer_expected(before, now_ms)]:
@@ -113,7 +118,7 @@ class OverdueWatch:
             self._lasting.resume(reported, now_ms)
             self._unassigned.resume(reported)
             self._resumed = True
-        groups, topics = self._board.shown.groups, self._board.ends.sizes
+        groups, topics = moment.shown.groups, self._board.ends.sizes
         found: list[Event] = []
         unsteady, answers = self._board.sums_of(groups).unsteady, self._answers()
         # Made once for both questions: a storm leaves more of them than are remembered (`group_summary.RECENT_STATES`).
@@ -121,25 +126,27 @@ class OverdueWatch:
         unsteady_states = (state for state in states if state.name in unsteady)
         self._board.set_read_times(self._record_clocks.doubtful(unsteady_states, now_ms))
         for state in states:
-            found += self._unsettled(state, answers.get(state.name), now_ms)
-        for held in self._to_be_asked(groups, topics):
-            moment = Moment(
+            if state.name not in doubted:
+                found += self._unsettled(state, answers.get(state.name), now_ms)
+        for held in self._to_be_asked(groups, topics, doubted):
+            asked = Moment(
                 state=held.state, now_ms=now_ms, unheld=held.topics.unheld(topics), unassigned=self._unassigned
             )
-            found += table.events(moment, table.UNHELD)
+            found += table.events(asked, table.UNHELD)
         self._unassigned.forget([name for name in self._unassigned.followed if name not in groups])
-        found += self._lasting.ended(found, now_ms)
+        found += self._lasting.ended(found, now_ms, looked_at=self._lasting.groups - doubted)
         open_ = [event for event in found if not event.detail.get("cleared")]
         self._board.set_overdue(
-            stuck=(event.group for event in open_ if event.kind == "rebalance_stuck"),
-            unsettled=(event.group for event in open_ if event.kind == "group_unsettled"),
+            stuck={*_of_kind(open_, "rebalance_stuck"), *(self._board.stuck & doubted)},
+            unsettled={*_of_kind(open_, "group_unsettled"), *(self._board.unsettled & doubted)},
             unassigned=self._unassigned.overdue,
         )
         new = [event_view(event) for event in found if event.id not in self._reported]
         if new:
             self._publish(new)
         # Afterwards: what could not be published is published with the next look.
-        self._reported = frozenset(event.id for event in found)
+        kept = {id_: name for id_, name in self._reported.items() if name in doubted}
+        self._reported = kept | {event.id: event.group for event in found}
 
     def _no_longer_expected(self, reported: Sequence[Mapping[str, Any]], now_ms: int) -> Iterator[dict[str, Any]]:
         """Alarms that are still open, and were held back by an expectation that the configuration has no more."""
@@ -156,14 +163,17 @@ class OverdueWatch:
                 detail = {name: value for name, value in of["detail"].items() if name != EXPECTED}
                 yield {**of, "id": id_, "severity": SEVERITIES[kind], "detail": detail}
 
-    def _to_be_asked(self, groups: GroupMap[BoardGroup], topics: Mapping[str, Topic]) -> Iterator[BoardGroup]:
+    def _to_be_asked(
+        self, groups: GroupMap[BoardGroup], topics: Mapping[str, Topic], doubted: AbstractSet[str]
+    ) -> Iterator[BoardGroup]:
         """Groups in which no member holds some partition, or that were followed for it; others have nothing new."""
-        changed = {name for name, _, now in groups.since(self._seen) if now is not None}
+        changed = {name for name, _, now in groups.since(self._seen) if now is not None} | (self._doubted - doubted)
+        self._doubted = frozenset(doubted)
         if topics is not self._topics:
             names = {name for name in topics.keys() | self._topics.keys() if topics.get(name) != self._topics.get(name)}
             changed.update(name for name, held in groups.items() if not names.isdisjoint(held.topics.subscribed))
         self._seen, self._topics = groups, topics
-        for name in changed | self._unassigned.followed:
+        for name in (changed | self._unassigned.followed) - doubted:
             held = groups.get(name)
             if held is not None and (name in self._unassigned.followed or held.topics.unheld(topics)):
                 yield held
@@ -182,6 +192,11 @@ class OverdueWatch:
 
     def _coordinator_moved_ms(self, state: GroupState) -> int | None:
         return self._board.ends.leader_moves(self._board.offsets_topic, state.partition).last_ms
+
+
+def _of_kind(events: Iterable[Event], kind: str) -> set[str]:
+    """Groups that events of a kind are of."""
+    return {event.group for event in events if event.kind == kind}
 
 
 def _subject(reported: Mapping[str, Any]) -> tuple[str, str, str, tuple[str, ...]]:

@@ -61,14 +61,17 @@ class HistoryApi:
             NotFoundError: there is, or was, no such group.
             CannotTellError: the history does not go back so far, or cannot be read.
         """
-        doubt = self._board.moment().doubt_of(name)
+        moment = self._board.moment()
+        # Files have what was; only what is not read now is missing in them.
+        unread = moment.standing.unread.of(name, moment.shown.groups.get(name))
         try:
             with self._turn() as history:
                 if query.get("at"):
                     return history.group_at(name, time_of("at", query["at"]))
-                return {"group": name, "events": self._events(history, name, query), "doubt": doubt}
+                found = {"group": name, "events": self._events(history, name, query)}
+                return found if unread is None else {**found, "doubt": unread}
         except NoSuchGroupError as error:
-            raise NotFoundError(str(error), doubt) from None
+            raise NotFoundError(str(error), moment.doubt_of(name)) from None
 
     def burn_down(self, query: Mapping[str, str], now_ms: int) -> dict[str, Any]:
         """The migration from `since` until now, of the groups in scope that the pattern `group` matches.

@@ -67,6 +67,15 @@ def classic_group(
     shard.pending.append((at_ms, *record))
 
 
+def caught_up(board: Board) -> Board:
+    """The same board, ready: its log is read to the end, and log ends are sampled."""
+    board.set_log_end_at_start({}, {})
+    board.set_positions({}, {}, NOW_MS)
+    board.ends.record(NOW_MS, {}, {})
+    assert board.ready()[0]
+    return board
+
+
 def board_of(shard: Shard, ends: EndOffsets | None = None, expectations: Expectations | None = None) -> Board:
     """A board that took what the shard has pending in one batch, with what is expected of its groups."""
     board = Board(ends or log_ends(), expectations=expectations)

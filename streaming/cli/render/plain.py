@@ -7,6 +7,7 @@ from typing import Any, Final
 from coordinator_model.migration.upgrade_blockers import BLOCKERS
 from coordinator_model.views.event_sentences import sentence
 from coordinator_model.views.words import ranges
+from streaming.base.doubt import cannot_tell
 from streaming.base.text import printable
 from streaming.base.times import time_text
 from streaming.cli.render.output import table
@@ -37,8 +38,9 @@ def partitions_text(partitions: Mapping[str, Sequence[int]]) -> str:
 
 
 def groups_table(groups: Sequence[Group]) -> str:
-    """One line a group; columns for lag if the groups carry it."""
+    """One line a group; columns for lag if the groups carry it, and for doubt if there is one of some."""
     lag = any("lag" in group for group in groups)
+    doubted = any(group.get("doubt") for group in groups)
     headers = ["GROUP", "TYPE", "STATE", "EPOCH", "ASSIGNMENT-EPOCH", "PROTOCOL", "#MEMBERS", "MIGRATION"]
     rows = [
         [
@@ -51,10 +53,11 @@ def groups_table(groups: Sequence[Group]) -> str:
             _member_count(group),
             _migration_text(group["migration"]) if group.get("migration") else None,
             *([_records(group), _seconds(group, "max_lag_seconds")] if lag else []),
+            *([cannot_tell(group["doubt"]) if group.get("doubt") else None] if doubted else []),
         ]
         for group in groups
     ]
-    return table([*headers, "LAG", "MAX-LAG-SECONDS"] if lag else headers, rows)
+    return table([*headers, *(["LAG", "MAX-LAG-SECONDS"] if lag else []), *(["DOUBT"] if doubted else [])], rows)
 
 
 def group_text(group: Group) -> Iterator[str]:

@@ -95,8 +95,8 @@ def _columns(width: int) -> tuple[str, ...]:
     return ("!", "GROUP", "STATE", "LAG", "MIGRATION")
 
 
-def summary_line(groups: Sequence[Object]) -> Text:
-    """How many groups, how many need a look, how far they are behind."""
+def summary_line(groups: Sequence[Object], unread: Sequence[Object] = ()) -> Text:
+    """How many groups, how many need a look, how far they are behind; and what is `unread`, whose groups may lack."""
     severities = [_worst(group) for group in groups]
     critical, warning = severities.count("critical"), severities.count("warning")
     lags = [least for group in groups if (least := _least(group)) is not None]
@@ -105,8 +105,10 @@ def summary_line(groups: Sequence[Object]) -> Text:
     line = Text(f"{counted(len(groups), 'group')}  ")
     if critical or warning:
         line.append(f"{critical} critical, {counted(warning, 'warning')}  ", style="bold red" if critical else "yellow")
-    else:
+    elif not unread:
         line.append("nothing needs a look  ", style="green")
+    for each in unread:
+        line.append(f"{cannot_tell(each)}  ", style="bold yellow")
     lag = f"{bound}{sum(lags):,}" if lags else "-"
     return line.append(f"lag {lag}" + (f"  {mixed} between protocols" if mixed else ""))
 
@@ -173,6 +175,9 @@ def _cells(group: Object, width: int) -> dict[str, Text]:
         "MIGRATION": _migration(group, bar=width >= NARROW_WIDTH),
         "NOTES": _giving_way(", ").join(reasons),
     }
+    if (doubt := group.get("doubt")) is not None:
+        found = {column: Text(cell.plain, style="dim") for column, cell in found.items()}
+        found |= {"!": Text("?", style="bold yellow"), "NOTES": _giving_way(cannot_tell(doubt), "yellow")}
     return {column: found[column] for column in _columns(width)}
 
 

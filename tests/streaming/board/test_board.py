@@ -377,25 +377,44 @@ def moving(*, one_reader: bool = False) -> tuple[Board, EndOffsets, list[float]]
 
 
 def test_not_ready_while_the_stream_stands_still() -> None:
-    """Records wait for a minute without a finished micro-batch: why, how many, since when; over with the next."""
+    """Records wait without a finished micro-batch: in doubt after 15 s, not ready after 30; over with the next."""
     board, ends, seconds = moving()
     seconds[0] = 1_000.0
-    assert [] == reasons(board)
+    assert ([], None) == (reasons(board), board.standing().doubt)
 
     sample(ends, NOW_MS, OFFSETS_TOPIC, 15)
-    seconds[0] += 59.0
-    assert [] == reasons(board)
+    seconds[0] += 14.0
+    assert ([], None, None) == (reasons(board), board.standing().doubt, board.standstill_seconds())
 
     seconds[0] += 1.0
+    assert ([], 15.0) == (reasons(board), board.standstill_seconds())
+    assert "records wait in the log, and no micro-batch has finished" == (board.standing().doubt or {})["reason"]
+
+    seconds[0] += 15.0
     (still,) = board.ready()[1]
     assert 5 == still["records"]
     assert {"reason": "records wait in the log, and no micro-batch has finished"}.items() <= still.items()
     assert still["since"] == still["as_of"]
     assert (board.standing().doubt or {})["as_of"] is not None
-    assert 60_000 <= now_ms() - still["since"] < 61_000
+    assert 30_000 <= now_ms() - still["since"] < 31_000
 
     board.observe_batch(0.1)
-    assert [] == reasons(board)
+    assert ([], None, None) == (reasons(board), board.standing().doubt, board.standstill_seconds())
+
+
+def test_a_first_batch_may_take_long() -> None:
+    """While the log is being read, how much of it is said; that it stands still only after a minute."""
+    board, ends, seconds = moving()
+    board.start_over()
+    board.set_log_end_at_start({0: 10}, {0: 10})
+    board.set_positions({0: 0}, {0: 0}, NOW_MS)
+    sample(ends, NOW_MS, OFFSETS_TOPIC, 15)
+    seconds[0] = 59.0
+    assert ["the monitor is still reading the log"] == reasons(board)
+    assert "as_of" not in (board.standing().doubt or {})
+
+    seconds[0] += 1.0
+    assert 60.0 == board.standstill_seconds()
 
 
 def test_ready_while_nothing_waits() -> None:
@@ -413,8 +432,8 @@ def test_ready_while_micro_batches_finish() -> None:
     board, ends, seconds = moving()
     for number in range(5):
         sample(ends, NOW_MS, OFFSETS_TOPIC, 11 + number)
-        seconds[0] += 50.0
-        assert [] == reasons(board)
+        seconds[0] += 14.0
+        assert ([], None) == (reasons(board), board.standing().doubt)
         board.observe_batch(0.1)
 
 

@@ -294,10 +294,10 @@ class TestGroups:
             assert re.search(f"accepted: a group of this cluster; {READING}", capsys.readouterr().err)
 
     def test_unknown_group(self, start: Start, capsys: pytest.CaptureFixture[str]) -> None:
-        """A group that is not there does not hold: 1, and one line."""
+        """A group that is not there is a wrong name: 2, and one line."""
         url = start()
         for command in (["describe", "nobody"], ["watch", "nobody"], ["gate", "upgrade", "--group", "nobody"]):
-            assert 1 == main([*command, "--url", url])
+            assert 2 == main([*command, "--url", url])
             assert "error: group: found 'nobody', accepted: a group of this cluster\n" == capsys.readouterr().err
 
     def test_address_from_the_environment(
@@ -429,7 +429,7 @@ class TestGate:
         assert 3 == main(["gate", "downgrade", "--from", classic])
         assert 1 == main(["gate", "downgrade", "--target-version", "3.9", "--from", consumer])
         assert 3 == main(["gate", "upgrade", "--from", classic])
-        assert 1 == main(["gate", "upgrade", "--from", classic, "--group", "nobody"])
+        assert 2 == main(["gate", "upgrade", "--from", classic, "--group", "nobody"])
         assert "--group: found 'nobody'" in capsys.readouterr().err
 
     @pytest.mark.parametrize("release", ["9.9", "5.0", "4.4", "3.10"])

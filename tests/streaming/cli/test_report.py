@@ -27,6 +27,7 @@ from streaming.reports.rolled import of_records
 from streaming.web.server import Server
 from tests import builders
 from tests.streaming.board_rows import Shard
+from tests.streaming.boards import caught_up
 
 RECORDINGS: Final = Path(__file__).resolve().parents[2] / "recordings"
 CONVERSIONS: Final = str(RECORDINGS / "4.3.1" / "conversions.ndjson.gz")
@@ -149,7 +150,7 @@ def test_the_html_file_needs_nothing_else(tmp_path: Path, capsys: pytest.Capture
         (["report", GROUP, "--since", "0", "--dir", "none"], 2, "--dir: found 'none', accepted: a directory"),
         (["report", GROUP, "--since", "0", "--from", CONVERSIONS, "--rehearsal", CONVERSIONS], 2, "--rehearsal: found"),
         (["report", GROUP, "--since", "0", "--from", CONVERSIONS, "--json", "--markdown"], 2, "found with --json"),
-        (["report", "no-such", "--since", "0", "--from", CONVERSIONS], 1, "G: found 'no-such', accepted: a group"),
+        (["report", "no-such", "--since", "0", "--from", CONVERSIONS], 2, "G: found 'no-such', accepted: a group"),
         (["report", GROUP, "--since", "1 s ago", "--from", CONVERSIONS], 1, "before the last record of"),
         (["report", GROUP, "--since", "0", "--url", NOWHERE], 3, "--url: found http://127.0.0.1:9"),
         (["rehearse", "sideways", "--group", "g"], 2, "sideways"),
@@ -160,7 +161,7 @@ def test_the_html_file_needs_nothing_else(tmp_path: Path, capsys: pytest.Capture
         ),
         (["rehearse", "upgrade", "--group", "g", "--json", "--markdown"], 2, "--markdown: found with --json"),
         (["rehearse", "upgrade", "--group", "g", "--surge", "--restart", "2"], 2, "--restart: found with --surge, acc"),
-        (["rehearse", "upgrade", "--group", "no-such", "--from", CONVERSIONS], 1, "--group: found 'no-such', accepted"),
+        (["rehearse", "upgrade", "--group", "no-such", "--from", CONVERSIONS], 2, "--group: found 'no-such', accepted"),
         (
             ["rehearse", "upgrade", "--group", "g", "--keep", "no/k"],
             2,
@@ -203,7 +204,7 @@ def test_a_monitor_without_records_tells_events_and_that_it_cannot_tell_the_rest
         for row in shard.write(record, timestamp_ms=builders.NOW_MS + 1_000 * number)
     ]
     board.apply(1, rows, builders.NOW_MS + 2_000)
-    server = Server.of(HttpSection(port=0), board, Exporter(board, "test"))
+    server = Server.of(HttpSection(port=0), caught_up(board), Exporter(board, "test"))
     server.start()
     try:
         status, text, said = run(capsys, "report", "g", "--since", str(builders.NOW_MS), "--url", server.url, "--json")

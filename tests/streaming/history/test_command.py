@@ -22,7 +22,7 @@ from streaming.metrics.exporter import Exporter
 from streaming.web.history_api import MOST_QUESTIONS
 from streaming.web.server import Server
 from tests.streaming.board_rows import Shard
-from tests.streaming.boards import CLUSTER, NOW_MS, board_of, classic_group
+from tests.streaming.boards import CLUSTER, NOW_MS, board_of, caught_up, classic_group
 from tests.streaming.history.entries import deleted, event
 
 GROUP = 'quo"te/☃ \x1b[2J'
@@ -81,7 +81,7 @@ def ask(request: pytest.FixtureRequest, directory: Path, servers: list[Server], 
 
 def serve(servers: list[Server], history: History | None, shard: Shard | None = None) -> str:
     """The address of a monitor with that history."""
-    board = board_of(shard or Shard())
+    board = caught_up(board_of(shard or Shard()))
     server = Server.of(HttpSection(port=0), board, Exporter(board, CLUSTER), history=history)
     servers.append(server)
     server.start()
@@ -131,9 +131,9 @@ def test_group_as_it_was(ask: Ask) -> None:
 @pytest.mark.parametrize(
     ("words", "status", "expected"),
     [
-        (["never"], 1, "error: group: found no 'never' in the history, accepted: a group it knows"),
-        (["never", "--at", str(NOW_MS)], 1, "error: group: found no 'never' at 2023-11-14T22:15:00.000Z, accepted:"),
-        (["gone", "--at", str(NOW_MS)], 1, "found no 'gone' at 2023-11-14T22:15:00.000Z, deleted 2023-11-14T22:14:59"),
+        (["never"], 2, "error: group: found no 'never' in the history, accepted: a group it knows"),
+        (["never", "--at", str(NOW_MS)], 2, "error: group: found no 'never' at 2023-11-14T22:15:00.000Z, accepted:"),
+        (["gone", "--at", str(NOW_MS)], 2, "found no 'gone' at 2023-11-14T22:15:00.000Z, deleted 2023-11-14T22:14:59"),
         ([GROUP, "--at", str(NOW_MS - 9_000)], 3, "accepted: a time from 2023-11-14T22:14:55.000Z on"),
         ([GROUP, "--at", "yesterday"], 2, "error: --at: found 'yesterday', accepted: ISO-8601"),
         ([GROUP, "--since", "1.5"], 2, "error: --since: found '1.5', accepted: ISO-8601"),

@@ -120,7 +120,7 @@ def test_base_is_of_what_was_not_deleted(store: HistoryStore, tmp_path: Path) ->
     [
         (["a", "--record", "x"], 2, "--record: found with other options than it takes"),
         (["a", "--record", "x", "--dir", "{dir}", "--since", "1"], 2, "accepted: --dir or --config, and --until"),
-        (["never", "--record", "x", "--dir", "{dir}"], 1, "group: found no records of 'never'"),
+        (["never", "--record", "x", "--dir", "{dir}"], 2, "group: found no records of 'never'"),
         (["a", "--record", "x", "--dir", "{dir}/records"], 3, "accepted: a history kept with history.records"),
         (["a", "--record", "{dir}/no/x", "--dir", "{dir}"], 2, "--record: found"),
     ],

@@ -218,6 +218,7 @@ VALUES: Final[list[tuple[str, Labels, float]]] = [
     ("kafka_group_leftover_records", {"group": "unclean"}, 1),
     ("kafka_group_unsubscribed_lag", TWICE, 0),
     ("kafka_group_unsubscribed_lag", {"group": "ghost"}, 60),
+    ("group_monitor_offsets_partitions_without_leader", {}, 0),
     ("group_monitor_open_transaction_seconds", {"partition": "7"}, 2),
     ("group_monitor_coordinator_moves_total", {"partition": "7"}, 2),
     ("group_monitor_coordinator_moves_total", {"partition": "6"}, 0),
