@@ -36,7 +36,7 @@ def record(  # noqa: PLR0913 - a command's options are its arguments
     from streaming.kafka.preflight import preflight
 
     settings = load(config, overrides={"kafka.bootstrap_servers": bootstrap_server})
-    preflight(settings)
+    preflight(settings, all_of_it=True)
     written = _record(settings, out, sorted(set(group or ())), follow=follow)
     output.note(f"{written} records in {out}")
 

@@ -30,6 +30,9 @@ class Finding:
     detail: str
 
 
+LEADERS: Final = "offsets partitions"
+"""What `check` calls it that each partition of the offsets topic has a leader."""
+
 DESCRIBE_GROUPS: Final = permissions.DESCRIBE_GROUPS.check
 """What `check` calls the permission to ask coordinators about groups that are suspected to hang."""
 
@@ -54,7 +57,7 @@ def broker_findings(kafka: KafkaSection, *, polled: bool = False) -> list[Findin
     from kafka.errors import KafkaError  # see admin_client
 
     needed = permissions.ADMIN_PERMISSIONS if polled else permissions.PERMISSIONS
-    names = ("broker", *(() if polled else ("offsets topic",)), *(permission.check for permission in needed))
+    names = ("broker", *(() if polled else ("offsets topic", LEADERS)), *(permission.check for permission in needed))
     try:
         with admin_client(kafka, "check") as admin:
             findings = [Finding("broker", "ok", f"{kafka.bootstrap_servers} answers")]
@@ -76,12 +79,13 @@ def instead(findings: Iterable[Finding]) -> Iterator[Finding]:
             yield Finding("source", "note", f"source.kind: found log, which may not be read, accepted: {accepted}")
 
 
-def preflight(config: Config, *, by_spark: bool = False) -> None:
+def preflight(config: Config, *, by_spark: bool = False, all_of_it: bool = False) -> None:
     """Look before starting: brokers reachable, the offsets topic there, and we may read it.
 
     Args:
         config: where to look.
         by_spark: whether Spark is to read it, whose consumers need a permission more.
+        all_of_it: whether each partition has to have a leader; a monitor reads the others meanwhile.
 
     Raises:
         CannotTellError: the first thing that is not so.
@@ -89,6 +93,7 @@ def preflight(config: Config, *, by_spark: bool = False) -> None:
     for finding in broker_findings(config.kafka, polled=config.source.kind == "admin"):
         # Whether groups can be found depends on more than permissions, and may be so again in a moment.
         needed = by_spark and finding.status == "fail" if finding.name == FIND_GROUPS else True
+        needed = needed and (all_of_it or finding.name != LEADERS)
         if needed and finding.status in ("fail", "cannot tell"):
             raise CannotTellError(finding.detail)
 
@@ -152,9 +157,17 @@ def _topic_findings(admin: Any, kafka: KafkaSection) -> Iterator[Finding]:  # no
         missing = "an existing topic (Kafka makes __consumer_offsets when the first group joins or commits)"
         denied = "a topic this user has the DESCRIBE and READ permission on"
         yield Finding("offsets topic", "fail", detail + (denied if "Authorization" in problem else missing))
+        yield Finding(LEADERS, "cannot tell", f"{name} is not there")
         yield Finding(permissions.READ_LOG.check, "cannot tell", f"{name} is not there to be read")
         return
     yield Finding("offsets topic", "ok", f"{name} has {len(described['partitions'])} partitions")
+    without = sorted(of["partition_index"] for of in described["partitions"] if of["leader_id"] < 0)
+    if without:
+        which = f"partition{'s' if len(without) > 1 else ''} {', '.join(map(str, without))}"
+        lost = "of groups that may be there nothing is known, and a monitor that starts is not ready"
+        yield Finding(LEADERS, "cannot tell", f"{name}: found {which} without a leader, accepted: none such; {lost}")
+    else:
+        yield Finding(LEADERS, "ok", f"every partition of {name} has a leader")
     operations = _operations(described.get("authorized_operations"))
     if operations is not None and "READ" not in operations:
         held = ", ".join(operations) or "nothing"

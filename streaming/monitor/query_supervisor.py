@@ -28,6 +28,7 @@ from streaming.end_offsets.store import Topic
 from streaming.monitor.memory_trim import MemoryTrim
 from streaming.monitor.offsets_topic import OffsetsTopic
 from streaming.monitor.retry_policy import RetryPolicy
+from streaming.monitor.standstill_log import StandstillLog
 from streaming.monitor.unread_partitions import UnreadPartitions
 from streaming.query.foreach_batch import BatchSink, BatchWriter
 from streaming.query.processor import CoordinatorShards
@@ -127,14 +128,19 @@ class QuerySupervisor:
             MonitorError: the query cannot be resumed.
         """
         trim = MemoryTrim(self._board, spark)
-        while not stopped.is_set():
-            before = self._finished_batches
-            error = self._run(stopped, spark, spark_log, trim)
-            if error is None:
-                return
-            if isinstance(error, OwedRecordsError):
-                continue
-            stopped.wait(self._failures.pause_seconds(error, got_on=self._finished_batches > before))
+        standstill = StandstillLog(self._board)
+        standstill.start()
+        try:
+            while not stopped.is_set():
+                before = self._finished_batches
+                error = self._run(stopped, spark, spark_log, trim)
+                if error is None:
+                    return
+                if isinstance(error, OwedRecordsError):
+                    continue
+                stopped.wait(self._failures.pause_seconds(error, got_on=self._finished_batches > before))
+        finally:
+            standstill.stop()
 
     def _run(
         self, stopped: threading.Event, spark: SparkSession, spark_log: Path, trim: MemoryTrim

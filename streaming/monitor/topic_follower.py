@@ -204,12 +204,19 @@ class TopicFollower:
         if held["ready"] and not self._is_ready:
             # What the monitor has caught up with, it has written before it says so.
             self._board.set_log_end_at_start({}, {})
+            # Of partitions that it cannot read it has written the groups as they were.
+            self._board.know_unread()
             self._is_ready = True
         membership, commits = (
             {int(partition): int(offset) for partition, offset in held["positions"][reader].items()}
             for reader in ("membership", "commits")
         )
         self._board.set_positions(membership, commits, self._clock_ms())
+        # A former release says nothing of partitions that it cannot read.
+        partitions = held.get("offsets_partitions")
+        if partitions is not None:
+            unread = {int(partition): int(since_ms) for partition, since_ms in held["unread"].items()}
+            self._board.set_unread(unread, partitions)
         self._source_ms = int(held["time"])
         was_unready_ms = self._source_ms if self._unready_ms is None else self._unready_ms
         self._unready_ms = was_unready_ms if self._is_ready and not held["ready"] else None

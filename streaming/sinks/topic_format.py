@@ -79,6 +79,8 @@ def monitor_value(cluster: str, board: Board, now_ms: int, *, ready: bool) -> by
             "ready": ready,
             "positions": {"membership": board.positions.membership, "commits": board.positions.commits},
             "shards": {str(partition): totals for partition, totals in board.shown.shards.items()},
+            "unread": {str(partition): since_ms for partition, since_ms in board.unread.items()},
+            "offsets_partitions": board.offsets_partitions,
             **({} if polls is None else {"source": polls.as_json()}),
         }
     )
