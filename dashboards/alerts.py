@@ -408,6 +408,17 @@ _MONITOR_ITSELF: Final = (
         nearest="An election of leaders, or a broker that restarts, over within the five minutes.",
     ),
     Alert(
+        name="KafkaGroupOffsetsPartitionsUnread",
+        condition=f"$without_leader > {at.NONE.value}",
+        limits=(at.NONE,),
+        wait=at.WITHOUT_LEADER_SECONDS,
+        severity=CRITICAL,
+        summary=f"{MONITOR} finds {{{{ $value }}}} partitions of __consumer_offsets without a leader: their groups can "
+        "neither join nor commit, and nothing is known of them.",
+        first_look="Monitor health: Partitions without a leader",
+        nearest="A broker that restarts while no other replica is in sync, back within the two minutes.",
+    ),
+    Alert(
         name="KafkaGroupMonitorAway",
         condition=f"$source_age > {at.SOURCE_AGE_SECONDS.value}",
         limits=(at.SOURCE_AGE_SECONDS,),

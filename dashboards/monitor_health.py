@@ -111,6 +111,13 @@ _INPUT: Final = (
     ),
     timeseries_panel(
         CLUSTERS,
+        "Partitions without a leader",
+        [Query(signal="without_leader", legend="{{cluster}}")],
+        limit=at.NONE,
+        colour="red",
+    ),
+    timeseries_panel(
+        CLUSTERS,
         "Log read from the start",
         [Query(signal="rebuilds", legend="{{cluster}}")],
         bars=True,

@@ -623,6 +623,14 @@ _MONITOR: Final = (
         ("cluster", "partition"),
     ),
     _signal(
+        "without_leader",
+        "max by (cluster) (group_monitor_offsets_partitions_without_leader{CLUSTER})",
+        COUNT,
+        "Partitions of __consumer_offsets that have no leader: what is shown of their groups is as it was, and gates "
+        "cannot tell.",
+        _C,
+    ),
+    _signal(
         "rebuilds",
         "max by (cluster) (increase(group_monitor_rebuilds_total{CLUSTER}[WINDOW]))",
         COUNT,

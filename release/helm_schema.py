@@ -26,6 +26,7 @@ def schema() -> dict[str, Any]:
     own = _object(
         image=_object(repository=_TEXT, tag={"type": "string"}),
         config={"type": "object", "additionalProperties": False, "properties": configuration["properties"]},
+        standby={"type": "boolean"},
         secret=_object(name=_TEXT, key=_TEXT),
         env={"type": "array", "items": {"type": "object", "required": ["name"]}},
         resources={"type": "object"},

@@ -14,7 +14,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from tests.test_kubernetes import MANIFESTS, OF_OTHERS, VERSIONS
+from tests.test_kubernetes import MANIFESTS, OF_OTHERS, VERSIONS, with_standby
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 CHART: Final = ROOT / "conf" / "helm" / "group-monitor"
@@ -77,6 +77,10 @@ def function(expression: str, scope: dict[str, Any], dot: Any) -> Any:
                 value = value or given[0]
             case "quote":
                 value = json.dumps(value)
+            case "not":
+                value = not given[0]
+            case "ternary":
+                value = given[0] if given[2] else given[1]
             case "sha256sum":
                 value = hashlib.sha256(value.encode()).hexdigest()
             case _ if number == 0 and not words:
@@ -152,6 +156,17 @@ def test_another_release_with_other_values_is_of_the_schema(name: str, version: 
         assert [9092, 9093] == [port["port"] for port in made["spec"]["egress"][-1]["ports"]]
 
 
+@pytest.mark.parametrize("name", ["service.yaml", "statefulset.yaml"])
+def test_with_a_standby_it_is_what_kustomize_applies(name: str) -> None:
+    """The service leads to the active monitor alone, and no probe ends the other."""
+    made, expected = rendered(name, with_value("standby", True)), with_standby(name)
+    if name == "statefulset.yaml":
+        del made["spec"]["template"]["metadata"]["annotations"]
+        expected["spec"]["template"]["spec"]["containers"][0]["image"] += f":{META['appVersion']}"
+
+    assert expected == made
+
+
 @pytest.mark.parametrize(
     ("switch", "name"), [("networkPolicy", "networkpolicy.yaml"), ("podMonitor", "podmonitor.yaml")]
 )
@@ -178,6 +193,7 @@ def test_schema_of_the_values_is_current() -> None:
         ("podMonitor/interval", "15", False),
         ("networkPolicy/kafkaPorts", [], False),
         ("storage/sise", "1Gi", False),
+        ("standby", "yes", False),
         ("global", {}, True),
     ],
 )

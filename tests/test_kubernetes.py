@@ -30,6 +30,58 @@ ENVIRONMENT: Final[dict[str, Any]] = {of["name"]: of for of in CONTAINER["env"]}
 DOCKERFILE: Final = (ROOT / "Dockerfile").read_text("utf-8")
 
 
+STANDBY: Final[dict[str, Any]] = yaml.safe_load((DIRECTORY.parent / "kubernetes-standby" / "kustomization.yaml").read_text("utf-8"))
+
+
+def with_standby(name: str) -> dict[str, Any]:
+    """A manifest as the overlay of a standby leaves it: JSON patches, of the operations that it uses."""
+    made: dict[str, Any] = json.loads(json.dumps(MANIFESTS[name]))
+    (patch,) = (of["patch"] for of in STANDBY["patches"] if of["target"]["kind"] == made["kind"])
+    for change in yaml.safe_load(patch):
+        *path, last = change["path"].removeprefix("/").split("/")
+        at: Any = made
+        for key in path:
+            at = at[int(key) if isinstance(at, list) else key]
+        match change["op"]:
+            case "add" if isinstance(at, list):
+                assert last == "-"
+                at.append(change["value"])
+            case "add" | "replace" as op:
+                assert (op == "add") == (last not in at)
+                at[last] = change["value"]
+            case "remove":
+                del at[last]
+            case _:
+                raise ValueError(f"not known here: {change}")
+    return made
+
+
+def test_page_and_gates_of_one_monitor_stay_within_reach() -> None:
+    """While it is not ready they say what they cannot tell, and nobody else could."""
+    assert 1 == STATEFULSET["spec"]["replicas"]
+    assert MANIFESTS["service.yaml"]["spec"]["publishNotReadyAddresses"] is True
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_with_a_standby_the_service_leads_to_the_active_monitor(version: str) -> None:
+    """Only what is ready is published; no probe ends the standby, which opens no port, and no pod waits for it."""
+    service, pods = with_standby("service.yaml"), with_standby("statefulset.yaml")
+    (container,) = pods["spec"]["template"]["spec"]["containers"]
+    for manifest in (service, pods):
+        kubernetes_validate.validate(manifest, version, strict=True)
+
+    assert "publishNotReadyAddresses" not in service["spec"]
+    assert (2, "Parallel", "OnDelete") == (
+        pods["spec"]["replicas"],
+        pods["spec"]["podManagementPolicy"],
+        pods["spec"]["updateStrategy"]["type"],
+    )
+    assert "" == refused(container["args"])
+    assert "--standby" in container["args"]
+    assert {"readinessProbe"} == {key for key in container if key.endswith("Probe")}
+    assert ["../kubernetes"] == STANDBY["resources"]
+
+
 @pytest.mark.parametrize("name", sorted(MANIFESTS.keys() - OF_OTHERS))
 @pytest.mark.parametrize("version", VERSIONS)
 def test_manifest_is_of_its_schema(name: str, version: str) -> None:
