@@ -107,12 +107,14 @@ _INPUT: Final = (
         CLUSTERS,
         "Coordinators moved",
         [Query(signal="coordinator_moves", legend="{{cluster}} partition {{partition}}", over="topk(15, %s > 0)")],
+        span=8,
         bars=True,
     ),
     timeseries_panel(
         CLUSTERS,
         "Partitions without a leader",
         [Query(signal="without_leader", legend="{{cluster}}")],
+        span=8,
         limit=at.NONE,
         colour="red",
     ),
@@ -120,6 +122,7 @@ _INPUT: Final = (
         CLUSTERS,
         "Log read from the start",
         [Query(signal="rebuilds", legend="{{cluster}}")],
+        span=8,
         bars=True,
     ),
     timeseries_panel(

@@ -30,7 +30,9 @@ ENVIRONMENT: Final[dict[str, Any]] = {of["name"]: of for of in CONTAINER["env"]}
 DOCKERFILE: Final = (ROOT / "Dockerfile").read_text("utf-8")
 
 
-STANDBY: Final[dict[str, Any]] = yaml.safe_load((DIRECTORY.parent / "kubernetes-standby" / "kustomization.yaml").read_text("utf-8"))
+STANDBY: Final[dict[str, Any]] = yaml.safe_load(
+    (DIRECTORY.parent / "kubernetes-standby" / "kustomization.yaml").read_text("utf-8")
+)
 
 
 def with_standby(name: str) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 // One group: who owns what, how far they are, what happened.
-import { $, clock, duration, get, h, head, lagSum, lagTime, lagUnknown, looks, number, partitions, patch, plural, ranges, row, setClass, setText, setTitle, short, size, stateClass, tiles, topicPage, visible } from "./common.js";
+import { $, clock, duration, get, h, head, lagSum, lagTime, lagUnknown, looks, number, partitions, patch, ranges, row, setClass, setText, setTitle, short, size, stateClass, tiles, topicPage, unreadLook, visible } from "./common.js";
 import { Timeline, since } from "./chart.js";
 import { bands, list, merged } from "./events.js";
-import { believed, doubt, follow, now, shows } from "./live.js";
+import { believed, doubt, doubtOf, follow, now, shows } from "./live.js";
 import { Past } from "./past.js";
 import { PARTITIONS, TASKS, drawMatrix, legend, makeMatrix, matrices, shortName } from "./matrix.js";
 
@@ -18,6 +18,7 @@ const address = inQuery ? `/api/v1/groups/?name=${encodeURIComponent(name)}` : `
 const timeline = new Timeline($("timeline"), "Lag, rebalances and events over time");
 
 let live = null;
+let mayBe = null; // why there may be such a group although none is known, in words
 let group = null; // what is shown: the live one, or the one of a moment of the past
 let history = null;
 let happened = [];
@@ -149,7 +150,7 @@ function offset(line, each) {
 
 function badges() {
   const found = [
-    [group.state, stateClass(group.state)],
+    group.doubt && !past?.at ? [`unknown, was ${group.state}`, "tag"] : [group.state, stateClass(group.state)],
     [group.simple ? "commits only" : `${group.type} group`, "tag"],
     ...(group.protocol ? [[`assignor ${group.protocol}`, "tag"]] : []),
   ];
@@ -168,7 +169,7 @@ function warnings() {
   };
   const found = group.attention.filter(({ code }) => !SHOWN_ELSEWHERE.has(code)).map((look) => ({ ...look, text: look.expected ? look.text : texts[look.code] ?? look.text }));
   for (const blocker of group.migration.blockers) found.push({ code: blocker, severity: "info", since: null, text: `A broker would refuse to upgrade this group: ${BLOCKERS[blocker] ?? blocker}` });
-  looks($("warnings"), found, moment());
+  looks($("warnings"), [...(past?.at ? [] : unreadLook(group)), ...found], moment());
 }
 
 function summary() {
@@ -222,14 +223,14 @@ function draw() {
   for (const section of $("content").querySelectorAll("section")) if (!section.contains($("events"))) section.hidden = group === null;
   $("badges").hidden = $("warnings").hidden = group === null || !rows;
   $("missing").hidden = (group !== null && rows) || Boolean(past?.at);
-  setText($("missing"), doubt() === null ? "There is no such group now. It is shown here as soon as there is one." : `Not known: ${doubt()}.`);
+  setText($("missing"), (doubt() ?? mayBe) === null ? "There is no such group now. It is shown here as soon as there is one." : `Not known: ${doubt() ?? mayBe}.`);
   $("content").hidden = false;
   $("loading").hidden = true;
   list($("events"), happened, false, past && (({ time }) => past.go(time)));
   if (group === null) return;
   badges();
   warnings();
-  tiles($("tiles"), past?.at ? summary() : believed(summary()));
+  tiles($("tiles"), past?.at ? summary() : believed(summary(), group));
   if (!rows) {
     for (const id of ["assignment", "members", "offsets", "time"]) $(`${id}-section`).hidden = true;
     return;
@@ -257,6 +258,7 @@ async function readGroup() {
   const begun = performance.now();
   const [status, answer] = await get(address);
   live = status === 200 ? answer : null;
+  mayBe = answer.doubt ? doubtOf(answer) : null;
   readAt = performance.now();
   readTook = readAt - begun;
 }

@@ -1,7 +1,7 @@
 // All groups: what needs a look first, then the rest; a table of one page that is patched, never rebuilt.
-import { $, cellLook, duration, get, groupPage, h, head, isMoving, lagSum, lagTiles, lagTime, lagUnknown, leastLag, looks, number, patch, percent, plural, row, setClass, setText, setTitle, short, stateClass, tiles, total, visible } from "./common.js";
+import { $, cellLook, get, groupPage, h, head, isMoving, lagSum, lagTiles, lagTime, lagUnknown, leastLag, looks, number, patch, percent, plural, row, setClass, setText, setTitle, stateClass, tiles, total, unreadLook, visible } from "./common.js";
 import { list, merged } from "./events.js";
-import { believed, doubt, follow, now, shows } from "./live.js";
+import { believed, doubt, follow, lacking, now, shows } from "./live.js";
 import { Trends, drawTrend } from "./trends.js";
 
 const PAGE = 100;
@@ -20,8 +20,8 @@ const concerned = (group) => !group.simple && (group.type === "classic" || group
 const mixed = (group) => group.phase === null || group.phase === "upgrading" || group.phase === "downgrading";
 const moving = (group) => group.rebalancing_since !== null || isMoving(group.state);
 const worst = (group) => group.attention[0]?.severity ?? "";
-const attention = (group) => group.attention.reduce((total, look) => total + RANKS[look.severity], 0);
-const pressing = (group) => worst(group) === "critical" || worst(group) === "warning";
+const attention = (group) => group.attention.reduce((total, look) => total + RANKS[look.severity], group.doubt ? RANKS.warning : 0);
+const pressing = (group) => Boolean(group.doubt) || worst(group) === "critical" || worst(group) === "warning";
 
 const FILTERS = {
   "": () => true,
@@ -65,11 +65,12 @@ const cells = (made) => (made.byName ??= Object.fromEntries(COLUMNS.map(({ name 
 
 function updateRow(made, group) {
   const cell = cells(made);
-  setClass(made, worst(group));
-  setText(cell.attention.firstChild, worst(group));
-  looks(cell.group.lastChild, group.attention, now());
-  setText(cell.state.firstChild, group.state);
-  setClass(cell.state.firstChild, stateClass(group.state));
+  setClass(made, group.doubt ? "unread" : worst(group));
+  setText(cell.attention.firstChild, group.doubt ? "unknown" : worst(group));
+  looks(cell.group.lastChild, [...unreadLook(group), ...group.attention], now());
+  setText(cell.state.firstChild, group.doubt ? "unknown" : group.state);
+  setTitle(cell.state.firstChild, group.doubt ? `was ${group.state}` : "");
+  setClass(cell.state.firstChild, group.doubt ? "" : stateClass(group.state));
   setText(cell.type, group.simple ? "commits only" : group.type);
   setText(cell.members, mixed(group) ? `${group.classic_members} + ${group.consumer_members}` : number(members(group)));
   setText(cell.lag, lagSum(group));
@@ -162,14 +163,14 @@ function render() {
   }
   const count = groups.length === known.size ? number(groups.length) : `${number(groups.length)} of ${number(known.size)}`;
   const unknown = words().asked && searched?.unknown;
-  const more = [leftOut && `${number(leftOut)} left out by configuration`, unknown && `cannot tell of ${number(unknown)}`].filter(Boolean);
+  const more = [lacking() && `not of all: ${lacking()}`, leftOut && `${number(leftOut)} left out by configuration`, unknown && `cannot tell of ${number(unknown)}`].filter(Boolean);
   setText($("count"), [shows() ? count : "–", ...more].join(", "));
   $("pager").hidden = pages < 2;
   setText($("range"), `${number(page * PAGE + 1)}–${number(page * PAGE + shown.length)} of ${number(groups.length)}`);
   $("before").disabled = page === 0;
   $("after").disabled = page === pages - 1;
   $("empty").hidden = groups.length > 0;
-  setText($("empty"), !shows() || (doubt() && !known.size) ? `Not known: ${doubt()}.` : known.size ? "No group matches." : "There are no groups yet. They appear as soon as a consumer joins or commits.");
+  setText($("empty"), !shows() || (doubt() && !known.size) ? `Not known: ${doubt()}.` : lacking() ? `Not known of all: ${lacking()}.` : known.size ? "No group matches." : "There are no groups yet. They appear as soon as a consumer joins or commits.");
 }
 
 /** What is shown is in the address, so that it can be passed on and is there again after going back. */

@@ -36,6 +36,21 @@ export function doubt() {
 /** What is missing in words, as `said` of streaming/base/doubt.py: what, since when, how far. */
 const worded = ({ reason, since, far }) => `${reason}, since ${moment(since)}${far ? `: ${far}` : ""}`;
 
+/**
+ * Why a sum, or a list, may lack something although it is of now: partitions of the log that are not read. In words, or
+ * null where all are read.
+ */
+export const lacking = () => (latest?.unread?.length ? latest.unread.map(worded).join("; ") : null);
+
+/** Numbers of the partitions that are not read. */
+export const unreadNumbers = () => (latest?.unread ?? []).map(({ partition }) => partition).join(",");
+
+/** Whether names of groups may be missing: of what could not be read since the start nothing is known. */
+export const namesMayLack = () => lacking() !== null && !latest.ready;
+
+/** The doubt of one group in words, or null. */
+export const doubtOf = ({ doubt: of }) => (of ? worded(of) : null);
+
 /** The same of lag, which also needs to know where logs end. */
 export function lagDoubt() {
   const old = latest?.end_offset_age_seconds ?? null;
@@ -54,11 +69,18 @@ function age() {
   return lagDoubt() === null || !latest.end_offset_age_seconds ? "" : `lag as of ${moment(now() - 1000 * latest.end_offset_age_seconds)}`;
 }
 
-/** Tiles as they may be shown: one under doubt has no figure, no colour, and says why. Those of lag are marked `ofLag`. */
-export function believed(items) {
+/**
+ * Tiles as they may be shown: one under doubt has no figure, no colour, and says why. Those of lag are marked `ofLag`.
+ *
+ * @param of the one group that they are of; without it they are sums, and one that may lack something is not fine.
+ */
+export function believed(items, of = null) {
+  const own = of === null ? null : doubtOf(of);
+  const partly = of === null ? lacking() : null;
   return items.map((item) => {
-    const why = item.ofLag ? lagDoubt() : doubt();
-    return why === null ? item : { ...item, value: "–", note: `cannot tell: ${why}`, look: "", progress: null };
+    const why = (item.ofLag ? lagDoubt() : doubt()) ?? own;
+    if (why !== null) return { ...item, value: "–", note: `cannot tell: ${why}`, look: "", progress: null };
+    return partly === null ? item : { ...item, note: `${item.note}; not of all: ${partly}`, look: item.look === "fine" ? "" : item.look };
   });
 }
 
@@ -150,7 +172,7 @@ export function follow(group, read, take, redraw = () => {}) {
 
   /** What is under doubt loses its colour at once (page.css), and its figures as it is drawn. */
   function redrawDoubt() {
-    const found = `${doubt()} ${lagDoubt() === null}`;
+    const found = `${doubt()} ${lagDoubt() === null} ${lacking()}`;
     if (doubted === found) return;
     doubted = found;
     document.body.classList.toggle("doubted", doubt() !== null);
@@ -171,15 +193,18 @@ export function follow(group, read, take, redraw = () => {}) {
 }
 
 function show(news) {
-  const reasons = news.ready ? [] : news.missing.map(worded);
+  const unread = (news.unread ?? []).map(worded);
+  const reasons = news.ready ? [] : news.missing.filter(({ partition }) => partition === undefined).map(worded);
   const old = news.end_offset_age_seconds;
   if (news.ready && old !== null && old > OLD_ENDS_SECONDS) reasons.push(`The log ends are ${duration(old)} old: lag does not move`);
   const source = news.source;
   const still = !news.ready && news.doubt?.as_of;
-  const said = reasons.length ? `${news.ready ? "" : source || still ? "Not ready: " : "Catching up: "}${reasons.join("; ")}. ` : "";
+  const head = !reasons.length || news.ready ? "" : source || still ? "Not ready: " : "Catching up: ";
+  if (unread.length) reasons.push(`${unread.join("; ")}. What may be in ${unread.length > 1 ? "them" : "it"} is not known`);
+  const said = reasons.length ? `${head}${reasons.join("; ")}. ` : "";
   if (source) showPolled(source, said);
   else if (still) state("stale", "stale", said);
-  else if (reasons.length) state("reading", news.ready ? "live" : "catching up", said);
+  else if (reasons.length) state("reading", news.ready ? (unread.length ? "live, in part" : "live") : head ? "catching up" : "not ready", said);
   else state("live", "live", "");
 }
 

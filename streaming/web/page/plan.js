@@ -2,7 +2,7 @@
 // still there.
 import { $, get, moment, setText } from "./common.js";
 import { Timeline, since } from "./chart.js";
-import { doubt, follow, now } from "./live.js";
+import { doubt, follow, now, unreadNumbers } from "./live.js";
 
 const EVERY_MS = 60000;
 const LINES = [
@@ -52,7 +52,8 @@ $("span")?.addEventListener("change", () => {
 
 /** The plan is of the moment it was asked for; one that was not complete is asked for again as soon as it can be. */
 function draw() {
-  if (doubt() === null && "incomplete" in $("choose").dataset) location.reload();
+  const { incomplete, unread } = $("choose").dataset;
+  if (doubt() === null && (incomplete !== undefined || unread !== unreadNumbers())) location.reload();
   for (const [place, figure] of figures) setText(place, doubt() === null ? figure : "–");
 }
 

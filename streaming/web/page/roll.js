@@ -6,10 +6,10 @@
 //     closed        any other                        Stop
 //     cannot_tell   something is out of reach        Cannot tell
 //     any           the page is under doubt          Cannot tell (`doubt` of live.js)
-import { $, duration, get, groupPage, h, head, isMoving, lagSum, lagTiles, lagTime, lagUnknown, localTime, looks, number, patch, percent, plural, row, setClass, setText, setTitle, short, tiles, total, visible } from "./common.js";
+import { $, duration, get, groupPage, h, head, isMoving, lagSum, lagTiles, lagTime, lagUnknown, localTime, looks, number, patch, percent, plural, row, setClass, setText, setTitle, tiles, total, unreadLook, visible } from "./common.js";
 import { Timeline, since } from "./chart.js";
 import { bands, list, merged } from "./events.js";
-import { believed, doubt, follow, now, shows } from "./live.js";
+import { believed, doubt, doubtOf, follow, lacking, namesMayLack, now, shows } from "./live.js";
 import { Trends, drawTrend } from "./trends.js";
 
 const MOST_ROWS = 100;
@@ -88,8 +88,8 @@ function makeRow(group) {
 
 function updateRow(made, group) {
   const [name, phase, age, blockers, conversions, rebalances, lag, seconds, trend] = made.cells;
-  setClass(made, group.attention[0]?.severity ?? "");
-  looks(name.lastChild, group.attention.filter(({ code }) => code !== "upgrading" && code !== "downgrading"), now());
+  setClass(made, group.doubt ? "unread" : group.attention[0]?.severity ?? "");
+  looks(name.lastChild, [...unreadLook(group), ...group.attention].filter(({ code }) => code !== "upgrading" && code !== "downgrading"), now());
   const [bar, text] = phase.firstChild.children;
   [bar.value, bar.max] = [group.consumer_members, members(group) || 1];
   setClass(bar, group.phase === "downgrading" ? "back" : "");
@@ -117,11 +117,14 @@ function sorted(groups) {
   return keyed.sort(order).map(([, group]) => group);
 }
 
+/** Why a sum over these groups may lack something: one of them is not read, or some are not known by name. */
+const partly = (groups) => groups.map(doubtOf).find((why) => why !== null) ?? ($("search").value && !namesMayLack() ? null : lacking());
+
 function progress(groups) {
   const [all, up] = [groups, groups].map((each, at) => each.reduce((total, group) => total + (at ? group.consumer_members : members(group)), 0));
   const down = direction() === "downgrade";
   const done = down ? all - up : up;
-  const why = doubt();
+  const why = doubt() ?? partly(groups);
   setText($("members-done"), all && why === null ? `${percent(done, all)} %` : "–");
   setText($("members-note"), why === null ? `${number(done)} of ${plural(all, "member")} on the ${down ? "classic" : "consumer"} protocol` : `cannot tell: ${why}`);
   [$("members-bar").value, $("members-bar").max] = [why === null ? done : 0, all || 1];
@@ -156,9 +159,10 @@ function summary(groups) {
 function drawVerdict() {
   setText($("question"), QUESTIONS[direction()]);
   // Under doubt only what keeps the answer from being known is of use.
-  const reasons = (gate?.reasons ?? []).filter(({ effect }) => doubt() === null || effect === "unknown");
+  const reasons = (gate?.reasons ?? []).filter(({ effect }) => (doubt() === null && !namesMayLack()) || effect === "unknown");
   const stops = reasons.filter(({ effect }) => effect === "stop");
-  const why = doubt();
+  // Of names that are searched for, some may not be known: then the gate was asked about others only.
+  const why = doubt() ?? (namesMayLack() ? lacking() : null);
   const verdict = why !== null ? "cannot_tell" : gate === null ? "unknown" : gate.verdict === "closed" && stops.every(({ code }) => code === "rebalancing") ? "wait" : gate.verdict;
   const [word, look, general] = WORDS[verdict];
   const sentence = why === null ? general : `Not known: ${why}.`;
@@ -215,7 +219,7 @@ async function readGate(groups) {
 }
 
 /** What of the groups a gate is judged by: a verdict stands beside the rows that it is of, or it does not stand. */
-const judged = (groups) => JSON.stringify(groups.map((group) => [group.group, group.type, group.phase, group.state, group.classic_members, group.consumer_members, group.rebalancing_since, group.blockers, group.duplicate_partitions, group.leftovers]));
+const judged = (groups) => JSON.stringify(groups.map((group) => [group.group, group.type, group.phase, group.state, group.classic_members, group.consumer_members, group.rebalancing_since, group.blockers, group.duplicate_partitions, group.leftovers, group.doubt?.reason]));
 
 function takePending(of) {
   if (pending !== null && pending.version === version) [gate, gateOf, pending] = [pending, of, null];
@@ -249,7 +253,7 @@ async function draw(asks = false) {
   patch($("groups").tBodies[0], shown, (group) => group.group, makeRow, updateRow);
   setText($("count"), groups.length > shown.length ? `${number(shown.length)} of ${number(groups.length)}, those under way first` : shows() ? number(groups.length) : "–");
   $("empty").hidden = groups.length > 0;
-  setText($("empty"), doubt() === null ? "No group is concerned." : `Not known: ${doubt()}.`);
+  setText($("empty"), (doubt() ?? lacking()) === null ? "No group is concerned." : `Not known: ${doubt() ?? lacking()}.`);
   drawReport(groups);
   list($("events"), happened.filter(({ kind }) => KINDS.has(kind)).slice(-40), true);
 }

@@ -1,6 +1,6 @@
 // One topic: the groups that have to do with it, each with its lag there. What is not known has no figure.
 import { $, get, groupPage, h, head, lagSum, lagTime, lagUnknown, leastLag, number, patch, plural, row, setClass, setText, setTitle, short, stateClass, tiles, visible } from "./common.js";
-import { believed, doubt, follow, shows } from "./live.js";
+import { believed, doubt, follow, lacking, shows } from "./live.js";
 
 const EVERY_MS = 2000;
 const name = $("topic").textContent;
@@ -30,8 +30,9 @@ function makeRow(group) {
 
 function updateRow(made, group) {
   const cell = Object.fromEntries(COLUMNS.map((column, at) => [column.name, made.cells[at]]));
-  setText(cell.state.firstChild, group.state);
-  setClass(cell.state.firstChild, stateClass(group.state));
+  setClass(made, group.doubt ? "unread" : "");
+  setText(cell.state.firstChild, group.doubt ? `unknown, was ${group.state}` : group.state);
+  setClass(cell.state.firstChild, group.doubt ? "" : stateClass(group.state));
   setText(cell.owner, group.owner === null ? "–" : visible(group.owner));
   setText(cell.members, number(group.members));
   setText(cell.reads, reads(group));
@@ -58,6 +59,7 @@ function draw() {
   if (topic === null) return;
   tiles($("tiles"), believed(summary()));
   const unknown = topic.cannot_tell ? [`Of ${plural(topic.cannot_tell, "more group")} it is not known whether they read this topic: ids without a name, or subscriptions that the log does not spell out.`] : [];
+  if (lacking() !== null) unknown.push(`Groups may be missing: ${lacking()}.`);
   patch($("warnings"), unknown, (text) => text, (text) => h("li", {}, text));
   setText($("count"), shows() ? number(topic.groups.length) : "–");
   const groups = (shows() ? [...topic.groups] : []).sort((a, b) => (leastLag(b) ?? -1) - (leastLag(a) ?? -1) || (a.group < b.group ? -1 : 1));

@@ -1,0 +1,200 @@
+"""Partitions of the offsets topic that cannot be read: who may be in them is doubted, and nobody else."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from coordinator_model.gates.verdict import BrokerSettings, Cluster
+from coordinator_model.state.shards import offsets_partition
+from streaming.board import gates
+from streaming.board.board import Board
+from streaming.board.plan import plan
+from streaming.end_offsets.store import EndOffsets
+from tests.streaming.board_rows import Shard
+from tests.streaming.boards import NOW_MS, OFFSETS_TOPIC, board_of, caught_up, classic_group, log_ends
+
+PARTITIONS = 50
+SINCE_MS = NOW_MS - 3_000
+MAY_UPGRADE = BrokerSettings(consumer_protocol=True, migration_policy="bidirectional", consumer_max_size=100)
+
+
+def a_name(partition: int, *, but: str = "") -> str:
+    """A name that hashes to a partition."""
+    names = (f"g-{number}" for number in range(100_000))
+    return next(name for name in names if offsets_partition(name, PARTITIONS) == partition and name != but)
+
+
+READ, UNREAD, MISPLACED = a_name(3), a_name(7), a_name(9)
+
+
+def some_board() -> tuple[Board, EndOffsets]:
+    """A group where its name hashes to in partition 3, likewise in 7, and one in 7 whose name hashes to 9."""
+    board = board_of(Shard(3), ends := log_ends(orders=2, **{OFFSETS_TOPIC: PARTITIONS}))
+    for number, (name, partition) in enumerate([(READ, 3), (UNREAD, 7), (MISPLACED, 7)]):
+        shard = Shard(partition)
+        classic_group(shard, name, {"m-1": {"orders": [0, 1]}})
+        board.apply(number + 1, shard.flush(), NOW_MS)
+    return board, ends
+
+
+def sampled(ends: EndOffsets, at_ms: int, **offsets: int) -> None:
+    """Where partitions of the offsets topic end, as `p7=10`."""
+    high = {(OFFSETS_TOPIC, int(name[1:])): offset for name, offset in offsets.items()}
+    ends.record(at_ms, high, high)
+
+
+def doubts(board: Board, *names: str) -> dict[str, Any]:
+    moment = board.moment()
+    found = {name: moment.doubt_of(name) for name in names}
+    return {name: None if doubt is None else doubt["partition"] for name, doubt in found.items()}
+
+
+def verdicts(board: Board, *groups: str) -> set[str]:
+    """What both gates say, asked by name or of all groups."""
+    asked, moment = Cluster(settings=MAY_UPGRADE, group_configs=(), now_ms=NOW_MS), board.moment()
+    upgrade = gates.upgrade(board, groups, asked, moment)
+    return {upgrade["verdict"], gates.downgrade(board, groups, asked, moment)["verdict"]}
+
+
+def readiness(board: Board) -> Mapping[str, str]:
+    return {of["group"]: of["readiness"] for of in plan(board, MAY_UPGRADE, "*", NOW_MS)["groups"]}
+
+
+def test_a_group_is_doubted_where_it_was_read_from_and_where_it_hashes_to() -> None:
+    """Since when is the partition's; of a name that is not known the hash decides; all others are as ever."""
+    board, _ = some_board()
+    caught_up(board).set_unread({7: SINCE_MS}, PARTITIONS)
+    other, new = a_name(3, but=READ), a_name(7, but=UNREAD)
+
+    assert {READ: None, UNREAD: 7, MISPLACED: 7, other: None, new: 7} == doubts(
+        board, READ, UNREAD, MISPLACED, other, new
+    )
+    reason = "partition 7 of the offsets topic has no leader"
+    expected = {"reason": reason, "since": SINCE_MS, "as_of": SINCE_MS, "partition": 7}
+    assert expected == board.moment().doubt_of(UNREAD)
+
+    board, _ = some_board()
+    caught_up(board).set_unread({9: SINCE_MS}, PARTITIONS)
+    assert {READ: None, UNREAD: None, MISPLACED: 9} == doubts(board, READ, UNREAD, MISPLACED)
+
+
+def test_gates_cannot_tell_of_it_and_of_all_groups() -> None:
+    """Asked of another group by name they answer as ever."""
+    board, _ = some_board()
+    assert {"open"} == verdicts(caught_up(board)) == verdicts(board, UNREAD)
+
+    board.set_unread({7: SINCE_MS}, PARTITIONS)
+
+    assert {"cannot_tell"} == verdicts(board) == verdicts(board, UNREAD) == verdicts(board, READ, MISPLACED)
+    assert {"open"} == verdicts(board, READ)
+    offline = gates.offline(board, board.sums(), NOW_MS, board.moment())
+    assert {"cannot_tell"} == {verdict for verdict, _ in offline.values()}
+    assert all(("unknown", "partition_unread") in reasons for _, reasons in offline.values())
+
+
+def test_its_readiness_is_unknown() -> None:
+    """And so it is no part of a wave."""
+    board, _ = some_board()
+    before = readiness(caught_up(board))
+
+    board.set_unread({7: SINCE_MS}, PARTITIONS)
+
+    assert {**before, UNREAD: "unknown", MISPLACED: "unknown"} == readiness(board)
+    assert "unknown" != before[READ]
+    planned = {of["group"]: of for of in plan(board, MAY_UPGRADE, "*", NOW_MS)["groups"]}
+    assert (["partition_unread"], None) == (
+        [reason["code"] for reason in planned[UNREAD]["reasons"]],
+        planned[UNREAD]["wave"],
+    )
+
+
+def test_at_a_start_it_keeps_the_board_from_being_ready() -> None:
+    """Until its leader is back and it is read, as its names are not known; the groups of the others are believed."""
+    board, ends = some_board()
+    board.set_unread({7: SINCE_MS}, PARTITIONS)
+    board.set_log_end_at_start({3: 1}, {3: 1})
+    board.set_positions({3: 1}, {3: 1}, NOW_MS)
+    sampled(ends, NOW_MS, p3=1)
+
+    (missing,) = board.ready()[1]
+    assert ("partition 7 of the offsets topic has no leader", SINCE_MS) == (missing["reason"], missing["since"])
+    assert board.standing().doubt is None
+    assert {"open"} == verdicts(board, READ)
+
+    board.set_unread({}, PARTITIONS)
+    assert "is still being read on" in board.ready()[1][0]["reason"]
+
+    sampled(ends, NOW_MS + 1_000, p3=1, p7=20)
+    board.set_positions({7: 19}, {7: 19}, NOW_MS + 1_000)
+    assert not board.ready()[0]
+
+    board.set_positions({7: 20}, {7: 20}, NOW_MS + 1_000)
+    assert board.ready() == (True, [])
+    assert {UNREAD: None} == doubts(board, UNREAD)
+
+
+def test_once_ready_it_stays_ready() -> None:
+    """What may be in the partition is in doubt until what was written meanwhile is read, by an end sampled since."""
+    board, ends = some_board()
+    sampled(ends, NOW_MS - 1_000, p7=10)
+    board.set_positions({7: 10}, {7: 10}, NOW_MS)
+    caught_up(board).set_unread({7: SINCE_MS}, PARTITIONS)
+    assert (True, []) == board.ready()
+    assert (7,) == board.standing().unread.without_leader
+
+    board.set_unread({}, PARTITIONS)
+    assert ((), {UNREAD: 7}) == (board.standing().unread.without_leader, doubts(board, UNREAD))
+
+    sampled(ends, NOW_MS + 1_000, p7=15)
+    assert {UNREAD: 7} == doubts(board, UNREAD)
+
+    board.set_positions({7: 15}, {7: 15}, NOW_MS + 2_000)
+    assert {UNREAD: None} == doubts(board, UNREAD)
+    assert {"open"} == verdicts(board)
+
+
+def test_a_reader_that_waits_for_a_transaction_has_read_on() -> None:
+    """One reader of both gets no further than the last stable offset; two have to be at the log's end."""
+    for one_reader in (True, False):
+        board, ends = some_board()
+        board.expect_batches(one_reader=one_reader)
+        caught_up(board).set_unread({7: SINCE_MS}, PARTITIONS)
+        board.set_unread({}, PARTITIONS)
+        place = (OFFSETS_TOPIC, 7)
+        ends.record(NOW_MS + 1_000, {place: 20}, {place: 15})
+        board.set_positions({7: 15}, {7: 15}, NOW_MS + 1_000)
+
+        assert {UNREAD: None if one_reader else 7} == doubts(board, UNREAD)
+
+
+def test_what_waits_there_is_no_standstill() -> None:
+    """The other partitions move; records that wait in them still are one."""
+    board, ends = some_board()
+    board.expect_batches(one_reader=False)
+    board.set_positions({3: 10, 7: 10}, {3: 10, 7: 10}, NOW_MS)
+    sampled(ends, NOW_MS, p3=10, p7=99)
+    assert 89 == board.waiting()
+
+    board.set_unread({7: SINCE_MS}, PARTITIONS)
+    assert 0 == board.waiting()
+
+    sampled(ends, NOW_MS, p3=12, p7=99)
+    assert 2 == board.waiting()
+
+
+def test_doubted_groups_follow_what_changes() -> None:
+    """Groups that come and go, and partitions that do."""
+    board, _ = some_board()
+    caught_up(board)
+    new = a_name(7, but=UNREAD)
+    assert {} == board.doubted(board.moment())
+
+    board.set_unread({7: SINCE_MS}, PARTITIONS)
+    assert {UNREAD: 7, MISPLACED: 7} == board.doubted(board.moment())
+
+    shard = Shard(7)
+    classic_group(shard, new, {"m-1": {"orders": [0, 1]}})
+    board.apply(9, [*shard.flush(), (7, "group_deleted", UNREAD, "", "")], NOW_MS)
+    assert {new: 7, MISPLACED: 7} == board.doubted(board.moment())
+
+    board.set_unread({7: SINCE_MS, 9: SINCE_MS, 3: SINCE_MS}, PARTITIONS)
+    assert {new: 7, MISPLACED: 7, READ: 3} == board.doubted(board.moment())
