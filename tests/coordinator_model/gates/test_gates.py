@@ -260,6 +260,16 @@ def test_replica_that_is_behind_cannot_tell() -> None:
     assert "closed" == downgrade(history(UPGRADED), behind)["verdict"]
 
 
+def test_partition_that_is_not_read_cannot_tell() -> None:
+    """Of a group that may be in it, neither gate; what would stop it stops it all the same."""
+    unread = Cluster(unread=["partition 3 has no leader"], settings=KNOWN, group_configs=())
+    answers = [upgrade(history(at(0, classic(3))), unread), downgrade(history(at(0, classic(3))), unread)]
+
+    assert {"cannot_tell"} == {answer["verdict"] for answer in answers}
+    assert {"partition_unread"} == {of["code"] for answer in answers for of in answer["reasons"]} & {"partition_unread"}
+    assert "closed" == downgrade(history(UPGRADED), unread)["verdict"]
+
+
 def test_reasons_begin_as_sentences_do() -> None:
     """With a capital; but the name of a feature or a setting stays as it is spelt."""
     features = BrokerSettings(features={"made.up": 1}, static_protocols=("consumer",))

@@ -33,6 +33,15 @@ def classic(protocol: str = "cooperative-sticky", **fields: Any) -> Any:
     return group_metadata("g", generation=3, protocol=protocol, members=members, **fields)
 
 
+@pytest.mark.parametrize("group", [classic(), classic(members=[])])
+def test_a_group_that_is_not_read_is_unknown(group: Any) -> None:
+    """Whatever it was: it is no part of a wave, and what to wait for is said."""
+    found = of(at(0, group), unread=True)
+
+    assert ("unknown", ("partition_unread",), None) == (found.readiness, found.reasons, found.wave)
+    assert "partition_unread" not in of(at(0, group)).reasons
+
+
 def test_a_plain_classic_group_is_ready() -> None:
     """Kafka's own assignor, one topic, no fault: what remains is what the log does not hold."""
     found = of(at(0, classic()))

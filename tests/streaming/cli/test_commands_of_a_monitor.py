@@ -11,12 +11,14 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
+from coordinator_model.state.shards import offsets_partition
 from streaming.__main__ import main
 from streaming.board.board import Board
 from streaming.config.sections import HttpSection
@@ -35,6 +37,8 @@ READING = (
 )
 SINCE = "since 2026-11-22 10:08:26 UTC"
 TOKEN = "open-sesame"  # noqa: S105 - of a server that lives as long as the test
+PARTITIONS = 50
+NO_LEADER = f"partition {{}} of the offsets topic has no leader, {SINCE}"
 NAMES = ("orders", "a/b c?&#", "..", "группа")
 Start = Callable[..., str]
 
@@ -66,7 +70,11 @@ def start(monkeypatch: pytest.MonkeyPatch, servers: list[Server]) -> Start:
         monkeypatch.delenv(f"GROUP_MONITOR_{name}", raising=False)
 
     def started(
-        records: Iterable[builders.RecordBytes] = (), behind: int = 0, stale: bool = False, **options: Any
+        records: Iterable[builders.RecordBytes] = (),
+        behind: int = 0,
+        stale: bool = False,
+        unread: int | None = None,
+        **options: Any,
     ) -> str:
         shard = Shard()
         board = Board(EndOffsets())
@@ -82,6 +90,9 @@ def start(monkeypatch: pytest.MonkeyPatch, servers: list[Server]) -> Start:
         rows += shard.write(builders.consumer_group_epoch("modern", 2), timestamp_ms=NOW_MS + 1)
         rows += [row for record in records for row in shard.write(record, timestamp_ms=NOW_MS + 2)]
         board.apply(1, rows, NOW_MS)
+        if unread is not None:
+            assert board.ready()[0]
+            board.set_unread({unread: SINCE_MS}, PARTITIONS)
         server = Server.of(HttpSection(port=0, **options), board, Exporter(board, "test"))
         servers.append(server)
         server.start()
@@ -299,6 +310,59 @@ class TestGroups:
         for command in (["describe", "nobody"], ["watch", "nobody"], ["gate", "upgrade", "--group", "nobody"]):
             assert 2 == main([*command, "--url", url])
             assert "error: group: found 'nobody', accepted: a group of this cluster\n" == capsys.readouterr().err
+
+    def test_a_group_that_may_be_in_a_partition_without_leader(
+        self, start: Start, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """3 for what is known of it, for a name that hashes there, and for lists; others are answered as ever."""
+        number, elsewhere = offsets_partition("orders", PARTITIONS), "modern"
+        unknown = next(f"g-{at}" for at in count() if offsets_partition(f"g-{at}", PARTITIONS) == number)
+        nobody = next(f"g-{at}" for at in count() if offsets_partition(f"g-{at}", PARTITIONS) != number)
+        url, why = start(unread=number), NO_LEADER.format(number)
+        for command in (
+            ["describe", "orders"],
+            ["describe", unknown],
+            ["watch", unknown],
+            ["report", "orders", "--since", "0"],
+            ["report", unknown, "--since", "0"],
+            ["gate", "upgrade", "--group", "orders"],
+            ["gate", "downgrade", "--group", unknown],
+            ["gate", "upgrade"],
+            ["groups"],
+            ["plan"],
+        ):
+            assert 3 == main([*command, "--url", url]), command
+            captured = capsys.readouterr()
+            # A table is as wide as it has to be.
+            assert why in " ".join((captured.out + captured.err).split()), command
+        assert 0 == main(["describe", elsewhere, "--url", url])
+        assert why not in "".join(capsys.readouterr())
+        assert 0 == main(["gate", "upgrade", "--group", elsewhere, "--url", url])
+        for command in (["describe", nobody], ["gate", "upgrade", "--group", nobody]):
+            assert 2 == main([*command, "--url", url])
+            assert f"error: group: found '{nobody}', accepted: a group of this cluster\n" == capsys.readouterr().err
+
+    def test_rows_of_groups_that_may_be_there_are_marked(
+        self, start: Start, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """In tables, in JSON, and on a terminal, where nothing is said to be well."""
+        number = offsets_partition("orders", PARTITIONS)
+        url = start(unread=number)
+        assert 3 == main(["groups", "--url", url])
+        rows = {line.split("  ")[0]: line for line in capsys.readouterr().out.splitlines()}
+        assert rows["GROUP"].rstrip().endswith("DOUBT")
+        assert NO_LEADER.format(number) in rows["orders"]
+        assert NO_LEADER.format(number) not in rows["modern"]
+
+        assert 3 == main(["groups", "--json", "--url", url])
+        found = json.loads(capsys.readouterr().out)
+        assert ([number], None) == ([of["partition"] for of in found["unread"]], found["doubt"])
+        doubts = {of["group"]: of.get("doubt") for of in found["groups"]}
+        assert (number, None) == (doubts["orders"]["partition"], doubts["modern"])
+
+        shown = on_terminal("groups", "--url", url, status=3)
+        assert f"cannot tell: {NO_LEADER.format(number)}" in " ".join(shown.split())
+        assert "nothing needs a look" not in shown
 
     def test_address_from_the_environment(
         self, start: Start, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -395,6 +395,42 @@ def test_who_serves_knows_since_when_the_monitor_is_silent_or_not_ready(later_ms
     assert board.standing().doubt is None
 
 
+def test_who_serves_knows_what_the_monitor_cannot_read() -> None:
+    """A monitor that was ready has written its groups as they were: who serves is ready, and doubts them as well."""
+    topic: Any = Topic()
+    topic.read = 0
+    monitor, board = ready_board(), Board(log_ends(orders=1))
+    board.ends.record(NOW_MS * 2, {}, {})
+    following = follower(board, topic, lambda: NOW_MS)
+
+    def write(unread: Mapping[int, int]) -> None:
+        monitor.set_unread(unread, 50)
+        value = topic_format.monitor_value(CLUSTER, monitor, NOW_MS, ready=True)
+        topic.records.append((TOPIC, topic_format.monitor_key(CLUSTER), value))
+
+    write({7: NOW_MS - 1})
+    following.read_to_end(topic)
+    standing = board.standing()
+    assert (True, (7,), 50) == (standing.ready, standing.unread.without_leader, standing.unread.partitions)
+
+    write({})
+    follow(following, topic)
+    assert () == board.standing().unread.without_leader
+
+
+def test_what_a_former_release_wrote_is_served() -> None:
+    """It says nothing of partitions that it cannot read."""
+    topic: Any = Topic()
+    topic.read = 0
+    board = Board(log_ends(orders=1))
+    held = json.loads(topic_format.monitor_value(CLUSTER, ready_board(), NOW_MS, ready=True))
+    del held["unread"], held["offsets_partitions"]
+    topic.records.append((TOPIC, topic_format.monitor_key(CLUSTER), json.dumps(held).encode()))
+    follower(board, topic, lambda: NOW_MS).read_to_end(topic)
+
+    assert not board.standing().unread
+
+
 def test_who_serves_polled_groups_says_that_they_are() -> None:
     """With how the polling goes, and as many groups that are not described."""
     board = Board(log_ends(orders=1))

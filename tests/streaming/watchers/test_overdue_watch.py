@@ -7,6 +7,7 @@ import pytest
 from coordinator_model.clocked.unassigned_partitions import METADATA_MAX_AGE_MS
 from streaming.base.expectations import Expectations, Expected
 from streaming.board.board import Board
+from streaming.board.readiness import Standstill
 from streaming.watchers.overdue_watch import OverdueWatch
 from tests.builders import REBALANCE_TIMEOUT_MS, RecordBytes, group_metadata, member
 from tests.coordinator_events import Targets, consumer_join, consumer_moves, static_goes_away, static_returns
@@ -84,6 +85,53 @@ def test_nothing_is_found_before_the_board_is_ready() -> None:
     watch.check()
 
     assert [] == unassigned(board)
+
+
+def test_nothing_is_found_of_a_group_whose_partition_is_not_read() -> None:
+    """What it did meanwhile is not known: what is open stays, nothing opens; once it is read it is looked at again."""
+    watch, board, clock = looking(orders=3)
+    watch.check()
+    board.set_unread({0: NOW_MS}, 50)
+    for _ in range(3):
+        clock.now_ms += LASTING_MS
+        watch.check()
+    assert [] == unassigned(board)
+
+    board.set_unread({}, 50)
+    place = {(board.offsets_topic, 0): 1}
+    board.ends.record(NOW_MS + 1, place, place)
+    assert not board.standing().unread
+    clock.now_ms += LASTING_MS
+    watch.check()
+    assert [{"orders": [2]}] == [of["partitions"] for of in unassigned(board)]
+
+    board.set_unread({0: NOW_MS}, 50)
+    board.ends.set_topics(list(log_ends(orders=2).topics.values()), [])
+    for _ in range(3):
+        clock.now_ms += LASTING_MS
+        watch.check()
+    assert [False] == ["cleared" in of for of in unassigned(board)]
+
+
+def test_nothing_is_found_while_the_stream_stands_still() -> None:
+    """Of what the groups did meanwhile nothing is on the board, although it is ready still."""
+    watch, board, clock = looking(orders=3)
+    seconds = [0.0]
+    board.expect_batches(one_reader=False, standstill=Standstill(lambda: seconds[0]))
+    watch.check()
+    topic = board.offsets_topic
+    board.ends.set_topics([*log_ends(**{topic: 1, "orders": 3}).topics.values()], [])
+    board.ends.record(NOW_MS, {(topic, 0): 9}, {(topic, 0): 9})
+    seconds[0] = 20.0
+    assert board.ready()[0]
+    clock.now_ms += 2 * LASTING_MS
+    watch.check()
+    watch.check()
+    assert [] == unassigned(board)
+
+    board.observe_batch(0.1)
+    watch.check()
+    assert [{"orders": [2]}] == [of["partitions"] for of in unassigned(board)]
 
 
 def test_group_that_is_gone_is_forgotten() -> None:
