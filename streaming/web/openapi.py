@@ -18,6 +18,7 @@ FILE: Final = ROOT / "docs" / "schemas" / "openapi.json"
 
 ANSWERS: Final[Mapping[str, str]] = {
     "Error": "error:string ~doubt:object",
+    "Unread": "partition:integer reason:string since:integer as_of:integer",
     "Event": "id:string time:integer group:string? kind:string severity:string partition:integer offset:integer "
     "detail:object inferred:boolean text:string",
     "Attention": "severity:string code:string text:string since:integer?",
@@ -35,29 +36,29 @@ ANSWERS: Final[Mapping[str, str]] = {
     "Copies": "partitions:integer[] lives_in:integer",
     "CopiedGroup": "group:string partitions:integer[] lives_in:integer",
     "CopiedGroups": "groups:CopiedGroup[] left_out:integer",
-    "Groups": "groups:Group[] left_out:integer cannot_tell:integer doubt:object?",
-    "Names": "groups:string[] left_out:integer cannot_tell:integer",
+    "Groups": "groups:Group[] left_out:integer cannot_tell:integer doubt:object? unread:Unread[]",
+    "Names": "groups:string[] left_out:integer cannot_tell:integer unread:Unread[]",
     "ListedTopic": "topic:string partitions:integer? groups:integer",
-    "Topics": "topics:ListedTopic[] left_out:integer",
+    "Topics": "topics:ListedTopic[] left_out:integer unread:Unread[]",
     "Reader": "group:string owner:string? type:string state:string members:integer subscribed:boolean? "
     "assigned_partitions:integer committed_partitions:integer lag:integer? at_least:integer? unknown_lags:integer "
-    "max_lag:integer? max_lag_seconds:number? max_lag_seconds_at_least:boolean",
+    "max_lag:integer? max_lag_seconds:number? max_lag_seconds_at_least:boolean ~doubt:Unread",
     "Topic": "topic:string topic_id:string? partitions:integer? groups:Reader[] left_out:integer cannot_tell:integer "
-    "ready:boolean missing:object[] doubt:object? end_offset_age_seconds:number?",
+    "ready:boolean missing:object[] doubt:object? unread:Unread[] end_offset_age_seconds:number?",
     "LeftOut": "groups:integer topics:integer",
     "Row": "group:string type:string state:string simple:boolean epoch:integer? classic_members:integer "
     "consumer_members:integer absent_members:integer phase:string? blockers:string[] mixed_since:integer? "
     "leftovers:integer? upgrades:integer? downgrades:integer? lag:integer? at_least:integer? "
     "unknown_lags:integer max_lag:integer? max_lag_seconds:number? "
     "max_lag_seconds_at_least:boolean rebalances:integer? rebalancing_since:integer? duplicate_partitions:integer? "
-    "unassigned_partitions:integer? attention:Attention[]",
+    "unassigned_partitions:integer? attention:Attention[] ~doubt:Unread",
     "Overview": "cluster:string time:integer ready:boolean missing:object[] doubt:object? ~sinks:object[] "
-    "~source:object left_out:LeftOut end_offset_age_seconds:number? replica_lag_records:integer? "
+    "~source:object ~without_leader:integer[] unread:Unread[] left_out:LeftOut end_offset_age_seconds:number? replica_lag_records:integer? "
     "open_transaction_records:integer? events:Event[] trends:object groups:Row[]",
     "Events": "events:Event[]",
     "Lag": "times:integer[] ~groups:any{} ~group:string ~lag:any[] ~max_lag_seconds:any[] ~partition_count:integer "
     "~partitions:object[]",
-    "History": "group:string ~events:Event[] ~as_of:any",
+    "History": "group:string ~events:Event[] ~as_of:any ~doubt:Unread",
     "Reason": "effect:string code:string group:string? text:string",
     "Gate": "gate:string verdict:string reasons:Reason[] groups:integer{} ~target_version:string? "
     "~leftover_records:integer{} ~unknown_records:integer{} ~offset_versions:integer{} ~log_scan:any ~version:string",
@@ -66,7 +67,7 @@ ANSWERS: Final[Mapping[str, str]] = {
     "assignor:string? assignor_after:string? rebalances_a_day:number? lag:integer? wave:integer? owner:string? "
     "static_ids:integer note:string? kind:string?",
     "Kind": "kind:string groups:integer rehearse:string",
-    "Plan": "ready:boolean missing:object[] doubt:object? left_out:integer groups:Planned[] waves:integer "
+    "Plan": "ready:boolean missing:object[] doubt:object? unread:Unread[] left_out:integer groups:Planned[] waves:integer "
     "counts:integer{} kinds:Kind[]",
     "BurnDown": "times:integer[] groups:any{} members:any{}",
     "SpannedRoll": "direction:string since:integer until:integer ended:string?",
@@ -105,10 +106,10 @@ _SEARCH: Final = "topic owner client_id host instance_id"
 ERRORS: Final[Mapping[int, str]] = {
     400: "A parameter is not what is accepted.",
     401: "Credentials are missing or wrong.",
-    404: "There is no such thing.",
+    404: "There is no such thing, as far as the log is read: else 503.",
     410: "The history does not go back so far, or cannot be read.",
     501: "No history is kept.",
-    503: "Too much is asked at once.",
+    503: "Too much is asked at once; or, with a `doubt`, it cannot be told whether there is such a thing.",
 }
 
 
@@ -141,7 +142,7 @@ _HISTORY: Final = Operation(
 OPERATIONS: Final[Mapping[str, Operation]] = {
     "/api/v1/overview": Operation(summary="A line on every group, and the latest events.", answer="Overview"),
     "/api/v1/groups": Operation(summary="Groups with lag.", answer="Groups", query=f"{_SEARCH} type state"),
-    "/api/v1/groups/{name}": Operation(summary="One group with lag.", answer="Group", query="name", errors=(404,)),
+    "/api/v1/groups/{name}": Operation(summary="One group with lag.", answer="Group", query="name", errors=(404, 503)),
     "/api/v1/search": Operation(summary="Names of groups.", answer="Names", query=_SEARCH),
     "/api/v1/copies": Operation(
         summary="Groups with records in several partitions of the offsets topic, and the one each lives in.",
@@ -152,16 +153,16 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
         summary="One topic, and every group that has to do with it, with its lag there.",
         answer="Topic",
         query="name",
-        errors=(404,),
+        errors=(404, 503),
     ),
-    "/api/v1/lag": Operation(summary="Lag of the last hour.", answer="Lag", query="group", errors=(404,)),
+    "/api/v1/lag": Operation(summary="Lag of the last hour.", answer="Lag", query="group", errors=(404, 503)),
     "/api/v1/history": _HISTORY,
     "/api/v1/history/{name}": _HISTORY,
     "/api/v1/gate/upgrade": Operation(
-        summary="May consumers be rolled now?", answer="Gate", query="group max_size as_shown", errors=(404,)
+        summary="May consumers be rolled now?", answer="Gate", query="group max_size as_shown", errors=(404, 503)
     ),
     "/api/v1/gate/downgrade": Operation(
-        summary="May brokers be rolled now?", answer="Gate", query="group target_version as_shown", errors=(404,)
+        summary="May brokers be rolled now?", answer="Gate", query="group target_version as_shown", errors=(404, 503)
     ),
     "/api/v1/plan": Operation(summary="Readiness of groups, in waves.", answer="Plan", query="group"),
     "/api/v1/burndown": Operation(

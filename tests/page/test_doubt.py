@@ -74,6 +74,7 @@ def test_the_pill_is_green_when_the_figures_are_there(path: str, open_page: Open
         assert [] == page.evaluate("window.wrong")
         page.close()
         watched.expect_problem("404 (Not Found)")
+        watched.expect_problem("503 (Service Unavailable)")
 
 
 def test_an_answer_that_fails_leaves_nothing_green(open_page: OpenPage) -> None:
@@ -164,6 +165,7 @@ def test_while_catching_up_an_empty_list_is_not_known_to_be_empty(open_page: Ope
         expect(group.locator("#missing")).to_contain_text("There is no such group now.")
         group.close()
         watched.expect_problem("404 (Not Found)")
+        watched.expect_problem("503 (Service Unavailable)")
         page.close()
 
 

@@ -30,7 +30,7 @@ def find(stage: Stage) -> None:
 
 
 def row(page: Page, group: str) -> str:
-    return f"#groups tbody tr:has(a:text-is('{group}'))"
+    return f"#groups tbody tr:has(bdi:text-is('{group}'))"
 
 
 def test_groups_that_may_be_there_are_unknown(stage: Stage, open_page: OpenPage) -> None:
@@ -108,9 +108,9 @@ def test_the_plan_knows_nothing_of_them(stage: Stage, open_page: OpenPage) -> No
     page = open_page(f"{stage.url}/plan").page
     expect(page.locator("tbody tr", has_text=LOST)).to_contain_text("unknown")
     expect(page.locator("tbody tr", has_text=LOST)).to_contain_text("partition unread")
-    expect(page.locator("tbody tr", has_text=SEEN)).to_contain_text("care")
+    expect(page.locator("tbody tr", has_text=SEEN)).to_contain_text("ready")
     expect(page.locator("p.banner.moving[role=alert]")).to_contain_text(re.compile(WHY))
 
     find(stage)
 
-    expect(page.locator("tbody tr", has_text=LOST)).to_contain_text("care")
+    expect(page.locator("tbody tr", has_text=LOST)).to_contain_text("ready")

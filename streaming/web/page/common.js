@@ -195,7 +195,7 @@ export function lagTiles(groups) {
 }
 
 /** The row of a group that may be in a part of the log that is not read: without colour, and why. */
-export const unreadLook = (group) => (group.doubt ? [{ code: "unread", severity: "warning", text: `unknown: partition ${group.doubt.partition} is not read`, since: group.doubt.since }] : []);
+export const unreadLook = (group) => (group.doubt?.partition !== undefined ? [{ code: "unread", severity: "warning", text: `unknown: partition ${group.doubt.partition} is not read`, since: group.doubt.since }] : []);
 
 /** Reasons to look, as tags; `now` (ms) is what their age is counted to. */
 export function looks(parent, found, now) {

@@ -18,7 +18,7 @@ const address = inQuery ? `/api/v1/groups/?name=${encodeURIComponent(name)}` : `
 const timeline = new Timeline($("timeline"), "Lag, rebalances and events over time");
 
 let live = null;
-let mayBe = null; // why there may be such a group although none is known, in words
+let mayBe = {}; // with the `doubt` of a group that is not known, and may be there all the same
 let group = null; // what is shown: the live one, or the one of a moment of the past
 let history = null;
 let happened = [];
@@ -150,7 +150,7 @@ function offset(line, each) {
 
 function badges() {
   const found = [
-    group.doubt && !past?.at ? [`unknown, was ${group.state}`, "tag"] : [group.state, stateClass(group.state)],
+    doubtOf(group) && !past?.at ? [`unknown, was ${group.state}`, "tag"] : [group.state, stateClass(group.state)],
     [group.simple ? "commits only" : `${group.type} group`, "tag"],
     ...(group.protocol ? [[`assignor ${group.protocol}`, "tag"]] : []),
   ];
@@ -169,7 +169,7 @@ function warnings() {
   };
   const found = group.attention.filter(({ code }) => !SHOWN_ELSEWHERE.has(code)).map((look) => ({ ...look, text: look.expected ? look.text : texts[look.code] ?? look.text }));
   for (const blocker of group.migration.blockers) found.push({ code: blocker, severity: "info", since: null, text: `A broker would refuse to upgrade this group: ${BLOCKERS[blocker] ?? blocker}` });
-  looks($("warnings"), [...(past?.at ? [] : unreadLook(group)), ...found], moment());
+  looks($("warnings"), [...(past?.at || !doubtOf(group) ? [] : unreadLook(group)), ...found], moment());
 }
 
 function summary() {
@@ -220,10 +220,11 @@ function drawTimeline() {
 function draw() {
   group = past?.at ? past.group : live;
   const rows = Boolean(past?.at) || shows();
+  const why = doubt() ?? doubtOf(mayBe);
   for (const section of $("content").querySelectorAll("section")) if (!section.contains($("events"))) section.hidden = group === null;
   $("badges").hidden = $("warnings").hidden = group === null || !rows;
   $("missing").hidden = (group !== null && rows) || Boolean(past?.at);
-  setText($("missing"), (doubt() ?? mayBe) === null ? "There is no such group now. It is shown here as soon as there is one." : `Not known: ${doubt() ?? mayBe}.`);
+  setText($("missing"), why === null ? "There is no such group now. It is shown here as soon as there is one." : `Not known: ${why}.`);
   $("content").hidden = false;
   $("loading").hidden = true;
   list($("events"), happened, false, past && (({ time }) => past.go(time)));
@@ -258,7 +259,7 @@ async function readGroup() {
   const begun = performance.now();
   const [status, answer] = await get(address);
   live = status === 200 ? answer : null;
-  mayBe = answer.doubt ? doubtOf(answer) : null;
+  mayBe = status === 200 ? {} : answer;
   readAt = performance.now();
   readTook = readAt - begun;
 }

@@ -48,8 +48,8 @@ export const unreadNumbers = () => (latest?.unread ?? []).map(({ partition }) =>
 /** Whether names of groups may be missing: of what could not be read since the start nothing is known. */
 export const namesMayLack = () => lacking() !== null && !latest.ready;
 
-/** The doubt of one group in words, or null. */
-export const doubtOf = ({ doubt: of }) => (of ? worded(of) : null);
+/** The doubt of one group in words, or null: what may be in a partition that is not read now. What all are under, `doubt` says. */
+export const doubtOf = ({ doubt: of }) => ((latest?.unread ?? []).some(({ partition }) => partition === of?.partition) ? worded(of) : null);
 
 /** The same of lag, which also needs to know where logs end. */
 export function lagDoubt() {
