@@ -53,8 +53,8 @@ ANSWERS: Final[Mapping[str, str]] = {
     "max_lag_seconds_at_least:boolean rebalances:integer? rebalancing_since:integer? duplicate_partitions:integer? "
     "unassigned_partitions:integer? attention:Attention[] ~doubt:Unread",
     "Overview": "cluster:string time:integer ready:boolean missing:object[] doubt:object? ~sinks:object[] "
-    "~source:object ~without_leader:integer[] unread:Unread[] left_out:LeftOut end_offset_age_seconds:number? replica_lag_records:integer? "
-    "open_transaction_records:integer? events:Event[] trends:object groups:Row[]",
+    "~source:object ~without_leader:integer[] unread:Unread[] left_out:LeftOut end_offset_age_seconds:number? "
+    "replica_lag_records:integer? open_transaction_records:integer? events:Event[] trends:object groups:Row[]",
     "Events": "events:Event[]",
     "Lag": "times:integer[] ~groups:any{} ~group:string ~lag:any[] ~max_lag_seconds:any[] ~partition_count:integer "
     "~partitions:object[]",
@@ -67,8 +67,8 @@ ANSWERS: Final[Mapping[str, str]] = {
     "assignor:string? assignor_after:string? rebalances_a_day:number? lag:integer? wave:integer? owner:string? "
     "static_ids:integer note:string? kind:string?",
     "Kind": "kind:string groups:integer rehearse:string",
-    "Plan": "ready:boolean missing:object[] doubt:object? unread:Unread[] left_out:integer groups:Planned[] waves:integer "
-    "counts:integer{} kinds:Kind[]",
+    "Plan": "ready:boolean missing:object[] doubt:object? unread:Unread[] left_out:integer groups:Planned[] "
+    "waves:integer counts:integer{} kinds:Kind[]",
     "BurnDown": "times:integer[] groups:any{} members:any{}",
     "SpannedRoll": "direction:string since:integer until:integer ended:string?",
     "Roll": "format:string group:string since:integer until:integer rebalances:integer partitions_moved:integer "
