@@ -32,7 +32,7 @@ from streaming.board.lag_history import LagHistory
 from streaming.board.polls import PollStatus
 from streaming.board.readiness import Offsets, Positions, Readiness, Standing, Standstill
 from streaming.board.totals import LeftOut, Sums, Totals
-from streaming.board.unread import Doubt, DoubtedGroups, Unread, UnreadPartitions
+from streaming.board.unread import EVERYTHING_IS_READ, Doubt, DoubtedGroups, Unread, unread_of
 from streaming.end_offsets.store import EndOffsets, Wanted
 
 __all__ = ["Board", "Row"]
@@ -126,7 +126,6 @@ class Board:
         self._one_reader = False
         self._last_batch: int | None = None
         self._tally = Totals()
-        self._unread = UnreadPartitions()
         self._doubted = DoubtedGroups()
 
     # --- writing ---
@@ -190,15 +189,8 @@ class Board:
         self.stuck, self.unsettled, self.unassigned = frozenset(stuck), frozenset(unsettled), frozenset(unassigned)
 
     def set_unread(self, unread: Mapping[int, int], partitions: int) -> None:
-        """Say which partitions of the log cannot be read, all of them, each since when (ms); and how many there are.
-
-        One that is named no more is in doubt until what was written of it meanwhile is on the board.
-        """
+        """Say which partitions of the log cannot be read, all of them, each since when (ms); and how many there are."""
         self.unread, self.offsets_partitions = dict(unread), partitions
-        with self.ends.lock:
-            came_back = self._unread.set(unread, partitions, self.ends.known_of(self.offsets_topic))
-        if came_back:
-            self.ends.ask()
 
     def know_unread(self) -> None:
         """Say that groups of partitions that cannot be read are known as they were: the board may be ready so."""
@@ -314,9 +306,10 @@ class Board:
             missing += polls.missing(self.ends.sampled_ms, now_ms())
             stale = polls.stale()
         else:
-            missing += self._readiness.missing(self._positions, self.ends.sampled_ms)
+            reading = self._readiness.missing(self._positions, self.ends.sampled_ms, self.unread)
+            missing += reading
             if self._standstill is not None:
-                caught_up = self._readiness.caught_up
+                caught_up = not reading
                 stands_still, stale = self._standstill.found(self.waiting(), now_ms(), caught_up=caught_up)
                 missing += stands_still
         since = [{"since": self._since_ms, **each} for each in missing]
@@ -332,17 +325,18 @@ class Board:
         return Standing(since, doubted, unread)
 
     def _unread_now(self) -> Unread:
-        positions, one_reader = self._positions, self._one_reader
-        with self.ends.lock:
-            known = self.ends.known_of(self.offsets_topic)
-            self._unread.follow(positions.membership, positions.commits, known, one_reader=one_reader)
-        return self._unread.now
+        unread, partitions = self.unread, self.offsets_partitions
+        if not unread or partitions is None:
+            return EVERYTHING_IS_READ
+        topic = self.ends.topic(self.offsets_topic)
+        return unread_of(unread, partitions, () if topic is None else topic.leaders)
 
     def standstill_seconds(self) -> float | None:
         """How long records have waited without a finished micro-batch; None while the stream moves (`Standstill`)."""
         if self._standstill is None:
             return None
-        return self._standstill.seconds(self.waiting(), caught_up=self._readiness.caught_up)
+        reading = self._readiness.missing(self._positions, self.ends.sampled_ms, self.unread)
+        return self._standstill.seconds(self.waiting(), caught_up=not reading)
 
     def doubted(self, moment: BoardMoment) -> Mapping[str, int]:
         """Group → the partition that cannot be read and that it may be in, of the groups of a moment."""

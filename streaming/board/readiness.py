@@ -1,7 +1,7 @@
 """When the board may be believed: all that was in the log at start is on it, with lag, and its stream moves."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -83,7 +83,7 @@ class Readiness:
     def set_targets(self, high_watermarks: Offsets, last_stable: Offsets, partitions: int | None = None) -> None:
         """Where the log ended when this run began, as far as its leaders said; and how many partitions it has."""
         self._targets = Positions(high_watermarks, last_stable)
-        self._partitions = len(high_watermarks) if partitions is None else partitions
+        self._partitions = partitions or 0
 
     def add_targets(self, high_watermarks: Offsets, last_stable: Offsets) -> None:
         """The same of partitions whose leaders did not answer then."""
@@ -105,18 +105,21 @@ class Readiness:
         """Whether the readers have passed the end of the log as it was at start."""
         return self._caught_up_ms is not None and self._loaded
 
-    def missing(self, positions: Positions, sampled_ms: int | None) -> list[dict[str, Any]]:
-        """What keeps this from being ready, as `base.doubt` has it; empty when it is. Without `since`: the start."""
+    def missing(
+        self, positions: Positions, sampled_ms: int | None, unread: Collection[int] = ()
+    ) -> list[dict[str, Any]]:
+        """What keeps this from being ready, as `base.doubt` has it; empty when it is. Without `since`: the start.
+
+        Partitions that are `unread` are not counted: they are named by themselves (`unread.py`).
+        """
         found: list[dict[str, Any]] = []
         if not self._loaded:
             found.append({"reason": "the state of the former run is not loaded"})
         if self._targets is None:
             found.append({"reason": "the end of the log at start is not known"})
-        elif self._caught_up_ms is None and not any(self._behind(self._targets, positions).values()):
-            unknown = self._unknown(self._targets)
-            found.append({"reason": f"the end of {counted(unknown, 'partition')} of the log is not known"})
-        elif self._caught_up_ms is None:
-            behind = self._behind(self._targets, positions)
+        elif self._caught_up_ms is None and (
+            behind := {of: left for of, left in self._behind(self._targets, positions).items() if of not in unread}
+        ):
             records = sum(behind.values())
             self._farthest = max(self._farthest, records)
             read_percent = 100 * (self._farthest - records) // self._farthest if records else 100
@@ -129,13 +132,15 @@ class Readiness:
                     "partitions": {str(partition): records for partition, records in sorted(behind.items())},
                 }
             )
-        elif sampled_ms is None or sampled_ms < self._caught_up_ms:
+        elif self._caught_up_ms is None and (unknown := self._unknown(self._targets, unread)):
+            found.append({"reason": f"the end of {counted(unknown, 'partition')} of the log is not known"})
+        elif sampled_ms is None or sampled_ms < (self._caught_up_ms or 0):
             found.append({"reason": "lag is not known, as log end offsets are not sampled yet"})
         return found
 
-    def _unknown(self, targets: Positions) -> int:
-        """Of how many partitions it is not known where they ended."""
-        return max(0, self._partitions - len(targets.membership))
+    def _unknown(self, targets: Positions, unread: Collection[int] = ()) -> int:
+        """Of how many partitions, besides those unread, it is not known where they ended."""
+        return len(set(range(self._partitions)) - targets.membership.keys() - set(unread))
 
     @staticmethod
     def _behind(targets: Positions, positions: Positions) -> dict[int, int]:

@@ -6,20 +6,19 @@ there is to say. A partition that has a leader again stays in doubt until what w
 """
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from coordinator_model.state.shards import offsets_partition
 from streaming.base.persistent_map import GroupMap
 from streaming.board.board_group import BoardGroup
-from streaming.end_offsets.store import PartitionEnds
 
 Doubt = Mapping[str, Any]
 """As `base.doubt` has it, with the `partition` it is about."""
 
 _NO_LEADER: Final = "partition {} of the offsets topic has no leader"
-_READ_ON: Final = "partition {} of the offsets topic had no leader, and is still being read on"
+_NOT_READ: Final = "partition {} of the offsets topic is not read to its end"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,75 +80,19 @@ class Unread:
 EVERYTHING_IS_READ: Final = Unread()
 
 
-class UnreadPartitions:
-    """Follows which partitions cannot be read; safe to use from several threads."""
+def unread_of(since_ms: Mapping[int, int], partitions: int, leaders: Collection[int]) -> Unread:
+    """The partitions that cannot be read.
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._partitions: int | None = None
-        self._without_leader: Mapping[int, int] = {}
-        # Partition → since when (ms) it could not be read, and when its end was last sampled as its leader came back.
-        self._reading_on: dict[int, tuple[int, int]] = {}
-        self._now = Unread()
-
-    @property
-    def now(self) -> Unread:
-        """The partitions as they were last said to be."""
-        return self._now
-
-    def set(self, without_leader: Mapping[int, int], partitions: int, ends: Mapping[int, PartitionEnds]) -> bool:
-        """Take the partitions without a leader, all of them, each since when (ms); returns whether one came back.
-
-        Args:
-            without_leader: partition → since when (ms).
-            partitions: how many the log has.
-            ends: partition → where it ends, as sampled.
-        """
-        with self._lock:
-            back = self._without_leader.keys() - without_leader.keys()
-            for number in back:
-                sampled_ms = ends[number].sampled_ms if number in ends else 0
-                self._reading_on[number] = (self._without_leader[number], sampled_ms)
-            for number in without_leader:
-                self._reading_on.pop(number, None)
-            self._without_leader, self._partitions = dict(without_leader), partitions
-            self._put_together()
-            return bool(back)
-
-    def follow(
-        self,
-        membership: Mapping[int, int],
-        commits: Mapping[int, int],
-        ends: Mapping[int, PartitionEnds],
-        *,
-        one_reader: bool,
-    ) -> None:
-        """Take how far the two readers are: a partition is read on once they are at an end that was sampled since.
-
-        Args:
-            membership: partition → next offset to read.
-            commits: the same of the other reader.
-            ends: partition → where it ends, as sampled.
-            one_reader: whether one reads both, and never gets past the last stable offset.
-        """
-        if not self._reading_on:
-            return
-        with self._lock:
-            for number, (_, sampled_ms) in [*self._reading_on.items()]:
-                known = ends.get(number)
-                if known is None or known.high_watermark is None or known.sampled_ms <= sampled_ms:
-                    continue
-                stable = known.last_stable or 0
-                end = stable if one_reader else known.high_watermark
-                if membership.get(number, 0) >= end and commits.get(number, 0) >= stable:
-                    del self._reading_on[number]
-            self._put_together()
-
-    def _put_together(self) -> None:
-        doubts = {number: _doubt(_READ_ON, number, since_ms) for number, (since_ms, _) in self._reading_on.items()}
-        doubts |= {number: _doubt(_NO_LEADER, number, since_ms) for number, since_ms in self._without_leader.items()}
-        ascending = {number: doubts[number] for number in sorted(doubts)}
-        self._now = Unread(self._partitions, ascending, tuple(sorted(self._without_leader)))
+    Args:
+        since_ms: partition → since when (ms) it cannot be, of those that cannot.
+        partitions: how many the log has.
+        leaders: those that have a leader.
+    """
+    doubts = {}
+    for number, since in sorted(since_ms.items()):
+        reason = (_NOT_READ if number in leaders else _NO_LEADER).format(number)
+        doubts[number] = {"reason": reason, "since": since, "as_of": since, "partition": number}
+    return Unread(partitions, doubts, tuple(number for number in doubts if number not in leaders))
 
 
 class DoubtedGroups:
@@ -177,13 +120,3 @@ class DoubtedGroups:
                     self._found[name] = number
             self._seen = groups
             return dict(self._found)
-
-
-def numbers(doubts: Iterable[Doubt]) -> str:
-    """The partitions of doubts in words: `partition 7`, `partitions 7, 9`."""
-    found = [str(of["partition"]) for of in doubts]
-    return f"partition{'s' if len(found) > 1 else ''} {', '.join(found)}"
-
-
-def _doubt(reason: str, number: int, since_ms: int) -> Doubt:
-    return {"reason": reason.format(number), "since": since_ms, "as_of": since_ms, "partition": number}

@@ -25,8 +25,6 @@ def lose(stage: Stage) -> None:
 def find(stage: Stage) -> None:
     """The leader is back, and what it has is read."""
     stage.board.set_unread({}, PARTITIONS)
-    place = {(stage.board.offsets_topic, NUMBER): 0}
-    stage.ends.record(now_ms(), place, place)
 
 
 def row(page: Page, group: str) -> str:

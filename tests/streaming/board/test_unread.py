@@ -1,6 +1,7 @@
 """Partitions of the offsets topic that cannot be read: who may be in them is doubted, and nobody else."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from coordinator_model.gates.verdict import BrokerSettings, Cluster
@@ -10,7 +11,7 @@ from streaming.board.board import Board
 from streaming.board.plan import plan
 from streaming.end_offsets.store import EndOffsets
 from tests.streaming.board_rows import Shard
-from tests.streaming.boards import NOW_MS, OFFSETS_TOPIC, board_of, caught_up, classic_group, log_ends
+from tests.streaming.boards import NOW_MS, OFFSETS_TOPIC, board_of, caught_up, classic_group, described, log_ends
 
 PARTITIONS = 50
 SINCE_MS = NOW_MS - 3_000
@@ -27,8 +28,14 @@ READ, UNREAD, MISPLACED = a_name(3), a_name(7), a_name(9)
 
 
 def some_board() -> tuple[Board, EndOffsets]:
-    """A group where its name hashes to in partition 3, likewise in 7, and one in 7 whose name hashes to 9."""
-    board = board_of(Shard(3), ends := log_ends(orders=2, **{OFFSETS_TOPIC: PARTITIONS}))
+    """A group where its name hashes to in partition 3, likewise in 7, and one in 7 whose name hashes to 9.
+
+    None of these partitions has a leader; they are read as long as nobody says otherwise.
+    """
+    board = board_of(Shard(3), ends := log_ends(orders=2))
+    topic = described(OFFSETS_TOPIC, PARTITIONS)
+    leaders = {partition: 1 for partition in range(PARTITIONS) if partition not in (3, 7, 9)}
+    ends.set_topics([*ends.topics.values(), replace(topic, leaders=leaders)], [])
     for number, (name, partition) in enumerate([(READ, 3), (UNREAD, 7), (MISPLACED, 7)]):
         shard = Shard(partition)
         classic_group(shard, name, {"m-1": {"orders": [0, 1]}})
@@ -108,62 +115,63 @@ def test_its_readiness_is_unknown() -> None:
 
 
 def test_at_a_start_it_keeps_the_board_from_being_ready() -> None:
-    """Until its leader is back and it is read, as its names are not known; the groups of the others are believed."""
+    """Until it is read, as the names in it are not known; the groups of the others are believed meanwhile."""
     board, ends = some_board()
-    board.set_unread({7: SINCE_MS}, PARTITIONS)
-    board.set_log_end_at_start({3: 1}, {3: 1})
+    board.set_log_end_at_start({3: 1}, {3: 1}, 8)
+    board.set_unread(dict.fromkeys((0, 1, 2, 4, 5, 6, 7), SINCE_MS), PARTITIONS)
     board.set_positions({3: 1}, {3: 1}, NOW_MS)
     sampled(ends, NOW_MS, p3=1)
+    assert 7 == len(board.ready()[1])
+
+    rest = dict.fromkeys((0, 1, 2, 4, 5, 6), 0)
+    board.add_log_end_at_start(rest, rest)
+    board.set_unread({7: SINCE_MS}, PARTITIONS)
 
     (missing,) = board.ready()[1]
-    assert ("partition 7 of the offsets topic has no leader", SINCE_MS) == (missing["reason"], missing["since"])
+    expected = {"reason": "partition 7 of the offsets topic has no leader", "since": SINCE_MS, "partition": 7}
+    assert expected == missing
     assert board.standing().doubt is None
     assert {"open"} == verdicts(board, READ)
 
     board.set_unread({}, PARTITIONS)
-    assert "is still being read on" in board.ready()[1][0]["reason"]
+    assert ["the end of 1 partition of the log is not known"] == [of["reason"] for of in board.ready()[1]]
 
-    sampled(ends, NOW_MS + 1_000, p3=1, p7=20)
-    board.set_positions({7: 19}, {7: 19}, NOW_MS + 1_000)
-    assert not board.ready()[0]
+    board.add_log_end_at_start({7: 20}, {7: 20})
+    board.set_positions({7: 19}, {7: 19}, NOW_MS)
+    assert ["the monitor is still reading the log"] == [of["reason"] for of in board.ready()[1]]
 
-    board.set_positions({7: 20}, {7: 20}, NOW_MS + 1_000)
+    board.set_positions({7: 20}, {7: 20}, NOW_MS)
     assert board.ready() == (True, [])
     assert {UNREAD: None} == doubts(board, UNREAD)
 
 
-def test_once_ready_it_stays_ready() -> None:
-    """What may be in the partition is in doubt until what was written meanwhile is read, by an end sampled since."""
+def test_a_leader_that_is_lost_while_the_log_is_read_holds_up_its_own_groups_alone() -> None:
+    """What it has left to read is not counted among what the others have."""
     board, ends = some_board()
-    sampled(ends, NOW_MS - 1_000, p7=10)
-    board.set_positions({7: 10}, {7: 10}, NOW_MS)
+    board.set_log_end_at_start({3: 1, 7: 20}, {3: 1, 7: 20})
+    board.set_positions({3: 1}, {3: 1}, NOW_MS)
+    sampled(ends, NOW_MS, p3=1, p7=20)
+    assert {"7": 20} == board.ready()[1][0]["partitions"]
+
+    board.set_unread({7: SINCE_MS}, PARTITIONS)
+    assert [7] == [of["partition"] for of in board.ready()[1]]
+    assert ({"open"}, {"cannot_tell"}) == (verdicts(board, READ), verdicts(board, UNREAD))
+
+
+def test_once_ready_it_stays_ready() -> None:
+    """With the number; and a partition that has a leader, and is not read yet, is no partition without one."""
+    board, ends = some_board()
     caught_up(board).set_unread({7: SINCE_MS}, PARTITIONS)
     assert (True, []) == board.ready()
     assert (7,) == board.standing().unread.without_leader
 
-    board.set_unread({}, PARTITIONS)
+    ends.set_topics([described(OFFSETS_TOPIC, PARTITIONS)], [])
     assert ((), {UNREAD: 7}) == (board.standing().unread.without_leader, doubts(board, UNREAD))
+    assert "is not read to its end" in (board.moment().doubt_of(UNREAD) or {})["reason"]
 
-    sampled(ends, NOW_MS + 1_000, p7=15)
-    assert {UNREAD: 7} == doubts(board, UNREAD)
-
-    board.set_positions({7: 15}, {7: 15}, NOW_MS + 2_000)
+    board.set_unread({}, PARTITIONS)
     assert {UNREAD: None} == doubts(board, UNREAD)
     assert {"open"} == verdicts(board)
-
-
-def test_a_reader_that_waits_for_a_transaction_has_read_on() -> None:
-    """One reader of both gets no further than the last stable offset; two have to be at the log's end."""
-    for one_reader in (True, False):
-        board, ends = some_board()
-        board.expect_batches(one_reader=one_reader)
-        caught_up(board).set_unread({7: SINCE_MS}, PARTITIONS)
-        board.set_unread({}, PARTITIONS)
-        place = (OFFSETS_TOPIC, 7)
-        ends.record(NOW_MS + 1_000, {place: 20}, {place: 15})
-        board.set_positions({7: 15}, {7: 15}, NOW_MS + 1_000)
-
-        assert {UNREAD: None if one_reader else 7} == doubts(board, UNREAD)
 
 
 def test_what_waits_there_is_no_standstill() -> None:

@@ -98,9 +98,6 @@ def test_nothing_is_found_of_a_group_whose_partition_is_not_read() -> None:
     assert [] == unassigned(board)
 
     board.set_unread({}, 50)
-    place = {(board.offsets_topic, 0): 1}
-    board.ends.record(NOW_MS + 1, place, place)
-    assert not board.standing().unread
     clock.now_ms += LASTING_MS
     watch.check()
     assert [{"orders": [2]}] == [of["partitions"] for of in unassigned(board)]

@@ -13,7 +13,7 @@ from streaming.web.api_answers import Api, BrokerAnswers
 from streaming.web.routes import Pages
 from tests.streaming.asgi_client import AsgiClient
 from tests.streaming.board.test_unread import PARTITIONS, READ, SINCE_MS, UNREAD, a_name, some_board
-from tests.streaming.boards import CLUSTER, NOW_MS, caught_up, rendered
+from tests.streaming.boards import CLUSTER, NOW_MS, caught_up, described, rendered
 
 DOUBT = {
     "reason": "partition 7 of the offsets topic has no leader",
@@ -135,12 +135,12 @@ def test_rows_are_sent_again_when_a_doubt_comes_and_goes() -> None:
     assert READ not in {of["group"] for of in news["groups"]}
     assert ([DOUBT], [7], True) == (news["unread"], news["without_leader"], news["ready"])
 
-    board.set_unread({}, PARTITIONS)
+    ends.set_topics([described("__consumer_offsets", PARTITIONS), described("orders", 2)], [])
     token, news = api.news(token, None)
-    assert "still being read on" in news["groups"][0]["doubt"]["reason"]
+    assert "is not read to its end" in news["groups"][0]["doubt"]["reason"]
+    assert [] == news["without_leader"]
 
-    place = {("__consumer_offsets", 7): 0}
-    ends.record(NOW_MS + 1, place, place)
+    board.set_unread({}, PARTITIONS)
     _, news = api.news(token, None)
     assert [None] == [of.get("doubt") for of in news["groups"] if of["group"] == UNREAD]
     assert [] == news["unread"]
