@@ -5,18 +5,15 @@ directory stays: lag history, and events that are still to be delivered.
 """
 
 import json
-import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from coordinator_model.state import snapshot
-from streaming.base.errors import UsageError
+from streaming.checkpoint.files import CheckpointFiles
 from streaming.query.progress import PartitionOffsets, offsets_of
 from streaming.query.schemas import BOOK_STATE, GROUPS_STATE, OFFSETS_STATE, PACKS_STATE, OutputRow
 from streaming.query.state_cache import all_entries
@@ -24,10 +21,6 @@ from streaming.query.state_keys import place_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-FORGOTTEN: Final = ".forgotten"
-"""Ends the name of a checkpoint on its way out."""
-
 
 _COLUMNS: Final = {
     PACKS_STATE: ("user_map_key.partition", "user_map_key.slot", "user_map_value.pack"),
@@ -46,97 +39,97 @@ _UNKNOWN_PARTITION: Final = -1
 """Partition of a row read back of a release up to layout 5, whose keys do not say it; of each group it has one copy."""
 
 
-def forget(checkpoint: str) -> None:
-    """Remove a checkpoint; interrupted, it is either there or not.
+class Mark(NamedTuple):
+    """How far a checkpoint is: the id Spark gave the query when it made it, and the last finished micro-batch.
+
+    A new checkpoint has another id, and counts its batches from zero.
+    """
+
+    query_id: str | None = None
+    batch: int = -1
+
+    @property
+    def has_state(self) -> bool:
+        """Whether a micro-batch was ever finished; before that there is no state to read back."""
+        return self.batch >= 0
+
+
+def mark(files: CheckpointFiles) -> Mark:
+    """How far it is; an empty one where there is none.
 
     Raises:
-        UsageError: it is not on a file system of this machine.
-        OSError: it cannot be removed.
+        OSError, ValueError, LookupError, TypeError: it is not what Spark wrote.
     """
-    if not _is_local(checkpoint):
-        raise UsageError(
-            f"state.checkpoint_location: found {checkpoint!r}, which is to be forgotten, accepted: one on this machine "
-            "(empty that one yourself)"
-        )
-    path = _path(checkpoint)
-    former = path.with_name(path.name + FORGOTTEN)
-    shutil.rmtree(former, ignore_errors=True)
-    if path.exists():
-        path.replace(former)
-    shutil.rmtree(former, ignore_errors=True)
+    batch = max(_numbers(files.names("commits")), default=-1)
+    try:
+        return Mark(str(json.loads(files.text("metadata"))["id"]), batch)
+    except FileNotFoundError:
+        if batch >= 0:
+            raise
+        return Mark()
 
 
-def settle(checkpoint: str) -> None:
+def settle(files: CheckpointFiles, root: str) -> None:
     """Have a checkpoint that was moved, or copied, find its own files: Spark notes where those of a schema are.
+
+    Args:
+        files: of it.
+        root: the place that Spark is given, as it notes it.
 
     Raises:
         OSError, ValueError, LookupError, TypeError, AttributeError: it cannot be written, or is not what Spark wrote.
     """
-    if not _is_local(checkpoint):
-        return
-    directory = _path(checkpoint).resolve()
-    for path in directory.glob("state/*/_metadata/v2/[0-9]*"):
-        version, _, noted = path.read_text(encoding="utf-8").partition("\n")
-        held = json.loads(noted)
-        for store in held["stateStoreInfo"]:
-            places = (of.rpartition("/state/")[2] for of in store["stateSchemaFilePaths"])
-            # As Hadoop writes it: one slash, nothing escaped.
-            store["stateSchemaFilePaths"] = [f"file:{directory}/state/{place}" for place in places]
-        if held != json.loads(noted):
-            # Not beside it: Spark takes the name of every file there for a number.
-            scratch = directory / ".settled"
-            scratch.write_text(f"{version}\n{json.dumps(held, separators=(',', ':'))}", encoding="utf-8")
-            path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
-            scratch.replace(path)
+    for operator in files.names("state"):
+        directory = f"state/{operator}/_metadata/v2"
+        for number in _numbers(files.names(directory)):
+            name = f"{directory}/{number}"
+            version, _, noted = files.text(name).partition("\n")
+            held = json.loads(noted)
+            for store in held["stateStoreInfo"]:
+                places = (of.rpartition("/state/")[2] for of in store["stateSchemaFilePaths"])
+                store["stateSchemaFilePaths"] = [f"{root}/state/{place}" for place in places]
+            if held != json.loads(noted):
+                files.write(name, f"{version}\n{json.dumps(held, separators=(',', ':'))}")
 
 
-def is_gone(checkpoint: str) -> bool:
-    """Whether there is nothing where a checkpoint was; not known of one on another machine."""
-    return _is_local(checkpoint) and not has_committed_batch(checkpoint)
+def read_to_end_ms(files: CheckpointFiles) -> int:
+    """When the log was last read to the end that it had then, by the clock of who read it; 0 where that is not known.
 
+    Spark notes with each micro-batch when it was planned, which a copy does not change.
 
-def last_written_ms(checkpoint: str) -> int | None:
-    """When the last micro-batch was finished, by the clock of the file system; None where that is not known."""
-    commits = _path(checkpoint) / "commits"
-    times = [entry.stat().st_mtime_ns // 1_000_000 for entry in commits.glob("[0-9]*")] if commits.is_dir() else []
-    return max(times, default=None)
-
-
-def has_committed_batch(checkpoint: str) -> bool:
-    """Whether a run got as far as finishing a micro-batch; before that there is no state to read back."""
-    commits = _path(checkpoint) / "commits"
-    return commits.is_dir() and any(entry.name.isdecimal() for entry in commits.iterdir())
-
-
-def query_id(checkpoint: str) -> str:
-    """The id Spark gave the query when it made the checkpoint; a new one counts its batches from zero.
-
-    Where the checkpoint is not on this machine, its location has to do.
+    Raises:
+        OSError, ValueError, LookupError, TypeError: it is not what Spark wrote.
     """
-    metadata = _path(checkpoint) / "metadata"
-    return str(json.loads(metadata.read_text(encoding="utf-8"))["id"]) if metadata.is_file() else checkpoint
+    planned = set(_numbers(files.names("offsets")))
+    for batch in sorted(planned & set(_numbers(files.names("commits"))), reverse=True):
+        _version, noted, *sources = files.text(f"offsets/{batch}").splitlines()
+        if sources and not json.loads(sources[0]).get("cut", True):
+            return int(json.loads(noted)["batchTimestampMs"])
+    return 0
 
 
-def committed_positions(checkpoint: str) -> tuple[PartitionOffsets, ...]:
-    """Next offsets of commits and of membership, as the last finished micro-batch left them.
+def committed_positions(files: CheckpointFiles, batch: int) -> tuple[PartitionOffsets, ...]:
+    """Next offsets of commits and of membership, as a finished micro-batch left them.
 
     Spark writes them before a batch, a line of JSON after two lines of its own.
 
     Raises:
         OSError, ValueError, LookupError, AttributeError: they are not what Spark wrote.
     """
-    directory = _path(checkpoint)
-    finished = [int(entry.name) for entry in (directory / "commits").iterdir() if entry.name.isdecimal()]
-    path = directory / "offsets" / str(max(finished))
-    _version, _metadata, *sources = path.read_text(encoding="utf-8").splitlines()
+    _version, _metadata, *sources = files.text(f"offsets/{batch}").splitlines()
     positions = offsets_of(sources[0]) if sources else ()
     if not positions or not all(positions):
-        raise ValueError(f"{path.name} of the log of offsets is cut short")
+        raise ValueError(f"{batch} of the log of offsets is cut short")
     return positions
 
 
-def stored_rows(spark: SparkSession, checkpoint: str) -> Iterator[OutputRow]:
+def stored_rows(spark: SparkSession, checkpoint: str, batch: int | None = None) -> Iterator[OutputRow]:
     """The checkpoint's state as the rows that once made it, for filling the board.
+
+    Args:
+        spark: reads it.
+        checkpoint: as Spark is given it.
+        batch: the micro-batch that left it so; by default the last finished one.
 
     While the rows of one part of it are taken, the JVM is at the next.
 
@@ -148,7 +141,7 @@ def stored_rows(spark: SparkSession, checkpoint: str) -> Iterator[OutputRow]:
     _ = spark.streams.active
     ahead = ThreadPoolExecutor(1, thread_name_prefix="state")
     try:
-        parts = {of: ahead.submit(_fetched, spark, checkpoint, of, columns) for of, columns in _COLUMNS.items()}
+        parts = {of: ahead.submit(_fetched, spark, checkpoint, of, columns, batch) for of, columns in _COLUMNS.items()}
         packs = [((partition, slot), pack) for partition, slot, pack in _values(_if_there(parts.pop(PACKS_STATE)))]
         single = (
             (tuple(key), text)
@@ -165,18 +158,17 @@ def stored_rows(spark: SparkSession, checkpoint: str) -> Iterator[OutputRow]:
         ahead.shutdown(wait=False, cancel_futures=True)
 
 
-def _is_local(checkpoint: str) -> bool:
-    return checkpoint.startswith("file:") or "://" not in checkpoint
+def _numbers(names: Iterable[str]) -> Iterator[int]:
+    """What Spark calls its entries."""
+    return (int(name) for name in names if name.isdecimal())
 
 
-def _path(checkpoint: str) -> Path:
-    return Path(unquote(checkpoint.removeprefix("file://")) if checkpoint.startswith("file:") else checkpoint)
-
-
-def _fetched(spark: SparkSession, checkpoint: str, variable: str, columns: Sequence[str]) -> "pa.Table":
+def _fetched(
+    spark: SparkSession, checkpoint: str, variable: str, columns: Sequence[str], batch: int | None = None
+) -> "pa.Table":
     """Columns of a state variable as Arrow: as Python objects of Spark's a row takes twenty times as long."""
-    state = spark.read.format("statestore").option("path", checkpoint).option("stateVarName", variable).load()
-    return state.select(*columns).toArrow()
+    state = spark.read.format("statestore").option("path", checkpoint).option("stateVarName", variable)
+    return (state if batch is None else state.option("batchId", batch)).load().select(*columns).toArrow()
 
 
 def _if_there(fetched: "Future[pa.Table]") -> "pa.Table | None":

@@ -8,15 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from coordinator_model.state import snapshot
 from streaming.base.atomic_files import replace
 from streaming.base.errors import UsageError
-
-if TYPE_CHECKING:
-    pass
-
 
 IDENTITY_FILE: Final = "monitor.json"
 
@@ -79,8 +75,8 @@ ANOTHER_ONES: Final = ("cluster_id", "offsets_topic")
 Forget = Callable[[Mapping[str, Any] | None], object]
 
 
-def claim(directory: Path, identity: Identity, forget: Forget | None = None) -> None:
-    """Make the state directory this identity's, or see that it is.
+def claim(directory: Path, identity: Identity, forget: Forget | None = None) -> Mapping[str, Any] | None:
+    """Make the state directory this identity's, or see that it is; returns what it said before, None if nothing.
 
     Args:
         directory: made where it is not.
@@ -107,11 +103,36 @@ def claim(directory: Path, identity: Identity, forget: Forget | None = None) -> 
             forget(former)
         if former != wanted:
             write(directory, identity)
+    return former
 
 
 def write(directory: Path, identity: Identity) -> None:
     """Say whose the state directory is. Raises OSError."""
-    replace(directory / IDENTITY_FILE, json.dumps(asdict(identity), indent=1) + "\n")
+    replace(directory / IDENTITY_FILE, as_text(identity))
+
+
+CHECKPOINT_IDENTITY_FILE: Final = "identity.json"
+"""In the checkpoint: the same, so that a checkpoint of another one is known by itself."""
+
+
+def refuse_anothers(option: str, place: str, text: str, identity: Identity) -> None:
+    """See that a checkpoint, which an option says the place of, is this identity's by its text. Raises UsageError.
+
+    How many partitions the topic had then does not count, unless it has fewer now.
+    """
+    try:
+        held = json.loads(text)
+        if held["state_layout"] in RESUMABLE_LAYOUTS:
+            held["state_layout"] = identity.state_layout
+        held["partitions"] = max(held["partitions"], identity.partitions)
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise damaged(place, f"{CHECKPOINT_IDENTITY_FILE} does not say whose it is", option) from error
+    _same(place, held, asdict(identity), option, CHECKPOINT_IDENTITY_FILE)
+
+
+def as_text(identity: Identity) -> str:
+    """What is written down of it."""
+    return json.dumps(asdict(identity), indent=1) + "\n"
 
 
 def stateful_tasks(directory: Path, asked_for: int | None) -> int:
@@ -127,16 +148,22 @@ def same(directory: Path, held: Identity, found: Identity) -> None:
     _same(directory, asdict(held), asdict(found))
 
 
-def _same(directory: Path, held: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+def _same(
+    directory: Path | str,
+    held: Mapping[str, Any],
+    wanted: Mapping[str, Any],
+    option: str = "state.dir",
+    file: str = IDENTITY_FILE,
+) -> None:
     for name, value in wanted.items():
         if held.get(name) != value and not (name == "partitions" and _is_grown(held.get(name), value)):
             if name in ACCEPTED_NUMBERS:
                 raise UsageError(
-                    f"state.dir: found {str(directory / IDENTITY_FILE)!r} with {name} {held.get(name)!r}, accepted: "
+                    f"{option}: found {f'{directory}/{file}'!r} with {name} {held.get(name)!r}, accepted: "
                     f"{ACCEPTED_NUMBERS[name]}; {REMEDY[name]}"
                 )
             raise UsageError(
-                f"state.dir: found {str(directory)!r} of a monitor with {name} {held.get(name)!r}, this one has "
+                f"{option}: found {str(directory)!r} of a monitor with {name} {held.get(name)!r}, this one has "
                 f"{value!r}, accepted: {REMEDY[name]}"
             )
 
@@ -162,6 +189,6 @@ def _identity_in(path: Path) -> dict[str, Any] | None:
     return held if isinstance(held, dict) else None
 
 
-def damaged(directory: Path, reason: str) -> UsageError:
+def damaged(directory: Path | str, reason: str, option: str = "state.dir") -> UsageError:
     """What to say of a state directory from which no run can go on."""
-    return UsageError(f"state.dir: found {str(directory)!r}, damaged ({reason}), accepted: a whole one, or {REBUILD}")
+    return UsageError(f"{option}: found {str(directory)!r}, damaged ({reason}), accepted: a whole one, or {REBUILD}")

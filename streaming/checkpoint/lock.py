@@ -13,6 +13,7 @@ import json
 import os
 import socket
 import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Final
@@ -37,6 +38,7 @@ class StateLock:
         self._path = directory / LOCK
         self._file: IO[str] | None = None
         self._is_new = False
+        self._directory_id: str | None = None
 
     def take(self) -> None:
         """Take it; raises UsageError, naming who has it."""
@@ -71,11 +73,21 @@ class StateLock:
             return False
         return False
 
+    def directory_id(self) -> str:
+        """What the directory is called, for as long as it is there: a name by chance that `keep` writes down."""
+        if self._directory_id is None:
+            try:
+                self._directory_id = str(json.loads(self._path.read_text("utf-8"))["directory"])
+            except (OSError, ValueError, KeyError, TypeError):
+                self._directory_id = uuid.uuid4().hex
+        return self._directory_id
+
     def keep(self) -> None:
         """Say in the file who has it, now that it will be used."""
-        file = self._opened()
+        file, directory_id = self._opened(), self.directory_id()
         file.truncate(0)
-        file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}) + "\n")
+        held = {"pid": os.getpid(), "host": socket.gethostname(), "directory": directory_id}
+        file.write(json.dumps(held) + "\n")
         file.flush()
         self._is_new = False
 

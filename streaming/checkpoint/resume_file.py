@@ -71,6 +71,8 @@ class Resume:
         told_before: the same of a former reading of the same log.
         has_batches: whether a micro-batch was ever finished, so that there is a checkpoint.
         is_to_go: whether the checkpoint is to be forgotten, if it is still there.
+        query_id: of which checkpoint all this is (`contents.Mark`); None before its first finished micro-batch.
+        batch: the last micro-batch that was known to be finished.
     """
 
     read_ms: int
@@ -81,6 +83,8 @@ class Resume:
     told_before: Offsets = field(default_factory=dict)
     has_batches: bool = False
     is_to_go: bool = False
+    query_id: str | None = None
+    batch: int = -1
 
     @classmethod
     def begun(cls, now_ms: int, log_end: Offsets, told_before: Offsets) -> "Resume":
@@ -102,6 +106,13 @@ class Resume:
         """Of a run that goes on now."""
         is_same_tail = abs(now_ms - self.seen_ms) <= SAME_TAIL_MS
         return replace(self, live_from={**log_end, **self.live_from} if is_same_tail else dict(log_end))
+
+    def is_of(self, query_id: str | None, batch: int) -> bool:
+        """Whether a checkpoint that is as far as this is the one that was left: not another, and not an older one.
+
+        Earlier releases did not say which it was.
+        """
+        return self.query_id is None or (self.query_id == query_id and self.batch <= batch)
 
     def unread_too_long(self, now_ms: int, retention_ms: int) -> bool:
         """Whether tombstones that were not read may be gone."""
@@ -155,10 +166,10 @@ class ResumeWriter:
         self.resume = resume
         self._saved: Resume | None = None
 
-    def finished_batch(self, now_ms: int) -> None:
-        """A micro-batch is finished."""
+    def finished_batch(self, now_ms: int, query_id: str | None, batch: int) -> None:
+        """A micro-batch of a checkpoint is finished."""
         first = not self.resume.has_batches
-        self.resume = replace(self.resume, seen_ms=now_ms, has_batches=True)
+        self.resume = replace(self.resume, seen_ms=now_ms, has_batches=True, query_id=query_id, batch=batch)
         if first:
             self.save()
 

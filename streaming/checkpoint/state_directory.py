@@ -2,14 +2,17 @@
 
 found at start, or when the query is started again        what is done
 another cluster's, another topic's, another layout        refused by name (`identity.claim`)
+a checkpoint that another monitor writes to               refused, or waited for (`lease`)
 damaged, or its checkpoint is gone                        refused, with `run --rebuild` as the way out
+another checkpoint than the former run's, or an older     read from the log's beginning again, and logged: what was
+                                                          noted of when the log was read is not of this one
 unread for longer than tombstones are kept                read from the log's beginning again, and logged
                                                           (`resume_file`)
 anything else                                             resumed from
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -23,13 +26,25 @@ from streaming.base.errors import MonitorError, UsageError, first_line
 from streaming.base.logging_setup import get_logger
 from streaming.board.readiness import Offsets, Positions
 from streaming.checkpoint import contents, resume_file
-from streaming.checkpoint.identity import REMEDY, Identity, claim, damaged
+from streaming.checkpoint.contents import Mark
+from streaming.checkpoint.files import CheckpointFiles, HadoopFiles, LocalFiles
+from streaming.checkpoint.hidden import Hidden, beside
+from streaming.checkpoint.identity import (
+    CHECKPOINT_IDENTITY_FILE,
+    IDENTITY_FILE,
+    REMEDY,
+    Identity,
+    as_text,
+    claim,
+    damaged,
+    refuse_anothers,
+)
+from streaming.checkpoint.lease import OWNER_BESIDE, Lease, owner_of
+from streaming.checkpoint.location import Location
 from streaming.checkpoint.resume_file import Resume, ResumeWriter
 from streaming.end_offsets.store import PartitionEnds
 from streaming.query.progress import PartitionOffsets
 from streaming.query.schemas import OutputRow
-
-CHECKPOINT: Final = "checkpoint"
 
 DEFAULT_TOMBSTONE_RETENTION_MS: Final = 86_400_000
 """Kafka's default of delete.retention.ms, for where the brokers do not say."""
@@ -42,57 +57,187 @@ class StateDirectory:
 
     Args:
         directory: the option `state.dir`.
-        checkpoint: where Spark keeps the checkpoint, if not below it.
+        checkpoint: the option `state.checkpoint_location`.
         reads_uncommitted: whether the reader of membership passes open transactions.
         clock_ms: the wall clock.
+
+    Raises:
+        UsageError: no checkpoint can be where the options say.
     """
 
     def __init__(
         self, directory: Path, checkpoint: str | None, *, reads_uncommitted: bool, clock_ms: Callable[[], int]
     ) -> None:
         self.directory = directory
-        # Spark reads a bare path as the file system's it is configured for, which is not always this machine's.
-        self.checkpoint = checkpoint or (directory / CHECKPOINT).resolve().as_uri()
+        self.location = Location.of(directory, checkpoint)
         self.tombstone_retention_ms = DEFAULT_TOMBSTONE_RETENTION_MS
         self.rebuilds = 0
         """How often the log was read again because tombstones may have been missed."""
+        self._is_own = checkpoint is None
+        self._files: CheckpointFiles | None = None if self.location.local is None else LocalFiles(self.location.local)
         self._reads_uncommitted = reads_uncommitted
         self._clock_ms = clock_ms
+        self._identity: Identity | None = None
+        self._held: Mapping[str, Any] | None = None
+        self._says_whose = False
+        self._lease: Lease | None = None
         self._former: Resume | None = None
         self._told_before: Offsets = {}
         self._follower: ResumeWriter | None = None
         self._unread_seconds = 0.0
         self._is_writable = True
 
+    @property
+    def is_reached(self) -> bool:
+        """Whether the checkpoint's files can be looked at: on another machine they are once there is a JVM."""
+        return self._files is not None
+
+    def reach(self, spark: SparkSession) -> None:
+        """Have the checkpoint's files at hand, and Spark find them, whatever they are called. Raises UsageError."""
+        try:
+            if self._files is None:
+                self._files = HadoopFiles(spark, self.location)
+            self.location.mount(spark)
+        except (OSError, PySparkException, Py4JError) as error:
+            raise self._unusable(first_line(error)) from error
+
     def claim(self, identity: Identity, *, rebuild: bool) -> None:
-        """See that it is this identity's, and whole as far as that shows; with `rebuild` forget what is in it.
+        """See that it is this identity's; with `rebuild` note that what is in it is to be forgotten.
 
         Raises:
             UsageError: it is not, or cannot be written.
         """
-        former = resume_file.load(self.directory)
 
         def forget(held: Mapping[str, Any] | None) -> None:
+            former = resume_file.load(self.directory)
             is_same_log = held is not None and held.get("topic_id") == identity.topic_id
-            self._forget(former.all_told() if former is not None and is_same_log else {})
+            self._note_to_forget(former.all_told() if former is not None and is_same_log else {})
 
-        claim(self.directory, identity, forget if rebuild else None)
-        if rebuild:
+        self._held = claim(self.directory, identity, forget if rebuild else None)
+        self._identity = identity
+
+    def hold(self, directory_id: str, *, wait: bool = False, look: Callable[[], object] = lambda: None) -> None:
+        """Take the lease on the checkpoint, once its files are reached; see `Lease.take`.
+
+        Raises:
+            UsageError: another monitor has it, or it cannot be read or written.
+        """
+        if self._lease is not None:
             return
+        owner = OWNER_BESIDE if self._is_own else owner_of(self.directory, directory_id)
+        lease = Lease(self._reached, self._found, owner)
+        try:
+            lease.take(wait=wait, look=look)
+        except OSError as error:
+            raise self._unusable(str(error)) from error
+        self._lease = lease
+
+    def let_go(self) -> None:
+        """Give the lease back."""
+        if self._lease is not None:
+            self._lease.release()
+
+    def refuse_lost(self) -> None:
+        """See that no other monitor has taken the checkpoint over. Raises UsageError."""
+        if self._lease is not None:
+            self._lease.refuse_lost()
+
+    def examine(self) -> None:
+        """See that the checkpoint is this identity's, and whole as far as that shows; or forget it, if it is to go.
+
+        Raises:
+            UsageError: it is not, or cannot be written.
+        """
+        self._use_hidden()
+        former = resume_file.load(self.directory)
         if former is not None and former.is_to_go:
             self._forget(former.all_told())
             return
-        if former is not None and former.has_batches and contents.is_gone(self.checkpoint):
-            raise damaged(self.directory, "its checkpoint is gone")
-        if self.holds_state():
+        with self._whole():
+            mark = self.mark()
+        if former is not None and former.has_batches and not mark.has_state:
+            raise self.gone()
+        if mark.has_state:
+            self._refuse_anothers()
             self.positions()  # before Spark starts, which takes seconds
-            with self._whole():
-                contents.settle(self.checkpoint)
+            self.settle()
+        if former is not None and not former.is_of(*mark):
+            _log.warning(
+                "state_rebuilt",
+                reason="the checkpoint is not the one that the former run left",
+                found=mark._asdict(),
+                left={"query_id": former.query_id, "batch": former.batch},
+            )
+            self._forget(former.all_told())
+            self.rebuilds += 1
+            return
         self._former = former
-        if self._former is None and contents.has_committed_batch(self.checkpoint):
-            # An earlier release left none.
-            written_ms = contents.last_written_ms(self.checkpoint) or self._clock_ms()
-            self._former = Resume(read_ms=written_ms, seen_ms=written_ms, has_batches=True)
+        if self._former is None and mark.has_state:
+            # What says so is lost, or an earlier release left none.
+            with self._whole():
+                read_ms = contents.read_to_end_ms(self._reached)
+            self._former = Resume(read_ms=read_ms, seen_ms=read_ms, has_batches=True)
+
+    def settle(self) -> None:
+        """Have Spark find the checkpoint's own files, should it have been moved. Raises UsageError."""
+        with self._whole():
+            contents.settle(self._reached, self._root)
+
+    @property
+    def _reached(self) -> CheckpointFiles:
+        assert self._files is not None  # noqa: S101 - reached first of all
+        return self._files
+
+    @property
+    def _root(self) -> str:
+        """The checkpoint's place as Spark notes it."""
+        return self._reached.root if self.location.is_plain else self.location.for_spark
+
+    @property
+    def _found(self) -> str:
+        place = str(self.directory) if self._is_own else self.location.name
+        return f"{self.location.option}: found {place!r}"
+
+    def _unusable(self, reason: str) -> UsageError:
+        return UsageError(f"{self._found}, which cannot be used ({reason}), accepted: a place to read and write")
+
+    def gone(self) -> UsageError:
+        """What to say where there is no checkpoint, and there was one."""
+        return damaged(self.directory, "its checkpoint is gone")
+
+    def _use_hidden(self) -> None:
+        hidden = beside(self.directory) if self._is_own else None
+        if hidden is None or self._identity is None or self.location.local is None:
+            return
+        found = Hidden(self.directory, hidden, self._held, self._identity)
+        try:
+            former = resume_file.load(self.directory)
+            if former is not None and former.is_to_go:
+                found.remove()
+                return
+            is_gone = former is not None and former.has_batches and not self.mark().has_state
+            found.use(self.location.local, own_is_gone=is_gone)
+        except OSError as error:
+            raise self._unusable(str(error)) from error
+
+    def _refuse_anothers(self) -> None:
+        """See that the checkpoint is of what is read: it says so itself, unless an earlier release made it."""
+        assert self._identity is not None  # noqa: S101 - claimed first of all
+        try:
+            text = self._reached.text(CHECKPOINT_IDENTITY_FILE)
+        except FileNotFoundError:
+            if self._held is None:
+                raise damaged(
+                    self.directory, f"{IDENTITY_FILE} is gone, and its checkpoint does not say whose it is"
+                ) from None
+            former = resume_file.load(self.directory)
+            if former is not None and former.query_id is not None:
+                # Of a run that wrote it.
+                raise damaged(self.directory, "its checkpoint does not say whose it is") from None
+            return
+        except OSError as error:
+            raise self._unusable(str(error)) from error
+        refuse_anothers(self.location.option, self.location.name, text, self._identity)
 
     @property
     def told_before(self) -> Offsets:
@@ -111,17 +256,22 @@ class StateDirectory:
 
     def holds_state(self) -> bool:
         """Whether there is something to go on from."""
-        return contents.has_committed_batch(self.checkpoint)
+        return self.mark().has_state
+
+    def mark(self) -> Mark:
+        """How far the checkpoint is. Raises UsageError."""
+        with self._whole():
+            return contents.mark(self._reached)
 
     def positions(self) -> tuple[PartitionOffsets, ...]:
         """Next offsets of commits and of membership. Raises UsageError."""
         with self._whole():
-            return contents.committed_positions(self.checkpoint)
+            return contents.committed_positions(self._reached, contents.mark(self._reached).batch)
 
-    def rows(self, spark: SparkSession) -> Iterator[OutputRow]:
-        """What once filled the board. Raises UsageError."""
+    def rows(self, spark: SparkSession, batch: int | None = None) -> Iterator[OutputRow]:
+        """What once filled the board, as of a finished micro-batch, by default the last. Raises UsageError."""
         with self._whole():
-            yield from contents.stored_rows(spark, self.checkpoint)
+            yield from contents.stored_rows(spark, self.location.for_spark, batch)
 
     def rebuild_if_outlived(self, log_end: Offsets, last_stable: Offsets, positions: Positions) -> bool:
         """Forget the state where what is unread may lack tombstones; returns whether it did."""
@@ -151,13 +301,15 @@ class StateDirectory:
         self._follower = ResumeWriter(self.directory, now, reads_uncommitted=self._reads_uncommitted)
         with self._noting_when_full():
             self._follower.save()
+            self._say_whose()
         return now.live_from
 
-    def finished_batch(self) -> None:
-        """A micro-batch is finished."""
+    def finished_batch(self, query_id: str | None, batch: int) -> None:
+        """A micro-batch of a checkpoint is finished."""
         if self._follower is not None:
             with self._noting_when_full():
-                self._follower.finished_batch(self._clock_ms())
+                self._say_whose()
+                self._follower.finished_batch(self._clock_ms(), query_id, batch)
 
     def follow(self, sampled_ms: int | None, ends: Mapping[int, PartitionEnds], positions: Positions) -> None:
         """Keep in mind up to when the log has been read."""
@@ -165,12 +317,31 @@ class StateDirectory:
             with self._noting_when_full():
                 self._follower.follow(self._clock_ms(), sampled_ms, ends, positions)
 
+    def _say_whose(self) -> None:
+        """Have the checkpoint say what it is of. Raises OSError."""
+        if self._says_whose or self._identity is None or self._files is None:
+            return
+        text, found = as_text(self._identity), ""
+        with suppress(FileNotFoundError):
+            found = self._files.text(CHECKPOINT_IDENTITY_FILE)
+        if found != text:
+            self._files.write(CHECKPOINT_IDENTITY_FILE, text)
+        self._says_whose = True
+
+    def _note_to_forget(self, told: Offsets) -> None:
+        resume_file.save(self.directory, replace(Resume.begun(self._clock_ms(), {}, told), is_to_go=True))
+
     def _forget(self, told: Offsets) -> None:
         # Said before it is done: should this end in between, the next run does it.
-        resume_file.save(self.directory, replace(Resume.begun(self._clock_ms(), {}, told), is_to_go=True))
-        contents.forget(self.checkpoint)
+        self._note_to_forget(told)
+        try:
+            self._reached.forget()
+        except OSError as error:
+            raise self._unusable(str(error)) from error
+        if self._lease is not None:
+            self._lease.renew()
         self._former = self._follower = None
-        self._told_before = told
+        self._told_before, self._says_whose = told, False
 
     @contextmanager
     def _whole(self) -> Iterator[None]:
@@ -179,7 +350,7 @@ class StateDirectory:
         except MonitorError:
             raise
         except SnapshotFormatError as error:
-            found = f"found {self.checkpoint!r} with a {error}"
+            found = f"found {self.location.name!r} with a {error}"
             raise UsageError(f"state.dir: {found}; accepted: {REMEDY['snapshot_format']}") from error
         except (OSError, ValueError, LookupError, TypeError, AttributeError, PySparkException, Py4JError) as error:
             raise damaged(self.directory, first_line(error)) from error

@@ -206,9 +206,15 @@ def _otlp(config: "Config") -> Iterator["Finding"]:
 
 
 def _state_dir(config: "Config") -> "Finding":
+    from streaming.checkpoint.location import Location
     from streaming.kafka.preflight import Finding
 
     directory = config.state.dir
+    if config.source.kind == "log":
+        try:
+            Location.of(directory, config.state.checkpoint_location)
+        except UsageError as error:
+            return Finding("state directory", "fail", str(error))
     existing = next(_existing(directory))
     try:
         with tempfile.TemporaryFile(dir=existing):

@@ -1,11 +1,12 @@
 """What a section of the configuration is made of: options with their default, meaning and accepted values."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 MIB: Final = 1024 * 1024
 MAX_PORT: Final = 65535
@@ -54,6 +55,14 @@ Port = Annotated[Whole, Field(ge=0, le=MAX_PORT)]
 
 
 Text = Annotated[str, Field(min_length=1)]
+
+
+def _at_home(value: Path) -> Path:
+    return Path(os.path.expanduser(value))  # noqa: PTH111 - without a home it stays, where Path would raise
+
+
+Place = Annotated[Path, AfterValidator(_at_home)]
+"""A path in which `~` is the home directory."""
 
 
 def option(default: Any, meaning: str, *, accepted: str | None = None) -> Any:  # noqa: ANN401 - as pydantic's Field

@@ -20,6 +20,7 @@ from streaming.config.output_sections import HistorySection, KafkaSinkSection, O
 from streaming.config.section import (
     MIB,
     NotNegative,
+    Place,
     Port,
     Positive,
     Problem,
@@ -128,14 +129,16 @@ class SparkSection(Section):
 class StateSection(Section):
     """What survives a restart."""
 
-    dir: Path = option(
+    dir: Place = option(
         STATE,
-        "Directory of the checkpoint and of the log end offset history. An installed wheel's default is group-monitor "
+        "Directory of the checkpoint and of the log end offset history, of any name without a colon; ~ is the home "
+        "directory. An installed wheel's default is group-monitor "
         "below XDG_STATE_HOME (~/.local/state).",
     )
     checkpoint_location: Text | None = option(
         None,
-        "Where Spark keeps the checkpoint, if not below dir: on a cluster, a URL all executors reach.",
+        "Where Spark keeps the checkpoint, if not below dir: on a cluster, a URL all executors reach. Nothing in it is "
+        "escaped: a blank is a blank, and %20 are three characters.",
         accepted="a path or a URL of a file system Spark knows",
     )
 

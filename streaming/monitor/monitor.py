@@ -19,7 +19,6 @@ from streaming.base.stages import Stages
 from streaming.base.times import now_ms
 from streaming.board.event_window import Event
 from streaming.board.event_window_file import EventWindowFile
-from streaming.checkpoint import contents
 from streaming.checkpoint.identity import stateful_tasks
 from streaming.checkpoint.lock import JVM_LOCK, StateLock
 from streaming.checkpoint.standby import await_turn
@@ -83,9 +82,7 @@ class Monitor:
         self._rebuild = rebuild
         self.board = parts.board_of(config)
         self._exporter = parts.exporter_of(config, self.board)
-        self._outputs = parts.outputs_of(
-            config, self.board, self._exporter, lambda: contents.query_id(self._state.checkpoint)
-        )
+        self._outputs = parts.outputs_of(config, self.board, self._exporter, lambda: self._query.query_id)
         self._standby = standby
         self._while_waiting = while_waiting
         self._lock = StateLock(self._directory)
@@ -120,21 +117,29 @@ class Monitor:
             stack.callback(self._lock.release)
             if self._standby:
                 spark = self._start_spark(stack)
+                self._state.reach(spark)
                 await_turn(
                     self._lock, self._state, lambda: deque(self._state.rows(spark), maxlen=0), self._while_waiting
                 )
+                self._hold_checkpoint(stack)
                 self.server = self._server()
             stack.callback(self.server.stop)
             if not self._standby:
                 self._lock.take()
             with self._stages.stage("asking the brokers for the offsets topic"):
                 self._identify()
+            if self._state.is_reached:
+                self._look_at_checkpoint(stack)
             self._lock.keep()
             self.board.events.keep(EventWindowFile(self._directory / EVENTS_FILE))
             stack.callback(self.board.events.close)
             self.server.start()
             spark = self._start_spark(stack)
             stack.callback(self._release, jvm_lifecycle.hold(spark, self._directory / JVM_LOCK))
+            is_looked_at = self._state.is_reached
+            self._state.reach(spark)
+            if not is_looked_at:
+                self._look_at_checkpoint(stack)
             with self._stages.stage("loading the state"):
                 self._query.fill_board(spark)
             stack.callback(self._outputs.stop)
@@ -182,10 +187,25 @@ class Monitor:
         state_formats.refuse_others(self._directory, rebuild=self._rebuild)
         self._state.claim(identity, rebuild=self._rebuild)
 
+    def _look_at_checkpoint(self, stack: ExitStack) -> None:
+        """Have it, and see that it may be gone on from."""
+        with self._stages.stage("looking at the checkpoint"):
+            self._hold_checkpoint(stack)
+            self._state.examine()
+
+    def _hold_checkpoint(self, stack: ExitStack) -> None:
+        stack.callback(self._let_go)
+        self._state.hold(self._lock.directory_id(), wait=self._standby, look=self._while_waiting)
+
     def _publish(self, events: Sequence[Event]) -> None:
         known = self.board.expectations.applied(events) if self.board.expectations else events
         self.board.add_events(known)
         self._outputs.add_events(known)
+
+    def _let_go(self) -> None:
+        # What would not stop may still write: another one waits until the lease is of nobody.
+        if not self._query.may_write:
+            self._state.let_go()
 
     def _release(self, held: Any) -> None:  # noqa: ANN401 - an object of Java
         # The lock on what a query still writes to that would not stop goes with the JVM.

@@ -17,14 +17,16 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from streaming.base.errors import MonitorError, UsageError
-from streaming.base.logging_setup import with_fields
+from streaming.base.logging_setup import get_logger, with_fields
 from streaming.base.stages import Stages
 from streaming.base.times import now_ms
 from streaming.board.board import Board
 from streaming.board.readiness import Positions
+from streaming.checkpoint.contents import Mark
 from streaming.checkpoint.state_directory import StateDirectory
 from streaming.config.loading import Config
 from streaming.end_offsets.store import Topic
+from streaming.monitor.continuity import Continuity
 from streaming.monitor.memory_trim import MemoryTrim
 from streaming.monitor.offsets_topic import OffsetsTopic
 from streaming.monitor.retry_policy import RetryPolicy
@@ -46,6 +48,8 @@ _starting: Final = threading.Lock()
 """Monitors of one session start their queries one after the other. How many tasks a query has is a setting of the
 session, read when it starts. And Spark looks whether a source is there before it puts it there, and fails if it came to
 be there in between."""
+
+_log = get_logger("job")
 
 _SAME_SIGNAL_SECONDS: Final = 0.5
 """Within which a signal to the JVM and to us are taken as one."""
@@ -97,7 +101,9 @@ class QuerySupervisor:
         board.expect_batches(one_reader=config.source.isolation != "exact")
         self._listener: ProgressListener | None = None
         self._has_targets = False
+        self._continuity = Continuity(board)
         self._finished_batches = self._seen_batches = 0
+        self._last_finished = Mark()
         self._sampled_ms: int | None = None
         self._made_at = self._tell_at = time.monotonic()
         self._was_ready = False
@@ -106,15 +112,51 @@ class QuerySupervisor:
         self._unread = UnreadPartitions()
         self._look_at = self._pay_at = 0.0
 
+    @property
+    def query_id(self) -> str:
+        """What Spark calls the query, for as long as its checkpoint is there; the checkpoint's place before that."""
+        return self._continuity.shown.query_id or self._state.location.name
+
     def fill_board(self, spark: SparkSession) -> None:
         """Fill the board from the checkpoint; with nothing if there is none, or if it is too old to resume from."""
-        if self._state.holds_state():
+        mark = self._state.mark()
+        if mark.has_state:
             by_reader = self._state.positions()
             if not self._state.rebuild_if_outlived(*self._log.ends(), _positions(by_reader)):
-                self._board.load(self._state.rows(spark))
-                self._set_positions(by_reader)
+                self._fill(spark, mark, by_reader)
                 return
+            mark = Mark()
         self._board.load([])
+        self._continuity.filled(mark)
+
+    def _fill(self, spark: SparkSession, mark: Mark, by_reader: tuple[PartitionOffsets, ...]) -> None:
+        self._board.load(self._state.rows(spark, mark.batch))
+        self._continuity.filled(mark)
+        self._set_positions(by_reader)
+
+    def _refill_unless_it_fits(self, spark: SparkSession) -> None:
+        """See that the board shows what the query goes on from; else fill it again, not ready until it has caught up.
+
+        Raises:
+            UsageError: the checkpoint is gone, or damaged.
+        """
+        mark = self._state.mark()
+        if self._continuity.fits(mark):
+            return
+        _log.warning("board_refilled", shown=self._continuity.shown._asdict(), found=mark._asdict())
+        if not mark.has_state:
+            raise self._state.gone()
+        self._start_over()
+        self._state.settle()
+        self._fill(spark, mark, self._state.positions())
+
+    def _start_over(self) -> None:
+        """Forget what was shown, and what is still to be reported of how far it was."""
+        if self._listener is not None:
+            self._listener.forget()
+        self._board.start_over()
+        self._continuity.filled(Mark())
+        self._has_targets = False
 
     def run_until(self, stopped: threading.Event, spark: SparkSession, spark_log: Path) -> None:
         """Keep the query running.
@@ -169,10 +211,11 @@ class QuerySupervisor:
 
     def _start(self, spark: SparkSession) -> StreamingQuery:
         config, board, state = self._config, self._board, self._state
+        state.refuse_lost()
+        self._refill_unless_it_fits(spark)
         high_watermarks, last_stable = self._log.ends()
         if state.rebuild_if_outlived(high_watermarks, last_stable, board.positions):
-            board.start_over()
-            self._has_targets = False
+            self._start_over()
         board.set_rebuilds(state.rebuilds)
         # Saved before the monitor can be ready: a next run has to know where this one began.
         live_from = state.begin(high_watermarks)
@@ -185,7 +228,7 @@ class QuerySupervisor:
             self._set_positions(())
             self._has_targets = True
         if self._listener is None:
-            self._listener = ProgressListener(self._name, with_fields(self._on_progress))
+            self._listener = ProgressListener(self._name, with_fields(self._on_progress), self._continuity.started)
             self._listener.listen(spark)
         planners.will_plan(self._name)
         self._pay_at = time.monotonic() + _PAY_SECONDS
@@ -224,19 +267,21 @@ class QuerySupervisor:
         stream = (
             replayed.writeStream.queryName(self._name)
             .outputMode("update")
-            .option("checkpointLocation", state.checkpoint)
+            .option("checkpointLocation", state.location.for_spark)
             .trigger(processingTime=f"{config.spark.trigger_interval_ms} milliseconds")
         )
         board = self._board
-        writer = BatchWriter([board, *self._sinks()], now_ms, board.expectations, settled=board.settled)
+        writer = BatchWriter([self._continuity, *self._sinks()], now_ms, board.expectations, settled=board.settled)
         return writer.follow(stream).start()
 
     def _check(self) -> None:
         """While the query runs: save how far it is, and see that the topic is still the one it reads.
 
         Raises:
-            UsageError: the topic was deleted and created again, which the source notices only if it is shorter.
+            UsageError: the topic was deleted and created again, which the source notices only if it is shorter; or
+                another monitor has taken the checkpoint over.
         """
+        self._state.refuse_lost()
         self._tell_progress()
         ends, name = self._board.ends, self._config.kafka.offsets_topic
         topic = ends.topic(name)
@@ -245,7 +290,7 @@ class QuerySupervisor:
             self._look_for_unread(topic)
         if self._seen_batches != self._finished_batches:
             self._seen_batches = self._finished_batches
-            self._state.finished_batch()
+            self._state.finished_batch(*self._last_finished)
         if ends.sampled_ms != self._sampled_ms:
             self._sampled_ms = ends.sampled_ms
             with ends.lock:
@@ -298,6 +343,7 @@ class QuerySupervisor:
                 self._stages.note("reading_log", f"log read: {percent} %", read_percent=percent, records_left=left)
 
     def _on_progress(self, progress: Progress) -> None:
+        self._last_finished = Mark(self._continuity.shown.query_id, progress.batch_id)
         self._finished_batches += 1
         if not progress.is_late:
             self._failures.finished_batch()

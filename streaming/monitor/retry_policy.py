@@ -3,6 +3,7 @@
     the query failed, and …                            what is done
     the log was cut off or recreated                   the end, with `run --rebuild` as the way out
     the checkpoint is damaged                          as above
+    another monitor writes to the checkpoint           the end, with what helps
     the disk of the checkpoint is full                 tried again without end; reported once, and when it is over
     brokers cannot be reached                          as above; after five seconds at most
     none of these (a slow machine: Spark waits 10 s    as the disk
@@ -14,7 +15,7 @@ The board keeps showing what was meanwhile, and how far behind it is.
 from pathlib import Path
 from typing import Final
 
-from streaming.base.errors import MonitorError, first_line
+from streaming.base.errors import MonitorError, UsageError, first_line
 from streaming.base.logging_setup import get_logger
 from streaming.checkpoint import identity
 from streaming.config.loading import Config
@@ -38,6 +39,9 @@ DAMAGED: Final = (
     "CHECKPOINT_FILE_CHECKSUM_VERIFICATION_FAILED",
 )
 """What Spark says when the checkpoint is not as it wrote it."""
+
+WRITTEN_BY_ANOTHER: Final = "CONCURRENT_STREAM_LOG_UPDATE"
+"""What Spark says when the next entry of the checkpoint is there already, and not of this query."""
 
 _log = get_logger("job")
 
@@ -77,6 +81,11 @@ class RetryPolicy:
             self._disk_full = False
             _log.info("disk_has_room_again")
 
+    def _checkpoint(self) -> str:
+        place = self._config.state.checkpoint_location
+        option, found = ("state.dir", str(self._directory)) if place is None else ("state.checkpoint_location", place)
+        return f"{option}: found {found!r}"
+
     def _tell(self, error: Exception) -> int:
         """Log it, unless it was; returns how long to wait at most."""
         text = str(error)
@@ -92,6 +101,11 @@ class RetryPolicy:
             return RETRY_DELAYS_SECONDS[-1]
         if any(sign in text for sign in DAMAGED):
             raise identity.damaged(self._directory, first_line(error)) from error
+        if WRITTEN_BY_ANOTHER in text:
+            raise UsageError(
+                f"{self._checkpoint()} written to by another monitor as well ({WRITTEN_BY_ANOTHER}), accepted: a "
+                "checkpoint of its own for each, or --standby"
+            ) from error
         try:
             preflight.preflight(self._config)
         except MonitorError as unreachable:

@@ -37,19 +37,32 @@ class Progress:
 class ProgressListener:
     """Passes each finished micro-batch of one query on to a plain callable; a session may run several.
 
+    `on_start` gets the query's id, before its first micro-batch.
+
     What `StreamingQueryListener` does in Spark's own way: it has all that a report holds fetched from the JVM first, a
     hundred metrics of the state store one after the other, which was a third of all processor time at a thousand
     commits a second. Here the JVM calls us directly, and is asked for the five things that are of use.
     """
 
-    def __init__(self, query: str, on_progress: Callable[[Progress], None]) -> None:
+    def __init__(
+        self,
+        query: str,
+        on_progress: Callable[[Progress], None],
+        on_start: Callable[[str], object] = lambda _query_id: None,
+    ) -> None:
         self._query = query
         self._on_progress = on_progress
+        self._on_start = on_start
         self._runs = False
+        self._known: frozenset[str] = frozenset()
 
     def ended(self) -> None:
         """The query has ended; what is reported of it until it is started again is late."""
         self._runs = False
+
+    def forget(self) -> None:
+        """What the query did until now does not count any more: late reports of it are passed over."""
+        self._known = frozenset()
 
     def listen(self, spark: SparkSession) -> None:
         """Follow what the session's queries do from now on."""
@@ -63,6 +76,8 @@ class ProgressListener:
     def onQueryStarted(self, event: Any) -> None:  # noqa: ANN401, N802 - Java's
         """Called before the query's start returns."""
         if event.name() == self._query:
+            self._on_start(event.id().toString())
+            self._known |= {event.runId().toString()}
             self._runs = True
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: ANN401, N802 - Java's
@@ -70,6 +85,9 @@ class ProgressListener:
         with borrowed(event), borrowed(event.progress()) as progress:
             if progress.name() != self._query:
                 return
+            with borrowed(progress.runId()) as run:
+                if run.toString() not in self._known:
+                    return
             with borrowed(progress.sources()) as sources, borrowed(sources[0]) as source:
                 end_offset, input_rows = source.endOffset(), source.numInputRows()
             self._on_progress(

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Final
 
 from streaming.checkpoint.identity import IDENTITY_FILE
+from streaming.checkpoint.location import CHECKPOINT
 from streaming.checkpoint.lock import JVM_LOCK, LOCK
 from streaming.checkpoint.resume_file import RESUME_FILE
-from streaming.checkpoint.state_directory import CHECKPOINT
 
 Damage = Callable[[Path], None]
 

@@ -100,8 +100,8 @@ def arm() -> None:
     vars(query_supervisor)["BatchWriter"] = FaultyWriter
     stored_rows, on_progress = contents.stored_rows, query_supervisor.QuerySupervisor._on_progress
 
-    def resuming(spark: SparkSession, checkpoint: str) -> Iterator[OutputRow]:
-        for row in stored_rows(spark, checkpoint):
+    def resuming(spark: SparkSession, checkpoint: str, batch: int | None = None) -> Iterator[OutputRow]:
+        for row in stored_rows(spark, checkpoint, batch):
             strike("resuming")
             yield row
 

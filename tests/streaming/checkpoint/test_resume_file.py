@@ -172,7 +172,7 @@ class TestFollower:
     def test_saved_with_the_first_batch_and_now_and_then(self, tmp_path: Path) -> None:
         """That there is a checkpoint is known at once, and what was reported; when nothing came, to some seconds."""
         followed = follower(tmp_path)
-        followed.finished_batch(NOW_MS + 1)
+        followed.finished_batch(NOW_MS + 1, "0b5e", 0)
         saved: Any = resume_file.load(tmp_path)
         assert saved is not None
         assert saved.has_batches

@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from streaming.base.errors import UsageError
-from streaming.checkpoint.contents import forget
+from streaming.checkpoint.files import LocalFiles
 from streaming.checkpoint.identity import (
     ACCEPTED_NUMBERS,
     ANOTHER_ONES,
@@ -173,7 +173,7 @@ def test_directory_that_an_older_release_left_is_refused_by_name_and_may_be_rebu
     assert before == contents(tmp_path)
     assert "checkpoint/commits/0" in before
 
-    claim(tmp_path, identity, lambda _: forget(str(tmp_path / "checkpoint")))
+    claim(tmp_path, identity, lambda _: LocalFiles(tmp_path / "checkpoint").forget())
     assert not any(name.startswith("checkpoint") for name in contents(tmp_path))
 
 
@@ -187,6 +187,7 @@ def test_directory_that_the_former_release_left_is_gone_on_from_wherever_it_is_n
     before = noted.read_text()
 
     held.claim(identity, rebuild=False)
+    held.examine()
 
     (place,) = json.loads(noted.read_text().splitlines()[1])["stateStoreInfo"][0]["stateSchemaFilePaths"]
     assert asdict(identity) == json.loads((tmp_path / IDENTITY_FILE).read_text())
@@ -195,6 +196,7 @@ def test_directory_that_the_former_release_left_is_gone_on_from_wherever_it_is_n
     assert before.replace("/var/lib/group-monitor", str(tmp_path)) == noted.read_text()
     settled = contents(tmp_path)
     held.claim(identity, rebuild=False)
+    held.examine()
     assert settled == contents(tmp_path)
 
 
@@ -239,12 +241,6 @@ def test_checkpoint_is_forgotten_and_nothing_else(tmp_path: Path) -> None:
         (state / name).parent.mkdir(parents=True)
         (state / name).touch()
 
-    forget((state / "checkpoint").as_uri())
+    LocalFiles(state / "checkpoint").forget()
 
     assert ["spool"] == [path.name for path in state.iterdir()]
-
-
-def test_checkpoint_elsewhere_is_not_ours_to_forget() -> None:
-    """A file system of other machines is emptied by who looks after it."""
-    with pytest.raises(UsageError, match=r"state\.checkpoint_location: found 'hdfs://x/y'"):
-        forget("hdfs://x/y")

@@ -1,7 +1,6 @@
 """What a run finds in its state directory: gone on from, refused, or read again."""
 
 import json
-import os
 import shutil
 from pathlib import Path
 
@@ -11,13 +10,16 @@ from structlog.testing import capture_logs
 from streaming.base.errors import UsageError
 from streaming.board.readiness import Offsets, Positions
 from streaming.checkpoint import resume_file
-from streaming.checkpoint.identity import REBUILD, Identity
-from streaming.checkpoint.state_directory import CHECKPOINT, StateDirectory
+from streaming.checkpoint.identity import CHECKPOINT_IDENTITY_FILE, IDENTITY_FILE, REBUILD, Identity
+from streaming.checkpoint.location import CHECKPOINT
+from streaming.checkpoint.resume_file import RESUME_FILE
+from streaming.checkpoint.state_directory import StateDirectory
 from streaming.end_offsets.store import PartitionEnds
 from tests.streaming.checkpoint.test_resume_file import ends_of
 
 NOW_MS = 1_790_000_000_000
 RETENTION_MS = 3_600_000
+QUERY = "0b5e"
 TOPIC = "log"
 IDENTITY = Identity(
     cluster_id="c", offsets_topic=TOPIC, topic_id="t", partitions=1, shuffle_partitions=4, isolation="exact"
@@ -39,21 +41,33 @@ def clock() -> Clock:
     return Clock()
 
 
-def opened(directory: Path, clock: Clock, *, rebuild: bool = False, identity: Identity = IDENTITY) -> StateDirectory:
+def opened(
+    directory: Path,
+    clock: Clock,
+    *,
+    rebuild: bool = False,
+    identity: Identity = IDENTITY,
+    checkpoint: str | None = None,
+) -> StateDirectory:
     """As a run opens it."""
-    state = StateDirectory(directory, None, reads_uncommitted=True, clock_ms=clock)
+    state = StateDirectory(directory, checkpoint, reads_uncommitted=True, clock_ms=clock)
     state.tombstone_retention_ms = RETENTION_MS
     state.claim(identity, rebuild=rebuild)
+    state.examine()
     return state
 
 
-def spark_finishes(directory: Path, offset: int, batch: int = 0) -> None:
+def spark_finishes(
+    directory: Path, offset: int, batch: int = 0, *, query_id: str = QUERY, at_ms: int = NOW_MS, cut: str = "[]"
+) -> None:
     """A micro-batch that ended at an offset, as Spark notes it."""
+    position = f'{{"commits":{{"0":{offset}}},"membership":{{"0":{offset}}},"cut":{cut}}}'
     for name, text in (
-        ("offsets", "v1\n{}\n" + f'{{"commits":{{"0":{offset}}},"membership":{{"0":{offset}}}}}\n'),
-        ("commits", "v1\n{}"),
+        ("metadata", f'{{"id":"{query_id}"}}'),
+        (f"offsets/{batch}", f'v1\n{{"batchTimestampMs":{at_ms}}}\n{position}\n'),
+        (f"commits/{batch}", "v1\n{}"),
     ):
-        path = directory / CHECKPOINT / name / str(batch)
+        path = directory / CHECKPOINT / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
@@ -63,7 +77,7 @@ def run(directory: Path, clock: Clock, end: int) -> StateDirectory:
     state = opened(directory, clock)
     state.begin({0: 0})
     spark_finishes(directory, end)
-    state.finished_batch()
+    state.finished_batch(QUERY, 0)
     state.follow(clock.now_ms, sampled(end, clock.now_ms), Positions({0: end}, {0: end}))
     return state
 
@@ -171,14 +185,120 @@ def test_damaged_log_of_offsets_is_reported(tmp_path: Path, clock: Clock, text: 
         opened(tmp_path, clock)
 
 
-def test_checkpoint_of_an_earlier_release_is_as_old_as_its_files(tmp_path: Path, clock: Clock) -> None:
-    """It left no word of when it had read the log."""
+@pytest.mark.parametrize(
+    ("at_ms", "cut", "expected"),
+    [(NOW_MS - RETENTION_MS, "[]", True), (NOW_MS - RETENTION_MS + 1, "[]", False), (NOW_MS, "[0]", True)],
+)
+def test_checkpoint_that_no_run_left_word_of_is_as_old_as_its_last_batch(
+    tmp_path: Path, clock: Clock, at_ms: int, cut: str, expected: bool
+) -> None:
+    """As Spark noted it, whenever its files were copied; one that did not reach the end of the log says nothing."""
     run(tmp_path, clock, 7)
-    (tmp_path / resume_file.RESUME_FILE).unlink()
-    written_seconds = (NOW_MS - RETENTION_MS) / 1_000
-    os.utime(tmp_path / CHECKPOINT / "commits" / "0", (written_seconds, written_seconds))
+    (tmp_path / RESUME_FILE).unlink()
+    spark_finishes(tmp_path, 7, at_ms=at_ms, cut=cut)
 
-    assert outlived(opened(tmp_path, clock), 9, {0: 7})
+    assert expected == outlived(opened(tmp_path, clock), 9, {0: 7})
+
+
+class TestWhatDoesNotBelongTogether:
+    """Checkpoint, `monitor.json` and `resume.json`, each deleted, exchanged or older than the others.
+
+    What is shown is never older than what is gone on from: either all of it is of one run, or the log is read from its
+    beginning, or it is refused.
+    """
+
+    def test_without_monitor_json_the_checkpoint_says_whose_it_is(self, tmp_path: Path, clock: Clock) -> None:
+        """What was deleted is written again."""
+        run(tmp_path, clock, 7)
+        (tmp_path / IDENTITY_FILE).unlink()
+
+        assert ({0: 7}, {0: 7}) == opened(tmp_path, clock).positions()
+        assert "t" == json.loads((tmp_path / IDENTITY_FILE).read_text())["topic_id"]
+
+    def test_checkpoint_of_which_nothing_says_whose_it_is_is_refused(self, tmp_path: Path, clock: Clock) -> None:
+        """An earlier release wrote it, and what it had noted of it is gone."""
+        run(tmp_path, clock, 7)
+        (tmp_path / IDENTITY_FILE).unlink()
+        (tmp_path / CHECKPOINT / CHECKPOINT_IDENTITY_FILE).unlink()
+
+        with pytest.raises(UsageError, match=f"monitor.json is gone, and its checkpoint does not say.* or {REBUILD}"):
+            opened(tmp_path, clock)
+
+    def test_checkpoint_of_an_earlier_release_is_gone_on_from(self, tmp_path: Path, clock: Clock) -> None:
+        """`monitor.json` says whose it is, and from then on the checkpoint does, too."""
+        run(tmp_path, clock, 7)
+        (tmp_path / CHECKPOINT / CHECKPOINT_IDENTITY_FILE).unlink()
+        noted = json.loads((tmp_path / RESUME_FILE).read_text())
+        del noted["query_id"], noted["batch"]
+        (tmp_path / RESUME_FILE).write_text(json.dumps(noted))
+        opened(tmp_path, clock).begin({0: 9})
+
+        assert "t" == json.loads((tmp_path / CHECKPOINT / CHECKPOINT_IDENTITY_FILE).read_text())["topic_id"]
+
+    @pytest.mark.parametrize("field", ["cluster_id", "topic_id", "isolation"])
+    def test_checkpoint_of_another_one_is_refused(self, tmp_path: Path, clock: Clock, field: str) -> None:
+        """By its own word, whatever stands beside it: exchanged, or with `monitor.json` of another one."""
+        run(tmp_path, clock, 7)
+        path = tmp_path / CHECKPOINT / CHECKPOINT_IDENTITY_FILE
+        path.write_text(json.dumps({**json.loads(path.read_text()), field: "another"}))
+
+        with pytest.raises(UsageError, match=f"^state.dir: found .*/checkpoint' of a monitor with {field} 'another'"):
+            opened(tmp_path, clock)
+
+    def test_checkpoint_that_does_not_say_whose_it_is_is_not_of_a_run_that_did(
+        self, tmp_path: Path, clock: Clock
+    ) -> None:
+        """Exchanged with one of an earlier release, which may be of any cluster."""
+        run(tmp_path, clock, 7)
+        (tmp_path / CHECKPOINT / CHECKPOINT_IDENTITY_FILE).unlink()
+
+        with pytest.raises(UsageError, match="its checkpoint does not say whose it is"):
+            opened(tmp_path, clock)
+
+    def test_older_checkpoint_is_not_gone_on_from(self, tmp_path: Path, clock: Clock) -> None:
+        """When the log was read is not known of it: what was deleted since may have left no trace."""
+        state = run(tmp_path, clock, 7)
+        older = tmp_path.with_suffix(".older")
+        shutil.copytree(tmp_path / CHECKPOINT, older)
+        spark_finishes(tmp_path, 9, batch=1)
+        state.finished_batch(QUERY, 1)
+        clock.now_ms += resume_file.SAVE_EVERY_MS
+        state.follow(clock.now_ms, sampled(9, clock.now_ms), Positions({0: 9}, {0: 9}))
+        shutil.rmtree(tmp_path / CHECKPOINT)
+        older.rename(tmp_path / CHECKPOINT)
+        with capture_logs() as lines:
+            state = opened(tmp_path, clock)
+
+        assert (["state_rebuilt"], 1, False) == ([line["event"] for line in lines], state.rebuilds, state.holds_state())
+
+    def test_another_checkpoint_of_the_same_topic_is_not_gone_on_from(self, tmp_path: Path, clock: Clock) -> None:
+        """As of a second monitor of the cluster, or `resume.json` of it."""
+        run(tmp_path, clock, 7)
+        spark_finishes(tmp_path, 7, query_id="another")
+        state = opened(tmp_path, clock)
+
+        assert not state.holds_state()
+        assert {0: 9} == state.begin({0: 9})
+
+    def test_older_resume_json_is_taken_for_what_it_says(self, tmp_path: Path, clock: Clock) -> None:
+        """The log counts as unread since then, which is on the safe side."""
+        run(tmp_path, clock, 7)
+        spark_finishes(tmp_path, 9, batch=1)
+        state = opened(tmp_path, clock)
+        clock.now_ms += RETENTION_MS
+
+        assert ({0: 9}, {0: 9}) == state.positions()
+        assert outlived(state, 10, {0: 9})
+
+    def test_state_directory_that_is_new_beside_a_checkpoint_elsewhere(self, tmp_path: Path, clock: Clock) -> None:
+        """As of a move to another machine: the checkpoint says whose it is and how old, and that will do."""
+        run(tmp_path / "former", clock, 7)
+        place = f"file:{tmp_path}/former/{CHECKPOINT}"
+        state = opened(tmp_path / "new", clock, checkpoint=place)
+
+        assert ({0: 7}, {0: 7}) == state.positions()
+        clock.now_ms += RETENTION_MS
+        assert outlived(opened(tmp_path / "newer", clock, checkpoint=place), 9, {0: 7})
 
 
 def test_disk_that_is_full_does_not_end_a_run(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,4 +317,4 @@ def test_disk_that_is_full_does_not_end_a_run(tmp_path: Path, clock: Clock, monk
     state.follow(clock.now_ms, sampled(10, clock.now_ms), Positions({0: 10}, {0: 10}))
 
     assert ["state_not_saved"] == [line["event"] for line in lines]
-    assert 10 == json.loads((tmp_path / resume_file.RESUME_FILE).read_text())["told"]["0"]
+    assert 10 == json.loads((tmp_path / RESUME_FILE).read_text())["told"]["0"]

@@ -12,6 +12,7 @@ import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
 from streaming.base.errors import CannotTellError, MonitorError
+from streaming.checkpoint.contents import Mark
 from streaming.config.loading import Config
 from streaming.monitor.query_supervisor import QuerySupervisor, failure
 from streaming.query import task_keys
@@ -60,7 +61,7 @@ class Session:
 def supervisor_of_empty_log() -> QuerySupervisor:
     log = MagicMock()
     log.ends.return_value = ({}, {})
-    return QuerySupervisor(Config(), MagicMock(), MagicMock(), log)
+    return QuerySupervisor(Config(), MagicMock(), MagicMock(**{"mark.return_value": Mark()}), log)
 
 
 def test_queries_of_one_session_start_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,6 +72,7 @@ def test_queries_of_one_session_start_one_after_the_other(monkeypatch: pytest.Mo
 
     def start(tasks: int) -> None:
         state, log = MagicMock(told_before={}, built_until={}, unread_seconds=0, tombstone_retention_ms=1), MagicMock()
+        state.mark.return_value = Mark()
         state.begin.return_value = {}
         log.ends.return_value = ({}, {})
         log.identity.shuffle_partitions, log.identity.partitions = tasks, 1

@@ -62,7 +62,7 @@ def reading(monkeypatch: pytest.MonkeyPatch, before: Callable[[str], object]) ->
     """State is read from memory, after `before` has been called with what is to be read; returns what was."""
     read: list[str] = []
 
-    def fetched(spark: object, checkpoint: str, variable: str, columns: object) -> pa.Table:
+    def fetched(spark: object, checkpoint: str, variable: str, columns: object, batch: int | None) -> pa.Table:
         before(variable)
         read.append(variable)
         return pa.table(PARTS[variable])
@@ -122,7 +122,7 @@ def test_snapshots_of_a_later_release_are_refused(
     with pytest.raises(UsageError) as refused:
         deque(state.rows(SPARK))
 
-    checkpoint = (tmp_path / "checkpoint").as_uri()
+    checkpoint = f"file://{tmp_path}/checkpoint"
     assert (
         f"state.dir: found {checkpoint!r} with a snapshot format: found {found}, this release reads {reads}; accepted: "
         f"the release that wrote it, or {identity.REBUILD}"
