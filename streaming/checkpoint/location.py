@@ -20,8 +20,8 @@ CHECKPOINT: Final = "checkpoint"
 
 _FORM: Final = re.compile(r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):)?(?P<authority>//[^/]*)?(?P<path>.*)", re.DOTALL)
 """As `org.apache.hadoop.fs.Path` takes it apart."""
-_PLAIN: Final = re.compile(r"[\w\-.!~'()*,;:$&+=@/]*")
-"""What `java.net.URI` leaves as it is in a path: these, and letters beyond ASCII."""
+_PLAIN: Final = re.compile(r"[\w\-.!~'(),;:$&+=@/]*")
+"""What `java.net.URI` leaves as it is in a path, without what a pattern of names has; and letters beyond ASCII."""
 _MOUNT: Final = "fs.viewfs.mounttable"
 _FOR_MOUNTS: Final = (
     "spark.sql.streaming.checkpointFileManagerClass",
