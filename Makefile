@@ -20,6 +20,8 @@ SPARK_JARS := $(CACHE)/jars/.spark-$(JARS_SUM)
 CLASSES := $(CACHE)/classes/.made-$(call checksum,requirements.lock conf/ivy.xml)
 JUDGE_JARS := $(CACHE)/jars/.judge-$(JARS_SUM)
 BENCH_JARS := $(CACHE)/jars/.bench-$(JARS_SUM)
+HDFS_JARS := $(CACHE)/jars/.hdfs-$(JARS_SUM)
+S3_JARS := $(CACHE)/jars/.s3-$(JARS_SUM)
 CONSOLE := $(BIN)/group-monitor
 
 help: ## this list
@@ -71,7 +73,8 @@ check: setup ## lint, types, layering, generated files up to date
 bench: classes $(BENCH_JARS) ## how fast it is on this machine, into bench/results.json (PARTS="catch-up latency" runs these only, PARTS=millionwhat takes long)
 	@exec $(BIN)/python -m bench $(PARTS)
 
-cluster: setup ## the job by spark-submit on a standalone cluster, and on local-cluster[2,1,1024]
+cluster: setup $(HDFS_JARS) $(S3_JARS) ## the job by spark-submit on a standalone cluster, and on local-cluster[2,1,1024]; a checkpoint on HDFS and S3
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --upgrade --target $(CACHE)/moto -r tests/integration/moto.lock
 	@CLUSTERS=all exec $(BIN)/python -m pytest tests/integration/test_cluster.py
 
 fuzz: setup ## damaged input for every decoder (FUZZ="--minutes 30"; more in tests/fuzz)
@@ -108,6 +111,7 @@ lock: ## pin the packages of pyproject.toml again; needs uv
 	uv pip compile --universal --generate-hashes --no-emit-index-url --no-header -c requirements.lock pyproject.toml -o requirements.run.lock
 	uv pip compile --universal --extra msk --extra otlp --generate-hashes --no-emit-index-url --no-header -c requirements.lock pyproject.toml -o requirements.extras.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header tests/fuzz/requirements.in -o tests/fuzz/requirements.lock
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header tests/integration/moto.in -o tests/integration/moto.lock
 
 clean: ## remove what set-up and tests have left
 	rm -rf $(VENV) $(CACHE) dist build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse
@@ -150,7 +154,7 @@ $(CONSOLE): $(PACKAGES)
 	@chmod +x $@
 
 # A stamp for each configuration of conf/ivy.xml: what Spark's JVM has besides its own, the broker's jars, which demo and
-# tests need, compiler and axe-core, which only tests need, and what only `make bench` needs.
+# tests need, compiler and axe-core, which only tests need, and what only `make bench` and `make cluster` need.
 $(CACHE)/jars/.%-$(JARS_SUM): | $(PACKAGES)
 	@rm -f $(CACHE)/jars/.$*-*
 	@java=$$($(BIN)/python -m streaming.spark.java) && mkdir -p $(CACHE) && \

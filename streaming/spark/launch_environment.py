@@ -3,6 +3,7 @@
 All of it lasts for the launch, but for the directory of sockets, which goes when the session stops.
 """
 
+import locale
 import os
 import shutil
 import signal
@@ -37,6 +38,7 @@ _socket_directories: list[str] = []
 _SUBMIT_ARGUMENTS: Final = "PYSPARK_SUBMIT_ARGS"
 SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """In the environment of what spark-submit runs: the way to the JVM that it has started."""
+_LOCALE: Final = "LC_ALL"
 _ARENAS: Final = "MALLOC_ARENA_MAX"
 _SHIPPED: Final = ("coordinator_model", "streaming")
 """Packages that executors run code of."""
@@ -138,6 +140,25 @@ def few_arenas() -> Iterator[None]:
         yield
     finally:
         del os.environ[_ARENAS]
+
+
+@contextmanager
+def names_in_utf8() -> Iterator[None]:
+    """Let a JVM started meanwhile find files whose names are not ASCII, in whatever locale we were started.
+
+    Python takes the names of files for UTF-8 in any; Java in one without it has no such files.
+    """
+    if locale.getencoding().upper() == "UTF-8":
+        yield
+        return
+    before = os.environ.get(_LOCALE)
+    os.environ[_LOCALE] = "C.UTF-8"
+    try:
+        yield
+    finally:
+        del os.environ[_LOCALE]
+        if before is not None:
+            os.environ[_LOCALE] = before
 
 
 def code_archive(directory: Path) -> Path:

@@ -31,6 +31,7 @@ from streaming.spark.launch_environment import (
     code_archive,
     few_arenas,
     home_without_archives,
+    names_in_utf8,
     not_on_the_command_line,
     output_to,
     remove_sockets,
@@ -185,6 +186,7 @@ def start(config: Config, log_file: Path, workers: int = 1) -> SparkSession:
         output_to(log_file),
         home_without_archives(log_file.parent),
         few_arenas(),
+        names_in_utf8(),
         not_on_the_command_line({} if under_submit else with_secrets),
         handlers_kept(),
     ):

@@ -3,6 +3,7 @@
 The log is a topic of ours of the same layout, so what has to be shown follows from what was written.
 """
 
+import json
 import os
 import shlex
 import signal
@@ -24,6 +25,7 @@ from coordinator_model.views.group_view import group_view
 from streaming.demo.embedded_broker import EmbeddedBroker
 from tests.builders import NOW_MS, RecordBytes, offset_commit
 from tests.histories import recorded
+from tests.integration.far_checkpoints import FAR
 from tests.integration.monitor_process import END_SECONDS, READY_SECONDS, MonitorProcess, until
 from tests.integration.standalone import SPARK_HOME, StandaloneCluster
 from tests.test_docs import commands
@@ -205,3 +207,45 @@ def test_a_cluster_in_little_gives_the_same_answer(log: Log, tmp_path: Path) -> 
         monitor.terminate()
         assert 0 == monitor.await_end(4 * END_SECONDS)
         until(lambda: not monitor.left_over(), 90, "processes of a monitor are still there")
+
+
+@pytest.mark.parametrize("kind", FAR)
+def test_a_checkpoint_far_away_is_read_back(log: Log, tmp_path: Path, kind: str) -> None:
+    """After `kill -9`, on HDFS and on S3, whatever it is called: ready with every group, each commit once.
+
+    Then a monitor with another state directory goes on with it, and `--rebuild` forgets it.
+    """
+    with FAR[kind](tmp_path / "far") as far:
+        environment = {
+            **SETTINGS,
+            "GROUP_MONITOR__SPARK__CONF": json.dumps(far.settings),
+            "GROUP_MONITOR__STATE__CHECKPOINT_LOCATION": f"{far.root}/check points%20#1",
+        }
+
+        def started(name: str, state: str, *more: str) -> MonitorProcess:
+            command = ("run", *more)
+            return MonitorProcess(
+                tmp_path / name, log.servers, state=tmp_path / state, environment=environment, command=command
+            )
+
+        with started("first", "state") as monitor:
+            monitor.await_ready(2 * READY_SECONDS)
+            write_commits(log, 3 * COMMITS)
+            await_answer(monitor, log)
+            with started("second", "another") as refused:
+                assert 2 == refused.await_end(READY_SECONDS)
+                assert "in use by process" in refused.error_lines()[-1]
+            monitor.kill()
+        for name, state, more in (
+            ("again", "state", ()),
+            ("moved", "another", ()),
+            ("anew", "another", ("--rebuild",)),
+        ):
+            with started(name, state, *more) as monitor:
+                monitor.await_ready(2 * READY_SECONDS)
+                expected = log.views()
+                assert shown(monitor, expected) == expected, name
+                assert log.commits() == counted(monitor)
+                assert ["--rebuild"] == [*more] or "reading_log" not in "".join(monitor.start_lines())
+                monitor.terminate()
+                monitor.await_end(4 * END_SECONDS)
