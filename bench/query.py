@@ -60,6 +60,8 @@ class Query:
 
     def __enter__(self) -> Self:
         self._state.claim(self._log.identify(), rebuild=False)
+        self._state.reach(self._spark)
+        self._state.examine()
         self.board.load([])
         return self
 

@@ -18,7 +18,7 @@ _log = get_logger("standby")
 def await_turn(
     lock: StateLock, state: StateDirectory, read_back: Callable[[], object], while_waiting: Callable[[], object]
 ) -> None:
-    """Return once the state directory is ours.
+    """Return once the state directory, and the checkpoint, are ours.
 
     Args:
         lock: on the directory.
@@ -31,12 +31,15 @@ def await_turn(
     def look() -> None:
         nonlocal is_rehearsed
         while_waiting()
-        if not is_rehearsed and state.holds_state():
-            is_rehearsed = True
-            # It is being written meanwhile, so it may be anything.
-            with suppress(MonitorError):
+        if is_rehearsed:
+            return
+        # It is being written meanwhile, so it may be anything.
+        with suppress(MonitorError):
+            if state.holds_state():
+                is_rehearsed = True
                 read_back()
 
     _log.info("standing_by", state_dir=str(state.directory), holder=lock.holder())
     lock.wait(look)
+    state.hold(lock.directory_id(), wait=True, look=look)
     _log.info("taking_over", state_dir=str(state.directory))

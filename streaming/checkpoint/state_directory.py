@@ -22,7 +22,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from coordinator_model.state.snapshot import SnapshotFormatError
-from streaming.base.errors import MonitorError, UsageError, first_line
+from streaming.base.errors import CannotTellError, MonitorError, UsageError, first_line
 from streaming.base.logging_setup import get_logger
 from streaming.board.readiness import Offsets, Positions
 from streaming.checkpoint import contents, resume_file
@@ -99,7 +99,9 @@ class StateDirectory:
                 self._files = HadoopFiles(spark, self.location)
             self.location.mount(spark)
         except (OSError, PySparkException, Py4JError) as error:
-            raise self._unusable(first_line(error)) from error
+            raise UsageError(
+                f"{self._found}, which Hadoop does not know ({first_line(error)}), accepted: a file system Spark knows"
+            ) from error
 
     def claim(self, identity: Identity, *, rebuild: bool) -> None:
         """See that it is this identity's; with `rebuild` note that what is in it is to be forgotten.
@@ -121,6 +123,7 @@ class StateDirectory:
 
         Raises:
             UsageError: another monitor has it, or it cannot be read or written.
+            CannotTellError: the same of a place on another machine, which may be back soon.
         """
         if self._lease is not None:
             return
@@ -198,8 +201,10 @@ class StateDirectory:
         place = str(self.directory) if self._is_own else self.location.name
         return f"{self.location.option}: found {place!r}"
 
-    def _unusable(self, reason: str) -> UsageError:
-        return UsageError(f"{self._found}, which cannot be used ({reason}), accepted: a place to read and write")
+    def _unusable(self, reason: str) -> MonitorError:
+        """What to say of a checkpoint that cannot be read or written: one on another machine may be back soon."""
+        kind = CannotTellError if self.location.local is None else UsageError
+        return kind(f"{self._found}, which cannot be used ({reason}), accepted: a place to read and write")
 
     def gone(self) -> UsageError:
         """What to say where there is no checkpoint, and there was one."""
@@ -349,10 +354,14 @@ class StateDirectory:
             yield
         except MonitorError:
             raise
+        except OSError as error:
+            if isinstance(error, FileNotFoundError) or self.location.local is not None:
+                raise damaged(self.directory, first_line(error)) from error
+            raise self._unusable(first_line(error)) from error
         except SnapshotFormatError as error:
             found = f"found {self.location.name!r} with a {error}"
             raise UsageError(f"state.dir: {found}; accepted: {REMEDY['snapshot_format']}") from error
-        except (OSError, ValueError, LookupError, TypeError, AttributeError, PySparkException, Py4JError) as error:
+        except (ValueError, LookupError, TypeError, AttributeError, PySparkException, Py4JError) as error:
             raise damaged(self.directory, first_line(error)) from error
 
     @contextmanager

@@ -33,6 +33,7 @@ from streaming.base import logging_setup
 from streaming.base.errors import CannotTellError, MonitorError, first_line
 from streaming.base.times import now_ms
 from streaming.checkpoint import contents
+from streaming.checkpoint.location import Location
 from streaming.config.loading import Config
 from streaming.query.foreach_batch import BatchWriter
 from streaming.query.processor import CoordinatorShards
@@ -143,7 +144,9 @@ def make(archive: Path) -> None:
         log = directory / "spark.log"
         try:
             with _installed_home(), _spark(config, log) as spark:
-                rehearse(spark, (directory / "checkpoint").as_uri())
+                place = Location.of(directory, None)
+                place.mount(spark)
+                rehearse(spark, place.for_spark)
             if not made.is_file():
                 raise CannotTellError(
                     "class archive: found none made, accepted: a Java that has one of its own classes"

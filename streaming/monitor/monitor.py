@@ -118,10 +118,10 @@ class Monitor:
             if self._standby:
                 spark = self._start_spark(stack)
                 self._state.reach(spark)
+                stack.callback(self._let_go)
                 await_turn(
                     self._lock, self._state, lambda: deque(self._state.rows(spark), maxlen=0), self._while_waiting
                 )
-                self._hold_checkpoint(stack)
                 self.server = self._server()
             stack.callback(self.server.stop)
             if not self._standby:
@@ -190,12 +190,10 @@ class Monitor:
     def _look_at_checkpoint(self, stack: ExitStack) -> None:
         """Have it, and see that it may be gone on from."""
         with self._stages.stage("looking at the checkpoint"):
-            self._hold_checkpoint(stack)
+            if not self._standby:
+                stack.callback(self._let_go)
+                self._state.hold(self._lock.directory_id(), look=self._while_waiting)
             self._state.examine()
-
-    def _hold_checkpoint(self, stack: ExitStack) -> None:
-        stack.callback(self._let_go)
-        self._state.hold(self._lock.directory_id(), wait=self._standby, look=self._while_waiting)
 
     def _publish(self, events: Sequence[Event]) -> None:
         known = self.board.expectations.applied(events) if self.board.expectations else events

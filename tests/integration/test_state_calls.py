@@ -20,7 +20,9 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from bench import log
 from coordinator_model.state.snapshot import load_group, load_offsets
 from streaming.base import gc_tuning
+from streaming.checkpoint.files import CheckpointFiles, HadoopFiles, LocalFiles
 from streaming.checkpoint.identity import IDENTITY_FILE, STATE_LAYOUT, Identity
+from streaming.checkpoint.location import Location
 from streaming.checkpoint.state_directory import StateDirectory
 from streaming.config.loading import Config
 from streaming.monitor.cds_training import rehearse
@@ -129,6 +131,43 @@ def test_files_of_the_checkpoint_get_their_mode_without_a_child_process(spark: S
 
     assert "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem" == files.getClass().getName()
     assert {".made.crc": 0o600, "made": 0o600} == {of.name: of.stat().st_mode & 0o777 for of in tmp_path.iterdir()}
+
+
+@pytest.mark.parametrize("kind", [LocalFiles, HadoopFiles])
+def test_files_are_the_same_by_python_and_by_hadoop(
+    spark: SparkSession, tmp_path: Path, kind: type[LocalFiles | HadoopFiles]
+) -> None:
+    """Written, listed, read, removed and forgotten, whatever the place is called; what is missing is missing."""
+    directory = tmp_path / "a b%20#[1] é?"
+    location = Location.of(directory, f"file://{directory}/checkpoint")
+    assert location.local is not None
+    files: CheckpointFiles = LocalFiles(location.local) if kind is LocalFiles else HadoopFiles(spark, location)
+    assert f"file:{directory}/checkpoint" == files.root
+    assert [] == files.names()
+    with pytest.raises(FileNotFoundError):
+        files.text("lease.json")
+    files.remove("lease.json")
+    for text in ("1", "zwei é\n"):
+        files.write("lease.json", text)
+        assert text == files.text("lease.json")
+    files.write("state/0/_metadata/v2/0", "v2")
+
+    assert {"lease.json", "state"} == {name for name in files.names() if not name.endswith(".crc")}
+    assert ["0"] == [name for name in files.names("state/0/_metadata/v2") if name.isdecimal()]
+    assert "zwei é\n" == (directory / "checkpoint" / "lease.json").read_text("utf-8")
+    files.remove("lease.json")
+    assert "lease.json" not in files.names()
+    files.forget()
+    files.forget()
+    assert [] == list(directory.iterdir())
+
+
+def test_file_system_that_is_not_known_is_an_error_of_files(spark: SparkSession) -> None:
+    """One line is left of Java's stack."""
+    with pytest.raises(
+        OSError, match='^org.apache.hadoop.fs.UnsupportedFileSystemException: No FileSystem for .*"nil"'
+    ):
+        HadoopFiles(spark, Location.of(Path("state"), "nil://x/y"))
 
 
 def test_no_connection_of_a_task_stays_open(spark: SparkSession, tmp_path: Path) -> None:
@@ -257,7 +296,12 @@ def test_reading_and_replaying_share_their_workers(spark: SparkSession, tmp_path
     planned_by: list[list[int]] = []
     for number in range(3):
         planners.will_plan("rehearsed")
-        rehearse(spark, (tmp_path / f"checkpoint-{number}").as_uri())
+        # Written to and read back from, under a name that Spark would look for elsewhere.
+        place = Location.of(tmp_path / f"{number} a%20b #[1] {{é}}?", None)
+        place.mount(spark)
+        rehearse(spark, place.for_spark)
+        assert place.local is not None
+        assert (place.local / "commits").is_dir()
         assert 1 == len(daemons(DAEMON))
         until(lambda: [1] == [workers(each) for each in daemons(DAEMON)], 10, "more than one worker is kept")
         assert [] == daemons("pyspark.sql.worker.lookup_data_sources")
@@ -272,6 +316,7 @@ def test_reading_and_replaying_share_their_workers(spark: SparkSession, tmp_path
             until(lambda: not daemons("pyspark.daemon"), 10, lambda: f"there are still {_python_modules(spark)}")
     until(lambda: not daemons("pyspark.daemon"), 10, lambda: f"there are still {_python_modules(spark)}")
 
+    assert 3 == len(list(tmp_path.iterdir()))
     first, second, third = map(set, planned_by)
     assert [2, 2] == [len(first), len(third)]
     assert first == second

@@ -31,6 +31,7 @@ class Waiting:
     def _wait(self) -> None:
         state = StateDirectory(self._directory, None, reads_uncommitted=True, clock_ms=lambda: 0)
         await_turn(StateLock(self._directory), state, self._read_back, self._looked)
+        state.let_go()
 
     def _looked(self) -> None:
         self.looks += 1
