@@ -24,23 +24,15 @@ from streaming.base.logging_setup import get_logger
 from streaming.checkpoint import contents
 from streaming.checkpoint.files import LocalFiles
 from streaming.checkpoint.identity import Identity
-from streaming.checkpoint.location import CHECKPOINT
+from streaming.checkpoint.location import CHECKPOINT, is_checkpoint_alone, names
 from streaming.checkpoint.lock import JVM_LOCK, LOOK_EVERY_SECONDS
 
 JVM_ENDS_SECONDS: Final = 20.0
 """So long the JVM of a monitor that was killed may go on."""
 
-_OF_SPARK: Final = frozenset({"metadata", ".metadata.crc", "offsets", "commits", "state", "sources"})
 _OURS: Final = ("cluster_id", "offsets_topic", "topic_id")
 
 _log = get_logger("state")
-
-
-def beside(directory: Path) -> Path | None:
-    """The directory that may hold it; None where there is none."""
-    path = directory.resolve()
-    hidden = Path(path.as_uri().removeprefix("file://"))
-    return hidden if hidden != path and (hidden / CHECKPOINT).is_dir() else None
 
 
 class Hidden:
@@ -48,7 +40,7 @@ class Hidden:
 
     Args:
         directory: the state directory.
-        hidden: what `beside` found.
+        hidden: what `location.hidden_beside` found.
         held: what `monitor.json` said before this start; None where there was none.
         identity: who starts now.
     """
@@ -59,27 +51,16 @@ class Hidden:
         self._held = held
         self._identity = identity
 
-    @property
-    def is_alone(self) -> bool:
-        """Whether there is a checkpoint of Spark's, and nothing else."""
-        checkpoint = self._hidden / CHECKPOINT
-        return (
-            _names(self._hidden) == {CHECKPOINT}
-            and not self._hidden.is_symlink()
-            and not checkpoint.is_symlink()
-            and _OF_SPARK >= _names(checkpoint) >= {"metadata"}
-        )
-
     def use(self, own: Path, *, own_is_gone: bool) -> None:
         """Move it to where it belongs. Raises UsageError if that is not to be done."""
-        if not self.is_alone:
+        if not is_checkpoint_alone(self._hidden):
             if own_is_gone:
                 raise self._refused(
                     "other things as well", "it moved to where it belongs, or run --rebuild after it was"
                 )
             return
         self._refuse_anothers()
-        if own.exists() and _names(own):
+        if own.exists() and names(own):
             raise self._refused(
                 "it has one of its own as well", "one of both moved away, or run --rebuild, which removes both"
             )
@@ -91,7 +72,7 @@ class Hidden:
 
     def remove(self) -> None:
         """Remove it. Raises UsageError if that is not to be done."""
-        if not self.is_alone:
+        if not is_checkpoint_alone(self._hidden):
             return
         self._refuse_anothers()
         shutil.rmtree(self._hidden / CHECKPOINT)
@@ -122,7 +103,7 @@ class Hidden:
     def _remove_parents(self) -> None:
         """Of the hidden name, what is empty now."""
         for path in (self._hidden, *self._hidden.parents):
-            if path.exists() and (self._directory.resolve().is_relative_to(path) or _names(path)):
+            if path.exists() and (self._directory.resolve().is_relative_to(path) or names(path)):
                 return
             path.rmdir()
 
@@ -131,10 +112,6 @@ class Hidden:
             f"state.dir: found {str(self._directory)!r}, whose checkpoint an earlier release wrote to "
             f"{str(self._hidden / CHECKPOINT)!r} ({reason}), accepted: {accepted}"
         )
-
-
-def _names(directory: Path) -> set[str]:
-    return {entry.name for entry in directory.iterdir()}
 
 
 def _is_locked_by_java(file: Path) -> bool:

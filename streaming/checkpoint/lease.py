@@ -19,7 +19,8 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -133,6 +134,16 @@ class Lease:
                 self._write()
             except OSError as error:
                 _log.info("lease_not_renewed", reason=str(error))
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Have no file of it in the checkpoint meanwhile, so that another directory can take that one's place."""
+        with self._lock:
+            self._files.remove(LEASE_FILE)
+            try:
+                yield
+            finally:
+                self._write()
 
     def refuse_lost(self) -> None:
         """See that it is still ours. Raises UsageError."""

@@ -10,13 +10,16 @@ import hashlib
 import os
 import re
 from pathlib import Path
-from typing import Any, Final, NamedTuple
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from streaming.base.errors import UsageError
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 CHECKPOINT: Final = "checkpoint"
+
+_OF_SPARK: Final = frozenset({"metadata", ".metadata.crc", "offsets", "commits", "state", "sources"})
 
 _FORM: Final = re.compile(r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):)?(?P<authority>//[^/]*)?(?P<path>.*)", re.DOTALL)
 """As `org.apache.hadoop.fs.Path` takes it apart."""
@@ -88,7 +91,7 @@ class Location(NamedTuple):
         # Hadoop looks at a mount when its name is first used, and never again.
         return f"checkpoint-{hashlib.sha256(self.name.encode('utf-8', 'surrogateescape')).hexdigest()[:16]}"
 
-    def mount(self, spark: SparkSession) -> None:
+    def mount(self, spark: "SparkSession") -> None:
         """Have Spark find what `for_spark` says; nothing to do for a plain one."""
         if self.is_plain:
             return
@@ -99,7 +102,30 @@ class Location(NamedTuple):
         conf.set(f"{_MOUNT}.{self._mount}.link./{CHECKPOINT}", qualified.toUri().toString())
 
 
-def hadoop_configuration(spark: SparkSession) -> Any:  # noqa: ANN401 - an object of Java
+def hidden_beside(directory: Path) -> Path | None:
+    """Where earlier releases wrote the checkpoint of a directory of an odd name; None where there is nothing."""
+    path = directory.resolve()
+    hidden = Path(path.as_uri().removeprefix("file://"))
+    return hidden if hidden != path and (hidden / CHECKPOINT).is_dir() else None
+
+
+def is_checkpoint_alone(hidden: Path) -> bool:
+    """Whether there is a checkpoint of Spark's, and nothing else. Raises OSError."""
+    checkpoint = hidden / CHECKPOINT
+    return (
+        names(hidden) == {CHECKPOINT}
+        and not hidden.is_symlink()
+        and not checkpoint.is_symlink()
+        and _OF_SPARK >= names(checkpoint) >= {"metadata"}
+    )
+
+
+def names(directory: Path) -> set[str]:
+    """What is in a directory. Raises OSError."""
+    return {entry.name for entry in directory.iterdir()}
+
+
+def hadoop_configuration(spark: "SparkSession") -> Any:  # noqa: ANN401 - an object of Java
     """Hadoop's configuration as queries of a session begin with it."""
     return spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - the only way to it
 

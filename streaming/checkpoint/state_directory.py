@@ -12,7 +12,7 @@ anything else                                             resumed from
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -28,7 +28,7 @@ from streaming.board.readiness import Offsets, Positions
 from streaming.checkpoint import contents, resume_file
 from streaming.checkpoint.contents import Mark
 from streaming.checkpoint.files import CheckpointFiles, HadoopFiles, LocalFiles
-from streaming.checkpoint.hidden import Hidden, beside
+from streaming.checkpoint.hidden import Hidden
 from streaming.checkpoint.identity import (
     CHECKPOINT_IDENTITY_FILE,
     IDENTITY_FILE,
@@ -40,7 +40,7 @@ from streaming.checkpoint.identity import (
     refuse_anothers,
 )
 from streaming.checkpoint.lease import OWNER_BESIDE, Lease, owner_of
-from streaming.checkpoint.location import Location
+from streaming.checkpoint.location import Location, hidden_beside
 from streaming.checkpoint.resume_file import Resume, ResumeWriter
 from streaming.end_offsets.store import PartitionEnds
 from streaming.query.progress import PartitionOffsets
@@ -211,7 +211,7 @@ class StateDirectory:
         return damaged(self.directory, "its checkpoint is gone")
 
     def _use_hidden(self) -> None:
-        hidden = beside(self.directory) if self._is_own else None
+        hidden = hidden_beside(self.directory) if self._is_own else None
         if hidden is None or self._identity is None or self.location.local is None:
             return
         found = Hidden(self.directory, hidden, self._held, self._identity)
@@ -221,7 +221,8 @@ class StateDirectory:
                 found.remove()
                 return
             is_gone = former is not None and former.has_batches and not self.mark().has_state
-            found.use(self.location.local, own_is_gone=is_gone)
+            with nullcontext() if self._lease is None else self._lease.aside():
+                found.use(self.location.local, own_is_gone=is_gone)
         except OSError as error:
             raise self._unusable(str(error)) from error
 

@@ -206,7 +206,7 @@ def _otlp(config: "Config") -> Iterator["Finding"]:
 
 
 def _state_dir(config: "Config") -> "Finding":
-    from streaming.checkpoint.location import Location
+    from streaming.checkpoint.location import Location, hidden_beside, is_checkpoint_alone
     from streaming.kafka.preflight import Finding
 
     directory = config.state.dir
@@ -224,6 +224,11 @@ def _state_dir(config: "Config") -> "Finding":
             f"state.dir: found {str(directory)!r} ({error.strerror}: {existing}), accepted: a directory to write to"
         )
         return Finding("state directory", "fail", detail)
+    is_own = config.source.kind == "log" and config.state.checkpoint_location is None
+    hidden = hidden_beside(directory) if is_own else None
+    if hidden is not None and is_checkpoint_alone(hidden):
+        detail = f"{directory}; an earlier release wrote a checkpoint to {hidden}, which run uses if it is this one's"
+        return Finding("state directory", "note", detail)
     made = "" if existing == directory else ", to be made"
     return Finding("state directory", "ok", f"{directory}{made}")
 

@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from streaming.base.errors import UsageError
 from streaming.checkpoint import hidden
+from streaming.checkpoint.lease import LEASE_FILE
 from streaming.checkpoint.location import CHECKPOINT
 from streaming.checkpoint.lock import JVM_LOCK
 from streaming.checkpoint.resume_file import Resume, save
@@ -44,6 +45,20 @@ def test_is_moved_to_where_it_belongs_and_gone_on_from(tmp_path: Path, name: str
     assert ({0: 7}, {0: 7}) == state.positions()
     assert [name] == names(tmp_path)
     assert [("checkpoint_found", str(beside / CHECKPOINT))] == [(line["event"], line["found"]) for line in lines]
+
+
+def test_it_takes_the_place_of_a_directory_with_a_lease_alone(tmp_path: Path) -> None:
+    """As a monitor opens it: it has the lease first, and keeps it."""
+    left(tmp_path / "a b")
+    state = StateDirectory(tmp_path / "a b", None, reads_uncommitted=True, clock_ms=lambda: NOW_MS)
+    state.claim(IDENTITY, rebuild=False)
+    state.hold("id")
+    state.examine()
+
+    assert ({0: 7}, {0: 7}) == state.positions()
+    assert (tmp_path / "a b" / CHECKPOINT / LEASE_FILE).exists()
+    state.let_go()
+    assert not (tmp_path / "a b" / CHECKPOINT / LEASE_FILE).exists()
 
 
 def test_is_removed_to_rebuild(tmp_path: Path) -> None:

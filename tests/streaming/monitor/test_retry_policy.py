@@ -53,6 +53,15 @@ def test_damaged_checkpoint_is_the_end(failing: RetryPolicy, sign: str) -> None:
         failing.pause_seconds(RuntimeError(f"{sign} in file 7"), got_on=False)
 
 
+def test_checkpoint_that_another_one_writes_to_is_the_end(failing: RetryPolicy) -> None:
+    """To try again would be to try without end, and then to go on where the other one was."""
+    error = RuntimeError(
+        "[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log. Multiple streaming jobs detected"
+    )
+    with pytest.raises(UsageError, match=r"^state\.dir: found .* by another monitor as well .*, accepted: .*--standby"):
+        failing.pause_seconds(error, got_on=True)
+
+
 def test_full_disk_is_no_damage(failing: RetryPolicy) -> None:
     """A file that could not be written whole is reported as what it is."""
     error = RuntimeError(f"{DAMAGED[2]}\nCaused by: java.io.IOException: {DISK_FULL[0]}")

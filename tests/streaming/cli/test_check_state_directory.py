@@ -1,0 +1,45 @@
+"""What `check` says of the state directory, without a broker."""
+
+from pathlib import Path
+
+import pytest
+
+from streaming.cli.check import _state_dir
+from streaming.config.loading import Config
+
+
+def config(directory: Path, kind: str = "log", checkpoint: str | None = None) -> Config:
+    state = {"dir": str(directory), "checkpoint_location": checkpoint}
+    return Config.model_validate({"state": state, "source": {"kind": kind}})
+
+
+@pytest.mark.parametrize("name", ["state", "a b", "100% #1 [x] é"])
+def test_any_name_will_do(tmp_path: Path, name: str) -> None:
+    """It is made if it is not there."""
+    found = _state_dir(config(tmp_path / name))
+
+    assert ("ok", f"{tmp_path / name}, to be made") == (found.status, found.detail)
+
+
+def test_colon_is_refused_where_there_is_a_checkpoint(tmp_path: Path) -> None:
+    """In one line that names the option; polled groups need none."""
+    found = _state_dir(config(tmp_path / "a:b"))
+    elsewhere = _state_dir(config(tmp_path, checkpoint="/a:b"))
+
+    assert ("fail", "fail") == (found.status, elsewhere.status)
+    assert found.detail.startswith(f"state.dir: found '{tmp_path}/a:b' with a colon in its path, accepted: ")
+    assert elsewhere.detail.startswith("state.checkpoint_location: found '/a:b' with a colon in its path, accepted: ")
+    assert "ok" == _state_dir(config(tmp_path / "a:b", kind="admin")).status
+
+
+def test_checkpoint_that_an_earlier_release_hid_is_named(tmp_path: Path) -> None:
+    """Whose it is, `run` finds out; a directory of that name with more in it is somebody's own."""
+    hidden = tmp_path / "a%20b" / "checkpoint"
+    hidden.mkdir(parents=True)
+    (hidden / "metadata").touch()
+    found = _state_dir(config(tmp_path / "a b"))
+    (tmp_path / "a%20b" / "monitor.json").touch()
+
+    assert "note" == found.status
+    assert str(hidden.parent) in found.detail
+    assert "ok" == _state_dir(config(tmp_path / "a b")).status
