@@ -37,15 +37,19 @@ demo: setup ## embedded Kafka, real members, a rolling upgrade, watched (DEMO_SE
 	@exec $(CONSOLE) demo
 
 # What needs neither Spark nor a broker runs on two cores; the rest has processes enough of its own.
+# Nothing is installed for it: the last line says what was not tested, and which command brings it.
 test: classes ## every test, the slow ones included (PYTEST_ARGS="-k name": those, one after another)
-ifdef PYTEST_ARGS
-	@exec $(BIN)/python -m pytest $(PYTEST_ARGS)
-else
-	@status=0; \
-	$(BIN)/python -m pytest -m 'not spark and not broker' -n 2 --dist loadfile || status=$$?; \
-	$(BIN)/python -m pytest -m 'spark or broker' || status=$$?; \
+	@rm -f $(CACHE)/left-out; status=0; \
+	$(RUNS_OF_TESTS) \
+	$(BIN)/python -m tests.left_out $(CACHE)/left-out || [ $$status -ne 0 ] || status=1; \
 	exit $$status
+ifdef PYTEST_ARGS
+test: RUNS_OF_TESTS = $(PYTEST) $(PYTEST_ARGS) || status=$$?;
+else
+test: RUNS_OF_TESTS = $(PYTEST) -m 'not spark and not broker' -n 2 --dist loadfile || status=$$?; \
+	$(PYTEST) -m 'spark or broker' || status=$$?;
 endif
+test: PYTEST = $(BIN)/python -m pytest --left-out=$(CACHE)/left-out
 
 test-fast: setup ## the tests without Spark or a broker
 	@exec $(BIN)/python -m pytest -m 'not spark and not broker' $(PYTEST_ARGS)

@@ -19,6 +19,7 @@ from streaming.base.signals import interrupt_on_end_signals
 from streaming.base.text import printable, printable_lines
 from streaming.cli import (
     check,
+    completion,
     config,
     dashboards,
     decode,
@@ -110,10 +111,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit status.
     """
-    given = common_options_first(sys.argv[1:] if arguments is None else arguments)
+    common_ones, rest = _common_options_apart(sys.argv[1:] if arguments is None else arguments)
+    given = [*common_ones, *rest]
     debug = "--debug" in given
     try:
         interrupt_on_end_signals()
+        if (asked := completion.asked(rest)) is not None:
+            completion.answer(*asked)
+            return 0
         # Without standalone mode, an exit is returned and an error raised, both for us to handle.
         status = app(args=given or ["--help"], prog_name="group-monitor", standalone_mode=False)
         return (status if isinstance(status, int) else 0) if given else UsageError.exit_status
@@ -140,6 +145,11 @@ def _of_typer(error: typer.TyperException) -> str:
 
 def common_options_first(arguments: Sequence[str]) -> list[str]:
     """Move the common options in front of the command, so that they may stand anywhere."""
+    first, rest = _common_options_apart(arguments)
+    return [*first, *rest]
+
+
+def _common_options_apart(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     first: list[str] = []
     rest: list[str] = []
     remaining = iter(arguments)
@@ -155,7 +165,7 @@ def common_options_first(arguments: Sequence[str]) -> list[str]:
                 first.extend([value] if (value := next(remaining, None)) is not None else [])
         else:
             rest.append(argument)
-    return [*first, *rest]
+    return first, rest
 
 
 def _failed(message: str, status: int, *, debug: bool) -> int:

@@ -7,6 +7,8 @@ from typing import Any
 import typer.main
 
 from streaming.__main__ import app
+from streaming.base.errors import UsageError
+from streaming.cli import completion
 
 
 def refused(words: Sequence[str]) -> str:
@@ -14,6 +16,8 @@ def refused(words: Sequence[str]) -> str:
     command: Any = typer.main.get_command(app)
     left = list(words)
     try:
+        if completion.asked(words) is not None:
+            return ""
         while hasattr(command, "commands"):
             options = {option: parameter for parameter in command.params for option in parameter.opts}
             while left and left[0] in options:
@@ -28,6 +32,8 @@ def refused(words: Sequence[str]) -> str:
         command.make_context(command.name, left)
     except typer.Exit:
         pass
+    except UsageError as error:
+        return f"{shlex.join(words)}: {error}"
     except typer.TyperException as error:
         return f"{shlex.join(words)}: {error.format_message()}"
     return ""

@@ -25,6 +25,7 @@ from streaming.web.routes import Pages
 from tests.command_lines import refused
 from tests.dashboards.prometheus_tools import needs_promtool, promtool
 from tests.integration.monitor_process import until
+from tests.left_out import needs, needs_kafka_jars
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 COMPOSE: Final[dict[str, Any]] = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))
@@ -175,7 +176,7 @@ class TestBroker:
         assert SERVICES["kafka"]["ports"][0].rpartition(":")[0] in advertised
 
     @pytest.mark.broker
-    @pytest.mark.skipif(not (ROOT / DEFAULT_JARS_DIR).exists(), reason="no jars of Kafka: run `make setup`")
+    @needs_kafka_jars
     def test_its_health_is_asked_without_a_jvm(self, tmp_path: Path) -> None:
         """By the same command a broker is well once the coordinator's log exists, and a port without one is not."""
         kind, *words = SERVICES["kafka"]["healthcheck"]["test"]
@@ -378,7 +379,7 @@ class TestPrometheus:
 class TestAlertmanager:
     """Who is notified of what."""
 
-    @pytest.mark.skipif(shutil.which("amtool") is None, reason="amtool is not installed; it comes with Alertmanager")
+    @needs("amtool")
     def test_its_configuration_is_accepted(self) -> None:
         """Alertmanager has nothing to say against it."""
         done = ran("amtool", "check-config", str(CONF / "alertmanager.yml"))

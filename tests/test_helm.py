@@ -4,7 +4,6 @@ import hashlib
 import json
 import re
 import runpy
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +13,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from tests.left_out import needs
 from tests.test_kubernetes import MANIFESTS, OF_OTHERS, VERSIONS, with_standby
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -23,7 +23,7 @@ VALUES: Final[dict[str, Any]] = yaml.safe_load((CHART / "values.yaml").read_text
 SCHEMA: Final[dict[str, Any]] = json.loads((CHART / "values.schema.json").read_text("utf-8"))
 TEMPLATES: Final = sorted(path.name for path in (CHART / "templates").iterdir())
 
-needs_helm = pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")
+needs_helm = needs("helm")
 
 _ACTION: Final = re.compile(r"(?:\n[ \t]*)?\{\{-(.*?)\}\}|\{\{(.*?)\}\}", re.DOTALL)
 

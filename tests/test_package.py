@@ -14,6 +14,8 @@ from typing import Final
 
 import pytest
 
+from tests.left_out import needs
+
 ROOT: Final = Path(__file__).resolve().parent.parent
 PACKAGES: Final = ("coordinator_model", "streaming", "dashboards")
 INSIDE: Final = "group_monitor/packages"
@@ -109,6 +111,31 @@ def ran(*command: str | Path, cwd: Path) -> str:
     return done.stdout
 
 
+def files_of_git(scratch: Path) -> list[str]:
+    """What git has of the checkout, whoever owns it; where the checkout is none of git's, what git would take."""
+    tracked = git("-c", f"safe.directory={ROOT}", "ls-files")
+    if tracked is not None:
+        return tracked
+    here = (f"--git-dir={scratch / 'empty'}", f"--work-tree={ROOT}")
+    git(*here, "init")
+    taken = git(*here, "ls-files", "--others", "--exclude-standard")
+    assert taken is not None
+    return taken
+
+
+def git(*arguments: str) -> list[str] | None:
+    """The lines that git prints in the checkout; None if it fails."""
+    done = subprocess.run(  # noqa: S603 - our own words
+        ["git", *arguments],  # noqa: S607 - git of the path
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    return done.stdout.splitlines() if done.returncode == 0 else None
+
+
 def test_everything_is_in_the_wheel(wheel: Path) -> None:
     """Every module and every file of page, dashboards, rules and configuration; nothing of the tests."""
     with zipfile.ZipFile(wheel) as archive:
@@ -124,18 +151,14 @@ def test_everything_is_in_the_wheel(wheel: Path) -> None:
     assert files == names
 
 
-def test_source_archive_is_the_checkout(dist: Path) -> None:
+@needs("git")
+def test_source_archive_is_the_checkout(dist: Path, tmp_path: Path) -> None:
     """It has every file that git has: wheel, tests, docs and image are made from it as from a checkout."""
     (found,) = dist.glob("*.tar.gz")
     with tarfile.open(found) as archive:
         names = {name.partition("/")[2] for name in archive.getnames() if archive.getmember(name).isfile()}
-    git = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)  # noqa: S607 - git of the path
-    if git.returncode != 0:
-        pytest.skip("not a checkout of git, so nothing to compare with")
 
-    tracked = {name for name in git.stdout.splitlines() if (ROOT / name).is_file() and not name.startswith(".ci/")}
-
-    assert tracked <= names
+    assert {name for name in files_of_git(tmp_path) if (ROOT / name).is_file()} <= names
     assert not [name for name in names if name.startswith((".venv", ".cache", "dist")) or "__pycache__" in name]
 
 

@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ from streaming.base.errors import UsageError
 from streaming.cli.run import load_config
 from streaming.config.loading import load
 from tests.command_lines import refused
+from tests.left_out import needs
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 UNIT: Final = ROOT / "conf" / "systemd" / "group-monitor.service"
@@ -21,7 +21,7 @@ TEXT: Final = UNIT.read_text("utf-8")
 SETTINGS: Final = dict(re.findall(r"^(\w+)=(.*)$", TEXT, re.MULTILINE))
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
+@needs("systemd-analyze")
 @pytest.mark.parametrize(("line", "expected"), [("", ""), ("KilMode=mixed\n", "Unknown key")], ids=["ours", "misspelt"])
 def test_systemd_takes_it(tmp_path: Path, line: str, expected: str) -> None:
     """Every key and value is one that it knows; the program's place is Python's here."""

@@ -1,7 +1,6 @@
 """Prometheus's own tools where they are installed: promtool as a judge, and servers of our own on loopback."""
 
 import json
-import shutil
 import socket
 import subprocess
 import time
@@ -13,22 +12,16 @@ from urllib.error import URLError
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
-import pytest
-
 from streaming.demo import child_processes
+from tests.left_out import needs, program
 
-_HOW: Final = (
-    "not installed; the package `prometheus` brings it (Debian: apt install prometheus; brew install prometheus)"
-)
-_HOW_ALERTMANAGER: Final = "not installed (Debian: apt install prometheus-alertmanager; brew install alertmanager)"
 _PATIENCE_SECONDS: Final = 30.0
 
-# Debian calls it after its source package, everybody else as upstream does.
-ALERTMANAGER: Final = shutil.which("prometheus-alertmanager") or shutil.which("alertmanager")
+ALERTMANAGER: Final = program("alertmanager")
 
-needs_promtool: Final = pytest.mark.skipif(shutil.which("promtool") is None, reason=f"promtool is {_HOW}")
-needs_prometheus: Final = pytest.mark.skipif(shutil.which("prometheus") is None, reason=f"prometheus is {_HOW}")
-needs_alertmanager: Final = pytest.mark.skipif(ALERTMANAGER is None, reason=f"Alertmanager is {_HOW_ALERTMANAGER}")
+needs_promtool: Final = needs("promtool")
+needs_prometheus: Final = needs("prometheus")
+needs_alertmanager: Final = needs("alertmanager")
 
 
 def promtool(*arguments: str, cwd: Path | None = None, page: str | None = None) -> str:

@@ -9,13 +9,14 @@ from playwright.sync_api import Page, expect
 
 from streaming.demo.scenario import GROUPS, ROLLED_GROUP, TOPICS
 from tests.demo.conftest import Demo
-from tests.page.browser import CHROMIUM, OpenPage
+from tests.left_out import needs
+from tests.page.browser import OpenPage
 
 pytestmark = [
     pytest.mark.broker,
     pytest.mark.spark,
     pytest.mark.timeout(600),
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on PATH (Debian: chromium)"),
+    needs("chromium"),
 ]
 
 ADDRESS_SECONDS: Final = 120.0

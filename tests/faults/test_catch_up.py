@@ -5,7 +5,6 @@ number of records from which on a log is reduced is lowered, and all else is as 
 not reported; how things are, and all that happens after it, is what a replay of every record says.
 """
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -20,14 +19,14 @@ from tests.faults.coordinator_log import Answer, Log, story
 from tests.faults.disturbed import Disturbed
 from tests.faults.reported import WITH_GAPS, Difference, Reported, reported_in
 from tests.faults.trial import row
-from tests.kafka_oracle import KAFKA_JARS
+from tests.left_out import asked_for, needs_kafka_jars
 
 pytestmark = [
     pytest.mark.broker,
     pytest.mark.spark,
     pytest.mark.timeout(1200),
-    pytest.mark.skipif("FAULTS" not in os.environ, reason="a minute of starts: `make faults`"),
-    pytest.mark.skipif(not KAFKA_JARS.exists(), reason="no jars of Kafka in .cache/jars/kafka: run `make setup`"),
+    asked_for("FAULTS"),
+    needs_kafka_jars,
 ]
 
 KILLED_AT: Final = ("delivered",)

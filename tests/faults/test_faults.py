@@ -22,13 +22,13 @@ from tests.faults.reported import Difference, Reported, reported_in
 from tests.faults.results import Result
 from tests.faults.trial import row
 from tests.integration.monitor_process import contents, until
-from tests.kafka_oracle import KAFKA_JARS
+from tests.left_out import SMALL_DISK, needs_kafka_jars
 
 pytestmark = [
     pytest.mark.broker,
     pytest.mark.spark,
     pytest.mark.timeout(900),
-    pytest.mark.skipif(not KAFKA_JARS.exists(), reason="no jars of Kafka in .cache/jars/kafka: run `make setup`"),
+    needs_kafka_jars,
 ]
 
 KILLED_AT: Final[tuple[str, ...]] = ("delivered:2",)
@@ -147,7 +147,7 @@ def test_it_was_disturbed(seen: Seen) -> None:
 def test_full_disk_is_reported_once_and_waited_for(seen: Seen) -> None:
     """The stream goes on on its own once there is room."""
     if not seen.disk_was_full:
-        pytest.skip("no small file system could be mounted here: only root may")
+        SMALL_DISK.skip()
     happened = [line.partition("event=")[2].split()[0] for line in seen.lines["killed"]]
 
     assert 1 == happened.count("disk_full") == happened.count("disk_has_room_again")

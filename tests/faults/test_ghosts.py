@@ -4,7 +4,6 @@ The topic is really compacted, with a retention of seconds. The monitor must not
 beginning; that nothing in the log shows the deleted group any more is seen to first.
 """
 
-import os
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -16,14 +15,14 @@ from tests.faults import compaction, results
 from tests.faults.coordinator_log import Events, Log, Write
 from tests.faults.disturbed import Disturbed
 from tests.faults.results import Result
-from tests.kafka_oracle import KAFKA_JARS
+from tests.left_out import asked_for, needs_kafka_jars
 
 pytestmark = [
     pytest.mark.broker,
     pytest.mark.spark,
     pytest.mark.timeout(600),
-    pytest.mark.skipif("FAULTS" not in os.environ, reason="a minute of waiting for a cleaner: `make faults`"),
-    pytest.mark.skipif(not KAFKA_JARS.exists(), reason="no jars of Kafka in .cache/jars/kafka: run `make setup`"),
+    asked_for("FAULTS"),
+    needs_kafka_jars,
 ]
 
 START_MS: Final = 1_790_000_000_000

@@ -5,7 +5,6 @@ consumer that still runs has its position, and commits it again: an offset beyon
 empty. No lag follows from that, not even one of 0, until something is committed that is there.
 """
 
-import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -21,14 +20,14 @@ from streaming.demo.verifiable_consumer import create_topics
 from tests.faults import results
 from tests.faults.results import Result
 from tests.integration.monitor_process import MonitorProcess, until
-from tests.kafka_oracle import KAFKA_JARS
+from tests.left_out import asked_for, needs_kafka_jars
 
 pytestmark = [
     pytest.mark.broker,
     pytest.mark.spark,
     pytest.mark.timeout(600),
-    pytest.mark.skipif("FAULTS" not in os.environ, reason="two minutes of waiting for brokers: `make faults`"),
-    pytest.mark.skipif(not KAFKA_JARS.exists(), reason="no jars of Kafka in .cache/jars/kafka: run `make setup`"),
+    asked_for("FAULTS"),
+    needs_kafka_jars,
 ]
 
 TOPIC: Final = "orders"

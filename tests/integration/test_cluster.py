@@ -28,13 +28,14 @@ from tests.histories import recorded
 from tests.integration.far_checkpoints import FAR
 from tests.integration.monitor_process import END_SECONDS, READY_SECONDS, MonitorProcess, until
 from tests.integration.standalone import SPARK_HOME, StandaloneCluster
+from tests.left_out import asked_for
 from tests.test_docs import commands
 
 pytestmark = [
     pytest.mark.broker,
     pytest.mark.spark,
     pytest.mark.timeout(600),
-    pytest.mark.skipif("CLUSTERS" not in os.environ, reason="minutes of JVMs on a small machine: `make cluster`"),
+    asked_for("CLUSTERS"),
 ]
 
 ROOT: Final = Path(__file__).resolve().parents[2]

@@ -15,6 +15,7 @@ import pytest
 from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.demo.verifiable_consumer import create_topics
 from tests.integration.monitor_process import END_SECONDS, READY_SECONDS, ROOT, MonitorProcess, until
+from tests.left_out import asked_for
 from tests.soak.commits import GROUPS, PARTITIONS, TOPIC, Load
 from tests.test_docs import commands
 
@@ -22,7 +23,7 @@ pytestmark = [
     pytest.mark.broker,
     pytest.mark.spark,
     pytest.mark.timeout(900),
-    pytest.mark.skipif("INSTALL" not in os.environ, reason="fetches all packages again: `make package-test`"),
+    asked_for("INSTALL"),
 ]
 
 _INSTALL_SECONDS: Final = 420.0

@@ -32,12 +32,13 @@ from coordinator_model.records.upstream_json import camel_case, record_json, str
 from coordinator_model.wire.schema import field_specs
 from tests import builders
 from tests.golden_records import GOLDEN_RECORDS, GoldenRecord, recorded
-from tests.kafka_oracle import KAFKA_JARS, KafkaOracle, Refused, kafka_oracle
+from tests.kafka_oracle import KafkaOracle, Refused, kafka_oracle
+from tests.left_out import needs_kafka_jars
 from tests.record_strategies import records, structs, types_and_versions
 
 pytestmark = [
     pytest.mark.broker,
-    pytest.mark.skipif(not KAFKA_JARS.exists(), reason="no jars of Kafka in .cache/jars/kafka: run `make setup`"),
+    needs_kafka_jars,
 ]
 
 every_golden_record = pytest.mark.parametrize("golden", GOLDEN_RECORDS, ids=lambda golden: golden.name)

@@ -24,11 +24,11 @@ from streaming.query.log_continuity import Note
 from streaming.query.range_reader import LogLostError, RangeReader, Ranges
 from streaming.query.row_codec import notes_of, unpacked, unpacked_table
 from streaming.query.source import CoordinatorLogReader, Known
-from tests.kafka_oracle import KAFKA_JARS
+from tests.left_out import needs_kafka_jars
 
 pytestmark = [
     pytest.mark.broker,
-    pytest.mark.skipif(not KAFKA_JARS.exists(), reason="no jars of Kafka in .cache/jars/kafka: run `make setup`"),
+    needs_kafka_jars,
 ]
 
 TOPIC: Final = "log"

@@ -38,12 +38,13 @@ from streaming.recording.file_format import RecordedRecord, RecordingReader, ope
 from streaming.watchers.hang_sampler import Answer, KafkaGroupsClient
 from tests.group_tool import GroupTool
 from tests.kafka_oracle import KAFKA_JARS
+from tests.left_out import needs_kafka_jars
 
 pytestmark = [
     pytest.mark.broker,
     # kafka-python reads its message schemas by a function that Python 3.11 calls deprecated (and 3.13 no longer).
     pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning"),
-    pytest.mark.skipif(not KAFKA_JARS.exists(), reason="no jars of Kafka in .cache/jars/kafka: run `make setup`"),
+    needs_kafka_jars,
 ]
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -30,6 +30,7 @@ from streaming.rehearsal.roll import Ending, RollOptions
 from streaming.rehearsal.run import OFFSETS_PARTITIONS, RESTARTS, compared, rehearse_on
 from streaming.rehearsal.shape import MemberShape, Shape, distinct, renamed
 from tests.builders import assignment, subscription
+from tests.left_out import asked_for
 
 pytestmark = pytest.mark.broker
 
@@ -211,7 +212,7 @@ def test_a_member_that_cannot_run_ends_the_rehearsal_at_once(broker: EmbeddedBro
     assert time.monotonic() - begun < OPTIONS.patience_seconds
 
 
-@pytest.mark.skipif(os.environ.get(LONG) != "all", reason=f"restarts a group three times: {LONG}=all")
+@asked_for(LONG)
 def test_a_restart_is_compared_between_protocols(broker: EmbeddedBroker, tmp_path: Path) -> None:
     """Eager members let go of all partitions in every round, the others of those that move."""
     said: list[str] = []
@@ -258,7 +259,7 @@ def test_the_same_shape_costs_what_its_recording_is_measured_to_cost(
         assert rehearsed[figure] == rolled[figure], figure
 
 
-@pytest.mark.skipif(os.environ.get(LONG) != "all", reason=f"rolls a group six times: {LONG}=all")
+@asked_for(LONG)
 def test_a_roll_of_kafka_s_own_members_costs_what_rehearsals_said(broker: EmbeddedBroker, tmp_path: Path) -> None:
     """Rebalances and moved partitions as in five rehearsals; time without an owner within theirs, half as much over."""
     create_topics(broker.bootstrap_servers, {"real": 6})

@@ -37,6 +37,7 @@ from streaming.spark.worker_daemon import SeldomCollector
 from tests.faults.damage import left_by_former_release
 from tests.faults.processes_of import DAEMON
 from tests.integration.monitor_process import until
+from tests.left_out import MAPS, needs_classes
 from tests.streaming.shard import log_rows
 
 MIB = 1024 * 1024
@@ -376,12 +377,12 @@ def test_the_jvm_gives_back_what_it_no_longer_needs(spark: SparkSession) -> None
     assert jvm.java.lang.Runtime.getRuntime().totalMemory() < full - 400 * MIB
 
 
-@pytest.mark.skipif(not cds_archive.is_whole(cds_archive.place()), reason="`make classes` was not run")
+@needs_classes(cds_archive.is_whole(cds_archive.place()))
 def test_classes_are_those_of_the_archive(spark: SparkSession) -> None:
     """What a rehearsal has written down, the JVM of a monitor maps: of the same jars, though below another home."""
     jvm: Any = spark.sparkContext._gateway.proc  # type: ignore[union-attr]
     maps = Path(f"/proc/{jvm.pid}/maps")
     if not maps.exists():
-        pytest.skip("only Linux shows what a process maps")
+        MAPS.skip()
 
     assert str(cds_archive.place().resolve()) in maps.read_text("utf-8")

@@ -23,14 +23,14 @@ from streaming.watchers.overdue_watch import OverdueWatch
 from tests.integration.in_process_member import InProcessMember
 from tests.integration.monitor_process import MonitorProcess, until
 from tests.integration.raw_member import RawMember
-from tests.kafka_oracle import KAFKA_JARS
+from tests.left_out import needs_kafka_jars
 from tests.streaming.board_rows import Shard
 
 pytestmark = [
     pytest.mark.broker,
     # kafka-python reads its message schemas by a function that Python 3.11 calls deprecated (and 3.13 no longer).
     pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning"),
-    pytest.mark.skipif(not KAFKA_JARS.exists(), reason="no jars of Kafka in .cache/jars/kafka: run `make setup`"),
+    needs_kafka_jars,
 ]
 
 PATIENCE_SECONDS: Final = 30

@@ -22,13 +22,13 @@ from streaming.end_offsets.sampler import EndOffsetSampler
 from streaming.end_offsets.store import EndOffsets, Wanted
 from streaming.kafka.client_settings import python_settings
 from streaming.recording.recorder import LogRecorder
-from tests.kafka_oracle import KAFKA_JARS
+from tests.left_out import needs_kafka_jars
 
 pytestmark = [
     pytest.mark.broker,
     # kafka-python reads its message schemas by a function that Python 3.11 calls deprecated (and 3.13 no longer).
     pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning"),
-    pytest.mark.skipif(not KAFKA_JARS.exists(), reason="no jars of Kafka in .cache/jars/kafka: run `make setup`"),
+    needs_kafka_jars,
 ]
 
 GROUP: Final = "tx"

@@ -38,6 +38,7 @@ from tests.dashboards.webhook import Webhook, running_webhook
 from tests.integration.doubling_member import DoublingMember
 from tests.integration.in_process_member import InProcessMember
 from tests.integration.monitor_process import MonitorProcess, until
+from tests.left_out import needs
 from tests.page.browser import CHROMIUM, Watched
 
 pytestmark = [
@@ -294,7 +295,7 @@ def test_partitions_that_are_shared_by_design_are_counted_and_wake_no_one(stage:
     assert "duplicate_assignment" not in stage.kinds("shared")
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on PATH: the page is looked at where there is one")
+@needs("chromium")
 @pytest.mark.parametrize(
     ("group", "warnings"),
     [

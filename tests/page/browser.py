@@ -1,12 +1,13 @@
 """Tabs of a real Chromium that remember what went wrong in them."""
 
-import shutil
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request
 
-CHROMIUM: Final = shutil.which("chromium") or shutil.which("chromium-browser")
+from tests.left_out import program
+
+CHROMIUM: Final = program("chromium")
 
 LAPTOP: Final = {"width": 1280, "height": 900}
 PHONE: Final = {"width": 390, "height": 844}

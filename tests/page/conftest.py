@@ -5,17 +5,15 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
+from tests.left_out import needs
 from tests.page.browser import CHROMIUM, PATIENCE_MS, OpenPage, Watched
 from tests.page.stage import Stage
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if CHROMIUM is not None:
-        return
-    skip = pytest.mark.skip(reason="no Chromium on PATH: the page is tested where there is one (Debian: chromium)")
     for item in items:
         if item.path.parent.name == "page":
-            item.add_marker(skip)
+            item.add_marker(needs("chromium"))
 
 
 # Of the package, not of the session: while it runs, its thread has an event loop, and other tests run theirs.

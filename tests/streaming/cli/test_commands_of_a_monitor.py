@@ -16,17 +16,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import shellingham
 from pydantic import SecretStr
 
 from coordinator_model.state.shards import offsets_partition
 from streaming.__main__ import main
 from streaming.board.board import Board
+from streaming.cli.completion import SHELLS
 from streaming.config.sections import HttpSection
 from streaming.end_offsets.store import EndOffsets
 from streaming.metrics.exporter import Exporter
 from streaming.web.server import Server
 from tests import builders
+from tests.left_out import needs
 from tests.streaming.board_rows import Shard
+from tests.streaming.cli.shells import completes
 
 ROOT = Path(__file__).resolve().parents[3]
 NOW_MS = builders.NOW_MS
@@ -125,13 +129,63 @@ class TestCompletion:
         """No error in the middle of a command line."""
         assert [] == completed(["describe", "o"], "http://127.0.0.1:1")
 
-    @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-    def test_the_script_for_a_shell_is_printed(self, shell: str) -> None:
-        """`--show-completion SHELL`, to be read by that shell."""
+    @pytest.mark.parametrize("shell", ["bash", *(pytest.param(of, marks=needs(of)) for of in ("zsh", "fish"))])
+    @pytest.mark.parametrize(("line", "expected"), [("gro", "groups"), ("describe ord", "describe orders")])
+    def test_a_shell_completes_by_its_script(
+        self, start: Start, tmp_path: Path, shell: str, line: str, expected: str
+    ) -> None:
+        """What `--show-completion SHELL` prints is read by that shell, which then completes commands and groups."""
         printed = run_command(["--show-completion", shell], {})
+        script = tmp_path / "script"
+        script.write_text(printed.stdout, "utf-8")
 
-        assert 0 == printed.returncode
-        assert "_GROUP_MONITOR_COMPLETE" in printed.stdout
+        assert (0, "") == (printed.returncode, printed.stderr)
+        completes(shell, script, f"group-monitor {line}", f"group-monitor {expected}", start())
+
+    def test_a_shell_that_is_named_is_not_looked_for(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Each has its own script, also where no shell has called this, as under cron; `=SHELL` says the same."""
+        monkeypatch.setattr(shellingham, "detect_shell", None)
+        printed = set()
+        for shell in SHELLS:
+            for words in (["--show-completion", shell], ["--debug", f"--show-completion={shell}"]):
+                assert 0 == main(words)
+                printed.add(capsys.readouterr().out)
+
+        assert len(SHELLS) == len(printed)
+
+    @pytest.mark.parametrize(
+        ("shell", "written"),
+        [
+            ("bash", ".bash_completions/group-monitor.sh"),
+            ("zsh", ".zfunc/_group-monitor"),
+            ("fish", ".config/fish/completions/group-monitor.fish"),
+        ],
+    )
+    def test_the_script_is_put_where_its_shell_looks(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+        tmp_path: Path,
+        shell: str,
+        written: str,
+    ) -> None:
+        """`--install-completion SHELL`, and it is said where that is."""
+        monkeypatch.setenv("HOME", str(tmp_path))
+        assert 0 == main(["--show-completion", shell])
+        script = capsys.readouterr().out
+
+        assert 0 == main(["--install-completion", shell])
+        assert str(tmp_path / written) in capsys.readouterr().out
+        assert script.strip() == (tmp_path / written).read_text("utf-8").strip()
+
+    @pytest.mark.parametrize("words", [["tcsh"], ["zsh", "groups"]], ids=" ".join)
+    def test_a_shell_without_a_script_is_refused(self, capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+        """One line says which there are."""
+        assert 2 == main(["--show-completion", *words])
+        expected = f"error: --show-completion: found '{' '.join(words)}', accepted: bash, zsh, fish\n"
+        assert ("", expected) == capsys.readouterr()
 
 
 def run_command(arguments: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:

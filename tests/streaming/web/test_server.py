@@ -4,7 +4,6 @@ import asyncio
 import base64
 import io
 import json
-import shutil
 import socket
 import ssl
 import subprocess
@@ -30,6 +29,7 @@ from streaming.web.api_answers import Api, BrokerAnswers
 from streaming.web.routes import Pages
 from streaming.web.server import Server
 from tests import builders
+from tests.left_out import needs
 from tests.streaming.asgi_client import AsgiClient
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import CLUSTER, NOW_MS, THEN_MS, board_of, caught_up, classic_group, log_ends, sample
@@ -702,7 +702,7 @@ def test_an_address_of_another_machine_is_reported() -> None:
         server_of(Board(EndOffsets()), host="192.0.2.1", allow_remote_without_auth=True)
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make a certificate with")
+@needs("openssl")
 def test_tls_is_served_and_bad_files_are_reported(tmp_path: Path) -> None:
     """With a certificate the address is https; files that are none are named in one line."""
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
