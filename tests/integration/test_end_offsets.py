@@ -30,6 +30,8 @@ pytestmark = [
 ]
 
 PATIENCE_SECONDS = 30
+BROKER_SECONDS = 12
+"""Less than a client waits for a broker that is not there, and more than a busy machine takes to end a thread."""
 
 
 @pytest.fixture(scope="module")
@@ -136,22 +138,25 @@ def test_an_outage_is_survived_and_stopping_in_it_is_prompt(tmp_path: Path) -> N
             assert eventually(lambda: bool(lines))
             before = rig.ends.sampled_ms
             threads = threading.active_count()
-            time.sleep(8)
+            tried = rig.sampler._outage.failures
+            assert eventually(lambda: rig.sampler._outage.failures >= tried + 3)
 
             assert before == rig.ends.sampled_ms
             assert ["end_offsets_unavailable"] == [line["event"] for line in lines]
             # A client that could not connect leaves no thread of its own behind.
-            assert threading.active_count() <= threads + 1
+            assert eventually(lambda: threading.active_count() <= threads + 1)
 
             broker.start()
-            assert eventually(lambda: before != rig.ends.sampled_ms)
+            # A round may come in half: only one that is whole is an end of the outage.
+            assert eventually(lambda: "end_offsets_available_again" == lines[-1]["event"])
+            assert before != rig.ends.sampled_ms
             broker.stop()
-            assert eventually(lambda: 3 == len(lines))
+            assert eventually(lambda: "end_offsets_unavailable" == lines[-1]["event"])
             begun = time.monotonic()
             rig.sampler.stop()
 
-            assert time.monotonic() - begun < 3
-            assert not rig.sampler._thread.is_alive()
+            assert eventually(lambda: not rig.sampler._thread.is_alive())
+            assert time.monotonic() - begun < BROKER_SECONDS
 
 
 def test_leaders_say_their_epoch_with_the_end_of_the_log(broker: EmbeddedBroker) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ from streaming.kafka.preflight import DESCRIBE_GROUPS, FIND_GROUPS, broker_findi
 from streaming.recording.file_format import RecordedRecord, RecordingReader, open_recording
 from streaming.watchers.hang_sampler import Answer, KafkaGroupsClient
 from tests.group_tool import GroupTool
+from tests.integration.monitor_process import until
 from tests.kafka_oracle import KAFKA_JARS
 from tests.left_out import needs_kafka_jars
 
@@ -254,15 +256,22 @@ class TestRecording:
         with subprocess.Popen(  # noqa: S603 - our own interpreter and module
             [*command, "--out", str(path), "--follow"], cwd=ROOT, stderr=subprocess.PIPE, text=True
         ) as following:
-            await_file(path.with_name("r.ndjson.partial"))
+            partial = path.with_name("r.ndjson.partial")
+            await_file(partial)
             consume(cluster.open_servers, "latecomer").close()
-            time.sleep(1)
+            with closing(Consumer({"bootstrap.servers": cluster.open_servers, "group.id": "behind-it"})) as behind_it:
+                until(
+                    lambda: push_out(behind_it) and 100 == committed_in(partial, "latecomer"),
+                    60,
+                    "what happened meanwhile is not recorded",
+                )
             following.send_signal(signal.SIGINT)
             _, errors = following.communicate(timeout=30)
 
         assert (0, True) == (following.returncode, errors.endswith(f" records in {path}\n"))
-        assert 100 == sum(offset["offset"] for offset in replayed(path)["latecomer"]["offsets"])
-        cluster.truth.delete("latecomer")
+        assert 100 == committed_in(path, "latecomer")
+        for group in ("latecomer", "behind-it"):
+            cluster.truth.delete(group)
 
 
 class TestPermissions:
@@ -412,6 +421,22 @@ def replayed(path: Path) -> dict[str, dict[str, Any]]:
     replica = Replica()
     with open_recording(path) as recording:
         return _views(recording, replica)
+
+
+def committed_in(path: Path, group: str) -> int:
+    """The sum of a group's offsets, by the lines of a recording that are whole."""
+    whole = path.with_name("whole.ndjson")
+    whole.write_bytes(path.read_bytes().rpartition(b"\n")[0] + b"\n")
+    if b"\n" == whole.read_bytes():
+        return 0  # not even the header has been written out
+    return sum(offset["offset"] for offset in replayed(whole).get(group, {"offsets": []})["offsets"])
+
+
+def push_out(consumer: Consumer) -> bool:
+    """Commit often enough that what a follower holds back to write it at once is written."""
+    for offset in range(50):
+        consumer.commit(offsets=[TopicPartition("orders", 0, offset)], asynchronous=False)
+    return True
 
 
 def _views(recording: RecordingReader, replica: Replica) -> dict[str, dict[str, Any]]:

@@ -131,6 +131,8 @@ class Story:
             with Traffic(self.servers):
                 self._change_members()
             self._compare(monitor, "brokers back")
+        # A part that asks seldom learns late that they are back.
+        until(lambda: is_over(monitor.error_lines()[said:]), 60, lambda: f"{monitor.error_lines()[said:]}")
         self.reported.outage_lines = monitor.error_lines()[said:]
         self._await_history("brokers back")
         for member in self._members.values():
@@ -386,9 +388,8 @@ def test_says_once_that_the_brokers_are_gone_and_back(reported: Reported) -> Non
 
     The query is one of the parts, if a micro-batch was being read when they went.
     """
-    happened = [line.partition("event=")[2].split()[0] for line in reported.outage_lines]
-    gone = {event for event in happened if event.endswith(("_unavailable", "_unreachable"))}
-    back = {f"{part}_{what}_again" for part, _, what in (event.rpartition("_un") for event in gone)}
+    happened = events_of(reported.outage_lines)
+    gone, back = gone_and_back(happened)
 
     assert sorted(gone | back) == sorted(happened)
     assert "end_offsets_unavailable" in gone
@@ -426,6 +427,23 @@ _LAG: Final = frozenset(
     log_end_offset log_start_offset last_stable_offset lag stable_lag lag_seconds lag_seconds_at_least lag_method
     """.split()  # noqa: SIM905 - a list literal takes a line a word
 )
+
+
+def events_of(lines: list[str]) -> list[str]:
+    """What each line of the log says has happened."""
+    return [line.partition("event=")[2].split()[0] for line in lines]
+
+
+def gone_and_back(happened: list[str]) -> tuple[set[str], set[str]]:
+    """The events of parts that miss the brokers, and those by which each of them has to end."""
+    gone = {event for event in happened if event.endswith(("_unavailable", "_unreachable"))}
+    return gone, {f"{part}_{what}_again" for part, _, what in (event.rpartition("_un") for event in gone)}
+
+
+def is_over(lines: list[str]) -> bool:
+    """Whether all that have missed the brokers have them again."""
+    happened = events_of(lines)
+    return gone_and_back(happened)[1] <= {*happened}
 
 
 def lag_left_out(group: dict[str, Any]) -> dict[str, Any]:

@@ -256,7 +256,7 @@ class TestOnATerminal:
             stop_servers()
             seen("no word from the monitor")
             process.send_signal(signal.SIGINT)
-            assert 130 == process.wait(10)
+            assert 130 == process.wait(60)
 
 
 @contextmanager

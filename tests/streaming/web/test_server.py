@@ -647,7 +647,7 @@ def test_a_real_server_serves_and_stops() -> None:
             }
             assert b"" == client.head("/metrics").content
         listener.start()
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         number = 10
         while not received and time.monotonic() < deadline:
             number += 1
@@ -657,10 +657,11 @@ def test_a_real_server_serves_and_stops() -> None:
     finally:
         begun = time.monotonic()
         server.stop()
-    listener.join(10)
+    took = time.monotonic() - begun
+    listener.join(60)
 
     assert "late" == json.loads(received[0].removeprefix("data: "))["group"]
-    assert time.monotonic() - begun < 5
+    assert took < 10
     assert not listener.is_alive()
     with socket.create_server(("127.0.0.1", int(server.url.rpartition(":")[2]))):
         pass
