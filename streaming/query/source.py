@@ -300,8 +300,10 @@ class CoordinatorLogReader(_SimpleStreamReaderWrapper):
         self, pieces: list["Piece"], patience_seconds: float, left_out: set[int] | None
     ) -> Iterator[pa.Table]:
         """From the last stable offset to the end: membership alone."""
-        begins = {of: max(of.commits_end, of.membership) for of in pieces if of.partition not in (left_out or ())}
-        ranges = {of.partition: (begin, of.membership_end) for of, begin in begins.items() if begin < of.membership_end}
+        held_back = [
+            of for of in pieces if of.unstable_from < of.membership_end and of.partition not in (left_out or ())
+        ]
+        ranges = {of.partition: (of.unstable_from, of.membership_end) for of in held_back}
         for columns in self._read(ranges, patience_seconds, left_out, committed=False):
             yield columns.table(LOG_LAYOUT).filter(pa.array(~_is_commit(columns.keys)))
 
@@ -341,6 +343,11 @@ class Piece(NamedTuple):
     def records(self) -> int:
         """How many there may be; compaction has left fewer."""
         return max(self.commits_end, self.membership_end) - min(self.commits, self.membership)
+
+    @property
+    def unstable_from(self) -> int:
+        """Where membership begins that is not read with the commits."""
+        return max(self.commits_end, self.membership)
 
     def owed(self) -> Note:
         """What is said of it where it could not be read."""

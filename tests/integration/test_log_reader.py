@@ -314,6 +314,22 @@ def test_what_cannot_be_read_as_it_is_planned_is_left_to_the_task(log: Log) -> N
 
 
 @pytest.mark.usefixtures("_closed_readers")
+def test_what_is_read_again_is_said_with_its_records(log: Log) -> None:
+    """They come from the log's beginning, and only state is made of them."""
+    reader = reader_of(log, TOPIC)
+    _, end = whole_log(reader)
+    place, why = PLAIN[5], {"from": 3, "to": 9}
+    again = {**end, "begins": {str(place): [0, 0]}, "again": {str(place): why}}
+    (task,) = reader.partitions(end, again)
+
+    table = unpacked_table(blob for pack in reader.read(task) for blob in pack["rows"].to_pylist())
+
+    assert {place: Note((0, 0), again=why)} == notes_of(table)
+    assert [place] * place == table["partition"].to_pylist()
+    assert {True} == set(table["built"].to_pylist())
+
+
+@pytest.mark.usefixtures("_closed_readers")
 def test_what_a_task_cannot_read_is_said_with_the_rest(log: Log) -> None:
     """The micro-batch goes on without the partition; from where on it is owed comes with the records."""
     reader = reader_of(log, TOPIC)
