@@ -315,7 +315,7 @@ def test_what_cannot_be_read_as_it_is_planned_is_left_to_the_task(log: Log) -> N
 
 @pytest.mark.usefixtures("_closed_readers")
 def test_what_is_read_again_is_said_with_its_records(log: Log) -> None:
-    """They come from the log's beginning, and only state is made of them."""
+    """They come from the log's beginning."""
     reader = reader_of(log, TOPIC)
     _, end = whole_log(reader)
     place, why = PLAIN[5], {"from": 3, "to": 9}
@@ -326,7 +326,6 @@ def test_what_is_read_again_is_said_with_its_records(log: Log) -> None:
 
     assert {place: Note((0, 0), again=why)} == notes_of(table)
     assert [place] * place == table["partition"].to_pylist()
-    assert {True} == set(table["built"].to_pylist())
 
 
 @pytest.mark.usefixtures("_closed_readers")
