@@ -144,12 +144,12 @@ class Copies:
     def _several(self, rows: Sequence[Row], shown: GroupMap[BoardGroup]) -> set[str]:
         """Groups of which there are, or may be, several copies, and that these rows are about."""
         partition_of: dict[str, int] = {}
-        several = {row[2] for row in rows if partition_of.setdefault(row[2], row[0]) != row[0]}
+        # What is of a partition, and of no group, names none.
+        several = {row[2] for row in rows if row[2] and partition_of.setdefault(row[2], row[0]) != row[0]}
         for name, partition in partition_of.items():
             held = shown.get(name)
             if (held is not None and held.partition != partition) or name in self._aside:
                 several.add(name)
-        several.discard("")
         return several
 
     def _told_apart(
