@@ -51,7 +51,8 @@ class Copies:
         self._aside: Mapping[str, Of] = {}
         """Group → its copies but for the one that is shown; never changed, but replaced."""
         self._partitions: int | None = None
-        self._last: tuple[int, Sequence[Row]] | None = None
+        self._last: tuple[int, Mapping[str, Of], GroupMap[BoardGroup]] | None = None
+        """The last batch with copies, and what there was before it: it may be repeated, with more rows than before."""
 
     # --- reading ---
 
@@ -123,13 +124,13 @@ class Copies:
         """The rows of a micro-batch as they are to be shown and kept.
 
         Args:
-            batch_id: of the batch; the same again gives the same.
+            batch_id: of the batch; the same again is taken to what was there before it.
             rows: of all copies.
             shown: groups as they are shown before it.
             partitions: how many the log has; None where that is not known.
         """
         if self._last is not None and self._last[0] == batch_id:
-            return self._last[1]
+            _, self._aside, shown = self._last
         self._last = None
         several = self._several(rows, shown)
         if partitions != self._partitions:
@@ -137,9 +138,8 @@ class Copies:
             self._partitions = partitions
         if not several:
             return rows
-        found = self._told_apart(several, rows, shown, partitions)
-        self._last = batch_id, found
-        return found
+        self._last = batch_id, self._aside, shown
+        return self._told_apart(several, rows, shown, partitions)
 
     def _several(self, rows: Sequence[Row], shown: GroupMap[BoardGroup]) -> set[str]:
         """Groups of which there are, or may be, several copies, and that these rows are about."""

@@ -248,16 +248,20 @@ def test_state_of_both_copies_is_read_back(*, new_first: bool) -> None:
 
 
 def test_batch_that_is_repeated_gives_the_same() -> None:
-    """A sink that failed is given what it was to be given, the event that names the copy as well."""
+    """A sink that failed is given what it was to be given, the event that names the copy too, and what came since."""
     grown, monitored = Grown(), Monitored()
     old, new = grown.begin()
     monitored.batch(old)
     given = monitored.batch(new)
 
     monitored.batches -= 1
-
     assert given == monitored.batch(new)
     assert LIVING == monitored.shown()
+
+    monitored.batches -= 1
+    more = grown.new.write(offset_commit(GROUP, "t", 0, 8, timestamp=NOW_MS), timestamp_ms=NOW_MS)
+    monitored.batch([*new, *more])
+    assert (NEW, ["b"], {"t/0": 8}) == monitored.shown()
 
 
 def test_log_that_is_read_anew_has_no_copies_yet() -> None:
