@@ -18,7 +18,7 @@ from streaming.web.api_answers import Api
 from streaming.web.routes import Pages
 from tests.streaming.asgi_client import AsgiClient
 from tests.streaming.board_rows import Shard
-from tests.streaming.boards import CLUSTER, NOW_MS, board_of, classic_group
+from tests.streaming.boards import CLUSTER, NOW_MS, board_of, caught_up, classic_group
 from tests.streaming.history.test_burn_down import kept
 
 HOSTILE: Final = '<img src=x onerror="alert(1)">|`'
@@ -30,7 +30,7 @@ def client_of(*names: str, history: History | None = None) -> AsgiClient:
     shard = Shard()
     for name in names:
         classic_group(shard, name, {"m": {"t": [0]}})
-    board = board_of(shard)
+    board = caught_up(board_of(shard))
     api = Api(board, CLUSTER, history=history, clock_ms=lambda: NOW_MS)
     return AsgiClient(Pages(api, Exporter(board, CLUSTER)).app)
 
