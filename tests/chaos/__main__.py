@@ -27,6 +27,7 @@ from tests.chaos.scene import Scene, say, set_up
 from tests.integration.monitor_process import until
 
 FAULTS_SECONDS: Final = 45.0
+CLIENTS_SECONDS: Final = 30.0
 SETTLE_SECONDS: Final = 90.0
 """How long groups may take to come to rest."""
 READY_SECONDS: Final = 150.0
@@ -93,7 +94,8 @@ def quiet_moment(scene: Scene) -> Moment:
     scene.heal()
     took()
     scene.load.is_on.clear()
-    until(lambda: all(of.idle.is_set() for of in scene.workers), SETTLE_SECONDS, "clients go on committing")
+    if not _within(CLIENTS_SECONDS, lambda: all(of.idle.is_set() for of in scene.workers)):
+        say(f"  still at work: {', '.join(of.name for of in scene.workers if not of.idle.is_set())}")
     settled = at_rest(scene)
     moment.in_flux = [name for name, said in settled.items() if not said.is_at_rest]
     took()

@@ -13,7 +13,7 @@ from itertools import count
 from random import Random
 from typing import Final, NamedTuple
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from coordinator_model.state.shards import offsets_partition
 from streaming.demo.verifiable_consumer import Protocol
@@ -21,7 +21,13 @@ from streaming.demo.verifiable_consumer import Protocol
 PARTITIONS: Final = 6
 """Of each topic that is read."""
 AGAIN_SECONDS: Final = 1.0
-QUIET: Final = {"log_level": 0, "socket.timeout.ms": 6_000, "reconnect.backoff.max.ms": 1_000}
+QUIET: Final = {
+    "log_level": 0,
+    "coordinator.query.interval.ms": 2_000,
+    "socket.timeout.ms": 6_000,
+    "reconnect.backoff.max.ms": 1_000,
+}
+NO_ANSWER_SECONDS: Final = 10.0
 REMEMBERED: Final = 300
 
 
@@ -40,10 +46,15 @@ class Load:
 
 
 class Working:
-    """A thread that does something again and again while there is load; use as a context manager."""
+    """A thread that does something again and again while there is load.
+
+    Attributes:
+        name: of the thread.
+        idle: set while there is nothing that it does.
+    """
 
     def __init__(self, load: Load, name: str, every_seconds: float) -> None:
-        self._load, self._every = load, every_seconds
+        self.name, self._load, self._every = name, load, every_seconds
         self.idle = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -168,7 +179,8 @@ class Committer(Working):
         super().__init__(load, f"committer-{group}", 0.5)
         self.group, self._topic, self._chance = group, topic, chance
         self._number = count(1)
-        self._consumer = Consumer({"bootstrap.servers": servers, "group.id": group, **QUIET})
+        self._settings = {"bootstrap.servers": servers, "group.id": group, **QUIET}
+        self._consumer, self._answers = self._made()
         self._commits = deque[Commit](maxlen=REMEMBERED)
 
     def first_sent_after(self, moment: float) -> Commit | None:
@@ -180,15 +192,31 @@ class Committer(Working):
         # Offset 0 is always there, so that a lag can be known; others go back now and then.
         offset = self._chance.randrange(3)
         place = TopicPartition(self._topic, self._chance.randrange(PARTITIONS), offset, metadata=str(number))
-        for done in self._consumer.commit(offsets=[place], asynchronous=False) or []:
-            if done.error is not None:
-                raise KafkaException(done.error)
-        self._commits.append(Commit(number, sent, time.monotonic()))
+        self._answers.clear()
+        self._consumer.commit(offsets=[place], asynchronous=True)
+        while not self._answers and time.monotonic() - sent < NO_ANSWER_SECONDS:
+            self._consumer.poll(0.05)
+        if not self._answers:
+            # It waits for a coordinator that another client would find.
+            threading.Thread(target=self._consumer.close, daemon=True).start()
+            self._consumer, self._answers = self._made()
+        elif self._answers[0] is None:
+            self._commits.append(Commit(number, sent, time.monotonic()))
 
     def close(self) -> None:
         super().close()
         with suppress(KafkaException, RuntimeError):
             self._consumer.close()
+
+    def _made(self) -> tuple[Consumer, list[KafkaError | None]]:
+        """A client, and what brokers answer to it: None where they took a commit."""
+        answers: list[KafkaError | None] = []
+
+        def done(error: KafkaError | None, places: list[TopicPartition]) -> None:
+            errors = [of.error for of in places if of.error is not None]
+            answers.append(error if error is not None else errors[0] if errors else None)
+
+        return Consumer({**self._settings, "on_commit": done}), answers
 
 
 class TransactionalCommitter(Working):
