@@ -136,6 +136,7 @@ class Run:
         self.board = empty_board()
         log = MagicMock()
         log.ends.return_value = ({0: log_end}, {0: log_end})
+        log.identity.partitions = 1
         self.supervisor = QuerySupervisor(Config(), self.board, cast(Any, self.state), log)
         monkeypatch.setattr(self.supervisor, "_started", MagicMock())
         self.runs = 0
