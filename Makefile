@@ -55,7 +55,7 @@ test-fast: setup ## the tests without Spark or a broker
 	@exec $(BIN)/python -m pytest -m 'not spark and not broker' $(PYTEST_ARGS)
 
 faults: classes ## put a monitor through faults, and write down what came of it (FAULTS_ARGS="--rounds N --which NAME,…")
-	@FAULTS=all $(BIN)/python -m pytest tests/faults/test_ghosts.py tests/faults/test_recreated.py tests/faults/test_catch_up.py
+	@FAULTS=all $(BIN)/python -m pytest tests/faults/test_ghosts.py tests/faults/test_recreated.py tests/faults/test_catch_up.py tests/faults/test_parts.py
 	@exec $(BIN)/python -m tests.faults $(FAULTS_ARGS)
 
 chaos: classes ## three brokers, real groups and a monitor in chaos, compared with Kafka's Admin client (MINUTES=60 SEED=1)
