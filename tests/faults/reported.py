@@ -186,7 +186,7 @@ def difference_after(cuts: Collection[Cut]) -> Callable[[Reported, Answer], Diff
             return tuple(
                 name
                 for name in names
-                if known[name]["group"] is not None and not any(cut.may_be(known[name]) for cut in cuts)
+                if known[name]["kind"] != "log_truncated" and not any(cut.may_be(known[name]) for cut in cuts)
             )
 
         again = {
