@@ -140,7 +140,7 @@ def _agrees(scene: Scene, moment: Moment) -> bool:
 def _kafka(scene: Scene) -> Groups | None:
     """What Kafka says; None where it does not now."""
     with suppress(KafkaException):
-        return of_kafka(scene.admin)
+        return scene.apart.ask(of_kafka)
     return None
 
 

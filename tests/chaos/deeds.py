@@ -8,6 +8,7 @@ from random import Random
 from typing import Final
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from tests.chaos.scene import COMMITTED, MAY_BE_LOST, OFFSETS_HELD_BY, TOPICS, Scene, say
 from tests.faults.processes_of import stopped
@@ -109,15 +110,23 @@ def monitor_frozen(scene: Scene, chance: Random) -> None:
 def offsets_reset(scene: Scene, chance: Random) -> None:
     """Offsets of a group without members are set by an administrator."""
     group = scene.committers[chance.choice([*scene.committers])].group
-    places = [TopicPartition(COMMITTED, number, 0) for number in range(3)]
-    asked = scene.admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)], request_timeout=10)
-    asked[group].result()
+    scene.apart.ask(_set_back, group)
 
 
 def group_deleted(scene: Scene, chance: Random) -> None:
     """A group without members is deleted by an administrator, and is there again with its next commit."""
     group = scene.committers[chance.choice([*scene.committers])].group
-    scene.admin.delete_consumer_groups([group], request_timeout=10)[group].result()
+    scene.apart.ask(_delete, group)
+
+
+def _set_back(admin: AdminClient, group: str) -> None:
+    places = [TopicPartition(COMMITTED, number, 0) for number in range(3)]
+    asked = admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)], request_timeout=10)
+    asked[group].result()
+
+
+def _delete(admin: AdminClient, group: str) -> None:
+    admin.delete_consumer_groups([group], request_timeout=10)[group].result()
 
 
 def topic_made_again(scene: Scene, chance: Random) -> None:

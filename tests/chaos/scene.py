@@ -16,6 +16,7 @@ from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
 from streaming.checkpoint.identity import REBUILD
+from tests.chaos.apart import Apart
 from tests.chaos.clients import (
     PARTITIONS,
     QUIET,
@@ -150,6 +151,7 @@ class Scene:
     brokers: ThreeBrokers
     monitor: Watched
     admin: AdminClient
+    apart: Apart
     leaders: Leaders
     load: Load
     members: dict[str, list[Member]] = field(default_factory=dict)
@@ -245,7 +247,9 @@ def set_up(stack: ExitStack, directory: Path, chance: Random) -> Scene:
         done.result(20)
     load = Load()
     monitor = Watched(stack, directory / "monitor", servers)
-    scene = Scene(stack, brokers, monitor, admin, leaders, load)
+    apart = Apart({"bootstrap.servers": servers, **QUIET})
+    stack.callback(apart.close)
+    scene = Scene(stack, brokers, monitor, admin, apart, leaders, load)
     scene.make_topics()
     stack.callback(_end, scene)
     for number, (stem, protocol, assignor, static, members) in enumerate(MEMBERS):
