@@ -44,5 +44,10 @@ class CannotTellError(MonitorError):
 def first_line(error: BaseException) -> str:
     """What is worth telling of an error that may bring more lines, or a Java stack, along."""
     text = str(error) or type(error).__name__
+    _, traceback, stack = text.partition("Traceback (most recent call last):\n")
+    if traceback:
+        # Of Python below a JVM: frames are indented, and the first line that is not is the error.
+        said = [line for line in stack.splitlines() if line and not line[0].isspace()]
+        return (said or text.splitlines())[0][:500]
     causes = [line for line in text.splitlines() if line.startswith("Caused by:")]
     return (causes[-1].removeprefix("Caused by: ") if causes else text.splitlines()[0])[:500]

@@ -1,0 +1,25 @@
+"""What is told of an error that brings more lines along."""
+
+from streaming.base.errors import first_line
+
+PROXIED = """An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):
+  File "clientserver.py", line 617, in _call_proxy
+    return_value = getattr(self.pool[obj_id], method)(*params)
+KeyError: 'p-3'
+
+\tat py4j.Protocol.getReturnValue(Protocol.java:476)
+"""
+
+
+def test_error_is_told_by_its_first_line() -> None:
+    """Or by its class where it says nothing, by the last cause of a Java stack."""
+    assert "gone" == first_line(ValueError("gone\nand more"))
+    assert "ValueError" == first_line(ValueError())
+    assert "java.io.IOException: full" == first_line(
+        ValueError("Job aborted\n\tat X\nCaused by: java.io.IOException: full")
+    )
+
+
+def test_error_of_python_below_a_jvm_is_told_by_what_it_was() -> None:
+    """Not by the line that says that there was one."""
+    assert "KeyError: 'p-3'" == first_line(ValueError(PROXIED))
