@@ -61,6 +61,8 @@ AWAY: Final[Mapping[type[KafkaError], str]] = {
 Which error it is decides, not what it is derived from. Any other is an answer.
 """
 
+_BROKEN: Final = (errors.KafkaConnectionError, errors.NodeNotReadyError)
+
 _Said = TypeVar("_Said")
 
 
@@ -96,12 +98,15 @@ class LazyAdmin:
         return self._client
 
     def ask(self, question: Callable[[Any], _Said]) -> _Said:
-        """What the client answers; asked twice where it says *not here*. Raises as `client`."""
+        """What the client answers; asked twice where it says *not here*. Raises as `client`.
+
+        A question that any broker may answer is asked of another, if the connection to the first one breaks.
+        """
         client = self.client
         try:
             return question(client)
         except KafkaError as error:
-            if self._look(AWAY.get(type(error))) != AT_ONCE:
+            if self._look(AWAY.get(type(error))) != AT_ONCE and type(error) not in _BROKEN:
                 raise
         return question(self.client)
 

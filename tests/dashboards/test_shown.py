@@ -19,6 +19,9 @@ JUST_NOW: Final = "2s"
 SILENT: Final[dict[str, str]] = {
     "downgrading": "no group is on its way back at the end of the recording",
     "firing_alerts": "no rules are loaded",
+    "held_growing": "no rules are loaded",
+    "held_stopped": "no rules are loaded",
+    "unknown_lag_partitions": "the end of every partition of the recording is known",
     "monitor_gone": "the monitor is there",
     "polled": "the monitor reads the log",
     "rounds_lost": "a counter begins with its first count, and no round was lost",

@@ -51,6 +51,7 @@ NOT_FED: Final = {
     "group_monitor_history_bytes": "no history is kept here",
     "kafka_group_silenced_total": "no expectation holds anything back here",
     "kafka_group_involved_members": "nothing here is wrong between members",
+    "kafka_group_unknown_lag_partitions": "every partition here has a leader that answers",
     "kafka_consumergroup_group_stable_lag": "no transaction is open here: both ends are one",
     "group_monitor_newer_value_versions_total": "this broker writes no version that is not known",
     **dict.fromkeys(

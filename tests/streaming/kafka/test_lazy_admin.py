@@ -88,7 +88,9 @@ def test_no_broker_is_an_error(brokers: FakeBrokers) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "asked"), [(NotCoordinatorError, 2), (UnsupportedVersionError, 1)], ids=["not here", "an answer"]
+    ("error", "asked"),
+    [(NotCoordinatorError, 2), (KafkaConnectionError, 2), (UnsupportedVersionError, 1)],
+    ids=["not here", "of another broker", "an answer"],
 )
 def test_question_that_fails_elsewhere_is_asked_again(
     brokers: FakeBrokers, error: type[KafkaError], asked: int

@@ -159,7 +159,7 @@ def test_what_a_broker_answers(
     brokers: FakeBrokers, error: type[KafkaError] | None, said: Mapping[Epoch, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not here is no answer; a refusal is one."""
-    of = SimpleNamespace(partition=0, error_code=0 if error is None else error.errno, end_offset=70)
+    of = SimpleNamespace(partition=0, error_code=0 if error is None else error.errno, leader_epoch=4, end_offset=70)
 
     async def answer(request: object, node_id: int) -> object:
         return SimpleNamespace(topics=[SimpleNamespace(topic="t", partitions=[of])])
