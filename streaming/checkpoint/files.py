@@ -110,11 +110,11 @@ class HadoopFiles(CheckpointFiles):
 
     def names(self, directory: str = "") -> list[str]:
         """As of the protocol."""
-        with _as_os_errors(), borrowed(self._path(directory)) as path:
-            try:
+        try:
+            with _as_os_errors(), borrowed(self._path(directory)) as path:
                 return [found.getPath().getName() for found in self._system.listStatus(path)]
-            except FileNotFoundError:
-                return []
+        except FileNotFoundError:
+            return []
 
     def text(self, name: str) -> str:
         """As of the protocol."""
