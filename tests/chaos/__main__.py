@@ -100,11 +100,19 @@ def quiet_moment(scene: Scene) -> Moment:
     moment.in_flux = [name for name, said in settled.items() if not said.is_at_rest]
     took()
     if not _within(READY_SECONDS, scene.monitor.is_ready):
-        moment.differences.append(f"not ready after {READY_SECONDS:g} s: {scene.monitor.process.get('/ready')[1]}")
+        moment.differences.append(f"not ready after {READY_SECONDS:g} s")
+        say(f"  not ready: {_said_of_ready(scene)}\n{scene.monitor.process.what_it_said()}")
     took()
     _within(AGREE_SECONDS, lambda: _agrees(scene, moment))
     took()
     return moment
+
+
+def _said_of_ready(scene: Scene) -> str:
+    try:
+        return scene.monitor.get("/ready")[1]
+    except OSError as error:
+        return repr(error)
 
 
 def at_rest(scene: Scene) -> Groups:
@@ -126,7 +134,7 @@ def _agrees(scene: Scene, moment: Moment) -> bool:
     """Compare; what Kafka says differently before and after is not compared."""
     before = _kafka(scene)
     try:
-        shown = of_monitor(json.loads(scene.monitor.process.get("/api/v1/groups")[1]))
+        shown = of_monitor(json.loads(scene.monitor.get("/api/v1/groups")[1]))
     except (OSError, ValueError, KeyError, AssertionError) as error:
         moment.differences = [f"the monitor gives no answer: {error!r}"]
         return False

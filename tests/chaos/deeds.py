@@ -193,7 +193,7 @@ class Doing:
 def _measure(scene: Scene, partition: int, moved: float, what: str) -> None:
     """How long it takes from a leader's move until a commit that came after it is shown, if the monitor was ready."""
     with scene.monitor.in_hand:
-        if not scene.monitor.process.is_ready():
+        if not scene.monitor.is_ready():
             return
         commit = scene.first_commit_after(partition, moved)
         begun = time.monotonic()

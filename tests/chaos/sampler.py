@@ -57,7 +57,7 @@ class Sampler:
             for partition in lost:
                 *known, nobody = self._scene.names_in(partition)
                 for name in (*self._chance.sample(known, min(ASKED, len(known))), nobody):
-                    said += [f"{what} (partition {partition})" for what in too_good(self._scene.monitor.process, name)]
+                    said += [f"{what} (partition {partition})" for what in too_good(self._scene.monitor, name)]
                     asked += 1
             said += self._of_all(sorted(lost))
         # Who came back meanwhile may be spoken well of.
@@ -69,7 +69,7 @@ class Sampler:
         self.wrong += said
 
     def _of_all(self, lost: list[int]) -> list[str]:
-        status, body = self._scene.monitor.process.get("/ready")
+        status, body = self._scene.monitor.get("/ready")
         self.counts[f"/ready {status}"] += 1
         if not lost:
             return []
@@ -78,7 +78,7 @@ class Sampler:
         if status == 200 and not set(lost) <= set(named):
             wrong.append(f"/ready is 200 and names {named} without leader, {lost} have none")
         for gate in GATES:
-            status, body = self._scene.monitor.process.get(f"/api/v1/gate/{gate}")
+            status, body = self._scene.monitor.get(f"/api/v1/gate/{gate}")
             if status == 200 and json.loads(body)["verdict"] == OPEN:
                 wrong.append(f"the {gate} gate is open for all groups, {lost} have no leader")
         return wrong

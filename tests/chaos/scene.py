@@ -1,5 +1,6 @@
 """What chaos is done to: three brokers, eighteen groups with real clients, and a monitor that is started again."""
 
+import json
 import threading
 import time
 from collections.abc import Callable
@@ -115,10 +116,21 @@ class Watched:
             )
             return self.process
 
+    def get(self, path: str) -> tuple[int, str]:
+        """Status and body of an answer of the one that runs now.
+
+        Raises:
+            OSError: no answer, or it does not listen yet.
+        """
+        process = self.process
+        if process.exit_status is not None or not process._where():
+            raise ConnectionError("it does not listen")
+        return process.get(path)
+
     def is_ready(self) -> bool:
         """Whether the one that runs now is."""
-        with suppress(AssertionError):
-            return self.process.is_ready()
+        with suppress(OSError):
+            return self.get("/ready")[0] == 200
         return False
 
     def look_after(self) -> None:
@@ -215,9 +227,9 @@ class Scene:
     def shown_number(self, partition: int) -> int:
         """Number of the last commit in an offsets partition that the monitor shows; 0 where it shows none."""
         with suppress(OSError):
-            status, _ = self.monitor.process.get(path := f"/api/v1/groups/{self.committers[partition].group}")
+            status, body = self.monitor.get(f"/api/v1/groups/{self.committers[partition].group}")
             if status == 200:
-                offsets = self.monitor.process.json(path)["offsets"]
+                offsets = json.loads(body)["offsets"]
                 return max((int(of["metadata"]) for of in offsets if (of["metadata"] or "").isdigit()), default=0)
         return 0
 

@@ -2,17 +2,22 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from urllib.parse import quote
-
-from tests.integration.monitor_process import MonitorProcess
 
 GATES: Final = ("upgrade", "downgrade")
 OPEN: Final = "open"
 UNKNOWN: Final = "unknown"
 
 
-def too_good(monitor: MonitorProcess, group: str) -> list[str]:
+class Asked(Protocol):
+    """A monitor that answers."""
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Status and body."""
+
+
+def too_good(monitor: Asked, group: str) -> list[str]:
     """Answers of a monitor that say more of a group than can be known: *open*, *ready*, *level*.
 
     Raises:
@@ -21,14 +26,14 @@ def too_good(monitor: MonitorProcess, group: str) -> list[str]:
     return [*_of_gates(monitor, group), *_of_plan(monitor, group), *_of_group(monitor, group)]
 
 
-def _of_gates(monitor: MonitorProcess, group: str) -> Iterator[str]:
+def _of_gates(monitor: Asked, group: str) -> Iterator[str]:
     for gate in GATES:
         status, body = monitor.get(f"/api/v1/gate/{gate}?group={quote(group)}")
         if status == 200 and json.loads(body)["verdict"] == OPEN:
             yield f"the {gate} gate is open for {group}"
 
 
-def _of_plan(monitor: MonitorProcess, group: str) -> Iterator[str]:
+def _of_plan(monitor: Asked, group: str) -> Iterator[str]:
     status, body = monitor.get(f"/api/v1/plan?group={quote(group)}")
     if status != 200:
         return
@@ -37,7 +42,7 @@ def _of_plan(monitor: MonitorProcess, group: str) -> Iterator[str]:
             yield f"{group} is {row['readiness']} by the plan"
 
 
-def _of_group(monitor: MonitorProcess, group: str) -> Iterator[str]:
+def _of_group(monitor: Asked, group: str) -> Iterator[str]:
     status, body = monitor.get(f"/api/v1/groups/{quote(group)}")
     if status == 404:
         yield f"there is no {group}"
