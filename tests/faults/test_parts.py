@@ -5,7 +5,6 @@ line.
 """
 
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -22,12 +21,13 @@ from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.demo.verifiable_consumer import create_topics
 from tests.integration.monitor_process import READY_SECONDS, MonitorProcess, until
 from tests.integration.test_checkpoint_places import SMALL, Shown, commit, shown
+from tests.left_out import asked_for
 
 pytestmark = [
     pytest.mark.broker,
     pytest.mark.spark,
     pytest.mark.timeout(900),
-    pytest.mark.skipif("FAULTS" not in os.environ, reason="a dozen starts: `make faults`"),
+    asked_for("FAULTS"),
 ]
 
 
