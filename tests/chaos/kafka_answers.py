@@ -109,7 +109,7 @@ def of_monitor(answer: Mapping[str, Any]) -> Groups:
                 **{
                     f"member {member['member_id']}": {
                         "client_id": member["client_id"],
-                        "client_host": member["client_host"].removeprefix("/"),
+                        "client_host": (member["client_host"] or "").removeprefix("/"),
                         "instance_id": member["instance_id"],
                         "owned": {topic: sorted(of) for topic, of in sorted(member["assigned"].items()) if of},
                     }
