@@ -6,7 +6,7 @@ once. The state variables are `processor.py`'s; nothing here is a rule about gro
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, groupby
 from operator import attrgetter
 from typing import Any, Final
@@ -21,7 +21,7 @@ from coordinator_model.records.serde import DecodedKey, KnownKey, decode_key
 from coordinator_model.replica import Changes, Counters, Replica
 from coordinator_model.rules import rereading
 from coordinator_model.state import snapshot
-from coordinator_model.state.events import Event, event_view
+from coordinator_model.state.events import OF_NO_GROUP, Event, event_view
 from coordinator_model.state.findings import Finding, Position, events_of
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.offsets import CommittedOffset, OffsetBucket, bucket_number
@@ -42,6 +42,9 @@ SETTLE_AFTER_MS: Final = 2_000
 GIVE_UP_WAITING_MS: Final = 60_000
 """After so long without a record a partition counts as live, though the last micro-batch was cut: the rest may be
 transaction markers alone, which are never delivered."""
+
+ORDINALS_OF_A_LOG: Final = 1 << 40
+"""More than there are (`coordinator_model/state/events.py`): of each log that had an offset, ids begin anew."""
 
 MOST_NAMED: Final = 100
 """Of the groups that a lost tail changed, so many are named."""
@@ -78,6 +81,8 @@ class PartitionLedger:
     replayed before."""
     cuts: int = 0
     """How often the log was found cut off."""
+    read_before: int = 0
+    """Up to where it was read when it was cut off: offsets below are of other records than they were."""
     void_limits: list[int] | None = None
     """`Limits` of the partition, live_from and log_end, that are of the log as it was before it was cut off."""
 
@@ -287,6 +292,7 @@ class BundleReplay:
             has_single=book.has_single,
             was_live=book.was_live,
             cuts=book.cuts,
+            read_before=book.read_before,
             void_limits=[limit.get(partition, 0) for limit in (self.limits.live_from, self.limits.log_end)],
         )
         return Former(entries)
@@ -393,7 +399,9 @@ class BundleReplay:
                 if len(key) > 1 and key[0] in shown
             ]
             rows += [*_undecodable(run.replica)]
-            new = (event for event in run.events if event.offset >= self.limits.reported.get(run.partition, 0))
+            new = (
+                run.told(event) for event in run.events if event.offset >= self.limits.reported.get(run.partition, 0)
+            )
             rows += [OutputRow(run.partition, "event", of.group, _json(event_view(of)), of.kind) for of in new]
             rows.append(OutputRow(run.partition, "shard", "", _json(run.book.totals())))
             run.wait(changes)
@@ -441,6 +449,12 @@ class PartitionReplay:
     before: Former | None = None
     """What was known of what is touched, where records may be missing."""
 
+    def told(self, event: Event) -> Event:
+        """The event under an id of its own, where its offset was another record's before the log was cut off."""
+        if event.offset >= self.book.read_before or event.kind in OF_NO_GROUP:
+            return event
+        return replace(event, ordinal=event.ordinal + self.book.cuts * ORDINALS_OF_A_LOG)
+
     def take_over(self, note: Note, rows: Sequence[LogRow]) -> None:
         """Go on with what is still so of what was known, and say what is not."""
         former, states, why = self.former, self.replica.groups, note.again or {}
@@ -463,6 +477,7 @@ class PartitionReplay:
                 "groups": changed[:MOST_NAMED],
             }
             self.book.cuts += 1
+            self.book.read_before = max(self.book.read_before, why["to"])
             self.events.append(
                 next(events_of("", place, [Finding("log_truncated", detail)], first_ordinal=self.book.cuts))
             )

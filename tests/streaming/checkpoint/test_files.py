@@ -1,4 +1,4 @@
-"""A checkpoint's files by Hadoop: what its errors are here. What it reads and writes is tried with a real JVM elsewhere."""
+"""A checkpoint's files by Hadoop: what its errors are here. Reading and writing is tried with a real JVM elsewhere."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +20,7 @@ PLACE = "hdfs://name:8020/state"
 def java_error(name: str, text: str = "it is so") -> Py4JJavaError:
     """As py4j raises it; without a gateway to ask for the stack."""
 
-    class Raised(Py4JJavaError):
+    class Raised(Py4JJavaError):  # type: ignore[misc]  # py4j has no types
         def __init__(self) -> None:
             self.java_exception = SimpleNamespace(
                 toString=lambda: f"{name}: {text}\n\tat x", getClass=lambda: SimpleNamespace(getName=lambda: name)

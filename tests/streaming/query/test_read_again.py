@@ -97,6 +97,23 @@ class TestCutOff:
             "groups": ["well"],
         } == event["detail"]
 
+    def test_other_records_at_the_same_offsets_are_other_events(self) -> None:
+        """What dropped their repeats would lose an alarm; beyond what was read ids are as ever."""
+        kept, lost = history(*WELL), history(*OWNED_TWICE, start=history(*WELL).end)
+        shard = Shard()
+        shard.batch(kept)
+        shard.batch(lost)
+        shard.batch(kept, note=cut(from_offset=kept.end, to_offset=lost.end))
+
+        shard.batch(lost)
+        beyond = history(at(9_000, *consumer_join("late", "a", epoch=2, targets={"a": {"t": [0]}})), start=lost.end)
+        shard.batch(beyond)
+
+        ids = [event["id"] for event in shard.events()]
+        assert len(set(ids)) == len(ids)
+        assert 2 == shard.kinds().count("duplicate_assignment")
+        assert f"{PARTITION}-{beyond.end - 1}-group_created-0" in ids
+
     def test_a_second_loss_is_an_event_of_its_own(self) -> None:
         """Though it is found at the same place."""
         kept = history(*WELL)
