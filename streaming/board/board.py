@@ -124,6 +124,7 @@ class Board:
         self._since_ms = now_ms()
         self._standstill: Standstill | None = None
         self._one_reader = False
+        self._is_looked_at = True
         self._last_batch: int | None = None
         self._tally = Totals()
         self._doubted = DoubtedGroups()
@@ -215,6 +216,11 @@ class Board:
         """
         self._standstill = standstill or Standstill()
         self._one_reader = one_reader
+        self._is_looked_at = False
+
+    def looked(self) -> None:
+        """Say that the stream has looked at the log: what it lost since it was read is known."""
+        self._is_looked_at = True
 
     def show_start(self, missing: Callable[[], list[dict[str, Any]]]) -> None:
         """Show what else keeps the board from being ready, as `Stages.missing`; once, at start."""
@@ -308,6 +314,9 @@ class Board:
         else:
             reading = self._readiness.missing(self._positions, self.ends.sampled_ms, self.unread)
             missing += reading
+            if not reading and not self._is_looked_at:
+                # The log may have lost what was read of it by a former run.
+                missing.append({"reason": "the log is not compared yet with what was read of it"})
             if self._standstill is not None:
                 caught_up = not reading
                 stands_still, stale = self._standstill.found(self.waiting(), now_ms(), caught_up=caught_up)

@@ -228,7 +228,9 @@ class QuerySupervisor:
             self._set_positions(())
             self._has_targets = True
         if self._listener is None:
-            self._listener = ProgressListener(self._name, with_fields(self._on_progress), self._continuity.started)
+            self._listener = ProgressListener(
+                self._name, with_fields(self._on_progress), self._continuity.started, board.looked
+            )
             self._listener.listen(spark)
         planners.will_plan(self._name)
         self._pay_at = time.monotonic() + _PAY_SECONDS
@@ -349,6 +351,7 @@ class QuerySupervisor:
             self._failures.finished_batch()
             if progress.input_rows:
                 planners.plans_no_more(self._name)
+        self._board.looked()
         self._board.observe_batch(progress.duration_ms / 1_000)
         self._set_positions(progress.positions)
 

@@ -37,7 +37,8 @@ class Progress:
 class ProgressListener:
     """Passes each finished micro-batch of one query on to a plain callable; a session may run several.
 
-    `on_start` gets the query's id, before its first micro-batch.
+    `on_start` gets the query's id, before its first micro-batch. `on_idle` is called when it has looked at the log and
+    there was nothing to read: at once where that comes first, and then now and then.
 
     What `StreamingQueryListener` does in Spark's own way: it has all that a report holds fetched from the JVM first, a
     hundred metrics of the state store one after the other, which was a third of all processor time at a thousand
@@ -49,10 +50,12 @@ class ProgressListener:
         query: str,
         on_progress: Callable[[Progress], None],
         on_start: Callable[[str], object] = lambda _query_id: None,
+        on_idle: Callable[[], object] = lambda: None,
     ) -> None:
         self._query = query
         self._on_progress = on_progress
         self._on_start = on_start
+        self._on_idle = on_idle
         self._runs = False
         self._known: frozenset[str] = frozenset()
 
@@ -102,6 +105,9 @@ class ProgressListener:
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: ANN401, N802 - Java's
         """Nothing new in the log."""
+        with borrowed(event), borrowed(event.runId()) as run:
+            if run.toString() in self._known:
+                self._on_idle()
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: ANN401, N802 - Java's
         """The supervisor sees it on its own."""

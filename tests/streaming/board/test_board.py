@@ -369,11 +369,24 @@ def moving(*, one_reader: bool = False) -> tuple[Board, EndOffsets, list[float]]
     ends = log_ends(**{OFFSETS_TOPIC: 1})
     board = Board(ends, offsets_topic=OFFSETS_TOPIC)
     board.expect_batches(one_reader=one_reader, standstill=Standstill(lambda: seconds[0]))
+    board.looked()
     board.load([])
     board.set_log_end_at_start({0: 10}, {0: 10})
     board.set_positions({0: 10}, {0: 10}, NOW_MS)
     sample(ends, NOW_MS, OFFSETS_TOPIC, 10)
     return board, ends, seconds
+
+
+def test_not_ready_before_the_log_is_looked_at() -> None:
+    """It may have lost what a former run had read of it, and be as long again."""
+    board, _, _ = moving()
+    board.expect_batches(one_reader=False)
+
+    assert ["the log is not compared yet with what was read of it"] == reasons(board)
+
+    board.looked()
+
+    assert [] == reasons(board)
 
 
 def test_not_ready_while_the_stream_stands_still() -> None:
