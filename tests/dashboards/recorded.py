@@ -59,6 +59,7 @@ def recorded_board() -> Board:
     board = Board(ends)
     board.load([])
     board.set_log_end_at_start({}, {})
+    board.set_unread({}, 50)
     at_end = dict.fromkeys(shards, 1000)
     board.set_positions(at_end, at_end, now_ms - 1)
     board.apply(0, rows, now_ms)

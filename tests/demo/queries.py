@@ -38,6 +38,7 @@ WORDS: Final = {
 }
 
 NO_ALERT: Final = "an alert fires only where the machine is too slow for its members"
+LAG_KNOWN: Final = "the lag of each partition is known within seconds"
 ONE_OWNER: Final = "every partition has one owner"
 NO_TRANSACTION: Final = "nobody commits in transactions"
 NOT_SERVED: Final = "the demo writes no topics for `serve`"
@@ -84,6 +85,10 @@ UNANSWERED: Final[dict[str, str]] = {
 
 # Where it stands → why the machine, or the moment at which Prometheus looks, decides whether there is an answer.
 BY_CHANCE: Final[dict[str, str]] = {
+    "Group: Lag not known A": LAG_KNOWN,
+    "Rules: KafkaGroupLagNotKnown unknown_lag_partitions": LAG_KNOWN,
+    "Rules: KafkaGroupLagGrowingWithoutCommits held_growing": NO_ALERT,
+    "Rules: KafkaGroupConsumerStopped held_stopped": NO_ALERT,
     "Overview: Needs a look A": NO_ALERT,
     "Overview: (Alerts) A": NO_ALERT,
     "Overview: Partitions with two owners or with none A": ONE_OWNER,
