@@ -26,6 +26,9 @@ NOT_THERE: Final[dict[str, str]] = {
     "kafka_group_rebalance_rounds_lost_total": "no round was lost, and a counter begins with its first count",
     "kafka_group_silenced_total": "nothing is expected of the demo's groups",
     "kafka_group_stale_claims_total": "none was made, and a counter begins with its first count",
+    "ALERTS": "a series of Prometheus's own while an alert fires, and none does",
+    "kafka_group_unknown_lag_partitions": "a group has it while the lag of a partition is not known",
+    "group_monitor_offsets_partitions_without_leader": "the samples are older than it",
 }
 
 
