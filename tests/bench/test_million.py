@@ -31,7 +31,10 @@ def dealt(tmp_path: Path) -> Path:
     for number, replica in enumerate(replicas):
         replica.settle()
         rows = [OutputRow(of.partition, "group", of.name, group_figures.dump(of)) for of in replica.groups.values()]
-        rows += [OutputRow(0, "offsets", of[0], snapshot.dump_offsets(held)) for of, held in replica.buckets.items()]
+        rows += [
+            OutputRow(replica.groups[name].partition, "offsets", name, snapshot.dump_offsets(held))
+            for (name, *_), held in replica.buckets.items()
+        ]
         share = Expected({name: of for name, of in expected.groups.items() if log.shard(name) % SHARES == number})
         (tmp_path / f"rows-{number:02d}").write_bytes(pickle.dumps([packed_output(rows[:5]), packed_output(rows[5:])]))
         (tmp_path / f"truth-{number:02d}").write_bytes(pickle.dumps(share))
