@@ -278,8 +278,10 @@ class BundleReplay:
             if note.unread:
                 book = bundle.partitions.setdefault(partition, PartitionLedger())
                 book.owed = book.owed or list(note)
-            elif book is not None and book.owed is not None and Note.of(book.owed).begins == note.begins:
-                book.owed = None
+            elif book is not None and book.owed is not None:
+                # What is read from its beginning has what is owed in it.
+                is_paid = note.again is not None or Note.of(book.owed).begins == note.begins
+                book.owed = None if is_paid else book.owed
         owed = [partition for partition, book in bundle.partitions.items() if book.owed is not None]
         return rows.filter(pa.array(~np.isin(rows["partition"].to_numpy(), owed))) if owed else rows
 

@@ -352,6 +352,18 @@ class TestOwed:
         assert [[log.end, log.end], None, None, True] == _totals(rows)["owed"]
         assert ["a"] == list(shard.groups()["well"].membership.modern_group.members)  # type: ignore[union-attr]
 
+    def test_what_is_read_again_has_what_is_owed_in_it(self) -> None:
+        """The leader went before the records were read, and its log was cut off."""
+        kept = history(*WELL)
+        shard = Shard()
+        shard.batch(kept)
+        shard.batch([], note=Note((kept.end, kept.end), unread=True))
+
+        rows = shard.batch(history(*WELL, *OWNED_TWICE), note=cut(from_offset=kept.end - 1, to_offset=kept.end + 2))
+
+        assert ["doubled", "well"] == list(shard.groups())
+        assert "owed" not in _totals(rows)
+
     def test_what_is_owed_is_paid(self) -> None:
         """From where it was planned on, with all that came since."""
         log = history(*WELL)
