@@ -57,8 +57,8 @@ _SAME_SIGNAL_SECONDS: Final = 0.5
 _LOOK_SECONDS: Final = 1.0
 """How often it is looked which partitions cannot be read."""
 
-_PAY_SECONDS: Final = 10.0
-"""How soon after a start the query is started again to read what is owed."""
+PAY_SECONDS: Final = (10.0, 20.0, 40.0, 80.0)
+"""How soon after a start the query is started again to read what is owed; the last repeats, while something is."""
 
 
 class OwedRecordsError(Exception):
@@ -111,6 +111,7 @@ class QuerySupervisor:
         self._stages = stages or Stages()
         self._unread = UnreadPartitions()
         self._look_at = self._pay_at = 0.0
+        self._starts_to_pay = 0
 
     @property
     def query_id(self) -> str:
@@ -233,7 +234,8 @@ class QuerySupervisor:
             )
             self._listener.listen(spark)
         planners.will_plan(self._name)
-        self._pay_at = time.monotonic() + _PAY_SECONDS
+        self._starts_to_pay = self._starts_to_pay + 1 if board.owed() else 0
+        self._pay_at = time.monotonic() + PAY_SECONDS[min(self._starts_to_pay, len(PAY_SECONDS) - 1)]
         with _starting:
             return self._started(spark, live_from, high_watermarks)
 

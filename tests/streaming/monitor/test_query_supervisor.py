@@ -87,6 +87,28 @@ def test_queries_of_one_session_start_one_after_the_other(monkeypatch: pytest.Mo
     assert {(f"query-{tasks}", tasks) for tasks in range(1, 5)} == set(session.started)
 
 
+def test_a_query_is_started_again_for_what_is_owed_ever_more_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each start holds up the others for a second or two; where nothing is owed any more it begins anew."""
+    now = [0.0]
+    monkeypatch.setattr("streaming.monitor.query_supervisor.time.monotonic", lambda: now[0])
+    supervisor = supervisor_of_empty_log()
+    supervisor._log.ends.return_value = ({}, {})  # type: ignore[attr-defined]  # a mock
+    monkeypatch.setattr(supervisor, "_started", MagicMock())
+    board: Any = supervisor._board
+    board.ends.topic.return_value.leaders = {3: 1}
+    waits = []
+    for is_owed in (False, True, True, True, True, False):
+        board.owed.return_value = {3: []} if is_owed else {}
+        supervisor._start(MagicMock())
+        waits.append(supervisor._pay_at - now[0])
+
+    assert [10.0, 20.0, 40.0, 80.0, 80.0, 10.0] == waits
+    board.owed.return_value = {3: []}
+    assert not supervisor._can_pay()
+    now[0] += 10.0
+    assert supervisor._can_pay()
+
+
 def test_planners_stay_until_a_query_has_read_records(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its reading is planned in the micro-batch that has the first: on a log without, long after it was started."""
     spark, ended = MagicMock(), MagicMock()
