@@ -39,6 +39,10 @@ BALANCED: Final = {
 def leader_moved(trial: Trial) -> None:
     """The leader of each partition moves while the old one lives, by reassignment and by preferred election."""
     leaders, late = Leaders(trial.log.bootstrap_servers, trial.log.topic), []
+    with trial.writing(0.05):
+        pass
+    # The first micro-batch of a monitor takes seconds, whoever leads.
+    trial.disturbed.await_reported()
     for _ in range(trial.rounds):
         for move in (_reassigned, _handed_on):
             for partition in range(PARTITIONS):
