@@ -25,7 +25,7 @@ from streaming.board.readiness import Positions
 from streaming.checkpoint.contents import Mark
 from streaming.checkpoint.state_directory import StateDirectory
 from streaming.config.loading import Config
-from streaming.end_offsets.store import Topic
+from streaming.end_offsets.store import PartitionEnds, Topic
 from streaming.monitor.continuity import Continuity
 from streaming.monitor.memory_trim import MemoryTrim
 from streaming.monitor.offsets_topic import OffsetsTopic
@@ -297,9 +297,13 @@ class QuerySupervisor:
             self._state.finished_batch(*self._last_finished)
         if ends.sampled_ms != self._sampled_ms:
             self._sampled_ms = ends.sampled_ms
-            with ends.lock:
-                of_topic = {partition: copy(known) for partition, known in ends.of_topic(name).items()}
-            self._state.follow(self._sampled_ms, of_topic, self._board.positions)
+            self._state.follow(self._sampled_ms, self._ends(), self._board.positions)
+
+    def _ends(self) -> dict[int, PartitionEnds]:
+        """Where the log ends, as of one moment."""
+        ends = self._board.ends
+        with ends.lock:
+            return {of: copy(known) for of, known in ends.of_topic(self._config.kafka.offsets_topic).items()}
 
     def _look_for_unread(self, topic: Topic) -> None:
         """See which partitions cannot be read, and have those that can be again count for being ready."""
@@ -307,8 +311,7 @@ class QuerySupervisor:
             return
         self._look_at = time.monotonic() + _LOOK_SECONDS
         board = self._board
-        with board.ends.lock:
-            ends = {partition: copy(known) for partition, known in board.ends.of_topic(topic.name).items()}
+        ends = self._ends()
         unread = self._unread.look(now_ms(), topic, ends, board.positions, board.owed())
         board.set_unread(unread, self._log.identity.partitions)
         known = {

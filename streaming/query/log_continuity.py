@@ -120,7 +120,7 @@ class LogContinuity:
     """Follows the partitions from look to look; used by one thread.
 
     Args:
-        ask: asks leaders about epochs; may raise OSError or RuntimeError.
+        ask: asks leaders about epochs; those that do not answer are left out.
         live_from: partitions of which the run knew at its start where the log ended, or the one before it did; None for
             all.
         unread_seconds: how long before the start the log was not read, as far as known.
@@ -235,26 +235,25 @@ class LogContinuity:
             for partition, epoch in bounds.epochs.items()
             if epoch >= 0 and (partition not in self._epochs or self._epochs[partition].epoch != epoch)
         }
-        asked: set[tuple[int, int]] = set()
-        noted: dict[int, int] = {}
-        for partition, epoch in changed.items():
+        last_read: dict[int, int] = {}
+        for partition in changed:
             known = self._epochs.get(partition)
             read_to = _read_to(start, partition)
-            noted[partition] = held.get(str(partition), _UNKNOWN) if known is None else known.last_before(read_to)
-            asked |= {(partition, of) for of in (noted[partition], epoch - 1) if of >= 0}
-        answers = self._ask(asked, bounds.leaders) if asked else {}
+            last_read[partition] = held.get(str(partition), _UNKNOWN) if known is None else known.last_before(read_to)
+        asked = {
+            partition: {(partition, of) for of in (last_read[partition], epoch - 1) if of >= 0}
+            for partition, epoch in changed.items()
+        }
+        every = set().union(*asked.values())
+        answers = self._ask(every, bounds.leaders) if every else {}
         followed = set(bounds.high)
         for partition, epoch in changed.items():
-            wanted = [of for of in (noted[partition], epoch - 1) if of >= 0]
-            if any((partition, of) not in answers for of in wanted):
+            if not asked[partition] <= answers.keys():
                 followed.discard(partition)
                 continue
-            before = answers[partition, epoch - 1] if epoch > 0 else None
-            if noted[partition] >= 0 and str(partition) in start[MEMBERSHIP]:
-                self._compare(partition, noted[partition], answers[partition, noted[partition]], start)
-            begins, last = (0, _UNKNOWN) if before is None or before.offset < 0 else (before.offset, before.epoch)
-            keeps_epochs = before is None or before.offset >= 0
-            self._epochs[partition] = _Epoch(epoch, begins, last) if keeps_epochs else _Epoch(epoch, _NEVER, _UNKNOWN)
+            if last_read[partition] >= 0 and str(partition) in start[MEMBERSHIP]:
+                self._compare(partition, last_read[partition], answers[partition, last_read[partition]], start)
+            self._epochs[partition] = _epoch_of(epoch, answers.get((partition, epoch - 1)))
         return followed
 
     def _compare(self, partition: int, epoch: int, end: EpochEnd, start: Position) -> None:
@@ -294,6 +293,15 @@ class LogContinuity:
 
 _NEVER: Final = (1 << 63) - 1
 """No offset is beyond: no record is known to be of the epoch."""
+
+
+def _epoch_of(epoch: int, before: EpochEnd | None) -> _Epoch:
+    """The epoch of a leader, by where the one before it ends; None where there is none before."""
+    if before is None:
+        return _Epoch(epoch, 0, _UNKNOWN)
+    if before.offset < 0:
+        return _Epoch(epoch, _NEVER, _UNKNOWN)
+    return _Epoch(epoch, before.offset, before.epoch)
 
 
 def _read_to(start: Position, partition: int) -> int:

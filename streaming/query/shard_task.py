@@ -430,11 +430,13 @@ class Former:
             key[0]: snapshot.load_group(text) for key, text in sorted(self.entries.items(), key=str) if len(key) == 1
         }
 
-    def buckets(self) -> dict[tuple[str, str, int], OffsetBucket]:
-        """Offset buckets by group, topic and number."""
-        return {
-            (key[0], key[1], key[2]): snapshot.load_offsets(text) for key, text in self.entries.items() if len(key) > 1
-        }
+    def buckets(self) -> dict[str, list[OffsetBucket]]:
+        """Offset buckets by group; none of a group without."""
+        found: dict[str, list[OffsetBucket]] = {}
+        for key, text in self.entries.items():
+            if len(key) > 1:
+                found.setdefault(key[0], []).append(snapshot.load_offsets(text))
+        return found
 
 
 @dataclass(slots=True)
@@ -463,11 +465,13 @@ class PartitionReplay:
         assert former is not None  # noqa: S101 - asked for where there is one
         place = Position(self.partition, self.book.last_offset, rows[-1].timestamp_ms if rows else -1)
         groups, buckets = former.groups(), former.buckets()
-        for at, held in buckets.items():
-            bucket = self._bucket(at)
-            if bucket is not None:
-                bucket.commits, bucket.rewinds = max(bucket.commits, held.commits), max(bucket.rewinds, held.rewinds)
-        changed = [name for name, was in groups.items() if self._is_other(was, buckets)]
+        for name, of_group in buckets.items():
+            for held in of_group:
+                bucket = self._bucket(name, held)
+                if bucket is not None:
+                    bucket.commits = max(bucket.commits, held.commits)
+                    bucket.rewinds = max(bucket.rewinds, held.rewinds)
+        changed = [name for name, was in groups.items() if self._is_other(was, buckets.get(name, ()))]
         changed += sorted(states.keys() - groups.keys())
         if "unread_seconds" in why:
             self.compare(former, place)
@@ -492,34 +496,35 @@ class PartitionReplay:
 
     def compare(self, former: Former, place: Position) -> None:
         """Say what must have happened since, as far as the rules could not follow."""
-        told = {(event.group, event.kind) for event in self.events}
+        reported = {(event.group, event.kind) for event in self.events}
         buckets = former.buckets()
         for name, was in former.groups().items():
-            before = _offsets(bucket for at, bucket in buckets.items() if at[0] == name)
-            now = (self._bucket(at) for at in buckets if at[0] == name)
+            held = buckets.get(name, ())
             found = rereading.differences(
-                was, before, self.replica.groups.get(name), _offsets(bucket for bucket in now if bucket is not None)
+                was, _offsets(held), self.replica.groups.get(name), self._offsets_now(name, held)
             )
-            new = [finding for finding in found if (name, finding.kind) not in told]
+            new = [finding for finding in found if (name, finding.kind) not in reported]
             self.events += events_of(name, place, new, first_ordinal=1 + crc32(name.encode()))
 
-    def _is_other(self, was: GroupState, buckets: Mapping[tuple[str, str, int], OffsetBucket]) -> bool:
+    def _is_other(self, was: GroupState, held: Iterable[OffsetBucket]) -> bool:
+        """Whether a group has other members or offsets than it had, in these buckets."""
         state = self.replica.groups.get(was.name)
         if state is None or state.membership != was.membership or state.offset_count != was.offset_count:
             return True
-        return any(
-            bucket.offsets != (held.offsets if (held := self._bucket(at)) is not None else {})
-            for at, bucket in buckets.items()
-            if at[0] == was.name
-        )
+        return _offsets(held) != self._offsets_now(was.name, held)
 
-    def _bucket(self, at: tuple[str, str, int]) -> OffsetBucket | None:
-        """A bucket as it is now; one that was made of columns is loaded."""
-        name, topic, number = at
+    def _offsets_now(self, name: str, held: Iterable[OffsetBucket]) -> dict[tuple[str, int], CommittedOffset]:
+        """Offsets of a group as they are now, of the buckets that it had."""
+        now = (self._bucket(name, bucket) for bucket in held)
+        return _offsets(bucket for bucket in now if bucket is not None)
+
+    def _bucket(self, name: str, held: OffsetBucket) -> OffsetBucket | None:
+        """A bucket that a group had, as it is now; one that was made of columns is loaded."""
+        at = name, held.topic, held.number
         bucket = self.replica.buckets.get(at)
-        seed = self.seeds.get(name)
-        if bucket is None and seed is not None and (topic, number) in seed.texts:
-            bucket = self.replica.buckets[at] = snapshot.load_offsets(seed.texts[topic, number])
+        text = self.seeds[name].texts.get((held.topic, held.number)) if name in self.seeds else None
+        if bucket is None and text is not None:
+            bucket = self.replica.buckets[at] = snapshot.load_offsets(text)
         return bucket
 
     def conclude(self) -> None:
