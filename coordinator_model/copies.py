@@ -1,7 +1,7 @@
 """Groups with records in two partitions of the offsets topic: which copy is the group, and what is reported of it.
 
 A group's records are where its name hashes to, so a topic that is grown has other homes for its groups. What was
-written before stays behind, a copy to which nobody writes but the coordinator of its partition, which expires it.
+written before stays behind as a copy. Only the coordinator of its partition still writes to it, and expires it.
 
     there is a copy in                          the group is
     one partition                               that one, wherever it is
@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from coordinator_model.state.events import SEVERITIES, Event
 from coordinator_model.state.shards import offsets_partition
 
 CREATED: Final = "group_created"
@@ -42,7 +43,7 @@ def lives_in(group: str, copies: Mapping[int, int], partitions: int | None) -> i
     return max(copies, key=lambda partition: (copies[partition], partition))
 
 
-class Told(NamedTuple):
+class CopyEvent(NamedTuple):
     """An event of one of a group's copies."""
 
     time_ms: int
@@ -71,8 +72,22 @@ class Doubled:
         return {"partitions": list(self.partitions), "lives_in": self.lives_in}
 
 
+def doubled_event(group: str, shown_by: CopyEvent, doubled: Doubled, ordinal: int = 0) -> Event:
+    """The event that names a group in several partitions; the record that shows it is that of another event."""
+    return Event(
+        time_ms=shown_by.time_ms,
+        group=group,
+        kind=IN_TWO_PARTITIONS,
+        severity=SEVERITIES[IN_TWO_PARTITIONS],
+        partition=shown_by.partition,
+        offset=shown_by.offset,
+        detail=doubled.detail,
+        ordinal=ordinal,
+    )
+
+
 def of_the_group(
-    events: Sequence[Told], there: Collection[int], living: Callable[[Collection[int]], int]
+    events: Sequence[CopyEvent], there: Collection[int], living: Callable[[Collection[int]], int]
 ) -> tuple[set[int], list[Doubled]]:
     """Which events of a group's copies are the group's own, whatever their order; and when there were copies.
 

@@ -1,4 +1,4 @@
-"""The replica of a whole log, all partitions in one: groups with records in two of them are told apart (`copies.py`).
+"""The replica of a whole log, all partitions in one: it separates copies of one group (`copies.py`).
 
 Partitions may come in any order, so which copy is the group is not known while records are replayed. The copy that is
 met first has the group's name, each other one a name of its own, which reads the same.
@@ -11,17 +11,17 @@ from dataclasses import replace
 from typing import Any, Final, Self
 
 from coordinator_model import copies
-from coordinator_model.copies import IN_TWO_PARTITIONS, Told
+from coordinator_model.copies import CopyEvent
 from coordinator_model.records.keys import GroupIdKey, RecordKey
 from coordinator_model.records.serde import DecodedKey, KnownKey
 from coordinator_model.replica import Replica
-from coordinator_model.state.events import SEVERITIES, Event
+from coordinator_model.state.events import Event
 from coordinator_model.state.findings import Position
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.offsets import CommittedOffset
 
 _ENDED: Final = -1
-"""When a copy that is no more was last written, beside those that are: its expiry is not what makes it the group."""
+"""When a copy that ended was last written, beside those that exist: its expiry does not make it the group."""
 
 
 class CopyName(str):
@@ -74,7 +74,7 @@ class LogReplica(Replica):
         return super().replay_decoded(position, self._of_copy(key, position.partition), value, commits=commits)
 
     def living(self) -> dict[str, GroupState]:
-        """Groups by name, each as its living copy has it; those that are no more where they left something."""
+        """Groups by name, each as its living copy has it; also groups that ended and left something."""
         found = {name: state for name, state in self.groups.items() if not isinstance(name, CopyName)}
         for group in self._copies:
             state = self.living_copy(group)
@@ -94,7 +94,7 @@ class LogReplica(Replica):
     def living_copy(self, group: str) -> GroupState | None:
         """The state of the copy that is the group, as far as the log was replayed; None where nothing is known of it.
 
-        Of copies that are no more that one counts which left something.
+        Of copies that ended, the one that left something counts.
         """
         held = [state for name in self._names(group) if (state := self.groups.get(name)) is not None]
         of = {state.partition: state for state in [state for state in held if state.exists] or held}
@@ -136,20 +136,11 @@ class LogReplica(Replica):
         def living(there: Iterable[int]) -> int:
             return copies.lives_in(group, {at: written_ms[at] for at in there}, self._partitions)
 
-        told = [Told(of.time_ms, of.partition, of.offset, of.kind) for of in events]
-        own, doubled = copies.of_the_group(told, (), living)
+        of_copies = [CopyEvent(of.time_ms, of.partition, of.offset, of.kind) for of in events]
+        own, doubled = copies.of_the_group(of_copies, (), living)
         yield from (replace(of, group=group) for number, of in enumerate(events) if number in own)
         for each in doubled:
-            shown = events[each.shown_by]
-            yield Event(
-                time_ms=shown.time_ms,
-                group=group,
-                kind=IN_TWO_PARTITIONS,
-                severity=SEVERITIES[IN_TWO_PARTITIONS],
-                partition=shown.partition,
-                offset=shown.offset,
-                detail=each.detail,
-            )
+            yield copies.doubled_event(group, of_copies[each.shown_by], each)
 
     def _of_copy(self, key: DecodedKey, partition: int) -> DecodedKey:
         """The key, of a copy by its own name."""

@@ -267,7 +267,7 @@ _COMMITS: Final = f"$commits{within(at.COMMIT_WINDOW_SECONDS)}"
 
 
 def _grows(held: str) -> str:
-    """Lag that grew; an alert that is open stays so while that cannot be told, with the value 0."""
+    """Lag that grew; an open alert stays open while the growth is unknown, with the value 0."""
     window = within(at.COMMIT_WINDOW_SECONDS)
     return f"($lag_growth{window} > 0 or on (cluster, group) ${held}{window})"
 
@@ -327,7 +327,7 @@ _OFFSETS: Final = (
         summary=f"{GROUP}: the lag of {{{{ $value }}}} partitions is not known, so no alert about it can fire.",
         first_look="Group: Lag not known",
         nearest="A broker that restarts, or a leader that moves: its partitions answer again within seconds. Topics "
-        "that were deleted, and groups that nobody has used for six hours, do not count.",
+        "that were deleted, and groups without a member or commit for six hours, do not count.",
     ),
     Alert(
         name="KafkaGroupOffsetRewound",

@@ -75,7 +75,7 @@ _WRITTEN_TO: Final = "max by (cluster, topic) (kafka_group_commits_total{GROUP})
 
 
 def _held(alert: str) -> str:
-    """0 for a group of which an alert is open, while growth of its lag cannot be told: that needs both ends of it."""
+    """0 for a group of which an alert is open, while the growth of its lag is unknown: that needs both ends of it."""
     was_open = f'max by (cluster, group) (ALERTS{{GROUP, alertname="{alert}"}})'
     cannot_tell = f"({_UNKNOWN_LAG}) > 0 or {_UNKNOWN_LAG} offset WINDOW) > 0)"
     return f"({was_open} * 0 and on (cluster, group) {cannot_tell})"

@@ -1,6 +1,6 @@
 """What is known of a group whose partition of the log was read again, or read with a gap: before and after, compared.
 
-A log can lose its tail (an unclean election), and one that nobody read for long has lost tombstones. Then the partition
+A log can lose its tail (an unclean election), or go unread until tombstones are removed. Then the partition
 is read again from its beginning, and only state is made of it (`beginning.py`). Of what was known before is kept:
 
     the group after it           what rules remember

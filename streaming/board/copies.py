@@ -2,7 +2,7 @@
 
 A micro-batch has rows of all partitions. Between it and whatever shows or keeps it stands this: rows of the copy that
 is the group are let through, those of others kept here. Where another copy becomes the group, as the one that was ends,
-its rows take their place. So nobody else need know that there are copies.
+its rows take their place. No other part needs to know that there are copies.
 """
 
 import json
@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 from coordinator_model import copies
-from coordinator_model.copies import CREATED, IN_TWO_PARTITIONS, Doubled, Told
-from coordinator_model.state.events import SEVERITIES, Event, event_view
+from coordinator_model.copies import CREATED, IN_TWO_PARTITIONS, CopyEvent, Doubled
+from coordinator_model.state.events import event_view
 from coordinator_model.state.group_state import GroupState
 from streaming.base.batch_rows import Row
 from streaming.base.persistent_map import GroupMap
@@ -20,7 +20,7 @@ from streaming.board.batch_update import BatchUpdate, BoardSnapshot
 from streaming.board.board_group import BoardGroup
 
 _ENDED: Final = -1
-"""When a copy that is no more was last written, beside those that are."""
+"""When a copy that ended was last written, beside those that exist."""
 
 _EVENT: Final = "event"
 
@@ -248,38 +248,29 @@ def _rows_of(
 def _events_of(name: str, rows: Sequence[Row], before: Of, after: Of, partitions: int | None) -> Iterator[Row]:
     """Those of the events of a group's copies that are the group's, and that there are copies."""
     events = [json.loads(row[3]) for row in rows]
-    told = [Told(of["time"], of["partition"], of["offset"], of["kind"]) for of in events]
+    of_copies = [CopyEvent(of["time"], of["partition"], of["offset"], of["kind"]) for of in events]
 
     def living(there: Collection[int]) -> int:
         written_ms = {at: _written_ms(after[at]) if at in after else _ENDED for at in there}
         known = partitions if partitions is not None and max(there) < partitions else None
         return copies.lives_in(name, written_ms, known)
 
-    # Of a copy that was made without rules nobody says that it was created.
-    made = after.keys() - before.keys() - {of.partition for of in told if of.kind == CREATED}
-    own, doubled = copies.of_the_group(told, before.keys() | made, living)
+    # A copy that was made without rules has no event of its creation.
+    made = after.keys() - before.keys() - {of.partition for of in of_copies if of.kind == CREATED}
+    own, doubled = copies.of_the_group(of_copies, before.keys() | made, living)
     yield from (row for number, row in enumerate(rows) if number in own)
     for each in doubled:
-        yield _named(name, told[each.shown_by], each)
+        yield _named(name, of_copies[each.shown_by], each)
     if made and len(after) > 1 and not doubled:
         at = max(made)
         offset = after[at].state.last_step_offset
-        shown_by = Told(_written_ms(after[at]), at, max(0, offset), CREATED)
-        of_copies = Doubled(0, tuple(sorted(after)), living(after))
+        shown_by = CopyEvent(_written_ms(after[at]), at, max(0, offset), CREATED)
+        is_doubled = Doubled(0, tuple(sorted(after)), living(after))
         # Of a group that only commits it is not known which record was its first.
-        yield _named(name, shown_by, of_copies, ordinal=0 if offset >= 0 else crc32(name.encode()))
+        yield _named(name, shown_by, is_doubled, ordinal=0 if offset >= 0 else crc32(name.encode()))
 
 
-def _named(name: str, shown_by: Told, doubled: Doubled, ordinal: int = 0) -> Row:
+def _named(name: str, shown_by: CopyEvent, doubled: Doubled, ordinal: int = 0) -> Row:
     """The event that names a group in several partitions."""
-    event = Event(
-        time_ms=shown_by.time_ms,
-        group=name,
-        kind=IN_TWO_PARTITIONS,
-        severity=SEVERITIES[IN_TWO_PARTITIONS],
-        partition=shown_by.partition,
-        offset=shown_by.offset,
-        detail=doubled.detail,
-        ordinal=ordinal,
-    )
+    event = copies.doubled_event(name, shown_by, doubled, ordinal)
     return (shown_by.partition, _EVENT, name, json.dumps(event_view(event)), IN_TWO_PARTITIONS)

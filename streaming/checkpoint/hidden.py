@@ -6,7 +6,7 @@ where it should have been. What they left is used, or removed by `run --rebuild`
     found there                                   what is done
     nothing                                       nothing
     a checkpoint, and nothing else; ours          moved to where it belongs, and gone on from
-        and one where it belongs                  refused: which of both is right, no one can tell
+        and one where it belongs                  refused: it is unknown which of them is right
         its monitor's JVM still writes to it      waited for, then refused
         no `monitor.json` says whose              refused
     anything else beside it                       refused if our own is gone; else it is somebody's own directory

@@ -112,7 +112,7 @@ def write(directory: Path, identity: Identity) -> None:
 
 
 CHECKPOINT_IDENTITY_FILE: Final = "identity.json"
-"""In the checkpoint: the same, so that a checkpoint of another one is known by itself."""
+"""The same in the checkpoint: it shows whose the checkpoint is without `monitor.json`."""
 
 
 def refuse_anothers(option: str, place: str, text: str, identity: Identity) -> None:

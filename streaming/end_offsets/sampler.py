@@ -9,7 +9,7 @@ not known, and every half minute; sooner, where something is amiss:
     a partition does not answer                                      at once                at once, of its leader then
     a partition has no leader, or was given another                  with the next round    then
     an end went backwards: a topic recreated, a log cut off          with the next round    then
-    somebody else was told of another leader (`doubt_leaders`)       at once                as any other
+    another client met another leader (`doubt_leaders`)             at once                as any other
     a topic is missing                                               after five seconds     -
 
 At once is once a second at most.

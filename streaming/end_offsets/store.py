@@ -118,7 +118,7 @@ class EndOffsets:
         self._asked_for.set()
 
     def doubt_leaders(self) -> None:
-        """Have topics described again now: somebody was told that a leader is not where it was."""
+        """Have topics described again now: another client met an error that names another leader."""
         self._leaders_doubted = True
         self.ask()
 

@@ -1,7 +1,7 @@
 """A `KafkaAdminClient` for a thread of its own: it connects with the first question, and closing it ends that, too.
 
 kafka-python keeps the brokers' addresses for five minutes, and of itself looks at them earlier only where a connection
-breaks. By then the broker is away, so once it is back it is a broker that nobody knows, for five minutes. Errors that
+breaks. By then the broker is away, so once it is back it stays unknown for five minutes. Errors that
 say *not here* (`AWAY`) therefore have the brokers looked at again at once, here, for all who ask.
 """
 
@@ -27,7 +27,7 @@ LOOK_AGAIN_SECONDS: Final = 1.0
 
 AT_ONCE: Final = "at once"
 NEXT_TIME: Final = "next time"
-ANEW: Final = "anew"
+RECONNECT: Final = "reconnect"
 
 AWAY: Final[Mapping[type[KafkaError], str]] = {
     # Another broker has it, or will have it in a moment.
@@ -54,9 +54,9 @@ AWAY: Final[Mapping[type[KafkaError], str]] = {
     errors.KafkaTimeoutError: NEXT_TIME,
     errors.RequestTimedOutError: NEXT_TIME,
     # kafka-python does not try a broker again that once refused the credentials.
-    errors.SaslAuthenticationFailedError: ANEW,
+    errors.SaslAuthenticationFailedError: RECONNECT,
 }
-"""Errors that say *not here* → when it is asked again, the brokers looked at in between; `ANEW` over new connections.
+"""Errors that say *not here* → when it is asked again, after a look at the brokers; `RECONNECT`: over new connections.
 
 Which error it is decides, not what it is derived from. Any other is an answer.
 """
@@ -124,7 +124,7 @@ class LazyAdmin:
         """
         found = self._sent(requests)
         remedies = {broker: AWAY.get(type(said)) for broker, said in found.items() if isinstance(said, KafkaError)}
-        for remedy in (ANEW, AT_ONCE, NEXT_TIME):
+        for remedy in (RECONNECT, AT_ONCE, NEXT_TIME):
             if remedy in remedies.values():
                 if self._look(remedy) == AT_ONCE:
                     found |= self._sent({of: requests[of] for of, when in remedies.items() if when == AT_ONCE})
@@ -147,11 +147,11 @@ class LazyAdmin:
         if remedy is None:
             return None
         now = monotonic()
-        pause = LOOK_AGAIN_SECONDS * (10 if remedy == ANEW else 1)
+        pause = LOOK_AGAIN_SECONDS * (10 if remedy == RECONNECT else 1)
         if self._is_closed or (self._looked is not None and now - self._looked < pause):
             return None
         self._looked = now
-        if remedy == ANEW:
+        if remedy == RECONNECT:
             self._reopen()
             return remedy
         manager = self.client._manager  # noqa: SLF001 - kafka-python has no method of the client for it

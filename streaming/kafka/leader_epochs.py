@@ -1,7 +1,7 @@
 """Where epochs of leaders end, as the present leaders have it (OffsetForLeaderEpoch, KIP-101, KIP-320).
 
 A record is of the epoch of the leader that wrote it. A leader answers an epoch with the last one it has that is no
-later, and the offset after its last record: whoever read further in that epoch has read what is there no more.
+later, and the offset after its last record: a reader that got further in that epoch has read records that were lost.
 """
 
 from collections.abc import Collection, Mapping
@@ -76,7 +76,7 @@ class LeaderEpochs:
         except (IncompatibleBrokerVersion, UnsupportedVersionError):
             return dict.fromkeys(asked, NOT_KNOWN)
         except (KafkaError, OSError, RuntimeError):
-            # Another client finds out anew who is there.
+            # A new client looks at the brokers again.
             self.close()
             self._admin = LazyAdmin(self._settings)
             return {}

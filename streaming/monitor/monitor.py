@@ -201,7 +201,7 @@ class Monitor:
         self._outputs.add_events(known)
 
     def _let_go(self) -> None:
-        # What would not stop may still write: another one waits until the lease is of nobody.
+        # What would not stop may still write: another one waits until the lease is stale.
         if not self._query.may_write:
             self._state.let_go()
 

@@ -286,9 +286,11 @@ class LogContinuity:
         self, start: Position, readable: Collection[int], first: Callable[[Collection[int]], Mapping[int, int]]
     ) -> dict[int, tuple[int, int]]:
         """Where partitions are read from that are not read on."""
-        anew = {of for of in readable if of in self._again or str(of) not in start[MEMBERSHIP]}
-        begins = {of: (offset, offset) for of, offset in (first(anew) if anew else {}).items()}
-        return begins | {of: note.begins for of, note in self._owed.items() if of in readable and of not in anew}
+        from_beginning = {of for of in readable if of in self._again or str(of) not in start[MEMBERSHIP]}
+        begins = {of: (offset, offset) for of, offset in (first(from_beginning) if from_beginning else {}).items()}
+        return begins | {
+            of: note.begins for of, note in self._owed.items() if of in readable and of not in from_beginning
+        }
 
 
 _NEVER: Final = (1 << 63) - 1

@@ -44,7 +44,7 @@ GIVE_UP_WAITING_MS: Final = 60_000
 transaction markers alone, which are never delivered."""
 
 ORDINALS_OF_A_LOG: Final = 1 << 40
-"""More than there are (`coordinator_model/state/events.py`): of each log that had an offset, ids begin anew."""
+"""More than one log needs: after each cut the ordinals in ids are counted from the next multiple."""
 
 MOST_NAMED: Final = 100
 """Of the groups that a lost tail changed, so many are named."""
@@ -286,7 +286,7 @@ class BundleReplay:
         return rows.filter(pa.array(~np.isin(rows["partition"].to_numpy(), owed))) if owed else rows
 
     def _forget(self, bundle: TaskLedger, partition: int) -> "Former":
-        """What is known of a partition that is read again from its beginning; the ledger begins anew."""
+        """What is known of a partition that is read again from its beginning; its ledger starts empty."""
         book = bundle.partitions.get(partition, PartitionLedger())
         entries = entries_of(self._entries, partition, with_single=book.has_single)
         bundle.partitions[partition] = PartitionLedger(
@@ -322,8 +322,8 @@ class BundleReplay:
         for partition, rows in part.items():
             book = bundle.partitions.setdefault(partition, PartitionLedger())
             seeded = seeds.pop(partition, {})
-            is_anew = partition not in known or partition in former
-            store = _SeededStore(seeded) if is_anew else _StateStore(entries, partition)
+            is_without_state = partition not in known or partition in former
+            store = _SeededStore(seeded) if is_without_state else _StateStore(entries, partition)
             note = notes.get(partition)
             if partition in former:
                 book.live_from = 1 + max(
@@ -334,7 +334,11 @@ class BundleReplay:
             replica = Replica(store, counters, live_from=live_from)
             run = PartitionReplay(partition, book, replica, seeded, former=former.get(partition))
             runs.append(run)
-            if not is_anew and book.was_live and any(book.last_offset < row.offset < live_from for row in rows):
+            if (
+                not is_without_state
+                and book.was_live
+                and any(book.last_offset < row.offset < live_from for row in rows)
+            ):
                 run.before = Former.of(entries, partition, _touched(keys[partition].values()))
             for name, seed in seeded.items():
                 replica.seed(name, partition, seed.counts, seed.topic_ids, records=seed.records)
@@ -402,7 +406,9 @@ class BundleReplay:
             ]
             rows += [*_undecodable(run.replica)]
             new = (
-                run.told(event) for event in run.events if event.offset >= self.limits.reported.get(run.partition, 0)
+                run.with_own_id(event)
+                for event in run.events
+                if event.offset >= self.limits.reported.get(run.partition, 0)
             )
             rows += [OutputRow(run.partition, "event", of.group, _json(event_view(of)), of.kind) for of in new]
             rows.append(OutputRow(run.partition, "shard", "", _json(run.book.totals())))
@@ -453,7 +459,7 @@ class PartitionReplay:
     before: Former | None = None
     """What was known of what is touched, where records may be missing."""
 
-    def told(self, event: Event) -> Event:
+    def with_own_id(self, event: Event) -> Event:
         """The event under an id of its own, where its offset was another record's before the log was cut off."""
         if event.offset >= self.book.read_before or event.kind in OF_NO_GROUP:
             return event

@@ -110,7 +110,7 @@ class LagTimes:
     def look(self) -> None:
         """One round of questions. Never raises for the brokers' sake."""
         topics = self._ends.topics
-        # Of partitions without a leader there is nobody to ask.
+        # A partition without a leader cannot be asked about.
         self._choose(
             {
                 (topic, partition, offset)

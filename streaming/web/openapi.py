@@ -109,7 +109,7 @@ ERRORS: Final[Mapping[int, str]] = {
     404: "There is no such thing, as far as the log is read: else 503.",
     410: "The history does not go back so far, or cannot be read.",
     501: "No history is kept.",
-    503: "Too much is asked at once; or, with a `doubt`, it cannot be told whether there is such a thing.",
+    503: "Too much is asked at once; or, with a `doubt`, it is unknown whether it exists.",
 }
 
 

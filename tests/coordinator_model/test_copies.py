@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_model.copies import Told, lives_in, of_the_group
+from coordinator_model.copies import CopyEvent, lives_in, of_the_group
 from coordinator_model.log_replica import CopyName, LogReplica
 from coordinator_model.recording_clock import Looks
 from coordinator_model.state.events import Event, event_view
@@ -129,12 +129,12 @@ def test_which_copy_is_the_group(copies: dict[int, int], partitions: int | None,
 def test_event_of_a_copy_counts_while_that_copy_is_the_group() -> None:
     """Before the other came, and after it went."""
     events = [
-        Told(1, OLD, 0, "group_created"),
-        Told(2, OLD, 1, "member_joined"),
-        Told(3, NEW, 0, "group_created"),
-        Told(4, OLD, 2, "member_left"),
-        Told(5, NEW, 1, "group_deleted"),
-        Told(6, OLD, 3, "group_deleted"),
+        CopyEvent(1, OLD, 0, "group_created"),
+        CopyEvent(2, OLD, 1, "member_joined"),
+        CopyEvent(3, NEW, 0, "group_created"),
+        CopyEvent(4, OLD, 2, "member_left"),
+        CopyEvent(5, NEW, 1, "group_deleted"),
+        CopyEvent(6, OLD, 3, "group_deleted"),
     ]
 
     own, (doubled,) = of_the_group(events, (), max)

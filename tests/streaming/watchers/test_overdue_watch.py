@@ -115,6 +115,7 @@ def test_nothing_is_found_while_the_stream_stands_still() -> None:
     watch, board, clock = looking(orders=3)
     seconds = [0.0]
     board.expect_batches(one_reader=False, standstill=Standstill(lambda: seconds[0]))
+    board.looked()
     watch.check()
     topic = board.offsets_topic
     board.ends.set_topics([*log_ends(**{topic: 1, "orders": 3}).topics.values()], [])
