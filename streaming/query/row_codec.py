@@ -10,7 +10,7 @@ cells of one bundle of partitions each; and what a stateful task puts out.
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
 
@@ -68,21 +68,19 @@ class LogRow(NamedTuple):
 _NOTES: Final = b"notes"
 
 
-def packed(  # noqa: PLR0913 - what is said of partitions beside their records, all named
+def packed(
     tables: Iterable[pa.Table],
     keys: Sequence[int],
     *,
     built_until: Mapping[int, int] | None = None,
     cut: Collection[int] = (),
-    notes: Mapping[int, Note] | None = None,
-    left_out: Collection[int] | None = None,
-    owed: Mapping[int, Note] | None = None,
+    notes: Callable[[], Mapping[int, Note]] = dict,
 ) -> pa.RecordBatch:
     """Records of `LOG_LAYOUT`, in any order, as rows of `schemas.PACKED`: of each bundle that has some, one or more.
 
     Only state is to be made of records below `built_until`, by partition; of those the last of each key are left. Of
-    the partitions that are `cut` there is more in the log. Those that are `left_out` once all tables were read have no
-    records, and what is `owed` is their note.
+    the partitions that are `cut` there is more in the log. `notes` is asked by partition once all tables were read; a
+    partition that could not be read has no records, whatever was read of it.
     """
     rows, waiting = _no_rows(), []
     for table in tables:
@@ -90,10 +88,9 @@ def packed(  # noqa: PLR0913 - what is said of partitions beside their records, 
         if sum(map(len, waiting)) >= REDUCE_AFTER:
             rows, waiting = _reduced([rows, *waiting], built_until or {}), []
     rows = _reduced([rows, *waiting], built_until or {})
-    said = dict(notes or {})
-    if left_out:
-        said |= {partition: note for partition, note in (owed or {}).items() if partition in left_out}
-        rows = rows.filter(pa.array(~np.isin(_whole(rows, "partition").to_numpy(), list(left_out))))
+    said = notes()
+    if left_out := [partition for partition, note in said.items() if note.unread]:
+        rows = rows.filter(pa.array(~np.isin(_whole(rows, "partition").to_numpy(), left_out)))
     partitions = _whole(rows, "partition").to_numpy()
     rows = rows.append_column(_CUT, pa.array(np.isin(partitions, list(cut))))
     bundles = partitions % len(keys)

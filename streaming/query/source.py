@@ -273,14 +273,17 @@ class CoordinatorLogReader(_SimpleStreamReaderWrapper):
         A partition that cannot be read is left out whole, and noted, if it `may_leave_out`.
         """
         left_out: set[int] | None = set() if may_leave_out else None
+
+        def notes() -> dict[int, Note]:
+            noted = ((of, of.owed() if of.partition in (left_out or ()) else of.note) for of in pieces)
+            return {of.partition: note for of, note in noted if note is not None}
+
         batch = packed(
             chain(self._stable(pieces, patience_seconds, left_out), self._unstable(pieces, patience_seconds, left_out)),
             self._settings["keys"],
             built_until=self._built_until(pieces),
             cut=[of.partition for of in pieces if of.is_cut],
-            notes={of.partition: of.note for of in pieces if of.note is not None},
-            left_out=left_out,
-            owed={of.partition: of.owed() for of in pieces},
+            notes=notes,
         )
         return [batch.cast(to_arrow_schema(PACKED))] if batch.num_rows else []
 

@@ -84,7 +84,7 @@ class Shard:
         built = self._built_until
         if note is not None and note.again is not None:
             built = {self.partition: 1 + max((row[1] for cells in packs for row in cells), default=0)}
-        batches = [packed([log_rows(cells)], [KEY], built_until=built, cut=cut, notes=notes) for cells in packs]
+        batches = [packed([log_rows(cells)], [KEY], built_until=built, cut=cut, notes=lambda: notes) for cells in packs]
         blobs = [blob for batch in batches for blob in batch["rows"].to_pylist()]
         return self._keep(self._tester.testInPandas(KEY, pd.DataFrame({"bundle": KEY, "rows": blobs})))
 
