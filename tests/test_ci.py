@@ -132,7 +132,7 @@ class TestInstall:
         assert {*PROGRAMS, "helm"} == {need.name for need in left_out.NEEDS if need.name in left_out._PROGRAMS}
 
     def test_does_nothing_where_all_is_there(self, machine: Machine) -> None:
-        """A second run asks no one."""
+        """A second run asks for nothing."""
         machine.install()
         before = machine.asked()
 

@@ -59,7 +59,7 @@ def with_standby(name: str) -> dict[str, Any]:
 
 
 def test_page_and_gates_of_one_monitor_stay_within_reach() -> None:
-    """While it is not ready they say what they cannot tell, and nobody else could."""
+    """While it is not ready they say what they cannot tell, and no other process could."""
     assert 1 == STATEFULSET["spec"]["replicas"]
     assert MANIFESTS["service.yaml"]["spec"]["publishNotReadyAddresses"] is True
 

@@ -1,7 +1,7 @@
 """Clients that go on whatever happens to brokers: members of groups, and groups that only commit.
 
 All are librdkafka's, on threads. What a client cannot do now it does again a second later, and a member that brokers
-refuse for good is made anew, as a service manager would.
+refuse for good is made again, as a service manager would.
 """
 
 import threading
@@ -119,7 +119,7 @@ class Member:
         self._thread.start()
 
     def restart(self) -> None:
-        """Be closed and begin anew; returns at once."""
+        """Be closed and start again; returns at once."""
         self._again.set()
 
     def close(self) -> None:

@@ -90,7 +90,7 @@ class Watched:
     """The monitor: killed now and then, and started again on its state directory as a service manager does.
 
     Attributes:
-        in_hand: held by whoever ends or starts it.
+        in_hand: held by the thread that ends or starts it.
         process: the one that runs, or ran last.
         ended_alone: what it said last where it ended without being asked to.
     """

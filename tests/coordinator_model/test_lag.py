@@ -100,7 +100,7 @@ def test_every_method_of_the_table_is_declared() -> None:
 
 @pytest.mark.parametrize(("exists", "method"), [(True, "no_end_offset"), (False, "no_such_topic")])
 def test_topic_that_was_deleted_is_not_one_of_which_nothing_is_known(exists: bool, method: str) -> None:
-    """Of the one nothing waits, so sums go on without it; of the other nobody can tell."""
+    """Of the one nothing waits, so sums go on without it; of the other it is unknown."""
     assert Lag(None, None, method) == measure(7, None, None, NOW_MS, exists=exists)
     assert (UNKNOWN if exists else LEFT_OUT) == SUMS[method]
 

@@ -24,7 +24,7 @@ from tests.integration.monitor_process import MonitorProcess, until
 VISIBLE_SECONDS: Final = 5.0
 """From a leader's move to a new commit on the page."""
 HOPELESS_SECONDS: Final = 60.0
-"""Longer than this no one waits to write down how long it was."""
+"""A longer wait is not measured."""
 READ_S: Final = "longest time from a commit to its being shown while other partitions have no leader, s"
 AT_MOST_S: Final = "longest time from a leader's move to a new commit shown, s"
 
@@ -41,7 +41,7 @@ def leader_moved(trial: Trial) -> None:
     leaders, late = Leaders(trial.log.bootstrap_servers, trial.log.topic), []
     with trial.writing(0.05):
         pass
-    # The first micro-batch of a monitor takes seconds, whoever leads.
+    # The first micro-batch of a monitor takes seconds, under any leader.
     trial.disturbed.await_reported()
     for _ in range(trial.rounds):
         for move in (_reassigned, _handed_on):

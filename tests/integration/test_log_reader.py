@@ -203,7 +203,7 @@ def test_a_partition_whose_records_are_gone_is_left_out(log: Log, committed: Ran
 
 
 def test_a_log_that_ends_before_what_is_to_be_read_is_left_out(log: Log) -> None:
-    """It was cut off after it was planned: nobody waits for what will not come."""
+    """It was cut off after it was planned: what will not come is not waited for."""
     reader = RangeReader(log.client, TOPIC, committed=True, timeout_seconds=_SECONDS)
     left_out: set[int] = set()
     begun = time.monotonic()

@@ -1,4 +1,4 @@
-"""What is told of an error that brings more lines along."""
+"""What is shown of an error of several lines."""
 
 from streaming.base.errors import first_line
 

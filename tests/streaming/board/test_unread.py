@@ -1,4 +1,4 @@
-"""Partitions of the offsets topic that cannot be read: who may be in them is doubted, and nobody else."""
+"""Partitions of the offsets topic that cannot be read: groups that may be in them are doubted, and no others."""
 
 from collections.abc import Mapping
 from dataclasses import replace

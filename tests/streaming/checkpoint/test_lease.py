@@ -1,4 +1,4 @@
-"""One monitor at a time writes to a checkpoint, whatever state directory it has; nobody's clock is asked."""
+"""One monitor at a time writes to a checkpoint, whatever state directory it has; wall clocks are not compared."""
 
 import json
 from collections.abc import Callable
@@ -111,7 +111,7 @@ def test_who_stands_by_takes_what_is_given_back(tmp_path: Path, time: Time) -> N
 
 
 def test_restart_on_the_same_state_directory_does_not_wait(tmp_path: Path, time: Time) -> None:
-    """Whose lock it has, so whoever wrote the lease has ended, however that was."""
+    """Whose lock it has, so the writer of the lease has ended."""
     killed = lease(tmp_path, "same", time)
     killed.take()
     killed._thread.stop()

@@ -1,4 +1,4 @@
-"""Brokers behind kafka-python's admin client, which remembers where they are until it is told to look again."""
+"""Brokers behind kafka-python's admin client, which remembers where they are until it has to look again."""
 
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping

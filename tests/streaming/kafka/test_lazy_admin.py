@@ -1,4 +1,4 @@
-"""kafka-python's admin client looks at the brokers again when it is told *not here*, and does not wait five minutes."""
+"""After an error that says *not here*, kafka-python's admin client looks at the brokers again at once."""
 
 import inspect
 from typing import Any
@@ -41,7 +41,7 @@ def test_broker_that_came_back_is_found_at_once(brokers: FakeBrokers) -> None:
 
 
 def test_brokers_are_looked_at_once_a_second_at_most(brokers: FakeBrokers) -> None:
-    """One that is known to nobody costs its own partitions, and no flood of questions."""
+    """One that is unknown costs its own partitions, and no flood of questions."""
     leaders = brokers.lead("orders", 1, 7)
     admin = LazyAdmin({})
     found = [listed(admin, leaders) for _ in range(20)]

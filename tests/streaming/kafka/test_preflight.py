@@ -28,7 +28,7 @@ def found(*leaders: int) -> list[Finding]:
 
 
 def test_partitions_without_a_leader_are_named() -> None:
-    """By their numbers, and what follows; it cannot be told what is in them: exit status 3."""
+    """By their numbers, and what follows; what is in them is unknown: exit status 3."""
     (finding,) = (of for of in found(1, -1, 2, -1) if of.name == LEADERS)
 
     assert "cannot tell" == finding.status

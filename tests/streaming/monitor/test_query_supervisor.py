@@ -88,7 +88,7 @@ def test_queries_of_one_session_start_one_after_the_other(monkeypatch: pytest.Mo
 
 
 def test_a_query_is_started_again_for_what_is_owed_ever_more_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each start holds up the others for a second or two; where nothing is owed any more it begins anew."""
+    """Each start holds up the others for a second or two; once nothing is owed it starts over."""
     now = [0.0]
     monkeypatch.setattr("streaming.monitor.query_supervisor.time.monotonic", lambda: now[0])
     supervisor = supervisor_of_empty_log()

@@ -1,4 +1,4 @@
-"""Which partitions of the log cannot be read, told as looks one after the other."""
+"""Which partitions of the log cannot be read, shown as a series of looks."""
 
 from collections.abc import Mapping
 from typing import Final

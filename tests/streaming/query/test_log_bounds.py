@@ -1,4 +1,4 @@
-"""Where the log ends, while leaders go and come: each partition by itself."""
+"""Where the log ends, while leaders go and come: each partition separately."""
 
 from collections.abc import Callable
 from concurrent.futures import Future

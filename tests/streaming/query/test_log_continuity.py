@@ -1,4 +1,4 @@
-"""Whether the log is still the one that was read: told as what brokers say from look to look."""
+"""Whether the log is still the one that was read: shown by what brokers say from look to look."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, Final
@@ -156,7 +156,7 @@ class TestLeaderEpochs:
         assert {"0": -1} == run.position["epochs"]
 
     def test_brokers_without_epochs_are_read_on(self) -> None:
-        """Before 2.1 an end names none, and nobody is asked."""
+        """Before 2.1 an end names none, and no leader is asked."""
         run = Run(Log((-1, 0), end=100), read_to(90))
 
         assert {0: 100} == run.look().high
@@ -194,7 +194,7 @@ class TestShorterLogs:
 
 
 class TestGaps:
-    """A partition that nobody looked at for a while, its leader being away, or everything standing still."""
+    """A partition that was not looked at for a while, its leader being away, or everything standing still."""
 
     def test_what_comes_after_a_gap_is_judged_as_after_a_restart(self) -> None:
         """The log's end as it is found then says below what records may be missing; the live tail goes on."""

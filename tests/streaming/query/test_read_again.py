@@ -29,7 +29,7 @@ def cut(*, begins: int = 0, from_offset: int, to_offset: int) -> Note:
 
 
 def unread(seconds: int) -> Note:
-    """What it says of one that nobody read for longer than tombstones are kept."""
+    """What it says of one that was unread for longer than tombstones are kept."""
     return Note((0, 0), again={"unread_seconds": seconds})
 
 
@@ -162,7 +162,7 @@ class TestCutOff:
         assert "duplicate_assignment_cleared" == [kind for kind in shard.kinds() if kind.startswith("duplicate")][-1]
 
     def test_counters_go_on(self) -> None:
-        """A counter that falls looks like a monitor that was started anew."""
+        """A counter that falls looks like a monitor that was restarted."""
         shard = Shard()
         log = history(*WELL, at(5_000, *consumer_leave("well", "a", epoch=3)))
         shard.batch(log)
@@ -225,7 +225,7 @@ class TestCutOff:
 
 
 class TestUnreadForLong:
-    """A log that nobody read for longer than it keeps tombstones."""
+    """A log that was unread for longer than it keeps tombstones."""
 
     def test_what_ended_meanwhile_is_reported_as_inferred(self) -> None:
         """Its tombstones are gone; the group is, too."""
@@ -263,7 +263,7 @@ class TestUnreadForLong:
 
 
 class TestGaps:
-    """Records that were cleaned away while nobody read."""
+    """Records that were cleaned away before they were read."""
 
     def test_what_was_cleaned_away_raises_no_alarm(self) -> None:
         """What is left shows states that never were: an epoch that jumps, partitions with two owners."""

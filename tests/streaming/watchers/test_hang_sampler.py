@@ -149,7 +149,7 @@ def test_only_so_many_are_asked_about_at_once_and_all_in_turn() -> None:
 
 
 def test_coordinator_that_moved_is_asked_about_with_the_next_look() -> None:
-    """The offsets topic is described at once: until then nobody knows who it is."""
+    """The offsets topic is described at once: until then it is unknown."""
     made = rig("a")
     made.cluster.answers = {"a": Answer(away=True)}
     made.look()
