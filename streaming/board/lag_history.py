@@ -3,8 +3,8 @@
 All series share one axis of time. A sample of all groups is taken every few seconds; when there are more moments than
 `points`, every second one of the older half goes, so the picture is dense lately and sparser the older. A moment is a
 column with a place for each series, kept compressed: where little moves, a group takes some bytes of it. Of more than
-20,000 groups there are fewer moments. Of a group whose lag is not known charts have a gap, and whoever asks whether it
-grew goes by what was last known. Kept in memory only: what has to outlive a restart is Prometheus's.
+20,000 groups there are fewer moments. Charts have a gap where the lag of a group is unknown; whether it grew is judged
+by the lag that was last known. Kept in memory only: what has to outlive a restart is Prometheus's.
 """
 
 import threading

@@ -231,7 +231,7 @@ def first_ever(trial: Trial, gone: AbstractSet[int]) -> None:
 
 
 def empty_broker(trial: Trial) -> None:
-    """A broker comes back empty under its id: the log of the partition that only it held begins anew."""
+    """A broker comes back empty under its id: the log of the partition that only it held starts at 0 again."""
     assert isinstance(trial.broker, ThreeBrokers)
     leaders, cuts = Leaders(trial.log.bootstrap_servers, trial.log.topic), []
     for number in range(1, trial.rounds + 1):

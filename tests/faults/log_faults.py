@@ -42,7 +42,7 @@ def compacted_while_read(trial: Trial) -> None:
         with trial.writing(0.5 / trial.rounds):
             trial.disturbed.await_reported()
         with trial.writing(0.4 / trial.rounds):
-            write_on_until(trial.log, lambda: trial.log.cleaned_away() > before + 500, "the cleaner leaves everything")  # noqa: B023 - ends in this round
+            _write_until_cleaned(trial, before)
         trial.times += 1
     trial.worst("records cleaned away", trial.log.cleaned_away())
 
@@ -58,7 +58,7 @@ def compacted_while_away(trial: Trial) -> None:
         before = trial.log.cleaned_away()
         with trial.writing(0.4 / trial.rounds):
             pass
-        write_on_until(trial.log, lambda: trial.log.cleaned_away() > before + 500, "the cleaner leaves everything")  # noqa: B023 - ends in this round
+        _write_until_cleaned(trial, before)
         # Many micro-batches, and the cleaner between them. A limit cuts events in two, so it ends with the gap.
         trial.disturbed.set("source.max_offsets_per_trigger=50")
         trial.monitor = trial.disturbed.start()
@@ -81,7 +81,7 @@ def compacted_while_stopped(trial: Trial) -> None:
             before = trial.log.cleaned_away()
             with trial.writing(0.4 / trial.rounds):
                 pass
-            write_on_until(trial.log, lambda: trial.log.cleaned_away() > before + 500, "the cleaner leaves everything")  # noqa: B023 - ends in this round
+            _write_until_cleaned(trial, before)
         with trial.writing(0.2 / trial.rounds):
             trial.disturbed.await_reported()
         trial.times += 1
@@ -110,6 +110,11 @@ def stopped_beyond_retention(trial: Trial) -> None:
         with trial.writing(0.3 / trial.rounds):
             pass
         trial.times += 1
+
+
+def _write_until_cleaned(trial: Trial, before: int) -> None:
+    """Write on until the cleaner has taken another 500 records."""
+    write_on_until(trial.log, lambda: trial.log.cleaned_away() > before + 500, "the cleaner leaves everything")
 
 
 def _commits(group: str, offsets: dict[int, int]) -> Events:
