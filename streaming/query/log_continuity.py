@@ -7,7 +7,8 @@
     another leads, who has less, or other records           read again from its beginning: its log was cut off
     it ends before what was read, for half a minute         read again from its beginning, where epochs are not known
     it was not looked at for `GAP_SECONDS`                  read on, and judged as after a restart (`shard_task.py`)
-    it was not looked at for as long as tombstones stay     read again from its beginning: what ended may be gone
+    it was read `GAP_SECONDS` or more after it was planned  the same
+    either lasted for as long as tombstones stay            read again from its beginning: what ended may be gone
     it was not there before                                 read from its beginning
 
 A leader has an epoch, and so has each record. The position says of which epoch the last record is that was read; each
@@ -15,11 +16,11 @@ new leader, and each at a start, is asked where that epoch ends (KIP-320) before
 2.1 name no epochs, and message formats before 2 keep none: there a log is missed only while it is shorter.
 """
 
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
+from streaming.base import machine_clock
 from streaming.query.log_bounds import Bounds
 from streaming.query.progress import COMMITS, MEMBERSHIP
 
@@ -64,6 +65,11 @@ class Note(NamedTuple):
         """Inverse of what JSON makes of it."""
         begins, again, gap, unread = held
         return cls((begins[0], begins[1]), again, None if gap is None else (gap[0], gap[1]), unread)
+
+
+def gap_of(away_seconds: float, end: int) -> tuple[int, int | None]:
+    """What is said of a live tail that was away for so long, and of which this end was found."""
+    return end, None if away_seconds * 1_000 <= SAME_TAIL_MS else end
 
 
 class EpochEnd(Protocol):
@@ -144,7 +150,7 @@ class LogContinuity:
         self._unread_seconds = unread_seconds
         self._tombstone_seconds = tombstone_seconds
         self._owed = dict(owed or {})
-        self._clock = clock or _seconds
+        self._clock = clock or machine_clock.seconds
         self._began = self._clock()
         self._known_partitions: int | None = None
         self._seen: dict[int, float] = {}
@@ -276,8 +282,8 @@ class LogContinuity:
         if away >= self._tombstone_seconds:
             self._again[partition] = {"unread_seconds": round(away)}
             return
-        is_same_tail = away * 1_000 <= SAME_TAIL_MS and (seen is not None or self._knew(partition))
-        self._gaps[partition] = high, None if is_same_tail else high
+        knows_tail = seen is not None or self._knew(partition)
+        self._gaps[partition] = gap_of(away, high) if knows_tail else (high, high)
 
     def _knew(self, partition: int) -> bool:
         return self._live_from is None or partition in self._live_from
@@ -310,9 +316,3 @@ def _read_to(start: Position, partition: int) -> int:
     name = str(partition)
     read_to: int = max(start[MEMBERSHIP].get(name, 0), start[COMMITS].get(name, 0))
     return read_to
-
-
-def _seconds() -> float:
-    """A clock that goes on while the machine sleeps, where there is one."""
-    clock = getattr(time, "CLOCK_BOOTTIME", None)
-    return time.monotonic() if clock is None else time.clock_gettime(clock)

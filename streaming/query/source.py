@@ -45,10 +45,23 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.types import StructType
 
+from streaming.base import machine_clock
 from streaming.base.child_processes import answered_by_children, may_fork
 from streaming.base.even_shares import even_shares
+from streaming.base.machine_clock import Instant
 from streaming.query.log_bounds import AWAY, LogBounds
-from streaming.query.log_continuity import AGAIN, BEGINS, EPOCHS, GAPS, EpochEnd, LogContinuity, Look, Note
+from streaming.query.log_continuity import (
+    AGAIN,
+    BEGINS,
+    EPOCHS,
+    GAP_SECONDS,
+    GAPS,
+    EpochEnd,
+    LogContinuity,
+    Look,
+    Note,
+    gap_of,
+)
 from streaming.query.progress import COMMITS, MEMBERSHIP
 from streaming.query.range_reader import Columns, LogLostError, RangeReader, Ranges
 from streaming.query.row_codec import LOG_LAYOUT, packed
@@ -164,6 +177,7 @@ class CoordinatorLogReader(_SimpleStreamReaderWrapper):
         self._bounds: LogBounds | None = None
         self._continuity: LogContinuity | None = None
         self._leader_epochs: LeaderEpochs | None = None
+        self._looked: Instant | None = None
         self._planned: list[pa.RecordBatch] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -184,6 +198,7 @@ class CoordinatorLogReader(_SimpleStreamReaderWrapper):
 
         So it is while the brokers are away, which `end_offsets` shows.
         """
+        self._looked = machine_clock.now()
         try:
             bounds = self._log_bounds().ends()
             look = self._log_continuity().look(start, bounds, self._log_bounds().first)
@@ -242,8 +257,8 @@ class CoordinatorLogReader(_SimpleStreamReaderWrapper):
         if pieces and sum(of.records for of in pieces) < RECORDS_A_PROCESS and not self._built_until(pieces):
             # What fails here is read by the task, which is tried again, and whose failure is the query's.
             with suppress(KafkaException, LogLostError):
-                self._planned = self._packed(pieces, _PLANNED_SECONDS)
-        return [InputPartition(pieces)] if pieces else []
+                self._planned = self._packed(pieces, self._looked, _PLANNED_SECONDS)
+        return [InputPartition((self._looked, pieces))] if pieces else []
 
     def getCache(self, start: dict[str, Any], end: dict[str, Any]) -> Iterator[Any] | None:  # noqa: ARG002, N802 - Spark's
         """Rows of the micro-batch that was planned last; None leaves them to its task."""
@@ -251,12 +266,13 @@ class CoordinatorLogReader(_SimpleStreamReaderWrapper):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """What a task reads, packed."""
-        own, *others = shared_out(partition.value, self._settings["processes"])
+        looked, pieces = partition.value
+        own, *others = shared_out(pieces, self._settings["processes"])
         patience_seconds: float = self._settings["timeout_seconds"]
         with answered_by_children(
-            lambda share: self._packed(share, patience_seconds, may_leave_out=True), others
+            lambda share: self._packed(share, looked, patience_seconds, may_leave_out=True), others
         ) as answers:
-            yield from self._packed(own, patience_seconds, may_leave_out=True)
+            yield from self._packed(own, looked, patience_seconds, may_leave_out=True)
             yield from chain.from_iterable(answers)
 
     def _built_until(self, pieces: list["Piece"]) -> dict[int, int]:
@@ -266,16 +282,22 @@ class CoordinatorLogReader(_SimpleStreamReaderWrapper):
         return built | {of.partition: of.membership_end for of in pieces if of.note is not None and of.note.again}
 
     def _packed(
-        self, pieces: list["Piece"], patience_seconds: float, *, may_leave_out: bool = False
+        self, pieces: list["Piece"], looked: Instant | None, patience_seconds: float, *, may_leave_out: bool = False
     ) -> list[pa.RecordBatch]:
         """What there is in the pieces, in one batch; in none if there is nothing.
 
-        A partition that cannot be read is left out whole, and noted, if it `may_leave_out`.
+        A partition that cannot be read is left out whole, and noted, if it `may_leave_out`. `looked` is when it was
+        seen what there is; None where that was before this run, whose limits say what may be missing.
         """
         left_out: set[int] | None = set() if may_leave_out else None
+        known, began = Known(**self._settings["known"]), machine_clock.now()
 
         def notes() -> dict[int, Note]:
-            noted = ((of, of.owed() if of.partition in (left_out or ()) else of.note) for of in pieces)
+            late = late_seconds(looked, began, machine_clock.now())
+            noted = (
+                (of, of.owed() if of.partition in (left_out or ()) else of.read_late(late, known.tombstone_seconds))
+                for of in pieces
+            )
             return {of.partition: note for of, note in noted if note is not None}
 
         batch = packed(
@@ -356,6 +378,28 @@ class Piece(NamedTuple):
         """What is said of it where it could not be read."""
         note = Note(begins=(self.commits, self.membership)) if self.note is None else self.note
         return note._replace(begins=(self.commits, self.membership), unread=True)
+
+    def read_late(self, late_seconds: float, tombstone_seconds: float) -> Note | None:
+        """What is said of it where it was read so long after it was planned: the cleaner may have been there."""
+        if late_seconds < GAP_SECONDS or (self.note is not None and self.note.again is not None):
+            return self.note
+        if late_seconds >= tombstone_seconds:
+            return self.owed()._replace(again={"unread_seconds": round(late_seconds)}, gap=None)
+        note = Note(begins=(self.commits, self.membership)) if self.note is None else self.note
+        of_plan = () if note.gap is None else (note.gap,)
+        return note._replace(gap=_wider(gap_of(late_seconds, self.membership_end), *of_plan))
+
+
+def late_seconds(looked: Instant | None, began: Instant, ended: Instant) -> float:
+    """How long after a look at the log, as far as this machine's clock can say, something was read to its end."""
+    since_look = None if looked is None else looked.until(ended)
+    return ended.seconds - began.seconds if since_look is None else since_look
+
+
+def _wider(*gaps: tuple[int, int | None]) -> tuple[int, int | None]:
+    """The one that takes in all of these."""
+    live_from = [of for _, of in gaps if of is not None]
+    return max(end for end, _ in gaps), max(live_from, default=None)
 
 
 def next_position(start: Position, look: Look, most: int | None, *, committed_only: bool = False) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from kafka.admin import KafkaAdminClient
 from kafka.structs import TopicPartition as KafkaTopicPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
+from streaming.base import machine_clock
 from streaming.base.child_processes import answered_by_children
 from streaming.config.kafka_sections import KafkaSection
 from streaming.demo.embedded_broker import EmbeddedBroker
@@ -341,6 +342,25 @@ def test_what_a_task_cannot_read_is_said_with_the_rest(log: Log) -> None:
     table = unpacked_table(blobs)
     assert {CUT: Note((2, 2), unread=True)} == notes_of(table)
     assert {PLAIN[5]} == set(table["partition"].to_pylist())
+
+
+@pytest.mark.usefixtures("_closed_readers")
+def test_what_is_read_long_after_its_plan_is_said_with_the_records(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine slept between the two: records may have been cleaned away meanwhile."""
+    reader = reader_of(log, TOPIC)
+    start, end = whole_log(reader)
+    (task,) = reader.partitions(start, end)
+    before, seconds = reader.read(task), machine_clock.seconds
+    at_once = notes_of(unpacked_table(blob for pack in before for blob in pack["rows"].to_pylist()))
+    monkeypatch.setattr(machine_clock, "seconds", lambda: seconds() + 400)
+
+    table = unpacked_table(blob for pack in reader.read(task) for blob in pack["rows"].to_pylist())
+
+    assert {} == at_once
+    assert {
+        of.partition: Note((of.commits, of.membership), gap=(of.membership_end, of.membership_end))
+        for of in task.value[1]
+    } == notes_of(table)
 
 
 @pytest.mark.usefixtures("_closed_readers")

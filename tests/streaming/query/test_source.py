@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
+from streaming.base.machine_clock import Instant
 from streaming.query.log_bounds import Bounds
 from streaming.query.log_continuity import Look, Note
-from streaming.query.source import CoordinatorLogReader, Piece, Position, pieces_between, shared_out
+from streaming.query.source import CoordinatorLogReader, Piece, Position, late_seconds, pieces_between, shared_out
 from streaming.query.source import next_position as position_after
 
 UNKNOWN = -1
@@ -188,6 +189,45 @@ class TestPieces:
     def test_nothing_to_read_is_no_share(self) -> None:
         """An empty batch has none."""
         assert [] == shared_out([], 4)
+
+
+class TestReadLate:
+    """A micro-batch that was planned before everything stood still, and read after it."""
+
+    DAY = 86_400.0
+
+    @pytest.mark.parametrize(
+        ("seconds", "note"),
+        [
+            pytest.param(4.9, None, id="nothing is cleaned away so soon"),
+            pytest.param(5.0, Note((2, 3), gap=(9, None)), id="the live tail goes on; records may be missing"),
+            pytest.param(301.0, Note((2, 3), gap=(9, 9)), id="who comes so late cannot know what was cleaned"),
+            pytest.param(DAY, Note((2, 3), {"unread_seconds": 86_400}, unread=True), id="what ended may be gone"),
+        ],
+    )
+    def test_it_is_judged_as_if_it_had_been_planned_after_it(self, seconds: float, note: Note | None) -> None:
+        """The cleaner does not ask who is about to read."""
+        assert note == Piece(0, 2, 9, 3, 9).read_late(seconds, self.DAY)
+
+    def test_it_takes_in_the_gap_before_its_plan(self) -> None:
+        """Two gaps, one after the other, are one that lasts from the first to the end of the second."""
+        piece = Piece(0, 2, 9, 3, 9, note=Note((2, 3), gap=(7, 7)))
+
+        assert Note((2, 3), gap=(9, 7)) == piece.read_late(5.0, self.DAY)
+
+    def test_what_comes_from_the_beginning_is_no_tail(self) -> None:
+        """It is compared with what was known anyway."""
+        note = Note((0, 0), {"from": 0, "to": 4})
+
+        assert note == Piece(0, 0, 9, 0, 9, note=note).read_late(self.DAY, self.DAY)
+
+    def test_a_clock_of_another_machine_is_not_compared(self) -> None:
+        """There the time that the reading took is what is known."""
+        began, ended = Instant("here", 100.0), Instant("here", 107.0)
+
+        assert [27.0, 7.0, 7.0] == [
+            late_seconds(looked, began, ended) for looked in (Instant("here", 80.0), Instant("there", 80.0), None)
+        ]
 
 
 class Said:
