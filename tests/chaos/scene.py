@@ -230,7 +230,9 @@ class Scene:
             status, body = self.monitor.get(f"/api/v1/groups/{self.committers[partition].group}")
             if status == 200:
                 offsets = json.loads(body)["offsets"]
-                return max((int(of["metadata"]) for of in offsets if (of["metadata"] or "").isdigit()), default=0)
+                # confluent-kafka writes the zero at the end of a C string, too.
+                numbers = ((of["metadata"] or "").rstrip("\0") for of in offsets)
+                return max((int(of) for of in numbers if of.isdigit()), default=0)
         return 0
 
 
