@@ -8,6 +8,7 @@ no wrong answer, and no commit shown too late after a leader's move.
 
 import argparse
 import json
+import shutil
 import sys
 import tempfile
 import time
@@ -23,7 +24,7 @@ from confluent_kafka import KafkaException
 from tests.chaos.deeds import TO_BROKERS, TO_OTHERS, Doing
 from tests.chaos.kafka_answers import Groups, differences, of_kafka, of_monitor
 from tests.chaos.sampler import Sampler
-from tests.chaos.scene import Scene, say, set_up
+from tests.chaos.scene import OFFSETS, Scene, say, set_up
 from tests.integration.monitor_process import until
 
 FAULTS_SECONDS: Final = 45.0
@@ -72,7 +73,18 @@ def main() -> int:
             while time.monotonic() < end:
                 faults(scene, chance)
                 moments.append(_told(len(moments), quiet_moment(scene)))
+                if moments[-1].differences and options.keep is not None:
+                    _keep_logs(scene, options.keep / f"moment-{len(moments) - 1}")
     return verdict(options.seed, moments, sampler, scene)
+
+
+def _keep_logs(scene: Scene, directory: Path) -> None:
+    """Each broker's copy of the offsets topic as it is now: the cleaner goes on."""
+    for number, node in scene.brokers.nodes.items():
+        for log in node.data_dir.glob(f"log/{OFFSETS}-*"):
+            # A segment may be swapped for a cleaned one meanwhile.
+            with suppress(OSError, shutil.Error):
+                shutil.copytree(log, directory / str(number) / log.name)
 
 
 def faults(scene: Scene, chance: Random) -> None:

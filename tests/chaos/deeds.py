@@ -43,7 +43,8 @@ def broker_rolled(scene: Scene, chance: Random) -> None:
     node.start()
     preferred = {of: held[0] for of, held in scene.leaders.replicas().items() if held[0] == node.number}
     until(lambda: preferred.items() <= scene.leaders.now().items(), 60, "leadership does not go back")
-    _measure(scene, chance.choice([*preferred]), time.monotonic(), f"went back to broker {node.number}")
+    if preferred:  # what it held may have been given to others
+        _measure(scene, chance.choice([*preferred]), time.monotonic(), f"went back to broker {node.number}")
 
 
 def two_brokers_killed(scene: Scene, chance: Random) -> None:
