@@ -157,7 +157,7 @@ def cut_now(trial: Trial, partition: int, reported: Reported) -> Cut:
 
 def truncations(trial: Trial) -> list[dict[str, Any]]:
     """Events that say that a partition lost its end."""
-    return [event for event in trial.monitor.events() if event["kind"] == "log_truncated"]
+    return [event for event in trial.monitor.events(limit="10000") if event["kind"] == "log_truncated"]
 
 
 DOWN: Final = ((2,), (3,), (2, 3))
