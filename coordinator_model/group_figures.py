@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, Final
 
-from coordinator_model.clocked import unassigned_partitions
+from coordinator_model.clocked import alarms, unassigned_partitions
 from coordinator_model.clocked.unassigned_partitions import SizedTopic, Unheld
 from coordinator_model.gates import downgrade, plan, upgrade
 from coordinator_model.gates.verdict import BrokerSettings, Reason
@@ -29,7 +29,7 @@ from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.membership import STREAMS
 from coordinator_model.views import group_view
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 """Grows with whatever figures say of a state: those of another number are worked out again."""
 
 Counts = tuple[tuple[str, str], ...]
@@ -65,7 +65,6 @@ class GroupWords:
     all_topics_known: bool
     new_protocol_records: tuple[tuple[RecordType, int], ...]
     steady: bool
-    contended: bool
     awaits_static: bool
     to_upgrade: bool
     readiness: str
@@ -218,8 +217,6 @@ def summary(state: GroupState) -> GroupSummary:
     # Of a classic group no member speaks another protocol, nor is known to be away.
     consumers = 0 if modern is None else sum(speaks(member) == "consumer" for member in members)
     absent = 0 if modern is None else sum(map(is_absent, members))
-    histories = (*state.instances.values(), *state.departed.values())
-    contended = any(history.contended or history.restarting for history in histories)
     left = membership.leftovers()
     assigned = partition_holders.held(membership)
     subscribed = subscriptions.subscribed_topics(membership)
@@ -239,19 +236,15 @@ def summary(state: GroupState) -> GroupSummary:
         all_topics_known=subscriptions.all_known(membership),
         new_protocol_records=tuple(leftover_records.live_records(membership).items()),
         steady=not (
-            state.duplicates
+            alarms.asks_for_a_look(state)
             or state.rebalance
-            or contended
-            or state.storm
             or state.endings
             or (restless is not None and settling.too_many_epochs(restless))
             or left
-            or state.anomalies
             or absent
             or moved.mixed
             or state.newer_versions
         ),
-        contended=contended,
         awaits_static=absent > 0
         and any(history.absent_since_ms is not None for history in state.instances.values())
         and any(is_absent(member) and static_members.session_timeout_ms(member) is None for member in members),
@@ -275,7 +268,7 @@ def summary(state: GroupState) -> GroupSummary:
         consumers,
         sum(member.instance_id is not None for member in members),
         absent,
-        len(state.duplicates),
+        len(state.open("duplicate_assignment")),
         phases.members_by_protocol(membership)[1],
         _or_none(moved.mixed_since_ms),
         left,

@@ -13,7 +13,9 @@ keeps for an hour that the one before has ended.
 from __future__ import annotations
 
 from binascii import crc32
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Final
 
 from coordinator_model.clocked.moment import Moment
 from coordinator_model.rules import rebalance_storm, static_members
@@ -28,22 +30,23 @@ def alarms_over(moment: Moment) -> Iterator[Event]:
     state = moment.state
     for ending in state.endings.values():
         yield from _cleared(state, ending)
-    for instance_id, history in (*state.instances.items(), *state.departed.items()):
-        if not static_members.is_going_on(history, moment.now_ms):
-            time_ms = static_members.last_take_over_ms(history)
-            for kind in static_members.open_alarms(history):
-                yield from _cleared(
-                    state,
-                    Ending(kind=kind, name=instance_id, offset=history.replaced_offset, time_ms=time_ms),
-                    member_ids=[history.member_id],
-                )
-    if state.storm and not is_storm(state, moment.now_ms):
+    for kind in OF_INSTANCES:
+        for instance_id, alarm in state.open(kind).items():
+            history = state.instances.get(instance_id) or state.departed.get(instance_id)
+            if history is None:
+                # Read again, and another stands for it: what is known of the end is that it was not later.
+                ending = Ending(kind=kind, name=instance_id, offset=alarm.offset, time_ms=alarm.since_ms)
+                yield from _cleared(state, ending, member_ids=list(alarm.members))
+            elif not static_members.is_going_on(history, moment.now_ms):
+                time_ms = static_members.last_take_over_ms(history)
+                ending = Ending(kind=kind, name=instance_id, offset=history.replaced_offset, time_ms=time_ms)
+                yield from _cleared(state, ending, member_ids=[history.member_id])
+    if rebalance_storm.is_reported(state) and not rebalance_storm.is_storm(state, moment.now_ms):
         yield from _cleared(state, rebalance_storm.ending(state))
 
 
-def is_storm(state: GroupState, now_ms: int) -> bool:
-    """Whether the last five minutes hold a storm."""
-    return state.storm and rebalance_storm.is_storm(state, now_ms)
+def _of_instance(kind: str, state: GroupState, instance_id: str, now_ms: int) -> bool:
+    return static_members.is_open(state, kind, instance_id, now_ms)
 
 
 def _cleared(state: GroupState, ending: Ending, **detail: object) -> Iterator[Event]:
@@ -51,3 +54,12 @@ def _cleared(state: GroupState, ending: Ending, **detail: object) -> Iterator[Ev
     finding = Finding(ending.kind, {**named, **detail, "cleared": True}, severity=INFO, inferred=True)
     position = Position(state.partition, ending.offset, ending.time_ms)
     yield from events_of(state.name, position, [finding], first_ordinal=1 + crc32(ending.name.encode()))
+
+
+OF_INSTANCES: Final = (static_members.CONTENDED, static_members.RESTARTING)
+
+ENDED_BY_TIME: Final[Mapping[str, Callable[[GroupState, str, int], bool]]] = {
+    **{kind: partial(_of_instance, kind) for kind in OF_INSTANCES},
+    rebalance_storm.STORM: lambda state, _, now_ms: rebalance_storm.is_storm(state, now_ms),
+}
+"""Kind → whether the alarm of a name lasts at a time. Every other alarm in a group's state ends with a record."""

@@ -7,6 +7,8 @@
     static_member_restarting  those that stand for one which a process takes again and again
     rebalance_stuck           those that have not reached the target within their rebalance timeout
 
+Which kinds name members says `alarms.py`; that a member is away is said of it by its record.
+
 The findings are the kinds of the events that tell of their beginning.
 """
 
@@ -16,18 +18,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from coordinator_model.clocked import stuck
+from coordinator_model.clocked.alarms import ALARMS, still_open
 from coordinator_model.clocked.moment import Moment
 from coordinator_model.rules.members import Member, is_absent, members_of
-from coordinator_model.rules.static_members import is_contended, is_restarting
 from coordinator_model.state.group_state import GroupState
 
-FINDINGS: Final = (
-    "duplicate_assignment",
-    "static_member_absent",
-    "static_member_contended",
-    "static_member_restarting",
-    "rebalance_stuck",
-)
+ABSENT: Final = "static_member_absent"
+STUCK: Final = "rebalance_stuck"
+FINDINGS: Final = (*(kind for kind, row in ALARMS.items() if row.involves), ABSENT)
 
 
 def involved_members(
@@ -42,17 +40,16 @@ def involved_members(
         read_ms: as a `Moment` has it.
     """
     members = members_of(state.membership)
-    found = (
-        {member_id for owners in state.duplicates.values() for member_id in owners},
-        {member_id for member_id, member in members.items() if is_absent(member)},
-        {history.member_id for history in state.instances.values() if is_contended(history, now_ms)},
-        {history.member_id for history in state.instances.values() if is_restarting(history, now_ms)},
-        {
-            late["member_id"]
-            for event in stuck.rebalance_stuck(Moment(state=state, now_ms=now_ms, moved_ms=moved_ms, read_ms=read_ms))
-            for late in event.detail["members"]
-        },
-    )
-    for finding, member_ids in zip(FINDINGS, found, strict=True):
+    found = {
+        kind: {member_id for alarm in still_open(state, kind, now_ms).values() for member_id in alarm.members}
+        for kind in FINDINGS
+    }
+    found[ABSENT] = {member_id for member_id, member in members.items() if is_absent(member)}
+    found[STUCK] = {
+        late["member_id"]
+        for event in stuck.rebalance_stuck(Moment(state=state, now_ms=now_ms, moved_ms=moved_ms, read_ms=read_ms))
+        for late in event.detail["members"]
+    }
+    for finding, member_ids in found.items():
         for member_id in sorted(member_ids & members.keys()):
             yield finding, members[member_id]

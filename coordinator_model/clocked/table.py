@@ -49,14 +49,9 @@ def is_unsteady(state: GroupState) -> bool:
     return (
         state.rebalance is not None
         or state.migration.mixed
-        or state.storm
+        or not endings.ENDED_BY_TIME.keys().isdisjoint(state.alarms)
         or bool(state.endings)
         or (state.restless is not None and settling.too_many_epochs(state.restless))
-        or any(
-            history.contended or history.restarting
-            for histories in (state.instances, state.departed)
-            for history in histories.values()
-        )
     )
 
 

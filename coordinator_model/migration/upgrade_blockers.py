@@ -70,6 +70,12 @@ def members_with(group: ClassicGroup, reason: str) -> list[ClassicMember]:
     return [] if is_about is None else [member for member in group.members.values() if is_about(member)]
 
 
+def ids_of_members_with(membership: Membership, reason: str) -> tuple[str, ...]:
+    """Their ids; none of a group that is not a classic one."""
+    group = membership.classic_group
+    return () if group is None else tuple(sorted(member.member_id for member in members_with(group, reason)))
+
+
 def is_kafka_streams(group: ClassicGroup) -> bool:
     """Whether the members are a Kafka Streams application: it moves to the streams protocol instead, while down."""
     return group.protocol_type == CONSUMER_PROTOCOL_TYPE and group.protocol == STREAMS

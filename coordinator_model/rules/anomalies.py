@@ -13,12 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from coordinator_model.rules import epochs, record_consistency
-from coordinator_model.rules.lasting import Lasting, Memory
+from coordinator_model.rules.lasting import About, Lasting
 from coordinator_model.rules.transition import Transition
 from coordinator_model.state.events import INFO
 from coordinator_model.state.findings import Finding
-from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.rule_memory import EpochAnomaly
+
+KIND: Final = "epoch_anomaly"
 
 
 def record_by_record(transition: Transition) -> Iterator[Finding]:
@@ -36,7 +37,7 @@ def _at_the_end(transition: Transition) -> Iterator[EpochAnomaly]:
     yield from epochs.odd_epochs(transition.after)
     if state.whole:
         for anomaly in record_consistency.incoherent(
-            transition.before, transition.after, state.anomalies, all_members=transition.all_members
+            transition.before, transition.after, state.open(KIND), all_members=transition.all_members
         ):
             if not anomaly.partitions or anomaly.partitions.keys() - duplicates.keys():
                 yield anomaly
@@ -49,25 +50,22 @@ def _opened(_: Transition, anomalies: Mapping[str, EpochAnomaly]) -> Iterator[Fi
 def _cleared(_transition: Transition, names: list[str]) -> Iterator[Finding]:
     for name in names:
         rule, _, member_id = name.partition("/")
-        yield Finding("epoch_anomaly", {"rule": rule, "member_id": member_id or None, "cleared": True}, severity=INFO)
-
-
-def _remember(state: GroupState, names: tuple[str, ...]) -> None:
-    state.anomalies = names
+        yield Finding(KIND, {"rule": rule, "member_id": member_id or None, "cleared": True}, severity=INFO)
 
 
 LASTING_ANOMALIES: Final = Lasting(
+    kind=KIND,
     holds=_hold,
     opened=_opened,
     cleared=_cleared,
-    memory=Memory(lambda state: state.anomalies, _remember, lambda holding: tuple(sorted(holding))),
+    about=lambda _, anomaly: About(members=() if anomaly.member_id is None else (anomaly.member_id,)),
 )
 
 
 def _findings(anomalies: Iterable[EpochAnomaly]) -> Iterator[Finding]:
     for anomaly in anomalies:
         yield Finding(
-            "epoch_anomaly",
+            KIND,
             {
                 "rule": anomaly.rule,
                 "member_id": anomaly.member_id,

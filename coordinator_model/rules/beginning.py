@@ -45,6 +45,7 @@ def begun(built: GroupState) -> GroupState:
         known_ids=built.known_ids,
         migration=built.migration,
         counters=built.counters,
+        alarms=built.alarms,
         built=True,
         last_step_ms=built.last_step_ms,
         last_step_offset=built.last_step_offset,

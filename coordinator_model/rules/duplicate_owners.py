@@ -15,12 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from coordinator_model.rules.lasting import Lasting, Memory
+from coordinator_model.rules.lasting import About, Lasting
 from coordinator_model.rules.partition_holders import held_twice
 from coordinator_model.rules.transition import Transition
 from coordinator_model.state.findings import Finding
-from coordinator_model.state.group_state import GroupState
-from coordinator_model.state.membership import SHARE, Holders, Membership
+from coordinator_model.state.membership import SHARE, Membership
 
 
 def duplicate_assignments(membership: Membership) -> dict[str, tuple[str, ...]]:
@@ -56,13 +55,10 @@ def _cleared(transition: Transition, partitions: list[str]) -> Iterator[Finding]
     yield Finding("duplicate_assignment_cleared", {"partitions": {name: former[name] for name in partitions}})
 
 
-def _remember(state: GroupState, duplicates: Holders) -> None:
-    state.duplicates = dict(duplicates)
-
-
 DUPLICATE_ASSIGNMENT: Final = Lasting(
+    kind="duplicate_assignment",
     holds=_hold,
     opened=_opened,
     cleared=_cleared,
-    memory=Memory(lambda state: state.duplicates, _remember, dict),
+    about=lambda _, owners: About(members=owners),
 )

@@ -6,51 +6,70 @@
     is over        yes            clears: one finding, or none where the kind has no end
     is over        no             is closed: nothing
 
-What is reported is remembered and written over at the end of each step, so no flag outlives its cause. While a group
-catches up nothing opens and nothing clears: the step is marked as withheld, and asked again when the group is live.
+What is reported is remembered in `GroupState.alarms`, which only this module writes. A rule that asks again with each
+step what holds says it whole (`Lasting`, `changes`), so no alarm outlives its cause; one whose cause is a moment opens
+and closes it (`opened`, `closed`). While a group catches up nothing opens and nothing clears: the step is marked as
+withheld, and asked again when the group is live.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Generic, NamedTuple, TypeVar
 
 from coordinator_model.rules.transition import Transition
-from coordinator_model.state.findings import Finding
+from coordinator_model.state.alarms import ONLY, Opened
+from coordinator_model.state.findings import Finding, Position
 from coordinator_model.state.group_state import GroupState
 
 V = TypeVar("V")
 
 
-def opened_and_cleared(reported: Iterable[str], holding: Mapping[str, V]) -> tuple[dict[str, V], list[str]]:
-    """(what holds and was not reported, what was reported and no longer holds), each in the order it is given."""
-    names = list(reported)
-    opened = {name: about for name, about in holding.items() if name not in names} if names else dict(holding)
-    return opened, [name for name in names if name not in holding]
+class About(NamedTuple):
+    """What is remembered of an alarm beside its name and its beginning; see `Opened`."""
+
+    members: tuple[str, ...] = ()
+    detail: str = ""
 
 
-class Memory(NamedTuple):
-    """Where a group's state keeps which alarms of a kind are open, by name.
+def changes(
+    state: GroupState, kind: str, holding: Mapping[str, About], position: Position
+) -> tuple[list[str], list[str]]:
+    """Remember what holds of a kind; (names of what opens, names of what is over).
 
-    `keep` makes of what holds the value that is remembered; two equal values are no change.
+    One of another detail than before opens again.
     """
+    was = state.open(kind)
+    new = [name for name, about in holding.items() if name not in was or was[name].detail != about.detail]
+    over = [name for name in was if name not in holding]
+    if not holding:
+        state.alarms.pop(kind, None)
+        return new, over
+    begun = Opened(since_ms=position.timestamp_ms, offset=position.offset)
+    state.alarms[kind] = {
+        name: replace(begun if name in new else was[name], members=about.members, detail=about.detail)
+        for name, about in sorted(holding.items())
+    }
+    return new, over
 
-    read: Callable[[GroupState], Collection[str]]
-    write: Callable[[GroupState, Any], None]
-    keep: Callable[[Mapping[str, Any]], Collection[str]]
+
+def opened(state: GroupState, kind: str, position: Position, name: str = ONLY, members: tuple[str, ...] = ()) -> None:
+    """One alarm opens, or is about these members now."""
+    was = state.open(kind).get(name) or Opened(since_ms=position.timestamp_ms, offset=position.offset)
+    state.alarms.setdefault(kind, {})[name] = replace(was, members=members)
 
 
-def open_alarms(kind: str) -> Memory:
-    """The memory of an alarm that has no field of its own: `GroupState.open_alarms`, under its kind."""
+def closed(state: GroupState, kind: str, name: str = ONLY) -> None:
+    """One alarm is over, or was never open."""
+    names = state.alarms.get(kind, {})
+    names.pop(name, None)
+    if not names:
+        state.alarms.pop(kind, None)
 
-    def write(state: GroupState, names: tuple[str, ...]) -> None:
-        if names:
-            state.open_alarms[kind] = names
-        else:
-            state.open_alarms.pop(kind, None)
 
-    return Memory(lambda state: state.open_alarms.get(kind, ()), write, lambda holding: tuple(sorted(holding)))
+def _nothing_more(_: str, __: object) -> About:
+    return About()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,27 +77,30 @@ class Lasting(Generic[V]):
     """An alarm as a rule of the table, which speaks only on the live tail.
 
     Attributes:
+        kind: of its events, under which it is remembered.
         holds: what holds at the end of a step: name → what is to be said of it.
         opened: the finding, or findings, of what holds and was not reported; never asked for nothing.
-        cleared: the same of names that were reported and hold no longer.
-        memory: where is remembered what was reported.
+        cleared: the same of names that were reported and hold no longer; asked before they are forgotten.
+        about: what is remembered of one.
     """
 
+    kind: str
     holds: Callable[[Transition], Mapping[str, V]]
     opened: Callable[[Transition, Mapping[str, V]], Iterable[Finding]]
     cleared: Callable[[Transition, list[str]], Iterable[Finding]]
-    memory: Memory
+    about: Callable[[str, V], About] = _nothing_more
 
     def __call__(self, transition: Transition) -> Iterator[Finding]:
         """Say what opens, then what clears."""
-        holding, reported = self.holds(transition), self.memory.read(transition.state)
-        kept = self.memory.keep(holding)
+        holding, was = self.holds(transition), transition.state.open(self.kind)
+        about = {name: self.about(name, of) for name, of in holding.items()}
         if not transition.live:
-            transition.withheld = transition.withheld or kept != reported
+            remembered = {name: About(of.members, of.detail) for name, of in was.items()}
+            transition.withheld = transition.withheld or about != remembered
             return
-        opened, cleared = opened_and_cleared(reported, holding)
-        if opened:
-            yield from self.opened(transition, opened)
-        if cleared:
-            yield from self.cleared(transition, cleared)
-        self.memory.write(transition.state, kept)
+        over = [name for name in was if name not in holding]
+        ends = list(self.cleared(transition, over)) if over else []
+        new, _ = changes(transition.state, self.kind, about, transition.position)
+        if new:
+            yield from self.opened(transition, {name: holding[name] for name in new})
+        yield from ends

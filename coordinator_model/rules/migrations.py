@@ -15,11 +15,11 @@ from typing import Final
 
 from coordinator_model.migration import classic_protocol_members, phases, upgrade_blockers, upgrade_check
 from coordinator_model.migration.leftover_records import left_over
-from coordinator_model.rules.lasting import Lasting, Memory
+from coordinator_model.rules.lasting import About, Lasting
 from coordinator_model.rules.transition import Transition
+from coordinator_model.state.alarms import ONLY
 from coordinator_model.state.events import INFO
 from coordinator_model.state.findings import Finding
-from coordinator_model.state.group_state import GroupState
 
 
 def phase_changes(transition: Transition) -> Iterator[Finding]:
@@ -49,40 +49,35 @@ def classic_members(transition: Transition) -> Iterable[Finding]:
 def _leftovers(transition: Transition) -> dict[str, int]:
     # The tombstones of a group that ends may span record batches: only a classic group in its place is a downgrade.
     leftovers = transition.after.leftovers() if transition.after.classic is not None else 0
-    return {"leftovers": leftovers} if leftovers else {}
+    return {ONLY: leftovers} if leftovers else {}
 
 
 def _unclean(transition: Transition, leftovers: Mapping[str, int]) -> Iterator[Finding]:
     by_type = left_over(transition.after)
-    yield Finding("downgrade_unclean", {"leftover_records": leftovers["leftovers"], "record_types": by_type})
+    yield Finding("downgrade_unclean", {"leftover_records": leftovers[ONLY], "record_types": by_type})
 
 
 def _cleaned(_: Transition, __: list[str]) -> Iterator[Finding]:
     yield Finding("downgrade_unclean", {"cleared": True}, severity=INFO)
 
 
-def _remember_leftovers(state: GroupState, names: tuple[str, ...]) -> None:
-    state.migration.leftovers_reported = bool(names)
-
-
-def _leftovers_reported(state: GroupState) -> tuple[str, ...]:
-    return ("leftovers",) if state.migration.leftovers_reported else ()
-
-
 DOWNGRADE_UNCLEAN: Final = Lasting(
+    kind="downgrade_unclean",
     holds=_leftovers,
     opened=_unclean,
     cleared=_cleaned,
-    memory=Memory(_leftovers_reported, _remember_leftovers, tuple),
 )
 
 
-def _blockers(transition: Transition) -> dict[str, None]:
-    reported = transition.state.migration.blockers_reported
-    return dict.fromkeys(upgrade_blockers.worth_telling(transition.after, reported))
+def _blockers(transition: Transition) -> dict[str, tuple[str, ...]]:
+    reported = transition.state.open("upgrade_blocked")
+    return {
+        reason: upgrade_blockers.ids_of_members_with(transition.after, reason)
+        for reason in upgrade_blockers.worth_telling(transition.after, tuple(reported))
+    }
 
 
-def _blocked(transition: Transition, reasons: Mapping[str, None]) -> Iterable[Finding]:
+def _blocked(transition: Transition, reasons: Mapping[str, tuple[str, ...]]) -> Iterable[Finding]:
     return upgrade_blockers.tell(transition.after, tuple(reasons))
 
 
@@ -90,13 +85,10 @@ def _unblocked(_: Transition, reasons: list[str]) -> Iterator[Finding]:
     yield Finding("upgrade_blocked", {"reasons": reasons, "cleared": True}, severity=INFO)
 
 
-def _remember_blockers(state: GroupState, reasons: tuple[str, ...]) -> None:
-    state.migration.blockers_reported = reasons
-
-
 UPGRADE_BLOCKED: Final = Lasting(
+    kind="upgrade_blocked",
     holds=_blockers,
     opened=_blocked,
     cleared=_unblocked,
-    memory=Memory(lambda state: state.migration.blockers_reported, _remember_blockers, tuple),
+    about=lambda _, members: About(members=members),
 )

@@ -23,8 +23,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from coordinator_model.groups.embedded_subscription import STICKY
-from coordinator_model.rules import handovers
-from coordinator_model.rules.lasting import opened_and_cleared
+from coordinator_model.rules import handovers, lasting
+from coordinator_model.rules.lasting import About
 from coordinator_model.rules.transition import Transition
 from coordinator_model.state.events import INFO
 from coordinator_model.state.findings import Finding
@@ -73,18 +73,16 @@ def _still(transition: Transition, found: Mapping[str, tuple[str, Finding]]) -> 
     if not transition.live:  # a claim that lasts is reported with the first generation of the live tail
         return
     # Another claim of the same member is another finding, and no end of the former one.
-    reported = [
-        whose
-        for whose, claimed in sorted(state.open_claims.items())
-        if whose not in found or found[whose][0] == claimed
-    ]
-    opened, cleared = opened_and_cleared(reported, found)
-    for _, finding in opened.values():
-        yield finding
+    holding = {
+        whose: About(members=() if whose == CONTRADICTING else (whose,), detail=claimed)
+        for whose, (claimed, _) in found.items()
+    }
+    opened, cleared = lasting.changes(state, "stale_claim", holding, transition.position)
+    for whose in opened:
+        yield found[whose][1]
     for whose in cleared:
         about = {"contradicting": True} if whose == CONTRADICTING else {"member_id": whose}
         yield Finding("stale_claim", {**about, "cleared": True}, severity=INFO)
-    state.open_claims = {whose: claimed for whose, (claimed, _) in found.items()}
 
 
 def _claimed_twice(current: Mapping[str, Claim]) -> dict[str, tuple[str, ...]]:

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from coordinator_model.rules import endings
+from coordinator_model.rules import endings, lasting
 from coordinator_model.rules.members import members_of
 from coordinator_model.rules.transition import Transition
 from coordinator_model.state.clocks import within
@@ -43,15 +43,15 @@ def storm(transition: Transition) -> Iterator[Finding]:
     causes, members = completed.detail["causes"], completed.detail["members"]
     if "conversion" in causes or causes == ["follow_up"]:
         return
-    if state.storm and not is_storm(state, time_ms):
+    if is_reported(state) and not is_storm(state, time_ms):
         endings.remember(state, ending(state))
-        state.storm = False
+        lasting.closed(state, STORM)
     recent = (*state.recent_rebalances_ms, time_ms)
     state.recent_rebalances_ms = tuple(ms for ms in recent if within(STORM_WINDOW_MS, ms, time_ms))
     state.last_rebalance_offset = transition.position.offset
-    if state.storm or not transition.live or not is_storm(state, time_ms):
+    if is_reported(state) or not transition.live or not is_storm(state, time_ms):
         return
-    state.storm = True
+    lasting.opened(state, STORM, transition.position)
     detail = {"rebalances": len(state.recent_rebalances_ms), "window_ms": STORM_WINDOW_MS, "members": members}
     yield Finding(STORM, detail, inferred=True)
 
@@ -62,7 +62,12 @@ def is_storm(state: GroupState, now_ms: int) -> bool:
     A reported storm lasts until there are half as many: an alarm shall not come and go with each of them.
     """
     allowed = STORM_REBALANCES + STORM_REBALANCES_A_MEMBER * len(members_of(state.membership))
-    return storm_rebalances(state.recent_rebalances_ms, now_ms) > (allowed // 2 if state.storm else allowed)
+    return storm_rebalances(state.recent_rebalances_ms, now_ms) > (allowed // 2 if is_reported(state) else allowed)
+
+
+def is_reported(state: GroupState) -> bool:
+    """Whether a storm was reported, whose end a rule has not seen."""
+    return STORM in state.alarms
 
 
 def ending(state: GroupState) -> Ending:

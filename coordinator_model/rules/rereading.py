@@ -39,12 +39,8 @@ Offsets = Mapping[tuple[str, int], CommittedOffset]
 ALARMED: Final = (
     "recent_rebalances_ms",
     "last_rebalance_offset",
-    "storm",
     "endings",
-    "open_claims",
-    "duplicates",
-    "anomalies",
-    "open_alarms",
+    "alarms",
 )
 """Fields of `GroupState` in which rules keep what they reported, and what it takes to see its end."""
 
@@ -68,13 +64,11 @@ def taken_over(former: GroupState, state: GroupState) -> GroupState:
         for instance, history in former.instances.items()
         if instance in state.instances and state.instances[instance].member_id == history.member_id
     }
-    kept = replace(state.migration, blockers_reported=former.migration.blockers_reported)
     return replace(
         state,
         **{name: getattr(former, name) for name in ALARMED},
         counters=former.counters,
         instances={**state.instances, **same},
-        migration=kept,
         withheld=True,
     )
 

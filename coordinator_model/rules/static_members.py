@@ -42,7 +42,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from coordinator_model.rules import endings
+from coordinator_model.rules import endings, lasting
 from coordinator_model.rules.members import Member, is_absent, members_of, named, replacements, speaks
 from coordinator_model.rules.transition import Transition
 from coordinator_model.state.clocks import elapsed_ms, within
@@ -107,24 +107,25 @@ def contention(transition: Transition) -> Iterator[Finding]:
 
     The clock reports that it is over. What began before the live tail is reported with the next take-over.
     """
-    state, members = transition.state, members_of(transition.after)
+    state, members, position = transition.state, members_of(transition.after), transition.position
     if not transition.live:
         return
     for instance_id, history in state.instances.items():
         if history.since_ms != transition.time_ms:
             continue  # no member took it in this step
+        about = (history.member_id,)
+        reported = [*open_alarms(state, instance_id)]
+        for kind in reported:
+            lasting.opened(state, kind, position, instance_id, about)
         fought = history.process in history.displaced
-        restarted = history.restarts >= RESTARTS and not fought and not history.contended
-        if not (fought and not history.contended) and not (restarted and not history.restarting):
+        restarted = history.restarts >= RESTARTS and not fought and CONTENDED not in reported
+        if not (fought and CONTENDED not in reported) and not (restarted and RESTARTING not in reported):
             continue
-        if fought:
-            history.contended = True
-            if history.restarting:
-                history.restarting = False
-                cleared = {"instance_id": instance_id, "member_ids": [history.member_id], "cleared": True}
-                yield Finding(RESTARTING, cleared, severity=INFO, inferred=True)
-        else:
-            history.restarting = True
+        lasting.opened(state, CONTENDED if fought else RESTARTING, position, instance_id, about)
+        if fought and RESTARTING in reported:
+            lasting.closed(state, RESTARTING, instance_id)
+            cleared = {"instance_id": instance_id, "member_ids": [history.member_id], "cleared": True}
+            yield Finding(RESTARTING, cleared, severity=INFO, inferred=True)
         member = members[history.member_id]
         processes = sorted({*history.displaced, history.process})
         detail = {
@@ -147,15 +148,11 @@ def last_take_over_ms(history: InstanceHistory) -> int:
     return history.replaced_ms[-1] if history.replaced_ms else history.since_ms
 
 
-def is_contended(history: InstanceHistory, now_ms: int) -> bool:
-    """Whether processes take the instance id from each other."""
-    # The flag falls with the next take-over only, and there may be none.
-    return history.contended and is_going_on(history, now_ms)
-
-
-def is_restarting(history: InstanceHistory, now_ms: int) -> bool:
-    """Whether one process takes the instance id again and again."""
-    return history.restarting and is_going_on(history, now_ms)
+def is_open(state: GroupState, kind: str, instance_id: str, now_ms: int) -> bool:
+    """Whether one of the two kinds was reported of an instance id, and neither a record nor time has ended it."""
+    # It is closed with the next take-over only, and there may be none.
+    history = state.instances.get(instance_id)
+    return instance_id in state.open(kind) and history is not None and is_going_on(history, now_ms)
 
 
 def is_going_on(history: InstanceHistory, now_ms: int) -> bool:
@@ -163,12 +160,9 @@ def is_going_on(history: InstanceHistory, now_ms: int) -> bool:
     return within(RUN_GAP_MS, last_take_over_ms(history), now_ms)
 
 
-def open_alarms(history: InstanceHistory) -> Iterator[str]:
+def open_alarms(state: GroupState, instance_id: str) -> Iterator[str]:
     """Kinds that were reported of an instance id, and not yet their end."""
-    if history.contended:
-        yield CONTENDED
-    if history.restarting:
-        yield RESTARTING
+    return (kind for kind in (CONTENDED, RESTARTING) if instance_id in state.open(kind))
 
 
 def session_timeout_ms(member: Member) -> int | None:
@@ -220,20 +214,22 @@ def _end_of_run(state: GroupState, instance_id: str, history: InstanceHistory, t
     """Begin another run if the last take-over is long ago."""
     if is_going_on(history, time_ms):
         return
-    for kind in open_alarms(history):
+    for kind in [*open_alarms(state, instance_id)]:
         time_ms = last_take_over_ms(history)
         endings.remember(state, Ending(kind=kind, name=instance_id, offset=history.replaced_offset, time_ms=time_ms))
+        lasting.closed(state, kind, instance_id)
     history.takeovers, history.restarts, history.replaced_ms, history.displaced = 0, 0, (), {}
-    history.contended = history.restarting = False
 
 
 def _forget(state: GroupState, time_ms: int) -> None:
     """Those that left long ago: who comes under their name then begins afresh."""
     for instance_id, history in list(state.departed.items()):
         if not within(endings.TELLABLE_MS, last_take_over_ms(history), time_ms) or (
-            not any(open_alarms(history)) and not within(RUN_GAP_MS, last_take_over_ms(history), time_ms)
+            not any(open_alarms(state, instance_id)) and not within(RUN_GAP_MS, last_take_over_ms(history), time_ms)
         ):
             del state.departed[instance_id]
+            for kind in [*open_alarms(state, instance_id)]:
+                lasting.closed(state, kind, instance_id)
 
 
 def _process(member: Member) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from coordinator_model.state.alarms import NOTHING_OPEN, Open, Opened
 from coordinator_model.state.membership import Membership
 from coordinator_model.state.rule_memory import (
     Ending,
@@ -48,7 +49,6 @@ class GroupState:
     """When rebalances of the storm window were completed (`rebalance_storm.py`)."""
     last_rebalance_offset: int = -1
     """Where the last of these was written."""
-    storm: bool = False
     instances: dict[str, InstanceHistory] = field(default_factory=dict)
     """Static members by instance id (`static_members.py`)."""
     restless: Restless | None = None
@@ -59,17 +59,11 @@ class GroupState:
     counters: GroupCounters = field(default_factory=GroupCounters)
     scaling: Scaling | None = None
     """The last scale-up or scale-down, under way or over."""
-    open_claims: dict[str, str] = field(default_factory=dict)
-    """Stale or contradicting claims reported and still made: whose → what was claimed (`ownership_claims.py`)."""
     held_ms: int = -1
     held_offset: int = -1
     """When and where it was last written that a member holds other partitions than before (`partition_holders.py`)."""
-    duplicates: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Duplicate assignments reported and not cleared: `topic/partition` → member ids (`duplicate_owners.py`)."""
-    anomalies: tuple[str, ...] = ()
-    """Names of epoch anomalies reported that still last (`anomalies.py`)."""
-    open_alarms: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Kind → names of its alarms that were reported and still hold, of kinds without a field here (`lasting.py`)."""
+    alarms: dict[str, dict[str, Opened]] = field(default_factory=dict)
+    """Kind → name → what was reported and is not over yet (`alarms.py`); no kind without a name."""
     topic_ids: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Topic → ids its commits named, the latest last: a recreated topic has another (`offset_commits.py`)."""
     known_ids: Mapping[str, str] = field(default_factory=dict, compare=False, metadata=NOT_KEPT)
@@ -89,6 +83,15 @@ class GroupState:
     last_step_ms: int = -1
     last_step_offset: int = -1
     """When and where the last concluded step was written: since then nothing about the group was."""
+
+    def open(self, kind: str) -> Open:
+        """Alarms of a kind that were reported, and are not over."""
+        return self.alarms.get(kind, NOTHING_OPEN)
+
+    @property
+    def duplicates(self) -> dict[str, tuple[str, ...]]:
+        """Duplicate assignments reported and not cleared: `topic/partition` → member ids."""
+        return {place: of.members for place, of in self.open("duplicate_assignment").items()}
 
     def ids_by_topic(self) -> dict[str, str]:
         """Topic → the latest id known of it."""

@@ -163,9 +163,6 @@ class Migration:
     offsets_back: dict[str, int] = field(default_factory=dict)
     offsets_back_ms: int = -1
     """`topic/partition` → where it was, of offsets that went back or went in the latest millisecond that any did."""
-    leftovers_reported: bool = False
-    blockers_reported: tuple[str, ...] = ()
-    """Reasons against an online upgrade, reported and not seen to be gone (`upgrade_blockers.py`)."""
     classic_members: dict[str, ClassicProgress] = field(default_factory=dict)
     """Members on the classic protocol in a consumer group, by member id."""
 
@@ -322,10 +319,6 @@ class InstanceHistory:
     """Client id and host of who stands for it."""
     displaced: dict[str, int] = field(default_factory=dict)
     """Client id and host of those that it was taken from in the run, while they stood for it → when."""
-    contended: bool = False
-    """Whether one of those came back, which is reported."""
-    restarting: bool = False
-    """Whether it was reported that one process restarts again and again."""
     absent_since_ms: int | None = None
 
 

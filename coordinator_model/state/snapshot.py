@@ -11,6 +11,7 @@ after it, packed and in base64 (`packed_offsets.py`). Format 1 had an object for
 from __future__ import annotations
 
 import json
+import re
 import types
 import typing
 from binascii import a2b_base64, b2a_base64
@@ -20,6 +21,7 @@ from functools import cache, lru_cache
 from typing import Any, Final, NamedTuple
 
 from coordinator_model.state import packed_offsets
+from coordinator_model.state.alarms import FORMER_FIELDS, of_former_release
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.offsets import OffsetBucket
 from coordinator_model.state.packed_offsets import OffsetWords
@@ -41,7 +43,15 @@ def dump_group(state: GroupState) -> str:
 
 def load_group(text: str) -> GroupState:
     """Inverse of `dump_group`, whatever stands in the lines after it; raises SnapshotFormatError."""
-    return typing.cast("GroupState", _load(GroupState, text.partition("\n")[0]))
+    head = text.partition("\n")[0]
+    group = _body(head)
+    if _OF_FORMER_RELEASE.search(head) is not None:
+        group["alarms"] = of_former_release(group) | group.get("alarms", {})
+    return typing.cast("GroupState", _codec(GroupState).decode(group))
+
+
+_OF_FORMER_RELEASE: Final = re.compile(rf'"(?:{"|".join(FORMER_FIELDS)})":')
+"""Looked for in the text, since almost no group has any of them."""
 
 
 def dump_offsets(bucket: OffsetBucket) -> str:
@@ -107,10 +117,15 @@ def _dump(cls: type, value: object) -> str:
 
 
 def _load(cls: type, text: str) -> object:
+    return _codec(cls).decode(_body(text))
+
+
+def _body(text: str) -> dict[str, Any]:
+    """The object in a text; raises SnapshotFormatError."""
     found, body = json.loads(text)
     if found != FORMAT:
         raise SnapshotFormatError(_refusal(found))
-    return _codec(cls).decode(body)
+    return typing.cast("dict[str, Any]", body)
 
 
 class _Codec(NamedTuple):

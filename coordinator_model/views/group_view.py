@@ -105,8 +105,8 @@ def static_members_view(state: GroupState, now_ms: int) -> list[dict[str, Any]]:
             "rebalances_saved": history.bounces,
             "absent_since": history.absent_since_ms,
             "session_timeout_ms": static_members.session_timeout_ms(members[history.member_id]),
-            "contended": static_members.is_contended(history, now_ms),
-            "restarting": static_members.is_restarting(history, now_ms),
+            "contended": static_members.is_open(state, static_members.CONTENDED, instance_id, now_ms),
+            "restarting": static_members.is_open(state, static_members.RESTARTING, instance_id, now_ms),
         }
         for instance_id, history in sorted(state.instances.items())
         if history.member_id in members

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from coordinator_model.clocked import endings, stuck
+from coordinator_model.clocked import stuck
+from coordinator_model.clocked.alarms import ALARMS, still_open
 from coordinator_model.clocked.moment import Moment
 from coordinator_model.migration import phases
-from coordinator_model.rules import static_members
 from coordinator_model.rules.members import is_absent, members_of
 from coordinator_model.state.events import CRITICAL, INFO, WARNING
 from streaming.board.board_group import BoardGroup
@@ -39,6 +39,7 @@ SEVERITIES: Final = {
     "newer_value_versions": WARNING,  # records of it have values newer than this release knows
     "migration_stalled": WARNING,  # both protocols for half an hour, and no member came or went
     "epoch_anomaly": WARNING,  # an epoch that no coordinator writes
+    "stale_claim": INFO,  # a member joined claiming what it owned in an older generation
     "lag_unknown": INFO,  # of some partitions that its members read; an alert, if it stays so
     "static_member_absent": INFO,  # a static member said it would be back
     "unread": INFO,  # no member for ten minutes, and records wait, otherwise
@@ -107,34 +108,26 @@ def reasons(board: "Board", held: BoardGroup, lag: ReadLag, now_ms: int) -> list
     found += _of_lag(held, lag, now_ms, lag_grew=lag_grew)
     if name in board.stuck:
         found = [look for look in found if look.code != "rebalancing"]
-        found.append(Reason("rebalance_stuck", "rebalance stuck", held.summary.rebalancing_since_ms))
+        found.append(_by_clock("rebalance_stuck", since_ms=held.summary.rebalancing_since_ms))
     if name in board.unsettled:
-        found.append(Reason("group_unsettled", "does not settle", held.summary.unsettled_since_ms))
+        found.append(_by_clock("group_unsettled", since_ms=held.summary.unsettled_since_ms))
     if name in board.unassigned and (count := held.unassigned_partitions(board.ends.sizes)):
-        found.append(Reason("unassigned_partitions", f"{_count(count, 'partition')} unassigned"))
+        found.append(_by_clock("partition_unassigned", count))
     expected = board.expectations.kinds(name)
     return [look.as_json(expected) for look in sorted(found, key=lambda look: _RANKS[look.code])]
 
 
 def _of_state(held: BoardGroup, now_ms: int, read_ms: int | None) -> Iterator[Reason]:
     state = held.state
-    if state.duplicates:
-        yield Reason("duplicate_assignment", f"{_count(len(state.duplicates), 'partition')} owned twice")
+    for kind in state.alarms:
+        row, count = ALARMS[kind], len(still_open(state, kind, now_ms))
+        if count and row.code is not None:
+            yield Reason(row.code, row.text(count))
     if state.rebalance is not None:
         yield Reason("rebalancing", "rebalancing", held.summary.rebalancing_since_ms)
-    contended = sum(static_members.is_contended(history, now_ms) for history in state.instances.values())
-    if contended:
-        yield Reason("static_member_contended", f"{_count(contended, 'instance id')} contended")
-    restarting = sum(static_members.is_restarting(history, now_ms) for history in state.instances.values())
-    if restarting:
-        yield Reason("static_member_restarting", f"{_count(restarting, 'instance id')} restarting")
-    if endings.is_storm(state, now_ms):
-        yield Reason("rebalance_storm", "rebalance storm")
     leftovers = state.membership.leftovers()
     if leftovers:
         yield Reason("leftover_records", f"{_count(leftovers, 'record')} left over from a downgrade")
-    if state.anomalies:
-        yield Reason("epoch_anomaly", _count(len(state.anomalies), "epoch anomaly", "epoch anomalies"))
     if state.newer_versions:
         versions = ", ".join(f"type {type_} v{version}" for type_, version in sorted(state.newer_versions.items()))
         yield Reason("newer_value_versions", f"read from records newer than this release knows: {versions}")
@@ -153,7 +146,7 @@ def _of_migration(held: BoardGroup, now_ms: int, read_ms: int | None) -> Iterato
     if upgrade is not None and upgrade.wrong and not upgrade.may_have_left:
         yield Reason("upgrade_unclean", f"upgrade did not keep {', '.join(upgrade.wrong)}", upgrade.begun_ms)
     if any(stuck.migration_stalled(Moment(state=state, now_ms=now_ms, read_ms=read_ms))):
-        yield Reason("migration_stalled", "roll stalled", mixed_ms)
+        yield _by_clock("migration_stalled", since_ms=mixed_ms)
     else:
         yield Reason(phases.phase(state) or "mixed", "both protocols", mixed_ms)
 
@@ -173,6 +166,13 @@ def _of_lag(held: BoardGroup, lag: ReadLag, now_ms: int, *, lag_grew: bool) -> I
             yield Reason("consumers_stopped", "no members, and lag grows", since_ms)
         else:
             yield Reason("unread", "no members, and records wait", since_ms)
+
+
+def _by_clock(kind: str, count: int = 1, *, since_ms: int | None = None) -> Reason:
+    """What is said of an alarm that a look with a clock has found."""
+    row = ALARMS[kind]
+    assert row.code is not None  # noqa: S101 - by the table
+    return Reason(row.code, row.text(count), since_ms)
 
 
 def _count(number: int, one: str, many: str = "") -> str:

@@ -17,10 +17,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from coordinator_model.migration import phases
-from coordinator_model.rules import partition_holders
+from coordinator_model.rules import lasting, partition_holders
 from coordinator_model.rules.duplicate_owners import duplicate_assignments
+from coordinator_model.rules.lasting import About
 from coordinator_model.rules.members import members_of
 from coordinator_model.state import snapshot
+from coordinator_model.state.findings import Position
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.membership import Membership
 from coordinator_model.state.offsets import OffsetBucket, bucket_number
@@ -190,11 +192,12 @@ def _now(name: str, former: _Seen | None, answer: Answered, now_ms: int) -> _See
         membership=membership,
         polled_state=described.state,
         offset_count=offset_count,
-        duplicates=duplicate_assignments(membership),
         migration=Migration(mixed_since_ms=mixed_ms, changed_ms=moved_ms),
         held_ms=held_ms,
         last_step_ms=step_ms,
     )
+    twice = {place: About(members=owners) for place, owners in duplicate_assignments(membership).items()}
+    lasting.changes(state, "duplicate_assignment", twice, Position(NO_PARTITION, -1, -1))
     text = snapshot.dump_group(state)
     return _Seen(membership, described.state, text, buckets, offset_count, step_ms, held_ms, mixed_ms, moved_ms)
 

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
-from coordinator_model.clocked import endings, table, unsettled
+from coordinator_model.clocked import table, unsettled
+from coordinator_model.clocked.alarms import ALARMS, is_still_open
 from coordinator_model.clocked.hang_suspicion import Described
 from coordinator_model.clocked.lasting import LastingAlarms
 from coordinator_model.clocked.moment import UNSETTLED_AFTER_MS, Moment
 from coordinator_model.clocked.unassigned_partitions import Unassigned
 from coordinator_model.migration import phases
 from coordinator_model.rules.members import is_absent, members_of
-from coordinator_model.rules.static_members import is_restarting
 from coordinator_model.state.events import SEVERITIES, Event, event_view
 from coordinator_model.state.group_state import GroupState
 from streaming.base.expectations import EXPECTED, is_held_back
@@ -36,29 +36,25 @@ AGAIN: Final = "-again"
 Detail = Mapping[str, Any]
 
 
-def _doubly_held(state: GroupState, _: int, detail: Detail) -> bool:
-    return not state.duplicates.keys().isdisjoint(detail["partitions"])
-
-
-def _restarts(state: GroupState, now_ms: int, detail: Detail) -> bool:
-    history = state.instances.get(detail["instance_id"])
-    return history is not None and is_restarting(history, now_ms)
-
-
 def _away(state: GroupState, _: int, detail: Detail) -> bool:
     members = members_of(state.membership).values()
     return any(is_absent(of) and of.instance_id == detail["instance_id"] for of in members)
 
 
-STILL_OPEN: Final[Mapping[str, Callable[[GroupState, int, Detail], bool]]] = {
-    "duplicate_assignment": _doubly_held,
-    "rebalance_storm": lambda state, now_ms, _: endings.is_storm(state, now_ms),
+LASTS: Final[Mapping[str, Callable[[GroupState, int, Detail], bool]]] = {
     "static_member_absent": _away,
-    "static_member_restarting": _restarts,
     "group_unsettled": lambda state, now_ms, _: unsettled.unsettled_since_ms(state, now_ms) is not None,
     "downgrade_started": lambda state, _, __: phases.phase(state) == "downgrading",
 }
-"""Kind of alarm that may be expected, and lasts → whether what its detail names does. The others are of one moment."""
+"""Kind that may be expected, and that no rule closes → whether what its detail names lasts."""
+
+
+def still_lasts(state: GroupState, kind: str, detail: Detail, now_ms: int) -> bool:
+    """Whether what was reported still holds; what is of one moment does not."""
+    if kind in LASTS:
+        return LASTS[kind](state, now_ms, detail)
+    return kind in ALARMS and is_still_open(state, kind, detail, now_ms)
+
 
 Publish = Callable[[Sequence[Mapping[str, Any]]], object]
 
@@ -156,10 +152,10 @@ class OverdueWatch:
         for of in held_back.values():
             group, kind = of["group"], of["kind"]
             id_ = f"{of['id']}{AGAIN}"
-            known, lasts = groups.get(group), STILL_OPEN.get(kind)
-            if known is None or lasts is None or id_ in ids or kind in self._board.expectations.kinds(group):
+            known = groups.get(group)
+            if known is None or id_ in ids or kind in self._board.expectations.kinds(group):
                 continue
-            if lasts(known.state, now_ms, of["detail"]):
+            if still_lasts(known.state, kind, of["detail"], now_ms):
                 detail = {name: value for name, value in of["detail"].items() if name != EXPECTED}
                 yield {**of, "id": id_, "severity": SEVERITIES[kind], "detail": detail}
 

@@ -199,7 +199,7 @@ def test_group_that_got_rid_of_its_assignor_converts_in_silence() -> None:
     ).replayed()
 
     assert [0] == [time for time, _, _ in reported_of(reported)]
-    assert () == reported.states["g"].migration.blockers_reported
+    assert {} == reported.states["g"].alarms
 
 
 # -- while catching up ------------------------------------------------------------------------------------------------

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 
-from coordinator_model.rules.lasting import Lasting, open_alarms, opened_and_cleared
+from coordinator_model.rules import lasting
+from coordinator_model.rules.lasting import About, Lasting
 from coordinator_model.rules.transition import Transition
+from coordinator_model.state.alarms import Opened
 from coordinator_model.state.findings import Finding, Position
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.snapshot import dump_group, load_group
@@ -19,7 +21,12 @@ def cleared(_: Transition, names: list[str]) -> Iterator[Finding]:
 
 def step(state: GroupState, holding: Mapping[str, int], *, live: bool = True) -> tuple[list[Finding], bool]:
     """Findings of one step in which this holds, and whether something was withheld."""
-    alarm = Lasting(holds=lambda _: holding, opened=opened, cleared=cleared, memory=open_alarms("alarm"))
+    alarm = Lasting(
+        kind="alarm",
+        holds=lambda _: holding,
+        opened=opened,
+        cleared=cleared,
+    )
     transition = Transition(state=state, before=state.membership, step=None, position=Position(0, 1, 2), live=live)
     return list(alarm(transition)), transition.withheld
 
@@ -34,7 +41,7 @@ def test_what_holds_is_reported_once_and_what_is_over_once() -> None:
     assert ([Finding("cleared", {"names": ["a"]})], False) == step(state, {"b": 1})
     assert ([Finding("opened", {"c": 1}), Finding("cleared", {"names": ["b"]})], False) == step(state, {"c": 1})
     assert ([Finding("cleared", {"names": ["c"]})], False) == step(state, {})
-    assert {} == state.open_alarms
+    assert {} == state.alarms
 
 
 def test_nothing_opens_or_clears_while_catching_up() -> None:
@@ -61,5 +68,41 @@ def test_what_is_open_is_kept_in_the_checkpoint() -> None:
 
 
 def test_each_name_is_open_alone() -> None:
-    """Both come in the order in which they are given."""
-    assert ({"c": 3, "a": 1}, ["x", "d"]) == opened_and_cleared(["x", "b", "d"], {"c": 3, "b": 2, "a": 1})
+    """What opens comes in the order in which it is given, what is over in the order of names."""
+    state, position = GroupState(name="g", partition=0), Position(0, 1, 2)
+    lasting.changes(state, "alarm", dict.fromkeys(("x", "b", "d"), About()), position)
+
+    changed = lasting.changes(state, "alarm", dict.fromkeys(("c", "b", "a"), About()), position)
+
+    assert (["c", "a"], ["d", "x"]) == changed
+
+
+def test_one_that_lasts_keeps_its_beginning() -> None:
+    """Whom it is about may change meanwhile."""
+    state = GroupState(name="g", partition=0)
+    lasting.changes(state, "alarm", {"a": About(members=("m",))}, Position(0, 1, 2))
+
+    assert ([], []) == lasting.changes(state, "alarm", {"a": About(members=("n",))}, Position(0, 7, 8))
+    assert {"alarm": {"a": Opened(since_ms=2, offset=1, members=("n",))}} == state.alarms
+
+
+def test_another_detail_is_another_alarm() -> None:
+    """It opens, and is no end of the former one."""
+    state = GroupState(name="g", partition=0)
+    lasting.changes(state, "alarm", {"a": About(detail="5")}, Position(0, 1, 2))
+
+    assert (["a"], []) == lasting.changes(state, "alarm", {"a": About(detail="6")}, Position(0, 7, 8))
+    assert {"alarm": {"a": Opened(since_ms=8, offset=7, detail="6")}} == state.alarms
+
+
+def test_one_of_a_moment_is_closed_by_name() -> None:
+    """A kind of which none is open is not there, so that nothing of it is written down."""
+    state = GroupState(name="g", partition=0)
+    lasting.opened(state, "alarm", Position(0, 1, 2), "a", ("m",))
+    lasting.opened(state, "alarm", Position(0, 7, 8), "a", ("n",))
+    lasting.closed(state, "alarm", "b")
+    assert {"alarm": {"a": Opened(since_ms=2, offset=1, members=("n",))}} == state.alarms
+
+    lasting.closed(state, "alarm", "a")
+
+    assert {} == state.alarms

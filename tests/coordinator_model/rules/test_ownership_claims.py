@@ -252,7 +252,7 @@ def test_claims_are_over_with_the_members() -> None:
     ).replayed()
 
     assert [False, True] == ["cleared" in detail for detail in reported.details("stale_claim")]
-    assert {} == reported.states["g"].open_claims
+    assert {} == reported.states["g"].alarms
 
 
 def test_claim_that_lasts_into_the_live_tail_is_reported_with_its_first_round_there() -> None:

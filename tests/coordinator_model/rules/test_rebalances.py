@@ -332,7 +332,7 @@ def test_storm_is_reported_once_when_it_begins() -> None:
     (event,) = (event for event in reported.events if event.kind == "rebalance_storm")
     assert (ENOUGH * 1_000, "warning", True) == (event.time_ms, event.severity, event.inferred)
     assert {"rebalances": ENOUGH, "window_ms": STORM_WINDOW_MS, "members": 1} == event.detail
-    assert reported.states["g"].storm
+    assert reported.states["g"].open("rebalance_storm")
 
 
 def test_one_rebalance_less_is_no_storm() -> None:
@@ -459,7 +459,7 @@ def test_storm_does_not_end_and_begin_with_each_rebalance() -> None:
     ).replayed()
 
     assert 1 == len(reported.details("rebalance_storm"))
-    assert reported.states["g"].storm
+    assert reported.states["g"].open("rebalance_storm")
 
 
 def test_consumer_groups_storm_too() -> None:

@@ -257,7 +257,7 @@ def test_anomaly_that_is_over_says_so_once() -> None:
         (of.time_ms, of.severity) for of in reported.events if of.kind == "epoch_anomaly"
     ]
     assert {"rule": "partition_epoch", "member_id": "b", "cleared": True} == reported.details("epoch_anomaly")[1]
-    assert () == reported.states["g"].anomalies
+    assert {} == reported.states["g"].alarms
 
 
 def test_anomaly_ends_with_the_group() -> None:
@@ -511,4 +511,4 @@ def test_anomaly_of_targets_lasts_while_the_group_alone_moves_on() -> None:
     reported = history(*before, at(9_000, *records), at(10_000, consumer_group_epoch("g", 5))).replayed()
 
     assert [9_000] == [of.time_ms for of in reported.events if of.kind == "epoch_anomaly"]
-    assert ("target_overlap/",) == reported.states["g"].anomalies
+    assert ["target_overlap/"] == [*reported.states["g"].open("epoch_anomaly")]

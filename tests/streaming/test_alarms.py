@@ -1,0 +1,198 @@
+"""Every kind of alarm by its row alone: opened, on the page, in the API, as a metric, after a restart, and over.
+
+What only a look with a clock finds is tried where that is (`watchers/test_overdue_watch.py`).
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from coordinator_model.clocked import endings
+from coordinator_model.clocked.alarms import ALARMS, LOOK, RECORD, TIME, is_still_open, still_open
+from coordinator_model.clocked.finding_members import involved_members
+from coordinator_model.clocked.moment import Moment
+from coordinator_model.group_figures import summary
+from coordinator_model.replica import Replica
+from coordinator_model.rules.table import RULES
+from coordinator_model.state.events import INFO, MEANINGS, SEVERITIES, Event, event_view
+from coordinator_model.state.group_state import GroupState
+from coordinator_model.state.snapshot import dump_group, load_group
+from coordinator_model.views.event_sentences import CLEARED, SENTENCES, sentence
+from streaming.board import attention
+from streaming.board.board import Board
+from streaming.metrics.catalogue import CATALOGUE
+from tests.alarm_stories import STORIES, Story
+from tests.histories import TextStore
+from tests.streaming.board_rows import Shard
+from tests.streaming.boards import board_of, lags_of
+
+FORMER: Final = json.loads((Path(__file__).parent / "alarms_of_former_release.json").read_text())
+"""Kind → the group's state once its story has opened, as the release before wrote it, and the ids it had reported."""
+
+KINDS: Final = sorted(STORIES)
+CLEARED_KIND: Final = {"duplicate_assignment": "duplicate_assignment_cleared"}
+"""An end that is a kind of its own."""
+
+
+class Run:
+    """A story told so far: the group's state, and what was reported."""
+
+    def __init__(self, story: Story, state: GroupState | None = None) -> None:
+        self.story = story
+        self.store = TextStore()
+        self.events: list[Event] = []
+        if state is None:
+            self._replay(story.opened)
+        else:
+            self.store.groups["g"] = dump_group(state)
+
+    @property
+    def state(self) -> GroupState:
+        """Of the group now."""
+        state = self.store.load_group("g")
+        assert state is not None
+        return state
+
+    def end(self) -> list[Event]:
+        """What is reported from where it has opened on, until it is over."""
+        before = len(self.events)
+        self._replay(self.story.rest)
+        if self.story.over_ms is not None:
+            self.events += endings.alarms_over(Moment(state=self.state, now_ms=self.story.over_ms))
+        return self.events[before:]
+
+    def _replay(self, log: Any) -> None:
+        replica = Replica(self.store, self.store.counters(), live_from=0)
+        for of in log.records:
+            self.events += replica.replay(of.place, of.key, of.value)
+        self.events += replica.settle()
+        self.store.keep(replica)
+
+
+def of_kind(events: list[Event], kind: str) -> Iterator[tuple[bool, str]]:
+    """(whether it is over, id) of the events of an alarm."""
+    for event in events:
+        if event.kind in (kind, CLEARED_KIND.get(kind)):
+            yield bool(event.detail.get("cleared")) or event.kind != kind, event.id
+
+
+def shown(kind: str) -> Board:
+    """A board when the alarm has just opened."""
+    shard = Shard(7)
+    shard.pending += [(of.place.timestamp_ms, of.key, of.value) for of in STORIES[kind].opened.records]
+    return board_of(shard)
+
+
+def last_ms(kind: str) -> int:
+    """When the alarm has just opened."""
+    return STORIES[kind].opened.records[-1].place.timestamp_ms
+
+
+def test_every_kind_has_a_story() -> None:
+    """What opens in a group's state is told here; a rule that keeps an alarm has a row."""
+    assert {kind for kind, row in ALARMS.items() if row.ends != LOOK} == STORIES.keys()
+    assert {kind for kind, row in ALARMS.items() if row.ends == TIME} == endings.ENDED_BY_TIME.keys()
+    keeping = {kind for row in RULES if "alarms" in row.remembers for kind in row.kinds}
+    assert STORIES.keys() <= keeping
+
+
+@pytest.mark.parametrize("kind", sorted(ALARMS))
+def test_every_kind_is_said_and_shown(kind: str) -> None:
+    """It has a severity, a meaning, both sentences, a metric, and on the page a reason to look or a part of its own."""
+    row = ALARMS[kind]
+
+    assert SEVERITIES[kind] != INFO
+    assert MEANINGS[kind]
+    assert kind in SENTENCES
+    assert kind in CLEARED or CLEARED_KIND[kind] in SENTENCES
+    assert row.metric in CATALOGUE
+    assert row.code is None or row.code in attention.SEVERITIES
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_open_it_is_kept_with_its_beginning(kind: str) -> None:
+    """When, where and whom it is about, under the names of its event."""
+    run = Run(STORIES[kind])
+    opened = [event for event in run.events if event.kind == kind]
+
+    assert opened
+    for event in opened:
+        assert is_still_open(run.state, kind, event.detail, event.time_ms)
+        kept = [run.state.open(kind)[name] for name in ALARMS[kind].names(event.detail)]
+        assert {(event.time_ms, event.offset)} == {(of.since_ms, of.offset) for of in kept}
+    assert not summary(run.state).words.steady or ALARMS[kind].code is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_open_it_is_on_the_page_and_in_the_api(kind: str) -> None:
+    """Among the reasons to look, or as the part of the group's answer that the row names."""
+    board, row = shown(kind), ALARMS[kind]
+    held, now_ms = board.shown.groups["g"], last_ms(kind)
+    reasons = attention.reasons(board, held, lags_of(held, board.ends, now_ms).of_read(0), now_ms)
+    codes = {reason["code"]: reason for reason in reasons}
+
+    if row.code is not None:
+        assert row.text(len(still_open(held.state, kind, now_ms))) == codes[row.code]["text"]
+    else:
+        answer = board.group_view("g", now_ms)
+        assert answer is not None
+        assert row.one in codes or answer["migration"][row.one]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_open_it_names_its_members_where_the_row_says_so(kind: str) -> None:
+    """They are in the group, and are named under the kind."""
+    state = Run(STORIES[kind]).state
+
+    involved = {member.member_id for finding, member in involved_members(state, last_ms(kind)) if finding == kind}
+
+    assert bool(involved) == ALARMS[kind].involves
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_after_a_restart_it_is_over_once_and_was_not_opened_again(kind: str) -> None:
+    """A state that was written and read is as good as the one that was never written."""
+    run = Run(STORIES[kind])
+    opened = [*of_kind(run.events, kind)]
+    again = Run(STORIES[kind], load_group(dump_group(run.state)))
+
+    ended = [*of_kind(run.end(), kind)]
+
+    assert {True} == {over for over, _ in ended}
+    assert [over for over, _ in opened].count(False) >= len(ended) > 0
+    assert ended == [*of_kind(again.end(), kind)]
+    if ALARMS[kind].ends == RECORD:
+        assert kind not in again.state.alarms
+    else:
+        assert {} == still_open(again.state, kind, STORIES[kind].over_ms or 0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_state_of_the_release_before_goes_on(kind: str) -> None:
+    """What it had reported is not reported again, nothing of it is lost, and each is over at its time."""
+    own = Run(STORIES[kind])
+    assert FORMER[kind]["ids"] == [event.id for event in own.events if event.kind == kind]
+    run = Run(STORIES[kind], load_group(FORMER[kind]["state"]))
+
+    assert own.state.alarms[kind].keys() == run.state.alarms[kind].keys()
+    assert [*of_kind(own.end(), kind)] == [*of_kind(run.end(), kind)]
+    assert not {"rebalance_storm", "duplicate_assignment"} & run.state.alarms.keys() or kind in run.state.alarms
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_its_end_is_a_sentence_of_its_own(kind: str) -> None:
+    """And no sentence is the name of a kind."""
+    run = Run(STORIES[kind])
+    said = [
+        (over, sentence(event_view(event)))
+        for event in [*run.events, *run.end()]
+        for over, id_ in of_kind([event], kind)
+        if id_
+    ]
+
+    assert {False, True} == {over for over, _ in said}
+    assert not {text for over, text in said if over} & {text for over, text in said if not over}
+    assert kind.replace("_", " ").capitalize() not in {text for _, text in said}
