@@ -1,7 +1,7 @@
 """What a look with a clock finds of a state, and of whom it asks the coordinator."""
 
 from coordinator_model.clocked import hang_suspicion, table
-from coordinator_model.clocked.hang_suspicion import Described
+from coordinator_model.clocked.described import Described
 from coordinator_model.clocked.moment import Moment
 from coordinator_model.state.events import Event
 from coordinator_model.state.group_state import GroupState

@@ -22,9 +22,9 @@ the first and the last answer of an unbroken row without a new generation: more 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
+from coordinator_model.clocked.described import COMPLETING, PREPARING, Described
 from coordinator_model.clocked.moment import Moment
 from coordinator_model.clocked.stuck import GRACE_MS
 from coordinator_model.rules.rebalances import DEFAULT_REBALANCE_TIMEOUT_MS
@@ -36,9 +36,6 @@ COMMITS_STOPPED: Final = "commits_stopped"
 ROUNDS_LOST: Final = "rounds_lost"
 FORMING: Final = "forming"
 
-PREPARING: Final = "PreparingRebalance"
-COMPLETING: Final = "CompletingRebalance"
-
 SILENT_MS: Final = 15_000
 """Three times auto.commit.interval.ms by default."""
 
@@ -47,26 +44,6 @@ RECENT_MS: Final = 900_000
 
 FRESH_MS: Final = 60_000
 """How old an answer may be to say something of now, and how far apart two answers of one row may be."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Described:
-    """What a group's coordinator answered (DescribeGroups), and since when it answers like that.
-
-    `since_ms` is the first answer of an unbroken row that finds the group between two generations, with no record of
-    the group in between: `step_offset` is the offset of the last one.
-    """
-
-    state: str
-    members: int
-    asked_ms: int
-    since_ms: int
-    step_offset: int
-
-    @property
-    def rebalancing(self) -> bool:
-        """Between two generations."""
-        return self.state in (PREPARING, COMPLETING)
 
 
 def why(  # noqa: PLR0913 - what is known of a group, each by its name

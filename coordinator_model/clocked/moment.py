@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from coordinator_model.clocked.described import Described
+from coordinator_model.clocked.unassigned_partitions import Unassigned, Unheld
 from coordinator_model.state.events import Event
 from coordinator_model.state.group_state import GroupState
-
-if TYPE_CHECKING:
-    from coordinator_model.clocked.hang_suspicion import Described
-    from coordinator_model.clocked.unassigned_partitions import Unassigned, Unheld
-
 
 UNSETTLED_AFTER_MS: Final = 600_000
 """Twice the default rebalance timeout: what came together at all has by then."""

@@ -10,9 +10,10 @@ A clocked verdict is one function of a `Moment` and one row here. Its kind of ev
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from coordinator_model.clocked import endings, hang_suspicion, stuck, unassigned_partitions, unsettled
+from coordinator_model.clocked import endings, hang_suspicion, stuck, unsettled
 from coordinator_model.clocked.moment import ClockedRule, Moment
 from coordinator_model.rules import settling
 from coordinator_model.state.events import Event
@@ -20,6 +21,13 @@ from coordinator_model.state.group_state import GroupState
 
 UNSETTLED: Final = "unsettled"
 UNHELD: Final = "unheld"
+
+
+def partition_unassigned(moment: Moment) -> Iterable[Event]:
+    """What opens and clears of a group's unheld partitions, for whom somebody follows them."""
+    if moment.unassigned is None:
+        return ()
+    return moment.unassigned.look(moment.state, moment.unheld, moment.now_ms, first_seen_ms=moment.first_seen_ms)
 
 
 class Row(NamedTuple):
@@ -40,7 +48,7 @@ CLOCKED_RULES: Final = (
         ("static_member_contended", "static_member_restarting", "rebalance_storm"),
         UNSETTLED,
     ),
-    Row(unassigned_partitions.partition_unassigned, ("partition_unassigned",), UNHELD),
+    Row(partition_unassigned, ("partition_unassigned",), UNHELD),
 )
 
 

@@ -28,7 +28,6 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from coordinator_model.clocked.moment import Moment
 from coordinator_model.rules import partition_holders
 from coordinator_model.rules.members import Member, members_of
 from coordinator_model.rules.subscriptions import subscribed_topics
@@ -185,13 +184,6 @@ class Unassigned:
             *_opened(state, new, now_ms - min((followed.since_ms[of] for of in new), default=0)),
             *_cleared(state, over),
         ]
-
-
-def partition_unassigned(moment: Moment) -> Iterable[Event]:
-    """What opens and clears of a group's unheld partitions, for whom somebody follows them."""
-    if moment.unassigned is None:
-        return ()
-    return moment.unassigned.look(moment.state, moment.unheld, moment.now_ms, first_seen_ms=moment.first_seen_ms)
 
 
 def _opened(state: GroupState, places: Collection[tuple[str, int]], for_ms: int) -> list[Event]:

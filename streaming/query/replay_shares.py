@@ -12,17 +12,15 @@ take shares of the partitions by turns; a child answers once with what is to be 
 
 import os
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from streaming.base.child_processes import may_fork
 from streaming.base.even_shares import even_shares
+from streaming.query.ledger import PartitionLedger
 from streaming.query.state_cache import StateStore
-
-if TYPE_CHECKING:
-    from streaming.query.shard_task import PartitionLedger
 
 WORTH_SHARING: Final = 10_000
 """Rows of partitions without state; a process replays so many in a second or so."""
@@ -49,7 +47,7 @@ class Answer(NamedTuple):
 
     put_out: list[bytes]
     written: list[Items]
-    partitions: "dict[int, PartitionLedger]"
+    partitions: dict[int, PartitionLedger]
 
 
 def processes(tasks: int) -> int:

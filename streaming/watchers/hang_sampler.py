@@ -19,7 +19,7 @@ import numpy as np
 from kafka.errors import KafkaError
 
 from coordinator_model.clocked import hang_suspicion
-from coordinator_model.clocked.hang_suspicion import Described
+from coordinator_model.clocked.described import Described
 from coordinator_model.group_figures import GroupWords
 from streaming.base.logging_setup import get_logger
 from streaming.base.outage import Outage

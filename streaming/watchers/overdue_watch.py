@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from coordinator_model.clocked import table, unsettled
 from coordinator_model.clocked.alarms import ALARMS, is_still_open
-from coordinator_model.clocked.hang_suspicion import Described
+from coordinator_model.clocked.described import Described
 from coordinator_model.clocked.lasting import LastingAlarms
 from coordinator_model.clocked.moment import UNSETTLED_AFTER_MS, Moment
 from coordinator_model.clocked.unassigned_partitions import Unassigned

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from coordinator_model.clocked import hang_suspicion
+from coordinator_model.clocked import described, hang_suspicion
 from coordinator_model.clocked.lasting import LastingAlarms
 from coordinator_model.clocked.unassigned_partitions import Unassigned
 from coordinator_model.state.events import WARNING, Event
@@ -134,8 +134,8 @@ def asked(*records: RecordBytes, committed_ms: int | None = None, lags: bool = F
 
 
 def answers_in_a_row(ms: int) -> bool:
-    first = hang_suspicion.described(None, hang_suspicion.PREPARING, 2, 0, 0)
-    return hang_suspicion.described(first, hang_suspicion.PREPARING, 2, 0, ms).since_ms == 0
+    first = hang_suspicion.described(None, described.PREPARING, 2, 0, 0)
+    return hang_suspicion.described(first, described.PREPARING, 2, 0, ms).since_ms == 0
 
 
 def open_after_a_look_that_missed_it(ms: int) -> bool:

@@ -12,11 +12,11 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.offsets import OffsetBucket
 from coordinator_model.state.snapshot import load_group, load_offsets
+from streaming.query.ledger import PartitionLedger, TaskLedger
 from streaming.query.log_continuity import Note
 from streaming.query.processor import CoordinatorShards
 from streaming.query.row_codec import LOG_LAYOUT, packed, unpacked_output
 from streaming.query.schemas import BOOK_STATE, GROUPS_STATE, OFFSETS_STATE, PACKS_STATE, OutputRow
-from streaming.query.shard_task import PartitionLedger, TaskLedger
 from streaming.query.state_cache import COPIES, LATELY, all_entries, unpacked_entries
 from streaming.query.state_keys import place_of
 from tests.histories import PARTITION, History, LogRecord

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from coordinator_model.clocked import hang_suspicion
-from coordinator_model.clocked.hang_suspicion import COMPLETING, FRESH_MS, PREPARING, RECENT_MS, SILENT_MS, Described
+from coordinator_model.clocked.described import COMPLETING, PREPARING, Described
+from coordinator_model.clocked.hang_suspicion import FRESH_MS, RECENT_MS, SILENT_MS
 from coordinator_model.clocked.stuck import GRACE_MS
 from coordinator_model.state.group_state import GroupState
 from tests.builders import REBALANCE_TIMEOUT_MS, RecordBytes, group_metadata, member, offset_commit

@@ -17,8 +17,9 @@ from streaming.board.board import Board
 from streaming.end_offsets.store import EndOffsets
 from streaming.query import shard_task, state_cache
 from streaming.query.commit_compaction import WORTH_REDUCING
+from streaming.query.ledger import PartitionLedger, TaskLedger
 from streaming.query.schemas import OutputRow
-from streaming.query.shard_task import GIVE_UP_WAITING_MS, SETTLE_AFTER_MS, PartitionLedger, TaskLedger
+from streaming.query.shard_task import GIVE_UP_WAITING_MS, SETTLE_AFTER_MS
 from streaming.query.state_cache import PACK_FROM, PACK_SHARE
 from tests.builders import (
     consumer_group_epoch,

@@ -11,7 +11,7 @@ from pyspark.sql.streaming.stateful_processor import MapState
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.snapshot import dump_group
 from streaming.query import state_cache, state_pipelining
-from streaming.query.shard_task import TaskLedger
+from streaming.query.ledger import TaskLedger
 from streaming.query.state_cache import (
     COPIES,
     LATELY,

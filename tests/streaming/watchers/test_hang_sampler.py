@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 from structlog.testing import capture_logs
 
-from coordinator_model.clocked.hang_suspicion import PREPARING, SILENT_MS
+from coordinator_model.clocked.described import PREPARING
+from coordinator_model.clocked.hang_suspicion import SILENT_MS
 from streaming.board.board import Board
 from streaming.board.lag_columns import measure, table_of
 from streaming.end_offsets.store import STALE_AFTER_MS, Topic
