@@ -62,7 +62,7 @@ ROOMS: Final = {
             ),
             "kafka py4j pyarrow pyspark structlog",
         ),
-        "demo": ("base config query spark monitor", "confluent_kafka rich"),
+        "demo": ("base config query spark board monitor", "confluent_kafka rich"),
         "rehearsal": ("base config recording reports demo", "confluent_kafka"),
         "cli": (
             "base checkpoint config kafka spark recording reports sinks history otlp monitor demo rehearsal",

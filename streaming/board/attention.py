@@ -9,7 +9,7 @@ here: one of Kafka Connect is refused for ever, and only a roll asks (`gate`).
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from coordinator_model.clocked import stuck
 from coordinator_model.clocked.alarms import ALARMS, still_open
@@ -17,11 +17,9 @@ from coordinator_model.clocked.moment import Moment
 from coordinator_model.migration import phases
 from coordinator_model.rules.members import is_absent, members_of
 from coordinator_model.state.events import CRITICAL, INFO, WARNING
+from streaming.board.board import Board
 from streaming.board.board_group import BoardGroup
 from streaming.board.lag_columns import ReadLag
-
-if TYPE_CHECKING:
-    from streaming.board.board import Board
 
 SEVERITIES: Final = {
     "duplicate_assignment": CRITICAL,  # a partition is owned by two members
@@ -85,7 +83,7 @@ class Reason:
         return shown | {"severity": INFO, "text": f"{self.text} (expected: {why['reason']})", "expected": dict(why)}
 
 
-def reasons(board: "Board", held: BoardGroup, lag: ReadLag, now_ms: int) -> list[dict[str, Any]]:
+def reasons(board: Board, held: BoardGroup, lag: ReadLag, now_ms: int) -> list[dict[str, Any]]:
     """Reasons to look at a group now, the worst first, as `Reason.as_json`.
 
     Args:

@@ -9,7 +9,7 @@ batch costs grows with what it changed (`persistent_map.py`); docs/scale.md has 
 """
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from coordinator_model.state.events import OF_NO_GROUP
@@ -22,7 +22,6 @@ from streaming.base.name_filter import Scope
 from streaming.base.output_status import SinkState
 from streaming.base.persistent_map import GroupMap
 from streaming.base.times import now_ms
-from streaming.board import group_answer
 from streaming.board.batch_update import BatchUpdate, BoardSnapshot
 from streaming.board.board_group import BoardGroup
 from streaming.board.copies import Copies
@@ -384,37 +383,6 @@ class Board:
     def _groups(self, shown: BoardSnapshot | None) -> GroupMap[BoardGroup]:
         """All groups as they were shown, or now."""
         return (self._shown if shown is None else shown).groups
-
-    def group_view(self, name: str, now_ms: int, shown: BoardSnapshot | None = None) -> dict[str, Any] | None:
-        """GROUP with lag; None for a group there is not. Now, or as it was shown."""
-        held = self._groups(shown).get(name)
-        return None if held is None else next(group_answer.with_lag(self, [held], now_ms))
-
-    def group_views(
-        self,
-        now_ms: int,
-        *,
-        type_: str | None = None,
-        state: str | None = None,
-        chosen: Callable[[BoardGroup], bool] = lambda _: True,
-        moment: BoardMoment | None = None,
-    ) -> Iterator[dict[str, Any]]:
-        """GROUPs with lag, by name, each made when it is asked for, of the groups there are at the beginning, or were.
-
-        Those of one type, of one state, and that are chosen, where given; with the `doubt` of those that may be in one
-        of the partitions that cannot be read, now or as it was then.
-        """
-        moment = self.moment() if moment is None else moment
-        every = (held for _, held in sorted(moment.shown.groups.items()))
-        found = (
-            held
-            for held in every
-            if self.scope.groups(held.name)
-            and type_ in (None, held.words.type)
-            and state in (None, held.words.group_state)
-            and chosen(held)
-        )
-        yield from group_answer.with_lag(self, found, now_ms, moment.standing.unread)
 
     def latest_events(self, limit: int, *, group: str | None = None, since_ms: int | None = None) -> list[Event]:
         """The latest events of a group, or of those in scope; oldest first, with topics by name where it is known."""

@@ -1,21 +1,20 @@
 """A group as the API answers it: the GROUP object of the model with lag, attention, and what brokers said."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from coordinator_model.state.membership import SHARE
 from coordinator_model.views import group_view
 from streaming.board import attention
+from streaming.board.batch_update import BoardSnapshot
+from streaming.board.board import Board, BoardMoment
 from streaming.board.board_group import BoardGroup
 from streaming.board.group_lag import never_committed, offset_rows
 from streaming.board.lag_columns import Lags, measure, table_of
 from streaming.board.polls import UNKNOWN_IN_GROUP
 from streaming.board.unread import EVERYTHING_IS_READ, Unread
-
-if TYPE_CHECKING:
-    from streaming.board.board import Board
 
 SHARE_LAG: Final = (
     "share group: how far it got is in __share_group_state, and neither Kafka client here has the request for it "
@@ -28,8 +27,40 @@ AT_ONCE: Final = 200
 """Groups whose lag is measured together: for one alone it costs ten times as much."""
 
 
+def view(board: Board, name: str, now_ms: int, shown: BoardSnapshot | None = None) -> dict[str, Any] | None:
+    """GROUP with lag; None for a group there is not. Now, or as it was shown."""
+    held = (board.shown if shown is None else shown).groups.get(name)
+    return None if held is None else next(with_lag(board, [held], now_ms))
+
+
+def views(  # noqa: PLR0913 - what may be asked for, all named
+    board: Board,
+    now_ms: int,
+    *,
+    type_: str | None = None,
+    state: str | None = None,
+    chosen: Callable[[BoardGroup], bool] = lambda _: True,
+    moment: BoardMoment | None = None,
+) -> Iterator[dict[str, Any]]:
+    """GROUPs with lag, by name, each made when it is asked for, of the groups there are at the beginning, or were.
+
+    Those of one type, of one state, and that are chosen, where given; with the `doubt` of those that may be in one
+    of the partitions that cannot be read, now or as it was then.
+    """
+    moment = board.moment() if moment is None else moment
+    found = (
+        held
+        for _, held in sorted(moment.shown.groups.items())
+        if board.scope.groups(held.name)
+        and type_ in (None, held.words.type)
+        and state in (None, held.words.group_state)
+        and chosen(held)
+    )
+    yield from with_lag(board, found, now_ms, moment.standing.unread)
+
+
 def with_lag(
-    board: "Board", groups: Iterable[BoardGroup], now_ms: int, unread: Unread = EVERYTHING_IS_READ
+    board: Board, groups: Iterable[BoardGroup], now_ms: int, unread: Unread = EVERYTHING_IS_READ
 ) -> Iterator[dict[str, Any]]:
     """GROUPs of the API, with everything that the board knows beside their states; `doubt` where there is one."""
     rest = iter(groups)
@@ -43,7 +74,7 @@ def with_lag(
 
 
 def _with_lag(
-    board: "Board", lags: Lags, number: int, of_offsets: Iterator[dict[str, Any]], now_ms: int
+    board: Board, lags: Lags, number: int, of_offsets: Iterator[dict[str, Any]], now_ms: int
 ) -> dict[str, Any]:
     """GROUP of one group of a table; `of_offsets` begins with its own."""
     held = lags.table.groups.held[number]
@@ -75,7 +106,7 @@ def _with_lag(
     }
 
 
-def _with_age(board: "Board", static_member: dict[str, Any], group: str, now_ms: int) -> dict[str, Any]:
+def _with_age(board: Board, static_member: dict[str, Any], group: str, now_ms: int) -> dict[str, Any]:
     """With how long it has been away, and how long it may be where only the brokers know."""
     since_ms, timeout_ms = static_member["absent_since"], static_member["session_timeout_ms"]
     return {

@@ -17,6 +17,7 @@ from streaming.base.errors import CheckFailed
 from streaming.base.signals import stop_signals
 from streaming.base.stages import Stages
 from streaming.base.times import now_ms
+from streaming.board import group_answer
 from streaming.config.loading import Config
 from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.demo.scenario import GROUPS, ROLLED_GROUP, DemoScenario
@@ -92,7 +93,9 @@ def demo(config: Config, seconds: float | None = None) -> None:
         board = monitor.board
         address = f"page {monitor.server.url}/"
         terminal.append(
-            Terminal(lambda: list(board.group_views(now_ms())), address=address, doubt=lambda: board.standing().doubt)
+            Terminal(
+                lambda: list(group_answer.views(board, now_ms())), address=address, doubt=lambda: board.standing().doubt
+            )
         )
         monitor.server.print_address()
         query = _Query(monitor, stopped)

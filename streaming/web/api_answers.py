@@ -13,7 +13,7 @@ from coordinator_model.gates import broker_releases
 from coordinator_model.gates.verdict import BrokerSettings, Cluster, LogScan
 from coordinator_model.migration import phases
 from streaming.base.times import now_ms
-from streaming.board import gates
+from streaming.board import gates, group_answer
 from streaming.board.board import Board, BoardMoment
 from streaming.board.event_window import Event
 from streaming.board.plan import plan
@@ -145,7 +145,7 @@ class Api:
         search = self._search(query)
         shown, standing = moment = self.board.moment()
         chosen = search.finds
-        views = self.board.group_views(self._clock_ms(), type_=type_, state=state, chosen=chosen, moment=moment)
+        views = group_answer.views(self.board, self._clock_ms(), type_=type_, state=state, chosen=chosen, moment=moment)
         yield b'{"left_out":' + to_json(self.board.left_out(shown)["groups"]) + b',"groups":['
         yield from _listed(views)
         yield b'],"cannot_tell":' + to_json(search.cannot_tell) + b',"doubt":' + to_json(standing.doubt)
@@ -184,7 +184,7 @@ class Api:
     def group(self, name: str) -> dict[str, Any]:
         """One GROUP with lag; raises NotFoundError."""
         moment = self.board.moment()
-        found = self.board.group_view(name, self._clock_ms(), moment.shown)
+        found = group_answer.view(self.board, name, self._clock_ms(), moment.shown)
         if found is None:
             raise no_group(name, moment)
         return {**found, "doubt": moment.doubt_of(name)}

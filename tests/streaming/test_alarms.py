@@ -21,7 +21,7 @@ from coordinator_model.state.events import INFO, MEANINGS, SEVERITIES, Event, ev
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.snapshot import dump_group, load_group
 from coordinator_model.views.event_sentences import CLEARED, SENTENCES, sentence
-from streaming.board import attention
+from streaming.board import attention, group_answer
 from streaming.board.board import Board
 from streaming.metrics.catalogue import CATALOGUE
 from tests.alarm_stories import STORIES, Story
@@ -137,7 +137,7 @@ def test_open_it_is_on_the_page_and_in_the_api(kind: str) -> None:
     if row.code is not None:
         assert row.text(len(still_open(held.state, kind, now_ms))) == codes[row.code]["text"]
     else:
-        answer = board.group_view("g", now_ms)
+        answer = group_answer.view(board, "g", now_ms)
         assert answer is not None
         assert row.one in codes or answer["migration"][row.one]
 

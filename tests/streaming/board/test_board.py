@@ -10,6 +10,7 @@ import pytest
 
 from coordinator_model.lag import FRESH_MS
 from streaming.base.times import now_ms
+from streaming.board import group_answer
 from streaming.board.board import Board, Row
 from streaming.board.lag_columns import UNKNOWN
 from streaming.board.readiness import Standstill
@@ -50,7 +51,7 @@ def test_a_group_is_shown_with_members_offsets_and_lag() -> None:
     sample(ends, NOW_MS - 2_000, "orders", 100, 40)
     ends.record_earliest({("orders", 0): 7, ("orders", 1): 0})
 
-    group = board_of(shard, ends).group_view("g", NOW_MS)
+    group = group_answer.view(board_of(shard, ends), "g", NOW_MS)
 
     assert group is not None
     assert ["m-1"] == [member["member_id"] for member in group["members"]]
@@ -69,7 +70,7 @@ def test_lag_grows_between_commits() -> None:
     lags = []
     for end in (90, 120, 500):
         sample(ends, NOW_MS + end, "orders", end)
-        lags.append((board.group_view("g", NOW_MS + end) or {})["lag"])
+        lags.append((group_answer.view(board, "g", NOW_MS + end) or {})["lag"])
 
     assert [0, 30, 410] == lags
 
@@ -79,7 +80,7 @@ def test_a_commit_fresher_than_the_sample_is_no_negative_lag() -> None:
     shard = Shard()
     sample(ends := log_ends(orders=1), NOW_MS, "orders", 50)
     shard.pending.append((THEN_MS, *commit("g", 0, 60)))
-    (offset,) = (board_of(shard, ends).group_view("g", NOW_MS) or {})["offsets"]
+    (offset,) = (group_answer.view(board_of(shard, ends), "g", NOW_MS) or {})["offsets"]
 
     assert (0, 0.0, "ahead_of_end") == (offset["lag"], offset["lag_seconds"], offset["lag_method"])
 
@@ -92,7 +93,7 @@ def test_a_commit_that_the_log_never_reaches_has_no_lag() -> None:
     seen = []
     for after_ms in (0, FRESH_MS):
         sample(ends, THEN_MS + after_ms, "orders", 50)
-        (offset,) = (board.group_view("g", NOW_MS) or {})["offsets"]
+        (offset,) = (group_answer.view(board, "g", NOW_MS) or {})["offsets"]
         lags = lags_of(board.shown.groups["g"], ends, NOW_MS)
         seen.append((offset["lag"], offset["lag_method"], lags.records.tolist()))
 
@@ -104,7 +105,7 @@ def test_a_commit_of_a_former_topic_has_no_lag() -> None:
     shard = Shard()
     shard.pending.append((THEN_MS, *commit("g", 0, 60, id_of_topic=builders.topic_id("orders of old"))))
     sample(ends := log_ends(orders=1), NOW_MS, "orders", 100)
-    group = board_of(shard, ends).group_view("g", NOW_MS) or {}
+    group = group_answer.view(board_of(shard, ends), "g", NOW_MS) or {}
 
     assert (None, "topic_recreated") == (group["lag"], group["offsets"][0]["lag_method"])
 
@@ -113,7 +114,7 @@ def test_a_partition_that_was_never_sampled_has_no_lag() -> None:
     """Not 0 and not the committed offset: nothing."""
     shard = Shard()
     shard.pending.append((THEN_MS, *commit("g", 0, 60)))
-    group = board_of(shard).group_view("g", NOW_MS) or {}
+    group = group_answer.view(board_of(shard), "g", NOW_MS) or {}
 
     assert (None, None, "no_end_offset") == (group["lag"], group["max_lag_seconds"], group["offsets"][0]["lag_method"])
 
@@ -132,8 +133,8 @@ def test_a_batch_taken_twice_changes_nothing() -> None:
     def everything() -> object:
         shown = board.shown
         return (
-            list(board.group_views(NOW_MS)), commits_of(board, "g"), dict(shown.shards), board.latest_events(100),
-            board.record_to_metric.read(),
+            list(group_answer.views(board, NOW_MS)), commits_of(board, "g"), dict(shown.shards),
+            board.latest_events(100), board.record_to_metric.read(),
         )  # fmt: skip
 
     board.apply(7, rows, NOW_MS)
@@ -152,7 +153,7 @@ def test_a_deleted_group_is_gone_with_its_offsets() -> None:
     rows = shard.write(builders.offset_commit_tombstone("g", "orders", 0), timestamp_ms=THEN_MS)
     board.apply(1, rows, NOW_MS)
 
-    assert board.group_view("g", NOW_MS) is None
+    assert group_answer.view(board, "g", NOW_MS) is None
 
     board.apply(2, shard.write(commit("g", 3, 4), timestamp_ms=THEN_MS), NOW_MS)
 
@@ -199,7 +200,7 @@ def test_a_board_filled_from_the_state_store_shows_the_same() -> None:
     after = Board(log_ends())
     after.load(reversed(shard.rows()))
 
-    assert list(before.group_views(NOW_MS)) == list(after.group_views(NOW_MS))
+    assert list(group_answer.views(before, NOW_MS)) == list(group_answer.views(after, NOW_MS))
     assert before.shown.shards == after.shown.shards
 
 
@@ -210,7 +211,7 @@ def test_loading_replaces_what_was_there() -> None:
     board = board_of(shard)
     board.load([])
 
-    assert [] == list(board.group_views(NOW_MS))
+    assert [] == list(group_answer.views(board, NOW_MS))
 
 
 def test_rows_of_other_kinds_are_passed_over() -> None:
@@ -230,7 +231,7 @@ def test_groups_can_be_asked_for_by_type_and_state() -> None:
     board = board_of(shard)
 
     def names(type_: str | None = None, state: str | None = None) -> list[str]:
-        return [view["group"] for view in board.group_views(NOW_MS, type_=type_, state=state)]
+        return [view["group"] for view in group_answer.views(board, NOW_MS, type_=type_, state=state)]
 
     assert ["busy", "idle", "shared"] == names()
     assert ["busy", "idle"] == names(type_="classic")
@@ -602,7 +603,7 @@ def test_partitions_that_were_never_committed_have_a_row_without_figures() -> No
     ]
     board = board_of(shard, log_ends(orders=2))
 
-    view = board.group_view("g", NOW_MS)
+    view = group_answer.view(board, "g", NOW_MS)
 
     assert view is not None
     first, second = view["offsets"]

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from streaming.board import group_answer
 from streaming.board.board import Board
 from streaming.end_offsets.store import EndOffsets, Topic
 from streaming.web.overview import Overview
@@ -24,7 +25,7 @@ def with_commits(ends: EndOffsets, *offsets: int, leader_epoch: int = -1, timest
 
 
 def shown(board: Board, now_ms: int = NOW_MS) -> dict[str, Any]:
-    view = board.group_view("g", now_ms)
+    view = group_answer.view(board, "g", now_ms)
     assert view is not None
     return view
 
@@ -117,7 +118,7 @@ def test_lag_of_share_groups_is_left_out_by_name() -> None:
     shard.pending += [(THEN_MS, *record) for record in share_join("s", "m", epoch=2, targets={"m": {"t": [0]}})]
     shard.pending.append((THEN_MS, *builders.offset_commit("g", "t", 0, 5)))
     board = board_of(shard, log_ends(t=1))
-    share = board.group_view("s", NOW_MS)
+    share = group_answer.view(board, "s", NOW_MS)
 
     assert share is not None
     assert share["lag"] is None

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
+from streaming.board import group_answer
 from streaming.board.board import Board
 from streaming.cli.render.plain import groups_table
 from streaming.cli.render.rich_view import believed, event_lines, group_picture, groups_picture, summary_line
@@ -46,14 +47,14 @@ def some_board() -> Board:
 
 
 def group(name: str) -> dict[str, Any]:
-    found = some_board().group_view(name, NOW_MS)
+    found = group_answer.view(some_board(), name, NOW_MS)
     assert found is not None
     return found
 
 
 def test_what_needs_a_look_stands_first() -> None:
     """The worst on top with its reason, what is well after it by name, and a summary of all."""
-    groups = list(some_board().group_views(NOW_MS))
+    groups = list(group_answer.views(some_board(), NOW_MS))
     lines = shown(groups_picture(groups, 120))
 
     assert ["twice", "rolled", "billing"] == [line.strip("! ").split()[0] for line in lines[1:]]
@@ -66,7 +67,7 @@ def test_what_needs_a_look_stands_first() -> None:
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 120, 200])
 def test_figures_are_whole_at_any_width(width: int) -> None:
     """Names give way, columns are left out; no figure is ever cut, and no row takes two lines."""
-    lines = shown(groups_picture(list(some_board().group_views(NOW_MS)), width), max(width, 50))
+    lines = shown(groups_picture(list(group_answer.views(some_board(), NOW_MS)), width), max(width, 50))
 
     assert 4 == len(lines)
     assert "1,999,920" in lines[3]
@@ -80,8 +81,8 @@ def test_a_long_name_cuts_no_other_column(width: int) -> None:
     classic_group(shard, name, {name: {name: [0]}})
     shard.pending.append((THEN_MS, *builders.offset_commit(name, name, 0, 1_999_920)))
     board = board_of(shard)
-    listed = shown(groups_picture(list(board.group_views(NOW_MS)), width), width)
-    whole = board.group_view(name, NOW_MS)
+    listed = shown(groups_picture(list(group_answer.views(board, NOW_MS)), width), width)
+    whole = group_answer.view(board, name, NOW_MS)
     assert whole is not None
     text = "\n".join(shown(group_picture(whole, [], width, NOW_MS), width))
 
@@ -99,7 +100,7 @@ def test_lag_that_is_not_known_is_no_lag_of_0() -> None:
     classic_group(shard, "one", {"a": {"t": [0]}})
     board = board_of(shard)
 
-    assert ["1 group  nothing needs a look  lag -"] == shown(summary_line(list(board.group_views(NOW_MS))))
+    assert ["1 group  nothing needs a look  lag -"] == shown(summary_line(list(group_answer.views(board, NOW_MS))))
 
 
 def test_lag_that_is_known_in_part_is_a_lower_bound() -> None:
@@ -109,7 +110,7 @@ def test_lag_that_is_known_in_part_is_a_lower_bound() -> None:
     for name, partitions in (("one", (0, 1)), ("none", (1,))):
         classic_group(shard, name, {"a": {"t": [0, 1]}})
         shard.pending += [(THEN_MS, *builders.offset_commit(name, "t", partition, 100)) for partition in partitions]
-    groups = list(board_of(shard, ends).group_views(NOW_MS))
+    groups = list(group_answer.views(board_of(shard, ends), NOW_MS))
     row = next(line for line in shown(groups_picture(groups, 120)) if line.strip().startswith("one"))
     (one,) = (of for of in groups if of["group"] == "one")
 
@@ -156,7 +157,7 @@ def test_hostile_names_steer_nothing(name: str) -> None:
     shard.pending.append((THEN_MS, *builders.group_metadata(name, generation=1, members=[member])))
     shard.pending.append((THEN_MS, *builders.offset_commit(name, "t", 0, 1, metadata=name)))
     board = board_of(shard)
-    found = list(board.group_views(NOW_MS))
+    found = list(group_answer.views(board, NOW_MS))
     events = board.latest_events(10)
 
     lines = shown(groups_picture(found, 80), 80)
@@ -172,7 +173,7 @@ def test_hostile_names_steer_nothing(name: str) -> None:
 
 def test_rows_under_doubt_have_no_colour() -> None:
     """Green is for what is known now: those of a moment before are drawn as they are, in one colour."""
-    groups = list(some_board().group_views(NOW_MS))
+    groups = list(group_answer.views(some_board(), NOW_MS))
     console = Console(width=120, file=io.StringIO(), force_terminal=True, color_system="standard")
     doubt = {"reason": "no answer from the brokers", "since": NOW_MS, "as_of": NOW_MS}
 

@@ -14,6 +14,7 @@ import pytest
 
 from streaming.__main__ import main
 from streaming.base.times import time_text
+from streaming.board import group_answer
 from streaming.config.sections import HttpSection
 from streaming.history.queries import History
 from streaming.history.store import HistoryStore
@@ -35,7 +36,7 @@ def directory(tmp_path: Path) -> Path:
     directory = tmp_path / "history"
     shard = Shard()
     classic_group(shard, GROUP, {"m1": {"orders": [0, 1]}})
-    state = board_of(shard).group_view(GROUP, NOW_MS)
+    state = group_answer.view(board_of(shard), GROUP, NOW_MS)
     store = HistoryStore(directory)
     entries: list[dict[str, Any]] = [
         {"kind": "group", "group": GROUP, "time": NOW_MS - 5_000, "state": state},

@@ -8,6 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from coordinator_model.rules.rebalance_storm import storm_rebalances
+from streaming.board import group_answer
 from streaming.metrics import page
 from streaming.metrics.catalogue import CATALOGUE
 from streaming.metrics.exporter import Exporter
@@ -73,7 +74,7 @@ def test_every_group_has_the_samples_that_the_api_has_figures_for(seed: int, mon
         walk.step()
         found = {key: value for key, value in said(rendered(exporter)[0]).items() if key[0] in metrics}
         right: Said = {}
-        for group in walk.board.group_views(walk.now_ms):
+        for group in group_answer.views(walk.board, walk.now_ms):
             right |= expected(group)
         for name, held in walk.board.shown.groups.items():
             storm = storm_rebalances(held.state.recent_rebalances_ms, walk.now_ms)

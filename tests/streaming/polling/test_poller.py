@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from coordinator_model.migration import phases
 from streaming.base.batch_rows import BatchRows, Row
 from streaming.base.places import ROOT
-from streaming.board import attention
+from streaming.board import attention, group_answer
 from streaming.board.board import Board
 from streaming.board.lag_columns import ReadLag
 from streaming.polling import answers
@@ -55,7 +55,7 @@ def test_a_group_is_shown_as_it_was_answered_with_its_lag() -> None:
     """Its state is the coordinator's word, and what the answer does not say is null."""
     rig = Rig()
     rig.poll(listed(g=classic("a", "b", offsets={0: 4, 1: 10})))
-    group = rig.board.group_view("g", rig.now_ms)
+    group = group_answer.view(rig.board, "g", rig.now_ms)
 
     assert group is not None
     assert (True, []) == rig.board.ready()
@@ -80,7 +80,7 @@ def test_a_polled_group_is_written_as_its_schema_says(answer: Answered) -> None:
 
     jsonschema.Draft202012Validator(schema).validate(value)
     assert None is value["state"]["migration"]["leftovers"]
-    assert rig.board.group_view("g", rig.now_ms) == other.group_view("g", rig.now_ms)
+    assert group_answer.view(rig.board, "g", rig.now_ms) == group_answer.view(other, "g", rig.now_ms)
 
 
 def test_a_poll_that_finds_nothing_new_writes_nothing() -> None:
@@ -128,7 +128,7 @@ def test_while_it_rebalances_a_classic_group_keeps_its_last_members() -> None:
 
     rig.poll(listed(g=classic("a", "b")))
     rig.poll(listed(g=between))
-    group = rig.board.group_view("g", rig.now_ms)
+    group = group_answer.view(rig.board, "g", rig.now_ms)
 
     assert group is not None
     assert ("PreparingRebalance", 2) == (group["state"], len(group["members"]))
@@ -141,7 +141,7 @@ def test_an_offset_that_is_gone_is_not_shown_any_more() -> None:
     both = answers.offsets(replies.offsets({"t": {0: 4}, "u": {0: 1}}))
     rig.poll(listed(g=replace(classic("a"), offsets=both)))
     rig.poll(listed(g=classic("a")))
-    group = rig.board.group_view("g", rig.now_ms)
+    group = group_answer.view(rig.board, "g", rig.now_ms)
 
     assert group is not None
     assert {"t"} == {of["topic"] for of in group["offsets"] if of["offset"] is not None}

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from streaming.base.persistent_map import GroupMap
+from streaming.board import group_answer
 from streaming.board.board import Board
 from streaming.board.polls import MOST_NAMED, PollStatus
 from streaming.config.output_sections import KafkaSinkSection
@@ -289,7 +290,7 @@ def test_a_board_made_of_the_topic_is_the_same() -> None:
     of.apply(commit(shard, 1, "another")[:-2])
     of.look()
     board, following = served(of.topic)
-    assert list(of.board.group_views(NOW_MS)) == list(board.group_views(NOW_MS))
+    assert list(group_answer.views(of.board, NOW_MS)) == list(group_answer.views(board, NOW_MS))
 
     rows = [*commit(shard, 9), *commit(shard, 5, "new")]
     rows += shard.write(builders.offset_commit_tombstone("another", "orders", 0), timestamp_ms=THEN_MS)
@@ -300,7 +301,7 @@ def test_a_board_made_of_the_topic_is_the_same() -> None:
         follow(following, of.topic)
 
     assert {"g", "new"} == board.shown.groups.keys()
-    assert list(of.board.group_views(NOW_MS)) == list(board.group_views(NOW_MS))
+    assert list(group_answer.views(of.board, NOW_MS)) == list(group_answer.views(board, NOW_MS))
     assert figures(of.board) == figures(board)
     assert board.ready()[0]
 
@@ -319,7 +320,7 @@ def test_a_group_that_ended_and_began_again_unseen_keeps_nothing() -> None:
     while not of.topic.at_first_end:
         follow(following, of.topic)
 
-    (group,) = board.group_views(NOW_MS)
+    (group,) = group_answer.views(board, NOW_MS)
     assert [("payments", 4)] == [(offset["topic"], offset["offset"]) for offset in group["offsets"]]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from streaming.board import group_answer
 from streaming.board.board import Board, Row
 from streaming.end_offsets.store import EndOffsets, Topic
 from streaming.recording.file_format import open_recording
@@ -103,4 +104,4 @@ def test_a_snapshot_is_what_the_board_holds(boards: list[Board]) -> None:
             rows += topic_format.rows(name, topic_format.group_snapshot(held), None)
         other.load(rows)
 
-        assert list(board.group_views(NOW_MS)) == list(other.group_views(NOW_MS)) != []
+        assert list(group_answer.views(board, NOW_MS)) == list(group_answer.views(other, NOW_MS)) != []

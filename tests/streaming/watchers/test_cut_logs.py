@@ -14,6 +14,7 @@ from kafka.errors import (
 )
 from structlog.testing import capture_logs
 
+from streaming.board import group_answer
 from streaming.board.board import Board
 from streaming.end_offsets.store import EndOffsets, Topic, TopicPartition
 from streaming.watchers.cut_logs import NOT_SAID, CutLogs, Epoch, KafkaEpochsClient
@@ -68,7 +69,7 @@ class Rig:
         self.ends.set_topics([topic], ["t"], NOW_MS)
 
     def lag(self, name: str) -> tuple[object, object]:
-        view = self.board.group_view(name, NOW_MS)
+        view = group_answer.view(self.board, name, NOW_MS)
         assert view is not None
         return view["offsets"][0]["lag"], view["offsets"][0]["lag_method"]
 

@@ -8,6 +8,7 @@ import pytest
 from kafka.errors import KafkaConnectionError
 from structlog.testing import capture_logs
 
+from streaming.board import group_answer
 from streaming.board.board import Board
 from streaming.board.lag_history import LagHistory
 from streaming.end_offsets.store import EndOffsets, TopicPartition
@@ -72,7 +73,7 @@ class Rig:
             self.round()
 
     def offset(self, name: str) -> dict[str, object]:
-        view = self.board.group_view(name, NOW_MS)
+        view = group_answer.view(self.board, name, NOW_MS)
         assert view is not None
         return dict(view["offsets"][0])
 

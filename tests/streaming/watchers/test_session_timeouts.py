@@ -6,6 +6,7 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
+from streaming.board import group_answer
 from streaming.board.board import Board
 from streaming.watchers.session_timeouts import FRESH_MS, SessionTimeoutSampler
 from tests.coordinator_events import consumer_join, static_goes_away
@@ -55,7 +56,7 @@ class Rig:
 
     def static_member(self, group: str) -> dict[str, Any]:
         """What the API shows of the group's only instance id."""
-        shown = self.board.group_view(group, self.now_ms)
+        shown = group_answer.view(self.board, group, self.now_ms)
         assert shown is not None
         (of,) = shown["static_members"]
         return dict(of)

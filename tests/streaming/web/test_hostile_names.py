@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from rich.console import Console, RenderableType
 
 from streaming.__main__ import main
+from streaming.board import group_answer
 from streaming.board.board import Board
 from streaming.cli.client import MonitorClient
 from streaming.cli.render import rich_view
@@ -82,7 +83,7 @@ def test_metrics_are_valid_and_name_every_group(exporter: Exporter, accept: str)
 
 def test_api_gives_names_as_they_are(board: Board) -> None:
     """JSON has a form for every character; a group's own address answers whatever its name."""
-    views = json.loads(json.dumps(list(board.group_views(NOW_MS))))
+    views = json.loads(json.dumps(list(group_answer.views(board, NOW_MS))))
 
     assert {*NAMES} <= {view["group"] for view in views}
 
@@ -134,7 +135,9 @@ def test_pictures_on_a_terminal_hold_no_sequence_of_a_client_s(url: str) -> None
 def test_the_demo_s_lines_and_picture_steer_no_terminal(board: Board) -> None:
     """One line an event where output is piped, and the table on a terminal."""
     piped, remarks = io.StringIO(), io.StringIO()
-    terminal = Terminal(lambda: list(board.group_views(NOW_MS)), address="page /", output=piped, remarks=remarks)
+    terminal = Terminal(
+        lambda: list(group_answer.views(board, NOW_MS)), address="page /", output=piped, remarks=remarks
+    )
     events = board.events.latest(1_000)
     for event in events:
         terminal.event(event)

@@ -8,6 +8,7 @@ from typing import TypeVar
 import pytest
 
 from coordinator_model.records.serde import Record, decode_record
+from streaming.board import group_answer
 from streaming.board.board import Board
 from streaming.end_offsets.store import EndOffsets
 from streaming.metrics.exporter import Exporter
@@ -48,7 +49,7 @@ def costs(records: list[RecordBytes], more: list[RecordBytes]) -> dict[str, int]
     found["replay"], rows = counted(lambda: shard.write(*records, timestamp_ms=NOW_MS))
     found["board"], _ = counted(lambda: board.apply(1, rows, NOW_MS))
     found["metrics"], _ = counted(lambda: rendered(exporter, ""))
-    found["JSON"], _ = counted(lambda: json.dumps(list(board.group_views(NOW_MS))))
+    found["JSON"], _ = counted(lambda: json.dumps(list(group_answer.views(board, NOW_MS))))
     found["more"], rows = counted(lambda: shard.write(*more, timestamp_ms=NOW_MS + 1))
     found["board, more"], _ = counted(lambda: board.apply(2, rows, NOW_MS + 1))
     shard.write(builders.offset_commit("g", "t", 0, 1), timestamp_ms=NOW_MS + 2)
