@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Iterator
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Final
 
@@ -220,6 +221,17 @@ def test_modules_import_what_their_room_may(module: str) -> None:
     assert set() == {name for name in names if library(name) == package and place(name)[1] not in {room, *rooms}}
     accepted = {*sys.stdlib_module_names, package, "coordinator_model", *libraries}
     assert set() == {library(name) for name in names} - accepted
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Not for type checkers either: what two modules share stands in a third."""
+    house = {module: imports(module) & modules().keys() for module in modules()}
+    order: TopologicalSorter[str] = TopologicalSorter({of: names - {of} for of, names in house.items()})
+
+    try:
+        order.prepare()
+    except CycleError as error:
+        pytest.fail(" ← ".join(error.args[1]))
 
 
 @pytest.mark.parametrize(("who", "what", "why"), KEPT_APART)

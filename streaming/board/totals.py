@@ -31,8 +31,8 @@ class Sums:
         flexible: offset buckets with some of a version that brokers before 3.4.1 cannot read.
         topic_names: topics that groups have to do with by name, as `BoardGroup.topic_names`.
         topic_ids: those by id.
-        unsteady: groups that are not at rest, as `GroupSummary.steady`.
-        awaiting: groups of which `GroupSummary.awaits_static`.
+        unsteady: groups that are not at rest, as `GroupWords.steady` says.
+        awaiting: groups of which `GroupWords.awaits_static` holds.
     """
 
     kinds: Mapping[Pair, int]

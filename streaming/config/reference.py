@@ -21,7 +21,7 @@ REFERENCE: Final = ROOT / "conf" / "reference.yaml"
 
 _INTRODUCTION: Final = """\
 Every option with its default, what it means and what it accepts. Written by `python -m streaming.config.reference`
-from the declarations in streaming/config_sections.py; change those, not this file.
+from the declarations in streaming/config/sections.py and the modules beside it; change those, not this file.
 
 What is left out has its default. Unknown options are refused. An environment variable GROUP_MONITOR__SECTION__OPTION
 wins over the file, a flag over both. ${env:NAME} stands for the environment variable NAME,

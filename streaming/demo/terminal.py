@@ -37,7 +37,7 @@ class Terminal:
         groups: gives the groups as they are now.
         address: the page's, shown above the groups.
         output: where to show them; a terminal gets the live table.
-        doubt: why what is shown may not be so (`Board.doubt`); None while it is.
+        doubt: why what is shown may not be so (`streaming.base.doubt`); None while it is.
         remarks: where the steps go if the output is no terminal, so that it holds events only.
     """
 

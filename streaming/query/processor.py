@@ -46,7 +46,7 @@ class CoordinatorShards(StatefulProcessor):
     """Replays the rows of one bundle.
 
     Args:
-        live_from: by partition, from where on alarms are drawn: its end when reading began (`resume.py`).
+        live_from: by partition, from where on alarms are drawn: its end when reading began (`resume_file.py`).
         log_end: its end as it was when this run began, if that is another: what is missing below it was cleaned away.
         reported: by partition, the first offset whose events were not reported by a former reading of the same log.
         processes: among how many a task may share out partitions of which there is no state yet.

@@ -1,7 +1,7 @@
 """What was reported and has not been passed on: on disk, in order, until every reader has taken it.
 
 Between the stream, which must go on, and what stands behind it (a Kafka topic, a history), which may be slow or gone.
-Entries are lines of JSON in files that are only ever appended to (`spool_files.py`):
+Entries are lines of JSON in files that are only ever appended to (`queue_files.py`):
 
     00000000000000000000.ndjson     a segment, called after the position of its first entry
         {"format":"spool/1","batches":{SOURCE:LAST BATCH},"told":[ID,…]}

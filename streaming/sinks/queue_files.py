@@ -1,4 +1,4 @@
-"""The files of a spool (`spool.py`): segments of whole frames, and how they come to be on the disk.
+"""The files of a queue (`queue.py`): segments of whole frames, and how they come to be on the disk.
 
 A segment's first line is its head; a frame is a line that says what follows, and that. A frame is there whole or not
 at all: its bytes are on the disk when `append` returns, and what a crash leaves of a last one is cut off.

@@ -1,7 +1,7 @@
 """The addresses of page, metrics and API, as an ASGI application.
 
-What an address answers is worked out in `api.py` and `exporter.py`; who may ask is `http_guard.py`'s business, and the
-socket `server.py`'s.
+What an address answers is worked out in `api_answers.py` and `exporter.py`; who may ask is `access.py`'s business, and
+the socket `server.py`'s.
 """
 
 import asyncio

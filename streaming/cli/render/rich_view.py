@@ -1,7 +1,7 @@
 """Groups as a terminal shows them to a person: what needs a look first, colours, and a matrix of who owns what.
 
 Made from the objects the API serves, for `groups`, `describe` and `watch` on a terminal; what is piped is plain text
-(`group_text.py`). Names are anybody's: they get here through `printable` and as text, never as markup.
+(`plain.py`). Names are anybody's: they get here through `printable` and as text, never as markup.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -70,7 +70,7 @@ def groups_picture(groups: Sequence[Object], width: int) -> RenderableType:
 
 
 def believed(picture: Callable[[], RenderableType], doubt: Object | None) -> RenderableType:
-    """A picture as it may be shown under a doubt (`Board.doubt`): without colour, and of half a log not at all."""
+    """A picture as it may be shown under a doubt (`base/doubt.py`): without colour, and of half a log not at all."""
     if doubt is None:
         return picture()
     why = Text(cannot_tell(doubt), style="bold yellow")
