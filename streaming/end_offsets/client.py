@@ -76,6 +76,10 @@ class KafkaOffsetsClient:
 
     def describe(self, names: Collection[str], ids: Collection[str]) -> list[Topic]:
         """See `OffsetsClient`."""
+        with self._admin.asking("Metadata"):
+            return self._describe(names, ids)
+
+    def _describe(self, names: Collection[str], ids: Collection[str]) -> list[Topic]:
         described = self._admin.ask(lambda client: client.describe_topics([*names, *(_uuid(id_) for id_ in ids)]))
         self._log_refused(described)
         gone = UnknownTopicOrPartitionError.errno

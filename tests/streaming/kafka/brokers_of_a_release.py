@@ -5,6 +5,7 @@ What real brokers of these releases answer is shown by tests that have them; thi
 
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
+from types import SimpleNamespace
 from typing import Any, Final
 
 from kafka.protocol.admin import DescribeClusterResponse, ListConfigResourcesResponse
@@ -26,6 +27,8 @@ class BrokerOfARelease:
         self.broker_version = release
         self.config = {"client_software_name": "us", "client_software_version": "1"}
         self.sent: list[tuple[str, int]] = []
+        self.failing: Exception | None = None
+        """What asking it ends with."""
         self._topic_id = topic_id
 
     def run(self, question: Callable[..., Awaitable[Any]], *args: object) -> object:
@@ -36,7 +39,24 @@ class BrokerOfARelease:
         except StopIteration as answered:
             return answered.value
 
-    async def send(self, request: Any, node_id: int | None = None) -> Any:
+    def least_loaded_node(self) -> int:
+        return 1
+
+    @property
+    def cluster(self) -> Any:
+        """What the client knows of it."""
+        return SimpleNamespace(
+            brokers=lambda: [SimpleNamespace(node_id=1)], get_coordinator=lambda *_: 1, add_coordinator=lambda *_: 1
+        )
+
+    async def get_connection(self, node_id: int) -> Any:
+        if self.failing is not None:
+            raise self.failing
+        return SimpleNamespace(broker_version_data=self.broker_version_data)
+
+    async def send(self, request: Any, node_id: int | None = None, request_timeout_ms: int | None = None) -> Any:
+        if self.failing is not None:
+            raise self.failing
         version = self.broker_version_data.api_version(request)
         self.sent.append((request.name, version))
         asked = type(request).decode(request.encode(version=version), version=version)
@@ -56,7 +76,7 @@ class BrokerOfARelease:
             topics=[topic(error_code=0, name=name, topic_id=self._topic_id, partitions=[partition]) for name in names],
         )
 
-    def cluster(self, _: object, version: int) -> Any:
+    def described(self, _: object, version: int) -> Any:
         broker = DescribeClusterResponse.DescribeClusterBroker(broker_id=1, host="h", port=9092, is_fenced=False)
         return DescribeClusterResponse(cluster_id="c", controller_id=1, brokers=[broker])
 
@@ -71,7 +91,7 @@ class BrokerOfARelease:
 
 _ANSWERS: Final[dict[str, Callable[[BrokerOfARelease, Any, int], Any]]] = {
     "MetadataRequest": BrokerOfARelease.metadata,
-    "DescribeClusterRequest": BrokerOfARelease.cluster,
+    "DescribeClusterRequest": BrokerOfARelease.described,
     "ApiVersionsRequest": BrokerOfARelease.features,
     "ListConfigResourcesRequest": BrokerOfARelease.config_resources,
 }
@@ -81,4 +101,7 @@ def client_of(broker: BrokerOfARelease) -> AdminClient:
     """Our client, connected to it."""
     client = AdminClient.__new__(AdminClient)
     client._manager = broker
+    client.config = AdminClient.DEFAULT_CONFIG
+    client._controller_id = None
+    client._send, broker.send = broker.send, client._noted  # type: ignore[method-assign]  # as the client does
     return client
