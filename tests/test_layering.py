@@ -64,7 +64,7 @@ ROOMS: Final = {
             "kafka py4j pyarrow pyspark structlog",
         ),
         "demo": ("base config query spark board monitor", "confluent_kafka rich"),
-        "rehearsal": ("base config recording reports demo", "confluent_kafka"),
+        "rehearsal": ("base config kafka recording reports demo", "confluent_kafka"),
         "cli": (
             "base checkpoint config kafka spark recording reports sinks history otlp monitor demo rehearsal",
             "dashboards grafana_client rich typer",

@@ -79,17 +79,19 @@ def confluent_settings(kafka: KafkaSection, purpose: str) -> dict[str, str]:
 
 @contextmanager
 def admin_client(kafka: KafkaSection, purpose: str = "admin") -> Iterator[Any]:
-    """Open a `KafkaAdminClient` and close it at the end.
+    """Open an admin client (`any_release.py`) and close it at the end.
 
     Raises:
-        CannotTellError: no broker answers, or it does not let us in.
+        CannotTellError: no broker answers, it does not let us in, or what was asked within failed.
     """
-    from kafka.admin import KafkaAdminClient  # imported late: commands that need no broker start sooner
-    from kafka.errors import KafkaError
+    from kafka.errors import KafkaError  # imported late: commands that need no broker start sooner
+
+    from streaming.kafka.any_release import AdminClient, asking
+    from streaming.kafka.client_errors import Asked
 
     refuse_unreachable(kafka)
     try:
-        admin = KafkaAdminClient(**python_settings(kafka, purpose))
+        admin = AdminClient(**python_settings(kafka, purpose))
     except (KafkaError, OSError, ValueError) as error:
         raise CannotTellError(
             f"kafka.bootstrap_servers: found {kafka.bootstrap_servers!r}, which accepts connections but does not "
@@ -97,7 +99,10 @@ def admin_client(kafka: KafkaSection, purpose: str = "admin") -> Iterator[Any]:
             f"({reason_of(error)}), accepted: a listener of that protocol, and credentials it knows"
         ) from error
     try:
-        yield admin
+        with asking(lambda: admin.asked or Asked("brokers' answer")):
+            yield admin
+    except KafkaError as error:
+        raise CannotTellError(f"kafka.bootstrap_servers: {reason_of(error)}") from error
     finally:
         admin.close()
 

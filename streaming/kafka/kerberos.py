@@ -32,7 +32,9 @@ def refuse_without_libraries(security: KafkaSecuritySection) -> None:
 
 
 def _librdkafka_has(feature: str) -> bool:
-    from confluent_kafka import KafkaException, Producer  # imported late: few need it
+    from confluent_kafka import KafkaException  # imported late: few need it
+
+    from streaming.kafka.librdkafka import Producer
 
     try:
         # Set to what is wanted, this setting is refused where the library was built without (CONFIGURATION.md).

@@ -7,15 +7,17 @@ say *not here* (`AWAY`) therefore have the brokers looked at again at once, here
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from time import monotonic
 from typing import Any, Final, TypeVar
 
 from kafka import errors
-from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError
 
 from streaming.base.logging_setup import silence_clients
+from streaming.kafka.any_release import AdminClient, asking, name_of, told
+from streaming.kafka.client_errors import Asked
 
 _BOOTSTRAP_TIMEOUT_MS: Final = 5_000
 _REQUEST_TIMEOUT_MS: Final = 10_000
@@ -81,7 +83,7 @@ class LazyAdmin:
             "bootstrap_timeout_ms": _BOOTSTRAP_TIMEOUT_MS,
             "request_timeout_ms": timeout_ms,
         }
-        self._client = KafkaAdminClient.__new__(KafkaAdminClient)
+        self._client: Any = AdminClient.__new__(AdminClient)
         self._is_open = False
         self._is_closed = False
         self._lock = threading.Lock()
@@ -89,11 +91,12 @@ class LazyAdmin:
 
     @property
     def client(self) -> Any:  # noqa: ANN401 - kafka-python has no types
-        """The client, connected. Raises KafkaError, OSError or RuntimeError."""
+        """The client, connected. Raises KafkaError."""
         if not self._is_open:
             if not logging.getLogger("kafka").isEnabledFor(logging.DEBUG):
                 silence_clients()  # callers report an outage once, kafka-python with every try
-            self._client.__init__(**self._settings)
+            with asking(lambda: Asked("connection")):
+                self._client.__init__(**self._settings)
             self._is_open = True
         return self._client
 
@@ -104,14 +107,25 @@ class LazyAdmin:
         """
         client = self.client
         try:
-            return question(client)
+            with self.asking():
+                return question(client)
         except KafkaError as error:
             if self._look(AWAY.get(type(error))) != AT_ONCE and type(error) not in _BROKEN:
                 raise
-        return question(self.client)
+        with self.asking():
+            return question(self.client)
+
+    @contextmanager
+    def asking(self, request: str = "brokers' answer") -> Iterator[None]:
+        """Whatever is thrown while brokers are asked, or their answers read, is a KafkaError that says so.
+
+        `request` is what to say where the client does not know what it asked last.
+        """
+        with asking(lambda: getattr(self._client, "asked", None) or Asked(request)):
+            yield
 
     def send(self, request: object, broker: int) -> Any:  # noqa: ANN401 - kafka-python has no types
-        """A broker's answer to a request. Raises as `client`."""
+        """A broker's answer to a request. Raises KafkaError."""
         answer = self.send_each({broker: request})[broker]
         if isinstance(answer, KafkaError):
             raise answer
@@ -120,7 +134,7 @@ class LazyAdmin:
     def send_each(self, requests: Mapping[int, object]) -> dict[int, Any]:
         """Each broker's answer to its request, or the KafkaError instead; all are asked at the same time.
 
-        Raises OSError or RuntimeError, and KafkaError where no connection was made at all.
+        Raises KafkaError where no connection was made at all.
         """
         found = self._sent(requests)
         remedies = {broker: AWAY.get(type(said)) for broker, said in found.items() if isinstance(said, KafkaError)}
@@ -130,6 +144,11 @@ class LazyAdmin:
                     found |= self._sent({of: requests[of] for of, when in remedies.items() if when == AT_ONCE})
                 break
         return found
+
+    def asked_of(self, request: str, broker: int) -> Asked:
+        """What to say was asked, with the broker's release where it is known."""
+        asked: Asked = getattr(self._client, "asked_of", Asked)(request, broker)
+        return asked
 
     def look_again(self) -> bool:
         """Look at the brokers again, unless that was done just now; whether it was done."""
@@ -156,7 +175,8 @@ class LazyAdmin:
             return remedy
         manager = self.client._manager  # noqa: SLF001 - kafka-python has no method of the client for it
         try:
-            manager.run(manager.cluster.refresh_metadata)
+            with asking(lambda: Asked("Metadata")):
+                manager.run(manager.cluster.refresh_metadata)
         except KafkaError:
             return None  # no broker is there to be asked: the question's own error says so
         return remedy
@@ -169,23 +189,24 @@ class LazyAdmin:
             for broker, request in requests.items():
                 try:
                     under_way[broker] = manager.send(request, node_id=broker)
-                except KafkaError as error:
-                    found[broker] = error
+                except Exception as error:  # noqa: BLE001 - whatever a client throws is that broker's answer
+                    found[broker] = told(error, self.asked_of(name_of(request), broker))
             for broker, sent in under_way.items():
                 try:
                     found[broker] = await sent
-                except KafkaError as error:
-                    found[broker] = error
+                except Exception as error:  # noqa: BLE001 - as above
+                    found[broker] = told(error, self.asked_of(name_of(requests[broker]), broker))
             return found
 
-        sent: dict[int, Any] = manager.run(answered)
+        with asking(lambda: Asked(name_of(next(iter(requests.values()), None)))):
+            sent: dict[int, Any] = manager.run(answered)
         return sent
 
     def _reopen(self) -> None:
         with self._lock:
             if self._is_closed:
                 return
-            former, self._client = self._client, KafkaAdminClient.__new__(KafkaAdminClient)
+            former, self._client = self._client, AdminClient.__new__(AdminClient)
             self._is_open = False
         _close(former)
 

@@ -44,8 +44,12 @@ class LeaderEpochs:
         """Of those that are answered, `NOT_KNOWN` where a leader knows none or may not tell us.
 
         `leaders` has the broker of each topic and partition. What another broker has to answer, or this one in a
-        moment, is left out. Raises KafkaError, OSError or RuntimeError.
+        moment, is left out. Raises KafkaError.
         """
+        with self._admin.asking("OffsetForLeaderEpoch"):
+            return self._answered(asked, leaders)
+
+    def _answered(self, asked: Collection[Place], leaders: Mapping[tuple[str, int], int]) -> dict[Place, EpochEnd]:
         # A request holds a partition once: further epochs of it are for further requests.
         requests: dict[tuple[int, int], dict[str, dict[int, int]]] = {}
         for topic, partition, epoch in sorted(asked):

@@ -11,6 +11,7 @@ from kafka.errors import KafkaError
 from kafka.protocol.consumer import IsolationLevel, ListOffsetsRequest
 from kafka.structs import OffsetAndTimestamp
 
+from streaming.kafka.any_release import told
 from streaming.kafka.lazy_admin import AWAY, LazyAdmin, error_of
 
 LATEST: Final = -1
@@ -57,8 +58,13 @@ def list_offsets(
         leaders: place → the broker that leads it, of all that are asked about.
         committed: whether the end is the last stable offset, and not the high watermark.
 
-    Raises OSError or RuntimeError, and KafkaError where no connection was made at all.
+    Raises KafkaError where no connection was made at all.
     """
+    with admin.asking("ListOffsets"):
+        return _listed(admin, asked, leaders, committed=committed)
+
+
+def _listed(admin: LazyAdmin, asked: Mapping[Place, int], leaders: Mapping[Place, int], *, committed: bool) -> Listed:
     by_broker: dict[int, dict[str, dict[int, int]]] = {}
     for (topic, partition), time_ms in asked.items():
         by_broker.setdefault(leaders[topic, partition], {}).setdefault(topic, {})[partition] = time_ms
@@ -68,13 +74,14 @@ def list_offsets(
         if isinstance(said[broker], KafkaError):
             listed.refused |= {(topic, at): said[broker] for topic, partitions in topics.items() for at in partitions}
             continue
+        of_broker = admin.asked_of("ListOffsets", broker)
         for topic in said[broker].topics:
             for of in topic.partitions:
                 place, error = (topic.name, of.partition_index), error_of(of.error_code)
                 if error is None:
                     listed.found[place] = OffsetAndTimestamp(of.offset, of.timestamp, of.leader_epoch)
                 else:
-                    listed.refused[place] = error()
+                    listed.refused[place] = told(error(), of_broker)
     return listed
 
 

@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from typing import Any, Final
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
 
 from coordinator_model.gates.verdict import LogScan
 from streaming.base.logging_setup import get_logger
 from streaming.config.kafka_sections import KafkaSection
 from streaming.kafka.client_settings import confluent_settings
+from streaming.kafka.librdkafka import Consumer
 from streaming.kafka.msk_iam import connectable
 
 SCAN_SECONDS: Final = 120.0

@@ -54,8 +54,6 @@ def broker_findings(kafka: KafkaSection, *, polled: bool = False) -> list[Findin
         kafka: where they are.
         polled: whether groups are to be polled (`source.kind: admin`), and the log not read.
     """
-    from kafka.errors import KafkaError  # see admin_client
-
     needed = permissions.ADMIN_PERMISSIONS if polled else permissions.PERMISSIONS
     names = ("broker", *(() if polled else ("offsets topic", LEADERS)), *(permission.check for permission in needed))
     try:
@@ -65,8 +63,6 @@ def broker_findings(kafka: KafkaSection, *, polled: bool = False) -> list[Findin
             return findings
     except CannotTellError as error:
         first = Finding("broker", "cannot tell", str(error))
-    except KafkaError as error:
-        first = Finding("broker", "cannot tell", f"kafka.bootstrap_servers: {reason_of(error)}")
     return [first, *(Finding(name, "cannot tell", "no broker to ask") for name in names[1:])]
 
 

@@ -7,9 +7,10 @@ it gives up is the caller's to write again, with a new client: from there on a r
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from streaming.base.logging_setup import get_logger
+from streaming.kafka.librdkafka import Producer
 from streaming.kafka.msk_iam import connectable
 
 SETTINGS: Final[Mapping[str, Any]] = {

@@ -73,7 +73,7 @@ class GroupsClient(Protocol):
     """What the poller asks of a cluster."""
 
     def ask(self) -> Round:
-        """One round. Raises KafkaError, OSError or RuntimeError where no broker answers."""
+        """One round. Raises KafkaError where no broker answers."""
         ...
 
     def close(self) -> None:
@@ -99,13 +99,18 @@ class KafkaGroupsClient:
 
     def ask(self) -> Round:
         """See `GroupsClient`."""
+        with self._admin.asking():
+            return self._round()
+
+    def _round(self) -> Round:
         cluster = self._admin.ask(lambda client: client.describe_cluster())
         operations = cluster.get("authorized_operations")
         found, failure, errors = _Found(), None, []
         for broker in cluster["brokers"]:
             try:
-                self._ask_broker(broker["broker_id"], found)
-            except (KafkaError, OSError, RuntimeError) as error:
+                with self._admin.asking():
+                    self._ask_broker(broker["broker_id"], found)
+            except KafkaError as error:
                 errors.append(error)
                 failure = failure or f"broker {broker['broker_id']}: {first_line(error)}"
         if len(errors) == len(cluster["brokers"]) and errors:
@@ -154,7 +159,7 @@ class KafkaGroupsClient:
         if not names:
             return {}
         fetched: Iterable[tuple[str, Any]]
-        if self._version(OffsetFetchRequest) >= _MANY_GROUPS:
+        if self._version(OffsetFetchRequest, broker) >= _MANY_GROUPS:
             groups = [OffsetFetchRequest.OffsetFetchRequestGroup(group_id=name, topics=None) for name in names]
             request = OffsetFetchRequest(groups=groups, min_version=_MANY_GROUPS, max_version=_MANY_GROUPS)
             fetched = [(group.group_id, group) for group in self._admin.send(request, broker).groups]
@@ -163,8 +168,9 @@ class KafkaGroupsClient:
         read = {name: answers.offsets(answer.topics) for name, answer in fetched if answer.error_code == 0}
         return {name: of for name, of in read.items() if of is not None}
 
-    def _version(self, request: object) -> int:
-        version: int = self._admin.client._manager.broker_version_data.api_version(request)  # noqa: SLF001 - kafka-python says it nowhere else
+    def _version(self, request: object, broker: int) -> int:
+        """The one that a request to this broker has: in a cluster that is rolled brokers differ."""
+        version: int = self._admin.ask(lambda client: client.get_broker_version_data(broker)).api_version(request)
         return version
 
 

@@ -18,8 +18,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # exported, though not by name
+from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # exported, though not by name
 
+from streaming.kafka.librdkafka import AdminClient
 from streaming.kafka.msk_iam import connectable
 
 AWAY: Final = frozenset(

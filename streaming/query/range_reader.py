@@ -16,8 +16,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
+from streaming.kafka.librdkafka import Consumer
 from streaming.kafka.msk_iam import connectable
 
 _POLL_SECONDS: Final = 0.01

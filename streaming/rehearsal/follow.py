@@ -8,13 +8,14 @@ from contextlib import closing
 from types import TracebackType
 from typing import Any, Final, Self
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
 
 from coordinator_model.state.events import Event
 from coordinator_model.state.membership import Membership
 from coordinator_model.views.roll_cost import Cost
 from streaming.base.errors import CannotTellError, first_line
 from streaming.base.times import now_ms
+from streaming.kafka.librdkafka import Consumer
 from streaming.recording.file_format import RecordedRecord, RecordedTopic
 from streaming.reports.measure import MeasuredGroup
 

@@ -78,9 +78,7 @@ class KafkaGroupsClient:
 
     def describe(self, groups: Collection[str], broker: int) -> Mapping[str, Answer]:
         """See `GroupsClient`."""
-        reported = self._admin.ask(lambda client: client.describe_groups(list(groups), broker))
-        found = ((name, _answer(said)) for name, said in reported.items())
-        return {name: answer for name, answer in found if answer is not None}
+        return self._admin.ask(lambda client: _answers(client.describe_groups(list(groups), broker)))
 
     def close(self) -> None:
         """See `GroupsClient`."""
@@ -210,6 +208,11 @@ class HangSampler:
         reported = hang_suspicion.described(self._answers.get(name), answer.state, answer.members, step_offset, now_ms)
         self._answers = {**self._answers, name: reported}
         self._not_before_ms[name] = now_ms if reported.rebalancing else now_ms + CALM_MS
+
+
+def _answers(reported: Mapping[str, Mapping[str, Any]]) -> dict[str, Answer]:
+    found = ((name, _answer(said)) for name, said in reported.items())
+    return {name: answer for name, answer in found if answer is not None}
 
 
 def _answer(said: Mapping[str, Any]) -> Answer | None:

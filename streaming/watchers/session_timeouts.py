@@ -50,12 +50,16 @@ class KafkaConfigsClient:
     def session_timeouts(self, groups: Collection[str]) -> Mapping[str, int]:
         """See `ConfigsClient`."""
         asked = [ConfigResource(ConfigResourceType.GROUP, group, {_OPTION: None}) for group in groups]
-        reported = self._admin.ask(lambda client: client.describe_configs(asked, config_filter="all")).get("group", {})
-        return {group: int(options[_OPTION]["value"]) for group, options in reported.items() if _OPTION in options}
+        return self._admin.ask(lambda client: _timeouts(client.describe_configs(asked, config_filter="all")))
 
     def close(self) -> None:
         """See `ConfigsClient`."""
         self._admin.close()
+
+
+def _timeouts(held: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str, int]:
+    groups = held.get("group", {})
+    return {group: int(options[_OPTION]["value"]) for group, options in groups.items() if _OPTION in options}
 
 
 class SessionTimeoutSampler:

@@ -179,7 +179,8 @@ def test_what_kafka_python_reports(
     """A broker that does not coordinate the group is no answer about it."""
     client = KafkaGroupsClient({})
     said: dict[str, object] = {"a": {"error": error, "group_state": "Stable", "members": [{}]}}
-    monkeypatch.setattr(client, "_admin", SimpleNamespace(ask=lambda _: said))
+    asked = SimpleNamespace(describe_groups=lambda *_: said)
+    monkeypatch.setattr(client, "_admin", SimpleNamespace(ask=lambda question: question(asked)))
 
     assert answer == client.describe(["a"], 1)
 
