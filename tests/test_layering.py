@@ -50,7 +50,7 @@ ROOMS: Final = {
         "polling": ("base kafka board", "kafka"),
         "checkpoint": ("base query end_offsets board", "py4j pyarrow pyspark"),
         "metrics": ("base end_offsets board", "isal numpy prometheus_client pyarrow"),
-        "recording": ("base config kafka", "kafka"),
+        "recording": ("base config kafka", "confluent_kafka"),
         "reports": ("base recording", ""),
         "sinks": ("base config kafka query board", "kafka"),
         "history": ("base config recording board sinks", "pyarrow"),

@@ -6,19 +6,25 @@ seconds: applications that commit every 100 ms always have a transaction open, a
 known, and where it cannot be had, the age is counted from the first sample that showed the transaction.
 """
 
+import threading
 import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kafka import KafkaConsumer
-from kafka import TopicPartition as KafkaTopicPartition
-
 from streaming.end_offsets.store import TopicPartition
+from streaming.kafka.plain_consumer import PartitionReader
 
 STANDS_MS: Final = 5_000
 """How long a last stable offset has to stand before the record at it is asked for."""
 
-_POLL_MS: Final = 200
+_FETCH: Final[Mapping[str, Any]] = {
+    # One record of each partition is all that is wanted; a broker sends its batch whole, however long.
+    "fetch.message.max.bytes": 1024,
+    "queued.min.messages": 1,
+    "fetch.wait.max.ms": 100,
+}
+_AT_ONCE: Final = 1_000
+_POLL_SECONDS: Final = 0.2
 _PATIENCE_SECONDS: Final = 3.0
 
 
@@ -26,56 +32,52 @@ class RecordTimes:
     """Reads single records of the log, uncommitted ones too; connects with the first question.
 
     Args:
-        settings: of `KafkaConsumer`. No group is joined and nothing is committed.
+        settings: of librdkafka. No group is joined and nothing is committed.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._settings = settings
-        self._consumer: Any = None
+        self._reader: PartitionReader | None = None
+        # A client of librdkafka is never closed while another thread is in it.
+        self._using = threading.Lock()
+        self._closing = threading.Event()
 
     def written_ms(self, places: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Timestamps of the records at these offsets; what does not come in time is left out.
 
-        Raises KafkaError, OSError or RuntimeError.
+        Raises ReadError.
         """
-        if self._consumer is None:
-            self._consumer = KafkaConsumer(
-                **self._settings,
-                isolation_level="read_uncommitted",
-                group_id=None,
-                enable_auto_commit=False,
-                auto_offset_reset="latest",
-                allow_auto_create_topics=False,
-                max_poll_records=100,
-                max_partition_fetch_bytes=1024,
-                fetch_max_wait_ms=_POLL_MS,
-            )
-        try:
-            found = _first_of(self._consumer, places)
-        except BaseException:
-            self.close()
-            raise
-        if len(found) < len(places):
-            # Who leads those may be another broker by now: the next question begins with another look.
-            self.close()
+        with self._using:
+            if self._reader is None:
+                self._reader = PartitionReader({**self._settings, **_FETCH})
+            found: dict[TopicPartition, int] = {}
+            try:
+                found = self._first_of(self._reader, places)
+            finally:
+                if len(found) < len(places):
+                    # Who leads the others may be another broker by now: the next question begins with another look.
+                    self._let_go()
         return found
 
     def close(self) -> None:
-        """Let go of all connections."""
-        consumer, self._consumer = self._consumer, None
-        if consumer is not None:
-            consumer.close()
+        """Let go of all connections; a question under way in another thread ends early."""
+        self._closing.set()
+        with self._using:
+            self._let_go()
 
+    def _let_go(self) -> None:
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.close()
 
-def _first_of(consumer: Any, places: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:  # noqa: ANN401 - kafka-python has no types
-    consumer.assign([KafkaTopicPartition(*place) for place in places])
-    for place, offset in places.items():
-        consumer.seek(KafkaTopicPartition(*place), offset)
-    found: dict[TopicPartition, int] = {}
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while len(found) < len(places) and time.monotonic() < deadline:
-        for place, records in consumer.poll(_POLL_MS).items():
-            if records:
-                found.setdefault((place.topic, place.partition), records[0].timestamp)
-                consumer.pause(place)
-    return found
+    def _first_of(self, reader: PartitionReader, places: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        reader.begin(places)
+        found: dict[TopicPartition, int] = {}
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while len(found) < len(places) and time.monotonic() < deadline and not self._closing.is_set():
+            for record in reader.poll(_AT_ONCE, _POLL_SECONDS):
+                place = record.topic() or "", record.partition() or 0
+                if (record.offset() or 0) >= places[place]:
+                    found.setdefault(place, record.timestamp()[1])
+            reader.leave(reader.positions.keys() & found.keys())
+        return found

@@ -7,7 +7,7 @@ base and all that followed, and its replay gives the group as the whole log woul
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice, takewhile
 from pathlib import Path
@@ -17,8 +17,9 @@ import pyarrow as pa
 
 from coordinator_model.records.serde import Record, UnknownRecord, decode_record
 from streaming.base.atomic_files import replace
-from streaming.base.errors import CannotTellError
+from streaming.base.errors import CannotTellError, first_line
 from streaming.base.logging_setup import get_logger
+from streaming.base.output_status import SinkState
 from streaming.base.threads import Repeating
 from streaming.base.times import now_ms
 from streaming.config.kafka_sections import KafkaSection
@@ -27,6 +28,7 @@ from streaming.history.tables import RECORDS, in_order
 from streaming.recording.file_format import Header, RecordedRecord, RecordedTopic
 from streaming.recording.recorder import LogRecorder, header_of
 
+SINK: Final = "history-records"
 LOOK_EVERY_SECONDS: Final = 30.0
 RECORDS_AT_ONCE: Final = 20_000
 POSITIONS: Final = "positions.json"
@@ -38,51 +40,87 @@ _log = get_logger("history_records")
 
 
 class RecordKeeper:
-    """The thread that reads the log into a history.
+    """The thread that reads the log into a history: an output beside the board (`streaming.sinks.outputs.Sink`).
 
     Args:
         kafka: where and how to connect.
         store: where to write.
+        clock_ms: the wall clock.
     """
 
-    def __init__(self, kafka: KafkaSection, store: HistoryStore) -> None:
+    def __init__(self, kafka: KafkaSection, store: HistoryStore, clock_ms: Callable[[], int] = now_ms) -> None:
         self._kafka = kafka
         self._store = store
+        self._clock_ms = clock_ms
         self._directory = store.directory / RECORDS.name
         self._header: Header | None = None
+        self._kept_until_ms = read_until_ms(store.directory) or clock_ms()
+        """When the last look began that found all of the log, of a former run as well."""
+        self._delivered = 0
         self._failure: str | None = None
-        thread = Repeating("history-records", LOOK_EVERY_SECONDS, self.look)
-        self.start, self.stop = thread.start, thread.stop
+        self._thread = Repeating(SINK, LOOK_EVERY_SECONDS, self.look)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread; what was not read is read by the next run."""
+        self._thread.stop()
+
+    def state(self) -> SinkState:
+        """How it is doing: what waits is one look, since the last one that found all of the log."""
+        failure = self._failure
+        return SinkState(
+            name=SINK,
+            waiting=0 if failure is None else 1,
+            oldest_ms=None if failure is None else self._kept_until_ms,
+            dropped=0,
+            delivered=self._delivered,
+            failure=failure,
+        )
 
     def look(self) -> None:
-        """Keep what came since the last look; what cannot be read or written now is at the next one."""
+        """Keep what came since the last look; what cannot be read or written now is shown, and is at the next one."""
+        begun_ms = self._clock_ms()
         try:
-            self._take()
-        except (CannotTellError, OSError) as error:
-            reason = " ".join(str(error).split())
-            if self._failure != reason:
-                _log.warning("history_records_late", reason=reason)
-            self._failure = reason
-        else:
-            self._failure = None
+            unread = self._take(begun_ms)
+        except Exception as error:  # noqa: BLE001 - whatever a client raises, the next try may succeed
+            # Without the file, whose name may be another one with each attempt.
+            self._fail((isinstance(error, OSError) and error.strerror) or first_line(error))
+            return
+        if unread:
+            which = ", ".join(f"{partition}: {why}" for partition, why in sorted(unread.items()))
+            self._fail(f"{self._kafka.offsets_topic}: found partitions that cannot be read ({which})")
+            return
+        if self._failure is not None:
+            _log.info("delivers_again", sink=SINK)
+        self._failure, self._kept_until_ms = None, begun_ms
 
-    def _take(self) -> None:
+    def _take(self, begun_ms: int) -> Mapping[int, str]:
+        """Read what can be read; returns partitions that cannot, with the reason."""
         if self._header is None:
             self._header = header_of(self._kafka)
             _replace(self._directory / HEADER, asdict(self._header))
-        begun_ms = now_ms()
-        recorder = LogRecorder(
-            self._kafka, list(range(self._header.offsets_topic_partitions)), begin=_positions(self._directory)
-        )
+        partitions = list(range(self._header.offsets_topic_partitions))
+        recorder = LogRecorder(self._kafka, partitions, whole=False, begin=_positions(self._directory))
         try:
             records = recorder.records()
             while part := list(islice(records, RECORDS_AT_ONCE)):
                 self._store.write(RECORDS, rows_of(part))
+                self._delivered += len(part)
             # Only now: what a kill leaves out of it is read again, and is in the files once all the same.
             _replace(self._directory / POSITIONS, recorder.positions)
-            _replace(self._directory / READ, {"until": begun_ms})
+            if not recorder.unread:
+                _replace(self._directory / READ, {"until": begun_ms})
         finally:
             recorder.close()
+        return recorder.unread
+
+    def _fail(self, reason: str) -> None:
+        if self._failure != reason:
+            _log.warning("delivery_failed", sink=SINK, reason=reason)
+        self._failure = reason
 
 
 def rows_of(records: Sequence[RecordedRecord]) -> pa.Table:

@@ -19,7 +19,7 @@ from streaming.config.output_sections import HistorySection
 from streaming.history.log_archive import RecordKeeper
 from streaming.history.store import HistoryStore, Retention
 from streaming.history.tables import day_text, rows
-from streaming.sinks.outputs import SpoolReader
+from streaming.sinks.outputs import Sink, SpoolReader
 from streaming.sinks.queue import Spooled
 
 READER: Final = "history"
@@ -62,7 +62,7 @@ class HistoryWriter:
         self._complete_day = ""
         self._failure: str | None = None
         self._measured: tuple[float, int] | None = None
-        self._records = None if kafka is None else RecordKeeper(kafka, self._store)
+        self._keepers = [] if kafka is None else [RecordKeeper(kafka, self._store, clock_ms)]
         self._thread = Repeating("history", LOOK_EVERY_SECONDS, self.keep_in_order)
 
     def reader(self) -> SpoolReader:
@@ -75,6 +75,10 @@ class HistoryWriter:
             close=self._end,
             pause_seconds=self._pause_seconds,
         )
+
+    def keepers(self) -> Sequence[Sink]:
+        """Who keeps the log's records, if they are to be kept."""
+        return self._keepers
 
     def deliver(self, found: Sequence[Spooled]) -> None:
         """Write entries; they are on the disk when this returns. Raises OSError."""
@@ -106,13 +110,9 @@ class HistoryWriter:
     def _begin(self) -> None:
         self._store.clean()
         self._thread.start()
-        if self._records is not None:
-            self._records.start()
 
     def _end(self) -> None:
         self._thread.stop()
-        if self._records is not None:
-            self._records.stop()
 
     def _write_all_groups(self) -> None:
         now_ms = self._clock_ms()

@@ -1,7 +1,7 @@
 """Settings of the three Kafka clients, derived from one section.
 
-- kafka-python asks (log end offsets, topic ids) and records,
-- confluent-kafka (librdkafka) reads the log, and is what the demo's traffic uses,
+- kafka-python asks (log end offsets, topic ids),
+- confluent-kafka (librdkafka) reads and writes topics, and is what the demo's traffic uses,
 - Kafka's own tools (Java) describe groups, for the tests and for recordings.
 
 Security options mean the same everywhere (`security_settings.py`): certificates and keys are PEM, which all three read.
@@ -32,7 +32,7 @@ _BOOTSTRAP_TIMEOUT_MS: Final = 15_000
 
 
 def python_settings(kafka: KafkaSection, purpose: str) -> dict[str, Any]:
-    """Settings that both `KafkaAdminClient` and `KafkaConsumer` of kafka-python take.
+    """Settings of kafka-python's `KafkaAdminClient`.
 
     Args:
         kafka: the section.

@@ -13,14 +13,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from typing import Any, Final
 
-from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
 
 from coordinator_model.gates.verdict import LogScan
 from streaming.base.logging_setup import get_logger
 from streaming.config.kafka_sections import KafkaSection
 from streaming.kafka.client_settings import confluent_settings
-from streaming.kafka.librdkafka import Consumer
-from streaming.kafka.msk_iam import connectable
+from streaming.kafka.plain_consumer import PARTITION_EOF, QUIET, plain_consumer
 
 SCAN_SECONDS: Final = 120.0
 """Most time that one scan takes."""
@@ -39,7 +38,6 @@ HIGHEST_VALUE_VERSION_BEFORE: Final = 3
 _AT_ONCE: Final = 10_000
 _POLL_SECONDS: Final = 0.1
 _ASK_SECONDS: Final = 10.0
-_PARTITION_EOF: Final = KafkaError._PARTITION_EOF  # noqa: SLF001 - its public name
 
 _log = get_logger("log_scan")
 
@@ -83,18 +81,8 @@ def scanned(
 
     Where the brokers do not answer, or refuse, the last one is of the share that was read.
     """
-    settings = {
-        **confluent_settings(kafka, "scan"),
-        # Must be there, and is used for nothing: no group is joined, no offset committed.
-        "group.id": f"{kafka.client_id}-scan",
-        "enable.auto.commit": False,
-        "enable.auto.offset.store": False,
-        "auto.offset.reset": "earliest",
-        "enable.partition.eof": True,
-        "isolation.level": "read_uncommitted",
-        "allow.auto.create.topics": False,
-    }
-    with closing(Consumer(connectable(settings))) as consumer:
+    settings = confluent_settings(kafka, "scan")
+    with closing(plain_consumer({**QUIET, **settings}, committed=False, gone="earliest")) as consumer:
         yield from scan_with(consumer, kafka.offsets_topic, stopping or threading.Event(), limit_seconds)
 
 
@@ -115,7 +103,7 @@ def scan_with(consumer: Any, topic: str, stopping: threading.Event, limit_second
                     if offset < read.end(partition):
                         found.take(message.key(), message.value())
                     read.reach(partition, offset + 1)
-                elif message.error().code() == _PARTITION_EOF:
+                elif message.error().code() == PARTITION_EOF:
                     read.reach(partition, offset)
             yield so_far(under_way=bool(read.missing))
     except KafkaException as error:

@@ -13,7 +13,7 @@ from streaming.metrics.exporter import Exporter
 from streaming.otlp import events_export
 from streaming.otlp.metrics_export import MetricsExport
 from streaming.sinks import kafka_sinks
-from streaming.sinks.outputs import Outputs, SpoolReader
+from streaming.sinks.outputs import Outputs, Sink
 from streaming.web.api_answers import BrokerAnswers
 
 
@@ -56,26 +56,17 @@ def broker_answers(config: Config) -> BrokerAnswers:
 
 def outputs_of(config: Config, board: Board, exporter: Exporter, source: Callable[[], str]) -> Outputs:
     """All that leaves the monitor, as configured; `source` is as of `Outputs`."""
-    otlp = config.otlp
-    exports = [MetricsExport(otlp, exporter)] if otlp.endpoint is not None and otlp.metrics else []
-    outputs = Outputs(
-        config,
-        _readers(config, board),
-        board,
-        others=[*kafka_sinks.group_topics(config, board, now_ms), *exports],
-        source=source,
-        clock_ms=now_ms,
-    )
-    board.show_sinks(outputs.states)
-    return outputs
-
-
-def _readers(config: Config, board: Board) -> list[SpoolReader]:
-    settings = config.history
+    otlp, settings = config.otlp, config.history
+    others: list[Sink] = [*kafka_sinks.group_topics(config, board, now_ms)]
     readers = [*kafka_sinks.readers(config, board), *events_export.readers(config, board)]
+    if otlp.endpoint is not None and otlp.metrics:
+        others.append(MetricsExport(otlp, exporter))
     if settings.enabled:
         kafka = config.kafka if settings.records else None
         history = HistoryWriter(config.history_dir, settings, board, now_ms, kafka=kafka)
         board.show_history_size(history.size_bytes)
         readers.insert(0, history.reader())
-    return readers
+        others += history.keepers()
+    outputs = Outputs(config, readers, board, others=others, source=source, clock_ms=now_ms)
+    board.show_sinks(outputs.states)
+    return outputs

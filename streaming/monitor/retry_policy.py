@@ -20,7 +20,7 @@ from streaming.base.logging_setup import get_logger
 from streaming.checkpoint import identity
 from streaming.config.loading import Config
 from streaming.kafka import preflight
-from streaming.query.range_reader import LOG_LOST
+from streaming.kafka.range_reader import LOG_LOST
 
 RETRY_DELAYS_SECONDS: Final = (1, 2, 5, 10, 30, 60)
 """Waits before the query is started again; the last one repeats. A finished micro-batch starts over with the first."""

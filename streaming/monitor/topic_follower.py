@@ -130,7 +130,7 @@ class TopicFollower:
         topics: dict[str, int | None] = {str(sink.groups_topic): None}
         if sink.events_topic is not None:
             topics[sink.events_topic] = self._config.events.window
-        return TopicReader(client_settings.python_settings(kafka, "serve"), topics)
+        return TopicReader(client_settings.confluent_settings(kafka, "serve"), topics)
 
     def _collect(self, records: Records, held: dict[tuple[str, ...], bytes], events: list[Event]) -> None:
         """Take in what is there at first: of each key the newest."""

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
 from streaming.base import machine_clock
-from streaming.query.log_bounds import Bounds
+from streaming.kafka.log_bounds import Bounds
 from streaming.query.progress import COMMITS, MEMBERSHIP
 
 GAP_SECONDS: Final = 5.0

@@ -49,7 +49,8 @@ from streaming.base import machine_clock
 from streaming.base.child_processes import answered_by_children, may_fork
 from streaming.base.even_shares import even_shares
 from streaming.base.machine_clock import Instant
-from streaming.query.log_bounds import AWAY, LogBounds
+from streaming.kafka.log_bounds import AWAY, LogBounds
+from streaming.kafka.range_reader import Columns, LogLostError, RangeReader, Ranges
 from streaming.query.log_continuity import (
     AGAIN,
     BEGINS,
@@ -63,7 +64,6 @@ from streaming.query.log_continuity import (
     gap_of,
 )
 from streaming.query.progress import COMMITS, MEMBERSHIP
-from streaming.query.range_reader import Columns, LogLostError, RangeReader, Ranges
 from streaming.query.row_codec import LOG_LAYOUT, packed
 from streaming.query.schemas import PACKED
 
@@ -315,10 +315,10 @@ class CoordinatorLogReader(_SimpleStreamReaderWrapper):
         begins = {of.partition: of.membership for of in pieces}
         partly_read = any(of.commits < of.membership for of in pieces)
         for columns in self._read(ranges, patience_seconds, left_out, committed=True):
-            table = columns.table(LOG_LAYOUT)
+            table = _table(columns)
             if partly_read:
-                unread = columns.offsets >= np.array([begins[of] for of in columns.partitions.tolist()])
-                table = table.filter(pa.array(unread | _is_commit(columns.keys)))
+                unread = [at >= begins[of] for of, at in zip(columns.partitions, columns.offsets, strict=True)]
+                table = table.filter(pa.array(np.array(unread) | _is_commit(columns.keys)))
             yield table
 
     def _unstable(
@@ -330,7 +330,7 @@ class CoordinatorLogReader(_SimpleStreamReaderWrapper):
         ]
         ranges = {of.partition: (of.unstable_from, of.membership_end) for of in held_back}
         for columns in self._read(ranges, patience_seconds, left_out, committed=False):
-            yield columns.table(LOG_LAYOUT).filter(pa.array(~_is_commit(columns.keys)))
+            yield _table(columns).filter(pa.array(~_is_commit(columns.keys)))
 
     def _read(
         self, ranges: Ranges, patience_seconds: float, left_out: set[int] | None, *, committed: bool
@@ -388,6 +388,11 @@ class Piece(NamedTuple):
         note = Note(begins=(self.commits, self.membership)) if self.note is None else self.note
         of_plan = () if note.gap is None else (note.gap,)
         return note._replace(gap=_wider(gap_of(late_seconds, self.membership_end), *of_plan))
+
+
+def _table(columns: Columns) -> pa.Table:
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, LOG_LAYOUT, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=LOG_LAYOUT)
 
 
 def late_seconds(looked: Instant | None, began: Instant, ended: Instant) -> float:

@@ -1,5 +1,5 @@
 """The recording format, and making a recording.
 
 Reading order: file_format, recorder.
-May import: base, config, kafka; libraries kafka.
+May import: base, config, kafka; libraries confluent_kafka.
 """

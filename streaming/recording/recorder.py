@@ -1,71 +1,53 @@
-"""Reading the offsets topic into a recording: two readers of one log, merged in offset order.
+"""Reading the offsets topic into a recording, in offset order, as the stream of a monitor reads it.
 
-Offset commits (types 0 and 1) come from a read_committed reader, so that aborted transactions never count; everything
-else from a read_uncommitted one, because membership records are never transactional and must not wait behind an open
-transaction. A reader is at the end when its *position* is: control batches and cleaned records occupy offsets that
-never arrive as records. Nothing is committed, and no group is joined: the log read is the one groups are written to.
+    read committed      up to the last stable offset: offset commits, without the aborted ones, and membership
+    read uncommitted    from there to the high watermark: membership alone, which is never transactional and must not
+                        wait behind an open transaction
+
+So a partition has two positions: from where on commits (types 0 and 1) were not read, and membership. Where reading
+goes on after the end, membership waits for the commits before it, so that offsets stay in order. Nothing is committed,
+and no group is joined: the log read is the one groups are written to.
 """
 
-import math
+import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from itertools import chain
 from operator import attrgetter
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-from kafka import KafkaConsumer, TopicPartition
-from kafka.errors import AuthorizationError, KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
 from streaming.base.errors import CannotTellError
 from streaming.config.kafka_sections import KafkaSection
 from streaming.kafka.broker_queries import broker_release, describe_topics
-from streaming.kafka.client_settings import IsolationLevel, admin_client, python_settings
+from streaming.kafka.client_settings import admin_client, confluent_settings
+from streaming.kafka.log_bounds import AWAY, LOOK_AGAIN_SECONDS, Bounds, LogBounds
+from streaming.kafka.plain_consumer import QUIET
+from streaming.kafka.range_reader import Columns, LogLostError, RangeReader, Ranges
 from streaming.recording.file_format import Header, RecordedRecord, RecordedTopic
 
 OFFSET_COMMIT_TYPES: Final = (b"\x00\x00", b"\x00\x01")
 """First two bytes of the keys of offset commits: record types 0 and 1."""
 
-Kept = Literal["commits", "membership"]
-
-_POLL_TIMEOUT_MS: Final = 200
-_STALL_POLLS: Final = 150
-"""Polls without any progress before giving up: 30 s."""
-
-
-@dataclass(slots=True)
-class _Reader:
-    """One isolation level: how far it has come, and what it delivered that waits for the other one."""
-
-    consumer: Any
-    keeps: Kept
-    ends: dict[int, float]
-    """By partition the offset reading stops before; infinite while following."""
-    positions: dict[int, int]
-    waiting: dict[int, deque[RecordedRecord]]
-
-    def poll(self) -> bool:
-        """Fetch once; returns whether anything moved."""
-        for partition, records in self.consumer.poll(timeout_ms=_POLL_TIMEOUT_MS).items():
-            number = partition.partition
-            self.waiting[number].extend(
-                RecordedRecord(number, record.offset, record.timestamp, record.key, record.value)
-                for record in records
-                if record.offset < self.ends[number] and self._is_kept(record.key)
-            )
-        before = self.positions
-        self.positions = {
-            partition.partition: self.consumer.position(partition) for partition in self.consumer.assignment()
-        }
-        return before != self.positions
-
-    def is_done(self, partition: int) -> bool:
-        """Whether nothing more is to come of a partition."""
-        return self.positions[partition] >= self.ends[partition]
-
-    def _is_kept(self, key: bytes | None) -> bool:
-        # A record without a key cannot be the coordinator's (and the format has no place for it).
-        return key is not None and (key[:2] in OFFSET_COMMIT_TYPES) == (self.keeps == "commits")
+_FETCH: Final[Mapping[str, Any]] = {
+    "fetch.wait.max.ms": 20,
+    "max.partition.fetch.bytes": 8 * 1024 * 1024,
+}
+_REFUSED: Final = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+    }
+)
+_COMMITS: Final = "commits"
+_MEMBERSHIP: Final = "membership"
+_LOOK_EVERY_SECONDS: Final = 0.25
+"""How often it is looked, while following, whether there is more."""
+_PATIENCE_SECONDS: Final = 30.0
+"""How long no record may come while some are missing, and a partition may have no leader."""
 
 
 class LogRecorder:
@@ -75,6 +57,7 @@ class LogRecorder:
         kafka: where and how to connect.
         partitions: which partitions to read.
         follow: go on after the end, until interrupted (Ctrl-C).
+        whole: whether a partition that cannot be read is an error; else the others are read, and `unread` names it.
         begin: reader → partition → offset to begin at, as `positions` gave it; the beginning where it is not said, or
             not there any more.
 
@@ -82,6 +65,7 @@ class LogRecorder:
         ends: partition to high watermark when reading began.
         open_transactions: partition to number of offsets behind its last stable offset then, where there are any;
             commits among them are not delivered.
+        unread: partition to why it was not read to that end.
 
     Raises:
         CannotTellError: no broker answers, or the log may not be read.
@@ -93,28 +77,39 @@ class LogRecorder:
         partitions: list[int],
         *,
         follow: bool = False,
+        whole: bool = True,
         begin: Mapping[str, Mapping[int, int]] | None = None,
     ) -> None:
-        self._kafka = kafka
-        self._partitions = partitions
+        self._topic = kafka.offsets_topic
         self._follow = follow
-        with _reported(kafka):
-            # High watermarks first: what was open then and is not any more is none of ours to warn of.
-            self._membership = _reader(kafka, partitions, "membership", begin or {})
-            self._commits = _reader(kafka, partitions, "commits", begin or {})
-        stable = self._commits.ends
-        # Both stop at one end: beyond it commits would have no membership beside them.
-        stable.update({partition: min(end, self._membership.ends[partition]) for partition, end in stable.items()})
-        self.ends = {partition: int(end) for partition, end in self._membership.ends.items()}
-        self.open_transactions = {
-            partition: end - int(stable[partition]) for partition, end in self.ends.items() if end > stable[partition]
-        }
-        self._starts = dict(self._membership.positions)
-        if follow:
-            for reader in self._readers:
-                reader.ends = dict.fromkeys(partitions, math.inf)
+        self._begin = begin or {}
+        self._settings = {**QUIET, **confluent_settings(kafka, "record")}
+        self._log_bounds = LogBounds(self._settings, self._topic, kafka.request_timeout_ms / 1_000)
+        self._readers: dict[bool, RangeReader] = {}
+        self._reading: Generator[Columns] | None = None
+        self._may_leave = follow or not whole
+        self._left_out: set[int] = set()
+        """Partitions that the last read could not bring to its end."""
+        self._waiting: deque[RecordedRecord] = deque()
+        with _reported(self._topic):
+            self._bounds = self._ends(partitions, _PATIENCE_SECONDS if whole else 0.0)
+            # A partition whose leader goes between the two questions is one that cannot be read.
+            first = self._log_bounds.first([of for of in partitions if of in self._bounds.high])
+        self.unread = {of: self._bounds.away.get(of, "LEADER_NOT_AVAILABLE") for of in partitions if of not in first}
+        if whole and self.unread:
+            partition, why = next(iter(self.unread.items()))
+            found = f"partition {partition}: found {why}"
+            raise CannotTellError(f"{self._topic} {found}, accepted: a leader for each partition")
+        self.ends = {of: self._bounds.high[of] for of in first}
+        stable = self._bounds.stable
+        self.open_transactions = {of: end - stable[of] for of, end in self.ends.items() if end > stable[of]}
+        self._commits, self._membership = (
+            {of: _start(self._begin.get(kind, {}).get(of), first[of], end) for of, end in self.ends.items()}
+            for kind in (_COMMITS, _MEMBERSHIP)
+        )
+        self._total = self._to_go()
 
-    def records(self, on_progress: Callable[[float], None] | None = None) -> Iterator[RecordedRecord]:
+    def records(self, on_progress: Callable[[float], None] = lambda _: None) -> Iterator[RecordedRecord]:
         """Yield records in offset order within each partition.
 
         Args:
@@ -123,73 +118,104 @@ class LogRecorder:
         Raises:
             CannotTellError: the log cannot be read to its end.
         """
-        idle = 0
-        try:
-            with _reported(self._kafka):
-                while unfinished := [reader for reader in self._readers if not self._is_done(reader)]:
-                    moved = [reader.poll() for reader in unfinished]
-                    idle = 0 if any(moved) or self._follow else idle + 1
-                    if idle > _STALL_POLLS:
-                        raise CannotTellError(self._stalled())
-                    yield from self._merged(until_reached=True)
-                    if on_progress is not None:
-                        on_progress(self._fraction())
-        except KeyboardInterrupt:
-            if not self._follow:
-                raise
-        yield from self._merged(until_reached=False)
+        with _reported(self._topic):
+            try:
+                for _ in chain(self._stable(), self._more() if self._follow else self._unstable()):
+                    yield from self._taken()
+                    on_progress(1.0 - self._to_go() / self._total if self._total else 1.0)
+            except KeyboardInterrupt:
+                if not self._follow:
+                    raise
+                yield from self._taken()
+                # What is known to be there is read; a broker that is away by now does not spoil the rest.
+                with suppress(KafkaException):
+                    for _ in chain(self._stable(), self._unstable()):
+                        yield from self._taken()
+        on_progress(1.0)
 
     @property
     def positions(self) -> dict[str, dict[int, int]]:
         """Reader → partition → the next offset it would read."""
-        return {reader.keeps: dict(reader.positions) for reader in self._readers}
+        read = {_COMMITS: self._commits, _MEMBERSHIP: self._membership}
+        return {kind: {**self._begin.get(kind, {}), **of} for kind, of in read.items()}
 
     def close(self) -> None:
-        """Close both readers."""
-        for reader in self._readers:
-            reader.consumer.close(autocommit=False)
+        """Let the brokers go."""
+        if self._reading is not None:
+            self._reading.close()
+        while self._readers:
+            self._readers.popitem()[1].close()
 
-    @property
-    def _readers(self) -> tuple[_Reader, _Reader]:
-        return self._commits, self._membership
+    def _ends(self, partitions: Collection[int], patience_seconds: float) -> Bounds:
+        """Where the log ends; partitions that have no leader may get one so long."""
+        deadline = time.monotonic() + patience_seconds
+        while True:
+            bounds = self._log_bounds.ends()
+            if bounds.high.keys() >= {*partitions} or time.monotonic() >= deadline:
+                return bounds
+            time.sleep(LOOK_AGAIN_SECONDS)
 
-    def _merged(self, *, until_reached: bool) -> Iterator[RecordedRecord]:
-        """Yield what waits; with `until_reached` only up to where neither reader can deliver anything earlier."""
-        for partition in self._partitions:
-            limit = min(self._reach(reader, partition) for reader in self._readers) if until_reached else math.inf
-            commits, membership = self._commits.waiting[partition], self._membership.waiting[partition]
-            while commits or membership:
-                earlier = (
-                    commits if not membership or (commits and commits[0].offset < membership[0].offset) else membership
-                )
-                if earlier[0].offset >= limit:
-                    break
-                yield earlier.popleft()
+    def _more(self) -> Iterator[None]:
+        """Fetch what comes, without an end; what is away is waited for."""
+        while True:
+            time.sleep(_LOOK_EVERY_SECONDS)
+            try:
+                self._bounds = self._log_bounds.ends()
+                yield from self._stable()
+            except KafkaException as error:
+                if error.args[0].code() not in AWAY:
+                    raise
 
-    @staticmethod
-    def _reach(reader: _Reader, partition: int) -> float:
-        return math.inf if reader.is_done(partition) else reader.positions[partition]
+    def _stable(self) -> Iterator[None]:
+        """Fetch up to the last stable offset: all commits, and membership that was not read before them."""
+        ranges = {of: (at, self._bounds.stable.get(of, 0)) for of, at in self._commits.items()}
+        for columns in self._read(ranges, committed=True):
+            for record in _records(columns):
+                if record.offset >= self._membership[record.partition] or _is_commit(record):
+                    self._waiting.append(record)
+            self._commits.update(_next_offsets(columns))
+            yield
+        for of, (_, end) in ranges.items():
+            if of not in self._left_out:
+                self._commits[of] = max(self._commits[of], end)
+            self._membership[of] = max(self._membership[of], self._commits[of])
 
-    def _is_done(self, reader: _Reader) -> bool:
-        return all(reader.is_done(partition) for partition in self._partitions)
+    def _unstable(self) -> Iterator[None]:
+        """Fetch what is behind it: membership alone, of partitions read so far."""
+        ranges = {
+            of: (max(stable, self._membership[of]), self._bounds.high[of])
+            for of, stable in self._bounds.stable.items()
+            if self._commits.get(of, -1) >= stable
+        }
+        for columns in self._read(ranges, committed=False):
+            self._waiting.extend(record for record in _records(columns) if not _is_commit(record))
+            self._membership.update(_next_offsets(columns))
+            yield
+        for of, (_, end) in ranges.items():
+            if of not in self._left_out:
+                self._membership[of] = max(self._membership[of], end)
 
-    def _fraction(self) -> float:
-        total = sum(self.ends[partition] - self._starts[partition] for partition in self._partitions)
-        read = sum(
-            min(self._membership.positions[partition], self.ends[partition]) - self._starts[partition]
-            for partition in self._partitions
-        )
-        return read / total if total > 0 else 1.0
+    def _read(self, ranges: Ranges, *, committed: bool) -> Iterator[Columns]:
+        """Parts of these; partitions that are left out are read from where they are by the next call."""
+        self._left_out = set()
+        ranges = {of: (start, end) for of, (start, end) in ranges.items() if start < end}
+        if not ranges:
+            return
+        if committed not in self._readers:
+            settings = {**self._settings, **_FETCH}
+            self._readers[committed] = RangeReader(
+                settings, self._topic, committed=committed, timeout_seconds=_PATIENCE_SECONDS
+            )
+        self._reading = self._readers[committed].read(ranges, self._left_out if self._may_leave else None)
+        yield from self._reading
+        self.unread.update(dict.fromkeys(self._left_out, "no records"))
 
-    def _stalled(self) -> str:
-        partition = next(
-            number for number in self._partitions for reader in self._readers if not reader.is_done(number)
-        )
-        position = min(reader.positions[partition] for reader in self._readers)
-        return (
-            f"{self._kafka.offsets_topic} partition {partition}: found no progress at offset {position} for "
-            f"{_POLL_TIMEOUT_MS * _STALL_POLLS // 1000} s, accepted: offset {self.ends[partition]} reached"
-        )
+    def _taken(self) -> Iterator[RecordedRecord]:
+        while self._waiting:
+            yield self._waiting.popleft()
+
+    def _to_go(self) -> int:
+        return sum(max(0, end - self._commits[of]) for of, end in self.ends.items())
 
 
 def header_of(kafka: KafkaSection) -> Header:
@@ -209,41 +235,37 @@ def header_of(kafka: KafkaSection) -> Header:
     )
 
 
-def _reader(kafka: KafkaSection, partitions: list[int], keeps: Kept, begin: Mapping[str, Mapping[int, int]]) -> _Reader:
-    level: IsolationLevel = "read_committed" if keeps == "commits" else "read_uncommitted"
-    consumer = KafkaConsumer(
-        **python_settings(kafka, level),
-        isolation_level=level,
-        group_id=None,
-        enable_auto_commit=False,
-        auto_offset_reset="earliest",
-        allow_auto_create_topics=False,
-        exclude_internal_topics=False,
-        max_poll_records=10_000,
-        max_partition_fetch_bytes=8 * 1024 * 1024,
-        fetch_max_wait_ms=20,
-    )
-    assigned = [TopicPartition(kafka.offsets_topic, partition) for partition in partitions]
-    consumer.assign(assigned)
-    consumer.seek_to_beginning(*assigned)
-    for partition in assigned:
-        offset = begin.get(keeps, {}).get(partition.partition)
-        if offset is not None:
-            consumer.seek(partition, offset)
-    # A read_committed reader gets the last stable offset as the end, and that is as far as it comes.
-    ends = {partition.partition: float(end) for partition, end in consumer.end_offsets(assigned).items()}
-    positions = {partition.partition: consumer.position(partition) for partition in assigned}
-    return _Reader(consumer, keeps, ends, positions, {partition: deque() for partition in partitions})
+def _start(asked: int | None, first: int, end: int) -> int:
+    """Where to begin: a position that is not in the log is of another log, or of one that was cut off."""
+    return asked if asked is not None and first <= asked <= end else first
+
+
+def _records(columns: Columns) -> Iterator[RecordedRecord]:
+    for partition, offset, time_ms, key, value in zip(*columns, strict=True):
+        # A record without a key cannot be the coordinator's (and the format has no place for it).
+        if key is not None:
+            yield RecordedRecord(partition, offset, time_ms, key, value)
+
+
+def _next_offsets(columns: Columns) -> dict[int, int]:
+    """Partition → the offset after the last one read of it."""
+    return {of: at + 1 for of, at in zip(columns.partitions, columns.offsets, strict=True)}
+
+
+def _is_commit(record: RecordedRecord) -> bool:
+    return record.key[:2] in OFFSET_COMMIT_TYPES
 
 
 @contextmanager
-def _reported(kafka: KafkaSection) -> Iterator[None]:
+def _reported(topic: str) -> Iterator[None]:
     """Turn failures of the client into one line that says what was being read."""
     try:
         yield
-    except AuthorizationError as error:
-        found = f"no permission ({type(error).__name__})"
-        raise CannotTellError(f"{kafka.offsets_topic}: found {found}, accepted: READ and DESCRIBE") from error
-    except KafkaError as error:
-        found = str(error) or type(error).__name__
-        raise CannotTellError(f"{kafka.offsets_topic}: found {found}, accepted: a log that can be read") from error
+    except LogLostError as error:
+        raise CannotTellError(f"{topic}: found {error}, accepted: a log that can be read") from error
+    except KafkaException as error:
+        said = error.args[0]
+        found, accepted = said.str() or said.name(), "a log that can be read"
+        if said.code() in _REFUSED:
+            found, accepted = f"no permission ({said.name()})", "READ and DESCRIBE"
+        raise CannotTellError(f"{topic}: found {found}, accepted: {accepted}") from error

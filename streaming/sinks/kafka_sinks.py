@@ -6,7 +6,7 @@ from typing import Final
 from streaming.board.board import Board
 from streaming.board.event_window import Event
 from streaming.config.sections import Config
-from streaming.kafka.client_settings import confluent_settings, python_settings
+from streaming.kafka.client_settings import confluent_settings
 from streaming.kafka.producer import KafkaWriter, TopicRecord
 from streaming.kafka.topic_reader import TopicReader
 from streaming.sinks import cloud_events, topic_format, topic_setup
@@ -44,7 +44,7 @@ def group_topics(config: Config, board: Board, clock_ms: Callable[[], int]) -> l
     topic = config.kafka_sink.groups_topic
     if topic is None:
         return []
-    settings = python_settings(config.kafka_sink.connection(config.kafka), "groups-read")
+    settings = confluent_settings(config.kafka_sink.connection(config.kafka), "groups-read")
     return [
         GroupsTopic(
             GROUPS_SINK,

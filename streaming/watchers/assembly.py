@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from streaming.board.board import Board
 from streaming.config.sections import Config
 from streaming.end_offsets.client import KafkaOffsetsClient
+from streaming.end_offsets.open_transactions import RecordTimes
 from streaming.end_offsets.sampler import EndOffsetSampler
 from streaming.kafka import client_settings
 from streaming.watchers.clock_doubt import ClockJumps
@@ -51,9 +52,13 @@ def watchers(
     def settings(purpose: str) -> dict[str, Any]:
         return client_settings.python_settings(kafka, purpose)
 
+    def offsets_client() -> KafkaOffsetsClient:
+        reading = RecordTimes(client_settings.confluent_settings(kafka, "end-offsets"))
+        return KafkaOffsetsClient(settings("end-offsets"), reading)
+
     sampler = EndOffsetSampler(
         ends,
-        lambda: KafkaOffsetsClient(settings("end-offsets")),
+        offsets_client,
         board.wanted,
         offsets_topic="" if polled else kafka.offsets_topic,
         interval_ms=config.end_offsets.interval_ms,

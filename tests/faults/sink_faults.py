@@ -16,7 +16,7 @@ from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.demo.verifiable_consumer import create_topics
 from streaming.history.store import HistoryStore
 from streaming.history.tables import EVENTS
-from streaming.kafka.client_settings import python_settings
+from streaming.kafka.client_settings import confluent_settings
 from streaming.kafka.topic_reader import TopicReader
 from streaming.sinks.kafka_sinks import EVENTS_SINK
 from tests.faults.disk import SmallDisk
@@ -137,7 +137,7 @@ def has_all(trial: Trial, found: Iterator[dict[str, Any]]) -> None:
 
 def in_topic(servers: str) -> Iterator[dict[str, Any]]:
     """Events that the topic holds."""
-    reader = TopicReader(python_settings(KafkaSection(bootstrap_servers=servers), "test"), {TOPIC: None})
+    reader = TopicReader(confluent_settings(KafkaSection(bootstrap_servers=servers), "test"), {TOPIC: None})
     try:
         while True:
             yield from (json.loads(value or b"null") for _, _, value in reader.poll())

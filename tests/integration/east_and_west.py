@@ -286,8 +286,7 @@ class Story:
         self.reported.views = shown(standby, self.reported.answer)
 
     def _read_topics(self) -> None:
-        settings = {"bootstrap_servers": self._servers.split(",")}
-        with closing(TopicReader(settings, {EVENTS: None, GROUPS: None})) as reader:
+        with closing(TopicReader({"bootstrap.servers": self._servers}, {EVENTS: None, GROUPS: None})) as reader:
             at_end = False
             while not at_end:
                 at_end = reader.at_first_end

@@ -20,12 +20,12 @@ from streaming.board.board import Board
 from streaming.config.loading import Config, load
 from streaming.end_offsets.store import EndOffsets
 from streaming.kafka.client_settings import confluent_settings, portable_settings
+from streaming.kafka.log_bounds import LogBounds
 from streaming.kafka.msk_iam import connectable
 from streaming.kafka.oauth_tokens import msk_tokens, tokens_of
 from streaming.kafka.permissions import EVENTS_TOPIC, GROUPS_TOPIC, PERMISSIONS, SINK_PERMISSIONS, Permission
 from streaming.kafka.preflight import Finding, broker_findings
-from streaming.query.log_bounds import LogBounds
-from streaming.query.range_reader import RangeReader
+from streaming.kafka.range_reader import RangeReader
 from streaming.recording.recorder import LogRecorder
 from streaming.sinks import kafka_sinks
 from streaming.sinks.cloud_events import EventsFormat

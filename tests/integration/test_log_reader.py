@@ -19,10 +19,10 @@ from streaming.config.kafka_sections import KafkaSection
 from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.demo.verifiable_consumer import create_topics
 from streaming.kafka.client_settings import portable_section
+from streaming.kafka.log_bounds import LogBounds
+from streaming.kafka.range_reader import LogLostError, RangeReader, Ranges
 from streaming.query import source
-from streaming.query.log_bounds import LogBounds
 from streaming.query.log_continuity import Note
-from streaming.query.range_reader import LogLostError, RangeReader, Ranges
 from streaming.query.row_codec import notes_of, unpacked, unpacked_table
 from streaming.query.source import CoordinatorLogReader, Known
 from tests.left_out import needs_kafka_jars

@@ -27,7 +27,7 @@ from streaming.demo import embedded_broker
 from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.demo.verifiable_consumer import Protocol, create_topics
 from streaming.history.queries import History
-from streaming.query.log_bounds import AWAY, LogBounds
+from streaming.kafka.log_bounds import AWAY, LogBounds
 from streaming.recording.recorder import LogRecorder
 from tests.group_tool import GroupTool
 from tests.integration.in_process_member import InProcessMember

@@ -17,10 +17,10 @@ from streaming.config.kafka_sections import KafkaSection
 from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.demo.verifiable_consumer import create_topics
 from streaming.end_offsets.client import KafkaOffsetsClient
-from streaming.end_offsets.open_transactions import STANDS_MS
+from streaming.end_offsets.open_transactions import STANDS_MS, RecordTimes
 from streaming.end_offsets.sampler import EndOffsetSampler
 from streaming.end_offsets.store import EndOffsets, Wanted
-from streaming.kafka.client_settings import python_settings
+from streaming.kafka.client_settings import confluent_settings, python_settings
 from streaming.recording.recorder import LogRecorder
 from tests.left_out import needs_kafka_jars
 
@@ -161,7 +161,8 @@ def test_age_of_an_open_transaction_is_that_of_its_first_record(rig: Rig) -> Non
     begun_ms = int(1000 * time.time())
     transaction = rig.begun("old", 0, 70)
     ends, now_ms = EndOffsets(), begun_ms + 60_000
-    client = KafkaOffsetsClient(python_settings(KafkaSection(bootstrap_servers=rig.servers), "age"))
+    kafka = KafkaSection(bootstrap_servers=rig.servers)
+    client = KafkaOffsetsClient(python_settings(kafka, "age"), RecordTimes(confluent_settings(kafka, "age")))
     sampler = EndOffsetSampler(ends, lambda: client, Wanted, clock_ms=lambda: now_ms)
     try:
         assert sampler.sample()

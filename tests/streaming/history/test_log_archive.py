@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from coordinator_model.replica import Replica
 from coordinator_model.state.findings import Position
@@ -14,11 +15,14 @@ from streaming.__main__ import main
 from streaming.base.errors import CannotTellError
 from streaming.base.times import now_ms
 from streaming.config.kafka_sections import KafkaSection
+from streaming.config.output_sections import HistorySection
+from streaming.config.sections import Config, StateSection
 from streaming.history import log_archive as records_module
 from streaming.history.log_archive import HEADER, RecordKeeper, read_until_ms, rows_of
 from streaming.history.queries import History
 from streaming.history.store import HistoryStore, Retention
 from streaming.history.tables import BASE_DAY, RECORDS
+from streaming.monitor.parts import board_of, exporter_of, outputs_of
 from streaming.recording.file_format import Header, RecordedRecord, open_recording
 from tests import builders
 from tests.streaming.history.entries import DAY_MS, NOON_MS
@@ -148,8 +152,13 @@ class Broker:
         self.log = records
         self.begun: list[Any] = []
         self.away = False
+        self.unread: dict[int, str] = {}
+        self.raises: Exception | None = None
 
-    def __call__(self, _kafka: KafkaSection, partitions: list[int], *, begin: Any) -> "Broker":
+    def __call__(self, _kafka: KafkaSection, partitions: list[int], *, whole: bool, begin: Any) -> "Broker":
+        assert not whole
+        if self.raises is not None:
+            raise self.raises
         self.begun.append(begin)
         first = begin.get("membership", {}).get(0, 0)
         self._found = self.log[first:]
@@ -166,13 +175,19 @@ class Broker:
         pass
 
 
-def test_look_goes_on_where_the_last_one_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the next run too; one that broke off is read again, and each record is there once."""
+@pytest.fixture
+def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
+    """With a log of two days."""
     broker = Broker(log(2))
     monkeypatch.setattr(records_module, "LogRecorder", broker)
     monkeypatch.setattr(
         records_module, "header_of", lambda _: Header(kafka_version=None, offsets_topic_partitions=1, topics=())
     )
+    return broker
+
+
+def test_look_goes_on_where_the_last_one_ended(tmp_path: Path, broker: Broker) -> None:
+    """In the next run too; one that broke off is read again, and each record is there once."""
     store = HistoryStore(tmp_path)
     broker.away = True
     RecordKeeper(KafkaSection(), store).look()
@@ -187,3 +202,59 @@ def test_look_goes_on_where_the_last_one_ended(tmp_path: Path, monkeypatch: pyte
     assert [{}, {}, {"commits": {0: 7}, "membership": {0: 7}}] == broker.begun
     found = History(tmp_path).records("a")
     assert [0, 1, 3, 4, 7] == [record.offset for record in found]
+
+
+@pytest.mark.parametrize(
+    ("raises", "reason"),
+    [
+        (CannotTellError("__consumer_offsets: found nobody"), "__consumer_offsets: found nobody"),
+        (StopIteration("raised unpacking messageset"), "raised unpacking messageset"),
+        (KeyError("endpoint_type"), "'endpoint_type'"),
+        (OSError(28, "No space left on device", "/history/.1.new"), "No space left on device"),
+    ],
+)
+def test_a_keeper_that_cannot_go_on_is_a_sink_that_fails(
+    tmp_path: Path, broker: Broker, raises: Exception, reason: str
+) -> None:
+    """Whatever is raised: said once, shown with since when nothing is kept, and tried again until it succeeds."""
+    now = [1_000]
+    keeper = RecordKeeper(KafkaSection(), HistoryStore(tmp_path), lambda: now[0])
+    keeper.look()
+    well = keeper.state()
+    broker.raises = raises
+    with capture_logs() as lines:
+        for now[0] in (31_000, 61_000):
+            keeper.look()
+    failing = keeper.state()
+    broker.raises = None
+    now[0] = 91_000
+    keeper.look()
+
+    assert [("delivery_failed", "history-records", reason)] == [(of["event"], of["sink"], of["reason"]) for of in lines]
+    assert (0, None, 7, None) == (well.waiting, well.oldest_ms, well.delivered, well.failure)
+    assert (1, 1_000, 7, reason) == (failing.waiting, failing.oldest_ms, failing.delivered, failing.failure)
+    assert (0, None, None) == ((after := keeper.state()).waiting, after.oldest_ms, after.failure)
+
+
+def test_partitions_that_cannot_be_read_hold_up_no_other(tmp_path: Path, broker: Broker) -> None:
+    """The records of the others are kept; that some are missing is shown, and the log is not said to be whole."""
+    broker.unread = {3: "LEADER_NOT_AVAILABLE", 1: "no records"}
+    keeper = RecordKeeper(KafkaSection(), HistoryStore(tmp_path))
+    keeper.look()
+
+    expected = "__consumer_offsets: found partitions that cannot be read (1: no records, 3: LEADER_NOT_AVAILABLE)"
+    assert (expected, 7) == (keeper.state().failure, keeper.state().delivered)
+    assert read_until_ms(tmp_path) is None
+
+
+def test_a_keeper_is_one_of_the_monitor_s_sinks(tmp_path: Path) -> None:
+    """So it is in /ready and in the metrics of sinks; where no records are to be kept there is none."""
+
+    def sinks(*, records: bool) -> list[str]:
+        config = Config(history=HistorySection(enabled=True, records=records), state=StateSection(dir=tmp_path))
+        board = board_of(config)
+        outputs_of(config, board, exporter_of(config, board), str)
+        return [of.name for of in board.sinks()]
+
+    assert [] == sinks(records=False)
+    assert ["history-records"] == sinks(records=True)

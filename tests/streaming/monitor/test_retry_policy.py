@@ -10,6 +10,7 @@ from streaming.config.kafka_sections import KafkaSection
 from streaming.config.loading import Config
 from streaming.config.sections import StateSection
 from streaming.kafka import preflight
+from streaming.kafka.range_reader import LOG_LOST
 from streaming.monitor.retry_policy import (
     DAMAGED,
     DISK_FULL,
@@ -17,7 +18,6 @@ from streaming.monitor.retry_policy import (
     RETRY_DELAYS_SECONDS,
     RetryPolicy,
 )
-from streaming.query.range_reader import LOG_LOST
 
 UNKNOWN = RuntimeError("something")
 

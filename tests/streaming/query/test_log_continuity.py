@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 
 from streaming.kafka.leader_epochs import EpochEnd
-from streaming.query.log_bounds import Bounds
+from streaming.kafka.log_bounds import Bounds
 from streaming.query.log_continuity import GAP_SECONDS, SAME_TAIL_MS, SHORT_SECONDS, LogContinuity, Look, Note
 
 DAY: Final = 86_400.0

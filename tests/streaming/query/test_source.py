@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from streaming.base.machine_clock import Instant
-from streaming.query.log_bounds import Bounds
+from streaming.kafka.log_bounds import Bounds
 from streaming.query.log_continuity import Look, Note
 from streaming.query.source import CoordinatorLogReader, Piece, Position, late_seconds, pieces_between, shared_out
 from streaming.query.source import next_position as position_after

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from streaming.query.log_bounds import AWAY, LOOK_AGAIN_SECONDS, LOOK_EVERY_SECONDS, LogBounds
+from streaming.kafka.log_bounds import AWAY, LOOK_AGAIN_SECONDS, LOOK_EVERY_SECONDS, LogBounds
 
 EPOCH = 3
 
@@ -46,7 +46,7 @@ class Cluster:
                         future.set_exception(error)
                 return answers
 
-        monkeypatch.setattr("streaming.query.log_bounds.AdminClient", Admin)
+        monkeypatch.setattr("streaming.kafka.log_bounds.AdminClient", Admin)
         return LogBounds({}, "log", 1.0, lambda: self.now)
 
 

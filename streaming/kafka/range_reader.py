@@ -10,16 +10,13 @@ batches nothing is assigned to it, so it is silent.
 """
 
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Generator, Mapping
+from itertools import compress
 from typing import Any, Final, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
-from streaming.kafka.librdkafka import Consumer
-from streaming.kafka.msk_iam import connectable
+from streaming.kafka.plain_consumer import GROUP_ERRORS, PARTITION_EOF, plain_consumer
 
 _POLL_SECONDS: Final = 0.01
 """How long to wait for the last of as many records as there can still be; compaction has left fewer."""
@@ -30,14 +27,8 @@ _LOOK_SECONDS: Final = 3.0
 LOG_LOST: Final = "the log is not the one that was read"
 """How the error begins when offsets that were read, or are to be read, are gone."""
 
-_GROUP_ERRORS: Final = frozenset(
-    {KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR}
-)
-"""What the group of the consumer's name meets, which is none: partitions are assigned by hand, nothing is committed."""
-
 Ranges = Mapping[int, tuple[int, int]]
 """Partition → first offset, and the one after the last."""
-Offsets = dict[int, int]
 
 
 class LogLostError(RuntimeError):
@@ -47,17 +38,11 @@ class LogLostError(RuntimeError):
 class Columns(NamedTuple):
     """Records as columns, in no order but the order of their partition."""
 
-    partitions: npt.NDArray[np.int64]
-    offsets: npt.NDArray[np.int64]
+    partitions: list[int]
+    offsets: list[int]
     timestamps_ms: list[int]
     keys: list[bytes | None]
     values: list[bytes | None]
-
-    def table(self, layout: pa.Schema) -> pa.Table:
-        """As a table of this layout."""
-        return pa.Table.from_arrays(
-            [pa.array(column, field.type) for column, field in zip(self, layout, strict=True)], schema=layout
-        )
 
 
 class RangeReader:
@@ -73,21 +58,10 @@ class RangeReader:
     def __init__(self, settings: Mapping[str, Any], topic: str, *, committed: bool, timeout_seconds: float) -> None:
         self._topic = topic
         self._timeout_seconds = timeout_seconds
-        self._consumer = Consumer(
-            connectable(settings)
-            | {
-                # Must be there, and is used for nothing: no group is joined, no offset committed.
-                "group.id": f"{settings.get('client.id', 'group-monitor')}-reader",
-                "enable.auto.commit": False,
-                "enable.auto.offset.store": False,
-                "auto.offset.reset": "error",
-                "enable.partition.eof": True,
-                "isolation.level": "read_committed" if committed else "read_uncommitted",
-                "allow.auto.create.topics": False,
-            }
-        )
+        self._last_error: str | None = None
+        self._consumer = plain_consumer(settings, committed=committed, gone="error", on_error=self._note)
 
-    def read(self, ranges: Ranges, left_out: set[int] | None = None) -> Iterator[Columns]:
+    def read(self, ranges: Ranges, left_out: set[int] | None = None) -> Generator[Columns]:
         """All records of the ranges, some at a time.
 
         Given a set, a partition that cannot be read to its end is put there and left, whatever came of it: one whose
@@ -103,8 +77,7 @@ class RangeReader:
         self._consumer.assign([TopicPartition(self._topic, p, ranges[p][0]) for p in missing])
         # So many can still come: an end of partition counts like a record.
         most = sum(end - ranges[partition][0] for partition, end in missing.items())
-        ends = np.zeros(max(missing) + 1, dtype=np.int64)
-        ends[list(missing)] = list(missing.values())
+        ends, self._last_error = dict(missing), None
         try:
             last_s = looked_s = time.monotonic()
             while missing:
@@ -114,9 +87,7 @@ class RangeReader:
                     last_s = looked_s = now_s
                 elif now_s - last_s > self._timeout_seconds:
                     if left_out is None or len(missing) == len(ranges):
-                        raise KafkaException(
-                            KafkaError(KafkaError._TIMED_OUT, f"no record for {self._timeout_seconds:g} s")  # noqa: SLF001 - its public name
-                        )
+                        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, self._late()))  # noqa: SLF001 - its public name
                     left_out |= missing.keys()
                     return
                 elif left_out is not None and now_s - looked_s > _LOOK_SECONDS:
@@ -157,8 +128,15 @@ class RangeReader:
             return unknown
         return int(end)
 
+    def _note(self, error: KafkaError) -> None:
+        self._last_error = error.str()
+
+    def _late(self) -> str:
+        cause = "" if self._last_error is None else f" ({self._last_error})"
+        return f"no record for {self._timeout_seconds:g} s{cause}"
+
     def _taken(
-        self, found: list[Message], ends: npt.NDArray[np.int64], missing: dict[int, int], left_out: set[int] | None
+        self, found: list[Message], ends: Mapping[int, int], missing: dict[int, int], left_out: set[int] | None
     ) -> Columns:
         """Records of the ranges, by partition up to `ends`; partitions read to their end are no longer missing.
 
@@ -171,14 +149,13 @@ class RangeReader:
                 if error is not None:
                     self._meet(error, message, missing, left_out)
             found = [message for message, error in zip(found, errors, strict=True) if error is None]
-        partitions = np.fromiter(map(Message.partition, found), np.int64, len(found))
-        offsets = np.fromiter(map(Message.offset, found), np.int64, len(found))
-        left = ends[partitions] - offsets
-        self._done(missing.keys() & partitions[left <= 1].tolist(), missing)
-        if (left <= 0).any():
-            wanted = left > 0
-            found = [message for message, is_wanted in zip(found, wanted, strict=True) if is_wanted]
-            partitions, offsets = partitions[wanted], offsets[wanted]
+        partitions: list[Any] = list(map(Message.partition, found))
+        offsets: list[Any] = list(map(Message.offset, found))
+        last = dict(zip(partitions, offsets, strict=True))
+        self._done([of for of in missing.keys() & last.keys() if last[of] >= ends[of] - 1], missing)
+        if any(last[of] >= ends.get(of, 0) for of in last):
+            wanted = [offset < ends.get(of, 0) for of, offset in zip(partitions, offsets, strict=True)]
+            found, partitions, offsets = (list(compress(of, wanted)) for of in (found, partitions, offsets))
         times_ms = [time_ms for _, time_ms in map(Message.timestamp, found)]
         return Columns(partitions, offsets, times_ms, list(map(Message.key, found)), list(map(Message.value, found)))
 
@@ -196,15 +173,15 @@ class RangeReader:
         left_out: set[int] | None,
     ) -> None:
         code = error.code()
-        if code == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
+        if code == PARTITION_EOF:
             # What is left of the range, if anything, was control records, or compacted away.
             partition = message.partition()
             if message.offset() >= missing.get(partition, message.offset() + 1):
                 self._done([partition], missing)
-        elif code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):  # noqa: SLF001 - as above
+        elif code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):  # noqa: SLF001 - its public name
             if left_out is None:
                 raise LogLostError(f"{LOG_LOST}: partition {message.partition()}: {error.str()}")
             left_out.add(message.partition())
             self._done(missing.keys() & {message.partition()}, missing)
-        elif code not in _GROUP_ERRORS:
+        elif code not in GROUP_ERRORS:
             raise KafkaException(error)
