@@ -45,8 +45,11 @@ CASES: Final[Mapping[str, Cases]] = {
             "family_unsettled.target_that_a_member_waits_for_in_vain_is_a_stuck_assignor",
             "stuck.one_that_waits_in_vain_is_reported_when_nobody_holds_it_up",
             "bugs_of_consumer_groups.kafka_16224_commit_that_is_retried_for_ever_holds_a_partition",
+            "silences.rebalance_that_hangs_where_silence_is_normal_is_reported",
+            "silences.what_was_overdue_before_the_gap_is_reported_though_it_follows",
         ),
         silent=(
+            "silences.nobody_is_blamed_for_what_did_not_happen_while_no_coordinator_worked",
             "stuck.member_within_its_rebalance_timeout_is_not_stuck",
             "stuck.stable_group_is_never_overdue",
             "family_unsettled.group_with_only_away_members_waits_for_no_assignor",
@@ -212,7 +215,10 @@ CASES: Final[Mapping[str, Cases]] = {
     ),
     "migration_stalled": Cases(
         reported=("stuck.roll_that_nobody_goes_on_with_is_stalled_after_half_an_hour",),
-        silent=("stuck.stable_group_is_never_overdue",),
+        silent=(
+            "silences.roll_does_not_stall_while_no_coordinator_works",
+            "stuck.stable_group_is_never_overdue",
+        ),
     ),
     "group_unsettled": Cases(
         reported=("family_unsettled.group_in_which_a_member_flaps_for_hours_is_reported",),

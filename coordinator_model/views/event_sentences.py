@@ -466,6 +466,13 @@ def _log_truncated(of: Detail, _: int) -> str:
     return f"Partition {of['partition']} of the log lost {lost}, and was read again{changed}"
 
 
+def _not_loaded(of: Detail, _: int) -> str:
+    groups = of.get("groups") or []
+    waited = f"; before its end no time runs for {listed(groups)}" if groups else ""
+    took = duration((of["until"] - of["since"]) / 1_000)
+    return f"No coordinator worked in partition {of['partition']} for {took}, or a clock was set ahead{waited}"
+
+
 def _in_two_partitions(of: Detail, _: int) -> str:
     at = [str(partition) for partition in of.get("partitions") or ()]
     where = f": {listed(at)}" if at else ""
@@ -484,6 +491,7 @@ SENTENCES: Final[Mapping[str, Callable[[Detail, int], str]]] = {
     "member_fenced": _member_fenced,
     "rebalance_started": _rebalance_started,
     "rebalance_completed": _rebalance_completed,
+    "coordinator_not_loaded": _not_loaded,
     "rebalance_stuck": _rebalance_stuck,
     "rebalance_storm": _rebalance_storm,
     "rebalance_rounds_lost": _rounds_lost,

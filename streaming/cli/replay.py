@@ -11,7 +11,7 @@ import typer
 
 from coordinator_model.log_replica import LogReplica
 from coordinator_model.recording_clock import Looks
-from coordinator_model.state.events import Event, event_view
+from coordinator_model.state.events import OF_NO_GROUP, Event, event_view
 from coordinator_model.state.findings import Position
 from coordinator_model.views.group_view import group_view, named
 from streaming.base.errors import UsageError
@@ -134,7 +134,8 @@ def _counters(replica: LogReplica) -> dict[str, Any]:
 
 
 def _named(event: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
-    return {**event, "detail": named(event["detail"], names)}
+    of_none = {"group": None} if event["kind"] in OF_NO_GROUP else {}
+    return {**event, "detail": named(event["detail"], names), **of_none}
 
 
 def _print_groups(groups: dict[str, dict[str, Any]], *, in_detail: bool) -> None:

@@ -72,6 +72,8 @@ class PartitionEnds:
     last_stable: int | None = None
     earliest: int | None = None
     sampled_ms: int = 0
+    unanswered: tuple[int, int] | None = None
+    """(since, until) of the last time, longer than `STALE_AFTER_MS`, in which no leader answered for the partition."""
     open_since_ms: int | None = None
     """Since when the oldest open transaction is: since its first record was written, or was seen; None for none."""
     open_since_is_exact: bool = False
@@ -240,6 +242,8 @@ class EndOffsets:
                     ends.open_since_ms, ends.open_since_is_exact = None, False
                 elif ends.open_since_ms is None or ends.last_stable != last_stable[place]:
                     ends.open_since_ms, ends.open_since_is_exact = now_ms, False
+                if 0 < ends.sampled_ms < now_ms - STALE_AFTER_MS:
+                    ends.unanswered = ends.sampled_ms, now_ms
                 ends.last_stable, ends.sampled_ms = last_stable[place], now_ms
                 ends.history.add(now_ms, end)
             for ends in self._partitions.values():

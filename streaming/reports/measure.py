@@ -54,7 +54,7 @@ class MeasuredGroup:
         self.offsets_partition = -1
         # In a downgrade they say which topic of the classic group is which of the consumer group before.
         self._replica = LogReplica(partitions, topic_ids={topic.name: topic.id for topic in topics})
-        self._looks = Looks(self._replica, {topic.name: topic for topic in topics})
+        self._looks = Looks(self._replica, {topic.name: topic for topic in topics}, is_whole=False)
         self._cost = RollCost({topic.id: topic.name for topic in topics}, since_ms)
 
     @property
