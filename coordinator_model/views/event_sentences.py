@@ -426,8 +426,10 @@ def _offset_rewound(of: Detail, _: int) -> str:
         to = f" to {member(str(present))}" if present else ""
         owners = f"handed over shortly before from {member(str(of.get('former_owner')))}{to}"
     empty = "the group had no members" if of.get("group_empty") else ""
+    unclear = listed(of.get("may_be_recreated") or ())
+    again = f"or {unclear} was deleted and made again: commits of it name no topic id" if unclear else ""
     return _clauses(
-        f"Committed offsets went back: {listed(went) or partitions(of.get('partitions') or {})}", owners, empty
+        f"Committed offsets went back: {listed(went) or partitions(of.get('partitions') or {})}", owners, empty, again
     )
 
 

@@ -53,6 +53,20 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True)
+class Recreated:
+    """A topic that was deleted and made again under its name.
+
+    `seen_ms` is when it was last described under its former id, 0 where an earlier run was it that did; `noticed_ms`
+    when it first was under its new one.
+    """
+
+    former_id: str
+    id: str
+    seen_ms: int
+    noticed_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class LeaderMoves:
     """Changes of a partition's leader since the sampling began: how many, and when the last one was noticed."""
 
@@ -109,6 +123,9 @@ class EndOffsets:
         self._names: dict[str, str] = {}
         self._former_ids: dict[str, str] = {}
         self._moves: dict[TopicPartition, LeaderMoves] = {}
+        self._recreated: dict[str, Recreated] = {}
+        self._last_ids: dict[str, tuple[str, int]] = {}
+        # Name → id under which it was last described, and when; kept while there is no such topic.
         self._absent_ms: dict[str, int] = {}
         self._gone: frozenset[str] = frozenset()
         self._leaders_doubted = False
@@ -153,6 +170,11 @@ class EndOffsets:
     def sizes(self) -> Mapping[str, Topic]:
         """The same, replaced only when a topic came, went, grew or was recreated: for what is worked out from those."""
         return self._sizes
+
+    @property
+    def recreated(self) -> Mapping[str, Recreated]:
+        """Name → what was last noticed of a topic that was made again. Replaced, never changed."""
+        return self._recreated
 
     @property
     def gone(self) -> frozenset[str]:
@@ -200,6 +222,7 @@ class EndOffsets:
         with self.lock:
             former = {**self._former_ids, **{topic.name: topic.id for topic in self._topics.values()}}
             found = {name: self._topics[name] for name in untold if name in self._topics}
+            described = [*described]
             found |= {topic.name: topic for topic in described}
             gone = {*asked, *self._topics} - found.keys() - {*untold}
             self._absent_ms = {name: self._absent_ms.get(name, now_ms) for name in gone}
@@ -208,6 +231,7 @@ class EndOffsets:
             for name in found.keys() - recreated:
                 self._note_moves(self._topics.get(name), found[name], now_ms)
                 self._note_epochs(found[name])
+            self._note_ids({topic.name: topic.id for topic in described}, now_ms)
             over = gone | recreated
             self._partitions = {place: ends for place, ends in self._partitions.items() if place[0] not in over}
             self._by_topic = {topic: known for topic, known in self._by_topic.items() if topic not in over}
@@ -343,6 +367,19 @@ class EndOffsets:
             for (topic, partition), ends in loaded.items():
                 self._by_topic.setdefault(topic, {})[partition] = ends
             self._former_ids = ids
+            self._last_ids = {name: (id_, 0) for name, id_ in ids.items() if id_ is not None}
+
+    def _note_ids(self, ids: Mapping[str, str | None], now_ms: int) -> None:
+        new: dict[str, Recreated] = {}
+        for name, id_ in ids.items():
+            if id_ is None:
+                continue
+            former, seen_ms = self._last_ids.get(name, (id_, now_ms))
+            if former != id_:
+                new[name] = Recreated(former, id_, seen_ms, now_ms)
+            self._last_ids[name] = id_, now_ms
+        if new:
+            self._recreated = {**self._recreated, **new}
 
     def _note_moves(self, former: Topic | None, now: Topic, now_ms: int) -> None:
         """An election that the same broker won counts too: it loads the groups again, and starts their timers."""
