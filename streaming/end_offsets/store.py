@@ -367,7 +367,7 @@ class EndOffsets:
             for (topic, partition), ends in loaded.items():
                 self._by_topic.setdefault(topic, {})[partition] = ends
             self._former_ids = ids
-            self._last_ids = {name: (id_, 0) for name, id_ in ids.items() if id_ is not None}
+            self._last_ids = {name: (id_, 0) for name, id_ in ids.items()}
 
     def _note_ids(self, ids: Mapping[str, str | None], now_ms: int) -> None:
         new: dict[str, Recreated] = {}
