@@ -22,10 +22,10 @@ reported as ever; so is one that was overdue before the silence began, and one t
 
 from __future__ import annotations
 
+from binascii import crc32
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
-from zlib import crc32
 
 from coordinator_model.state.events import Event
 from coordinator_model.state.findings import Finding, Position, events_of

@@ -172,6 +172,12 @@ class EndOffsets:
         return self._sizes
 
     @property
+    def has_topic_ids(self) -> bool | None:
+        """Whether brokers have topic ids, as those since 2.8 do; None before any topic was described."""
+        ids = [topic.id for topic in self._topics.values()]
+        return any(id_ and id_.strip("A") for id_ in ids) if ids else None
+
+    @property
     def recreated(self) -> Mapping[str, Recreated]:
         """Name → what was last noticed of a topic that was made again. Replaced, never changed."""
         return self._recreated
