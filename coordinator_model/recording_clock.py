@@ -14,9 +14,9 @@ A clock that was set back does not say how long anything took. Of what a record 
 an earlier one, the time runs from the first record that no longer is (`read_ms`), and a recording ends earlier by as
 much as any clock in it went back.
 
-Nor does one that was set forward. A coordinator removes members that are late, and writes it: so where a group is
-between two states, and for hours not one record was written in any partition, the clock jumped or the brokers were
-away. In both cases no timer ran, and the group's time runs from the record after it.
+Nor does one that was set forward, or a coordinator that was away: where a group is between two states, or of both
+kinds of members, and `clocked/silences.py` says of a silence that no coordinator worked in it, its times run from the
+end of the silence. That is said once (`coordinator_not_loaded`), in place of an alarm that blames a member.
 
 An event belongs to the record that began what it says, and is yielded once as long as that lasts, as by a monitor.
 """
@@ -24,10 +24,9 @@ An event belongs to the record that began what it says, and is yielded once as l
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from itertools import pairwise
 from typing import Final
 
-from coordinator_model.clocked import table
+from coordinator_model.clocked import silences, table
 from coordinator_model.clocked.lasting import LastingAlarms
 from coordinator_model.clocked.moment import Moment
 from coordinator_model.clocked.stuck import effective_start_ms
@@ -54,7 +53,8 @@ class Looks:
         topics: topics by name, with the partitions they have in the recording.
         live_from: by partition, from which offset on it is the live tail; from the beginning where it is not said.
         written: gives the times of all records, of every partition; called once at most, and only where a group was
-            between two states for hours. Without it time passes as partitions say.
+            between two states in a long silence. Without it each partition is judged by itself.
+        is_whole: whether the records of all groups come; without them no silence of the log is known.
     """
 
     def __init__(
@@ -64,6 +64,7 @@ class Looks:
         live_from: Mapping[int, int] | None = None,
         *,
         written: Callable[[], Iterable[int]] | None = None,
+        is_whole: bool = True,
     ) -> None:
         self._replica = replica
         self._topics = topics
@@ -80,6 +81,8 @@ class Looks:
         self._lasting = LastingAlarms()
         self._next_ms: dict[int, int] = {}
         self._last_ms: dict[int, int] = {}
+        self._last_offset: dict[int, int] = {}
+        self._rhythms: dict[int, silences.Rhythm] = {}
         self._peak_ms: dict[int, int] = {}
         """Time of the latest record of each partition, which need not be the last one."""
         self._back_ms = 0
@@ -87,8 +90,9 @@ class Looks:
         self._read_ms: dict[str, int] = {}
         """Group between two states → what its times run from, where a clock was set back or forward meanwhile."""
         self._written = written
+        self._is_whole = is_whole
         self._silences: list[tuple[int, int]] | None = None
-        """When nothing was written in any partition, for long; None where nothing had to be known of it."""
+        """When no coordinator worked, by all partitions together; None where nothing had to be known of it."""
 
     def before(self, place: Position) -> list[Event]:
         """Look before the record of this place is replayed, if it is time to."""
@@ -96,7 +100,8 @@ class Looks:
         known, former_ms = partition in self._last_ms, self._last_ms.get(partition, now_ms)
         if not known or now_ms != former_ms:
             self._advance(partition, former_ms, now_ms)
-        self._last_ms[partition] = now_ms
+        before = Position(partition, self._last_offset.get(partition, offset), former_ms)
+        self._last_ms[partition], self._last_offset[partition] = now_ms, offset
         if partition in self._behind:
             if offset < self._behind[partition]:
                 return []
@@ -108,8 +113,7 @@ class Looks:
             return []
         # The coordinator writes an event at one time, so what was open before a later one is over.
         ended = self._replica.settle(partition) if former_ms < now_ms else []
-        self._doubt_silence(partition, former_ms, now_ms)
-        return [*ended, *self._look_until(partition, now_ms)]
+        return [*ended, *self._pass_silence(before, now_ms), *self._look_until(partition, now_ms)]
 
     def end_ms(self, partition: int, until_ms: int | None = None) -> int:
         """The time of the latest record of all, or a given one, as far as the partition's clock may be believed."""
@@ -124,39 +128,62 @@ class Looks:
         self._take_changes()
         for partition in sorted({*self._changed, *self._unsteady, *self._next_ms} - self._behind.keys()):
             end_ms = self.end_ms(partition, until_ms)
-            if until_ms is None:
-                self._doubt_silence(partition, self._last_ms.get(partition, end_ms), end_ms)
+            if until_ms is None and partition in self._last_ms:
+                place = Position(partition, self._last_offset[partition], self._last_ms[partition])
+                events += self._pass_silence(place, end_ms)
             events += self._look_until(partition, end_ms, all_groups=True)
         return events
 
-    def _doubt_silence(self, partition: int, former_ms: int, now_ms: int) -> None:
-        """Of groups between two states believe no time in which no coordinator wrote anything for hours."""
-        if self._written is None or now_ms - former_ms <= LONG_SILENCE_MS:
-            return
+    def _pass_silence(self, place: Position, now_ms: int) -> list[Event]:
+        """Let the time pass from a partition's last record until now: of groups that wait, none in which nobody worked.
+
+        What was overdue before such a time began is found first.
+        """
+        partition, _, former_ms = place
+        if not self._is_whole or now_ms - former_ms <= silences.SHORTEST_MS:
+            return []
         self._take_changes()
-        waiting = [name for name in self._asked(partition) if self._is_waiting(name)]
-        if not waiting:
-            return
+        if not self._waiting(partition):
+            return []
+        events: list[Event] = []
+        for since_ms, until_ms in self._idle(partition, former_ms, now_ms):
+            if since_ms > former_ms:
+                events += self._look_until(partition, since_ms)
+            waiting = self._waiting(partition)
+            if waiting:
+                self._read_ms.update(dict.fromkeys(waiting, until_ms))
+                self._unassigned.forget({*waiting} - self._unassigned.overdue)
+                events.append(silences.no_coordinator(place, since_ms, until_ms, waiting))
+        return events
+
+    def _idle(self, partition: int, former_ms: int, now_ms: int) -> list[tuple[int, int]]:
+        """(since, until) of the times in a silence of a partition in which no coordinator worked (`silences.py`)."""
+        if self._rhythms[partition].usual_ms(now_ms - former_ms) is not None:
+            return [(former_ms, now_ms)]
+        if self._written is None:
+            return []
         if self._silences is None:
-            times = sorted({time_ms // 1_000 for time_ms in self._written()})
-            self._silences = [
-                (1_000 * since, 1_000 * until)
-                for since, until in pairwise(times)
-                if 1_000 * (until - since) > LONG_SILENCE_MS
-            ]
-        if any(former_ms < until_ms and since_ms < now_ms for since_ms, until_ms in self._silences):
-            self._read_ms.update(dict.fromkeys(waiting, now_ms))
-            self._unassigned.forget({*waiting} - self._unassigned.overdue)
+            self._silences = list(silences.of_all(self._written()))
+        return [
+            (max(since_ms, former_ms), min(until_ms, now_ms))
+            for since_ms, until_ms in self._silences
+            if former_ms < until_ms and since_ms < now_ms
+        ]
+
+    def _waiting(self, partition: int) -> list[str]:
+        """Groups that are between two states, or of both kinds of members, and of which nothing was reported."""
+        return [name for name in self._asked(partition) if self._is_waiting(name)]
 
     def _is_waiting(self, name: str) -> bool:
-        """Whether it is between two states, and nothing was reported of that."""
         state = self._replica.known(name)
-        modern = state is not None and state.membership.classic_group is None and state.rebalance is not None
-        return modern and name not in self._lasting.groups
+        if state is None or state.membership.classic_group is not None or name in self._lasting.groups:
+            return False
+        return state.rebalance is not None or state.migration.mixed
 
     def _advance(self, partition: int, former_ms: int, now_ms: int) -> None:
         """Let a partition's clock go from the time of one record to the next one's, forward or back."""
         peak_ms = self._peak_ms.setdefault(partition, former_ms)
+        self._rhythms.setdefault(partition, silences.Rhythm()).note(former_ms)
         if went_back(peak_ms, now_ms) or went_back(peak_ms, former_ms):
             self._take_changes()  # now: each by the clock of its own record
         if now_ms < former_ms:

@@ -34,7 +34,7 @@ from coordinator_model.state.events import INFO, Event
 from coordinator_model.state.findings import Finding, Position, events_of
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.membership import Membership
-from coordinator_model.state.offsets import CommittedOffset, OffsetBucket, bucket_number
+from coordinator_model.state.offsets import ZERO_TOPIC_ID, CommittedOffset, OffsetBucket, bucket_number
 
 HANDLERS: Final[dict[RecordType, Callable[[Membership, Any, Any], None]]] = {
     RecordType.GROUP_METADATA: classic.replay_group_metadata,
@@ -124,7 +124,8 @@ class Replica:
 
     `live_from` is the end of the log as it was when reading began, for all partitions or by partition: below it nothing
     is an alarm. What is first met there of a type or version unknown is information. `topic_ids` has the ids of topics
-    by name, as far as the caller knows them: transactional commits name no id, and assignments nothing else.
+    by name, as far as the caller knows them: transactional commits name no id, and assignments nothing else. All zeros
+    are no id.
     """
 
     def __init__(
@@ -141,7 +142,7 @@ class Replica:
         self.undecodable: list[tuple[Position, UndecodableRecord]] = []
         """Records passed over since the caller last emptied the list, for its log."""
         self._live_from = live_from if isinstance(live_from, int) else dict(live_from)
-        self._topic_ids = dict(topic_ids or {})
+        self._topic_ids = {topic: id_ for topic, id_ in (topic_ids or {}).items() if id_ and id_ != ZERO_TOPIC_ID}
         self._store: GroupStore = store if store is not None else NoStore()
         self._changes = Changes()
         self._open: dict[str, None] = {}

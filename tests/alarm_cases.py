@@ -45,8 +45,11 @@ CASES: Final[Mapping[str, Cases]] = {
             "family_unsettled.target_that_a_member_waits_for_in_vain_is_a_stuck_assignor",
             "stuck.one_that_waits_in_vain_is_reported_when_nobody_holds_it_up",
             "bugs_of_consumer_groups.kafka_16224_commit_that_is_retried_for_ever_holds_a_partition",
+            "silences.rebalance_that_hangs_where_silence_is_normal_is_reported",
+            "silences.what_was_overdue_before_the_gap_is_reported_though_it_follows",
         ),
         silent=(
+            "silences.nobody_is_blamed_for_what_did_not_happen_while_no_coordinator_worked",
             "stuck.member_within_its_rebalance_timeout_is_not_stuck",
             "stuck.stable_group_is_never_overdue",
             "family_unsettled.group_with_only_away_members_waits_for_no_assignor",
@@ -212,7 +215,10 @@ CASES: Final[Mapping[str, Cases]] = {
     ),
     "migration_stalled": Cases(
         reported=("stuck.roll_that_nobody_goes_on_with_is_stalled_after_half_an_hour",),
-        silent=("stuck.stable_group_is_never_overdue",),
+        silent=(
+            "silences.roll_does_not_stall_while_no_coordinator_works",
+            "stuck.stable_group_is_never_overdue",
+        ),
     ),
     "group_unsettled": Cases(
         reported=("family_unsettled.group_in_which_a_member_flaps_for_hours_is_reported",),
@@ -225,6 +231,8 @@ CASES: Final[Mapping[str, Cases]] = {
     ),
     "offset_rewound": Cases(
         reported=(
+            "rewinds.rewind_that_only_looks_like_a_new_topic_may_be_one",
+            "rewinds.offset_that_goes_back_in_the_new_topic_is_a_rewind",
             "offset_commits.offset_that_goes_back_is_a_rewind",
             "offset_commits.offset_that_goes_back_without_an_id_to_compare_is_a_rewind",
             "handovers.rewind_after_a_hand_over_names_both_owners",
@@ -234,6 +242,7 @@ CASES: Final[Mapping[str, Cases]] = {
             "rewinds.partitions_that_go_back_at_one_moment_are_one_event",
         ),
         silent=(
+            "rewinds.topic_made_again_is_told_from_a_rewind_by_what_went_with_it",
             "offset_commits.commit_of_the_same_offset_is_no_rewind",
             "offset_commits.commit_after_a_tombstone_is_a_first_one",
             "offset_commits.offset_that_goes_back_into_another_topic_is_no_rewind",
@@ -247,10 +256,13 @@ CASES: Final[Mapping[str, Cases]] = {
     ),
     "topic_recreated": Cases(
         reported=(
+            "rewinds.topic_made_again_is_told_from_a_rewind_by_what_went_with_it",
+            "rewinds.id_that_a_topic_has_now_tells_what_a_commit_without_one_is_of",
             "rewinds.topic_recreated_is_reported_once_for_all_its_partitions",
             "rewinds.topic_recreated_after_its_offsets_are_gone",
         ),
         silent=(
+            "rewinds.rewind_that_only_looks_like_a_new_topic_may_be_one",
             "rewinds.late_commit_of_the_former_topic_tells_nothing",
             "rewinds.commits_without_an_id_tell_nothing_and_hide_nothing",
             "rewinds.ids_are_of_a_topic_and_of_a_group",

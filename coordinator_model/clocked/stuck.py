@@ -14,7 +14,7 @@ the record that began what is overdue: as long as that lasts it is the same find
 A member's time runs from the last record of it: with each the coordinator restarts its timer. It does so, too, when
 the group's coordinator moves to another broker, so no time runs from before that (`moved_ms`). Records of a broker
 whose clock is wrong have times long before they were written, or yet to come: then it runs from when they were read
-(`read_ms`).
+(`read_ms`). Nor does it run from before the end of a time in which no coordinator worked (`silences.py`).
 
 Of a classic rebalance neither beginning nor members are in the log; `hang_suspicion.py` says of whom to ask the broker.
 """

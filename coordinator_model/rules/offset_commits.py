@@ -4,6 +4,7 @@
     first offset of a group that has none               that the group came to be
     an offset below the one before                      `offset_rewound`, once its moment is over (`rewinds.py`)
     a topic id that no commit of the group named yet    `topic_recreated`, where others named one before
+    an offset without an id, below the one before       as the next table has it
     a tombstone of an offset that is held               `offset_deleted`, and the group's end where it was the last
 
 The record names no author (OffsetCommitValue.json): who committed is inferred from the membership, or not at all. Nor
@@ -15,6 +16,18 @@ does a tombstone say why. What the coordinator refuses leaves these, of which th
                     retention there is (offsets.retention.minutes)
     group_deleted   only in a group without members; its own tombstone follows
 
+Brokers before 4.1 write no topic id with a commit, no broker does in a transaction, and a topic that was deleted and
+made again looks like offsets that go back. What is known of the topic tells them apart, by the first row that holds:
+
+    the topic of a commit without an id                                                     an offset below the former
+    the group read it when its offset went: that was the topic's deletion, within a day     `topic_recreated`, inferred
+    its id now, as the caller knows it, is the former commit's                              `offset_rewound`
+    its id now is another one than the former commit's                                      `topic_recreated`, inferred
+    nothing of this                                                                         `offset_rewound`, and it
+                                                                                            `may_be_recreated`
+
+After its deletion a consumer may commit once more where it was; that is not yet the new topic.
+
 A plain commit, the offset having gone forward, shows nothing and leaves everything but its bucket as it was: that is
 what a log is full of, and it takes the short way.
 """
@@ -22,18 +35,28 @@ what a log is full of, and it takes the short way.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 from coordinator_model.migration import downgrade_check, upgrade_check
 from coordinator_model.records.serde import Record
 from coordinator_model.rules import existence, rewinds, subscriptions
 from coordinator_model.rules.members import members_of
+from coordinator_model.state.clocks import within
 from coordinator_model.state.findings import Finding, Position
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.membership import Membership
 from coordinator_model.state.offsets import ZERO_TOPIC_ID, CommittedOffset, OffsetBucket, other_version
+from coordinator_model.state.rule_memory import LostOffsets
 
 SHORTEST_RETENTION_MS: Final = 60_000
+
+LOST_FOR_MS: Final = 86_400_000
+"""How long after a topic's deletion a lower offset is taken for one of the topic that came after it; and how old an
+offset may be that goes with it: up to 2.0 those of topics that members read expired, too, after a day at least."""
+
+MOST_LOST: Final = 10_000
+"""Offsets of a topic that are remembered when it is deleted."""
 
 TOPIC_IDS_KEPT: Final = 4
 """Ids of a topic that are remembered: a commit to the former one may yet come, many topics ago none does."""
@@ -70,6 +93,11 @@ def commit(state: GroupState, bucket: OffsetBucket, place: Position, record: Rec
     known_topic = committed.topic_id is None or committed.topic_id in state.topic_ids.get(bucket.topic, ())
     downgraded = state.migration.downgrade is not None
     back_again = downgraded and downgrade_check.offset_came(state, bucket.topic, partition, committed.offset)
+    if bucket.topic in state.lost_offsets:
+        told = _after_deletion(state, place, bucket.topic, partition, former, committed)
+        if told is not None:
+            first = _first_offset(state, bucket) if former is None else []
+            return [*first, *told]
     if former is not None and committed.offset >= former.offset and known_topic:
         return [] if back_again else None
     detail = {"topic": bucket.topic, "partition": partition, "to": committed.offset}
@@ -78,14 +106,25 @@ def commit(state: GroupState, bucket: OffsetBucket, place: Position, record: Rec
     recreated = list(_recreated(state, committed.topic_id, detail))
     if former is None:
         return [*_first_offset(state, bucket), *recreated]
-    other_topic = None not in (former.topic_id, committed.topic_id) and former.topic_id != committed.topic_id
+    id_now = committed.topic_id or known_id(state, bucket.topic)
+    other_topic = None not in (former.topic_id, id_now) and former.topic_id != id_now
+    if other_topic and committed.topic_id is None and id_now not in state.topic_ids.get(bucket.topic, ()):
+        recreated = [replace(of, inferred=True) for of in _recreated(state, id_now, detail)]
     if committed.offset >= former.offset or recreated or other_topic:
         # Offsets of two topics of one name: none of them was gone back on.
         return recreated
     bucket.rewinds += 1
     downgrade_check.offset_went(state, bucket.topic, partition, former.offset)
     upgrade_check.offset_went(state, place, bucket.topic, partition, former.offset)
-    rewinds.note(state, place, (bucket.topic, partition), before=former.offset, to=committed.offset)
+    is_clear = None not in (former.topic_id, id_now)
+    rewinds.note(
+        state,
+        place,
+        (bucket.topic, partition),
+        before=former.offset,
+        to=committed.offset,
+        unclear_since_ms=None if is_clear else former.commit_timestamp_ms,
+    )
     return []
 
 
@@ -128,6 +167,8 @@ def delete(state: GroupState, bucket: OffsetBucket, place: Position, partition: 
         detail["age_ms"] = max(0, place.timestamp_ms - deleted.commit_timestamp_ms)
     if not rewinds.membership_is_later(state, place):
         detail["may_be"] = _may_be(state.membership, bucket.topic, detail.get("age_ms"))
+        if detail["may_be"] == ["topic_deleted"] and deleted.topic_id is None:
+            _note_lost(state, place, bucket.topic, partition, deleted)
     ended = existence.announce(state) if state.step is None and not state.exists else ()
     return [Finding("offset_deleted", detail), *ended]
 
@@ -177,6 +218,50 @@ def _recreated(state: GroupState, topic_id: str | None, detail: dict[str, Any]) 
     state.topic_ids[topic] = (*known, topic_id)[-TOPIC_IDS_KEPT:]
     if known:
         yield Finding("topic_recreated", {**detail, "former_topic_id": known[-1], "topic_id": topic_id})
+
+
+def known_id(state: GroupState, topic: str) -> str | None:
+    """The topic's id now, as the caller knows it beside the log; None where it does not."""
+    return state.known_ids.get(topic)
+
+
+def _note_lost(state: GroupState, place: Position, topic: str, partition: int, deleted: CommittedOffset) -> None:
+    """Remember an offset that went with its topic."""
+    if not 0 <= place.timestamp_ms - deleted.commit_timestamp_ms <= LOST_FOR_MS:
+        return
+    lost = state.lost_offsets.get(topic)
+    if lost is None or lost.recreated:
+        lost = state.lost_offsets[topic] = LostOffsets(time_ms=place.timestamp_ms)
+    lost.time_ms = place.timestamp_ms
+    if len(lost.offsets) < MOST_LOST:
+        lost.offsets[str(partition)] = deleted.offset
+
+
+def _after_deletion(  # noqa: PLR0913 - a commit, and where it is
+    state: GroupState,
+    place: Position,
+    topic: str,
+    partition: int,
+    former: CommittedOffset | None,
+    committed: CommittedOffset,
+) -> list[Finding] | None:
+    """What a commit to a topic that was deleted shows; None where it shows nothing of that."""
+    lost = state.lost_offsets[topic]
+    before = lost.offsets.get(str(partition))
+    is_late = committed.topic_id is not None or not within(LOST_FOR_MS, lost.time_ms, place.timestamp_ms)
+    if before is None or is_late or committed.offset >= (before if former is None else former.offset):
+        if is_late:
+            del state.lost_offsets[topic]
+        return None
+    del lost.offsets[str(partition)]
+    told, lost.recreated = lost.recreated, True
+    if not lost.offsets:
+        del state.lost_offsets[topic]
+    if told:
+        return []
+    detail = {"topic": topic, "partition": partition, "to": committed.offset, "from": before}
+    ids = {"former_topic_id": None, "topic_id": known_id(state, topic)}
+    return [Finding("topic_recreated", {**detail, **ids}, inferred=True)]
 
 
 def _first_offset(state: GroupState, bucket: OffsetBucket) -> list[Finding]:

@@ -104,7 +104,9 @@ def differences(former: GroupState, before: Offsets, state: GroupState | None, a
             found = {"from": was.offset, "to": now.offset, "former_topic_id": was.topic_id, "topic_id": now.topic_id}
             yield Finding("topic_recreated", {**place, **found}, inferred=True)
         elif now.offset < was.offset:
-            back[f"{topic}/{partition}"] = Rewound(before=was.offset, to=now.offset)
+            is_clear = None not in (was.topic_id, now.topic_id)
+            unclear_since_ms = None if is_clear else was.commit_timestamp_ms
+            back[f"{topic}/{partition}"] = Rewound(before=was.offset, to=now.offset, unclear_since_ms=unclear_since_ms)
     if back:
         simple = not state.membership.exists
         seen = Rewinds(

@@ -12,6 +12,10 @@ So what goes back is kept until the group's next record has another time, or the
 The record names no author, but a broker takes commits of members only while there are any, and an admin's only while
 there are none (`docs/coordinator-log.md`). Where members handed a partition over lately, one may have committed what
 the other had not seen: records are processed twice, by a zombie or nearly one (`handovers.py`).
+
+A topic that was made again under its name looks the same where commits name no topic id. What tells the two apart is
+in `offset_commits.py`; where nothing does, `may_be_recreated` names the topics, and `former_commit` says when the
+latest of their former offsets was committed: whoever knows since when a topic has its id can tell.
 """
 
 from __future__ import annotations
@@ -30,8 +34,25 @@ MOST_SHOWN: Final = 100
 """Of so many partitions the event says from where to where; all are named."""
 
 
-def note(state: GroupState, place: Position, at: tuple[str, int], *, before: int, to: int) -> None:
-    """Remember that the offset of a topic's partition went back, and what the group was just then."""
+def note(  # noqa: PLR0913 - what is remembered, each by its name
+    state: GroupState,
+    place: Position,
+    at: tuple[str, int],
+    *,
+    before: int,
+    to: int,
+    unclear_since_ms: int | None = None,
+) -> None:
+    """Remember that the offset of a topic's partition went back, and what the group was just then.
+
+    Args:
+        state: the group.
+        place: of the commit.
+        at: topic and partition.
+        before: the former offset.
+        to: the offset.
+        unclear_since_ms: when the former was committed, if the topic may be another one since; else None.
+    """
     topic, partition = at
     rewinds = state.rewinds
     if rewinds is None:
@@ -51,6 +72,7 @@ def note(state: GroupState, place: Position, at: tuple[str, int], *, before: int
         former_owner=None if handed is None else handed["former_owner"],
         present_owner=None if handed is None else handed["present_owner"],
         handover_ms=None if handed is None else handed["handover_time"],
+        unclear_since_ms=unclear_since_ms,
     )
 
 
@@ -77,6 +99,9 @@ def reported(rewinds: Rewinds) -> Finding:
             "handover_time": first.handover_ms,
             "handed_over": _by_topic(handed),
         }
+    unclear = {name: of.unclear_since_ms for name, of in rewinds.partitions.items() if of.unclear_since_ms is not None}
+    if unclear:
+        detail |= {"may_be_recreated": [*_by_topic(unclear)], "former_commit": max(unclear.values())}
     if rewinds.group_empty is not None:
         detail["group_empty"] = rewinds.group_empty
     meant = rewinds.simple or rewinds.group_empty

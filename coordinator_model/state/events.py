@@ -26,6 +26,7 @@ SEVERITIES: Final[Mapping[str, str]] = {
     "member_fenced": WARNING,
     "rebalance_started": INFO,
     "rebalance_completed": INFO,
+    "coordinator_not_loaded": INFO,
     "rebalance_stuck": CRITICAL,
     "rebalance_storm": WARNING,
     "rebalance_rounds_lost": WARNING,
@@ -69,6 +70,9 @@ MEANINGS: Final[Mapping[str, str]] = {
     "classic protocol in a mixed group, had not joined again.",
     "rebalance_started": "The group is on its way to another assignment.",
     "rebalance_completed": "Every member has what it shall have.",
+    "coordinator_not_loaded": "No coordinator worked in an offsets partition for a while, or a clock was set ahead: "
+    "nothing was written, far longer than usual, or its leader did not answer. Times of its groups run from the end of "
+    "it, and no member is to blame. Of no group: its `group` is null.",
     "rebalance_stuck": "A rebalance waits beyond its timeouts: for a member to revoke, for partitions, for a target.",
     "rebalance_storm": "More rebalances in five minutes than restarting every member would take.",
     "rebalance_rounds_lost": "Generations were begun and never completed: members did not rejoin, or the leader did "
@@ -109,7 +113,7 @@ MEANINGS: Final[Mapping[str, str]] = {
 """Kind of event → what has happened, and by what cause where there are several."""
 
 
-OF_NO_GROUP: Final = frozenset({"log_truncated"})
+OF_NO_GROUP: Final = frozenset({"coordinator_not_loaded", "log_truncated"})
 """Kinds that are about a partition of the log: their group is empty here, and null where they leave the monitor."""
 
 

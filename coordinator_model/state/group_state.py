@@ -13,6 +13,7 @@ from coordinator_model.state.rule_memory import (
     GroupCounters,
     Handover,
     InstanceHistory,
+    LostOffsets,
     Migration,
     Rebalance,
     Restless,
@@ -66,6 +67,8 @@ class GroupState:
     """Kind → name → what was reported and is not over yet (`alarms.py`); no kind without a name."""
     topic_ids: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Topic → ids its commits named, the latest last: a recreated topic has another (`offset_commits.py`)."""
+    lost_offsets: dict[str, LostOffsets] = field(default_factory=dict)
+    """Topic → offsets that went with it, where commits name no ids: what is committed next tells of another topic."""
     known_ids: Mapping[str, str] = field(default_factory=dict, compare=False, metadata=NOT_KEPT)
     """Topic → its id, as the caller knows it beside the log; what the log says of a topic goes before it."""
     newer_versions: dict[str, int] = field(default_factory=dict)

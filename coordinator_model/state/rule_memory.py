@@ -212,6 +212,19 @@ class Rewound:
     former_owner: str | None = None
     present_owner: str | None = None
     handover_ms: int | None = None
+    unclear_since_ms: int | None = None
+    """When the former offset was committed, where nothing says that the topic is the one it was then; else None."""
+
+
+@dataclass(slots=True, kw_only=True)
+class LostOffsets:
+    """Offsets of one topic that its deletion took from a group with members (`offset_commits.py`)."""
+
+    time_ms: int
+    offsets: dict[str, int] = field(default_factory=dict)
+    """Partition → what was committed of it, of those of which no commit was met since that is of another topic."""
+    recreated: bool = False
+    """Whether it was reported that there is another topic of that name."""
 
 
 @dataclass(slots=True, kw_only=True)

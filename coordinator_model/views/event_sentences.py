@@ -426,8 +426,10 @@ def _offset_rewound(of: Detail, _: int) -> str:
         to = f" to {member(str(present))}" if present else ""
         owners = f"handed over shortly before from {member(str(of.get('former_owner')))}{to}"
     empty = "the group had no members" if of.get("group_empty") else ""
+    unclear = listed(of.get("may_be_recreated") or ())
+    again = f"or {unclear} was deleted and made again: commits of it name no topic id" if unclear else ""
     return _clauses(
-        f"Committed offsets went back: {listed(went) or partitions(of.get('partitions') or {})}", owners, empty
+        f"Committed offsets went back: {listed(went) or partitions(of.get('partitions') or {})}", owners, empty, again
     )
 
 
@@ -466,6 +468,13 @@ def _log_truncated(of: Detail, _: int) -> str:
     return f"Partition {of['partition']} of the log lost {lost}, and was read again{changed}"
 
 
+def _not_loaded(of: Detail, _: int) -> str:
+    groups = of.get("groups") or []
+    waited = f"; before its end no time runs for {listed(groups)}" if groups else ""
+    took = duration((of["until"] - of["since"]) / 1_000)
+    return f"No coordinator worked in partition {of['partition']} for {took}, or a clock was set ahead{waited}"
+
+
 def _in_two_partitions(of: Detail, _: int) -> str:
     at = [str(partition) for partition in of.get("partitions") or ()]
     where = f": {listed(at)}" if at else ""
@@ -484,6 +493,7 @@ SENTENCES: Final[Mapping[str, Callable[[Detail, int], str]]] = {
     "member_fenced": _member_fenced,
     "rebalance_started": _rebalance_started,
     "rebalance_completed": _rebalance_completed,
+    "coordinator_not_loaded": _not_loaded,
     "rebalance_stuck": _rebalance_stuck,
     "rebalance_storm": _rebalance_storm,
     "rebalance_rounds_lost": _rounds_lost,

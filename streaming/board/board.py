@@ -30,6 +30,7 @@ from streaming.board.histogram import BATCH_SECONDS_BUCKETS, RECORD_TO_METRIC_SE
 from streaming.board.lag_history import LagHistory
 from streaming.board.polls import PollStatus
 from streaming.board.readiness import Offsets, Positions, Readiness, Standing, Standstill
+from streaming.board.topics_told_apart import told_apart
 from streaming.board.totals import LeftOut, Sums, Totals
 from streaming.board.unread import EVERYTHING_IS_READ, Doubt, DoubtedGroups, Unread, unread_of
 from streaming.end_offsets.store import EndOffsets, Wanted
@@ -152,8 +153,12 @@ class Board:
             self._last_batch = None
 
     def settled(self, batch_id: int, rows: Sequence[Row]) -> Sequence[Row]:
-        """The rows of a micro-batch without those of copies that are not their groups (`copies.py`), for all sinks."""
-        return self.copies.settled(batch_id, rows, self._shown.groups, self.offsets_partitions)
+        """The rows of a micro-batch for all sinks: without those of copies that are not their groups (`copies.py`).
+
+        And with what brokers say of topics whose commits do not (`topics_told_apart.py`).
+        """
+        own = self.copies.settled(batch_id, rows, self._shown.groups, self.offsets_partitions)
+        return told_apart(own, self.ends)
 
     def apply(self, batch_id: int, rows: Sequence[Row], now_ms: int) -> None:
         """Take the rows of one micro-batch; the same batch again changes nothing.

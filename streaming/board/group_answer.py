@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from coordinator_model.state.membership import SHARE
 from coordinator_model.views import group_view
+from coordinator_model.views.log_lacks import lacks
 from streaming.board import attention
 from streaming.board.batch_update import BoardSnapshot
 from streaming.board.board import Board, BoardMoment
@@ -86,6 +87,8 @@ def _with_lag(
     offsets = [shown | next(of_offsets) for shown in group["offsets"]]
     if held.words.type != SHARE and (uncommitted := never_committed(group, board.ends)):
         offsets = sorted([*offsets, *uncommitted], key=itemgetter("topic", "partition"))
+    # Of a polled group the log says nothing at all.
+    lacking = [] if held.words.polled else lacks(group, has_topic_ids=board.ends.has_topic_ids)
     if "static_members" in group:
         group["static_members"] = [_with_age(board, of, held.state.name, now_ms) for of in group["static_members"]]
     return {
@@ -99,6 +102,7 @@ def _with_lag(
         "duplicates": {place: list(members) for place, members in duplicates.items()},
         "unassigned": None if unheld is None else {topic: list(parts) for topic, parts in unheld.items() if parts},
         "attention": attention.reasons(board, held, lags.of_read(number), now_ms),
+        **({"log_lacks": lacking} if lacking else {}),
         **({} if copies is None else {"copies": copies.as_json()}),
         # What is not known of a polled group is null.
         **(UNKNOWN_IN_GROUP if held.words.polled else {}),

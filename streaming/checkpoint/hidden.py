@@ -23,14 +23,14 @@ from streaming.base.errors import UsageError
 from streaming.base.logging_setup import get_logger
 from streaming.checkpoint import contents
 from streaming.checkpoint.files import LocalFiles
-from streaming.checkpoint.identity import Identity
+from streaming.checkpoint.identity import Identity, may_be_one_topic
 from streaming.checkpoint.location import CHECKPOINT, is_checkpoint_alone, names
 from streaming.checkpoint.lock import JVM_LOCK, LOOK_EVERY_SECONDS
 
 JVM_ENDS_SECONDS: Final = 20.0
 """So long the JVM of a monitor that was killed may go on."""
 
-_OURS: Final = ("cluster_id", "offsets_topic", "topic_id")
+_OURS: Final = ("cluster_id", "offsets_topic")
 
 _log = get_logger("state")
 
@@ -84,7 +84,8 @@ class Hidden:
         away = "that directory moved away or deleted by hand"
         if self._held is None:
             raise self._refused("nothing says whose", away)
-        if {name: self._held.get(name) for name in _OURS} != wanted:
+        is_one = may_be_one_topic(self._held.get("topic_id"), self._identity.topic_id)
+        if not is_one or {name: self._held.get(name) for name in _OURS} != wanted:
             raise self._refused("another topic's", away)
         try:
             files = LocalFiles(self._hidden / CHECKPOINT)

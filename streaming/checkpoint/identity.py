@@ -1,8 +1,18 @@
 """What a state directory is made for: one cluster, one offsets topic, one number of stateful tasks.
 
 It says so in `monitor.json`, so that a wrong configuration is refused before anything is touched.
+
+    topic id written down   of the topic there is       it is
+    one                     the same                    the same topic
+    one                     another                     another topic: refused
+    none, or zeros          any                         the same, for all that is known; the id is written down
+    one                     none                        the same, for all that is known; the id stays
+
+Brokers before 2.8 have no topic ids, and give each topic one when they are upgraded. Earlier releases wrote such an id
+down as zeros. That another topic has the place of one without an id is found by what is read (`log_continuity.py`).
 """
 
+import dataclasses
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -44,6 +54,17 @@ class Identity:
     isolation: str
     snapshot_format: int = snapshot.FORMAT
     state_layout: int = STATE_LAYOUT
+
+
+def known_id(topic_id: object) -> str | None:
+    """A topic id that was written down, or that brokers have; None where it says nothing."""
+    return topic_id if isinstance(topic_id, str) and topic_id.strip("A") else None
+
+
+def may_be_one_topic(held: object, found: object) -> bool:
+    """Whether two topic ids are those of one topic, for all that is known."""
+    former, now = known_id(held), known_id(found)
+    return None in (former, now) or former == now
 
 
 REBUILD: Final = "run --rebuild, which reads the log from its beginning"
@@ -90,8 +111,10 @@ def claim(directory: Path, identity: Identity, forget: Forget | None = None) -> 
     with _writable(directory):
         directory.mkdir(parents=True, exist_ok=True)
         held = _identity_in(path) if path.exists() else None
-    wanted = asdict(identity)
     former = held
+    if held is not None and known_id(identity.topic_id) is None:
+        identity = dataclasses.replace(identity, topic_id=known_id(held.get("topic_id")))
+    wanted = asdict(identity)
     if held is not None and held.get("state_layout") in RESUMABLE_LAYOUTS:
         held = {**held, "state_layout": identity.state_layout}
     if path.exists() and forget is None and held is None:
@@ -156,7 +179,7 @@ def _same(
     file: str = IDENTITY_FILE,
 ) -> None:
     for name, value in wanted.items():
-        if held.get(name) != value and not (name == "partitions" and _is_grown(held.get(name), value)):
+        if not _is_as_wanted(name, held.get(name), value):
             if name in ACCEPTED_NUMBERS:
                 raise UsageError(
                     f"{option}: found {f'{directory}/{file}'!r} with {name} {held.get(name)!r}, accepted: "
@@ -166,6 +189,12 @@ def _same(
                 f"{option}: found {str(directory)!r} of a monitor with {name} {held.get(name)!r}, this one has "
                 f"{value!r}, accepted: {REMEDY[name]}"
             )
+
+
+def _is_as_wanted(name: str, held: object, wanted: Any) -> bool:  # noqa: ANN401 - of any field
+    if name == "topic_id":
+        return may_be_one_topic(held, wanted)
+    return held == wanted or (name == "partitions" and _is_grown(held, wanted))
 
 
 def _is_grown(held: object, found: int) -> bool:

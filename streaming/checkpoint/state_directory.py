@@ -37,6 +37,7 @@ from streaming.checkpoint.identity import (
     as_text,
     claim,
     damaged,
+    may_be_one_topic,
     refuse_anothers,
 )
 from streaming.checkpoint.lease import OWNER_BESIDE, Lease, owner_of
@@ -112,7 +113,7 @@ class StateDirectory:
 
         def forget(held: Mapping[str, Any] | None) -> None:
             former = resume_file.load(self.directory)
-            is_same_log = held is not None and held.get("topic_id") == identity.topic_id
+            is_same_log = held is not None and may_be_one_topic(held.get("topic_id"), identity.topic_id)
             self._note_to_forget(former.all_told() if former is not None and is_same_log else {})
 
         self._held = claim(self.directory, identity, forget if rebuild else None)

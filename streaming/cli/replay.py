@@ -9,16 +9,18 @@ from typing import Annotated, Any
 
 import typer
 
+from coordinator_model.gates import broker_releases
 from coordinator_model.log_replica import LogReplica
 from coordinator_model.recording_clock import Looks
-from coordinator_model.state.events import Event, event_view
+from coordinator_model.state.events import OF_NO_GROUP, Event, event_view
 from coordinator_model.state.findings import Position
 from coordinator_model.views.group_view import group_view, named
+from coordinator_model.views.log_lacks import lacks
 from streaming.base.errors import UsageError
 from streaming.base.text import printable
 from streaming.base.times import ACCEPTED, time_ms
 from streaming.cli.render import output, plain
-from streaming.recording.file_format import RecordingReader, open_recording
+from streaming.recording.file_format import Header, RecordingReader, open_recording
 
 # Undecodable records shown one by one; a damaged recording may hold millions.
 _REPORTED = 20
@@ -68,6 +70,10 @@ def replay(  # noqa: PLR0913 - a command's options are its arguments
         for event in shown:
             output.print_line(plain.event_text(event))
     else:
+        if group is not None:
+            release = broker_releases.version_of(header.kafka_version or "")
+            for of in groups.values():
+                of["log_lacks"] = lacks(of, has_topic_ids=_has_ids(header), release=release)
         _print_groups(groups, in_detail=group is not None)
 
 
@@ -77,6 +83,11 @@ def until_time_ms(text: str) -> int:
         return time_ms(text)
     except ValueError:
         raise UsageError(f"--until: found {text!r}, accepted: {ACCEPTED}") from None
+
+
+def _has_ids(header: Header) -> bool | None:
+    """Whether the recorded brokers had topic ids; None where no topic was recorded."""
+    return any(topic.id and topic.id.strip("A") for topic in header.topics) if header.topics else None
 
 
 def _replayed(recording: RecordingReader, replica: LogReplica, looks: Looks, until_ms: int | None) -> list[Event]:
@@ -133,7 +144,8 @@ def _counters(replica: LogReplica) -> dict[str, Any]:
 
 
 def _named(event: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
-    return {**event, "detail": named(event["detail"], names)}
+    of_none = {"group": None} if event["kind"] in OF_NO_GROUP else {}
+    return {**event, "detail": named(event["detail"], names), **of_none}
 
 
 def _print_groups(groups: dict[str, dict[str, Any]], *, in_detail: bool) -> None:

@@ -53,6 +53,20 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True)
+class Recreated:
+    """A topic that was deleted and made again under its name.
+
+    `seen_ms` is when it was last described under its former id, 0 where an earlier run was it that did; `noticed_ms`
+    when it first was under its new one.
+    """
+
+    former_id: str
+    id: str
+    seen_ms: int
+    noticed_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class LeaderMoves:
     """Changes of a partition's leader since the sampling began: how many, and when the last one was noticed."""
 
@@ -72,6 +86,8 @@ class PartitionEnds:
     last_stable: int | None = None
     earliest: int | None = None
     sampled_ms: int = 0
+    unanswered: tuple[int, int] | None = None
+    """(since, until) of the last time, longer than `STALE_AFTER_MS`, in which no leader answered for the partition."""
     open_since_ms: int | None = None
     """Since when the oldest open transaction is: since its first record was written, or was seen; None for none."""
     open_since_is_exact: bool = False
@@ -107,6 +123,9 @@ class EndOffsets:
         self._names: dict[str, str] = {}
         self._former_ids: dict[str, str | None] = {}
         self._moves: dict[TopicPartition, LeaderMoves] = {}
+        self._recreated: dict[str, Recreated] = {}
+        self._last_ids: dict[str, tuple[str, int]] = {}
+        # Name → id under which it was last described, and when; kept while there is no such topic.
         self._absent_ms: dict[str, int] = {}
         self._gone: frozenset[str] = frozenset()
         self._leaders_doubted = False
@@ -151,6 +170,17 @@ class EndOffsets:
     def sizes(self) -> Mapping[str, Topic]:
         """The same, replaced only when a topic came, went, grew or was recreated: for what is worked out from those."""
         return self._sizes
+
+    @property
+    def has_topic_ids(self) -> bool | None:
+        """Whether brokers have topic ids, as those since 2.8 do; None before any topic was described."""
+        ids = [topic.id for topic in self._topics.values()]
+        return any(id_ and id_.strip("A") for id_ in ids) if ids else None
+
+    @property
+    def recreated(self) -> Mapping[str, Recreated]:
+        """Name → what was last noticed of a topic that was made again. Replaced, never changed."""
+        return self._recreated
 
     @property
     def gone(self) -> frozenset[str]:
@@ -198,6 +228,7 @@ class EndOffsets:
         with self.lock:
             former = self._known_ids()
             found = {name: self._topics[name] for name in untold if name in self._topics}
+            described = [*described]
             found |= {topic.name: topic for topic in described}
             gone = {*asked, *self._topics} - found.keys() - {*untold}
             self._absent_ms = {name: self._absent_ms.get(name, now_ms) for name in gone}
@@ -210,6 +241,7 @@ class EndOffsets:
             for name in found.keys() - recreated:
                 self._note_moves(self._topics.get(name), found[name], now_ms)
                 self._note_epochs(found[name])
+            self._note_ids({topic.name: topic.id for topic in described}, now_ms)
             over = gone | recreated
             self._partitions = {place: ends for place, ends in self._partitions.items() if place[0] not in over}
             self._by_topic = {topic: known for topic, known in self._by_topic.items() if topic not in over}
@@ -244,6 +276,8 @@ class EndOffsets:
                     ends.open_since_ms, ends.open_since_is_exact = None, False
                 elif ends.open_since_ms is None or ends.last_stable != last_stable[place]:
                     ends.open_since_ms, ends.open_since_is_exact = now_ms, False
+                if 0 < ends.sampled_ms < now_ms - STALE_AFTER_MS:
+                    ends.unanswered = ends.sampled_ms, now_ms
                 ends.last_stable, ends.sampled_ms = last_stable[place], now_ms
                 ends.history.add(now_ms, end)
             for ends in self._partitions.values():
@@ -343,6 +377,19 @@ class EndOffsets:
             for (topic, partition), ends in loaded.items():
                 self._by_topic.setdefault(topic, {})[partition] = ends
             self._former_ids = ids
+            self._last_ids = {name: (id_, 0) for name, id_ in ids.items() if id_ is not None}
+
+    def _note_ids(self, ids: Mapping[str, str | None], now_ms: int) -> None:
+        new: dict[str, Recreated] = {}
+        for name, id_ in ids.items():
+            if id_ is None:
+                continue
+            former, seen_ms = self._last_ids.get(name, (id_, now_ms))
+            if former != id_:
+                new[name] = Recreated(former, id_, seen_ms, now_ms)
+            self._last_ids[name] = id_, now_ms
+        if new:
+            self._recreated = {**self._recreated, **new}
 
     def _known_ids(self) -> dict[str, str | None]:
         """Name → id that the topic has, or had when it was last described; None where brokers do not say one."""

@@ -64,10 +64,17 @@ class OffsetsTopic:
     def refuse_another(self, topic: Topic) -> None:
         """See that a topic is still the one that is read. One that was grown is: it is noted. Raises UsageError.
 
-        Fewer partitions than at the start are not; fewer than lately may be what a broker says that has yet to hear.
+        So is one that brokers gave an id to, when they were upgraded. Fewer partitions than at the start are not; fewer
+        than lately may be what a broker says that has yet to hear.
         """
         held = self._at_start or self.identity
         identity.same(self._directory, held, replace(held, topic_id=topic.id, partitions=topic.partitions))
+        if (id_ := identity.known_id(topic.id)) is not None and identity.known_id(held.topic_id) is None:
+            self._at_start = replace(held, topic_id=id_)
+            self._identity = replace(self.identity, topic_id=id_)
+            with suppress(OSError):
+                identity.write(self._directory, self._identity)
+            _log.info("offsets_topic_has_an_id", topic_id=id_)
         before = self.identity.partitions
         if topic.partitions > before:
             self._identity = replace(self.identity, partitions=topic.partitions)

@@ -55,7 +55,7 @@ class MeasuredGroup:
         self.offsets_partition = -1
         # In a downgrade they say which topic of the classic group is which of the consumer group before.
         self._replica = LogReplica(partitions, topic_ids={name: id_ for id_, name in names.items()})
-        self._looks = Looks(self._replica, {topic.name: topic for topic in topics})
+        self._looks = Looks(self._replica, {topic.name: topic for topic in topics}, is_whole=False)
         self._cost = RollCost(names, since_ms)
 
     @property

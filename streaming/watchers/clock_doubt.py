@@ -9,14 +9,22 @@ is overdue then is so by the clock as it is.
 written was written about now, whatever it says; so where that differs by more than `DOUBT_MS`, time runs from when it
 was read, as long as the group is between two states. What was in the log already when this monitor became ready has the
 time it says: this monitor did not see it being written.
+
+**A coordinator that is away.** As long as the leader of an offsets partition does not answer, nobody knows of a
+coordinator at work there: nothing of its groups becomes overdue, and when it answers again their times run from then
+(`coordinator_model/clocked/silences.py`). Where it answers all the time, and nothing is written, time passes as ever.
 """
 
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
+from coordinator_model.clocked import silences
+from coordinator_model.state.events import Event
+from coordinator_model.state.findings import Position
 from coordinator_model.state.group_state import GroupState
 from streaming.base.logging_setup import get_logger
+from streaming.end_offsets.store import STALE_AFTER_MS, EndOffsets
 
 JUMP_MS: Final = 10_000
 """More than two looks can be late by on a busy machine, whose other clock goes on as well."""
@@ -81,3 +89,43 @@ class RecordClocks:
             found[state.name] = known
         self._seen = found
         return {name: of.read_ms for name, of in found.items() if of.read_ms is not None}
+
+
+class AwayCoordinators:
+    """Looks at when the leaders of offsets partitions answered; used by one thread.
+
+    Args:
+        ends: where their answers are.
+        offsets_topic: the coordinator's log.
+    """
+
+    def __init__(self, ends: EndOffsets, offsets_topic: str) -> None:
+        self._ends = ends
+        self._offsets_topic = offsets_topic
+        self._told: dict[int, int] = {}
+
+    def is_away(self, partition: int, now_ms: int) -> bool:
+        """Whether its leader has not answered for a while; not where it was never asked."""
+        ends = self._ends.partition(self._offsets_topic, partition)
+        return ends is not None and 0 < ends.sampled_ms < now_ms - STALE_AFTER_MS
+
+    def back_ms(self, partition: int) -> int | None:
+        """When its leader last answered again after it had not for a while; None for never."""
+        ends = self._ends.partition(self._offsets_topic, partition)
+        return None if ends is None or ends.unanswered is None else ends.unanswered[1]
+
+    def returned(self, waiting: Iterable[GroupState]) -> list[Event]:
+        """What is said of coordinators that are back since the last call, given the groups between two states."""
+        by_partition: dict[int, list[GroupState]] = {}
+        for state in waiting:
+            by_partition.setdefault(state.partition, []).append(state)
+        found = []
+        for partition, states in sorted(by_partition.items()):
+            ends = self._ends.partition(self._offsets_topic, partition)
+            if ends is None or ends.unanswered is None or self._told.get(partition) == ends.unanswered[1]:
+                continue
+            since_ms, until_ms = ends.unanswered
+            self._told[partition] = until_ms
+            place = Position(partition, max(state.last_step_offset for state in states), since_ms)
+            found.append(silences.no_coordinator(place, since_ms, until_ms, [state.name for state in states]))
+        return found

@@ -26,7 +26,7 @@ from streaming.base.threads import Repeating
 from streaming.board.board import Board
 from streaming.board.board_group import BoardGroup
 from streaming.end_offsets.store import Topic
-from streaming.watchers.clock_doubt import RecordClocks
+from streaming.watchers.clock_doubt import AwayCoordinators, RecordClocks
 
 CHECK_EVERY_SECONDS: Final = 1.0
 
@@ -93,6 +93,7 @@ class OverdueWatch:
         self._doubted: AbstractSet[str] = frozenset()
         self._unassigned = Unassigned()
         self._record_clocks = RecordClocks()
+        self._coordinators = AwayCoordinators(board.ends, board.offsets_topic)
         self._seen: GroupMap[BoardGroup] = GroupMap()
         self._topics: Mapping[str, Topic] = {}
         thread = Repeating("watch", CHECK_EVERY_SECONDS, self.check)
@@ -119,10 +120,15 @@ class OverdueWatch:
         unsteady, answers = self._board.sums_of(groups).unsteady, self._answers()
         # Made once for both questions: a storm leaves more of them than are remembered (`group_summary.RECENT_STATES`).
         states = [groups[name].state for name in unsteady | answers.keys() if name in groups]
-        unsteady_states = (state for state in states if state.name in unsteady)
-        self._board.set_read_times(self._record_clocks.doubtful(unsteady_states, now_ms))
+        unsteady_states = [state for state in states if state.name in unsteady]
+        waits = doubted | {of.name for of in states if self._coordinators.is_away(of.partition, now_ms)}
+        doubtful = self._record_clocks.doubtful(unsteady_states, now_ms)
+        self._board.set_read_times({**doubtful, **self._back_times(unsteady_states, doubtful)})
+        found += self._coordinators.returned(
+            state for state in unsteady_states if state.rebalance is not None or state.migration.mixed
+        )
         for state in states:
-            if state.name not in doubted:
+            if state.name not in waits:
                 found += self._unsettled(state, answers.get(state.name), now_ms)
         for held in self._to_be_asked(groups, topics, doubted):
             asked = Moment(
@@ -130,18 +136,18 @@ class OverdueWatch:
             )
             found += table.events(asked, table.UNHELD)
         self._unassigned.forget([name for name in self._unassigned.followed if name not in groups])
-        found += self._lasting.ended(found, now_ms, looked_at=self._lasting.groups - doubted)
+        found += self._lasting.ended(found, now_ms, looked_at=self._lasting.groups - waits)
         open_ = [event for event in found if not event.detail.get("cleared")]
         self._board.set_overdue(
-            stuck={*_of_kind(open_, "rebalance_stuck"), *(self._board.stuck & doubted)},
-            unsettled={*_of_kind(open_, "group_unsettled"), *(self._board.unsettled & doubted)},
+            stuck={*_of_kind(open_, "rebalance_stuck"), *(self._board.stuck & waits)},
+            unsettled={*_of_kind(open_, "group_unsettled"), *(self._board.unsettled & waits)},
             unassigned=self._unassigned.overdue,
         )
         new = [event_view(event) for event in found if event.id not in self._reported]
         if new:
             self._publish(new)
         # Afterwards: what could not be published is published with the next look.
-        kept = {id_: name for id_, name in self._reported.items() if name in doubted}
+        kept = {id_: name for id_, name in self._reported.items() if name in waits}
         self._reported = kept | {event.id: event.group for event in found}
 
     def _no_longer_expected(self, reported: Sequence[Mapping[str, Any]], now_ms: int) -> Iterator[dict[str, Any]]:
@@ -185,6 +191,18 @@ class OverdueWatch:
             unsettled_after_ms=self._unsettled_after_ms,
         )
         return table.events(moment, table.UNSETTLED)
+
+    def _back_times(self, states: Iterable[GroupState], read_ms: Mapping[str, int]) -> dict[str, int]:
+        """Group → when its coordinator was back after it had been away, of those of which nothing was reported.
+
+        A time at which the group's last step was read is kept where it is later.
+        """
+        back = {state.name: self._coordinators.back_ms(state.partition) for state in states}
+        return {
+            name: max(ms, read_ms.get(name, 0))
+            for name, ms in back.items()
+            if ms is not None and name not in self._lasting.groups
+        }
 
     def _coordinator_moved_ms(self, state: GroupState) -> int | None:
         return self._board.ends.leader_moves(self._board.offsets_topic, state.partition).last_ms

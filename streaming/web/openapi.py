@@ -32,7 +32,9 @@ ANSWERS: Final[Mapping[str, str]] = {
     "simple:boolean members:Member[] offsets:Offset[] migration:object owner:string? lag:integer? at_least:integer? "
     "unknown_lags:integer max_lag:integer? max_lag_seconds:number? max_lag_seconds_at_least:boolean "
     "rebalances:integer? rebalancing_since:integer? "
-    "duplicates:any{}? unassigned:any{}? attention:Attention[] ~copies:Copies ~doubt:object?",
+    "duplicates:any{}? unassigned:any{}? attention:Attention[] ~copies:Copies ~log_lacks:Lack[] "
+    "~doubt:object?",
+    "Lack": "code:string text:string",
     "Copies": "partitions:integer[] lives_in:integer",
     "CopiedGroup": "group:string partitions:integer[] lives_in:integer",
     "CopiedGroups": "groups:CopiedGroup[] left_out:integer",

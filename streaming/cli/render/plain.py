@@ -67,6 +67,8 @@ def group_text(group: Group) -> Iterator[str]:
     if group.get("newer_value_versions"):
         versions = ", ".join(f"type {type_} v{version}" for type_, version in group["newer_value_versions"].items())
         yield f"read from records newer than this release knows, which may hold more than is shown: {versions}"
+    for lack in group.get("log_lacks") or ():
+        yield printable(lack["text"])
     yield from _topics_text(group)
     if group.get("members"):
         yield table(

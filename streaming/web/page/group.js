@@ -169,6 +169,7 @@ function warnings() {
   };
   const found = group.attention.filter(({ code }) => !SHOWN_ELSEWHERE.has(code)).map((look) => ({ ...look, text: look.expected ? look.text : texts[look.code] ?? look.text }));
   for (const blocker of group.migration.blockers) found.push({ code: blocker, severity: "info", since: null, text: `A broker would refuse to upgrade this group: ${BLOCKERS[blocker] ?? blocker}` });
+  patch($("lacks"), group.log_lacks ?? [], ({ code }) => code, ({ text }) => h("p", { className: "muted" }, text));
   looks($("warnings"), [...(past?.at || !doubtOf(group) ? [] : unreadLook(group)), ...found], moment());
 }
 

@@ -336,3 +336,85 @@ def test_downgrade_tells_the_offsets_it_found(settled: bool) -> None:
 def ends(log: History, record: LogRecord) -> bool:
     """Whether it is the last one of its time."""
     return record is [of for of in log.records if of.place.timestamp_ms == record.place.timestamp_ms][-1]
+
+
+# -- commits without a topic id: brokers before 4.1, and transactions --------------------------------------------------
+
+
+def old_commit(partition: int, offset: int, topic: str = "t", *, timestamp: int = 0) -> RecordBytes:
+    """A commit as brokers before 4.1 write it."""
+    return offset_commit("g", topic, partition, offset, version=3, timestamp=timestamp)
+
+
+FORWARD = at(1_000, *(old_commit(of, 500, timestamp=1_000) for of in (0, 1)))
+DELETED = at(2_000, *(offset_commit_tombstone("g", "t", of) for of in (0, 1)))
+
+
+@pytest.mark.parametrize("stale", [(), (0,), (0, 1)], ids=["nothing", "once more", "of both"])
+def test_topic_made_again_is_told_from_a_rewind_by_what_went_with_it(stale: tuple[int, ...]) -> None:
+    """Offsets of a topic that members read go with the topic alone; what is lower then is of another one.
+
+    A consumer that has yet to hear of it may commit once more where it was. It is said once, however many partitions.
+    """
+    late = [at(3_000, *(old_commit(of, 500, timestamp=3_000) for of in stale))] if stale else []
+    back = [at(9_000, old_commit(0, 3, timestamp=9_000)), at(9_500, old_commit(1, 4, timestamp=9_500))]
+    log = history(at(0, *MEMBERS), FORWARD, DELETED, *late, *back, at(14_000, old_commit(0, 5, timestamp=14_000)))
+    reported = log.replayed()
+
+    assert [(9_000, "t", 0)] == recreated(reported)
+    assert [] == reported.details("offset_rewound")
+    (event,) = (of for of in reported.events if of.kind == "topic_recreated")
+    assert (True, 500, 3, None) == (event.inferred, event.detail["from"], event.detail["to"], event.detail["topic_id"])
+    assert {"t/0": 5, "t/1": 4} == reported.offsets("g")
+    in_batches = log.replayed_in_batches([1] * len(log))
+    assert reported.event_texts() == in_batches.event_texts()
+
+
+def test_offset_that_goes_back_in_the_new_topic_is_a_rewind() -> None:
+    """Each offset that went tells of one commit of the new topic; what goes back after that is gone back on."""
+    later = [(9_000, 3), (14_000, 90), (20_000, 10)]
+    reported = history(
+        at(0, *MEMBERS), FORWARD, DELETED, *(at(ms, old_commit(0, to, timestamp=ms)) for ms, to in later)
+    ).replayed()
+
+    assert [(9_000, "t", 0)] == recreated(reported)
+    assert [{"t": [0]}] == [of["partitions"] for of in reported.details("offset_rewound")]
+
+
+@pytest.mark.parametrize("how", ["nothing went", "nobody reads it", "a day later"])
+def test_rewind_that_only_looks_like_a_new_topic_may_be_one(how: str) -> None:
+    """Nothing says that the topic is another one, nor that it is not: a warning that says so."""
+    reads = group_metadata("g", generation=1, members=[member("a", {}, topics=["u"])])
+    later_ms = 86_400_000 if how == "a day later" else 3_000
+    deleted = [] if how == "nothing went" else [DELETED]
+    reported = history(
+        at(0, *((reads,) if how == "nobody reads it" else MEMBERS)),
+        FORWARD,
+        *deleted,
+        at(2_500, old_commit(0, 500, timestamp=2_500)),
+        at(2_500 + later_ms, old_commit(0, 3, timestamp=2_500 + later_ms)),
+    ).replayed()
+
+    (event,) = (of for of in reported.events if of.kind == "offset_rewound")
+    assert "warning" == event.severity
+    assert (["t"], 2_500) == (event.detail["may_be_recreated"], event.detail["former_commit"])
+    assert [] == recreated(reported)
+
+
+@pytest.mark.parametrize("now", ["t", "t again", "zeros"])
+def test_id_that_a_topic_has_now_tells_what_a_commit_without_one_is_of(now: str) -> None:
+    """The caller knows it beside the log, as from the header of a recording. All zeros are no id."""
+    id_now = ZERO_UUID if now == "zeros" else topic_id(now)
+    reported = history(
+        at(0, *MEMBERS),
+        at(1_000, *(commit(of, 500, "t") for of in (0, 1))),
+        at(2_000, offset_commit("g", "t", 0, 3, id_of_topic=ZERO_UUID)),
+        at(3_000, offset_commit("g", "t", 1, 3, id_of_topic=ZERO_UUID)),
+    ).replayed(topic_ids={"t": id_now})
+
+    rewound = [detail.get("may_be_recreated") for detail in reported.details("offset_rewound")]
+    assert ([] if now == "t again" else [["t"] if now == "zeros" else None] * 2) == rewound
+    assert ([(2_000, "t", 0)] if now == "t again" else []) == recreated(reported)
+    if now == "t again":
+        (detail,) = reported.details("topic_recreated")
+        assert (topic_id("t"), topic_id("t again")) == (detail["former_topic_id"], detail["topic_id"])

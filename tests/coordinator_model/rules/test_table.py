@@ -33,6 +33,7 @@ MADE_ELSEWHERE: Final[dict[str, str]] = {
     "topic_recreated": "a commit",
     "unknown_record": "the replica",
     "log_truncated": "a partition that is read again",
+    "coordinator_not_loaded": "the clock, of a partition",
     "group_in_two_partitions": "the replica of a whole log, or the board",
 }
 

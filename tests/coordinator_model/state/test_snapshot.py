@@ -34,6 +34,7 @@ from coordinator_model.state.rule_memory import (
     GroupCounters,
     Handover,
     InstanceHistory,
+    LostOffsets,
     Migration,
     Rebalance,
     Restless,
@@ -220,8 +221,11 @@ FULL: Final = GroupState(
         offset=2,
         group_empty=False,
         simple=True,
-        partitions={"t/0": Rewound(before=5, to=3, former_owner="a", present_owner="b", handover_ms=1)},
+        partitions={
+            "t/0": Rewound(before=5, to=3, former_owner="a", present_owner="b", handover_ms=1, unclear_since_ms=9)
+        },
     ),
+    lost_offsets={"t": LostOffsets(time_ms=1, offsets={"0": 5}, recreated=True)},
     handovers=(Handover(time_ms=1, former_owners={"b": {"t": (0,)}}),),
     rounds_lost_ms=3,
     recent_rebalances_ms=(1, 2),

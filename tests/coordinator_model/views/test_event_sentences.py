@@ -93,9 +93,19 @@ SAID: Final[tuple[tuple[str, Mapping[str, Any], str], ...]] = (
         "The group has not settled for 12 m 0 s: 31 epochs; flaps on /a joined 15 times and left 1 time",
     ),
     (
+        "coordinator_not_loaded",
+        {"partition": 7, "since": 1_000, "until": 121_000, "groups": ["g"]},
+        "No coordinator worked in partition 7 for 2 m 0 s, or a clock was set ahead; before its end no time runs for g",
+    ),
+    (
         "log_truncated",
         {"partition": 7, "from_offset": 1_200, "to_offset": 1_203, "groups": ["orders"]},
         "Partition 7 of the log lost 3 records from 1,200 on, and was read again; it changed orders",
+    ),
+    (
+        "offset_rewound",
+        {"offsets": {"t/0": {"from": 9, "to": 3}}, "may_be_recreated": ["t"]},
+        "Committed offsets went back: t/0 from 9 to 3; or t was deleted and made again: commits of it name no topic id",
     ),
     (
         "offset_rewound",

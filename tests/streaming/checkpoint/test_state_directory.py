@@ -19,7 +19,9 @@ from streaming.checkpoint.identity import (
     REMEDY,
     STATE_LAYOUT,
     Identity,
+    as_text,
     claim,
+    refuse_anothers,
     stateful_tasks,
 )
 from streaming.checkpoint.state_directory import StateDirectory
@@ -94,11 +96,55 @@ def test_number_of_partitions_that_is_none_is_refused(tmp_path: Path, held: obje
         claim(tmp_path, IDENTITY)
 
 
-def offsets_topic(directory: Path) -> OffsetsTopic:
+ZEROS = "A" * 22
+"""What earlier releases wrote down where brokers have no topic ids."""
+
+
+@pytest.mark.parametrize("former", [None, ZEROS])
+def test_directory_of_brokers_without_topic_ids_is_gone_on_from_once_they_have_them(
+    tmp_path: Path, former: str | None
+) -> None:
+    """An upgrade of brokers gives topics their ids; from then on another id is another topic."""
+    old = replace(IDENTITY, topic_id=former)
+    claim(tmp_path, old)
+    claim(tmp_path, old)
+
+    claim(tmp_path, IDENTITY)
+
+    assert asdict(IDENTITY) == json.loads((tmp_path / IDENTITY_FILE).read_text())
+    refuse_anothers("state.checkpoint", "s3a://b", as_text(old), IDENTITY)
+    with pytest.raises(UsageError, match="of a monitor with topic_id"):
+        claim(tmp_path, replace(IDENTITY, topic_id="another"))
+
+
+def test_id_of_the_topic_is_kept_where_brokers_say_none(tmp_path: Path) -> None:
+    """A client that is told no id, as by a broker that is yet to be upgraded, forgets none."""
+    claim(tmp_path, IDENTITY)
+
+    claim(tmp_path, replace(IDENTITY, topic_id=None))
+
+    assert asdict(IDENTITY) == json.loads((tmp_path / IDENTITY_FILE).read_text())
+
+
+def test_topic_that_is_given_an_id_while_it_is_read_is_the_same(tmp_path: Path) -> None:
+    """The brokers are upgraded beside a running monitor: the id is written down, and another one refused."""
+    log = offsets_topic(tmp_path, replace(IDENTITY, topic_id=None))
+
+    log.refuse_another(described(50, None))
+    log.refuse_another(described(50))
+
+    assert IDENTITY == log.identity
+    assert asdict(IDENTITY) == json.loads((tmp_path / IDENTITY_FILE).read_text())
+    log.refuse_another(described(50, None))
+    with pytest.raises(UsageError, match="topic_id"):
+        log.refuse_another(described(50, "another"))
+
+
+def offsets_topic(directory: Path, identity: Identity = IDENTITY) -> OffsetsTopic:
     """As it was found at a start."""
     log = OffsetsTopic(Config(state=StateSection(dir=directory)))
-    log._identity = log._at_start = IDENTITY
-    claim(directory, IDENTITY)
+    log._identity = log._at_start = identity
+    claim(directory, identity)
     return log
 
 

@@ -383,3 +383,71 @@ def test_downgrade_that_is_expected_no_more_is_reported_once(over: bool) -> None
         OverdueWatch(board, board.events.add, clock).check()
 
     assert [("info", True), ("warning", True)][: 1 if over else 2] == reported()
+
+
+AWAY_MS = 1_200_000
+
+
+class Followed:
+    """A watch that looks every ten seconds at a stuck group, while the leader of its partition answers or does not."""
+
+    def __init__(self) -> None:
+        shard = Shard()
+        stuck_group(shard)
+        self.board = board_of(shard, ends := log_ends(orders=1))
+        ends.set_topics([*log_ends(**{self.board.offsets_topic: 1, "orders": 1}).topics.values()], [])
+        self.board.set_log_end_at_start({0: 1}, {0: 1})
+        self.board.set_positions({0: 1}, {0: 1}, NOW_MS)
+        self.clock = Clock()
+        self.watch = OverdueWatch(self.board, self.board.events.add, self.clock)
+
+    def passes(self, span_ms: int, *, answers: bool = True) -> None:
+        for _ in range(span_ms // 10_000):
+            self.clock.now_ms += 10_000
+            if answers:
+                sample(self.board.ends, self.clock.now_ms, self.board.offsets_topic, 1)
+            sample(self.board.ends, self.clock.now_ms, "orders", 0)
+            self.watch.check()
+
+    def told(self) -> list[tuple[str, str | None]]:
+        """(kind, group) of what was found, by its own time: what opened, and what is said of the coordinator alone."""
+        found = [self.board.named(of) for of in self.board.latest_events(99)]
+        kinds = ("rebalance_stuck", "coordinator_not_loaded")
+        return [(of["kind"], of["group"]) for of in found if of["kind"] in kinds and "cleared" not in of["detail"]]
+
+
+def test_nobody_is_late_while_the_coordinator_is_away() -> None:
+    """Its broker does not answer for twenty minutes: that is said when it is back, and times run from then."""
+    followed = Followed()
+    followed.passes(60_000)
+    followed.passes(AWAY_MS, answers=False)
+    assert [] == followed.told()
+
+    followed.passes(REBALANCE_TIMEOUT_MS)
+    assert [("coordinator_not_loaded", None)] == followed.told()
+    (said,) = (of for of in followed.board.latest_events(99) if of["kind"] == "coordinator_not_loaded")
+    assert (0, NOW_MS + 60_000, NOW_MS + 60_000 + AWAY_MS + 10_000, ["s"]) == tuple(said["detail"].values())
+
+    followed.passes(60_000)
+    assert [("rebalance_stuck", "s"), ("coordinator_not_loaded", None)] == followed.told()
+
+
+def test_member_is_late_where_the_coordinator_answers_all_the_time() -> None:
+    """Looks alike: nothing is written for as long, as is normal in a quiet partition."""
+    followed = Followed()
+    followed.passes(REBALANCE_TIMEOUT_MS + 60_000)
+
+    assert [("rebalance_stuck", "s")] == followed.told()
+
+
+def test_what_is_open_stays_open_while_the_coordinator_is_away() -> None:
+    """It was late before; when the coordinator is back it still is, which is no other alarm, and none that is over."""
+    followed = Followed()
+    followed.passes(REBALANCE_TIMEOUT_MS + 60_000)
+    followed.passes(AWAY_MS, answers=False)
+    assert {"s"} == followed.board.stuck
+    followed.passes(120_000)
+
+    assert {"s"} == followed.board.stuck
+    assert [("rebalance_stuck", "s"), ("coordinator_not_loaded", None)] == followed.told()
+    assert not [of for of in followed.board.latest_events(99) if "cleared" in of["detail"]]
