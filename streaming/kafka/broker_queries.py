@@ -28,7 +28,8 @@ _SETTINGS: Final = (
 )
 """Broker configurations about conversions, in the order of the fields of `BrokerSettings`."""
 
-_OF_EVERY_RELEASE: Final = "offsets.topic.num.partitions"
+OF_EVERY_RELEASE: Final = "offsets.topic.num.partitions"
+"""A broker configuration that brokers of every release have: one that does not say it may not tell us any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,12 +139,12 @@ def _configurations(admin: Any, brokers: Iterable[int]) -> list[Mapping[str, Any
     from kafka.admin import ConfigResource, ConfigResourceType  # see admin_client
 
     asked = [
-        ConfigResource(ConfigResourceType.BROKER, str(broker), dict.fromkeys((*_SETTINGS, _OF_EVERY_RELEASE)))
+        ConfigResource(ConfigResourceType.BROKER, str(broker), dict.fromkeys((*_SETTINGS, OF_EVERY_RELEASE)))
         for broker in brokers
     ]
     held = admin.describe_configs(asked, config_filter="all").get("broker", {})
     # A broker that refuses to tell answers with none at all.
-    return [of for of in held.values() if _OF_EVERY_RELEASE in of]
+    return [of for of in held.values() if OF_EVERY_RELEASE in of]
 
 
 def settings_of(answers: Sequence[BrokerAnswer], held: Sequence[Mapping[str, Any]]) -> BrokerSettings:
