@@ -19,6 +19,7 @@ In a roll brokers differ. What groups need all brokers must have: which of them 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -42,14 +43,21 @@ ABILITIES: Final[Mapping[str, tuple[int, int]]] = {
 }
 """Ability → API key, and the version of it that a broker must serve."""
 
+_CONSUMER_PROTOCOL_SINCE: Final = (3, 7)
+_ONLINE_UPGRADE_SINCE: Final = (3, 8)
+_RELEASE: Final = re.compile(r"\d{1,3}\.\d{1,3}(\.|$)", re.ASCII)
+
 _NAMED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """A broker of the cluster: its id, its release as far as requests tell ("4.3"), and its abilities."""
+    """A broker of the cluster: its id, its release as far as requests tell ("4.3"), and its abilities.
 
-    id: int
+    One of a recording has no id: all that is known of it is the release.
+    """
+
+    id: int | None
     release: str | None
     abilities: frozenset[str]
 
@@ -62,12 +70,24 @@ class Broker:
         return cls(id_, release, frozenset(abilities))
 
     def __str__(self) -> str:
-        return f"broker {self.id}" + ("" if self.release is None else f" ({self.release})")
+        named = "the brokers then" if self.id is None else f"broker {self.id}"
+        return named + ("" if self.release is None else f" ({self.release})")
+
+
+def recorded(release: str | None) -> tuple[Broker, ...] | None:
+    """Brokers of a recording, where their release says that no group can be upgraded; None where it does not."""
+    if release is None or _RELEASE.match(release) is None:
+        return None
+    version = tuple(int(part) for part in release.split(".")[:2])
+    if version >= _ONLINE_UPGRADE_SINCE:
+        return None
+    able = {CONSUMER_PROTOCOL} if version >= _CONSUMER_PROTOCOL_SINCE else ()
+    return (Broker(None, release, frozenset(able)),)
 
 
 def lacking(brokers: Iterable[Broker], ability: str) -> list[Broker]:
     """Those without an ability, by id."""
-    return sorted((each for each in brokers if ability not in each.abilities), key=lambda each: each.id)
+    return sorted((each for each in brokers if ability not in each.abilities), key=lambda each: each.id or 0)
 
 
 def names_of(brokers: Iterable[Broker]) -> str:

@@ -134,7 +134,7 @@ def broker_settings(kafka: KafkaSection) -> BrokerSettings:
     return settings_of(answers, held)
 
 
-def _configurations(admin: Any, brokers: Iterable[int]) -> list[Mapping[str, Any]]:  # noqa: ANN401 - kafka-python has no types
+def _configurations(admin: Any, brokers: Iterable[int | None]) -> list[Mapping[str, Any]]:  # noqa: ANN401 - kafka-python has no types
     """Of each broker that says them."""
     from kafka.admin import ConfigResource, ConfigResourceType  # see admin_client
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pytest
 
-from coordinator_model.gates.broker_abilities import ABILITIES
+from coordinator_model.gates.broker_abilities import ABILITIES, recorded
 from coordinator_model.gates.plan import PlannedGroup, planned
 from coordinator_model.gates.upgrade import upgrade_gate
 from coordinator_model.gates.verdict import BrokerSettings, Cluster
@@ -46,6 +46,30 @@ def plan(settings: BrokerSettings, log: History = CONSUMERS) -> PlannedGroup:
 def test_requests_that_a_release_serves_are_what_it_can_do(release: str, lacks: set[str]) -> None:
     """By the ApiVersions of real brokers of it."""
     assert lacks == ABILITIES.keys() - broker(1, release).abilities
+
+
+@pytest.mark.parametrize(
+    ("release", "able"),
+    [
+        ("2.0.1", frozenset()),
+        ("3.6", frozenset()),
+        ("3.7.2", frozenset({"consumer_protocol"})),
+        ("3.8", None),
+        ("4.3.1", None),
+        ("trunk", None),
+        (None, None),
+    ],
+)
+def test_release_of_a_recording_says_where_no_group_could_be_upgraded(
+    release: str | None, able: frozenset[str] | None
+) -> None:
+    """Whether any other could depends on more than that."""
+    found = recorded(release)
+
+    assert able == (None if found is None else found[0].abilities)
+    if found is not None:
+        assert "closed" == gate(BrokerSettings(brokers=found))["verdict"]
+        assert "blocked" == plan(BrokerSettings(brokers=found)).readiness
 
 
 UNSAID: Final[dict[str, Any]] = {"migration_policy": None, "consumer_max_size": None}

@@ -12,7 +12,7 @@ from coordinator_model.gates import broker_releases
 from coordinator_model.gates.downgrade import downgrade_gate
 from coordinator_model.gates.upgrade import upgrade_gate
 from coordinator_model.gates.verdict import BrokerSettings, Cluster, LogScan
-from tests.brokers_by_release import ALLOWING
+from tests.brokers_by_release import ALLOWING, brokers
 from tests.builders import (
     RecordBytes,
     assignment,
@@ -435,6 +435,24 @@ def test_dynamic_configurations_of_groups_stop(
     cluster = replace(NO_CONFIGS, group_configs=configs)
 
     assert expected == reasons(downgrade(history(at(0, classic(3))), cluster, target))
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (BrokerSettings(), "ask a monitor that has them"),
+        (BrokerSettings(asked=True), "they do not answer"),
+        (replace(ALLOWING, brokers=brokers(["4.0"])), "broker 1 (4.0) does not list them (4.1 does). kafka-configs.sh"),
+        (ALLOWING, "DESCRIBE_CONFIGS on the cluster"),
+    ],
+)
+def test_why_configurations_of_groups_are_not_known_is_said(settings: BrokerSettings, expected: str) -> None:
+    """With what can be done about it on that release."""
+    cluster = replace(NO_CONFIGS, group_configs=None, settings=settings)
+    answer = downgrade(history(at(0, classic(3))), cluster)
+    (text,) = (of["text"] for of in answer["reasons"] if of["code"] == "group_configs")
+
+    assert expected in text
 
 
 def test_rebalance_stops_a_downgrade() -> None:
