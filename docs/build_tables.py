@@ -298,10 +298,15 @@ def _permission_list(permissions: Sequence[Permission], needed: str, optional: s
     yield from _acl_block(permissions)
 
 
-def _acl_block(permissions: Iterable[Permission]) -> Iterator[str]:
-    yield "```console"
-    yield from (f"$ {command}" for command in acl_commands(permissions, "User:monitor", "localhost:9092"))
-    yield "```"
+def _acl_block(permissions: Sequence[Permission]) -> Iterator[str]:
+    """A block for each release from which on brokers take what is in it: they refuse a line with what they lack."""
+    for since in sorted({each.since or "" for each in permissions}):
+        if since:
+            yield f"\nFrom Kafka {since} on as well; older brokers have no such thing, and refuse the line:\n"
+        wanted = [each for each in permissions if (each.since or "") == since]
+        yield "```console"
+        yield from (f"$ {command}" for command in acl_commands(wanted, "User:monitor", "localhost:9092"))
+        yield "```"
 
 
 def _permission_table(permissions: Iterable[Permission]) -> Iterator[str]:
@@ -314,9 +319,7 @@ def _resource(permission: Permission) -> str:
     if permission.resource == "cluster":
         return "the cluster"
     if permission.name == "*":
-        return f"all {permission.resource}s"
-    if permission.is_prefix:
-        return f"{permission.resource}s whose name begins with `{permission.name}`"
+        return f"all {permission.resource}s" + (f" (from {permission.since} on)" if permission.since else "")
     return f"{permission.resource} `{permission.name}`"
 
 

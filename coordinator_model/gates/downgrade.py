@@ -27,7 +27,8 @@ Without a target the release is one that knows classic groups alone, and of whic
                                 target does not know; or they do not say
     unknown_release     unknown nothing is known of the release named
     group_configs       stop    groups have dynamic configurations, and the target does not know such
-                        unknown the brokers do not say whether there are any
+                        unknown the brokers do not say whether there are any; those before 4.0 know no such thing, so
+                        that there are none
     rebalancing         stop    a group is between two targets, or was just now and is being rolled; or, of one named,
                                 its last member to be rolled has just left and is not back
     member_away         note    of a group named: a member left, and none came in its place yet
@@ -42,6 +43,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from coordinator_model.gates.broker_abilities import LISTS_GROUP_CONFIGS, lacking, names_of
 from coordinator_model.gates.broker_releases import (
     ACCEPTED,
     RELEASES,
@@ -54,6 +56,7 @@ from coordinator_model.gates.verdict import (
     NOTE,
     STOP,
     UNKNOWN,
+    BrokerSettings,
     Cluster,
     LogScan,
     Reason,
@@ -326,8 +329,7 @@ def _offset_versions(cluster: Cluster, names: set[str], to: BrokerRelease | None
 def _cluster(cluster: Cluster, to: BrokerRelease | None) -> Iterator[Reason]:
     if to is None or not to.knows_group_configs:
         if cluster.group_configs is None:
-            text = "the brokers do not say whether dynamic GROUP configurations exist"
-            yield Reason(UNKNOWN, "group_configs", text)
+            yield Reason(UNKNOWN, "group_configs", _unsaid_configs(cluster.settings))
         for name in sorted(cluster.group_configs or ()):
             text = "dynamic GROUP configurations are set, which an older controller does not know: remove them"
             yield Reason(STOP, "group_configs", text, name)
@@ -336,6 +338,22 @@ def _cluster(cluster: Cluster, to: BrokerRelease | None) -> Iterator[Reason]:
         text = f"{count} records of type {record_type}, unknown to this monitor, were read: "
         text += "the target passes over them with a warning" if harmless else "older brokers may fail on them"
         yield Reason(NOTE if harmless else STOP, "unknown_records", text)
+
+
+def _unsaid_configs(settings: BrokerSettings) -> str:
+    """Why it is not known whether groups have configurations, and what to do about it."""
+    text = "the brokers do not say whether dynamic GROUP configurations exist: "
+    if not settings.asked:
+        return text + "here are none to ask; ask a monitor that has them"
+    if settings.brokers is None:
+        return text + "they do not answer"
+    silent = lacking(settings.brokers, LISTS_GROUP_CONFIGS)
+    if silent:
+        return (
+            f"{text}{names_of(silent)} does not list them (4.1 does). kafka-configs.sh --describe --entity-type groups "
+            "--entity-name GROUP shows those of one group: remove what you have set"
+        )
+    return text + "let the monitor read them (DESCRIBE_CONFIGS on the cluster)"
 
 
 def _some(names: Mapping[str, Any] | Iterable[str]) -> str:

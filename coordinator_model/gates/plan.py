@@ -18,12 +18,16 @@ A group's readiness is the worst effect among its reasons:
     kafka_streams                out_of_scope  a Kafka Streams application on the classic protocol
     no_members                   unknown       a classic group that is empty now
     partition_unread             unknown       the partition of the log that the group may be in cannot be read
+    brokers_first                blocked       a broker knows no consumer groups, converts none that has members, or has
+                                               the protocol as a preview that is off (`broker_abilities.py`)
     consumer_protocol            blocked       the brokers do not serve the consumer protocol
     migration_policy             blocked       the brokers convert no group that has members
     assignment_user_data         blocked       an assignor's data is in the assignment (`upgrade_blockers.py`)
     malformed_embedded_protocol  blocked       likewise, a subscription or an assignment that does not decode
     group_size                   blocked       more members than a consumer group may have
     duplicate_assignment         blocked       a partition has two owners now
+    broker_configuration         unknown       brokers were asked, and do not say what decides
+    preview                      care          a broker has the consumer protocol as a preview, and on
     mixed                        care          a roll is under way
     custom_assignor              care          the assignor is none of Kafka's own: the brokers have no such assignor
     range_assignor               care          several topics by range: the broker's default parts their partitions
@@ -32,7 +36,8 @@ A group's readiness is the worst effect among its reasons:
     static_members               note          members have a group.instance.id
     client_library               note          what the log does not hold: libraries and their settings
 
-What brokers do not say blocks nothing here: the gate asks again before each roll.
+Of a recording, and of topics that are served, there are no brokers to ask: what they would say is left out here, and
+the gate asks it before each roll. A group without members is blocked by brokers that refuse every new member.
 
 Waves: groups that are ready come before those that need care, small and quiet ones before large and busy ones. The
 weight of a group is its members, plus ten for each rebalance a day, plus one for each ten partitions. A wave holds
@@ -49,7 +54,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from coordinator_model.gates.upgrade import EMBEDDED_VERSION, UPGRADING_POLICIES
+from coordinator_model.gates.broker_abilities import CONSUMER_PROTOCOL_GA, lacking
+from coordinator_model.gates.upgrade import EMBEDDED_VERSION, UPGRADING_POLICIES, brokers_first, refuses_all, unsaid
 from coordinator_model.gates.verdict import BrokerSettings, unsettled
 from coordinator_model.groups import consumer
 from coordinator_model.groups.classic import CONSUMER_PROTOCOL_TYPE
@@ -70,7 +76,7 @@ _NOTE: Final = "note"
 READINESS: Final = (READY, CARE, BLOCKED, UNKNOWN, DONE, OUT_OF_SCOPE)
 """In the order in which a plan lists groups."""
 
-_WORST_FIRST: Final = (DONE, OUT_OF_SCOPE, UNKNOWN, BLOCKED, CARE)
+_WORST_FIRST: Final = (DONE, OUT_OF_SCOPE, BLOCKED, UNKNOWN, CARE)
 _RANK: Final = {effect: number for number, effect in enumerate((*_WORST_FIRST, _NOTE))}
 
 SIZES: Final = (1, 5, 20, 50)
@@ -92,6 +98,26 @@ _BY_HAND: Final = (
     "longer have partition.assignment.strategy, session.timeout.ms and heartbeat.interval.ms"
 )
 
+_BROKERS_FIRST: Final = (
+    "the brokers first: upgrade every one to 4.0 or later, those with ZooKeeper to KRaft before; the upgrade gate "
+    "names them"
+)
+
+_SWITCH_ON: Final = (
+    "the brokers first: set the feature group.version to 1 (kafka-features.sh upgrade --feature group.version=1), "
+    "and have consumer in group.coordinator.rebalance.protocols where that is set"
+)
+
+_SET_POLICY: Final = (
+    f"the brokers first: set group.consumer.migration.policy to {' or '.join(UPGRADING_POLICIES)} in their files, "
+    "and restart them one by one"
+)
+
+_MAY_READ: Final = (
+    "let the monitor read the brokers' configurations (DESCRIBE_CONFIGS on the cluster), and plan again: they may "
+    "refuse every roll"
+)
+
 # Reason → (effect, remedy); a remedy is what the operator does next.
 REASONS: Final[Mapping[str, tuple[str, str]]] = {
     "converted": (DONE, "nothing: every member uses the consumer protocol"),
@@ -102,20 +128,32 @@ REASONS: Final[Mapping[str, tuple[str, str]]] = {
         "nothing: its clients assign partitions themselves and take part in no group protocol",
     ),
     "protocol_type": (OUT_OF_SCOPE, "nothing: its members are no consumers"),
-    "kafka_streams": (OUT_OF_SCOPE, "stop the application, then start it with group.protocol=streams (KIP-1071)"),
+    "kafka_streams": (
+        OUT_OF_SCOPE,
+        "stop it, then start it with group.protocol=streams (KIP-1071), on brokers from 4.2 on",
+    ),
     "no_members": (
         UNKNOWN,
         "start its consumers and plan again; started with the new protocol, an empty group converts at once",
     ),
     "partition_unread": (UNKNOWN, "wait until its partition of the offsets topic is read again, and plan again"),
+    "brokers_first": (
+        BLOCKED,
+        _BROKERS_FIRST,
+    ),
     "consumer_protocol": (
         BLOCKED,
-        "enable it: feature group.version at 1, group.coordinator.rebalance.protocols with consumer",
+        _SWITCH_ON,
     ),
     "migration_policy": (
         BLOCKED,
-        f"set group.consumer.migration.policy to {' or '.join(UPGRADING_POLICIES)} on the brokers",
+        _SET_POLICY,
     ),
+    "broker_configuration": (
+        UNKNOWN,
+        _MAY_READ,
+    ),
+    "preview": (CARE, "upgrade the brokers to 4.0 first: before it the consumer protocol is a preview"),
     "assignment_user_data": (
         BLOCKED,
         "roll to an assignor without such data first, e.g. range; librdkafka's cooperative-sticky, for example, has it",
@@ -282,6 +320,8 @@ def _reasons(
     topics: Collection[str],
 ) -> list[str]:
     ends = _not_to_be_rolled(state)
+    if ends == "no_members" and refuses_all(settings):
+        return [*_of_brokers(settings)]
     if ends is not None:
         return [ends]
     membership = state.membership
@@ -325,11 +365,18 @@ def _not_to_be_rolled(state: GroupState) -> str | None:
 
 
 def _of_brokers(settings: BrokerSettings) -> Iterator[str]:
+    if brokers_first(settings):
+        yield "brokers_first"
+        return
     if settings.consumer_protocol is False:
         yield "consumer_protocol"
     policy = settings.migration_policy
     if policy is not None and policy.lower() not in UPGRADING_POLICIES:
         yield "migration_policy"
+    if settings.asked and unsaid(settings):
+        yield "broker_configuration"
+    if settings.consumer_protocol and lacking(settings.brokers or (), CONSUMER_PROTOCOL_GA):
+        yield "preview"
 
 
 def _of_classic(group: ClassicGroup, settings: BrokerSettings, topics: Collection[str]) -> Iterator[str]:

@@ -4,8 +4,13 @@
     not_caught_up                unknown            the replica is not at the end of the log
     partition_unread             unknown            a partition of the log that the group may be in cannot be read
     polled                       note               groups are polled: this is as of the last poll
+    brokers_first                stop               a broker knows no consumer groups, or converts no group that has
+                                                    members whatever its configuration, or has the protocol as a
+                                                    preview that is off (`broker_abilities.py`)
     consumer_protocol            stop               the consumer protocol is not enabled on the brokers
     migration_policy             stop               brokers convert no group that has members
+    broker_configuration         unknown            the brokers do not say what they can do or allow
+    preview                      note               a broker has the consumer protocol as a preview, and on
     assignment_user_data         stop, see below    a broker would refuse the group (`upgrade_blockers.py`)
     malformed_embedded_protocol  stop               likewise
     protocol_type                stop, see below    likewise
@@ -18,7 +23,6 @@
     mixed                        note               a roll of the group is under way
     custom_assignor              note               the assignor is none of Kafka's: the broker's takes its place
     embedded_version             note               a member joined with less than version 3 of the embedded protocol
-    broker_configuration         note               the brokers do not say what they allow
     regex_subscription           note               there are classic consumers, which may subscribe by a pattern
 
 Kafka Streams applications, Connect workers and whatever else is no plain consumer cannot be rolled to the consumer
@@ -31,9 +35,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final
 
+from coordinator_model.gates.broker_abilities import (
+    CONSUMER_PROTOCOL,
+    CONSUMER_PROTOCOL_GA,
+    ONLINE_UPGRADE,
+    lacking,
+    names_of,
+)
 from coordinator_model.gates.verdict import (
     NOTE,
     STOP,
+    UNKNOWN,
     BrokerSettings,
     Cluster,
     Member,
@@ -58,6 +70,12 @@ UPGRADING_POLICIES: Final = ("bidirectional", "upgrade")
 """Values of `group.consumer.migration.policy` with which a classic group that has members is converted."""
 
 
+ALLOWING: Final = BrokerSettings(
+    consumer_protocol=True, migration_policy="bidirectional", consumer_max_size=(1 << 31) - 1, brokers=()
+)
+"""Brokers that are in nobody's way: as Kafka's are by default from 4.0 on."""
+
+
 def upgrade_gate(groups: Iterable[GroupState], cluster: Cluster, named: Collection[str] = ()) -> dict[str, Any]:
     """Verdict on rolling the consumers of these groups; `named` are those that were asked about by name.
 
@@ -67,6 +85,8 @@ def upgrade_gate(groups: Iterable[GroupState], cluster: Cluster, named: Collecti
     reasons = [*caught_up(cluster), *as_polled(cluster, NOTE)]
     if any(map(to_convert, states)):
         reasons += of_brokers(cluster.settings)
+    elif refuses_all(cluster.settings):
+        reasons += _refusing(cluster.settings)
     for state in states:
         blockers = upgrade_blockers.blockers(state.membership)
         reasons += of_group(state, cluster.settings, blockers, asked=state.name in named, now_ms=cluster.now_ms)
@@ -81,12 +101,25 @@ def to_convert(state: GroupState) -> bool:
 
 def of_brokers(settings: BrokerSettings) -> Iterator[Reason]:
     """Reasons that are the brokers', where there are groups to convert."""
-    if settings.consumer_protocol is False:
-        text = (
-            "the brokers do not serve the consumer protocol: group.coordinator.rebalance.protocols lacks consumer, or "
-            "the feature group.version is at level 0"
-        )
-        yield Reason(STOP, "consumer_protocol", text)
+    yield from _able(settings)
+    text = (
+        "whether a classic consumer subscribes by a pattern is not in the log: it sends the topics that matched. "
+        "A java.util.regex pattern goes on being matched by the client; one given to the broker (SubscriptionPattern) "
+        "is RE2/J, whose syntax differs"
+    )
+    yield Reason(NOTE, "regex_subscription", text)
+
+
+def refuses_all(settings: BrokerSettings) -> bool:
+    """Whether members of the consumer protocol are refused by some broker, in empty groups too."""
+    return settings.consumer_protocol is False or bool(lacking(settings.brokers or (), CONSUMER_PROTOCOL))
+
+
+def _able(settings: BrokerSettings) -> Iterator[Reason]:
+    """Whether every broker would take a consumer-protocol member into a group that has classic ones."""
+    yield from _refusing(settings)
+    if brokers_first(settings):
+        return
     policy = settings.migration_policy
     if policy is not None and policy.lower() not in UPGRADING_POLICIES:
         text = (
@@ -94,20 +127,67 @@ def of_brokers(settings: BrokerSettings) -> Iterator[Reason]:
             f"classic members is refused; accepted: {' or '.join(UPGRADING_POLICIES)}"
         )
         yield Reason(STOP, "migration_policy", text)
-    unsaid = {
-        "group.consumer.migration.policy": policy,
+    if missing := unsaid(settings):
+        yield Reason(UNKNOWN, "broker_configuration", _unsaid(settings, missing))
+    preview = lacking(settings.brokers or (), CONSUMER_PROTOCOL_GA)
+    if preview and settings.consumer_protocol:
+        text = f"{names_of(preview)}: before 4.0 the consumer protocol is a preview, not meant for production"
+        yield Reason(NOTE, "preview", text)
+
+
+def _refusing(settings: BrokerSettings) -> Iterator[Reason]:
+    if brokers_first(settings):
+        yield Reason(STOP, "brokers_first", _first(settings))
+    elif settings.consumer_protocol is False:
+        text = (
+            "the brokers do not serve the consumer protocol: group.coordinator.rebalance.protocols lacks consumer, or "
+            "the feature group.version is at level 0 (kafka-features.sh upgrade --feature group.version=1)"
+        )
+        yield Reason(STOP, "consumer_protocol", text)
+
+
+def brokers_first(settings: BrokerSettings) -> bool:
+    """Whether no group that has members can be upgraded before the brokers are.
+
+    Where a preview of the protocol is off, it could be switched on; nobody is advised to do that.
+    """
+    brokers = settings.brokers or ()
+    preview_is_off = settings.consumer_protocol is False and bool(lacking(brokers, CONSUMER_PROTOCOL_GA))
+    return preview_is_off or bool(lacking(brokers, ONLINE_UPGRADE))
+
+
+def unsaid(settings: BrokerSettings) -> list[str]:
+    """What is not known of the brokers, and may forbid an upgrade."""
+    asked = {
+        "whether they serve the consumer protocol": settings.consumer_protocol,
+        "group.consumer.migration.policy": settings.migration_policy,
         "group.consumer.max.size": settings.consumer_max_size,
     }
-    missing = [name for name, value in unsaid.items() if value is None]
-    if missing:
-        text = f"the brokers do not say their {' and '.join(missing)}, which may forbid an upgrade: check them"
-        yield Reason(NOTE, "broker_configuration", text)
-    text = (
-        "whether a classic consumer subscribes by a pattern is not in the log: it sends the topics that matched. "
-        "A java.util.regex pattern goes on being matched by the client; one given to the broker (SubscriptionPattern) "
-        "is RE2/J, whose syntax differs"
-    )
-    yield Reason(NOTE, "regex_subscription", text)
+    return [name for name, value in asked.items() if value is None]
+
+
+def _first(settings: BrokerSettings) -> str:
+    brokers = settings.brokers or ()
+    without, unable = lacking(brokers, CONSUMER_PROTOCOL), lacking(brokers, ONLINE_UPGRADE)
+    if without:
+        why = f"{names_of(without)} without the consumer protocol (ConsumerGroupHeartbeat), refusing its members"
+    elif unable:
+        why = (
+            f"{names_of(unable)} from before group.consumer.migration.policy (3.8): no group with members is converted"
+        )
+    else:
+        preview = names_of(lacking(brokers, CONSUMER_PROTOCOL_GA))
+        why = f"{preview} with the consumer protocol as a preview, which is off, refusing its members"
+    return f"the brokers first: found {why}. Upgrade every broker to 4.0 or later, those with ZooKeeper to KRaft before"
+
+
+def _unsaid(settings: BrokerSettings, missing: Iterable[str]) -> str:
+    text = f"the brokers do not say {', '.join(missing)}, which may forbid an upgrade: "
+    if not settings.asked:
+        return text + "here are none to ask; ask a monitor that has them"
+    if settings.brokers is None:
+        return text + "they do not answer"
+    return text + "let the monitor read their configurations (DESCRIBE_CONFIGS on the cluster)"
 
 
 def of_group(
@@ -161,7 +241,10 @@ def _refused(name: str, group: ClassicGroup, blockers: Iterable[str], *, asked: 
         of_members = tuple(_named(member) for member in upgrade_blockers.members_with(group, code))
         if code == upgrade_blockers.ASSIGNMENT_USER_DATA and upgrade_blockers.is_kafka_streams(group):
             effect = STOP if asked else NOTE
-            text = "a Kafka Streams application does not move to the consumer protocol, but, while down, to streams"
+            text = (
+                "a Kafka Streams application does not move to the consumer protocol, but, while down, to streams "
+                "(brokers from 4.2 on)"
+            )
         else:
             effect, text = STOP, f"a broker would refuse the group: {upgrade_blockers.BLOCKERS[code]}"
         yield Reason(effect, code, text, name, of_members)

@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from coordinator_model.gates.broker_abilities import Broker
 from coordinator_model.migration import phases
 from coordinator_model.rules import rebalances
 from coordinator_model.state.group_state import GroupState
@@ -50,11 +51,15 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerSettings:
-    """Broker configurations that decide about conversions, each None where the brokers do not say.
+    """What brokers can do and how they are configured, as far as it decides; each None where they do not say.
 
     Of brokers that differ, the one that allows least: which broker leads a group is not for the gate to know.
     """
 
+    asked: bool = False
+    """Whether there were brokers to ask: a recording and topics have none."""
+    brokers: Collection[Broker] | None = None
+    """Every broker that is up, with its abilities."""
     consumer_protocol: bool | None = None
     """Whether brokers serve it: `group.coordinator.rebalance.protocols` and the feature `group.version`."""
     migration_policy: str | None = None

@@ -9,9 +9,10 @@ batch costs grows with what it changed (`persistent_map.py`); docs/scale.md has 
 """
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from coordinator_model.gates.broker_abilities import ONLINE_UPGRADE, Broker, lacking
 from coordinator_model.state.events import OF_NO_GROUP
 from coordinator_model.views import group_view
 from streaming.base import gc_tuning
@@ -44,6 +45,9 @@ MANY_ROWS: Final = 10_000
 """A batch of so many brings many groups that are there to stay: the log is being caught up with."""
 
 
+_BLOCKED: Final = "upgrade_blocked"
+
+
 class BoardMoment(NamedTuple):
     """What is shown, and whether it may be believed, of one moment."""
 
@@ -69,6 +73,7 @@ class Board:
 
     Attributes:
         session_timeouts_ms: group → session timeout of its consumer-protocol members, where brokers said it.
+        brokers: every broker with what it can do; None while they have not said.
         read_ms: group between two states → when its last step was read, where its timestamp is far from that.
         stuck: groups in a rebalance that is overdue.
         unsettled: groups that do not come to rest.
@@ -99,6 +104,7 @@ class Board:
         self._left_out = LeftOut(self.scope)
         self.offsets_topic = offsets_topic
         self.session_timeouts_ms: Mapping[str, int] = {}
+        self.brokers: Collection[Broker] | None = None
         self.read_ms: Mapping[str, int] = {}
         self.stuck: frozenset[str] = frozenset()
         self.unsettled: frozenset[str] = frozenset()
@@ -153,11 +159,15 @@ class Board:
             self._last_batch = None
 
     def settled(self, batch_id: int, rows: Sequence[Row]) -> Sequence[Row]:
-        """The rows of a micro-batch for all sinks: without those of copies that are not their groups (`copies.py`).
+        """The rows of a micro-batch as all sinks have them: without those of copies that are not their groups.
 
-        And with what brokers say of topics whose commits do not (`topics_told_apart.py`).
+        And with what brokers say: of topics whose commits do not (`topics_told_apart.py`), and without
+        `upgrade_blocked` where no group can be upgraded (`watchers/broker_watch.py`).
         """
         own = self.copies.settled(batch_id, rows, self._shown.groups, self.offsets_partitions)
+        if self.converts_no_group and any(row[4] == _BLOCKED for row in own):
+            # Of brokers that convert none it is no news that they would not convert one.
+            own = [row for row in own if row[4] != _BLOCKED]
         return told_apart(own, self.ends)
 
     def apply(self, batch_id: int, rows: Sequence[Row], now_ms: int) -> None:
@@ -259,6 +269,15 @@ class Board:
     def set_session_timeouts(self, timeouts_ms: Mapping[str, int]) -> None:
         """Take the session timeouts of consumer-protocol members by group, as brokers said, all of them."""
         self.session_timeouts_ms = timeouts_ms
+
+    def set_brokers(self, brokers: Collection[Broker]) -> None:
+        """Take what every broker can do, as they said."""
+        self.brokers = brokers
+
+    @property
+    def converts_no_group(self) -> bool:
+        """Whether some broker, and so perhaps the one that leads a group, upgrades none that has members."""
+        return bool(lacking(self.brokers or (), ONLINE_UPGRADE))
 
     def set_read_times(self, read_ms: Mapping[str, int]) -> None:
         """Take when the last step of groups between two states was read, of those with a doubtful timestamp, all."""

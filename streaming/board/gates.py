@@ -6,12 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from coordinator_model.gates.downgrade import FLEXIBLE_OFFSETS, downgrade_gate, of_cluster
-from coordinator_model.gates.upgrade import of_brokers, upgrade_gate
+from coordinator_model.gates.upgrade import ALLOWING, of_brokers, upgrade_gate
 from coordinator_model.gates.verdict import (
     NOTE,
     STOP,
     UNKNOWN,
-    BrokerSettings,
     Cluster,
     as_polled,
     caught_up,
@@ -82,13 +81,15 @@ def offline(
 ) -> dict[str, tuple[str, Mapping[tuple[str, str], int]]]:
     """Gate → verdict on all groups and its reasons by (effect, code), without a question to the brokers.
 
-    For metrics, from sums: what brokers would say is left out, and only groups that are not at rest are looked at.
+    For metrics, from sums: of what brokers would say there is what they can do, which the board has, and only groups
+    that are not at rest are looked at.
     """
     between = _between_restarts(moment.shown, sums, now_ms)
     # Whether there are such offsets is all that counts, so one name stands for all groups that have any.
     flexible = {"": {FLEXIBLE_OFFSETS: sums.flexible}} if sums.flexible else {}
     cluster = _as_shown(Cluster(group_configs=(), offset_versions=flexible), board, moment, ())
-    brokers = of_brokers(BrokerSettings()) if sums.to_upgrade else ()
+    allowing = replace(ALLOWING, brokers=board.brokers)
+    brokers = of_brokers(allowing) if sums.to_upgrade else ()
     of_gates = {
         phases.UPGRADE: (sums.upgrade_reasons, [*caught_up(cluster), *as_polled(cluster, NOTE), *brokers]),
         phases.DOWNGRADE: (

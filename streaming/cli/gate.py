@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from coordinator_model.gates import broker_releases
+from coordinator_model.gates.broker_abilities import recorded
 from coordinator_model.gates.downgrade import downgrade_gate
 from coordinator_model.gates.upgrade import upgrade_gate
 from coordinator_model.gates.verdict import BrokerSettings, Cluster
@@ -131,7 +132,7 @@ def _of_recording(
     cluster = Cluster(
         not_caught_up=("a recording is what was read then, not what the log holds now",),
         unknown_records=replica.counters.unknown_records,
-        settings=BrokerSettings(consumer_max_size=max_size),
+        settings=BrokerSettings(consumer_max_size=max_size, brokers=recorded(recording.header.kafka_version)),
         offset_versions={
             name: Counter(committed.value_version for _, _, committed in replica.offsets(name)) for name in chosen
         },

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from coordinator_model.gates.broker_abilities import recorded
 from coordinator_model.gates.plan import READINESS, plan_view, planned, remedies
 from coordinator_model.gates.verdict import BrokerSettings
 from coordinator_model.log_replica import LogReplica
@@ -105,7 +106,7 @@ def _expected(config: Path) -> Expectations:
 
 
 def of_recording(file: Path, pattern: str, expected: Expectations) -> dict[str, Any]:
-    """The plan of a recording's groups as they are at its end: without lag, and without what brokers allow."""
+    """The plan of a recording's groups as they are at its end: without lag; of brokers, what their release can."""
     span: dict[int, tuple[int, int]] = {}
     with open_recording(file, "--from") as reader, output.progress(f"reading {file.name}") as advance:
         replica = LogReplica(reader.header.offsets_topic_partitions)
@@ -116,10 +117,11 @@ def of_recording(file: Path, pattern: str, expected: Expectations) -> dict[str, 
             span[record.partition] = first, record.timestamp_ms
             replica.replay(Position(record.partition, record.offset, record.timestamp_ms), record.key, record.value)
         replica.settle()
+    settings = BrokerSettings(brokers=recorded(reader.header.kafka_version))
     groups = (
         planned(
             state,
-            BrokerSettings(),
+            settings,
             observed_ms=span[state.partition][1] - span[state.partition][0],
             owner=expected.owner(name),
             note=expected.note(name),

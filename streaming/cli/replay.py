@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from coordinator_model.gates import broker_releases
+from coordinator_model.gates.broker_abilities import recorded
 from coordinator_model.log_replica import LogReplica
 from coordinator_model.recording_clock import Looks
 from coordinator_model.state.events import OF_NO_GROUP, Event, event_view
@@ -61,7 +62,13 @@ def replay(  # noqa: PLR0913 - a command's options are its arguments
         for name, state in sorted(known.items())
         if state.exists and group in (None, name)
     }
-    shown = [_named(event_view(event), names) for event in happened if group in (None, event.group)]
+    # Of brokers that upgrade no group it is no news that they would refuse one.
+    unsaid = () if recorded(header.kafka_version) is None else ("upgrade_blocked",)
+    shown = [
+        _named(event_view(event), names)
+        for event in happened
+        if group in (None, event.group) and event.kind not in unsaid
+    ]
     if group is not None and not groups and not shown:
         raise _unknown_group(group, sorted(known))
     if json:

@@ -58,7 +58,7 @@ def run(
 
     polled = _is_polled(loaded, standby=standby, rebuild=rebuild)
     if len(loaded) == 1:
-        preflight(loaded[0], by_spark=True)
+        preflight(loaded[0])
     get_logger("start").info("starting", version=release(), brokers=brokers)
     if polled:
         from streaming.monitor.polled import run as run_polled  # imported last, as below; no Spark is started

@@ -165,8 +165,7 @@ class KafkaSection(Section):
     offsets_topic: Text = option("__consumer_offsets", "The group coordinator's log.")
     client_id: Text = option(
         "group-monitor",
-        "Prefix of the client ids seen in the brokers' logs and quotas, and of the group names under which Spark's "
-        "consumers ask for committed offsets; no group is joined.",
+        "Prefix of the client ids seen in the brokers' logs and quotas; no group is joined.",
     )
     request_timeout_ms: Positive = option(30_000, "How long one request to a broker may take.")
     security: KafkaSecuritySection = KafkaSecuritySection()

@@ -5,10 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from coordinator_model.gates.broker_abilities import GROUP_CONFIGS, LISTS_GROUP_CONFIGS, lacking
+from coordinator_model.gates.upgrade import UPGRADING_POLICIES
 from coordinator_model.gates.verdict import BrokerSettings
 from coordinator_model.wire.primitives import uuid_text
 from streaming.base.errors import MonitorError
 from streaming.config.kafka_sections import KafkaSection
+from streaming.kafka.broker_apis import BrokerAnswer, Features, asked_each
 from streaming.kafka.client_settings import admin_client
 
 _PROTOCOLS: Final = "group.coordinator.rebalance.protocols"
@@ -24,6 +27,9 @@ _SETTINGS: Final = (
     "group.max.size",
 )
 """Broker configurations about conversions, in the order of the fields of `BrokerSettings`."""
+
+OF_EVERY_RELEASE: Final = "offsets.topic.num.partitions"
+"""A broker configuration that brokers of every release have: one that does not say it may not tell us any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,12 +100,18 @@ def tombstone_retention_ms(admin: Any, topic: str) -> int | None:  # noqa: ANN40
 def group_configs(kafka: KafkaSection) -> list[str] | None:
     """Names of groups with dynamic GROUP configurations (KIP-915 has them removed before brokers are downgraded).
 
-    None where the brokers do not say: older than 4.1, out of reach, or without the permission DESCRIBE_CONFIGS.
+    None of brokers that know no such configurations, before 4.0. None is known where the brokers do not say: of 4.0,
+    which has them and does not list them, out of reach, or without the permission DESCRIBE_CONFIGS on the cluster.
     """
     from kafka.errors import KafkaError  # see admin_client
 
     try:
         with admin_client(kafka, "gate") as admin:
+            brokers = [of.broker for of in asked_each(admin)]
+            if not any(GROUP_CONFIGS in of.abilities for of in brokers):
+                return []
+            if lacking(brokers, LISTS_GROUP_CONFIGS):
+                return None
             held = admin.list_config_resources(["GROUP"])
     except (MonitorError, KafkaError, OSError, ValueError):
         return None
@@ -107,37 +119,70 @@ def group_configs(kafka: KafkaSection) -> list[str] | None:
 
 
 def broker_settings(kafka: KafkaSection) -> BrokerSettings:
-    """What the brokers allow of conversions, each as the strictest broker has it.
+    """What the brokers can do, have finalized and allow, each as the strictest broker has it.
 
-    Nothing is known where the brokers do not say: out of reach, or without the permission DESCRIBE_CONFIGS on the
-    cluster, or from before there was such a configuration.
+    Nothing is known where they are out of reach; what they allow needs the permission DESCRIBE_CONFIGS on the cluster.
     """
-    from kafka.admin import ConfigResource, ConfigResourceType  # see admin_client
-    from kafka.errors import KafkaError
+    from kafka.errors import KafkaError  # see admin_client
 
     try:
         with admin_client(kafka, "gate") as admin:
-            brokers = [str(broker["broker_id"]) for broker in admin.describe_cluster()["brokers"]]
-            asked = [ConfigResource(ConfigResourceType.BROKER, broker, dict.fromkeys(_SETTINGS)) for broker in brokers]
-            held = admin.describe_configs(asked, config_filter="all").get("broker", {})
-            features = admin.describe_features()
+            answers = asked_each(admin)
+            held = _configurations(admin, [of.broker.id for of in answers])
     except (MonitorError, KafkaError, OSError, ValueError):
-        return BrokerSettings()
-    found = {name: [of[name]["value"] for of in held.values() if name in of] for name in _SETTINGS}
-    in_files = [of[_PROTOCOLS] for of in held.values() if of.get(_PROTOCOLS, {}).get("config_source") == _IN_FILE]
-    # A broker that did not say could be the strictest.
-    protocols, policies, consumer_sizes, classic_sizes = (
-        values if len(values) == len(brokers) else [] for values in found.values()
-    )
-    levels = finalized_levels(features)
+        return BrokerSettings(asked=True)
+    return settings_of(answers, held)
+
+
+def _configurations(admin: Any, brokers: Iterable[int | None]) -> list[Mapping[str, Any]]:  # noqa: ANN401 - kafka-python has no types
+    """Of each broker that says them."""
+    from kafka.admin import ConfigResource, ConfigResourceType  # see admin_client
+
+    asked = [
+        ConfigResource(ConfigResourceType.BROKER, str(broker), dict.fromkeys((*_SETTINGS, OF_EVERY_RELEASE)))
+        for broker in brokers
+    ]
+    held = admin.describe_configs(asked, config_filter="all").get("broker", {})
+    # A broker that refuses to tell answers with none at all.
+    return [of for of in held.values() if OF_EVERY_RELEASE in of]
+
+
+def settings_of(answers: Sequence[BrokerAnswer], held: Sequence[Mapping[str, Any]]) -> BrokerSettings:
+    """From what brokers answer to ApiVersions, and the configurations of those that say them.
+
+    A broker that does not say could be the strictest: what the others have is known only where that refuses already.
+    """
+    values = {name: [of[name]["value"] for of in held if name in of] for name in _SETTINGS}
+    protocols, policies, consumer_sizes, classic_sizes = values.values()
+    in_files = [of[_PROTOCOLS] for of in held if of.get(_PROTOCOLS, {}).get("config_source") == _IN_FILE]
+    all_say = len(held) == len(answers)
+    policy = min(policies, key=strictness, default=None)
+    if policy is not None and len(policies) < len(answers) and policy.lower() in UPGRADING_POLICIES:
+        policy = None
+    levels = [of for of in (finalized_levels(answer.features) for answer in answers) if of is not None]
     return BrokerSettings(
-        consumer_protocol=serves_consumers(protocols, {} if levels is None else features.get("group.version", {})),
-        migration_policy=min(policies, key=strictness, default=None),
-        consumer_max_size=min(map(int, consumer_sizes), default=None),
-        classic_max_size=min(map(int, classic_sizes), default=None),
-        features=levels,
-        static_protocols=listed_protocols(each["value"] for each in in_files) if protocols else None,
+        asked=True,
+        brokers=tuple(answer.broker for answer in answers),
+        consumer_protocol=serves_consumers(protocols, [of.features for of in answers], all_say=all_say),
+        migration_policy=policy,
+        consumer_max_size=_smallest(consumer_sizes, len(answers)),
+        classic_max_size=_smallest(classic_sizes, len(answers)),
+        features=_highest(levels) if levels else None,
+        static_protocols=listed_protocols(each["value"] for each in in_files) if all_say else None,
     )
+
+
+def _smallest(sizes: Sequence[str], brokers: int) -> int | None:
+    return min(map(int, sizes), default=None) if len(sizes) == brokers else None
+
+
+def _highest(levels: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Of brokers that have not heard of a change yet, the level that is the most in the way of a downgrade."""
+    highest: dict[str, int] = {}
+    for of in levels:
+        for name, level in of.items():
+            highest[name] = max(level, highest.get(name, 0))
+    return dict(sorted(highest.items()))
 
 
 def finalized_levels(features: Mapping[str, Mapping[str, Any]]) -> dict[str, int] | None:
@@ -158,15 +203,22 @@ def listed_protocols(values: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({name.strip().lower() for value in values for name in value.split(",") if name.strip()}))
 
 
-def serves_consumers(protocols: Sequence[str], group_version: Mapping[str, Any]) -> bool | None:
-    """By `group.coordinator.rebalance.protocols` of each broker and the feature `group.version`; None if not said."""
+def serves_consumers(protocols: Sequence[str], features: Sequence[Features], *, all_say: bool) -> bool | None:
+    """Whether every broker serves consumer groups, as far as that is configured; None if it is not said.
+
+    Args:
+        protocols: `group.coordinator.rebalance.protocols` of each broker that has it, and says it.
+        features: of each broker; from 4.0 on `group.version` has to be finalized as well.
+        all_say: whether every broker says its configurations: one that says none of that name has no need of it.
+    """
     if any("consumer" not in {name.strip().lower() for name in each.split(",")} for each in protocols):
         return False
-    _, supported = group_version.get("supported", (0, 0))
-    _, level = group_version.get("finalized", (0, 0))
-    if supported > 0 and level == 0:
+    versions = [of.get("group.version", {}) for of in features if finalized_levels(of) is not None]
+    needed = [of for of in versions if of.get("supported", (0, 0))[1] > 0]
+    if any(of.get("finalized", (0, 0))[1] == 0 for of in needed):
         return False
-    return True if protocols else None
+    said = len(protocols) == len(features) or (all_say and len(needed) == len(features))
+    return True if features and said else None
 
 
 def strictness(policy: str) -> int:

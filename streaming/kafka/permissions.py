@@ -20,27 +20,24 @@ class Permission:
         operation: as in Kafka's `AclOperation`, for example DESCRIBE_CONFIGS.
         resource: what kind of thing it is on.
         name: which one; `*` for all, empty for the cluster.
-        is_prefix: whether it is on everything whose name begins so.
         purpose: what it is for; a part of a sentence.
         without: what is lost without it; a part of a sentence.
         check: name of the finding in which `check` reports it.
         needed: whether nothing runs without it.
+        since: the release from which on brokers know it; before it Kafka's tool refuses a line that has it.
     """
 
     operation: str
     resource: Resource
     name: str
-    is_prefix: bool = False
     purpose: str
     without: str
     check: str
     needed: bool = False
+    since: str | None = None
 
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
-CLIENT_ID: Final = "group-monitor"
-"""`kafka.client_id` where nothing else is said."""
-
 READ_LOG: Final = Permission(
     operation="READ",
     resource="topic",
@@ -49,17 +46,6 @@ READ_LOG: Final = Permission(
     "(OffsetForLeaderEpoch); DESCRIBE comes along",
     without="nothing works: `check`, `run` and `record` say so",
     check="permission to read",
-    needed=True,
-)
-FIND_GROUPS: Final = Permission(
-    operation="DESCRIBE",
-    resource="group",
-    name=CLIENT_ID,
-    is_prefix=True,
-    purpose="Spark's consumers ask what a group of their name (`kafka.client_id` and what follows) has committed, "
-    "though they join none",
-    without="`run` does not start, and says so; `record` does not need it",
-    check="permission to find groups",
     needed=True,
 )
 DESCRIBE_TOPICS: Final = Permission(
@@ -84,9 +70,9 @@ READ_BROKER_CONFIGS: Final = Permission(
     operation="DESCRIBE_CONFIGS",
     resource="cluster",
     name="",
-    purpose="dynamic GROUP configurations, the migration policy and what is in the brokers' files, asked by gates "
-    "alone; finalized features, which they ask too, need no permission",
-    without="gates say *cannot tell*, or which settings to look at",
+    purpose="dynamic GROUP configurations, the migration policy and what is in the brokers' files, asked by gates and "
+    "`plan` alone; finalized features, and what brokers can do, which they ask too, need no permission",
+    without="gates say *cannot tell*, and `plan` *unknown*",
     check="permission to read broker configurations",
 )
 READ_TOPIC_CONFIGS: Final = Permission(
@@ -103,12 +89,12 @@ READ_GROUP_CONFIGS: Final = Permission(
     name="*",
     purpose="how long a static member of the consumer protocol may be away, asked while one is",
     without="its session timeout is shown as unknown",
+    since="4.0",
     check="permission to read group configurations",
 )
 
 PERMISSIONS: Final = (
     READ_LOG,
-    FIND_GROUPS,
     DESCRIBE_TOPICS,
     DESCRIBE_GROUPS,
     READ_BROKER_CONFIGS,
@@ -214,25 +200,19 @@ def of_topic(option: str) -> list[Permission]:
 
 
 def acl_commands(permissions: Iterable[Permission], principal: str, servers: str) -> list[str]:
-    """The commands of Kafka's own tool that grant them: one for all that is allowed alike."""
-    operations_on: dict[tuple[Resource, bool, str], list[str]] = {}
+    """The commands of Kafka's own tool that grant them: one for all that is allowed alike, from the same release on."""
+    operations_on: dict[tuple[Resource, str, str | None], list[str]] = {}
     for permission in permissions:
-        place = (permission.resource, permission.is_prefix, permission.name)
+        place = (permission.resource, permission.name, permission.since)
         operation = "".join(word.capitalize() for word in permission.operation.split("_"))
         operations_on.setdefault(place, []).append(f"--operation {operation}")
-    alike: dict[tuple[Resource, bool, str], list[str]] = {}
-    for (resource, is_prefix, name), operations in operations_on.items():
-        alike.setdefault((resource, is_prefix, " ".join(sorted(operations))), []).append(name)
+    alike: dict[tuple[Resource, str, str | None], list[str]] = {}
+    for (resource, name, since), operations in operations_on.items():
+        alike.setdefault((resource, " ".join(sorted(operations)), since), []).append(name)
     begin = f"kafka-acls.sh --bootstrap-server {servers} --add --allow-principal {principal}"
     return [
-        " ".join(
-            [
-                f"{begin} {operations}",
-                *(f"--{resource} {_quoted(name)}".rstrip() for name in names),
-                *(["--resource-pattern-type prefixed"] if is_prefix else []),
-            ]
-        )
-        for (resource, is_prefix, operations), names in alike.items()
+        " ".join([f"{begin} {operations}", *(f"--{resource} {_quoted(name)}".rstrip() for name in names)])
+        for (resource, operations, _), names in alike.items()
     ]
 
 

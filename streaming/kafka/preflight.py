@@ -4,12 +4,14 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from coordinator_model.gates.broker_abilities import GROUP_CONFIGS, lacking, names_of
 from streaming.base.errors import CannotTellError
 from streaming.config.kafka_sections import KafkaSection
 from streaming.config.sections import Config
 from streaming.kafka import permissions
-from streaming.kafka.broker_queries import _operations, describe_topics
-from streaming.kafka.client_settings import admin_client, reason_of
+from streaming.kafka.broker_apis import asked_each
+from streaming.kafka.broker_queries import OF_EVERY_RELEASE, _operations, describe_topics
+from streaming.kafka.client_settings import admin_client
 
 Status = Literal["ok", "note", "fail", "cannot tell"]
 
@@ -43,10 +45,6 @@ _NOBODYS_GROUP: Final = "some-group"
 _NOBODYS_TOPIC: Final = "some-topic"
 
 
-FIND_GROUPS: Final = permissions.FIND_GROUPS.check
-"""What `check` calls the permission that Spark's consumers need although they join no group."""
-
-
 def broker_findings(kafka: KafkaSection, *, polled: bool = False) -> list[Finding]:
     """Look at everything the monitor needs of the brokers; what cannot be looked at is said to be so.
 
@@ -75,28 +73,24 @@ def instead(findings: Iterable[Finding]) -> Iterator[Finding]:
             yield Finding("source", "note", f"source.kind: found log, which may not be read, accepted: {accepted}")
 
 
-def preflight(config: Config, *, by_spark: bool = False, all_of_it: bool = False) -> None:
+def preflight(config: Config, *, all_of_it: bool = False) -> None:
     """Look before starting: brokers reachable, the offsets topic there, and we may read it.
 
     Args:
         config: where to look.
-        by_spark: whether Spark is to read it, whose consumers need a permission more.
         all_of_it: whether each partition has to have a leader; a monitor reads the others meanwhile.
 
     Raises:
         CannotTellError: the first thing that is not so.
     """
     for finding in broker_findings(config.kafka, polled=config.source.kind == "admin"):
-        # Whether groups can be found depends on more than permissions, and may be so again in a moment.
-        needed = by_spark and finding.status == "fail" if finding.name == FIND_GROUPS else True
-        needed = needed and (all_of_it or finding.name != LEADERS)
+        needed = all_of_it or finding.name != LEADERS
         if needed and finding.status in ("fail", "cannot tell"):
             raise CannotTellError(finding.detail)
 
 
 def _log_findings(admin: Any, kafka: KafkaSection) -> Iterator[Finding]:  # noqa: ANN401 - kafka-python has no types
     yield from _topic_findings(admin, kafka)
-    yield _group_finding(admin, kafka)
     yield _lag_finding(admin, permissions.DESCRIBE_TOPICS, "lag is shown for no others")
     yield _suspects_finding(admin)
     yield from _configs_findings(admin, kafka, _READ_WITH_THE_LOG)
@@ -126,21 +120,6 @@ def _listing_findings(admin: Any) -> Iterator[Finding]:  # noqa: ANN401 - as abo
         yield _note(permissions.LIST_GROUPS, permissions.LIST_GROUPS.without)
 
 
-def _group_finding(admin: Any, kafka: KafkaSection) -> Finding:  # noqa: ANN401 - kafka-python has no types
-    from kafka.errors import GroupAuthorizationFailedError, KafkaError  # see admin_client
-
-    try:
-        admin.list_group_offsets([f"{kafka.client_id}-check"])
-    except GroupAuthorizationFailedError:
-        detail = (
-            f"kafka.security: found no permission on groups that begin with {kafka.client_id!r}, accepted: DESCRIBE"
-        )
-        return Finding(FIND_GROUPS, "fail", detail)
-    except KafkaError as error:
-        return Finding(FIND_GROUPS, "cannot tell", f"no coordinator answers: {reason_of(error)}")
-    return Finding(FIND_GROUPS, "ok", f"groups that begin with {kafka.client_id} may be looked up")
-
-
 def _topic_findings(admin: Any, kafka: KafkaSection) -> Iterator[Finding]:  # noqa: ANN401 - kafka-python has no types
     from kafka.errors import for_code  # see admin_client
 
@@ -165,7 +144,11 @@ def _topic_findings(admin: Any, kafka: KafkaSection) -> Iterator[Finding]:  # no
     else:
         yield Finding(LEADERS, "ok", f"every partition of {name} has a leader")
     operations = _operations(described.get("authorized_operations"))
-    if operations is not None and "READ" not in operations:
+    if operations is None:
+        said = f"brokers before 2.3 do not say whether {name} may be read: reading it shows"
+        yield Finding(permissions.READ_LOG.check, "note", said)
+        return
+    if "READ" not in operations:
         held = ", ".join(operations) or "nothing"
         yield Finding(
             permissions.READ_LOG.check, "fail", f"kafka.security: found the permission {held} on {name}, accepted: READ"
@@ -214,21 +197,36 @@ def _configs_findings(
     """Whether gates learn the brokers' settings, how long tombstones stay, and how long static members may be away."""
     from kafka.admin import ConfigResource, ConfigResourceType  # see admin_client
 
-    broker = str(admin.describe_cluster()["brokers"][0]["broker_id"])
+    brokers = [of.broker for of in asked_each(admin)]
+    old = lacking(brokers, GROUP_CONFIGS)
     # kafka-python passes over what a broker refuses to tell: there is no answer then.
     asked = (
-        (permissions.READ_BROKER_CONFIGS, ConfigResourceType.BROKER, broker, "group.max.size"),
+        (permissions.READ_BROKER_CONFIGS, ConfigResourceType.BROKER, str(brokers[0].id), OF_EVERY_RELEASE),
         (permissions.READ_TOPIC_CONFIGS, ConfigResourceType.TOPIC, kafka.offsets_topic, "delete.retention.ms"),
         (permissions.READ_GROUP_CONFIGS, ConfigResourceType.GROUP, _NOBODYS_GROUP, "consumer.session.timeout.ms"),
     )
     for permission, kind, name, config in asked:
         if permission not in wanted:
             continue
+        if permission is permissions.READ_GROUP_CONFIGS and old:
+            said = f"there is no such thing before {permission.since}: {names_of(old)}"
+            yield Finding(permission.check, "ok", said)
+            continue
         reported = admin.describe_configs([ConfigResource(kind, name, {config: None})], config_filter="all")
         if reported.get(kind.name.lower(), {}).get(name):
             yield Finding(permission.check, "ok", "configurations may be read")
+        elif permission is permissions.READ_TOPIC_CONFIGS and not _is_there(admin, name):
+            yield Finding(permission.check, "cannot tell", f"there is no topic {name} yet")
         else:
             yield _note(permission, f"without it, {permission.without.replace('*', '')}")
+
+
+def _is_there(admin: Any, topic: str) -> bool:  # noqa: ANN401 - kafka-python has no types
+    """Whether a topic is, as far as it may be described: brokers say that we may not before that there is none."""
+    from kafka.errors import UnknownTopicOrPartitionError  # see admin_client
+
+    (described,) = admin.describe_topics([topic])
+    return bool(described["error_code"] != UnknownTopicOrPartitionError.errno)
 
 
 def _note(permission: permissions.Permission, lost: str, more: str = "") -> Finding:

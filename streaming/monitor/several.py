@@ -185,7 +185,7 @@ class _Running:
     def _run_once(self) -> None:
         monitor, self._first = self._first or self._made(), None
         try:
-            preflight.preflight(self._config, by_spark=True)
+            preflight.preflight(self._config)
         except MonitorError:
             monitor.discard()
             raise

@@ -10,6 +10,7 @@ from streaming.end_offsets.client import KafkaOffsetsClient
 from streaming.end_offsets.open_transactions import RecordTimes
 from streaming.end_offsets.sampler import EndOffsetSampler
 from streaming.kafka import client_settings
+from streaming.watchers.broker_watch import BrokerWatch, KafkaBrokersClient
 from streaming.watchers.clock_doubt import ClockJumps
 from streaming.watchers.cut_logs import CutLogs, KafkaEpochsClient
 from streaming.watchers.hang_sampler import HangSampler, KafkaGroupsClient
@@ -87,4 +88,5 @@ def watchers(
     )
     # Coordinators of polled groups are asked anyway, and who is away for how long is in the log alone.
     asking = () if polled else (suspects, timeouts)
-    return [sampler, *asking, watch, lag, times, cut_logs]
+    brokers = BrokerWatch(board, lambda: KafkaBrokersClient(settings("broker-watch")), publish, clock_ms)
+    return [sampler, brokers, *asking, watch, lag, times, cut_logs]

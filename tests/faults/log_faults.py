@@ -103,7 +103,7 @@ def stopped_beyond_retention(trial: Trial) -> None:
             clean_away(trial.log, ghost)
         trial.disturbed.await_reported()
         until(lambda: ghost not in trial.monitor.groups(), 120, "a group that is deleted is still shown")  # noqa: B023 - ends in this round
-        told = {(event["group"], event["kind"]): event for event in trial.monitor.events()}
+        told = {(event["group"], event["kind"]): event for event in trial.monitor.events(limit="10000")}
         for what in ((ghost, "group_deleted"), (survivor, "offset_deleted"), (survivor, "offset_rewound")):
             assert what in told, f"{what} is not reported"
             assert told[what]["inferred"], told[what]

@@ -214,7 +214,8 @@ def _listener(way: str) -> str:
 
 def _binding(permission: Permission) -> AclBinding:
     kind = {"topic": ResourceType.TOPIC, "group": ResourceType.GROUP, "cluster": ResourceType.BROKER}
-    pattern = ResourcePatternType.PREFIXED if permission.is_prefix else ResourcePatternType.LITERAL
     name = "kafka-cluster" if permission.resource == "cluster" else permission.name
     operation = AclOperation[permission.operation]
-    return AclBinding(kind[permission.resource], name, pattern, PRINCIPAL, "*", operation, AclPermissionType.ALLOW)
+    return AclBinding(
+        kind[permission.resource], name, ResourcePatternType.LITERAL, PRINCIPAL, "*", operation, AclPermissionType.ALLOW
+    )

@@ -16,6 +16,7 @@ from streaming.kafka.broker_queries import broker_settings, group_configs
 from streaming.kafka.client_settings import python_settings
 from streaming.kafka.log_scan import scanned
 from streaming.watchers.session_timeouts import KafkaConfigsClient
+from tests.brokers_by_release import broker as broker_of
 
 pytestmark = pytest.mark.broker
 
@@ -63,6 +64,8 @@ def test_brokers_say_what_they_allow_of_conversions(kafka: KafkaSection) -> None
     unbounded = (1 << 31) - 1
 
     assert BrokerSettings(
+        asked=True,
+        brokers=(broker_of(1, "4.3"),),
         consumer_protocol=True,
         migration_policy="bidirectional",
         consumer_max_size=unbounded,
@@ -85,7 +88,7 @@ def test_a_broker_that_is_gone_says_nothing() -> None:
     gone = kafka_at("127.0.0.1:1")
 
     assert group_configs(gone) is None
-    assert BrokerSettings() == broker_settings(gone)
+    assert BrokerSettings(asked=True) == broker_settings(gone)
 
 
 def test_scan_finds_what_a_consumer_of_the_new_protocol_left(broker: EmbeddedBroker, kafka: KafkaSection) -> None:

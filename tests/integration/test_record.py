@@ -34,7 +34,7 @@ from streaming.history.queries import History
 from streaming.history.store import HistoryStore
 from streaming.kafka.client_settings import confluent_settings, python_settings
 from streaming.kafka.permissions import PERMISSIONS, READ_LOG
-from streaming.kafka.preflight import DESCRIBE_GROUPS, FIND_GROUPS, broker_findings, preflight
+from streaming.kafka.preflight import DESCRIBE_GROUPS, broker_findings, preflight
 from streaming.recording.file_format import RecordedRecord, RecordingReader, open_recording
 from streaming.watchers.hang_sampler import Answer, KafkaGroupsClient
 from tests.group_tool import GroupTool
@@ -278,16 +278,14 @@ class TestPermissions:
     """A refusal to read is reported in one line, before anything starts."""
 
     def test_reader_is_let_in(self, cluster: Cluster) -> None:
-        """READ on the offsets topic is enough to record; Spark, which `run` reads with, needs to look up groups too."""
+        """READ on the offsets topic is enough to record and to run."""
         config = load(None, cluster.environment("monitor"))
         preflight(config)
 
-        beyond = {each.check: "fail" if each.needed else "note" for each in PERMISSIONS if each is not READ_LOG}
+        beyond = {each.check: "note" for each in PERMISSIONS if each is not READ_LOG}
         assert beyond == {
             finding.name: finding.status for finding in broker_findings(config.kafka) if finding.status != "ok"
         }
-        with pytest.raises(CannotTellError, match="accepted: DESCRIBE"):
-            preflight(config, by_spark=True)
 
     @pytest.mark.parametrize(
         ("user", "expected"),
@@ -364,10 +362,10 @@ class TestCheck:
         reported = check(cluster.environment("monitor"), tmp_path)
         statuses = {found["check"]: found["status"] for found in reported["checks"]}
 
-        assert ("fail", "note") == (statuses[FIND_GROUPS], statuses[DESCRIBE_GROUPS])
+        assert "note" == statuses[DESCRIBE_GROUPS]
         optional = {each.check for each in PERMISSIONS if not each.needed}
         assert {"note"} == {statuses[name] for name in optional}
-        assert {"ok"} == {status for name, status in statuses.items() if name not in {*optional, FIND_GROUPS}}
+        assert {"ok"} == {status for name, status in statuses.items() if name not in optional}
 
     def test_group_that_may_not_be_described_is_no_suspect(self, cluster: Cluster) -> None:
         """The coordinator's refusal is distinguished from all other answers."""

@@ -79,7 +79,13 @@ class Stage:
         self.board = Board(self.ends, scope=scope, expectations=expectations)
         brokers = BrokerAnswers(
             tuple,
-            lambda: BrokerSettings(migration_policy="bidirectional", consumer_max_size=1_000, classic_max_size=1_000),
+            lambda: BrokerSettings(
+                asked=True,
+                consumer_protocol=True,
+                migration_policy="bidirectional",
+                consumer_max_size=1_000,
+                classic_max_size=1_000,
+            ),
         )
         exporter = Exporter(self.board, CLUSTER)
         self.server = Server.of(HttpSection(port=port), self.board, exporter, brokers, history=history)

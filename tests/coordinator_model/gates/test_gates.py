@@ -12,6 +12,7 @@ from coordinator_model.gates import broker_releases
 from coordinator_model.gates.downgrade import downgrade_gate
 from coordinator_model.gates.upgrade import upgrade_gate
 from coordinator_model.gates.verdict import BrokerSettings, Cluster, LogScan
+from tests.brokers_by_release import ALLOWING, brokers
 from tests.builders import (
     RecordBytes,
     assignment,
@@ -36,7 +37,6 @@ from tests.coordinator_events import (
 from tests.coordinator_model.migration.test_downgrade_check import BEFORE, NEXT_GENERATION, n_leaves
 from tests.histories import History, at, history
 
-KNOWN = BrokerSettings(migration_policy="bidirectional", consumer_max_size=500, classic_max_size=500)
 SETTLED = BrokerSettings(features={}, static_protocols=())
 """Brokers that have nothing finalized, and nothing in their files."""
 NO_CONFIGS = Cluster(group_configs=(), settings=SETTLED, log_scan=LogScan())
@@ -47,7 +47,7 @@ M_JOINS = at(1, *consumer_join("g", "m", epoch=3, targets={"m": {"t": [0]}, "n":
 def upgrade(log: History, cluster: Cluster | None = None, named: Collection[str] = ()) -> dict[str, Any]:
     """The upgrade gate on all groups of a log; brokers that say everything by default."""
     states = log.replayed().states.values()
-    return upgrade_gate(states, cluster or Cluster(settings=KNOWN), named)
+    return upgrade_gate(states, cluster or Cluster(settings=ALLOWING), named)
 
 
 def downgrade(
@@ -111,8 +111,7 @@ def test_versions_of_the_embedded_protocol_are_noted_member_by_member() -> None:
 @pytest.mark.parametrize("policy", ["disabled", "downgrade", "DISABLED"])
 def test_brokers_that_convert_nothing_stop_an_upgrade(policy: str) -> None:
     """Unless there is no one to convert."""
-    settings = BrokerSettings(migration_policy=policy, consumer_max_size=10, classic_max_size=10)
-    cluster = Cluster(settings=settings)
+    cluster = Cluster(settings=replace(ALLOWING, migration_policy=policy))
 
     assert [("stop", "migration_policy", None)] == reasons(upgrade(history(at(0, classic(3))), cluster))
     assert [] == reasons(upgrade(history(UPGRADED), cluster))
@@ -121,43 +120,62 @@ def test_brokers_that_convert_nothing_stop_an_upgrade(policy: str) -> None:
 @pytest.mark.parametrize("policy", ["bidirectional", "upgrade", "Bidirectional"])
 def test_brokers_that_convert_upwards_do_not(policy: str) -> None:
     """In whatever case it is written."""
-    cluster = Cluster(settings=BrokerSettings(migration_policy=policy, consumer_max_size=10))
+    cluster = Cluster(settings=replace(ALLOWING, migration_policy=policy))
 
     assert [] == reasons(upgrade(history(at(0, classic(3))), cluster))
 
 
 @pytest.mark.parametrize(
-    ("enabled", "expected"), [(False, [("stop", "consumer_protocol", None)]), (True, []), (None, [])]
+    ("enabled", "expected"),
+    [
+        (False, [("stop", "consumer_protocol", None)]),
+        (True, []),
+        (None, [("unknown", "broker_configuration", None)]),
+    ],
 )
 def test_brokers_without_the_consumer_protocol_stop_an_upgrade(
     enabled: bool | None, expected: list[tuple[str, str, None]]
 ) -> None:
-    """Not to say is not to have it disabled."""
-    settings = BrokerSettings(consumer_protocol=enabled, migration_policy="upgrade", consumer_max_size=10)
+    """Not to say is neither to have it disabled nor to have it enabled."""
+    settings = replace(ALLOWING, consumer_protocol=enabled)
 
     assert expected == reasons(upgrade(history(at(0, classic(3))), Cluster(settings=settings)))
 
 
-def test_brokers_that_do_not_say_what_they_allow_are_noted() -> None:
-    """Their defaults allow everything; which of it they did not say is named."""
-    nothing = upgrade(history(at(0, classic(3))), Cluster())
-    (text,) = (of["text"] for of in nothing["reasons"] if of["code"] == "broker_configuration")
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (BrokerSettings(), "ask a monitor that has them"),
+        (BrokerSettings(asked=True), "they do not answer"),
+        (BrokerSettings(asked=True, brokers=ALLOWING.brokers, consumer_protocol=True), "DESCRIBE_CONFIGS"),
+    ],
+)
+def test_brokers_that_do_not_say_what_they_allow_leave_it_unknown(settings: BrokerSettings, expected: str) -> None:
+    """What is missing is named, and how to learn it: a broker may have its policy disabled."""
+    answer = upgrade(history(at(0, classic(3))), Cluster(settings=settings))
+    (text,) = (of["text"] for of in answer["reasons"] if of["code"] == "broker_configuration")
 
-    assert "open" == nothing["verdict"]
-    assert "group.consumer.migration.policy and group.consumer.max.size" in text
-    only_policy = Cluster(settings=BrokerSettings(migration_policy="upgrade"))
+    assert "cannot_tell" == answer["verdict"]
+    assert "group.consumer.migration.policy, group.consumer.max.size" in text
+    assert expected in text
+
+
+def test_only_what_is_not_said_is_named() -> None:
+    """The size alone."""
+    cluster = Cluster(settings=replace(ALLOWING, consumer_max_size=None))
     (text,) = (
         of["text"]
-        for of in upgrade(history(at(0, classic(3))), only_policy)["reasons"]
+        for of in upgrade(history(at(0, classic(3))), cluster)["reasons"]
         if of["code"] == "broker_configuration"
     )
+
     assert "policy" not in text
 
 
 @pytest.mark.parametrize(("most", "expected"), [(2, []), (1, [("stop", "group_size", "g")])])
 def test_group_of_more_members_than_brokers_allow_stops(most: int, expected: list[tuple[str, str, str]]) -> None:
     """As many are allowed."""
-    settings = BrokerSettings(migration_policy="upgrade", consumer_max_size=most)
+    settings = replace(ALLOWING, consumer_max_size=most)
 
     assert expected == reasons(upgrade(history(at(0, classic(3, 3))), Cluster(settings=settings)))
 
@@ -253,7 +271,7 @@ def test_group_that_is_mixed_is_noted() -> None:
 
 def test_replica_that_is_behind_cannot_tell() -> None:
     """Neither gate; what would stop it stops it all the same."""
-    behind = Cluster(not_caught_up=["partition 3: 7 records"], settings=KNOWN, group_configs=())
+    behind = Cluster(not_caught_up=["partition 3: 7 records"], settings=ALLOWING, group_configs=())
 
     assert "cannot_tell" == upgrade(history(at(0, classic(3))), behind)["verdict"]
     assert "cannot_tell" == downgrade(history(at(0, classic(3))), behind)["verdict"]
@@ -262,7 +280,7 @@ def test_replica_that_is_behind_cannot_tell() -> None:
 
 def test_partition_that_is_not_read_cannot_tell() -> None:
     """Of a group that may be in it, neither gate; what would stop it stops it all the same."""
-    unread = Cluster(unread=["partition 3 has no leader"], settings=KNOWN, group_configs=())
+    unread = Cluster(unread=["partition 3 has no leader"], settings=ALLOWING, group_configs=())
     answers = [upgrade(history(at(0, classic(3))), unread), downgrade(history(at(0, classic(3))), unread)]
 
     assert {"cannot_tell"} == {answer["verdict"] for answer in answers}
@@ -419,6 +437,24 @@ def test_dynamic_configurations_of_groups_stop(
     assert expected == reasons(downgrade(history(at(0, classic(3))), cluster, target))
 
 
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (BrokerSettings(), "ask a monitor that has them"),
+        (BrokerSettings(asked=True), "they do not answer"),
+        (replace(ALLOWING, brokers=brokers(["4.0"])), "broker 1 (4.0) does not list them (4.1 does). kafka-configs.sh"),
+        (ALLOWING, "DESCRIBE_CONFIGS on the cluster"),
+    ],
+)
+def test_why_configurations_of_groups_are_not_known_is_said(settings: BrokerSettings, expected: str) -> None:
+    """With what can be done about it on that release."""
+    cluster = replace(NO_CONFIGS, group_configs=None, settings=settings)
+    answer = downgrade(history(at(0, classic(3))), cluster)
+    (text,) = (of["text"] for of in answer["reasons"] if of["code"] == "group_configs")
+
+    assert expected in text
+
+
 def test_rebalance_stops_a_downgrade() -> None:
     """Of any group that is between two targets."""
     log = history(UPGRADED, M_JOINS)
@@ -506,7 +542,7 @@ ROLLING = history(
 @pytest.mark.parametrize("after_ms", [0, 1, 500, 5_000, 14_999, -2_000])
 def test_gate_does_not_open_between_two_restarts_of_a_roll(after_ms: int) -> None:
     """A group of both protocols that came to rest just now: the next restart comes in a moment."""
-    cluster = replace(NO_CONFIGS, settings=replace(KNOWN, features={}, static_protocols=()), now_ms=3_000 + after_ms)
+    cluster = replace(NO_CONFIGS, settings=replace(ALLOWING, features={}, static_protocols=()), now_ms=3_000 + after_ms)
 
     for answer in (upgrade(ROLLING, cluster), downgrade(ROLLING, cluster, "4.3")):
         assert ("stop", "rebalancing", "g") in reasons(answer)
@@ -515,7 +551,7 @@ def test_gate_does_not_open_between_two_restarts_of_a_roll(after_ms: int) -> Non
 @pytest.mark.parametrize("after_ms", [15_000, 60_000])
 def test_gate_opens_when_a_roll_has_rested(after_ms: int) -> None:
     """A pause of the roll is a pause."""
-    cluster = replace(NO_CONFIGS, settings=replace(KNOWN, features={}, static_protocols=()), now_ms=3_000 + after_ms)
+    cluster = replace(NO_CONFIGS, settings=replace(ALLOWING, features={}, static_protocols=()), now_ms=3_000 + after_ms)
 
     assert ["open", "open"] == [of["verdict"] for of in (upgrade(ROLLING, cluster), downgrade(ROLLING, cluster, "4.3"))]
 
@@ -552,7 +588,7 @@ AWAY = {"rebalancing", "member_away"}
 
 def away(log: History, after_ms: int, named: Collection[str] = ("g",)) -> list[set[tuple[str, str]]]:
     """What either gate says of members that left, so long after second 3."""
-    settings = replace(KNOWN, features={}, static_protocols=())
+    settings = replace(ALLOWING, features={}, static_protocols=())
     cluster = replace(NO_CONFIGS, settings=settings, now_ms=3_000 + after_ms)
     answers = (upgrade(log, cluster, named), downgrade(log, cluster, "4.3", named))
     return [{of[:2] for of in reasons(answer) if of[1] in AWAY} for answer in answers]

@@ -71,8 +71,8 @@ def test_brokers_that_refuse_block(settings: BrokerSettings, code: str) -> None:
 
 
 @pytest.mark.parametrize("policy", ["bidirectional", "UPGRADE", None])
-def test_brokers_that_allow_or_do_not_say_block_nothing(policy: str | None) -> None:
-    """A policy that converts groups upwards is no reason, and neither is one that is not known."""
+def test_brokers_that_allow_or_are_not_asked_block_nothing(policy: str | None) -> None:
+    """A policy that converts groups upwards is no reason, and neither is one that nobody was asked for."""
     assert "ready" == of(at(0, classic()), settings=BrokerSettings(migration_policy=policy)).readiness
 
 

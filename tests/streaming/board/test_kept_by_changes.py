@@ -202,7 +202,7 @@ def test_gates_say_of_all_groups_what_they_say_of_each() -> None:
             states = [held.state for _, held in sorted(board.shown.groups.items())]
             versions = {name: held.offset_versions for name, held in board.shown.groups.items()}
             for size in sizes:
-                settings = BrokerSettings(consumer_max_size=size)
+                settings = replace(upgrade.ALLOWING, consumer_max_size=size)
                 asked = Cluster(settings=settings, now_ms=story.now_ms)
                 cluster = replace(asked, not_caught_up=missing(board))
 
@@ -216,7 +216,7 @@ def test_gates_say_of_all_groups_what_they_say_of_each() -> None:
                 assert downgrade.downgrade_gate(states, cluster, target) == answer
             offline = gates.offline(board, board.sums(), story.now_ms, moment)
             for gate, whole in (
-                ("upgrade", gates.upgrade(board, (), asked, moment)),
+                ("upgrade", gates.upgrade(board, (), replace(asked, settings=upgrade.ALLOWING), moment)),
                 ("downgrade", gates.downgrade(board, (), asked, moment)),
             ):
                 counts = Counter((reason["effect"], reason["code"]) for reason in whole["reasons"])

@@ -19,6 +19,7 @@ import pytest
 import shellingham
 from pydantic import SecretStr
 
+from coordinator_model.gates.verdict import BrokerSettings
 from coordinator_model.state.shards import offsets_partition
 from streaming.__main__ import main
 from streaming.board.board import Board
@@ -26,8 +27,10 @@ from streaming.cli.completion import SHELLS
 from streaming.config.sections import HttpSection
 from streaming.end_offsets.store import EndOffsets
 from streaming.metrics.exporter import Exporter
+from streaming.web.api_answers import BrokerAnswers
 from streaming.web.server import Server
 from tests import builders
+from tests.brokers_by_release import ALLOWING
 from tests.left_out import needs
 from tests.streaming.board_rows import Shard
 from tests.streaming.cli.shells import completes
@@ -78,6 +81,7 @@ def start(monkeypatch: pytest.MonkeyPatch, servers: list[Server]) -> Start:
         behind: int = 0,
         stale: bool = False,
         unread: int | None = None,
+        settings: BrokerSettings = ALLOWING,
         **options: Any,
     ) -> str:
         shard = Shard()
@@ -97,7 +101,8 @@ def start(monkeypatch: pytest.MonkeyPatch, servers: list[Server]) -> Start:
         if unread is not None:
             assert board.ready()[0]
             board.set_unread({unread: SINCE_MS}, PARTITIONS)
-        server = Server.of(HttpSection(port=0, **options), board, Exporter(board, "test"))
+        brokers = BrokerAnswers(settings=lambda: settings)
+        server = Server.of(HttpSection(port=0, **options), board, Exporter(board, "test"), brokers)
         servers.append(server)
         server.start()
         return server.url

@@ -1,6 +1,7 @@
 """What `check` says of the offsets topic as the brokers describe it."""
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Final
 
 import pytest
 
@@ -8,8 +9,9 @@ from streaming.base.errors import CannotTellError
 from streaming.cli.check import exit_status
 from streaming.config.kafka_sections import KafkaSection
 from streaming.config.sections import Config
-from streaming.kafka import preflight
+from streaming.kafka import permissions, preflight
 from streaming.kafka.preflight import LEADERS, Finding
+from tests.streaming.kafka.test_broker_apis import FakeCluster
 
 
 class Describing:
@@ -17,10 +19,11 @@ class Describing:
 
     def __init__(self, *leaders: int) -> None:
         self._leaders = leaders
+        self.operations: list[str] | None = ["DESCRIBE", "READ"]
 
     def describe_topics(self, _: list[str]) -> list[dict[str, Any]]:
         partitions = [{"partition_index": number, "leader_id": leader} for number, leader in enumerate(self._leaders)]
-        return [{"error_code": 0, "partitions": partitions, "authorized_operations": None}]
+        return [{"error_code": 0, "partitions": partitions, "authorized_operations": self.operations}]
 
 
 def found(*leaders: int) -> list[Finding]:
@@ -47,7 +50,96 @@ def test_a_monitor_starts_without_them_and_a_recording_does_not(monkeypatch: pyt
     monkeypatch.setattr(preflight, "broker_findings", lambda *_, **__: found(1, -1))
     config = Config.model_validate({})
     preflight.preflight(config)
-    preflight.preflight(config, by_spark=True)
 
     with pytest.raises(CannotTellError, match="partition 1 without a leader"):
         preflight.preflight(config, all_of_it=True)
+
+
+class Configured(FakeCluster):
+    """Brokers that let their configurations be read, those of these kinds, and know topics of these names."""
+
+    def __init__(self, release: str, *kinds: str, topics: Iterable[str] = ("__consumer_offsets",)) -> None:
+        super().__init__({1: release})
+        self._kinds = kinds
+        self._topics = topics
+
+    def describe_configs(self, asked: list[Any], config_filter: str) -> dict[str, Any]:
+        (of,) = asked
+        (name,) = of.configs
+        # Of what it does not know a broker says nothing, and so of what nobody may know.
+        kind = of.resource_type.name.lower()
+        known = kind in self._kinds and (kind != "topic" or of.name in self._topics)
+        known = known and not (kind == "group" and self.releases[1] < "4.0") and config_filter == "all"
+        return {kind: {of.name: {name: {"value": "1"}} if known else {}}}
+
+    def describe_topics(self, names: list[str]) -> list[dict[str, Any]]:
+        return [{"error_code": 0 if name in self._topics else 3} for name in names]
+
+
+def configs(cluster: Configured) -> dict[str, tuple[str, str]]:
+    """Permission on configurations of what → (status, detail)."""
+    kafka = KafkaSection()
+    found = preflight._configs_findings(cluster, kafka, preflight._READ_WITH_THE_LOG)
+    kinds = {permissions.READ_BROKER_CONFIGS.check: "broker", permissions.READ_TOPIC_CONFIGS.check: "topic"}
+    return {kinds.get(of.name, "group"): (of.status, of.detail) for of in found}
+
+
+ALL: Final = ("broker", "topic", "group")
+
+
+@pytest.mark.parametrize("release", ["2.0", "3.9"])
+def test_a_release_without_configurations_of_groups_is_not_short_of_a_permission(release: str) -> None:
+    """It has no such thing, and nothing is to be granted; what it has may be read."""
+    found = configs(Configured(release, *ALL))
+
+    assert ("ok", f"there is no such thing before 4.0: broker 1 ({release})") == found["group"]
+    assert {("ok", "configurations may be read")} == {found["broker"], found["topic"]}
+
+
+def test_a_release_that_has_them_is() -> None:
+    """Where brokers say nothing of them, the permission is missing; with it all is well."""
+    assert {"ok"} == {status for status, _ in configs(Configured("4.0", *ALL)).values()}
+    status, detail = configs(Configured("4.0", "broker", "topic"))["group"]
+
+    assert ("note", True) == (status, "found no permission DESCRIBE_CONFIGS on groups in general" in detail)
+
+
+def test_a_topic_that_is_not_there_yet_is_not_short_of_a_permission() -> None:
+    """It comes with the first group; one that is there and says nothing may not be asked."""
+    missing, denied = configs(Configured("4.3", *ALL, topics=())), configs(Configured("4.3", "broker", "group"))
+
+    assert ("cannot tell", "there is no topic __consumer_offsets yet") == missing["topic"]
+    assert "note" == denied["topic"][0]
+    assert "found no permission DESCRIBE_CONFIGS on __consumer_offsets" in denied["topic"][1]
+
+
+@pytest.mark.parametrize(
+    ("operations", "status", "said"),
+    [
+        (None, "note", "brokers before 2.3 do not say"),
+        ([], "fail", "found the permission nothing"),
+        (["DESCRIBE"], "fail", "found the permission DESCRIBE on"),
+        (["DESCRIBE", "READ"], "ok", "may be read"),
+    ],
+)
+def test_permission_to_read_that_a_broker_does_not_say_is_no_permission(
+    operations: list[str] | None, status: str, said: str
+) -> None:
+    """Nor is it none: a monitor starts and finds out."""
+    describing = Describing(0)
+    describing.operations = operations
+    (finding,) = (
+        of for of in preflight._topic_findings(describing, KafkaSection()) if of.name == permissions.READ_LOG.check
+    )
+
+    assert (status, True) == (finding.status, said in finding.detail)
+
+
+def test_commands_that_grant_have_no_line_that_an_older_release_refuses() -> None:
+    """What came with 4.0 stands in a line of its own, so that all else can be granted on 2.x and 3.x."""
+    commands = permissions.acl_commands(permissions.PERMISSIONS, "User:m", "h:1")
+    since = [of for of in commands if "DescribeConfigs" in of and "--group" in of]
+
+    assert ["--operation DescribeConfigs --group '*'"] == [of.partition("User:m ")[2] for of in since]
+    assert 1 == sum("--operation Describe --group '*'" in of for of in commands)
+    assert not [of for of in commands if "prefixed" in of]

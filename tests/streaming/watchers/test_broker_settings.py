@@ -29,7 +29,9 @@ def test_consumer_protocol_is_enabled_by_configuration_and_feature(
     protocols: list[str], group_version: dict[str, Any], expected: bool | None
 ) -> None:
     """Both have to allow it, on every broker."""
-    assert expected is serves_consumers(protocols, group_version)
+    features = {} if not group_version else {"group.version": group_version}
+
+    assert expected is serves_consumers(protocols, [features] * max(1, len(protocols)), all_say=False)
 
 
 def test_policies_in_the_order_of_what_they_allow_consumers_to_be_upgraded() -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from streaming.board.board import Board
 from streaming.metrics.exporter import Exporter
-from streaming.web.api_answers import Api
+from streaming.web.api_answers import Api, BrokerAnswers
+from tests.brokers_by_release import ALLOWING
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, classic_group, log_ends, rendered, sample
 
@@ -104,7 +105,7 @@ def test_a_group_that_is_not_read_yet_is_not_said_to_be_none() -> None:
 def test_rows_that_were_made_under_doubt_are_made_again_as_soon_as_it_is_gone() -> None:
     """The live stream sends no word that all is well without them; the gate of these rows says the same."""
     board, read_on = half_read()
-    api = Api(board, "c", clock_ms=lambda: NOW_MS)
+    api = Api(board, "c", brokers=BrokerAnswers(settings=lambda: ALLOWING), clock_ms=lambda: NOW_MS)
     token, _ = api.news(None, None)
     shown = named(json.loads(api.overview())["groups"])
     read_on()

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from coordinator_model.gates.verdict import BrokerSettings
 from streaming.board.board import Board
 from streaming.metrics.exporter import Exporter
 from streaming.web.access import Credentials
 from streaming.web.api_answers import Api, BrokerAnswers
 from streaming.web.routes import Pages
+from tests.brokers_by_release import ALLOWING
 from tests.streaming.asgi_client import AsgiClient
 from tests.streaming.board.test_unread import PARTITIONS, READ, SINCE_MS, UNREAD, a_name, some_board
 from tests.streaming.boards import CLUSTER, NOW_MS, caught_up, described, rendered
@@ -32,8 +32,7 @@ def board_without_leader() -> Board:
 
 
 def client_of(board: Board, credentials: Credentials | None = None) -> AsgiClient:
-    settings = BrokerSettings(consumer_protocol=True, migration_policy="bidirectional", consumer_max_size=100)
-    brokers = BrokerAnswers(tuple, lambda: settings)
+    brokers = BrokerAnswers(tuple, lambda: ALLOWING)
     api = Api(board, CLUSTER, brokers=brokers, clock_ms=lambda: NOW_MS)
     return AsgiClient(Pages(api, Exporter(board, CLUSTER, clock_ms=lambda: NOW_MS), credentials).app)
 
@@ -149,7 +148,7 @@ def test_rows_are_sent_again_when_a_doubt_comes_and_goes() -> None:
 def test_a_doubt_that_came_up_since_the_rows_were_made_is_theirs() -> None:
     """The gate of the rows that are shown does not stay open for as long as they are."""
     board, _ = some_board()
-    api = Api(caught_up(board), CLUSTER, brokers=BrokerAnswers(tuple), clock_ms=lambda: NOW_MS)
+    api = Api(caught_up(board), CLUSTER, brokers=BrokerAnswers(tuple, lambda: ALLOWING), clock_ms=lambda: NOW_MS)
     api.overview()
     assert "open" == api.gate("upgrade", [], {"as_shown": "1"})["verdict"]
 
