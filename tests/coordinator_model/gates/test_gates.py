@@ -22,6 +22,7 @@ from tests.builders import (
     new_group_metadata,
     offset_commit,
     streams_group_epoch,
+    streams_group_member,
     subscription,
 )
 from tests.coordinator_events import (
@@ -31,6 +32,7 @@ from tests.coordinator_events import (
     converted_to_consumer,
     retarget,
     share_join,
+    share_leave,
     speaks_classic,
 )
 from tests.coordinator_model.migration.test_downgrade_check import BEFORE, NEXT_GENERATION, n_leaves
@@ -328,6 +330,56 @@ def test_groups_that_the_target_does_not_serve_stop(target: str | None, stopped:
     assert stopped == [of["group"] for of in answer["reasons"] if of["code"] == "group_type"]
     assert {"classic": 1, "consumer": 1, "share": 1, "streams": 1} == answer["groups"]
     assert target == answer["target_version"]
+
+
+@pytest.mark.parametrize(
+    ("moments", "said", "unsaid"),
+    [
+        pytest.param([UPGRADED], "roll its consumers back", "elete", id="consumers"),
+        pytest.param(
+            [UPGRADED, at(1, *consumer_leave("g", "n", epoch=3))],
+            "start one consumer with group.protocol=classic; it becomes classic then and keeps its committed offsets",
+            ": delete it",
+            id="no-consumers",
+        ),
+        pytest.param(
+            [at(0, streams_group_epoch("g", 2))],
+            "start one instance of the application with group.protocol=classic; it becomes classic then",
+            ": delete it",
+            id="no-streams",
+        ),
+        pytest.param(
+            [at(0, streams_group_member("g", "m"), streams_group_epoch("g", 2))],
+            "stop all instances of the application, then start them with group.protocol=classic",
+            "elete",
+            id="streams",
+        ),
+        pytest.param(
+            [at(0, *share_join("g", "m", epoch=2, targets={"m": {"t": [0]}}))],
+            "stop its members, then delete it; a share group does not become classic. Lost are",
+            "keeps",
+            id="shares",
+        ),
+        pytest.param(
+            [
+                at(0, *share_join("g", "m", epoch=2, targets={"m": {"t": [0]}})),
+                at(1, *share_leave("g", "m", epoch=3)),
+            ],
+            "it has no members): delete it; a share group does not become classic. Lost are",
+            "keeps",
+            id="no-shares",
+        ),
+    ],
+)
+def test_what_would_delete_offsets_is_not_advised_where_they_can_be_kept(
+    moments: list[Any], said: str, unsaid: str
+) -> None:
+    """An empty consumer or streams group becomes classic with the first classic join; DeleteGroups takes its offsets."""
+    answer = downgrade(history(*moments))
+    (text,) = (of["text"] for of in answer["reasons"] if of["code"] == "group_type")
+
+    assert said in text
+    assert unsaid not in text
 
 
 def test_group_that_should_have_been_converted_is_reported_so() -> None:
