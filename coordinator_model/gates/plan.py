@@ -29,6 +29,13 @@ A group's readiness is the worst effect among its reasons:
     range_assignor               care          several topics by range: the broker's default parts their partitions
     embedded_version             care          a client is older than KIP-792
     rebalancing                  care          a rebalance is under way
+    rebalance_stuck              care          an alarm of that name is open (`open_alarms.py`), which a roll would
+                                               hide; so of the next five
+    rebalance_storm              care
+    group_unsettled              care
+    partition_unassigned         care
+    static_member_restarting     care
+    static_member_contended      care
     static_members               note          members have a group.instance.id
     client_library               note          what the log does not hold: libraries and their settings
 
@@ -131,6 +138,12 @@ REASONS: Final[Mapping[str, tuple[str, str]]] = {
         f"upgrade clients whose embedded protocol is below version {EMBEDDED_VERSION} (KIP-792)",
     ),
     "rebalancing": (CARE, "wait until the group is at rest, and plan again: members may be away"),
+    "rebalance_stuck": (CARE, "restart the member that the alarm names, and plan again: its rebalance does not end"),
+    "rebalance_storm": (CARE, "find out which members come and go, and plan again once the rebalances have stopped"),
+    "group_unsettled": (CARE, "find out why the group does not come to rest, and plan again once it has"),
+    "partition_unassigned": (CARE, "find out why partitions have no owner, and plan again once each has one"),
+    "static_member_restarting": (CARE, "find out why a process restarts again and again, and plan again once it runs"),
+    "static_member_contended": (CARE, "give each process a group.instance.id of its own before the roll"),
     "static_members": (_NOTE, "keep each group.instance.id, and restart a member within the session timeout"),
     "client_library": (_NOTE, _BY_HAND),
 }
@@ -187,6 +200,7 @@ def planned(  # noqa: PLR0913 - what is known of a group beside its state, each 
     owner: str | None = None,
     note: str | None = None,
     unread: bool = False,
+    alarms: Collection[str] = (),
 ) -> PlannedGroup:
     """Readiness of one group.
 
@@ -201,6 +215,7 @@ def planned(  # noqa: PLR0913 - what is known of a group beside its state, each 
         note: what is to be said of it, if anything is.
         unread: whether it may be in a partition of the log that cannot be read: then it is as it was, and may be so no
             more.
+        alarms: kinds of `open_alarms` that are open of it.
     """
     membership = state.membership
     modern, classic = membership.modern_group, membership.classic_group
@@ -211,6 +226,8 @@ def planned(  # noqa: PLR0913 - what is known of a group beside its state, each 
         if unread
         else _reasons(state, settings, now_ms, upgrade_blockers.blockers(membership), topics)
     )
+    if _worst(codes) in (READY, CARE, BLOCKED):
+        codes += sorted(alarms)
     readiness = _worst(codes)
     days = None if observed_ms is None or observed_ms < _DAY_MS / 24 else observed_ms / _DAY_MS
     is_rolled = readiness in (READY, CARE, BLOCKED)

@@ -374,7 +374,7 @@ def test_groups_that_the_target_does_not_serve_stop(target: str | None, stopped:
 def test_what_would_delete_offsets_is_not_advised_where_they_can_be_kept(
     moments: list[Any], said: str, unsaid: str
 ) -> None:
-    """An empty consumer or streams group becomes classic with the first classic join; DeleteGroups takes its offsets."""
+    """An empty consumer or streams group becomes classic with its first classic join; DeleteGroups takes offsets."""
     answer = downgrade(history(*moments))
     (text,) = (of["text"] for of in answer["reasons"] if of["code"] == "group_type")
 
