@@ -96,7 +96,8 @@ _DAY_MS: Final = 86_400_000
 
 _BY_HAND: Final = (
     "check by hand, as the log does not hold it: the client library speaks the consumer protocol, and its settings no "
-    "longer have partition.assignment.strategy, session.timeout.ms and heartbeat.interval.ms"
+    "longer have partition.assignment.strategy, session.timeout.ms and heartbeat.interval.ms; a pattern for "
+    "brokers to match (SubscriptionPattern) is RE2/J, not java.util.regex"
 )
 
 # Reason → (effect, remedy); a remedy is what the operator does next.

@@ -19,7 +19,6 @@
     custom_assignor              note               the assignor is none of Kafka's: the broker's takes its place
     embedded_version             note               a member joined with less than version 3 of the embedded protocol
     broker_configuration         note               the brokers do not say what they allow
-    regex_subscription           note               there are classic consumers, which may subscribe by a pattern
 
 Kafka Streams applications, Connect workers and whatever else is no plain consumer cannot be rolled to the consumer
 protocol and need not be: asked about the whole cluster, the gate notes them and passes on; asked about such a group by
@@ -102,12 +101,6 @@ def of_brokers(settings: BrokerSettings) -> Iterator[Reason]:
     if missing:
         text = f"the brokers do not say their {' and '.join(missing)}, which may forbid an upgrade: check them"
         yield Reason(NOTE, "broker_configuration", text)
-    text = (
-        "whether a classic consumer subscribes by a pattern is not in the log: it sends the topics that matched. "
-        "A java.util.regex pattern goes on being matched by the client; one given to the broker (SubscriptionPattern) "
-        "is RE2/J, whose syntax differs"
-    )
-    yield Reason(NOTE, "regex_subscription", text)
 
 
 def of_group(

@@ -60,12 +60,9 @@ def downgrade(
 
 
 def reasons(answer: dict[str, Any]) -> list[tuple[str, str, str | None]]:
-    """(effect, code, group) of each reason but two notes.
-
-    That on patterns comes along with every classic consumer, that on the log with every downgrade to no named release.
-    """
+    """(effect, code, group) of each reason but the note on the log, which every downgrade to no named release has."""
     found = [(of["effect"], of["code"], of["group"]) for of in answer["reasons"]]
-    return [of for of in found if of[1] != "regex_subscription" and of[:2] != ("note", "log_records")]
+    return [of for of in found if of[:2] != ("note", "log_records")]
 
 
 def classic(*versions: int, protocol: str = "range", **options: Any) -> RecordBytes:
@@ -81,13 +78,11 @@ def classic(*versions: int, protocol: str = "range", **options: Any) -> RecordBy
 
 
 def test_group_of_present_day_consumers_may_be_upgraded() -> None:
-    """The one thing noted is what the log cannot tell: who subscribes by a pattern."""
+    """Nothing is noted that is true of every group, as that patterns are not in the log."""
     answer = upgrade(history(at(0, classic(3, 3))))
 
     assert ("upgrade", "open", {"classic": 1}) == (answer["gate"], answer["verdict"], answer["groups"])
-    assert [("note", "regex_subscription", None)] == [
-        (of["effect"], of["code"], of["group"]) for of in answer["reasons"]
-    ]
+    assert [] == answer["reasons"]
 
 
 def test_nothing_is_noted_where_there_is_nothing_to_upgrade() -> None:
