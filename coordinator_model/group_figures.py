@@ -243,6 +243,7 @@ def summary(state: GroupState) -> GroupSummary:
             or left
             or absent
             or moved.mixed
+            or moved.blocked_since_ms is not None
             or state.newer_versions
         ),
         awaits_static=absent > 0

@@ -22,9 +22,11 @@ A group's readiness is the worst effect among its reasons:
     migration_policy             blocked       the brokers convert no group that has members
     assignment_user_data         blocked       an assignor's data is in the assignment (`upgrade_blockers.py`)
     malformed_embedded_protocol  blocked       likewise, a subscription or an assignment that does not decode
+    librdkafka_cooperative_sticky  blocked     likewise, once members rejoin: the leader is librdkafka's
     group_size                   blocked       more members than a consumer group may have
     duplicate_assignment         blocked       a partition has two owners now
     mixed                        care          a roll is under way
+    librdkafka_members           care          the same would be so if librdkafka's member led the group
     custom_assignor              care          the assignor is none of Kafka's own: the brokers have no such assignor
     range_assignor               care          several topics by range: the broker's default parts their partitions
     embedded_version             care          a client is older than KIP-792
@@ -100,6 +102,14 @@ _BY_HAND: Final = (
     "brokers to match (SubscriptionPattern) is RE2/J, not java.util.regex"
 )
 
+_OFFLINE: Final = (
+    "stop all its members, then start them with group.protocol=consumer: an empty group converts and keeps its offsets"
+)
+_NOT_THE_LEADER: Final = (
+    "upgrade first a member that is not the leader (the gate names it), or a static one, back within its session "
+    "timeout: brokers refuse the group once a member of librdkafka leads it and others rejoin"
+)
+
 # Reason → (effect, remedy); a remedy is what the operator does next.
 REASONS: Final[Mapping[str, tuple[str, str]]] = {
     "converted": (DONE, "nothing: every member uses the consumer protocol"),
@@ -126,12 +136,17 @@ REASONS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "assignment_user_data": (
         BLOCKED,
-        "roll to an assignor without such data first, e.g. range; librdkafka's cooperative-sticky, for example, has it",
+        f"{_OFFLINE}; or, as Java's clients can, roll to an assignor without such data first, e.g. range",
     ),
     "malformed_embedded_protocol": (BLOCKED, "find the client whose subscription or assignment does not decode"),
+    "librdkafka_cooperative_sticky": (
+        BLOCKED,
+        f"{_OFFLINE}. librdkafka cannot be rolled from cooperative-sticky to an assignor of the other kind",
+    ),
     "group_size": (BLOCKED, "raise group.consumer.max.size on the brokers, or run fewer members"),
     "duplicate_assignment": (BLOCKED, "find out why a partition has two owners before anything else"),
     "mixed": (CARE, "finish the roll that is under way"),
+    "librdkafka_members": (CARE, _NOT_THE_LEADER),
     "custom_assignor": (CARE, "decide on uniform or range: the brokers do not have this assignor"),
     "range_assignor": (CARE, "set group.remote.assignor=range where partitions of several topics must stay together"),
     "embedded_version": (
@@ -353,6 +368,8 @@ def _of_brokers(settings: BrokerSettings) -> Iterator[str]:
 def _of_classic(group: ClassicGroup, settings: BrokerSettings, topics: Collection[str]) -> Iterator[str]:
     if settings.consumer_max_size is not None and len(group.members) > settings.consumer_max_size:
         yield "group_size"
+    if upgrade_blockers.may_lead(group):
+        yield upgrade_blockers.MAY_LEAD
     if group.protocol is not None and group.protocol not in KAFKAS_ASSIGNORS:
         yield "custom_assignor"
     elif group.protocol == "range" and len(topics) > 1:

@@ -8,6 +8,7 @@
     migration_policy             stop               brokers convert no group that has members
     assignment_user_data         stop, see below    a broker would refuse the group (`upgrade_blockers.py`)
     malformed_embedded_protocol  stop               likewise
+    librdkafka_cooperative_sticky  stop           likewise, once members rejoin
     protocol_type                stop, see below    likewise
     group_size                   stop               more members than a consumer group may have
     duplicate_assignment         stop               a partition is assigned twice: find out why before anything else
@@ -16,6 +17,7 @@
                                                     has just left and is not back
     member_away                  note               of a group named: a member left, and none came in its place yet
     mixed                        note               a roll of the group is under way
+    librdkafka_members           note               a broker would refuse the group if librdkafka's member led it
     custom_assignor              note               the assignor is none of Kafka's: the broker's takes its place
     embedded_version             note               a member joined with less than version 3 of the embedded protocol
     broker_configuration         note               the brokers do not say what they allow
@@ -135,6 +137,7 @@ def of_group(
         if most is not None and len(group.members) > most:
             text = f"{len(group.members)} members are more than the brokers' group.consumer.max.size allows, {most}"
             yield Reason(STOP, "group_size", text, name)
+        yield from _librdkafka(name, group)
         yield from _assignor(name, group, blockers)
         yield from _versions(name, group)
     modern = membership.modern_group
@@ -157,7 +160,25 @@ def _refused(name: str, group: ClassicGroup, blockers: Iterable[str], *, asked: 
             text = "a Kafka Streams application does not move to the consumer protocol, but, while down, to streams"
         else:
             effect, text = STOP, f"a broker would refuse the group: {upgrade_blockers.BLOCKERS[code]}"
+        if code == upgrade_blockers.LIBRDKAFKA:
+            text += ". Stop all its members, then start them with group.protocol=consumer: an empty group converts"
         yield Reason(effect, code, text, name, of_members)
+
+
+def _librdkafka(name: str, group: ClassicGroup) -> Iterator[Reason]:
+    found = upgrade_blockers.may_lead(group)
+    if not found:
+        return
+    leader = group.members.get(group.leader or "")
+    text = "members are of librdkafka on cooperative-sticky: a broker refuses the group once one of them leads it and "
+    if leader in found:
+        text += (
+            "others rejoin, as the leader is. Have each member back within its session timeout: no other rejoins then"
+        )
+    else:
+        whose = "" if leader is None else f", {leader.client_id} at {leader.client_host}"
+        text += f"others rejoin. Upgrade first a member that is not the leader{whose}"
+    yield Reason(NOTE, upgrade_blockers.MAY_LEAD, text, name, tuple(map(_named, found)))
 
 
 def _assignor(name: str, group: ClassicGroup, blockers: Collection[str]) -> Iterator[Reason]:
