@@ -25,6 +25,7 @@ from tests.builders import (
     streams_group_member,
     subscription,
 )
+from tests.cooperative_groups import AGAIN, FIRST, JAVA, generation
 from tests.coordinator_events import (
     consumer_group_deleted,
     consumer_join,
@@ -282,6 +283,31 @@ def test_reasons_begin_as_sentences_do() -> None:
     small = {text for text in texts if text[0].islower()}
     assert small == {text for text in small if re.match(r"[a-z]+\.[a-z.]+ ", text)}
     assert len(texts) > 10
+
+
+def test_groups_of_librdkafka_on_cooperative_sticky_stop_an_upgrade() -> None:
+    """With what to do: there is no assignor that its members could be rolled to."""
+    answer = upgrade(history(at(0, generation(5, [FIRST, FIRST]))))
+    (reason,) = answer["reasons"]
+
+    assert ("closed", "librdkafka_cooperative_sticky") == (answer["verdict"], reason["code"])
+    assert "Stop all its members, then start them with group.protocol=consumer" in reason["text"]
+    assert ["m0", "m1"] == [of["member_id"] for of in reason["members"]]
+
+
+@pytest.mark.parametrize(
+    ("group", "said"),
+    [
+        (generation(5, [JAVA, AGAIN]), "Upgrade first a member that is not the leader, app-0 at /127.0.0.1"),
+        (generation(5, [FIRST, FIRST], static=True), "Have each member back within its session timeout"),
+    ],
+)
+def test_members_of_librdkafka_that_may_lead_are_noted(group: RecordBytes, said: str) -> None:
+    """The gate is open: brokers refuse the group only if the wrong member goes first, or is away for long."""
+    answer = upgrade(history(at(0, group)))
+
+    assert ("open", [("note", "librdkafka_members", "g")]) == (answer["verdict"], reasons(answer))
+    assert said in answer["reasons"][0]["text"]
 
 
 # -- downgrade --------------------------------------------------------------------------------------------------------

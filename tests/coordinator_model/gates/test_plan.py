@@ -17,6 +17,7 @@ from coordinator_model.gates.plan import (
 )
 from coordinator_model.gates.verdict import BrokerSettings
 from tests.builders import group_metadata, member, offset_commit
+from tests.cooperative_groups import AGAIN, FIRST, JAVA, generation
 from tests.coordinator_events import consumer_join, converted_to_classic
 from tests.histories import at, history
 
@@ -75,6 +76,23 @@ def test_brokers_that_refuse_block(settings: BrokerSettings, code: str) -> None:
 def test_brokers_that_allow_or_do_not_say_block_nothing(policy: str | None) -> None:
     """A policy that converts groups upwards is no reason, and neither is one that is not known."""
     assert "ready" == of(at(0, classic()), settings=BrokerSettings(migration_policy=policy)).readiness
+
+
+@pytest.mark.parametrize(
+    ("clients", "readiness", "code"),
+    [
+        ([FIRST, FIRST], "blocked", "librdkafka_cooperative_sticky"),
+        ([AGAIN, JAVA], "blocked", "assignment_user_data"),
+        ([JAVA, AGAIN], "care", "librdkafka_members"),
+        ([FIRST], "ready", "client_library"),
+        ([JAVA, JAVA], "ready", "client_library"),
+    ],
+)
+def test_members_of_librdkafka_on_cooperative_sticky(clients: list[str], readiness: str, code: str) -> None:
+    """Blocked where they lead, care where they might; one alone is away when its upgraded self comes."""
+    found = of(at(0, generation(5, clients)))
+
+    assert (readiness, code) == (found.readiness, found.reasons[0])
 
 
 @pytest.mark.parametrize(
