@@ -87,6 +87,11 @@ def may_lead(group: ClassicGroup) -> list[ClassicMember]:
     return found
 
 
+def of_librdkafka(group: ClassicGroup) -> list[ClassicMember]:
+    """Members on cooperative-sticky that are librdkafka's, as far as the log tells."""
+    return members_with(group, LIBRDKAFKA) if _is_led_by_librdkafka(group) else may_lead(group)
+
+
 def _is_led_by_librdkafka(group: ClassicGroup) -> bool:
     """Whether the leader is one of librdkafka on cooperative-sticky; where it is not known, whether all members are."""
     leader = group.members.get(group.leader or "")
@@ -135,7 +140,11 @@ def worth_telling(membership: Membership, reported: tuple[str, ...]) -> tuple[st
     group = membership.classic_group
     if group is not None and not group.members:
         return reported
-    return tuple(blockers(membership))
+    found = blockers(membership)
+    if LIBRDKAFKA in reported and LIBRDKAFKA in found:
+        # What was said to come has come.
+        found = [of for of in found if of != ASSIGNMENT_USER_DATA or of in reported]
+    return tuple(found)
 
 
 def tell(membership: Membership, reasons: tuple[str, ...]) -> Iterator[Finding]:

@@ -176,6 +176,14 @@ def test_leader_of_librdkafka_on_cooperative_sticky_blocks(
     assert could_lead == [member.member_id for member in upgrade_blockers.may_lead(group)]
 
 
+def test_user_data_that_was_foreseen_is_no_news() -> None:
+    """Members have rejoined as it was said: the group is blocked for both reasons, and was reported once."""
+    reported = history(at(0, cooperative(1, [FIRST, FIRST])), at(1_000, cooperative(2, [AGAIN, AGAIN]))).replayed()
+
+    assert [(0, "warning", [LIBRDKAFKA])] == reported_of(reported)
+    assert ("blocked", [USER_DATA, LIBRDKAFKA]) == phase(reported)
+
+
 def test_static_members_of_librdkafka_may_be_upgraded_before_any_rejoins() -> None:
     """One that is back in time makes no one rejoin; once they have rejoined, they are refused as others are."""
     first, again = (history(at(0, cooperative(5, [of, of], static=True))).replayed() for of in (FIRST, AGAIN))

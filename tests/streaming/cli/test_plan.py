@@ -57,6 +57,9 @@ def test_every_release_s_groups_are_planned(recording: Path, capsys: pytest.Capt
     for each in plan["groups"]:
         assert all(reason["remedy"] for reason in each["reasons"]), each
         assert (each["readiness"] in {"ready", "care"}) == (each["wave"] is not None), each
+        assert not {"librdkafka_cooperative_sticky", "librdkafka_members"} & {of["code"] for of in each["reasons"]}, (
+            "its members on cooperative-sticky are Java's"
+        )
     assert len(plan["groups"]) == sum(plan["counts"].values())
 
 
