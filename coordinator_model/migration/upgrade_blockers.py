@@ -80,7 +80,7 @@ def may_lead(group: ClassicGroup) -> list[ClassicMember]:
     if any(member.assignment_user_data for member in group.members.values()) or (led and _rejoins(group)):
         return []
     found = members_with(group, LIBRDKAFKA) if len(group.members) > 1 else []
-    # Of a leader that has user data and gives none it is not librdkafka's: other clients join with such data, too.
+    # A leader that joined with user data and hands none on is not librdkafka's: other clients join with such data, too.
     leader = group.members.get(group.leader or "")
     if leader is not None and not led and _user_data_bytes(leader) not in _OF_JAVA:
         return [member for member in found if _user_data_bytes(member) == 0]
