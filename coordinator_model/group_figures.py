@@ -29,7 +29,7 @@ from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.membership import STREAMS
 from coordinator_model.views import group_view
 
-FORMAT: Final = 4
+FORMAT: Final = 5
 """Grows with whatever figures say of a state: those of another number are worked out again."""
 
 Counts = tuple[tuple[str, str], ...]

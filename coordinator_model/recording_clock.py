@@ -28,11 +28,11 @@ from itertools import pairwise
 from typing import Final
 
 from coordinator_model.clocked import table
+from coordinator_model.clocked.alarms import still_open
 from coordinator_model.clocked.lasting import LastingAlarms
 from coordinator_model.clocked.moment import Moment
 from coordinator_model.clocked.stuck import effective_start_ms
 from coordinator_model.clocked.unassigned_partitions import SizedTopic, Unassigned, Unheld, unheld
-from coordinator_model.gates import open_alarms
 from coordinator_model.replica import Replica
 from coordinator_model.state.clocks import went_back
 from coordinator_model.state.events import Event
@@ -131,11 +131,10 @@ class Looks:
         return events
 
     def open_alarms(self, state: GroupState) -> set[str]:
-        """Kinds of `gates.open_alarms` that are open of a group at the end, once `at_end` has looked."""
-        name = state.name
-        found = {*open_alarms.of_state(state, self.end_ms(state.partition))}
-        found |= self._lasting.kinds(name) & {open_alarms.STUCK, open_alarms.UNSETTLED}
-        return found | ({open_alarms.UNASSIGNED} if name in self._unassigned.overdue else set())
+        """Kinds of the alarms that are open of a group at the end, once `at_end` has looked."""
+        name, end_ms = state.name, self.end_ms(state.partition)
+        found = {kind for kind in state.alarms if still_open(state, kind, end_ms)} | self._lasting.kinds(name)
+        return found | ({"partition_unassigned"} if name in self._unassigned.overdue else set())
 
     def _doubt_silence(self, partition: int, former_ms: int, now_ms: int) -> None:
         """Of groups between two states believe no time in which no coordinator wrote anything for hours."""

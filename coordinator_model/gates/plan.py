@@ -31,8 +31,7 @@ A group's readiness is the worst effect among its reasons:
     range_assignor               care          several topics by range: the broker's default parts their partitions
     embedded_version             care          a client is older than KIP-792
     rebalancing                  care          a rebalance is under way
-    rebalance_stuck              care          an alarm of that name is open (`open_alarms.py`), which a roll would
-                                               hide; so of the next five
+    rebalance_stuck              care          an alarm of this kind is open, which a roll would hide; so of the next
     rebalance_storm              care
     group_unsettled              care
     partition_unassigned         care
@@ -93,6 +92,16 @@ DEFAULT_SERVER_ASSIGNOR: Final = "uniform"
 
 KAFKAS_ASSIGNORS: Final = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky"})
 """Names of the classic client assignors that Kafka ships."""
+
+ALARMS: Final = (
+    "rebalance_stuck",
+    "rebalance_storm",
+    "group_unsettled",
+    "partition_unassigned",
+    "static_member_restarting",
+    "static_member_contended",
+)
+"""Kinds of alarms that are reasons for care. Of overlapping owners and leftovers there are reasons of other names."""
 
 _DAY_MS: Final = 86_400_000
 
@@ -231,7 +240,7 @@ def planned(  # noqa: PLR0913 - what is known of a group beside its state, each 
         note: what is to be said of it, if anything is.
         unread: whether it may be in a partition of the log that cannot be read: then it is as it was, and may be so no
             more.
-        alarms: kinds of `open_alarms` that are open of it.
+        alarms: kinds of alarms that are open of it, whether a plan speaks of them or not.
     """
     membership = state.membership
     modern, classic = membership.modern_group, membership.classic_group
@@ -243,7 +252,7 @@ def planned(  # noqa: PLR0913 - what is known of a group beside its state, each 
         else _reasons(state, settings, now_ms, upgrade_blockers.blockers(membership), topics)
     )
     if _worst(codes) in (READY, CARE, BLOCKED):
-        codes += sorted(alarms)
+        codes += [kind for kind in ALARMS if kind in alarms]
     readiness = _worst(codes)
     days = None if observed_ms is None or observed_ms < _DAY_MS / 24 else observed_ms / _DAY_MS
     is_rolled = readiness in (READY, CARE, BLOCKED)

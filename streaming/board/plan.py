@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from coordinator_model.gates import open_alarms
+from coordinator_model.clocked.alarms import still_open
 from coordinator_model.gates.plan import plan_view, planned
 from coordinator_model.gates.verdict import BrokerSettings
 from streaming.board.board import Board
@@ -67,12 +67,12 @@ def plan(
 
 def _alarms(board: Board, held: BoardGroup, now_ms: int) -> set[str]:
     """Alarms that are open of a group, and that the configuration does not expect of it."""
-    name = held.name
-    found = set() if held.words.steady else {*open_alarms.of_state(held.state, now_ms)}
+    name, state = held.name, None if held.words.steady else held.state
+    found = set() if state is None else {kind for kind in state.alarms if still_open(state, kind, now_ms)}
     of_looks = {
-        open_alarms.STUCK: board.stuck,
-        open_alarms.UNSETTLED: board.unsettled,
-        open_alarms.UNASSIGNED: board.unassigned,
+        "rebalance_stuck": board.stuck,
+        "group_unsettled": board.unsettled,
+        "partition_unassigned": board.unassigned,
     }
     found |= {kind for kind, groups in of_looks.items() if name in groups}
     return found - board.expectations.kinds(name).keys()

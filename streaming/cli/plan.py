@@ -152,11 +152,7 @@ def of_recording(file: Path, named: Collection[str], match: str | None, expected
     with open_recording(file, "--from") as reader, output.progress(f"reading {file.name}") as advance:
         header = reader.header
         topics = {topic.name: topic for topic in header.topics}
-        replica = LogReplica(
-            header.offsets_topic_partitions,
-            live_from=header.live_from,
-            topic_ids={name: topic.id for name, topic in topics.items()},
-        )
+        replica = LogReplica(header.offsets_topic_partitions, live_from=header.live_from, topic_ids=header.topic_ids)
         looks = Looks(replica, topics, header.live_from, written=lambda: times_ms(file))
         for count, record in enumerate(reader):
             if count % _PROGRESS_EVERY == 0:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from coordinator_model.gates import open_alarms
 from coordinator_model.gates.plan import (
+    ALARMS,
     LARGEST_WAVE,
     READINESS,
     REASONS,
@@ -95,17 +95,7 @@ def test_members_of_librdkafka_on_cooperative_sticky(clients: list[str], readine
     assert (readiness, code) == (found.readiness, found.reasons[0])
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "rebalance_stuck",
-        "rebalance_storm",
-        "group_unsettled",
-        "partition_unassigned",
-        "static_member_restarting",
-        "static_member_contended",
-    ],
-)
+@pytest.mark.parametrize("kind", ALARMS)
 def test_an_open_alarm_needs_care(kind: str) -> None:
     """Whatever is wrong before a roll is looked into before it: afterwards nobody can tell it from the roll's own."""
     found = of(at(0, classic()), alarms=[kind])
@@ -118,35 +108,6 @@ def test_an_alarm_of_a_group_that_is_not_rolled_is_no_reason() -> None:
     found = of(at(0, offset_commit("g", "orders", 0, 10)), alarms=["group_unsettled"])
 
     assert ("out_of_scope", ("commits_only",)) == (found.readiness, found.reasons)
-
-
-@pytest.mark.parametrize(("after_ms", "expected"), [(0, ["static_member_restarting"]), (11 * 60_000, [])])
-def test_a_process_that_restarts_again_and_again_is_an_open_alarm_for_a_while(
-    after_ms: int, expected: list[str]
-) -> None:
-    """Ten minutes after the last take-over it is over, though nothing is written of that."""
-    moments = [
-        at(
-            number * 60_000,
-            group_metadata("g", generation=1, members=[member(f"m{number}", {"t": [0]}, instance_id="i")]),
-        )
-        for number in range(8)
-    ]
-    state = history(*moments).replayed().states["g"]
-
-    assert expected == [*open_alarms.of_state(state, 7 * 60_000 + after_ms)]
-
-
-@pytest.mark.parametrize(("after_ms", "expected"), [(0, ["rebalance_storm"]), (6 * 60_000, [])])
-def test_a_storm_is_an_open_alarm_while_it_lasts(after_ms: int, expected: list[str]) -> None:
-    """Five minutes later it has passed."""
-    moments = [
-        at(number * 1_000, group_metadata("g", generation=number, members=[member(f"m{number}", {"t": [0]})]))
-        for number in range(1, 60)
-    ]
-    state = history(*moments).replayed().states["g"]
-
-    assert expected == [*open_alarms.of_state(state, 60_000 + after_ms)]
 
 
 def test_a_custom_assignor_needs_a_decision() -> None:
