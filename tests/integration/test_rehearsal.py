@@ -127,7 +127,7 @@ LONG_MATRIX: Final = (
     (shape("sticky", 3, assignor="sticky", logged=True), False),
     (of_librdkafka(shape("librdkafka-alone", 1, assignor="cooperative-sticky"), 0), False),
     (of_librdkafka(shape("librdkafka-after-java", 3, assignor="cooperative-sticky"), 0, 1, leader=2), False),
-    (of_librdkafka(shape("librdkafka-leads-java", 2, assignor="cooperative-sticky"), 0, leader=0), True),
+    (of_librdkafka(shape("librdkafka-leads-java", 2, assignor="cooperative-sticky"), 1, leader=1), True),
     (shape("static-cooperative", 3, assignor="cooperative-sticky", static=True), False),
     (shape("one-static", 1, static=True), False),
     (shape("one-static-with-user-data", 1, static=True, assignor="ours", logged=True, user_data=b"x"), True),
