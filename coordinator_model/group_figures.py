@@ -29,7 +29,7 @@ from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.membership import STREAMS
 from coordinator_model.views import group_view
 
-FORMAT: Final = 4
+FORMAT: Final = 5
 """Grows with whatever figures say of a state: those of another number are worked out again."""
 
 Counts = tuple[tuple[str, str], ...]
@@ -243,6 +243,7 @@ def summary(state: GroupState) -> GroupSummary:
             or left
             or absent
             or moved.mixed
+            or moved.blocked_since_ms is not None
             or state.newer_versions
         ),
         awaits_static=absent > 0

@@ -27,6 +27,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from coordinator_model.clocked import silences, table
+from coordinator_model.clocked.alarms import still_open
 from coordinator_model.clocked.lasting import LastingAlarms
 from coordinator_model.clocked.moment import Moment
 from coordinator_model.clocked.stuck import effective_start_ms
@@ -133,6 +134,12 @@ class Looks:
                 events += self._pass_silence(place, end_ms)
             events += self._look_until(partition, end_ms, all_groups=True)
         return events
+
+    def open_alarms(self, state: GroupState) -> set[str]:
+        """Kinds of the alarms that are open of a group at the end, once `at_end` has looked."""
+        name, end_ms = state.name, self.end_ms(state.partition)
+        found = {kind for kind in state.alarms if still_open(state, kind, end_ms)} | self._lasting.kinds(name)
+        return found | ({"partition_unassigned"} if name in self._unassigned.overdue else set())
 
     def _pass_silence(self, place: Position, now_ms: int) -> list[Event]:
         """Let the time pass from a partition's last record until now: of groups that wait, none in which nobody worked.

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import subprocess
 from pathlib import Path
 from typing import Final
 
@@ -207,3 +208,26 @@ def test_rolling_upgrade_page_speaks_of_what_is_shown() -> None:
     assert [] == [name for name in re.findall(r"(?<!\*)\*([A-Z][\w ]+)\*(?!\*)", text) if name not in titles]
     assert set(re.findall(r"`((?:up|down)grade_\w+|rebalance_\w+|migration_\w+)`", text)) <= EVENT_KINDS.keys()
     assert "group.consumer.migration.policy" in PROPERTIES
+
+
+@pytest.mark.parametrize(("statuses", "status", "asked"), [((3, 1, 0), 0, 3), ((1, 2, 0), 2, 2)])
+def test_loop_around_a_gate_waits_and_ends_with_a_mistake(
+    tmp_path: Path, statuses: tuple[int, ...], status: int, asked: int
+) -> None:
+    """Closed and *cannot tell* are waited for; a wrong name would be waited for for ever."""
+    (loop,) = re.findall(r"^```sh\n(until .*?)^```$", TEXTS["docs/migrating-many-groups.md"], re.MULTILINE | re.DOTALL)
+    answers = " ".join(map(str, statuses))
+    stubs = f"""
+        asked={tmp_path / "asked"}
+        sleep() {{ :; }}
+        group_monitor() {{
+            echo >> "$asked"
+            set -- {answers}
+            shift $(($(wc -l < "$asked") - 1))
+            return "$1"
+        }}
+    """
+    script = stubs + loop.replace("group-monitor", "group_monitor")
+
+    assert status == subprocess.run(["sh", "-c", script], check=False).returncode  # noqa: S603, S607 - the page's lines
+    assert asked == len((tmp_path / "asked").read_text("utf-8").splitlines())

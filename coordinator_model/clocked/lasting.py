@@ -36,6 +36,10 @@ class LastingAlarms:
         """Groups that something is open of."""
         return {of.event.group for of in self._open.values()}
 
+    def kinds(self, group: str) -> set[str]:
+        """Kinds of what is open of a group."""
+        return {of.event.kind for of in self._open.values() if of.event.group == group}
+
     def resume(self, reported: Iterable[Event], now_ms: int) -> None:
         """Take up what was reported before a restart: openings and endings, in their order."""
         for event in reported:

@@ -67,12 +67,30 @@ from coordinator_model.gates.verdict import (
 )
 from coordinator_model.migration import leftover_records, phases
 from coordinator_model.state.group_state import GroupState
-from coordinator_model.state.membership import CONSUMER, ModernGroup
+from coordinator_model.state.membership import CONSUMER, SHARE, STREAMS, ModernGroup
 
 FLEXIBLE_OFFSETS: Final = 4
 """First version of committed offsets that brokers before 3.4.1 cannot read."""
 
 _NAMED_GROUPS: Final = 5
+
+_KEEPS_OFFSETS: Final = (
+    "it becomes classic then and keeps its committed offsets. Delete it only if it is not needed: they go with it"
+)
+_LOST_OF_SHARE: Final = (
+    "a share group does not become classic. Lost are where it is in each partition and how often records were "
+    "delivered; made again, it begins at its share.auto.offset.reset (latest by default)"
+)
+_AS_CLASSIC: Final[Mapping[tuple[str, bool], str]] = {
+    (CONSUMER, True): "roll its consumers back",
+    (CONSUMER, False): f"start one consumer with group.protocol=classic; {_KEEPS_OFFSETS}",
+    (STREAMS, True): "stop all instances of the application, then start them with group.protocol=classic",
+    (STREAMS, False): f"start one instance of the application with group.protocol=classic; {_KEEPS_OFFSETS}",
+    (SHARE, True): f"stop its members, then delete it; {_LOST_OF_SHARE}",
+    (SHARE, False): f"delete it; {_LOST_OF_SHARE}",
+}
+"""(family, whether there are members) → what to do before an older broker. An empty consumer or streams group becomes
+classic with its first classic join (GroupMetadataManager.classicGroupJoin); DeleteGroups deletes committed offsets."""
 
 
 def downgrade_gate(
@@ -146,7 +164,7 @@ def _type(state: GroupState, modern: ModernGroup, to: BrokerRelease | None) -> I
         yield Reason(STOP, "not_converted", text, state.name)
         return
     what = f"{other} of {classic + other} members use the new protocol" if modern.members else "it has no members"
-    remedy = "roll its consumers back" if modern.family == CONSUMER and modern.members else "delete it"
+    remedy = _AS_CLASSIC[modern.family, bool(modern.members)]
     yield Reason(STOP, "group_type", f"the group is of type {modern.family} ({what}): {remedy}", state.name)
 
 

@@ -24,15 +24,23 @@ A group's readiness is the worst effect among its reasons:
     migration_policy             blocked       the brokers convert no group that has members
     assignment_user_data         blocked       an assignor's data is in the assignment (`upgrade_blockers.py`)
     malformed_embedded_protocol  blocked       likewise, a subscription or an assignment that does not decode
+    librdkafka_cooperative_sticky  blocked     likewise, once members rejoin: the leader is librdkafka's
     group_size                   blocked       more members than a consumer group may have
     duplicate_assignment         blocked       a partition has two owners now
     broker_configuration         unknown       brokers were asked, and do not say what decides
     preview                      care          a broker has the consumer protocol as a preview, and on
     mixed                        care          a roll is under way
+    librdkafka_members           care          the same would be so if librdkafka's member led the group
     custom_assignor              care          the assignor is none of Kafka's own: the brokers have no such assignor
     range_assignor               care          several topics by range: the broker's default parts their partitions
     embedded_version             care          a client is older than KIP-792
     rebalancing                  care          a rebalance is under way
+    rebalance_stuck              care          an alarm of this kind is open, which a roll would hide; so of the next
+    rebalance_storm              care
+    group_unsettled              care
+    partition_unassigned         care
+    static_member_restarting     care
+    static_member_contended      care
     static_members               note          members have a group.instance.id
     client_library               note          what the log does not hold: libraries and their settings
 
@@ -91,11 +99,30 @@ DEFAULT_SERVER_ASSIGNOR: Final = "uniform"
 KAFKAS_ASSIGNORS: Final = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky"})
 """Names of the classic client assignors that Kafka ships."""
 
+ALARMS: Final = (
+    "rebalance_stuck",
+    "rebalance_storm",
+    "group_unsettled",
+    "partition_unassigned",
+    "static_member_restarting",
+    "static_member_contended",
+)
+"""Kinds of alarms that are reasons for care. Of overlapping owners and leftovers there are reasons of other names."""
+
 _DAY_MS: Final = 86_400_000
 
 _BY_HAND: Final = (
     "check by hand, as the log does not hold it: the client library speaks the consumer protocol, and its settings no "
-    "longer have partition.assignment.strategy, session.timeout.ms and heartbeat.interval.ms"
+    "longer have partition.assignment.strategy, session.timeout.ms and heartbeat.interval.ms; a pattern for "
+    "brokers to match (SubscriptionPattern) is RE2/J, not java.util.regex"
+)
+
+_OFFLINE: Final = (
+    "stop all its members, then start them with group.protocol=consumer: an empty group converts and keeps its offsets"
+)
+_NOT_THE_LEADER: Final = (
+    "upgrade first a member that is not the leader (the gate names it), or a static one, back within its session "
+    "timeout: brokers refuse the group once a member of librdkafka leads it and others rejoin"
 )
 
 _BROKERS_FIRST: Final = (
@@ -156,12 +183,17 @@ REASONS: Final[Mapping[str, tuple[str, str]]] = {
     "preview": (CARE, "upgrade the brokers to 4.0 first: before it the consumer protocol is a preview"),
     "assignment_user_data": (
         BLOCKED,
-        "roll to an assignor without such data first, e.g. range; librdkafka's cooperative-sticky, for example, has it",
+        f"{_OFFLINE}; or, as Java's clients can, roll to an assignor without such data first, e.g. range",
     ),
     "malformed_embedded_protocol": (BLOCKED, "find the client whose subscription or assignment does not decode"),
+    "librdkafka_cooperative_sticky": (
+        BLOCKED,
+        f"{_OFFLINE}. librdkafka cannot be rolled from cooperative-sticky to an assignor of the other kind",
+    ),
     "group_size": (BLOCKED, "raise group.consumer.max.size on the brokers, or run fewer members"),
     "duplicate_assignment": (BLOCKED, "find out why a partition has two owners before anything else"),
     "mixed": (CARE, "finish the roll that is under way"),
+    "librdkafka_members": (CARE, _NOT_THE_LEADER),
     "custom_assignor": (CARE, "decide on uniform or range: the brokers do not have this assignor"),
     "range_assignor": (CARE, "set group.remote.assignor=range where partitions of several topics must stay together"),
     "embedded_version": (
@@ -169,6 +201,12 @@ REASONS: Final[Mapping[str, tuple[str, str]]] = {
         f"upgrade clients whose embedded protocol is below version {EMBEDDED_VERSION} (KIP-792)",
     ),
     "rebalancing": (CARE, "wait until the group is at rest, and plan again: members may be away"),
+    "rebalance_stuck": (CARE, "restart the member that the alarm names, and plan again: its rebalance does not end"),
+    "rebalance_storm": (CARE, "find out which members come and go, and plan again once the rebalances have stopped"),
+    "group_unsettled": (CARE, "find out why the group does not come to rest, and plan again once it has"),
+    "partition_unassigned": (CARE, "find out why partitions have no owner, and plan again once each has one"),
+    "static_member_restarting": (CARE, "find out why a process restarts again and again, and plan again once it runs"),
+    "static_member_contended": (CARE, "give each process a group.instance.id of its own before the roll"),
     "static_members": (_NOTE, "keep each group.instance.id, and restart a member within the session timeout"),
     "client_library": (_NOTE, _BY_HAND),
 }
@@ -225,6 +263,7 @@ def planned(  # noqa: PLR0913 - what is known of a group beside its state, each 
     owner: str | None = None,
     note: str | None = None,
     unread: bool = False,
+    alarms: Collection[str] = (),
 ) -> PlannedGroup:
     """Readiness of one group.
 
@@ -239,6 +278,7 @@ def planned(  # noqa: PLR0913 - what is known of a group beside its state, each 
         note: what is to be said of it, if anything is.
         unread: whether it may be in a partition of the log that cannot be read: then it is as it was, and may be so no
             more.
+        alarms: kinds of alarms that are open of it, whether a plan speaks of them or not.
     """
     membership = state.membership
     modern, classic = membership.modern_group, membership.classic_group
@@ -249,6 +289,8 @@ def planned(  # noqa: PLR0913 - what is known of a group beside its state, each 
         if unread
         else _reasons(state, settings, now_ms, upgrade_blockers.blockers(membership), topics)
     )
+    if _worst(codes) in (READY, CARE, BLOCKED):
+        codes += [kind for kind in ALARMS if kind in alarms]
     readiness = _worst(codes)
     days = None if observed_ms is None or observed_ms < _DAY_MS / 24 else observed_ms / _DAY_MS
     is_rolled = readiness in (READY, CARE, BLOCKED)
@@ -382,6 +424,8 @@ def _of_brokers(settings: BrokerSettings) -> Iterator[str]:
 def _of_classic(group: ClassicGroup, settings: BrokerSettings, topics: Collection[str]) -> Iterator[str]:
     if settings.consumer_max_size is not None and len(group.members) > settings.consumer_max_size:
         yield "group_size"
+    if upgrade_blockers.may_lead(group):
+        yield upgrade_blockers.MAY_LEAD
     if group.protocol is not None and group.protocol not in KAFKAS_ASSIGNORS:
         yield "custom_assignor"
     elif group.protocol == "range" and len(topics) > 1:

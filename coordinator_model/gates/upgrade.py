@@ -13,6 +13,7 @@
     preview                      note               a broker has the consumer protocol as a preview, and on
     assignment_user_data         stop, see below    a broker would refuse the group (`upgrade_blockers.py`)
     malformed_embedded_protocol  stop               likewise
+    librdkafka_cooperative_sticky  stop           likewise, once members rejoin
     protocol_type                stop, see below    likewise
     group_size                   stop               more members than a consumer group may have
     duplicate_assignment         stop               a partition is assigned twice: find out why before anything else
@@ -21,9 +22,9 @@
                                                     has just left and is not back
     member_away                  note               of a group named: a member left, and none came in its place yet
     mixed                        note               a roll of the group is under way
+    librdkafka_members           note               a broker would refuse the group if librdkafka's member led it
     custom_assignor              note               the assignor is none of Kafka's: the broker's takes its place
     embedded_version             note               a member joined with less than version 3 of the embedded protocol
-    regex_subscription           note               there are classic consumers, which may subscribe by a pattern
 
 Kafka Streams applications, Connect workers and whatever else is no plain consumer cannot be rolled to the consumer
 protocol and need not be: asked about the whole cluster, the gate notes them and passes on; asked about such a group by
@@ -99,24 +100,13 @@ def to_convert(state: GroupState) -> bool:
     return group is not None and _plain_consumers(group)
 
 
-def of_brokers(settings: BrokerSettings) -> Iterator[Reason]:
-    """Reasons that are the brokers', where there are groups to convert."""
-    yield from _able(settings)
-    text = (
-        "whether a classic consumer subscribes by a pattern is not in the log: it sends the topics that matched. "
-        "A java.util.regex pattern goes on being matched by the client; one given to the broker (SubscriptionPattern) "
-        "is RE2/J, whose syntax differs"
-    )
-    yield Reason(NOTE, "regex_subscription", text)
-
-
 def refuses_all(settings: BrokerSettings) -> bool:
     """Whether members of the consumer protocol are refused by some broker, in empty groups too."""
     return settings.consumer_protocol is False or bool(lacking(settings.brokers or (), CONSUMER_PROTOCOL))
 
 
-def _able(settings: BrokerSettings) -> Iterator[Reason]:
-    """Whether every broker would take a consumer-protocol member into a group that has classic ones."""
+def of_brokers(settings: BrokerSettings) -> Iterator[Reason]:
+    """Reasons that are the brokers', where there are groups to convert: any of them may be asked to."""
     yield from _refusing(settings)
     if brokers_first(settings):
         return
@@ -222,6 +212,7 @@ def of_group(
         if most is not None and len(group.members) > most:
             text = f"{len(group.members)} members are more than the brokers' group.consumer.max.size allows, {most}"
             yield Reason(STOP, "group_size", text, name)
+        yield from _librdkafka(name, group)
         yield from _assignor(name, group, blockers)
         yield from _versions(name, group)
     modern = membership.modern_group
@@ -247,7 +238,25 @@ def _refused(name: str, group: ClassicGroup, blockers: Iterable[str], *, asked: 
             )
         else:
             effect, text = STOP, f"a broker would refuse the group: {upgrade_blockers.BLOCKERS[code]}"
+        if code == upgrade_blockers.LIBRDKAFKA:
+            text += ". Stop all its members, then start them with group.protocol=consumer: an empty group converts"
         yield Reason(effect, code, text, name, of_members)
+
+
+def _librdkafka(name: str, group: ClassicGroup) -> Iterator[Reason]:
+    found = upgrade_blockers.may_lead(group)
+    if not found:
+        return
+    leader = group.members.get(group.leader or "")
+    text = "members are of librdkafka on cooperative-sticky: a broker refuses the group once one of them leads it and "
+    if leader in found:
+        text += (
+            "others rejoin, as the leader is. Have each member back within its session timeout: no other rejoins then"
+        )
+    else:
+        whose = "" if leader is None else f", {leader.client_id} at {leader.client_host}"
+        text += f"others rejoin. Upgrade first a member that is not the leader{whose}"
+    yield Reason(NOTE, upgrade_blockers.MAY_LEAD, text, name, tuple(map(_named, found)))
 
 
 def _assignor(name: str, group: ClassicGroup, blockers: Collection[str]) -> Iterator[Reason]:

@@ -8,6 +8,14 @@ What it claims to own is the only client-side ownership evidence in the log. Whe
     cooperative-sticky   owned partitions, version 1 up    subscription version 2 up, else 4 bytes of user data
     any other            owned partitions, version 1 up    subscription version 2 up
 
+On `cooperative-sticky` the user data tells which client joined, and so what its leader will do (recorded of Java 4.3.1
+and librdkafka 2.16):
+
+    client       user data of its subscription                 as leader, in each assignment
+    Java         4 bytes; null before 2.8.1                    version 3, 1 in older ones; user data null
+    librdkafka   none (zero bytes) at first; from the second   version 0; the user data that the member joined with,
+                 generation on partitions and a generation     whoever's client it is
+
 Each generation writes all members again, and groups of one topic say much the same: members whose bytes are alike share
 what was made of them.
 """
@@ -89,7 +97,12 @@ def _claim(protocol: str | None, metadata: bytes) -> Claim | None:
         generation=generation,
         rack_id=subscription.rack_id,
         streams=_streams_claim(subscription.user_data or b"") if protocol == STREAMS else None,
+        user_data_bytes=_size(subscription.user_data) if protocol == COOPERATIVE_STICKY else None,
     )
+
+
+def _size(user_data: bytes | None) -> int:
+    return -1 if user_data is None else len(user_data)
 
 
 def _assignment(protocol: str | None, blob: bytes) -> Assignment | None:

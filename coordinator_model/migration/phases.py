@@ -40,7 +40,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from coordinator_model.migration import downgrade_check, leftover_records, upgrade_check
-from coordinator_model.migration.upgrade_blockers import blockers
+from coordinator_model.migration.upgrade_blockers import blockers, is_kafka_streams
 from coordinator_model.state.clocks import elapsed_ms, within
 from coordinator_model.state.findings import Finding
 from coordinator_model.state.group_state import GroupState
@@ -128,6 +128,8 @@ def advance(state: GroupState, step: Step) -> Iterator[Finding]:
     """Advance the group's migration and its counters over one step; yields what the step did to them."""
     migration, before, after = state.migration, step.before, state.membership
     moves = _moves(migration, before, after, step.timestamp_ms)
+    if not _is(after, CLASSIC):
+        migration.blocked_since_ms = None
     if _is(before, CLASSIC) and _is(after, CONSUMER):
         yield from _upgraded(state, step)
     elif _is(before, CONSUMER) and _is(after, CLASSIC):
@@ -137,6 +139,7 @@ def advance(state: GroupState, step: Step) -> Iterator[Finding]:
     else:
         _no_longer_mixed(migration)
         _remember_size(migration, before, after, step.timestamp_ms)
+        _note_blocked(migration, before, after, step.timestamp_ms)
         if not after.exists:
             migration.was_downgraded = False
     downgrade_check.stop_watching(migration, after)
@@ -340,6 +343,21 @@ def _remember_size(migration: Migration, before: Membership, after: Membership, 
     outdated = not within(REPLACEMENT_MS, migration.recent_members_ms, time_ms)
     if now < was and (was >= migration.recent_members or outdated):
         migration.recent_members, migration.recent_members_ms = was, time_ms
+
+
+def _note_blocked(migration: Migration, before: Membership, after: Membership, time_ms: int) -> None:
+    """Note that a classic group became one that a broker refuses while a member is away; until none is missing.
+
+    A roll does so: a member leaves, the others rejoin with what a broker refuses, and the one in its place is refused.
+    """
+    members, group = members_by_protocol(after)[0], after.classic_group
+    if not members or (group is not None and is_kafka_streams(group)) or not blockers(after):
+        migration.blocked_since_ms = None
+    elif migration.blocked_since_ms is not None:
+        if members >= migration.recent_members:
+            migration.blocked_since_ms = None
+    elif migration.vacancies and members_by_protocol(before)[0] and not blockers(before):
+        migration.blocked_since_ms = time_ms
 
 
 def _seen_to_change(before: Membership, after: Membership) -> bool:

@@ -8,6 +8,14 @@ holds; then that member is refused, again and again, and nothing of it is in the
                                  assignment                                          Streams, whose assignor does so
     malformed_embedded_protocol  a subscription or assignment is not in the          once
                                  consumer protocol's format
+    librdkafka_cooperative_      the leader is librdkafka's, on cooperative-sticky:  once
+    sticky                       it puts into the assignment what members join
+                                 with, and those that rejoin join with user data
+
+The last is seen before it comes true: in the first generation of such a group no member has user data yet, but when one
+leaves to be upgraded, the others rejoin. A member alone has no others, and a static one that is back in time makes no
+one rejoin. A group that Java leads becomes such a group when its leader leaves and a member of librdkafka leads: those
+are `may_lead`, about which plan and gate say more.
 
 (GroupMetadataManager.validateOnlineUpgrade and ConsumerGroup.fromClassicGroup, 4.3.1. A recorded 3.9.1, where the
 protocol was a preview, converted a group with such user data.) A broker also refuses for its
@@ -36,15 +44,23 @@ PROTOCOL_TYPE: Final = "protocol_type"
 """Why a group is out of scope: nothing blocks it, there is nothing to convert."""
 ASSIGNMENT_USER_DATA: Final = "assignment_user_data"
 MALFORMED: Final = "malformed_embedded_protocol"
+LIBRDKAFKA: Final = "librdkafka_cooperative_sticky"
+MAY_LEAD: Final = "librdkafka_members"
+"""What plan and gate say of a group with members that `may_lead`: nothing blocks it yet."""
 BLOCKERS: Final = {
     ASSIGNMENT_USER_DATA: "a custom assignor's user data is in the assignment",
     MALFORMED: "a member's subscription or assignment is not in the consumer protocol's format",
+    LIBRDKAFKA: "its leader is librdkafka's on cooperative-sticky: when members rejoin, assignments have user data",
 }
 """Reason → what it means."""
+
+_OF_JAVA: Final = (None, -1, 4)
+"""`Claim.user_data_bytes` of Java's members: of older ones null."""
 
 _IS_ABOUT: Final[Mapping[str, Callable[[ClassicMember], bool]]] = {
     ASSIGNMENT_USER_DATA: attrgetter("assignment_user_data"),
     MALFORMED: lambda member: member.claim is None or member.assignment_malformed,
+    LIBRDKAFKA: lambda member: _user_data_bytes(member) not in _OF_JAVA,
 }
 
 
@@ -54,7 +70,45 @@ def blockers(membership: Membership) -> list[str]:
     if group is None or out_of_scope(group) is not None:
         return []
     members = group.members.values()
-    return [reason for reason, is_about in _IS_ABOUT.items() if any(map(is_about, members))]
+    found = [of for of in (ASSIGNMENT_USER_DATA, MALFORMED) if any(map(_IS_ABOUT[of], members))]
+    return [*found, LIBRDKAFKA] if _is_led_by_librdkafka(group) and (found or _rejoins(group)) else found
+
+
+def may_lead(group: ClassicGroup) -> list[ClassicMember]:
+    """Members of librdkafka on cooperative-sticky in a group that brokers would convert now, and not if one led it."""
+    led = _is_led_by_librdkafka(group)
+    if any(member.assignment_user_data for member in group.members.values()) or (led and _rejoins(group)):
+        return []
+    found = members_with(group, LIBRDKAFKA) if len(group.members) > 1 else []
+    # A leader that joined with user data and hands none on is not librdkafka's: other clients join with such data, too.
+    leader = group.members.get(group.leader or "")
+    if leader is not None and not led and _user_data_bytes(leader) not in _OF_JAVA:
+        return [member for member in found if _user_data_bytes(member) == 0]
+    return found
+
+
+def of_librdkafka(group: ClassicGroup) -> list[ClassicMember]:
+    """Members on cooperative-sticky that are librdkafka's, as far as the log tells."""
+    return members_with(group, LIBRDKAFKA) if _is_led_by_librdkafka(group) else may_lead(group)
+
+
+def _is_led_by_librdkafka(group: ClassicGroup) -> bool:
+    """Whether the leader is one of librdkafka on cooperative-sticky; where it is not known, whether all members are."""
+    leader = group.members.get(group.leader or "")
+    leads = group.members.values() if leader is None else (leader,)
+    given = any(member.assignment_user_data for member in group.members.values())
+    return bool(leads) and all(
+        _user_data_bytes(member) == 0 or (given and _user_data_bytes(member) not in _OF_JAVA) for member in leads
+    )
+
+
+def _rejoins(group: ClassicGroup) -> bool:
+    """Whether members are there that rejoin when one leaves to be upgraded."""
+    return len(group.members) > 1 and any(member.instance_id is None for member in group.members.values())
+
+
+def _user_data_bytes(member: ClassicMember) -> int | None:
+    return None if member.claim is None else member.claim.user_data_bytes
 
 
 def out_of_scope(group: ClassicGroup | None) -> str | None:
@@ -86,7 +140,11 @@ def worth_telling(membership: Membership, reported: tuple[str, ...]) -> tuple[st
     group = membership.classic_group
     if group is not None and not group.members:
         return reported
-    return tuple(blockers(membership))
+    found = blockers(membership)
+    if LIBRDKAFKA in reported and LIBRDKAFKA in found:
+        # What was said to come has come.
+        found = [of for of in found if of != ASSIGNMENT_USER_DATA or of in reported]
+    return tuple(found)
 
 
 def tell(membership: Membership, reasons: tuple[str, ...]) -> Iterator[Finding]:

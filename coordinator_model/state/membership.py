@@ -63,6 +63,9 @@ class Claim:
     generation: int = -1
     rack_id: str | None = None
     streams: StreamsClaim | None = None
+    user_data_bytes: int | None = None
+    """How much user data there is, of a member on `cooperative-sticky`, -1 for null: it tells clients apart
+    (`embedded_subscription.py`). None of any other member."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

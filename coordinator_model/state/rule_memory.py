@@ -163,6 +163,8 @@ class Migration:
     offsets_back: dict[str, int] = field(default_factory=dict)
     offsets_back_ms: int = -1
     """`topic/partition` → where it was, of offsets that went back or went in the latest millisecond that any did."""
+    blocked_since_ms: int | None = None
+    """When a classic group became one that a broker refuses, while a member was away that may be upgraded."""
     classic_members: dict[str, ClassicProgress] = field(default_factory=dict)
     """Members on the classic protocol in a consumer group, by member id."""
 

@@ -26,7 +26,7 @@ _MOST_NAMED: Final = 10
 
 
 def of_classic(group: ClassicGroup, member: ClassicMember) -> dict[str, Any]:
-    """Subscription, rack, assignor, timeouts and claim of a member of a classic group; nothing waits in its records."""
+    """What is known of a member of a classic group: nothing waits in its records. `leader` is None where not known."""
     claim = member.claim
     return {
         "subscription": {"topics": [] if claim is None else sorted(claim.topics), "regex": None, "regex_topics": None},
@@ -35,6 +35,7 @@ def of_classic(group: ClassicGroup, member: ClassicMember) -> dict[str, Any]:
         "rebalance_timeout_ms": _known(member.rebalance_timeout_ms),
         "session_timeout_ms": _known(member.session_timeout_ms),
         "claims": [] if claim is None else [_claim(group.protocol, claim, {})],
+        "leader": None if group.leader is None else group.leader == member.member_id,
         "assignment_epochs": {},
         "waiting": None,
     }
@@ -93,12 +94,16 @@ def waiting(
 
 
 def _claim(assignor: str | None, claim: Claim, topic_names: Mapping[str, str]) -> dict[str, Any]:
-    """What it said it owned when it joined; a generation of None is a claim without one."""
+    """What it said it owned when it joined; a generation of None is a claim without one.
+
+    `user_data_bytes` is -1 for null, and None but on `cooperative-sticky`, where it tells clients apart.
+    """
     return {
         "assignor": assignor,
         "version": claim.version,
         "generation": None if claim.generation < 0 else claim.generation,
         "owned": listed(claim.owned, topic_names),
+        "user_data_bytes": claim.user_data_bytes,
     }
 
 

@@ -1,9 +1,9 @@
 """Names chosen by shell patterns, case counting: `*`, `?`, `[…]` as in fnmatch."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
-from fnmatch import translate
+from fnmatch import fnmatchcase, translate
 from functools import lru_cache
 from typing import Final
 
@@ -52,6 +52,18 @@ class Scope:
     def within(self, outer: "Scope") -> "Scope":
         """What both choose."""
         return Scope(groups=self.groups.within(outer.groups), topics=self.topics.within(outer.topics))
+
+
+def is_pattern(name: str) -> bool:
+    """Whether a shell pattern may be meant; names may have these letters, too."""
+    return not set("*?[").isdisjoint(name)
+
+
+def one_of(named: Collection[str], match: str | None) -> Callable[[str], bool]:
+    """Whether a name is one of those named or matches the shell pattern; any does where neither is given."""
+    if match is None:
+        return (lambda _: True) if not named else frozenset(named).__contains__
+    return lambda name: name in named or fnmatchcase(name, match)
 
 
 def _any_of(patterns: Iterable[str]) -> _Match:

@@ -4,7 +4,7 @@ Lag counts as the alerts of `dashboards/alerts.py` count it, by the same limits;
 after a start, counts as growth. While the lag of a part is not known, what it was when it last was counts.
 
 Info is what happens in any restart: shown, and no reason to get up. A group that would be refused an upgrade is not
-here: one of Kafka Connect is refused for ever, and only a roll asks (`gate`).
+here: one of Kafka Connect is refused for ever, and only a roll asks (`gate`). One that became so in a roll is.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,6 +15,7 @@ from coordinator_model.clocked import stuck
 from coordinator_model.clocked.alarms import ALARMS, still_open
 from coordinator_model.clocked.moment import Moment
 from coordinator_model.migration import phases
+from coordinator_model.migration.upgrade_blockers import BLOCKERS
 from coordinator_model.rules.members import is_absent, members_of
 from coordinator_model.state.events import CRITICAL, INFO, WARNING
 from streaming.board.board import Board
@@ -34,6 +35,7 @@ SEVERITIES: Final = {
     "group_unsettled": WARNING,  # it does not come to rest, epochs going by
     "rebalance_storm": WARNING,  # more rebalances in five minutes than a rolling restart takes
     "upgrade_unclean": WARNING,  # on the way up, and it did not begin as the classic group was
+    "upgrade_blocked": WARNING,  # became one that a broker refuses, with a member away: as in the middle of a roll
     "newer_value_versions": WARNING,  # records of it have values newer than this release knows
     "migration_stalled": WARNING,  # both protocols for half an hour, and no member came or went
     "epoch_anomaly": WARNING,  # an epoch that no coordinator writes
@@ -137,6 +139,10 @@ def _of_state(held: BoardGroup, now_ms: int, read_ms: int | None) -> Iterator[Re
 
 def _of_migration(held: BoardGroup, now_ms: int, read_ms: int | None) -> Iterator[Reason]:
     state = held.state
+    blocked_ms = state.migration.blocked_since_ms
+    if blocked_ms is not None and now_ms - blocked_ms <= STOPPED_RECENTLY_MS:
+        why = ", ".join(BLOCKERS[code] for code in held.words.blockers)
+        yield Reason("upgrade_blocked", f"a broker refuses a member in the place of one that left: {why}", blocked_ms)
     mixed_ms = state.migration.mixed_since_ms
     if not state.migration.mixed:
         return

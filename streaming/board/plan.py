@@ -1,12 +1,13 @@
 """The migration plan of the groups in scope: their readiness, in waves."""
 
-from collections.abc import Mapping
-from fnmatch import fnmatchcase
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from coordinator_model.clocked.alarms import still_open
 from coordinator_model.gates.plan import plan_view, planned
 from coordinator_model.gates.verdict import BrokerSettings
 from streaming.board.board import Board
+from streaming.board.board_group import BoardGroup
 from streaming.board.lag_columns import UNKNOWN, measure, table_of
 
 
@@ -18,7 +19,11 @@ class Completed(NamedTuple):
 
 
 def plan(
-    board: Board, settings: BrokerSettings, pattern: str, now_ms: int, completed: Completed | None = None
+    board: Board,
+    settings: BrokerSettings,
+    chosen: Callable[[str], bool],
+    now_ms: int,
+    completed: Completed | None = None,
 ) -> dict[str, Any]:
     """The plan as JSON (`coordinator_model.gates.plan`), and what is missing where the board has not caught up.
 
@@ -27,13 +32,13 @@ def plan(
     Args:
         board: what is shown.
         settings: what brokers allow, as far as they say.
-        pattern: shell pattern of the names of groups.
+        chosen: whether a group of this name is planned.
         now_ms: the wall clock, for lag and for groups that are being rolled.
         completed: rebalances of the last day, where a history knows them.
     """
     shown, standing = moment = board.moment()
     doubted = board.doubted(moment)
-    held = [held for name, held in shown.groups.items() if board.scope.groups(name) and fnmatchcase(name, pattern)]
+    held = [held for name, held in shown.groups.items() if board.scope.groups(name) and chosen(name)]
     records = measure(table_of(held), board.ends, now_ms).sum_records.tolist()
     groups = (
         planned(
@@ -46,6 +51,7 @@ def plan(
             owner=board.expectations.owner(of.name),
             note=board.expectations.note(of.name),
             unread=of.name in doubted,
+            alarms=_alarms(board, of, now_ms),
         )
         for of, lag in zip(held, records, strict=True)
     )
@@ -57,3 +63,16 @@ def plan(
         "left_out": board.left_out(shown)["groups"],
         **plan_view(groups),
     }
+
+
+def _alarms(board: Board, held: BoardGroup, now_ms: int) -> set[str]:
+    """Alarms that are open of a group, and that the configuration does not expect of it."""
+    name, state = held.name, None if held.words.steady else held.state
+    found = set() if state is None else {kind for kind in state.alarms if still_open(state, kind, now_ms)}
+    of_looks = {
+        "rebalance_stuck": board.stuck,
+        "group_unsettled": board.unsettled,
+        "partition_unassigned": board.unassigned,
+    }
+    found |= {kind for kind, groups in of_looks.items() if name in groups}
+    return found - board.expectations.kinds(name).keys()

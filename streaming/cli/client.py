@@ -107,9 +107,14 @@ class MonitorClient:
         query += [(name, value) for name, value in asked.items() if value is not None]
         return self._get(f"/api/v1/gate/{gate}?" + urlencode(query))
 
-    def plan(self, pattern: str) -> dict[str, Any]:
-        """The migration plan of the groups whose names a shell pattern matches."""
-        return self._get("/api/v1/plan?" + urlencode({"group": pattern}))
+    def plan(self, groups: Collection[str] = (), match: str | None = None) -> dict[str, Any]:
+        """The migration plan of the groups named and of those that a shell pattern matches; of all where neither is.
+
+        Raises:
+            NoSuchGroupError: one of those named does not exist.
+        """
+        query = [("group", group) for group in groups] + ([] if match is None else [("match", match)])
+        return self._get("/api/v1/plan?" + urlencode(query))
 
     def _get(self, path: str) -> dict[str, Any]:
         request = Request(self._url + path, headers={"Accept": "application/json", **self._headers})  # noqa: S310 - the scheme was checked

@@ -2,9 +2,10 @@
 
 import csv as csv_format
 import io
+import shlex
 import sys
+from collections.abc import Collection
 from enum import StrEnum
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -14,15 +15,18 @@ from coordinator_model.gates.broker_abilities import recorded
 from coordinator_model.gates.plan import READINESS, plan_view, planned, remedies
 from coordinator_model.gates.verdict import BrokerSettings
 from coordinator_model.log_replica import LogReplica
+from coordinator_model.recording_clock import Looks
 from coordinator_model.state.findings import Position
 from coordinator_model.views.words import counted
 from streaming.base.doubt import unread_of
-from streaming.base.errors import CheckFailed, UsageError
+from streaming.base.errors import CheckFailed, NoSuchGroupError, UsageError
 from streaming.base.expectations import Expectations
+from streaming.base.name_filter import is_pattern, one_of
 from streaming.base.text import printable
 from streaming.cli.client import DEFAULT_URL, MonitorClient
-from streaming.cli.groups import CaFile, Url, refuse_doubt
+from streaming.cli.groups import CaFile, Url, complete_group, refuse_doubt
 from streaming.cli.render import output
+from streaming.cli.replay import times_ms
 from streaming.recording.file_format import open_recording
 
 if TYPE_CHECKING:
@@ -56,8 +60,14 @@ class _Form(StrEnum):
 
 def plan(  # noqa: PLR0913 - a command's options are its arguments
     group: Annotated[
-        str, typer.Option("--group", metavar="PATTERN", help="Groups whose names match, e.g. 'orders-*'.")
-    ] = "*",
+        list[str] | None,
+        typer.Option(
+            "--group", metavar="NAME", help="Plan this group only; may be repeated.", autocompletion=complete_group
+        ),
+    ] = None,
+    match: Annotated[
+        str | None, typer.Option("--match", metavar="PATTERN", help="Groups whose names match, e.g. 'orders-*'.")
+    ] = None,
     recording: Annotated[
         Path | None,
         typer.Option("--from", metavar="RECORDING", help="Plan from a recording instead of a running monitor."),
@@ -79,24 +89,32 @@ def plan(  # noqa: PLR0913 - a command's options are its arguments
     if config is not None and recording is None:
         raise UsageError("--config: found without --from, accepted: with it; a running monitor has its own")
     expected = Expectations() if config is None else _expected(config)
-    found = MonitorClient(url, ca_file).plan(group) if recording is None else of_recording(recording, group, expected)
+    named = group or ()
+    if recording is None:
+        found = _of_monitor(MonitorClient(url, ca_file), named, match)
+    else:
+        found = of_recording(recording, named, match, expected)
     doubt, unread = found.get("doubt"), unread_of(found)
-    if not found["groups"] and group != "*" and doubt is None and not unread:
-        output.note(f"--group: found no group whose name matches {group!r}")
-    match forms[0] if forms else _Form.TABLE:
+    if not found["groups"] and match is not None and doubt is None and not unread:
+        output.note(f"--match: found no group whose name matches {match!r}")
+    _print(found, forms[0] if forms else _Form.TABLE, doubted=doubt is not None)
+    refuse_doubt("plan", doubt, unread)
+    if any(each["readiness"] == _BLOCKED for each in found["groups"]):
+        raise typer.Exit(CheckFailed.exit_status)
+
+
+def _print(found: dict[str, Any], form: _Form, *, doubted: bool) -> None:
+    match form:
         case _Form.JSON:
             output.print_json(found)
         case _Form.CSV:
             output.print_line(_csv(found["groups"]).rstrip("\n"))
         case _Form.MARKDOWN:
             output.print_line(_markdown(found))
-        case _ if sys.stdout.isatty() and found["groups"] and doubt is None:
+        case _ if sys.stdout.isatty() and found["groups"] and not doubted:
             _show(found)
-        case _ if doubt is None or not sys.stdout.isatty():
+        case _ if not doubted or not sys.stdout.isatty():
             output.print_line(_text(found))
-    refuse_doubt("plan", doubt, unread)
-    if any(each["readiness"] == _BLOCKED for each in found["groups"]):
-        raise typer.Exit(CheckFailed.exit_status)
 
 
 def _expected(config: Path) -> Expectations:
@@ -105,19 +123,54 @@ def _expected(config: Path) -> Expectations:
     return load(config).alarms.expected
 
 
-def of_recording(file: Path, pattern: str, expected: Expectations) -> dict[str, Any]:
-    """The plan of a recording's groups as they are at its end: without lag; of brokers, what their release can."""
+def _of_monitor(client: MonitorClient, named: Collection[str], match: str | None) -> dict[str, Any]:
+    try:
+        return client.plan(named, match)
+    except NoSuchGroupError as error:
+        patterns = [name for name in named if is_pattern(name)]
+        raise (no_such_group(patterns[0], "a group of this cluster") if patterns else error) from None
+
+
+def no_such_group(name: str, accepted: str) -> NoSuchGroupError:
+    """What a name that no group has ends with; where a pattern may be meant, it is said how to give one."""
+    hint = f"; for a pattern, --match {shlex.quote(name)}" if is_pattern(name) else ""
+    return NoSuchGroupError(f"--group: found {name!r}, accepted: {accepted}{hint}")
+
+
+def of_recording(file: Path, named: Collection[str], match: str | None, expected: Expectations) -> dict[str, Any]:
+    """The plan of a recording's groups as they are at its end: without lag; of brokers, what their release can.
+
+    Args:
+        file: the recording.
+        named: names of the groups to plan; none for all.
+        match: shell pattern of their names, None for any.
+        expected: what is known of groups beside the log.
+
+    Raises:
+        NoSuchGroupError: one of those named is not in it.
+    """
     span: dict[int, tuple[int, int]] = {}
     with open_recording(file, "--from") as reader, output.progress(f"reading {file.name}") as advance:
-        replica = LogReplica(reader.header.offsets_topic_partitions)
+        header = reader.header
+        topics = {topic.name: topic for topic in header.topics}
+        replica = LogReplica(header.offsets_topic_partitions, live_from=header.live_from, topic_ids=header.topic_ids)
+        looks = Looks(replica, topics, header.live_from, written=lambda: times_ms(file))
         for count, record in enumerate(reader):
             if count % _PROGRESS_EVERY == 0:
                 advance(reader.fraction_read)
             first, _ = span.get(record.partition, (record.timestamp_ms, 0))
             span[record.partition] = first, record.timestamp_ms
-            replica.replay(Position(record.partition, record.offset, record.timestamp_ms), record.key, record.value)
+            position = Position(record.partition, record.offset, record.timestamp_ms)
+            looks.before(position)
+            replica.replay(position, record.key, record.value)
         replica.settle()
-    settings = BrokerSettings(brokers=recorded(reader.header.kafka_version))
+        looks.at_end()
+    settings = BrokerSettings(brokers=recorded(header.kafka_version))
+    chosen = one_of(named, match)
+    living = {name: state for name, state in sorted(replica.living().items()) if state.exists}
+    for name in named:
+        if name not in living:
+            raise no_such_group(name, f"a group of {file.name}")
     groups = (
         planned(
             state,
@@ -125,9 +178,10 @@ def of_recording(file: Path, pattern: str, expected: Expectations) -> dict[str, 
             observed_ms=span[state.partition][1] - span[state.partition][0],
             owner=expected.owner(name),
             note=expected.note(name),
+            alarms=looks.open_alarms(state) - expected.kinds(name).keys(),
         )
-        for name, state in sorted(replica.living().items())
-        if state.exists and fnmatchcase(name, pattern)
+        for name, state in living.items()
+        if chosen(name)
     )
     return plan_view(groups)
 

@@ -4,7 +4,6 @@ import os
 import sys
 from dataclasses import replace
 from enum import StrEnum
-from glob import escape
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -191,7 +190,7 @@ def write(option: str, file: Path, text: str) -> None:
 
 
 def _is_at_rest(client: MonitorClient, group: str) -> bool:
-    planned = client.plan(escape(group))["groups"]
+    planned = client.plan([group])["groups"]
     return not any(reason["code"] == "rebalancing" for each in planned for reason in each["reasons"])
 
 

@@ -53,7 +53,7 @@ def replay(  # noqa: PLR0913 - a command's options are its arguments
         live_from = {} if past else header.live_from
         replica = LogReplica(header.offsets_topic_partitions, live_from=live_from, topic_ids=header.topic_ids)
         topics = {topic.name: topic for topic in header.topics}
-        looks = Looks(replica, topics, live_from, written=lambda: _times_ms(file))
+        looks = Looks(replica, topics, live_from, written=lambda: times_ms(file))
         happened = _replayed(recording, replica, looks, until_ms)
         names = recording.header.topic_names
     known = replica.living()
@@ -122,7 +122,8 @@ def _replayed(recording: RecordingReader, replica: LogReplica, looks: Looks, unt
     return sorted(replica.reported(happened), key=lambda event: (event.time_ms, event.partition, event.offset))
 
 
-def _times_ms(file: Path) -> Iterator[int]:
+def times_ms(file: Path) -> Iterator[int]:
+    """The times of all records of a recording."""
     with open_recording(file) as recording:
         yield from (record.timestamp_ms for record in recording)
 

@@ -121,7 +121,7 @@ class Members:
 
     def start(self, member: MemberShape, protocol: str) -> Member:
         """Start a member in a place of the group, of one protocol or the other."""
-        if protocol == CLASSIC and self._shape.sent_as_logged:
+        if protocol == CLASSIC and self._shape.sent_as_logged and not member.librdkafka:
             return WireMember(self._servers, self._shape, member, self._logged, self._heartbeat_seconds(member))
         settings = {
             **_settings(self._servers, self._shape, member, protocol),

@@ -110,8 +110,12 @@ class Roll:
         Raises:
             CannotTellError: they do not get together.
         """
-        for number, member in enumerate(self._shape.members):
+        of_two_kinds = self._shape.has_librdkafka and not all(member.librdkafka for member in self._shape.members)
+        for number, member in sorted(enumerate(self._shape.members), key=lambda each: not each[1].leads):
             self._running[number] = self._members.start(member, self._shape.type)
+            if of_two_kinds and member.leads:
+                # Who joins first leads: of clients of two kinds that decides what is assigned.
+                self._await_size(1)
         self._await(rolled=0, what="the members before the roll", known=frozenset(), new=len(self._shape.members))
         found = self._follower.membership()
         if found is not None:
@@ -124,7 +128,7 @@ class Roll:
             CannotTellError: the group did not settle, or the broker is gone.
         """
         done = Rolled()
-        numbers = list(self._running)
+        numbers = sorted(self._running)
         if self._options.order is Order.BACKWARD:
             numbers.reverse()
         size = self._options.max_unavailable
@@ -157,6 +161,10 @@ class Roll:
         old = [self._running.pop(number) for number in numbers]
         if not self._options.surge:
             self._end(old)
+            if self._shape.has_librdkafka and self._options.ending is Ending.GRACEFUL and rolled == len(numbers):
+                # As in a restart that takes longer than a heartbeat: what the others join with then decides.
+                dynamic = sum(self._shape.members[number].instance_id is None for number in numbers)
+                self._await_size(len(self._shape.members) - dynamic)
             time.sleep(self._options.restart_seconds)
         for number, shape in zip(numbers, shapes, strict=True):
             self._running[number] = self._members.start(shape, self._to)
@@ -187,6 +195,15 @@ class Roll:
                 member.ask_to_stop()
         for member in members:
             member.kill() if self._options.ending is Ending.KILLED else member.stop()
+
+    def _await_size(self, count: int) -> None:
+        """Until the group has so many members by the log, or patience ends: what is waited for next tells then."""
+        deadline = time.monotonic() + self._options.patience_seconds
+        while time.monotonic() < deadline:
+            found = self._follower.membership()
+            if found is not None and len(members_of(found[0])) == count:
+                return
+            self._follower.wait(_POLL_SECONDS)
 
     def _await_first_answer(self, numbers: list[int]) -> None:
         """Until the new members are in, or one is refused; the old ones are there meanwhile."""

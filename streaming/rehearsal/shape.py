@@ -7,7 +7,7 @@ known is said in `notes`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
@@ -15,13 +15,22 @@ from typing import Any, Final
 
 from coordinator_model.groups.classic import CONSUMER_PROTOCOL_TYPE
 from coordinator_model.log_replica import LogReplica
+from coordinator_model.migration import upgrade_blockers
 from coordinator_model.records import consumer_protocol
 from coordinator_model.records.classic_group import GroupMetadataValue
 from coordinator_model.records.record_types import RecordType
 from coordinator_model.records.serde import Record, decode_record
 from coordinator_model.replica import OFFSET_TYPES
 from coordinator_model.state.findings import Position
-from coordinator_model.state.membership import CLASSIC, CONSUMER, Membership, ModernGroup
+from coordinator_model.state.membership import (
+    CLASSIC,
+    CONSUMER,
+    Claim,
+    ClassicGroup,
+    ClassicMember,
+    Membership,
+    ModernGroup,
+)
 from streaming.base.errors import CannotTellError, CheckFailed, NoSuchGroupError
 from streaming.base.times import time_text
 from streaming.recording.file_format import open_recording
@@ -29,6 +38,10 @@ from streaming.recording.file_format import open_recording
 MOST_MEMBERS: Final = 50
 DEFAULT_SESSION_TIMEOUT_MS: Final = 45_000
 DEFAULT_REBALANCE_TIMEOUT_MS: Final = 300_000
+OF_TWO_KINDS: Final = (
+    "members of librdkafka are run by librdkafka, the others as Java's; where the leader is upgraded first, one of "
+    "librdkafka may lead, and the coordinator refuses the group: --order says which goes first"
+)
 FROM_A_MONITOR: Final = (
     "a running monitor does not know how many partitions a topic has: as many as are assigned, wanted or committed"
 )
@@ -40,7 +53,8 @@ LIBRDKAFKA_ASSIGNORS: Final = ("range", "roundrobin")
 class MemberShape:
     """One member. `subscription` and `assignment` are the bytes that were logged of a classic one, where they were.
 
-    `name` is its client id, and no other member's: see `distinct`.
+    `name` is its client id, and no other member's: see `distinct`. `librdkafka` is whether it is run by librdkafka
+    whatever its assignor, as what that does decides; `leads` whether it led the group.
     """
 
     name: str
@@ -50,6 +64,8 @@ class MemberShape:
     rebalance_timeout_ms: int = DEFAULT_REBALANCE_TIMEOUT_MS
     subscription: bytes | None = None
     assignment: bytes | None = None
+    librdkafka: bool = False
+    leads: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +85,11 @@ class Shape:
         """Whether classic members are such as librdkafka cannot be: of another assignor or protocol type."""
         foreign = self.protocol_type != CONSUMER_PROTOCOL_TYPE or self.assignor not in LIBRDKAFKA_ASSIGNORS
         return self.type == CLASSIC and foreign
+
+    @property
+    def has_librdkafka(self) -> bool:
+        """Whether members are such as brokers may refuse once they have rejoined (`upgrade_blockers.LIBRDKAFKA`)."""
+        return self.type == CLASSIC and any(member.librdkafka for member in self.members)
 
 
 def of_recording(file: Path, group: str, before: str) -> Shape:
@@ -130,7 +151,7 @@ def of_view(view: Mapping[str, Any], before: str) -> Shape:
     if len(members) < len(view["members"]):
         rolled = f"{len(view['members']) - len(members)} of {len(view['members'])} members rolled"
         raise CheckFailed(f"--group: found {view['group']!r} with {rolled}, accepted: a group before its roll")
-    unsaid = list(view["migration"]["blockers"])
+    unsaid = _without_librdkafka(view["migration"]["blockers"])
     protocol_type = view.get("protocol_type") or CONSUMER_PROTOCOL_TYPE
     if protocol_type != CONSUMER_PROTOCOL_TYPE:
         unsaid.append(f"protocol type {protocol_type}")
@@ -139,8 +160,11 @@ def of_view(view: Mapping[str, Any], before: str) -> Shape:
             f"--group: found {view['group']!r} with {', '.join(unsaid)}, whose bytes a running monitor does not show, "
             "accepted: --from RECORDING"
         )
+    light, leader = _clients_of(view)
     found = tuple(
         MemberShape(
+            librdkafka=each["member_id"] in light,
+            leads=each["member_id"] == leader,
             name=each["client_id"] or each["member_id"],
             instance_id=each["instance_id"],
             topics=_subscribed(each),
@@ -158,8 +182,43 @@ def of_view(view: Mapping[str, Any], before: str) -> Shape:
         assignor=view["protocol"],
         topics=topics,
         members=found,
-        notes=(FROM_A_MONITOR,),
+        notes=(FROM_A_MONITOR, *_two_kinds(found)),
     )
+
+
+def _without_librdkafka(blockers: Iterable[str]) -> list[str]:
+    """What blocks an upgrade and needs the logged bytes to be rehearsed: real members of librdkafka make their own."""
+    found = list(blockers)
+    own = (upgrade_blockers.LIBRDKAFKA, upgrade_blockers.ASSIGNMENT_USER_DATA)
+    return [code for code in found if code not in own] if upgrade_blockers.LIBRDKAFKA in found else found
+
+
+def _clients_of(view: Mapping[str, Any]) -> tuple[set[str], str | None]:
+    """Ids of the members that are librdkafka's, and the leader's."""
+    user_data = upgrade_blockers.ASSIGNMENT_USER_DATA in view["migration"]["blockers"]
+    members = {
+        each["member_id"]: ClassicMember(
+            member_id=each["member_id"],
+            instance_id=each["instance_id"],
+            claim=next(
+                (
+                    Claim(version=of["version"], user_data_bytes=of.get("user_data_bytes"))
+                    for of in each.get("claims") or ()
+                ),
+                None,
+            ),
+            assignment_user_data=user_data,
+        )
+        for each in view["members"]
+    }
+    leader = next((each["member_id"] for each in view["members"] if each.get("leader")), None)
+    group = ClassicGroup(generation=0, protocol=view["protocol"], leader=leader, members=members)
+    return {member.member_id for member in upgrade_blockers.of_librdkafka(group)}, leader
+
+
+def _two_kinds(members: Collection[MemberShape]) -> tuple[str, ...]:
+    count = sum(member.librdkafka for member in members)
+    return (OF_TWO_KINDS,) if 0 < count < len(members) else ()
 
 
 def _subscribed(member: Mapping[str, Any]) -> tuple[str, ...]:
@@ -230,6 +289,7 @@ def _of_classic(
     assert classic is not None  # noqa: S101 - the caller has looked
     raw = {} if logged is None else {member.member_id: member for member in logged.members}
     members = []
+    light = {member.member_id for member in upgrade_blockers.of_librdkafka(classic)}
     for member in classic.members.values():
         bytes_of = raw.get(member.member_id)
         topics = member.claim.topics if member.claim is not None else tuple(member.assigned)
@@ -242,6 +302,8 @@ def _of_classic(
                 rebalance_timeout_ms=member.rebalance_timeout_ms,
                 subscription=None if bytes_of is None else bytes_of.subscription,
                 assignment=None if bytes_of is None else bytes_of.assignment,
+                librdkafka=member.member_id in light,
+                leads=member.member_id == classic.leader,
             )
         )
     held = [member.assigned for member in classic.members.values()]
@@ -252,7 +314,7 @@ def _of_classic(
         assignor=classic.protocol,
         topics=_sized({topic for member in members for topic in member.topics}, counts, held),
         members=tuple(members),
-        notes=("of a classic member's assignors the log has only the one the group chose",),
+        notes=("of a classic member's assignors the log has only the one the group chose", *_two_kinds(members)),
     )
 
 

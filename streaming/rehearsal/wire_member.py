@@ -1,7 +1,8 @@
 """Members that send what was logged: of assignors and protocol types that no client library at hand has as Java has it.
 
 librdkafka has `cooperative-sticky`, but its leader puts user data into assignments once members have any, for which a
-coordinator refuses the group; Java's does not. So those members are here, too, and cooperative.
+coordinator refuses the group; Java's does not. So Java's members are here, too, and cooperative; those that the log
+shows to be librdkafka's are run by it.
 
 The classic protocol request by request (JoinGroup 5, SyncGroup 3, Heartbeat 3, LeaveGroup 3: the last versions before
 flexible ones), on a thread a member, to the one broker of a rehearsal. The leader gives each member its logged

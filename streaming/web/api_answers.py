@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from coordinator_model.gates import broker_releases
 from coordinator_model.gates.verdict import BrokerSettings, Cluster, LogScan
 from coordinator_model.migration import phases
+from streaming.base.name_filter import one_of
 from streaming.base.times import now_ms
 from streaming.board import gates, group_answer
 from streaming.board.board import Board, BoardMoment
@@ -210,9 +211,9 @@ class Api:
         """What was of a group: see `HistoryApi.of`."""
         return self._past.of(name, query)
 
-    def burn_down(self, query: Mapping[str, str]) -> dict[str, Any]:
+    def burn_down(self, query: Mapping[str, str], groups: Collection[str] = ()) -> dict[str, Any]:
         """The migration over time: see `HistoryApi.burn_down`."""
-        return self._past.burn_down(query, self._clock_ms())
+        return self._past.burn_down(query, self._clock_ms(), groups)
 
     def report(self, name: str, query: Mapping[str, str]) -> Report:
         """What a roll of a group cost (`HistoryApi.report`), as `format` asks: json (an object), markdown or html."""
@@ -258,11 +259,15 @@ class Api:
         )
         return self._named(gates.downgrade(self.board, groups, asked, moment, target))
 
-    def plan(self, query: Mapping[str, str]) -> dict[str, Any]:
-        """The migration plan of all groups, or of those whose names the shell pattern `group` matches."""
+    def plan(self, query: Mapping[str, str], groups: Collection[str] = ()) -> dict[str, Any]:
+        """The migration plan of all groups, or of those named and those that the shell pattern `match` matches.
+
+        Raises NotFoundError where one of those named does not exist.
+        """
+        self._past.refuse_unknown(groups)
         now_ms = self._clock_ms()
         completed = self._past.completed(now_ms)
-        return plan(self.board, self._settings(), query.get("group") or "*", now_ms, completed)
+        return plan(self.board, self._settings(), one_of(groups, query.get("match") or None), now_ms, completed)
 
     def lag(self, query: Mapping[str, str]) -> dict[str, Any]:
         """What lag was: of the `group` that the query names, or of all that lagged lately; raises NotFoundError."""

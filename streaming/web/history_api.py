@@ -1,13 +1,13 @@
 """What the API answers of the past: from the history if one is kept, and of the last seconds from the board."""
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.views.event_sentences import sentence
 from streaming.base.errors import CannotTellError, CheckFailed, NoSuchGroupError
+from streaming.base.name_filter import one_of
 from streaming.board.board import Board, BoardMoment
 from streaming.board.event_window import Event
 from streaming.board.plan import Completed
@@ -73,8 +73,17 @@ class HistoryApi:
         except NoSuchGroupError as error:
             raise NotFoundError(str(error), moment.doubt_of(name)) from None
 
-    def burn_down(self, query: Mapping[str, str], now_ms: int) -> dict[str, Any]:
-        """The migration from `since` until now, of the groups in scope that the pattern `group` matches.
+    def refuse_unknown(self, groups: Collection[str]) -> None:
+        """Raise NotFoundError for the first of these groups that is not shown."""
+        moment = self._board.moment()
+        for name in groups:
+            if name not in moment.shown.groups or not self._board.scope.groups(name):
+                raise no_group(name, moment)
+
+    def burn_down(self, query: Mapping[str, str], now_ms: int, groups: Collection[str] = ()) -> dict[str, Any]:
+        """The migration from `since` until now, of all groups in scope, or of those of `groups` and of `match`.
+
+        A group that is named may have ended since.
 
         Raises:
             BadRequestError, NoHistoryError, BusyError, CannotTellError: as `of`.
@@ -82,10 +91,10 @@ class HistoryApi:
         since_ms = time_of("since", query["since"]) if query.get("since") else now_ms - WEEK_MS
         if since_ms >= now_ms:
             raise BadRequestError(f"since: found {query['since'][:SHOWN]!r}, accepted: a time of the past")
-        pattern = query.get("group") or "*"
+        asked = one_of(groups, query.get("match") or None)
 
         def chosen(name: str) -> bool:
-            return self._board.scope.groups(name) and fnmatchcase(name, pattern)
+            return self._board.scope.groups(name) and asked(name)
 
         with self._turn() as history:
             return history.burn_down(since_ms, now_ms, chosen)

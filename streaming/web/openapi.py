@@ -89,7 +89,8 @@ PARAMETERS: Final[Mapping[str, str]] = {
     "type": "Groups of this type: classic, consumer, share, streams.",
     "state": "Groups in this state, as Kafka's tools print it.",
     "name": "The name, where a path cannot hold it: `.`, `..`, nothing.",
-    "group": "This group; for a gate as often as there are groups, for a plan and its burn-down a shell pattern.",
+    "group": "This group; for a gate, a plan and its burn-down as often as there are groups.",
+    "match": "Groups whose names this shell pattern matches, besides those named by `group`.",
     "since": "From this time on: milliseconds since 1970, or ISO 8601; for a stream, the id of the last event seen.",
     "until": "Up to this time.",
     "at": "The group as it was at this time.",
@@ -166,11 +167,13 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "/api/v1/gate/downgrade": Operation(
         summary="May brokers be rolled now?", answer="Gate", query="group target_version as_shown", errors=(404, 503)
     ),
-    "/api/v1/plan": Operation(summary="Readiness of groups, in waves.", answer="Plan", query="group"),
+    "/api/v1/plan": Operation(
+        summary="Readiness of groups, in waves.", answer="Plan", query="group match", errors=(404, 503)
+    ),
     "/api/v1/burndown": Operation(
         summary="The migration over time: groups and members by protocol, null where it is not known.",
         answer="BurnDown",
-        query="group since",
+        query="group match since",
         errors=(410, 501, 503),
     ),
     "/api/v1/report/{name}": Operation(

@@ -137,7 +137,7 @@ class Pages:
             _route("/topic", self.topic_page, "name"),
             _route("/topic/{name:name}", self.topic_page),
             _route("/roll", self.roll_page, "q", "direction"),
-            _route("/plan", self.plan_page, "group"),
+            _route("/plan", self.plan_page, "match"),
             Route("/page/{file}", self.file),
             Route("/metrics", self.metrics),
             Route("/healthz", self.healthz),
@@ -155,8 +155,8 @@ class Pages:
             _route("/api/v1/gate/upgrade", self.gate, "group", "max_size", "as_shown"),
             _route("/api/v1/gate/downgrade", self.gate, "group", "target_version", "as_shown"),
             Route("/api/v1/gate/{gate}", self.gate),
-            _route("/api/v1/plan", self.plan, "group"),
-            _route("/api/v1/burndown", self.burn_down, "group", "since"),
+            _route("/api/v1/plan", self.plan, "group", "match"),
+            _route("/api/v1/burndown", self.burn_down, "group", "match", "since"),
             _route("/api/v1/report/{name:name}", self.report, "name", "since", "until", "format"),
             _route("/api/v1/events", self.events, "group", "since", "limit"),
             _route("/api/v1/events/stream", self.stream, "group"),
@@ -185,7 +185,7 @@ class Pages:
 
     def plan_page(self, request: Request) -> Response:
         """The page of the migration plan: every group's readiness, in waves."""
-        pattern = request.query_params.get("group", "")
+        pattern = request.query_params.get("match", "")
         shown: dict[str, Any] = {"plan": self._api.plan(request.query_params), "pattern": pattern}
         shown["remedies"] = remedies(shown["plan"])
         shown["why"] = "" if (doubt := shown["plan"]["doubt"]) is None else said(doubt)
@@ -194,12 +194,12 @@ class Pages:
         return HTMLResponse(self._plan.render(cluster=self._cluster, at="plan", **shown))
 
     def plan(self, request: Request) -> Response:
-        """The same as JSON, of the groups that `?group=PATTERN` matches, or of all."""
-        return _found(self._api.plan, request.query_params)
+        """The same as JSON, of all groups, or of those of `?group=…&group=…` and of `?match=PATTERN`."""
+        return _found(self._api.plan, request.query_params, request.query_params.getlist("group"))
 
     def burn_down(self, request: Request) -> Response:
-        """The migration over time, of the groups that `?group=PATTERN` matches, or of all."""
-        return _found(self._api.burn_down, request.query_params)
+        """The migration over time, of the same groups."""
+        return _found(self._api.burn_down, request.query_params, request.query_params.getlist("group"))
 
     def report(self, request: Request) -> Response:
         """What a roll of a group cost since `?since=`; Markdown and HTML are files to be kept, not pages of ours."""

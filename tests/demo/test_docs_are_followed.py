@@ -24,7 +24,7 @@ EXPECTED: Final[dict[str, tuple[int, tuple[str, ...]]]] = {
         0,
         ("wave,group,readiness,reasons,remedies,", "payments-service,ready,", ",team-orders,not before the sale"),
     ),
-    "group-monitor plan --markdown --group 'orders-*'": (0, ("1 group: ", "| orders-service | ", "| team-orders | ")),
+    "group-monitor plan --markdown --match 'orders-*'": (0, ("1 group: ", "| orders-service | ", "| team-orders | ")),
     "group-monitor rehearse upgrade --group orders-service --keep-names --keep rehearsal.json": (
         0,
         ("Rehearsal: upgrade of orders-service", "went through", ", from classic to consumer"),

@@ -92,6 +92,15 @@ def shape(
     )
 
 
+def of_librdkafka(group: Shape, *numbers: int, leader: int = 0) -> Shape:
+    """The group with members of these numbers that are librdkafka's, and this one that led it."""
+    members = [
+        replace(member, librdkafka=number in numbers, leads=number == leader)
+        for number, member in enumerate(group.members)
+    ]
+    return replace(group, members=tuple(members))
+
+
 def of_one_client_id(group: Shape) -> Shape:
     """The group with one client id for all of its members, as a rehearsal that keeps names sets it up."""
     return distinct(replace(group, members=tuple(replace(member, name="app") for member in group.members)))
@@ -103,6 +112,7 @@ SHORT_MATRIX: Final = (
     (of_one_client_id(shape("custom-without-user-data", 2, assignor="ours", logged=True)), False),
     (shape("workers", 2, assignor="sessioned", protocol_type="connect", topics={"t": 1}), True),
     (shape("expression", 2, topics={"t": 4, "u": 2}, expression=True), False),
+    (of_librdkafka(shape("librdkafka", 2, assignor="cooperative-sticky"), 0, 1), True),
 )
 """Shape → whether the coordinator refuses it."""
 
@@ -115,6 +125,9 @@ LONG_MATRIX: Final = (
     (shape("range-of-three", 3), False),
     (shape("roundrobin", 3, assignor="roundrobin"), False),
     (shape("sticky", 3, assignor="sticky", logged=True), False),
+    (of_librdkafka(shape("librdkafka-alone", 1, assignor="cooperative-sticky"), 0), False),
+    (of_librdkafka(shape("librdkafka-after-java", 3, assignor="cooperative-sticky"), 0, 1, leader=2), False),
+    (of_librdkafka(shape("librdkafka-leads-java", 2, assignor="cooperative-sticky"), 1, leader=1), True),
     (shape("static-cooperative", 3, assignor="cooperative-sticky", static=True), False),
     (shape("one-static", 1, static=True), False),
     (shape("one-static-with-user-data", 1, static=True, assignor="ours", logged=True, user_data=b"x"), True),
@@ -168,6 +181,16 @@ def test_gate_and_coordinator_agree(broker: EmbeddedBroker, group: Shape, refuse
     assert refused == bool(gate_of(log, group.group, begun_ms))
     assert refused or len(group.members) == len(report["steps"])
     assert [] == report["verdicts"]
+
+
+@asked_for(LONG)
+def test_leader_of_java_that_goes_first_makes_way_for_librdkafka(broker: EmbeddedBroker, tmp_path: Path) -> None:
+    """The gate had noted whom not to upgrade first; upgraded last, it goes through (`librdkafka-after-java`)."""
+    group = of_librdkafka(shape("java-first", 3, assignor="cooperative-sticky"), 1, 2)
+
+    report = rehearse_on(broker.bootstrap_servers, tmp_path, group, "upgrade", OPTIONS, member_settings=MEMBERS)
+
+    assert report["refused"], report["steps"]
 
 
 def test_cooperative_members_that_come_back_late_are_no_custom_assignor(broker: EmbeddedBroker, tmp_path: Path) -> None:

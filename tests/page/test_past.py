@@ -129,7 +129,7 @@ def test_a_plan_burns_down(remembering: Stage, open_page: OpenPage) -> None:
     expect(page.locator("td[data-label='Rebalances a day']")).to_have_text("0")
     page.get_by_role("searchbox").fill("none-such")
     page.keyboard.press("Enter")
-    expect(page).to_have_url(f"{remembering.url}/plan?group=none-such")
+    expect(page).to_have_url(f"{remembering.url}/plan?match=none-such")
     expect(lines.filter(has_text="classic protocol").last).to_have_text("classic protocol0")
 
 

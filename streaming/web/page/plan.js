@@ -22,7 +22,7 @@ async function read() {
   if (!chart) return;
   asked = performance.now();
   const from = Math.floor(now() - 1000 * Number($("span").value));
-  const [status, answer] = await get(`/api/v1/burndown?${new URLSearchParams({ since: from, group: $("search").value || "*" })}`);
+  const [status, answer] = await get(`/api/v1/burndown?${new URLSearchParams({ since: from, match: $("search").value || "*" })}`);
   if (status !== 200) {
     setText($("burn-note"), status === 503 ? "Not known: the history is being asked by too many." : "Not known: the history cannot be read.");
     return;
@@ -42,7 +42,7 @@ async function read() {
 
 $("choose").addEventListener("submit", (event) => {
   event.preventDefault();
-  location.assign(`/plan?${new URLSearchParams({ group: $("search").value })}`);
+  location.assign(`/plan?${new URLSearchParams({ match: $("search").value })}`);
 });
 $("span")?.addEventListener("change", () => {
   isChosen = true;

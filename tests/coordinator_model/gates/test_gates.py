@@ -23,8 +23,10 @@ from tests.builders import (
     new_group_metadata,
     offset_commit,
     streams_group_epoch,
+    streams_group_member,
     subscription,
 )
+from tests.cooperative_groups import AGAIN, FIRST, JAVA, generation
 from tests.coordinator_events import (
     consumer_group_deleted,
     consumer_join,
@@ -32,6 +34,7 @@ from tests.coordinator_events import (
     converted_to_consumer,
     retarget,
     share_join,
+    share_leave,
     speaks_classic,
 )
 from tests.coordinator_model.migration.test_downgrade_check import BEFORE, NEXT_GENERATION, n_leaves
@@ -58,12 +61,9 @@ def downgrade(
 
 
 def reasons(answer: dict[str, Any]) -> list[tuple[str, str, str | None]]:
-    """(effect, code, group) of each reason but two notes.
-
-    That on patterns comes along with every classic consumer, that on the log with every downgrade to no named release.
-    """
+    """(effect, code, group) of each reason but the note on the log, which every downgrade to no named release has."""
     found = [(of["effect"], of["code"], of["group"]) for of in answer["reasons"]]
-    return [of for of in found if of[1] != "regex_subscription" and of[:2] != ("note", "log_records")]
+    return [of for of in found if of[:2] != ("note", "log_records")]
 
 
 def classic(*versions: int, protocol: str = "range", **options: Any) -> RecordBytes:
@@ -79,13 +79,11 @@ def classic(*versions: int, protocol: str = "range", **options: Any) -> RecordBy
 
 
 def test_group_of_present_day_consumers_may_be_upgraded() -> None:
-    """The one thing noted is what the log cannot tell: who subscribes by a pattern."""
+    """Nothing is noted that is true of every group, as that patterns are not in the log."""
     answer = upgrade(history(at(0, classic(3, 3))))
 
     assert ("upgrade", "open", {"classic": 1}) == (answer["gate"], answer["verdict"], answer["groups"])
-    assert [("note", "regex_subscription", None)] == [
-        (of["effect"], of["code"], of["group"]) for of in answer["reasons"]
-    ]
+    assert [] == answer["reasons"]
 
 
 def test_nothing_is_noted_where_there_is_nothing_to_upgrade() -> None:
@@ -305,6 +303,31 @@ def test_reasons_begin_as_sentences_do() -> None:
     assert len(texts) > 10
 
 
+def test_groups_of_librdkafka_on_cooperative_sticky_stop_an_upgrade() -> None:
+    """With what to do: there is no assignor that its members could be rolled to."""
+    answer = upgrade(history(at(0, generation(5, [FIRST, FIRST]))))
+    (reason,) = answer["reasons"]
+
+    assert ("closed", "librdkafka_cooperative_sticky") == (answer["verdict"], reason["code"])
+    assert "Stop all its members, then start them with group.protocol=consumer" in reason["text"]
+    assert ["m0", "m1"] == [of["member_id"] for of in reason["members"]]
+
+
+@pytest.mark.parametrize(
+    ("group", "said"),
+    [
+        (generation(5, [JAVA, AGAIN]), "Upgrade first a member that is not the leader, app-0 at /127.0.0.1"),
+        (generation(5, [FIRST, FIRST], static=True), "Have each member back within its session timeout"),
+    ],
+)
+def test_members_of_librdkafka_that_may_lead_are_noted(group: RecordBytes, said: str) -> None:
+    """The gate is open: brokers refuse the group only if the wrong member goes first, or is away for long."""
+    answer = upgrade(history(at(0, group)))
+
+    assert ("open", [("note", "librdkafka_members", "g")]) == (answer["verdict"], reasons(answer))
+    assert said in answer["reasons"][0]["text"]
+
+
 # -- downgrade --------------------------------------------------------------------------------------------------------
 
 
@@ -346,6 +369,56 @@ def test_groups_that_the_target_does_not_serve_stop(target: str | None, stopped:
     assert stopped == [of["group"] for of in answer["reasons"] if of["code"] == "group_type"]
     assert {"classic": 1, "consumer": 1, "share": 1, "streams": 1} == answer["groups"]
     assert target == answer["target_version"]
+
+
+@pytest.mark.parametrize(
+    ("moments", "said", "unsaid"),
+    [
+        pytest.param([UPGRADED], "roll its consumers back", "elete", id="consumers"),
+        pytest.param(
+            [UPGRADED, at(1, *consumer_leave("g", "n", epoch=3))],
+            "start one consumer with group.protocol=classic; it becomes classic then and keeps its committed offsets",
+            ": delete it",
+            id="no-consumers",
+        ),
+        pytest.param(
+            [at(0, streams_group_epoch("g", 2))],
+            "start one instance of the application with group.protocol=classic; it becomes classic then",
+            ": delete it",
+            id="no-streams",
+        ),
+        pytest.param(
+            [at(0, streams_group_member("g", "m"), streams_group_epoch("g", 2))],
+            "stop all instances of the application, then start them with group.protocol=classic",
+            "elete",
+            id="streams",
+        ),
+        pytest.param(
+            [at(0, *share_join("g", "m", epoch=2, targets={"m": {"t": [0]}}))],
+            "stop its members, then delete it; a share group does not become classic. Lost are",
+            "keeps",
+            id="shares",
+        ),
+        pytest.param(
+            [
+                at(0, *share_join("g", "m", epoch=2, targets={"m": {"t": [0]}})),
+                at(1, *share_leave("g", "m", epoch=3)),
+            ],
+            "it has no members): delete it; a share group does not become classic. Lost are",
+            "keeps",
+            id="no-shares",
+        ),
+    ],
+)
+def test_what_would_delete_offsets_is_not_advised_where_they_can_be_kept(
+    moments: list[Any], said: str, unsaid: str
+) -> None:
+    """An empty consumer or streams group becomes classic with its first classic join; DeleteGroups takes offsets."""
+    answer = downgrade(history(*moments))
+    (text,) = (of["text"] for of in answer["reasons"] if of["code"] == "group_type")
+
+    assert said in text
+    assert unsaid not in text
 
 
 def test_group_that_should_have_been_converted_is_reported_so() -> None:

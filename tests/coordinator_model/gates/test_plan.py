@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from coordinator_model.gates.plan import (
+    ALARMS,
     LARGEST_WAVE,
     READINESS,
     REASONS,
@@ -16,6 +17,7 @@ from coordinator_model.gates.plan import (
 )
 from coordinator_model.gates.verdict import BrokerSettings
 from tests.builders import group_metadata, member, offset_commit
+from tests.cooperative_groups import AGAIN, FIRST, JAVA, generation
 from tests.coordinator_events import consumer_join, converted_to_classic
 from tests.histories import at, history
 
@@ -74,6 +76,38 @@ def test_brokers_that_refuse_block(settings: BrokerSettings, code: str) -> None:
 def test_brokers_that_allow_or_are_not_asked_block_nothing(policy: str | None) -> None:
     """A policy that converts groups upwards is no reason, and neither is one that nobody was asked for."""
     assert "ready" == of(at(0, classic()), settings=BrokerSettings(migration_policy=policy)).readiness
+
+
+@pytest.mark.parametrize(
+    ("clients", "readiness", "code"),
+    [
+        ([FIRST, FIRST], "blocked", "librdkafka_cooperative_sticky"),
+        ([AGAIN, JAVA], "blocked", "assignment_user_data"),
+        ([JAVA, AGAIN], "care", "librdkafka_members"),
+        ([FIRST], "ready", "client_library"),
+        ([JAVA, JAVA], "ready", "client_library"),
+    ],
+)
+def test_members_of_librdkafka_on_cooperative_sticky(clients: list[str], readiness: str, code: str) -> None:
+    """Blocked where they lead, care where they might; one alone is away when its upgraded self comes."""
+    found = of(at(0, generation(5, clients)))
+
+    assert (readiness, code) == (found.readiness, found.reasons[0])
+
+
+@pytest.mark.parametrize("kind", ALARMS)
+def test_an_open_alarm_needs_care(kind: str) -> None:
+    """Whatever is wrong before a roll is looked into before it: afterwards nobody can tell it from the roll's own."""
+    found = of(at(0, classic()), alarms=[kind])
+
+    assert ("care", kind) == (found.readiness, found.reasons[0])
+
+
+def test_an_alarm_of_a_group_that_is_not_rolled_is_no_reason() -> None:
+    """Share groups and what only commits stay what they are."""
+    found = of(at(0, offset_commit("g", "orders", 0, 10)), alarms=["group_unsettled"])
+
+    assert ("out_of_scope", ("commits_only",)) == (found.readiness, found.reasons)
 
 
 def test_a_custom_assignor_needs_a_decision() -> None:

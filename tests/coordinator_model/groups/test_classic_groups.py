@@ -84,7 +84,8 @@ def test_leaders_sync_shows_every_member_with_its_assignment() -> None:
         "assignor": "range",
         "rebalance_timeout_ms": 300_000,
         "session_timeout_ms": 45_000,
-        "claims": [{"assignor": "range", "version": 3, "generation": None, "owned": {}}],
+        "claims": [{"assignor": "range", "version": 3, "generation": None, "owned": {}, "user_data_bytes": None}],
+        "leader": False,
         "assignment_epochs": {},
         "waiting": None,
     } == reported.member("g", "a")

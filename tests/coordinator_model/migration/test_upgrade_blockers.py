@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from coordinator_model.migration import upgrade_blockers
 from coordinator_model.replica import Replica
 from tests.builders import (
     RecordBytes,
@@ -13,8 +14,11 @@ from tests.builders import (
     member,
     new_group_metadata,
     offset_commit,
+    sticky_user_data,
     subscription,
 )
+from tests.cooperative_groups import AGAIN, FIRST, JAVA
+from tests.cooperative_groups import generation as cooperative
 from tests.coordinator_events import consumer_join, converted_to_consumer
 from tests.histories import Reported, at, history
 
@@ -140,6 +144,90 @@ def test_consumers_of_kafka_are_not_blocked(protocol: str, version: int) -> None
     reported = history(at(0, generation(1, protocol=protocol, subscription_bytes=joined))).replayed()
 
     assert [] == reported_of(reported)
+    assert ("classic", []) == phase(reported)
+
+
+USER_DATA = "assignment_user_data"
+LIBRDKAFKA = "librdkafka_cooperative_sticky"
+
+
+@pytest.mark.parametrize(
+    ("clients", "blocked", "could_lead"),
+    [
+        pytest.param([FIRST, FIRST], [LIBRDKAFKA], [], id="first-generation"),
+        pytest.param([AGAIN, FIRST], [USER_DATA, LIBRDKAFKA], [], id="rejoined"),
+        pytest.param([AGAIN, JAVA], [USER_DATA, LIBRDKAFKA], [], id="leads-java"),
+        pytest.param([FIRST], [], [], id="alone"),
+        pytest.param([JAVA, AGAIN], [], ["m1"], id="led-by-java"),
+        pytest.param([JAVA, FIRST, AGAIN], [], ["m1", "m2"], id="led-by-java-at-first"),
+        pytest.param([JAVA, JAVA], [], [], id="java"),
+    ],
+)
+def test_leader_of_librdkafka_on_cooperative_sticky_blocks(
+    clients: list[str], blocked: list[str], could_lead: list[str]
+) -> None:
+    """A real broker decided so: it refuses a group whose assignments have user data, or will once members rejoin."""
+    reported = history(at(0, cooperative(5, clients))).replayed()
+    group = reported.states["g"].membership.classic_group
+
+    assert blocked == phase(reported)[1]
+    assert [(0, "warning", blocked)] == reported_of(reported) or not blocked
+    assert group is not None
+    assert could_lead == [member.member_id for member in upgrade_blockers.may_lead(group)]
+
+
+def test_user_data_that_was_foreseen_is_no_news() -> None:
+    """Members have rejoined as it was said: the group is blocked for both reasons, and was reported once."""
+    reported = history(at(0, cooperative(1, [FIRST, FIRST])), at(1_000, cooperative(2, [AGAIN, AGAIN]))).replayed()
+
+    assert [(0, "warning", [LIBRDKAFKA])] == reported_of(reported)
+    assert ("blocked", [USER_DATA, LIBRDKAFKA]) == phase(reported)
+
+
+def test_static_members_of_librdkafka_may_be_upgraded_before_any_rejoins() -> None:
+    """One that is back in time makes no one rejoin; once they have rejoined, they are refused as others are."""
+    first, again = (history(at(0, cooperative(5, [of, of], static=True))).replayed() for of in (FIRST, AGAIN))
+    group = first.states["g"].membership.classic_group
+
+    assert ("classic", []) == phase(first)
+    assert group is not None
+    assert ["m0", "m1"] == [member.member_id for member in upgrade_blockers.may_lead(group)]
+    assert ("blocked", [USER_DATA, LIBRDKAFKA]) == phase(again)
+
+
+def test_client_with_user_data_of_its_own_that_gives_none_is_not_librdkafka() -> None:
+    """Others join as librdkafka's members do, and hand nothing on: their groups convert."""
+    members = [
+        member(
+            f"m{number}",
+            {"t": [number]},
+            subscription_bytes=subscription(["t"], user_data=sticky_user_data({"t": [number]}, 4)),
+        )
+        for number in range(2)
+    ]
+    reported = history(
+        at(0, group_metadata("g", generation=5, protocol="cooperative-sticky", members=members))
+    ).replayed()
+    group = reported.states["g"].membership.classic_group
+
+    assert ("classic", []) == phase(reported)
+    assert group is not None
+    assert [] == upgrade_blockers.may_lead(group)
+
+
+@pytest.mark.parametrize("protocol", ["range", "roundrobin"])
+def test_members_of_librdkafka_on_other_assignors_are_not_blocked(protocol: str) -> None:
+    """They have no user data that a leader could hand on."""
+    members = [
+        member(
+            f"m{number}",
+            subscription_bytes=subscription(["t"], user_data=b""),
+            assignment_bytes=assignment({"t": [number]}, user_data=b"", version=0),
+        )
+        for number in range(2)
+    ]
+    reported = history(at(0, group_metadata("g", generation=5, protocol=protocol, members=members))).replayed()
+
     assert ("classic", []) == phase(reported)
 
 

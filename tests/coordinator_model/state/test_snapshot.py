@@ -77,6 +77,7 @@ CLASSIC: Final = ClassicGroup(
                 generation=2,
                 rack_id="r",
                 streams=StreamsClaim(process_id="p", active={"0": (1,)}, copies={"0_2": 7}),
+                user_data_bytes=4,
             ),
             assigned={"t": (0,), "ü/\n": (2**31 - 1,)},
             assignment_user_data=True,
@@ -202,6 +203,7 @@ FULL: Final = GroupState(
         ),
         offsets_back={"t/1": 8},
         offsets_back_ms=9,
+        blocked_since_ms=3,
         classic_members={"a": ClassicProgress(situation="behind", since_ms=1, joined_ms=2)},
     ),
     rebalance=Rebalance(
@@ -327,7 +329,7 @@ def test_example_has_a_value_in_every_field() -> None:
     ignored = {"FULL.known_ids", "FULL.step.before.classic", "FULL.membership.modern.members[b].claims[range].topics"}
     ignored |= {
         f"FULL.membership.modern.members[b].claims[range].{name}"
-        for name in ("owned", "generation", "rack_id", "streams")
+        for name in ("owned", "generation", "rack_id", "streams", "user_data_bytes")
     }
     ignored |= {path.replace(".membership.", ".step.before.") for path in ignored}
 
@@ -337,31 +339,33 @@ def test_example_has_a_value_in_every_field() -> None:
 ON_DISK: Final = frozenset(
     """
     absent_since_ms active alarms announced anomalies assigned assigning_since_ms assignment_epoch
-    assignment_epoch_live assignment_malformed assignment_user_data assignor_after assignor_before before
-    begun_ms blockers_reported bounces buckets built carried carried_epoch causes changed changed_ms
-    changed_offset changelog claim claimed_generation claims classic classic_members
-    classic_session_timeout_ms client_host client_id client_tags clock_jumped closed comings
-    completed_members completed_ms contended copies counted counters current_live deleting delivery_state
-    departed described detail differing direction displaced downgrade downgrades duplicates duration_buckets
-    duration_sum_ms ended_epoch ended_type endings epoch epoch_live epochs expected family former
-    former_owner former_owners found from_epoch generation group_empty handover_ms handovers held_ms
-    held_offset host initialized initializing instance_id instances internal_topics joined joined_ms kind
-    last_ms last_offset last_rebalance_offset last_step_ms last_step_offset leader left leftovers_reported
-    may_have_left member_id members members_after members_before membership metadata_hash metadata_live
-    migration missing mixed_before mixed_since_ms modern moved name newer_versions newest_partition_epoch
-    offset offset_count offset_resets offsets_back offsets_back_ms open_alarms open_claims owned owners
-    partition partition_counts partition_epochs partition_metadata_live partitions partitions_kept
-    partitions_moved peak_classic peak_consumer pending_revocation polled_state port present_owner
-    previous_epoch process process_id protocol protocol_type rack_id rebalance rebalance_timeout_ms
-    rebalances rebalances_avoidable rebalances_saved recent_members recent_members_ms recent_rebalances_ms
-    regexes repartition_sink repartition_source replaced_ms replaced_offset restarted_ms restarting restarts
-    restless rewinds rounds_lost rounds_lost_ms rule scaling server_assignor session_timeout_ms simple
-    since_ms situation stale_claims standby standby_pending_revocation standby_tasks state
-    state_timestamp_ms static_replacements static_returns step storm streams streams_active streams_standby
+    assignment_epoch_live assignment_malformed assignment_user_data assignor_after assignor_before
+    before begun_ms blocked_since_ms blockers_reported bounces buckets built carried carried_epoch
+    causes changed changed_ms changed_offset changelog claim claimed_generation claims classic
+    classic_members classic_session_timeout_ms client_host client_id client_tags clock_jumped closed
+    comings completed_members completed_ms contended copies counted counters current_live deleting
+    delivery_state departed described detail differing direction displaced downgrade downgrades
+    duplicates duration_buckets duration_sum_ms ended_epoch ended_type endings epoch epoch_live epochs
+    expected family former former_owner former_owners found from_epoch generation group_empty
+    handover_ms handovers held_ms held_offset host initialized initializing instance_id instances
+    internal_topics joined joined_ms kind last_ms last_offset last_rebalance_offset last_step_ms
+    last_step_offset leader left leftovers_reported may_have_left member_id members members_after
+    members_before membership metadata_hash metadata_live migration missing mixed_before mixed_since_ms
+    modern moved name newer_versions newest_partition_epoch offset offset_count offset_resets
+    offsets_back offsets_back_ms open_alarms open_claims owned owners partition partition_counts
+    partition_epochs partition_metadata_live partitions partitions_kept partitions_moved peak_classic
+    peak_consumer pending_revocation polled_state port present_owner previous_epoch process process_id
+    protocol protocol_type rack_id rebalance rebalance_timeout_ms rebalances rebalances_avoidable
+    rebalances_saved recent_members recent_members_ms recent_rebalances_ms regexes repartition_sink
+    repartition_source replaced_ms replaced_offset restarted_ms restarting restarts restless rewinds
+    rounds_lost rounds_lost_ms rule scaling server_assignor session_timeout_ms simple since_ms situation
+    stale_claims standby standby_pending_revocation standby_tasks state state_timestamp_ms
+    static_replacements static_returns step storm streams streams_active streams_standby
     subscribed_regex subscribed_topics subtopologies takeovers target targets task_targets time_ms
-    timestamp_ms to topic_ids topics topology_epoch under_way unsettled unsettled_since_ms upgrade upgrades
-    user_endpoint uses_classic_protocol vacancies validated_topology_epoch validation_told version warmup
-    warmup_pending_revocation warmup_tasks was_downgraded watching whole whole_before withheld wrong
+    timestamp_ms to topic_ids topics topology_epoch under_way unsettled unsettled_since_ms upgrade
+    upgrades user_data_bytes user_endpoint uses_classic_protocol vacancies validated_topology_epoch
+    validation_told version warmup warmup_pending_revocation warmup_tasks was_downgraded watching whole
+    whole_before withheld wrong
     """.split()  # noqa: SIM905 - a name a line would be two hundred lines
 )
 """Fields of a group's snapshot, as state directories have them; some only those of the release before."""

@@ -11,6 +11,7 @@ from streaming.watchers.overdue_watch import OverdueWatch
 from tests import builders
 from tests import coordinator_events as happens
 from tests.builders import RecordBytes
+from tests.cooperative_groups import AGAIN, JAVA, generation
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, THEN_MS, board_of, lags_of, log_ends, sample
 
@@ -135,6 +136,29 @@ def test_a_roll_written_by_a_clock_that_is_wrong_is_stalled_half_an_hour_after_i
 
     assert "mixed" in soon
     assert "migration_stalled" in later
+
+
+LED_BY_JAVA = generation(3, [JAVA, AGAIN, AGAIN])
+JAVA_LEFT = generation(4, [AGAIN, AGAIN], first=1)
+
+
+@pytest.mark.parametrize(
+    ("events", "looked_at"),
+    [
+        pytest.param([LED_BY_JAVA, JAVA_LEFT], True, id="left"),
+        pytest.param([LED_BY_JAVA, JAVA_LEFT, generation(5, [AGAIN, AGAIN, JAVA], first=1)], False, id="back"),
+        pytest.param([generation(3, [AGAIN, AGAIN, AGAIN]), JAVA_LEFT], False, id="blocked-before"),
+        pytest.param([generation(3, [JAVA, AGAIN]), generation(4, [JAVA, AGAIN], leader=1)], False, id="none-left"),
+        pytest.param([LED_BY_JAVA, generation(4, [JAVA, AGAIN])], False, id="not-blocked"),
+        pytest.param([LED_BY_JAVA, JAVA_LEFT, builders.group_metadata("g", generation=5)], False, id="empty"),
+    ],
+)
+def test_a_group_that_becomes_blocked_in_its_roll_wants_a_look(events: list[RecordBytes], looked_at: bool) -> None:
+    """A leader of Java left to be upgraded, librdkafka leads, and brokers refuse the member in its place."""
+    board = board_after(*([of] for of in events))
+
+    assert looked_at == ("upgrade_blocked" in codes(board))
+    assert "upgrade_blocked" not in codes(board, NOW_MS + 7 * 60 * MINUTE_MS), "nobody rolls it any more"
 
 
 def test_a_static_member_away_is_info() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from coordinator_model.gates.verdict import BrokerSettings, Cluster
 from coordinator_model.state.shards import offsets_partition
+from streaming.base.name_filter import one_of
 from streaming.board import gates
 from streaming.board.board import Board
 from streaming.board.plan import plan
@@ -63,7 +64,7 @@ def verdicts(board: Board, *groups: str) -> set[str]:
 
 
 def readiness(board: Board) -> Mapping[str, str]:
-    return {of["group"]: of["readiness"] for of in plan(board, MAY_UPGRADE, "*", NOW_MS)["groups"]}
+    return {of["group"]: of["readiness"] for of in plan(board, MAY_UPGRADE, one_of((), None), NOW_MS)["groups"]}
 
 
 def test_a_group_is_doubted_where_it_was_read_from_and_where_it_hashes_to() -> None:
@@ -107,7 +108,7 @@ def test_its_readiness_is_unknown() -> None:
 
     assert {**before, UNREAD: "unknown", MISPLACED: "unknown"} == readiness(board)
     assert "unknown" != before[READ]
-    planned = {of["group"]: of for of in plan(board, MAY_UPGRADE, "*", NOW_MS)["groups"]}
+    planned = {of["group"]: of for of in plan(board, MAY_UPGRADE, one_of((), None), NOW_MS)["groups"]}
     assert (["partition_unread"], None) == (
         [reason["code"] for reason in planned[UNREAD]["reasons"]],
         planned[UNREAD]["wave"],

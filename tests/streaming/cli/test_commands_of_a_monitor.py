@@ -366,9 +366,19 @@ class TestGroups:
     def test_unknown_group(self, start: Start, capsys: pytest.CaptureFixture[str]) -> None:
         """A group that is not there is a wrong name: 2, and one line."""
         url = start()
-        for command in (["describe", "nobody"], ["watch", "nobody"], ["gate", "upgrade", "--group", "nobody"]):
-            assert 2 == main([*command, "--url", url])
-            assert "error: group: found 'nobody', accepted: a group of this cluster\n" == capsys.readouterr().err
+        for command in (
+            ["describe", "nobody"],
+            ["watch", "nobody"],
+            ["gate", "upgrade", "--group", "nobody"],
+            ["gate", "downgrade", "--group", "orders", "--group", "nobody"],
+            ["plan", "--group", "nobody"],
+            ["plan", "--group", "orders", "--group", "nobody", "--match", "*"],
+            ["report", "nobody", "--since", "0"],
+            ["rehearse", "upgrade", "--group", "nobody"],
+        ):
+            capsys.readouterr()
+            assert 2 == main([*command, "--url", url]), command
+            assert capsys.readouterr().err.endswith("error: group: found 'nobody', accepted: a group of this cluster\n")
 
     def test_a_group_that_may_be_in_a_partition_without_leader(
         self, start: Start, capsys: pytest.CaptureFixture[str]
@@ -389,6 +399,7 @@ class TestGroups:
             ["gate", "upgrade"],
             ["groups"],
             ["plan"],
+            ["plan", "--group", unknown],
         ):
             assert 3 == main([*command, "--url", url]), command
             captured = capsys.readouterr()
@@ -397,7 +408,7 @@ class TestGroups:
         assert 0 == main(["describe", elsewhere, "--url", url])
         assert why not in "".join(capsys.readouterr())
         assert 0 == main(["gate", "upgrade", "--group", elsewhere, "--url", url])
-        for command in (["describe", nobody], ["gate", "upgrade", "--group", nobody]):
+        for command in (["describe", nobody], ["gate", "upgrade", "--group", nobody], ["plan", "--group", nobody]):
             assert 2 == main([*command, "--url", url])
             assert f"error: group: found '{nobody}', accepted: a group of this cluster\n" == capsys.readouterr().err
 

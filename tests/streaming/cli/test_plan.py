@@ -57,6 +57,9 @@ def test_every_release_s_groups_are_planned(recording: Path, capsys: pytest.Capt
     for each in plan["groups"]:
         assert all(reason["remedy"] for reason in each["reasons"]), each
         assert (each["readiness"] in {"ready", "care"}) == (each["wave"] is not None), each
+        assert not {"librdkafka_cooperative_sticky", "librdkafka_members"} & {of["code"] for of in each["reasons"]}, (
+            "its members on cooperative-sticky are Java's"
+        )
     assert len(plan["groups"]) == sum(plan["counts"].values())
 
 
@@ -71,10 +74,44 @@ def test_converted_groups_are_done(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_pattern_chooses_groups(capsys: pytest.CaptureFixture[str]) -> None:
-    """`--group` takes a shell pattern."""
-    _, text = run(capsys, "--from", CONVERSIONS, "--group", "upgraded-*", "--json")
+    """`--match` takes a shell pattern; `--group` besides it names one group more."""
+    _, text = run(capsys, "--from", CONVERSIONS, "--match", "upgraded-*", "--json")
+    _, also = run(capsys, "--from", CONVERSIONS, "--match", "upgraded-*", "--group", "upgrade-half-way", "--json")
 
-    assert {"upgraded"} == {each["group"].partition("-")[0] for each in json.loads(text)["groups"]}
+    matched = {each["group"] for each in json.loads(text)["groups"]}
+    assert {"upgraded"} == {name.partition("-")[0] for name in matched}
+    assert {*matched, "upgrade-half-way"} == {each["group"] for each in json.loads(also)["groups"]}
+
+
+def test_a_name_is_no_pattern(capsys: pytest.CaptureFixture[str]) -> None:
+    """A group may have a star in its name; one that no group has ends with 2, and points at `--match`."""
+    starred = builders.group_metadata("orders-*", generation=1, members=[builders.member("m", {"t": [0]})])
+    other = builders.group_metadata("orders-1", generation=1, members=[builders.member("m", {"t": [0]})])
+    with _serving(caught_up(), starred, other) as url:
+        _, text = run(capsys, "--url", url, "--group", "orders-*", "--json")
+        _, both = run(capsys, "--url", url, "--match", "orders-*", "--json")
+        status = main(["plan", "--url", url, "--group", "audit-*"])
+    said = capsys.readouterr().err
+
+    assert ["orders-*"] == [each["group"] for each in json.loads(text)["groups"]]
+    assert 2 == len(json.loads(both)["groups"])
+    assert (
+        2,
+        "error: --group: found 'audit-*', accepted: a group of this cluster; for a pattern, --match 'audit-*'\n",
+    ) == (
+        status,
+        said,
+    )
+    assert 2 == main(["plan", "--from", CONVERSIONS, "--group", "upgraded-*"])
+    assert "accepted: a group of conversions.ndjson.gz; for a pattern, --match 'upgraded-*'" in capsys.readouterr().err
+    assert 2 == main(["plan", "--from", CONVERSIONS, "--group", "no-such"])
+    assert "--match" not in capsys.readouterr().err
+
+
+def test_a_pattern_that_matches_nothing_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    """It may match tomorrow: exit status 0."""
+    assert 0 == main(["plan", "--from", CONVERSIONS, "--match", "no-such-*"])
+    assert "--match: found no group whose name matches 'no-such-*'" in capsys.readouterr().err
 
 
 def test_one_group_is_one_group(capsys: pytest.CaptureFixture[str]) -> None:
@@ -144,7 +181,7 @@ def test_a_monitor_that_catches_up_has_no_plan(capsys: pytest.CaptureFixture[str
     board.load([])
     with _serving(board, builders.group_metadata("half-read", generation=1, members=[builders.member("m")])) as url:
         status = main(["plan", "--url", url])
-        main(["plan", "--url", url, "--group", "no-such"])
+        main(["plan", "--url", url, "--match", "no-such"])
         page = urlopen(f"{url}/plan", timeout=5).read().decode()  # noqa: S310 - our own server
 
     assert 3 == status

@@ -7,8 +7,10 @@ import pytest
 
 from coordinator_model.records import consumer_protocol
 from streaming.base.errors import CannotTellError, CheckFailed, NoSuchGroupError
+from streaming.recording.file_format import Header, RecordedRecord, open_new_recording
 from streaming.rehearsal.shape import (
     FROM_A_MONITOR,
+    OF_TWO_KINDS,
     MemberShape,
     Shape,
     distinct,
@@ -18,6 +20,7 @@ from streaming.rehearsal.shape import (
     scaled,
 )
 from tests.builders import assignment, subscription
+from tests.cooperative_groups import AGAIN, FIRST, JAVA, generation
 
 RECORDINGS: Final = Path(__file__).resolve().parents[2] / "recordings" / "4.3.1"
 
@@ -143,6 +146,53 @@ def test_shape_of_a_running_monitor_s_group() -> None:
     assert ({"t": 6, "u": 1}, "range", (FROM_A_MONITOR,)) == (shape.topics, shape.assignor, shape.notes)
     (member,) = shape.members
     assert (("t", "u"), 9_000, 300_000) == (member.topics, member.session_timeout_ms, member.rebalance_timeout_ms)
+
+
+def of_client(name: str, user_data_bytes: int, *, leader: bool = False) -> dict[str, Any]:
+    """A member on cooperative-sticky as a monitor shows it."""
+    (member,) = view()["members"]
+    claim = {"assignor": "cooperative-sticky", "version": 3, "user_data_bytes": user_data_bytes}
+    return {**member, "member_id": name, "client_id": name, "claims": [claim], "leader": leader}
+
+
+@pytest.mark.parametrize(
+    ("leader", "other", "blockers", "light"),
+    [
+        (0, 0, ["librdkafka_cooperative_sticky"], ["leader", "other"]),
+        (8, 8, ["assignment_user_data", "librdkafka_cooperative_sticky"], ["leader", "other"]),
+        (0, 4, ["assignment_user_data", "librdkafka_cooperative_sticky"], ["leader"]),
+        (4, 8, [], ["other"]),
+        (4, 4, [], []),
+        (8, 8, [], []),
+    ],
+)
+def test_members_of_librdkafka_on_cooperative_sticky_are_run_by_it(
+    leader: int, other: int, blockers: list[str], light: list[str]
+) -> None:
+    """What it does when members rejoin decides; Java's are as they were, and the report says that there are both."""
+    members = [of_client("leader", leader, leader=True), of_client("other", other)]
+    shape = of_view(view(protocol="cooperative-sticky", members=members, migration={"blockers": blockers}), "classic")
+
+    assert light == [member.name for member in shape.members if member.librdkafka]
+    assert ["leader"] == [member.name for member in shape.members if member.leads]
+    assert (OF_TWO_KINDS in shape.notes) == (len(light) == 1)
+    assert shape.has_librdkafka == bool(light)
+
+
+@pytest.mark.parametrize(
+    ("clients", "light"), [([FIRST, FIRST], 2), ([AGAIN, AGAIN], 2), ([JAVA, AGAIN], 1), ([JAVA, JAVA], 0)]
+)
+def test_members_of_librdkafka_are_seen_in_a_recording(clients: list[str], light: int, tmp_path: Path) -> None:
+    """By what they joined with."""
+    file = tmp_path / "log.ndjson"
+    key, value = generation(5, clients)
+    with open_new_recording(file, Header(kafka_version="4.3.1", offsets_topic_partitions=1, topics=())) as recording:
+        recording.write(RecordedRecord(partition=0, offset=0, timestamp_ms=1, key=key, value=value))
+
+    shape = of_recording(file, "g", "classic")
+
+    assert light == sum(member.librdkafka for member in shape.members)
+    assert ["app-0"] == [member.name for member in shape.members if member.leads]
 
 
 def test_what_a_running_monitor_cannot_tell_is_not_invented() -> None:

@@ -33,7 +33,7 @@ ADDRESSES: Final = {
     "/api/v1/history/{name}": [f"/api/v1/history/{STABLE}"],
     "/api/v1/gate/upgrade": ["/api/v1/gate/upgrade", "/api/v1/gate/upgrade?max_size=0"],
     "/api/v1/gate/downgrade": ["/api/v1/gate/downgrade", "/api/v1/gate/downgrade?group=nobody"],
-    "/api/v1/plan": ["/api/v1/plan", "/api/v1/plan?group=nobody"],
+    "/api/v1/plan": ["/api/v1/plan", "/api/v1/plan?match=nobody"],
     "/api/v1/burndown": ["/api/v1/burndown"],
     "/api/v1/report/{name}": [f"/api/v1/report/{STABLE}?since=0", "/api/v1/report/nobody?since=0"],
     "/api/v1/events": ["/api/v1/events", "/api/v1/events?limit=0"],

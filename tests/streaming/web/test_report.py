@@ -112,4 +112,6 @@ def test_a_burn_down_has_figures_of_the_chosen_groups(tmp_path: Path) -> None:
         return [found["times"][-1], found["groups"]["classic"][-1], found["groups"]["consumer"][-1]]
 
     assert [NOW_MS, 1, 1] == last("/api/v1/burndown")
-    assert [NOW_MS, 1, 0] == last("/api/v1/burndown?group=ord*")
+    assert [NOW_MS, 1, 0] == last("/api/v1/burndown?match=ord*")
+    assert [NOW_MS, 1, 0] == last("/api/v1/burndown?group=orders")
+    assert [NOW_MS, 0, 0] == last("/api/v1/burndown?group=ord*")

@@ -386,7 +386,7 @@ def test_nothing_can_be_changed(client: AsgiClient, method: str) -> None:
         ),
         ("/api/v1/overview?group=a", "query: found 'group', accepted: nothing"),
         ("/api/v1/live?topic=a", "query: found 'topic', accepted: group, since"),
-        ("/plan?from=a", "query: found 'from', accepted: group"),
+        ("/plan?from=a", "query: found 'from', accepted: match"),
         ("/?group=a", "query: found 'group', accepted: q, show, sort, down, page"),
     ],
 )
@@ -400,7 +400,7 @@ def test_an_unknown_parameter_is_refused(client: AsgiClient, address: str, said:
 @pytest.mark.parametrize(
     "address",
     [
-        "/?q=a&show=&sort=lag&down=1&page=1", "/group/x?at=2026-01-01T00:00:00Z", "/group?name=..", "/plan?group=*",
+        "/?q=a&show=&sort=lag&down=1&page=1", "/group/x?at=2026-01-01T00:00:00Z", "/group?name=..", "/plan?match=*",
         "/roll?q=a&direction=downgrade", "/api/v1/gate/upgrade?max_size=5", "/api/v1/gate/downgrade?target_version=4.0",
         "/metrics?x=1", "/ready?x=1",
     ],
