@@ -1,10 +1,11 @@
 """Recordings of the story on each release, and what the release's own tool printed at each of its moments.
 
-`tests/recordings/moments/RELEASE.ndjson.gz` is the log at the end. `RELEASE.truth.json` says of each moment where each
-partition of the log ended then (`until`), and holds the tables of each group as text: a log cut there has to replay
-into what they say.
+`tests/recordings/moments/RELEASE.ndjson.gz` is the log at the end. `RELEASE.truth.json.gz` says of each moment where
+each partition of the log ended then (`until`), and holds the tables of each group as text: a log cut there has to
+replay into what they say.
 """
 
+import gzip
 import json
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -35,7 +36,7 @@ class Moment:
 
 def recorded() -> list[str]:
     """The releases there are recordings of."""
-    return sorted(path.name.removesuffix(".truth.json") for path in FOLDER.glob("*.truth.json"))
+    return sorted(path.name.removesuffix(".truth.json.gz") for path in FOLDER.glob("*.truth.json.gz"))
 
 
 def log_of(name: str, folder: Path = FOLDER) -> Path:
@@ -47,12 +48,13 @@ def save(name: str, moments: list[Moment], folder: Path = FOLDER) -> None:
     """Write what the tool printed."""
     held = [asdict(moment) for moment in moments]
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.truth.json").write_text(json.dumps(held, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    text = json.dumps(held, indent=1, ensure_ascii=False) + "\n"
+    (folder / f"{name}.truth.json.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
 def load(name: str, folder: Path = FOLDER) -> list[Moment]:
     """What the tool printed, moment by moment."""
-    held = json.loads((folder / f"{name}.truth.json").read_text("utf-8"))
+    held = json.loads(gzip.decompress((folder / f"{name}.truth.json.gz").read_bytes()))
     return [Moment(of["name"], {int(number): end for number, end in of["until"].items()}, of["printed"]) for of in held]
 
 
