@@ -300,7 +300,7 @@ class Stage:
             return len(described) == plan.topics
 
         until(all_there, 60, "topics that were created are not described")
-        return {topic.name: topic.id for topic in described}
+        return {topic.name: topic.id for topic in described if topic.id is not None}
 
     def _consumed(self, plan: Plan) -> Iterator[tuple[str, LogRecord]]:
         """Records that bring the consumed topics to the offsets that commits will say, and a little further."""

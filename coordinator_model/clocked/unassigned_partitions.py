@@ -56,8 +56,8 @@ class SizedTopic(Protocol):
     """A topic as far as it is needed here."""
 
     @property
-    def id(self) -> str:
-        """22-character text form of its id."""
+    def id(self) -> str | None:
+        """22-character text form of its id; None where that is not known."""
         ...
 
     @property
@@ -97,12 +97,13 @@ def unheld_of(
     """The same from what is known of a membership: topics subscribed to, and partitions held by topic id or name."""
     found: dict[str, tuple[int, ...]] = {}
     asked = sorted(subscribed)
-    known = {name: topics[name] for name in asked if name in topics}
-    if asked and not known:
+    known = {name: topics[name].id if by_id else name for name in asked if name in topics}
+    if asked and not any(known.values()):
         return None
-    for name, topic in known.items():
-        by_somebody = held.get(topic.id if by_id else name, ())
-        rest = set(range(topic.partitions)).difference(by_somebody)
+    for name, key in known.items():
+        if key is None:
+            continue  # who holds it is said by id
+        rest = set(range(topics[name].partitions)).difference(held.get(key, ()))
         if rest:
             found[name] = tuple(sorted(rest))
     return found

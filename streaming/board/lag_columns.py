@@ -300,7 +300,9 @@ def _measured(table: OffsetTable, ends: EndOffsets, now_ms: int) -> Lags:
     at = table.place_of
     end, last_stable, earliest, sampled_ms = _ends(known)[:, at]
     described = [ends.topic(topic) for topic in table.topics]
-    id_now = np.array([_NO_ID if of is None else table.ids.get(of.id, _OTHER_ID) for of in described], np.int64)
+    id_now = np.array(
+        [_NO_ID if of is None or of.id is None else table.ids.get(of.id, _OTHER_ID) for of in described], np.int64
+    )
     id_now = id_now[table.topic_of]
     gone = ends.gone
     is_gone = np.array([topic in gone for topic in table.topics], np.bool_)[table.topic_of]

@@ -38,7 +38,7 @@ class Identity:
 
     cluster_id: str
     offsets_topic: str
-    topic_id: str
+    topic_id: str | None
     partitions: int
     shuffle_partitions: int
     isolation: str

@@ -48,8 +48,7 @@ def replay(  # noqa: PLR0913 - a command's options are its arguments
     with open_recording(file) as recording:
         header = recording.header
         live_from = {} if past else header.live_from
-        ids = {topic.name: topic.id for topic in header.topics}
-        replica = LogReplica(header.offsets_topic_partitions, live_from=live_from, topic_ids=ids)
+        replica = LogReplica(header.offsets_topic_partitions, live_from=live_from, topic_ids=header.topic_ids)
         topics = {topic.name: topic for topic in header.topics}
         looks = Looks(replica, topics, live_from, written=lambda: _times_ms(file))
         happened = _replayed(recording, replica, looks, until_ms)

@@ -7,10 +7,10 @@ from typing import Any, Protocol
 
 from kafka.errors import TopicAuthorizationFailedError, UnknownTopicOrPartitionError
 
-from coordinator_model.wire.primitives import uuid_text
 from streaming.base.logging_setup import get_logger
 from streaming.end_offsets.open_transactions import RecordTimes
 from streaming.end_offsets.store import Topic, TopicPartition
+from streaming.kafka.broker_queries import topic_id
 from streaming.kafka.lazy_admin import LazyAdmin
 from streaming.kafka.list_offsets import EARLIEST, LATEST, list_offsets
 
@@ -83,7 +83,7 @@ class KafkaOffsetsClient:
             self.untold = frozenset(topic["name"] for topic in described if topic["error_code"] not in (0, gone))
         topics = [
             Topic(
-                id=uuid_text(uuid.UUID(str(topic["topic_id"])).bytes),
+                id=topic_id(topic["topic_id"]),
                 name=topic["name"],
                 partitions=len(topic["partitions"]),
                 leaders={p["partition_index"]: p["leader_id"] for p in topic["partitions"] if p["leader_id"] >= 0},

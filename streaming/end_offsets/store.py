@@ -38,14 +38,14 @@ class Topic:
     """A topic as the brokers describe it.
 
     Attributes:
-        id: 22-character text form of the topic id.
+        id: 22-character text form of the topic id; None where brokers have none (before 2.8).
         name: its name.
         partitions: how many it has.
         leaders: partition to broker, of those partitions that have a leader.
         leader_epochs: partition to how often it was given a leader, as far as the brokers say; negative if they do not.
     """
 
-    id: str
+    id: str | None
     name: str
     partitions: int
     leaders: Mapping[int, int] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class EndOffsets:
         self._topics: dict[str, Topic] = {}
         self._sizes: dict[str, Topic] = {}
         self._names: dict[str, str] = {}
-        self._former_ids: dict[str, str] = {}
+        self._former_ids: dict[str, str | None] = {}
         self._moves: dict[TopicPartition, LeaderMoves] = {}
         self._absent_ms: dict[str, int] = {}
         self._gone: frozenset[str] = frozenset()
@@ -196,13 +196,17 @@ class EndOffsets:
             untold: names of which brokers do not say whether they are topics; what was known of them stays.
         """
         with self.lock:
-            former = {**self._former_ids, **{topic.name: topic.id for topic in self._topics.values()}}
+            former = self._known_ids()
             found = {name: self._topics[name] for name in untold if name in self._topics}
             found |= {topic.name: topic for topic in described}
             gone = {*asked, *self._topics} - found.keys() - {*untold}
             self._absent_ms = {name: self._absent_ms.get(name, now_ms) for name in gone}
             self._gone = frozenset(name for name, ms in self._absent_ms.items() if now_ms - ms >= GONE_AFTER_MS)
-            recreated = {name for name, topic in found.items() if former.get(name, topic.id) != topic.id}
+            recreated = {
+                name
+                for name, topic in found.items()
+                if None not in (topic.id, former.get(name)) and topic.id != former[name]
+            }
             for name in found.keys() - recreated:
                 self._note_moves(self._topics.get(name), found[name], now_ms)
                 self._note_epochs(found[name])
@@ -213,7 +217,7 @@ class EndOffsets:
             if _sizes(found) != _sizes(self._sizes):
                 self._sizes = found
             self._former_ids = {name: id_ for name, id_ in self._former_ids.items() if name not in found.keys() | gone}
-            self._names = {**self._names, **{topic.id: topic.name for topic in found.values()}}
+            self._names = {**self._names, **{topic.id: topic.name for topic in found.values() if topic.id is not None}}
 
     def record(
         self, now_ms: int, high_watermarks: Mapping[TopicPartition, int], last_stable: Mapping[TopicPartition, int]
@@ -305,7 +309,7 @@ class EndOffsets:
     def save(self, file: Path) -> None:
         """Write the histories, so that lag in seconds survives a restart; raises OSError."""
         with self.lock:
-            ids = {**self._former_ids, **{topic.name: topic.id for topic in self._topics.values()}}
+            ids = self._known_ids()
             places = sorted(place for place in self._partitions if place[0] in ids)
         topics: dict[str, dict[str, Any]] = {}
         for name, partition in places:
@@ -329,7 +333,7 @@ class EndOffsets:
                 for name, topic in held["topics"].items()
                 for partition, history in topic["partitions"].items()
             }
-            ids = {name: str(topic["id"]) for name, topic in held["topics"].items()}
+            ids = {name: None if topic["id"] is None else str(topic["id"]) for name, topic in held["topics"].items()}
         except FileNotFoundError:
             return
         except (OSError, ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
@@ -339,6 +343,10 @@ class EndOffsets:
             for (topic, partition), ends in loaded.items():
                 self._by_topic.setdefault(topic, {})[partition] = ends
             self._former_ids = ids
+
+    def _known_ids(self) -> dict[str, str | None]:
+        """Name → id that the topic has, or had when it was last described; None where brokers do not say one."""
+        return {**self._former_ids, **{topic.name: topic.id for topic in self._topics.values()}}
 
     def _note_moves(self, former: Topic | None, now: Topic, now_ms: int) -> None:
         """An election that the same broker won counts too: it loads the groups again, and starts their timers."""
@@ -369,5 +377,5 @@ class EndOffsets:
         return EndOffsetHistory.load(dumped, self._history_points, self._history_span_ms)
 
 
-def _sizes(topics: Mapping[str, Topic]) -> dict[str, tuple[str, int]]:
+def _sizes(topics: Mapping[str, Topic]) -> dict[str, tuple[str | None, int]]:
     return {name: (topic.id, topic.partitions) for name, topic in topics.items()}

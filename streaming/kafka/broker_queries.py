@@ -31,13 +31,13 @@ class TopicDescription:
     """A topic as the brokers describe it.
 
     Attributes:
-        id: 22-character text form of the topic id.
+        id: 22-character text form of the topic id; None where brokers have none (before 2.8).
         name: the topic's name.
         partitions: how many it has.
         operations: what this client may do with it, in Kafka's words; None if the broker does not say.
     """
 
-    id: str
+    id: str | None
     name: str
     partitions: int
     operations: tuple[str, ...] | None = None
@@ -50,7 +50,7 @@ def describe_topics(admin: Any, names: list[str] | None = None) -> list[TopicDes
     """
     return [
         TopicDescription(
-            id=uuid_text(_uuid_bytes(topic["topic_id"])),
+            id=topic_id(topic["topic_id"]),
             name=topic["name"],
             partitions=len(topic["partitions"]),
             operations=_operations(topic.get("authorized_operations")),
@@ -182,6 +182,7 @@ def _operations(described: object) -> tuple[str, ...] | None:
     return tuple(sorted(str(getattr(operation, "name", operation)).upper() for operation in described))
 
 
-def _uuid_bytes(value: object) -> bytes:
-    """A topic id as kafka-python gives it, a UUID as object or text; zeros from brokers before 2.8, which have none."""
-    return uuid.UUID(str(value)).bytes if value else bytes(16)
+def topic_id(described: object) -> str | None:
+    """A topic id as kafka-python gives it, a UUID as object or text, as 22 characters; None for all zeros: no id."""
+    value = uuid.UUID(str(described)) if described else None
+    return uuid_text(value.bytes) if value is not None and value.int else None

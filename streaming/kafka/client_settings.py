@@ -79,17 +79,18 @@ def confluent_settings(kafka: KafkaSection, purpose: str) -> dict[str, str]:
 
 @contextmanager
 def admin_client(kafka: KafkaSection, purpose: str = "admin") -> Iterator[Any]:
-    """Open a `KafkaAdminClient` and close it at the end.
+    """Open an admin client (`any_release.py`) and close it at the end.
 
     Raises:
         CannotTellError: no broker answers, or it does not let us in.
     """
-    from kafka.admin import KafkaAdminClient  # imported late: commands that need no broker start sooner
-    from kafka.errors import KafkaError
+    from kafka.errors import KafkaError  # imported late: commands that need no broker start sooner
+
+    from streaming.kafka.any_release import AdminClient
 
     refuse_unreachable(kafka)
     try:
-        admin = KafkaAdminClient(**python_settings(kafka, purpose))
+        admin = AdminClient(**python_settings(kafka, purpose))
     except (KafkaError, OSError, ValueError) as error:
         raise CannotTellError(
             f"kafka.bootstrap_servers: found {kafka.bootstrap_servers!r}, which accepts connections but does not "

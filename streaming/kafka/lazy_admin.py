@@ -12,10 +12,10 @@ from time import monotonic
 from typing import Any, Final, TypeVar
 
 from kafka import errors
-from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError
 
 from streaming.base.logging_setup import silence_clients
+from streaming.kafka.any_release import AdminClient
 
 _BOOTSTRAP_TIMEOUT_MS: Final = 5_000
 _REQUEST_TIMEOUT_MS: Final = 10_000
@@ -81,7 +81,7 @@ class LazyAdmin:
             "bootstrap_timeout_ms": _BOOTSTRAP_TIMEOUT_MS,
             "request_timeout_ms": timeout_ms,
         }
-        self._client = KafkaAdminClient.__new__(KafkaAdminClient)
+        self._client: Any = AdminClient.__new__(AdminClient)
         self._is_open = False
         self._is_closed = False
         self._lock = threading.Lock()
@@ -185,7 +185,7 @@ class LazyAdmin:
         with self._lock:
             if self._is_closed:
                 return
-            former, self._client = self._client, KafkaAdminClient.__new__(KafkaAdminClient)
+            former, self._client = self._client, AdminClient.__new__(AdminClient)
             self._is_open = False
         _close(former)
 

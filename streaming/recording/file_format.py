@@ -33,6 +33,9 @@ _parse: Final = json.JSONDecoder().decode
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _TOPIC_ID_LENGTH: Final = 22
+_NO_TOPIC_ID: Final = _TOPIC_ID_LENGTH * "A"
+"""Sixteen bytes of zeros, which is how Kafka writes that there is none."""
+
 _SHOWN_CHARACTERS: Final = 60
 _LONGEST_LINE: Final = 64 * 1024 * 1024
 """Bytes of the longest line: a record of tens of megabytes fits, a small file that unzips without end does not."""
@@ -40,9 +43,12 @@ _LONGEST_LINE: Final = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedTopic:
-    """A topic as it was when the recording was made; `id` is the 22-character text form of its topic id."""
+    """A topic as it was when the recording was made.
 
-    id: str
+    `id` is the 22-character text form of its topic id, None where brokers had none (before 2.8).
+    """
+
+    id: str | None
     name: str
     partitions: int
 
@@ -67,7 +73,12 @@ class Header:
     @property
     def topic_names(self) -> dict[str, str]:
         """Topic id to topic name."""
-        return {topic.id: topic.name for topic in self.topics}
+        return {topic.id: topic.name for topic in self.topics if topic.id is not None}
+
+    @property
+    def topic_ids(self) -> dict[str, str]:
+        """Topic name to topic id."""
+        return {name: id_ for id_, name in self.topic_names.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +167,8 @@ class RecordingReader:
                 f"the topic {_shortened(json.dumps(topic))}",
                 '{"id": 22 characters of base64url, "name": text, "partitions": n}',
             )
-        return RecordedTopic(id=topic["id"], name=topic["name"], partitions=topic["partitions"])
+        known = None if topic["id"] == _NO_TOPIC_ID else topic["id"]
+        return RecordedTopic(id=known, name=topic["name"], partitions=topic["partitions"])
 
     def _record(self, line: bytes) -> RecordedRecord:
         fields = self._object(line, "a record object")
@@ -224,6 +236,8 @@ class RecordingWriter:
         self._stream = stream
         self.records = 0
         reported = asdict(header)
+        for topic in reported["topics"]:
+            topic["id"] = topic["id"] or _NO_TOPIC_ID
         if not header.live_from:
             del reported["live_from"]
         self._write({"format": FORMAT, **reported})

@@ -49,13 +49,14 @@ class MeasuredGroup:
         self, group: str, topics: Iterable[RecordedTopic], since_ms: int = 0, *, partitions: int | None = None
     ) -> None:
         topics = list(topics)
+        names = {topic.id: topic.name for topic in topics if topic.id is not None}
         self.group = group
         self.latest_ms = since_ms
         self.offsets_partition = -1
         # In a downgrade they say which topic of the classic group is which of the consumer group before.
-        self._replica = LogReplica(partitions, topic_ids={topic.name: topic.id for topic in topics})
+        self._replica = LogReplica(partitions, topic_ids={name: id_ for id_, name in names.items()})
         self._looks = Looks(self._replica, {topic.name: topic for topic in topics})
-        self._cost = RollCost({topic.id: topic.name for topic in topics}, since_ms)
+        self._cost = RollCost(names, since_ms)
 
     @property
     def state(self) -> GroupState | None:

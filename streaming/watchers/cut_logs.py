@@ -95,7 +95,7 @@ class CutLogs:
         self._groups = groups
         self._ready = ready
         self._seen: GroupMap[BoardGroup] = GroupMap()
-        self._epochs: dict[str, tuple[str, tuple[tuple[int, int], ...]]] = {}
+        self._epochs: dict[str, tuple[str | None, tuple[tuple[int, int], ...]]] = {}
         # Epoch → the furthest offset committed in it, of those that a later leader may have cut off.
         self._furthest: dict[Epoch, int] = {}
         self._answers: dict[Epoch, int] = {}

@@ -47,7 +47,7 @@ LASTING_MS: Final = METADATA_MAX_AGE_MS + REBALANCE_TIMEOUT_MS
 class Topic:
     """A topic as the brokers, or a recording's header, describe it."""
 
-    id: str
+    id: str | None
     partitions: int
 
 
@@ -402,6 +402,14 @@ def test_partition_that_a_cleaned_log_shows_without_an_owner_may_be_handed_out_a
 
     lacked = [(False, {"t": [2, 3]}), (True, {"t": [2, 3]})]
     assert ([] if is_handed_out else lacked) == reported(lacking(events))
+
+
+def test_a_topic_without_an_id_is_of_no_consumer_group() -> None:
+    """Its members hold partitions by topic id; a classic group's do so by name."""
+    nameless = {"t": Topic(None, 4)}
+
+    assert unheld(replayed(TWO_OF_FOUR).membership, nameless) is None
+    assert {"t": (0, 2, 3)} == unheld(replayed(*classic(member("a", {"t": [1]}))).membership, nameless)
 
 
 def test_recording_of_a_real_broker_lacks_no_owner() -> None:

@@ -102,7 +102,7 @@ def offsets_topic(directory: Path) -> OffsetsTopic:
     return log
 
 
-def described(partitions: int, topic_id: str = IDENTITY.topic_id) -> Topic:
+def described(partitions: int, topic_id: str | None = IDENTITY.topic_id) -> Topic:
     """The topic as brokers describe it."""
     return Topic(topic_id, IDENTITY.offsets_topic, partitions, dict.fromkeys(range(partitions), 1))
 

@@ -4,6 +4,7 @@ import json
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -151,6 +152,24 @@ def test_a_topic_recreated_begins_a_new_history() -> None:
 
     assert known is not None
     assert [(rig.now_ms, 500)] == known.history.samples()
+
+
+def test_a_topic_whose_id_is_not_told_is_no_other_topic(tmp_path: Path) -> None:
+    """Brokers before 2.8 have none: neither what comes without an id nor what comes to have one was made again."""
+    known = Topic(builders.topic_id("orders"), "orders", 1, {0: 1})
+    ends = EndOffsets()
+    for ms, topic in enumerate([replace(known, id=None), replace(known, id=None), known, replace(known, id=None)]):
+        ends.set_topics([topic], [])
+        sample(ends, NOW_MS + ms * 1_000, "orders", 100 + ms)
+    ends.save(tmp_path / "end-offsets.json")
+    after = EndOffsets()
+    after.load(tmp_path / "end-offsets.json")
+    after.set_topics([known], [])
+    held = after.partition("orders", 0)
+
+    assert held is not None
+    assert 4 == len(held.history)
+    assert {known.id: "orders"} == ends.topic_names
 
 
 def test_records_between_two_questions_are_no_open_transaction() -> None:

@@ -144,6 +144,6 @@ def brokers(monkeypatch: pytest.MonkeyPatch) -> FakeBrokers:
         def close(self) -> None:
             made.closed += 1
 
-    monkeypatch.setattr(lazy_admin, "KafkaAdminClient", FakeAdmin)
+    monkeypatch.setattr(lazy_admin, "AdminClient", FakeAdmin)
     monkeypatch.setattr(lazy_admin, "monotonic", lambda: made.seconds)
     return made

@@ -122,6 +122,17 @@ class TestRoundTrip:
         """The header is the map from topic id to name."""
         assert {TOPIC.id: "orders"} == HEADER.topic_names
 
+    def test_a_topic_without_an_id_is_of_no_id(self, tmp_path: Path) -> None:
+        """As of brokers before 2.8: in the file zeros, as Kafka writes it; no two topics are the same for it."""
+        header = replace(HEADER, topics=tuple(RecordedTopic(id=None, name=name, partitions=1) for name in "ab"))
+        with open_new_recording(tmp_path / "r.ndjson", header):
+            pass
+
+        assert 2 == (tmp_path / "r.ndjson").read_text().count('"AAAAAAAAAAAAAAAAAAAAAA"')
+        with open_recording(tmp_path / "r.ndjson") as recording:
+            assert header == recording.header
+            assert {} == recording.header.topic_names == recording.header.topic_ids
+
     def test_unknown_kafka_version_and_last_line_without_newline(self, tmp_path: Path) -> None:
         """A version that was not known is null; the last newline may be missing."""
         path = tmp_path / "r.ndjson"
