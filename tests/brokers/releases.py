@@ -62,6 +62,16 @@ class Release:
         """Whether members may speak the consumer protocol, as it runs here."""
         return self.number >= (4, 0) or bool(self.with_consumer)
 
+    @property
+    def has_consumer(self) -> bool:
+        """Whether its own Java consumer speaks the consumer protocol."""
+        return self.number >= (3, 7)
+
+    @property
+    def librdkafka_speaks_consumer(self) -> bool:
+        """Whether librdkafka does with it: since 2.12 that asks for version 1 of the heartbeat, which 4.0 brought."""
+        return self.number >= (4, 0)
+
     def jars(self) -> Path:
         """The folder with its jars, fetched unless they are there. Raises RuntimeError: not all are to be had."""
         return jars_of(self.version, scala=self.scala, log4j_1=self.number < (3, 2))
@@ -85,7 +95,7 @@ RELEASES: Final = (
     Release(version="3.8.1"),
     Release(version="3.8.1", with_consumer=_BOTH_PROTOCOLS),
     Release(version="3.9.2"),
-    Release(version="3.9.2", with_consumer=_BOTH_PROTOCOLS),
+    Release(version="3.9.2", with_consumer={**_BOTH_PROTOCOLS, "group.consumer.migration.policy": "bidirectional"}),
     Release(version="4.0.2"),
     Release(version="4.1.1"),
     Release(version="4.2.1"),

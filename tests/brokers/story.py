@@ -75,7 +75,7 @@ class Story:
             )
             self._librdkafka("librdkafka", number)
             if self._release.speaks_consumer:
-                self._librdkafka("modern", number, consumer=True)
+                self._modern(number)
         expected |= {"java": (_STABLE, 2), "librdkafka": (_STABLE, 2)}
         if self._release.speaks_consumer:
             expected["modern"] = (_STABLE, 2)
@@ -86,6 +86,15 @@ class Story:
             self._commit(group)
             expected[group] = ("Empty", 0)
         return expected
+
+    def _modern(self, number: int) -> None:
+        name = f"modern-{number}"
+        if self._release.librdkafka_speaks_consumer:
+            self._librdkafka("modern", number, consumer=True)
+            return
+        self._members[name] = of_release(
+            self._release, self.servers, "modern", name, TOPIC, self._directory, protocol="consumer"
+        )
 
     def _librdkafka(self, group: str, number: int, *, consumer: bool = False, instance_id: str | None = None) -> None:
         name = f"{group}-{number}"

@@ -1,7 +1,9 @@
 """A classic group, and its first member that speaks the consumer protocol: what was said, and what the broker does.
 
+The new member is of the make of the group's others: Kafka's own, or librdkafka.
+
 Gate and plan are asked as users ask them, through the commands of a running monitor. What the broker decides is what
-the member meets: partitions of a group that is of the new type from then on, or an error by librdkafka's name.
+the member meets: partitions of a group that is of the new type from then on, or an error by its client's name.
 """
 
 import json
@@ -14,6 +16,7 @@ from typing import Any, Final
 from typer.testing import CliRunner
 
 from streaming.__main__ import app
+from streaming.demo.verifiable_consumer import Protocol
 from tests.brokers.members import Member, librdkafka, of_release
 from tests.brokers.releases import Release
 from tests.brokers.story import TOPIC
@@ -21,11 +24,11 @@ from tests.integration.monitor_process import MonitorProcess, until
 
 _JOIN_SECONDS: Final = 150.0
 _TRY_SECONDS: Final = 60.0
-_SILENT_SECONDS: Final = 12.0
-"""How long a member is waited for that no broker can answer: librdkafka asks again and says nothing."""
+_SILENT_SECONDS: Final = 20.0
+"""How long a member is waited for that the broker has no answer for: librdkafka asks for ever, and says nothing."""
 
-Joins = Callable[[Release, str, str, Path], Member]
-"""Release, servers, group, directory → the classic member of that group."""
+Joins = Callable[[Release, str, str, str, Path, Protocol], Member]
+"""Release, servers, group, name, directory, protocol → a member of that group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,15 +51,15 @@ class Attempt:
 
 
 def _java(assignor: Any) -> Joins:
-    def join(release: Release, servers: str, group: str, directory: Path) -> Member:
-        return of_release(release, servers, group, f"{group}-1", TOPIC, directory, assignor=assignor)
+    def join(release: Release, servers: str, group: str, name: str, directory: Path, protocol: Protocol) -> Member:
+        return of_release(release, servers, group, name, TOPIC, directory, protocol=protocol, assignor=assignor)
 
     return join
 
 
 def _librdkafka(assignor: str) -> Joins:
-    def join(_: Release, servers: str, group: str, directory: Path) -> Member:
-        return librdkafka(servers, group, f"{group}-1", TOPIC, directory, assignor=assignor)
+    def join(_: Release, servers: str, group: str, name: str, directory: Path, protocol: Protocol) -> Member:
+        return librdkafka(servers, group, name, TOPIC, directory, protocol=protocol, assignor=assignor)
 
     return join
 
@@ -73,7 +76,11 @@ def attempts(release: Release, servers: str, monitor: MonitorProcess, directory:
     """Try each kind of group that the release's own consumer can make, all at once."""
     kinds = [kind for kind in KINDS if release.has_cooperative_sticky or kind != "java cooperative-sticky"]
     groups = {kind: f"roll-{kind.replace(' ', '-')}" for kind in kinds}
-    members = [KINDS[kind](release, servers, group, directory) for kind, group in groups.items()]
+
+    def joined(kind: str, number: int, protocol: Protocol) -> Member:
+        return KINDS[kind](release, servers, groups[kind], f"{groups[kind]}-{number}", directory, protocol)
+
+    members = [joined(kind, 1, "classic") for kind in kinds]
     try:
         for group in groups.values():
             # With offsets, as a group has that is at work.
@@ -84,10 +91,7 @@ def attempts(release: Release, servers: str, monitor: MonitorProcess, directory:
             )
         gates = {kind: asked(monitor, "gate", "upgrade", "--group", group) for kind, group in groups.items()}
         plans = {kind: asked(monitor, "plan", "--group", group)[1] for kind, group in groups.items()}
-        new = {
-            kind: librdkafka(servers, group, f"{group}-2", TOPIC, directory, protocol="consumer")
-            for kind, group in groups.items()
-        }
+        new = {kind: joined(kind, 2, "consumer") for kind in kinds}
         members += new.values()
         deadline = time.monotonic() + (_TRY_SECONDS if release.speaks_consumer else _SILENT_SECONDS)
         return [
@@ -127,16 +131,13 @@ def codes(answer: Mapping[str, Any]) -> list[str]:
 def _decided(member: Member, monitor: MonitorProcess, group: str, deadline: float) -> str:
     """What became of a member that speaks the consumer protocol."""
     while time.monotonic() < deadline:
-        said = member.said()
-        refused = [of for of in said if of["event"] == "error" and of["fatal"]]
-        if refused:
-            return f"refused: {refused[0]['name']}"
-        assigned = any(of["event"] == "assigned" and of["partitions"] for of in said)
-        if assigned and _has(monitor, group, type="consumer"):
+        refused = member.refusal()
+        if refused is not None:
+            return f"refused: {refused}"
+        if member.is_assigned() and _has(monitor, group, type="consumer"):
             return "converted"
         time.sleep(0.2)
-    met = sorted({of["name"] for of in member.said() if of["event"] == "error"})
-    return f"refused: {', '.join(met) or 'no answer'}"
+    return "refused: no answer"
 
 
 def _has(monitor: MonitorProcess, group: str, *, with_offsets: bool = False, **values: str) -> bool:

@@ -1,7 +1,7 @@
 """The simulator against real brokers: asked what they were asked, it writes what they wrote.
 
-Every group of every recorded scenario in `tests/recordings`, event by event: the same records in the same order, with the same
-epochs, states and assignments. Records that differ only in whom they are about have no order (a broker's is that of its
+Every group of every recorded scenario, event by event: the same records in the same order, with the same epochs, states
+and assignments. Records that differ only in whom they are about have no order (a broker's is that of its
 hash maps), and times are not compared.
 """
 

@@ -36,9 +36,9 @@ _LOGGING: Final = """<dependency org="org.apache.logging.log4j" name="log4j-slf4
     <exclude org="org.slf4j" module="slf4j-reload4j" conf="kafka"/>
     <exclude org="org.slf4j" module="slf4j-log4j12" conf="kafka"/>"""
 # Before 3.2 the broker calls log4j 1 by name, and brings it with that binding alone.
-_LOG4J_1: Final = """
-    <dependency org="org.apache.logging.log4j" name="log4j-1.2-api" rev="2.25.4" conf="kafka->master"
-                transitive="false"/>"""
+_LOG4J_1: Final = """<dependency org="org.apache.logging.log4j" name="log4j-1.2-api" rev="2.25.4" conf="kafka->master"
+                transitive="false"/>
+    """
 
 # Kinds of groups, and protocols by which a release lets members speak.
 CLASSIC_AND_CONSUMER: Final = "classic,consumer"
@@ -122,7 +122,7 @@ def jars_of(version: str, *, scala: str = "2.13", log4j_1: bool = False) -> Path
         return folder
     folder.mkdir(parents=True, exist_ok=True)
     ivy_file = _VERSIONS_DIR / f"ivy-{version}.xml"
-    logging = _LOGGING + (_LOG4J_1 if log4j_1 else "")
+    logging = (_LOG4J_1 if log4j_1 else "") + _LOGGING
     ivy_file.write_text(_IVY_FILE.format(version=version, scala=scala, logging=logging), encoding="utf-8")
     command = [str(find_java()), "-jar", str(_ivy()), "-warn", "-settings", str(_IVY_SETTINGS), "-ivy", str(ivy_file)]
     command += ["-confs", "kafka", "-retrieve", f"{folder}/[artifact]-[revision].[ext]", "-sync"]
