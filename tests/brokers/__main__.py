@@ -145,6 +145,8 @@ def play(release: Release, story: Story, tool: ReleaseTool, monitor: MonitorProc
         groups |= expected.keys()
         moment, unlike = agreement(name, expected, sorted(groups), tool, monitor, story.servers)
         row["monitor"][name] = unlike
+        if not moment.until:
+            raise CannotTellError(f"{name}: {unlike[0]}")
         reached.append(moment)
     with tempfile.TemporaryDirectory(prefix="recorded-") as held:
         log = recordings.log_of(release.name, Path(held))
