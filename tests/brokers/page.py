@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from tests.brokers import results
+from tests.brokers.moments import log_of
 from tests.brokers.releases import BY_NAME, RELEASES
 from tests.brokers.results import Result
+from tests.layouts import recorded_layouts
 
 _MADE: Final = re.compile(r"(<!-- Made by `[^`]+` of what `make brokers` found -->\n).*?(?=<!-- end -->)", re.DOTALL)
 _HEAD: Final = (
@@ -17,6 +19,7 @@ _HEAD: Final = (
     "recording like its tool, moments",
     "a group's first member of the consumer protocol",
     "`gate upgrade` before that",
+    "values in its log",
 )
 _GATE: Final = {0: "open", 1: "closed", 3: "cannot tell"}
 
@@ -40,14 +43,14 @@ def _lines(found: list[Result]) -> Iterator[str]:
 
 
 def _cells(found: Result) -> tuple[str, ...]:
-    said = _by_answer(found.upgrades, lambda of: _GATE.get(of["gate"][0], f"exit status {of['gate'][0]}"))
     return (
         _name(found.release),
         found.runs_on,
         _equal(found.monitor),
         _equal(found.recording),
         _by_answer(found.upgrades, lambda of: of["broker"]),
-        said,
+        _by_answer(found.upgrades, lambda of: _GATE.get(of["gate"][0], f"exit status {of['gate'][0]}")),
+        _values(found.release),
     )
 
 
@@ -55,6 +58,13 @@ def _name(release: str) -> str:
     """`3.9.2, consumer protocol turned on`."""
     of = BY_NAME[release]
     return f"{of.version}, consumer protocol turned on" if of.with_consumer else of.version
+
+
+def _values(release: str) -> str:
+    """Versions of the values that its recording has: `OFFSET_COMMIT v3, GROUP_METADATA v3`."""
+    log = log_of(release)
+    layouts = recorded_layouts(log) if log.is_file() else ()
+    return ", ".join(sorted(layout for layout in layouts if not layout.endswith(" tombstone")))
 
 
 def _equal(by_moment: Mapping[str, list[str]]) -> str:

@@ -52,7 +52,8 @@ def load(file: Path = FILE) -> list[Result]:
 
 
 def save(found: Iterable[Result], file: Path = FILE) -> None:
-    """Put these in the place of what was found of the same releases before."""
-    rows = {row.release: row for row in (*load(file), *found)}
+    """Put these in the place of what was found of the same releases before, but a skipped one in that of no other."""
+    rows = {row.release: row for row in load(file)}
+    rows |= {row.release: row for row in found if row.skipped is None or row.release not in rows}
     held = {"results": [asdict(rows[release.name]) for release in RELEASES if release.name in rows]}
     file.write_text(json.dumps(held, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
