@@ -112,9 +112,8 @@ def tried(release: Release, *, only_upgrades: bool) -> Result:
             row["check"] = checked(monitor)
             tool = ends.enter_context(ReleaseTool(release, node.bootstrap_servers, log=directory / "tool.log"))
             story = ends.enter_context(Story(release, node, tool, directory))
-            if only_upgrades:
-                next(story.moments())
-            else:
+            story.begin()
+            if not only_upgrades:
                 play(release, story, tool, monitor, row)
             status, answer = asked(monitor, "gate", "downgrade", "--target-version", release.version)
             row["downgrade"] = (status, codes(answer))

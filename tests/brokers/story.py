@@ -35,11 +35,14 @@ class Story:
         self._members: dict[str, Member] = {}
         self.servers = node.bootstrap_servers
 
+    def begin(self) -> None:
+        """Make the topic, with records that nobody has read."""
+        create_topics(self.servers, {TOPIC: _PARTITIONS})
+        self._produce()
+
     def moments(self) -> Iterator[tuple[str, Expected]]:
         """Make the next moment come; gives its name, and what the tool will say when it is there."""
         joined, rested, restarted, killed, deleted = MOMENTS
-        create_topics(self.servers, {TOPIC: _PARTITIONS})
-        self._produce()
         expected = self._join()
         yield joined, expected
         if self._release.has_static_members:
