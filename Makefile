@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup classes demo test test-fast faults chaos check bench cluster fuzz mutants soak soak-alerts soak-verdicts package package-test lock clean
+.PHONY: help setup classes demo test test-fast faults brokers chaos check bench cluster fuzz mutants soak soak-alerts soak-verdicts package package-test lock clean
 # Stages depend on each other's stamps, not on their order in the file; jars and packages are fetched one after the other.
 .NOTPARALLEL:
 
@@ -57,6 +57,9 @@ test-fast: setup ## the tests without Spark or a broker
 faults: classes ## put a monitor through faults, and write down what came of it (FAULTS_ARGS="--rounds N --which NAME,…")
 	@FAULTS=all $(BIN)/python -m pytest tests/faults/test_ghosts.py tests/faults/test_recreated.py tests/faults/test_catch_up.py tests/faults/test_parts.py
 	@exec $(BIN)/python -m tests.faults $(FAULTS_ARGS)
+
+brokers: classes ## a monitor beside a real broker of each release, compared with its own tools (BROKERS="--which 2.0.1,3.9.2")
+	@exec $(BIN)/python -P -m tests.brokers $(BROKERS)
 
 chaos: classes ## three brokers, real groups and a monitor in chaos, compared with Kafka's Admin client (MINUTES=60 SEED=1)
 	@exec $(BIN)/python -P -m tests.chaos --minutes $(or $(MINUTES),60) $(if $(SEED),--seed $(SEED))
@@ -116,6 +119,7 @@ lock: ## pin the packages of pyproject.toml again; needs uv
 	uv pip compile --universal --extra msk --extra otlp --generate-hashes --no-emit-index-url --no-header -c requirements.lock pyproject.toml -o requirements.extras.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header tests/fuzz/requirements.in -o tests/fuzz/requirements.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header tests/integration/moto.in -o tests/integration/moto.lock
+	uv pip compile --generate-hashes --no-emit-index-url --no-header tests/brokers/java.in -o tests/brokers/java.lock
 
 clean: ## remove what set-up and tests have left
 	rm -rf $(VENV) $(CACHE) dist build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse

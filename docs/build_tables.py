@@ -1,10 +1,10 @@
-"""Writes docs/records.md, docs/events.md, the list in docs/permissions.md, and tables in docs/faults.md and operate.md.
+"""Writes records.md, events.md, and lists and tables in permissions.md, brokers.md, faults.md and performance.md.
 
 With `--check` it compares them, and writes nothing.
 
 What they say is taken from where it holds: the registry of record types and its handlers, the recordings of real
 brokers, the kinds of events, the alert rules, the docstrings of the tests that hold each of them, and what
-`make faults` and `make soak` found.
+`make brokers`, `make faults` and `make soak` found.
 """
 
 import argparse
@@ -26,6 +26,7 @@ from dashboards.alerts import ALERTS
 from streaming.board.polls import OFF
 from streaming.kafka.permissions import ADMIN_PERMISSIONS, PERMISSIONS, SINK_PERMISSIONS, Permission, acl_commands
 from tests.alarm_cases import ANY_ALARM, CASES
+from tests.brokers import page as brokers
 from tests.faults import page as faults
 from tests.layouts import NOT_WRITTEN, known_layouts, recorded_layouts
 from tests.recorder.recordings import PATHS, UNREAD, release_of
@@ -363,6 +364,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     made = {DOCS / "records.md": records(), DOCS / "events.md": events()}
     made[page] = polled(permissions(page.read_text("utf-8")))
     made[tried] = faults.page(tried.read_text("utf-8"))
+    releases = DOCS / "brokers.md"
+    made[releases] = brokers.page(releases.read_text("utf-8"))
     soaked = DOCS / "performance.md"
     made[soaked] = soak.page(soaked.read_text("utf-8"))
     stale = [path for path, text in made.items() if not path.is_file() or path.read_text("utf-8") != text]

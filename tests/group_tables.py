@@ -10,6 +10,8 @@ from typing import Final, TypedDict
 
 from streaming.base.errors import CannotTellError
 
+# Before 2.4 tables were of one group, and did not name it.
+_HEADERS: Final = ("GROUP ", "TOPIC ", "CONSUMER-ID ", "COORDINATOR (ID)")
 # One name contains a blank.
 _COLUMN: Final = re.compile(r"COORDINATOR \(ID\)|\S+")
 _ERROR: Final = re.compile(r"^Error: (?P<message>.*)$", re.MULTILINE)
@@ -136,7 +138,7 @@ def rows(text: str) -> list[Row]:
     found: list[Row] = []
     columns: list[tuple[str, int]] = []
     for line in text.splitlines():
-        if line.startswith("GROUP "):
+        if line.startswith(_HEADERS):
             columns = [(match[0], match.start()) for match in _COLUMN.finditer(line)]
         elif columns and line.strip():
             found.append(_cells(line, columns))

@@ -1,7 +1,7 @@
 """The simulator against real brokers: asked what they were asked, it writes what they wrote.
 
-Every group of every recording in `tests/recordings`, event by event: the same records in the same order, with the same
-epochs, states and assignments. Records that differ only in whom they are about have no order (a broker's is that of its
+Every group of every recorded scenario, event by event: the same records in the same order, with the same epochs, states
+and assignments. Records that differ only in whom they are about have no order (a broker's is that of its
 hash maps), and times are not compared.
 """
 
@@ -14,12 +14,10 @@ from typing import Any, Final
 import pytest
 
 from coordinator_model.records.serde import Record
+from tests.recorder.recordings import PATHS
 from tests.simulator.cluster import RELEASES, Release
 from tests.simulator.recorded import Player, Recording, recording_of
 
-RECORDINGS: Final = sorted(
-    of for pattern in ("*.ndjson", "*.ndjson.gz") for of in (Path(__file__).parent.parent / "recordings").rglob(pattern)
-)
 FAMILIES: Final = {"Consumer": "consumer", "Share": "share", "Streams": "streams"}
 
 
@@ -41,7 +39,7 @@ def family_of(recorded: Recording, group: str) -> str:
 def cases() -> list[Any]:
     return [
         pytest.param(path, group, id=f"{path.parent.name}-{path.name.split('.')[0]}-{group}")
-        for path in RECORDINGS
+        for path in PATHS
         for group in recording(path).events
         if group not in NOT_PLAYED and (family_of(recording(path), group) != "share" or release_of(path).new_groups)
     ]

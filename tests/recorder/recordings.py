@@ -5,7 +5,7 @@ from typing import Final
 
 FOLDER: Final = Path(__file__).parents[1] / "recordings"
 FIRST_RELEASE: Final = "4.3.1"
-PATHS: Final = sorted([*FOLDER.glob("*.ndjson"), *FOLDER.glob("*/*.ndjson.gz")])
+PATHS: Final = sorted([*FOLDER.glob("*.ndjson"), *FOLDER.glob("[0-9]*/*.ndjson.gz")])
 
 UNREAD: Final = {"4.0.2/share-and-streams": ({"9": 4}, {"11": 6})}
 """Recording → how many records of which types are unknown to the replica, and how many do not decode.

@@ -21,7 +21,7 @@ _IVY_FILE: Final = """<ivy-module version="2.0">
   <info organisation="group-monitor" module="kafka-{version}"/>
   <configurations defaultconfmapping="*->default"><conf name="kafka"/></configurations>
   <dependencies>
-    <dependency org="org.apache.kafka" name="kafka_2.13" rev="{version}" conf="kafka->default"/>
+    <dependency org="org.apache.kafka" name="kafka_{scala}" rev="{version}" conf="kafka->default"/>
     <dependency org="org.apache.kafka" name="kafka-tools" rev="{version}" conf="kafka->default"/>
     <!-- Not what it brings: stores of the recorded topology are in memory, so RocksDB's 70 MB stay away. -->
     <dependency org="org.apache.kafka" name="kafka-streams" rev="{version}" conf="kafka->master" transitive="false"/>
@@ -33,7 +33,12 @@ _IVY_FILE: Final = """<ivy-module version="2.0">
 # Up to 3.9 a broker brings another binding of slf4j; later ones none, or half of one, and would fail in silence.
 _LOGGING: Final = """<dependency org="org.apache.logging.log4j" name="log4j-slf4j-impl" rev="2.25.4"
                 conf="kafka->default"/>
-    <exclude org="org.slf4j" module="slf4j-reload4j" conf="kafka"/>"""
+    <exclude org="org.slf4j" module="slf4j-reload4j" conf="kafka"/>
+    <exclude org="org.slf4j" module="slf4j-log4j12" conf="kafka"/>"""
+# Before 3.2 the broker calls log4j 1 by name, and brings it with that binding alone.
+_LOG4J_1: Final = """<dependency org="org.apache.logging.log4j" name="log4j-1.2-api" rev="2.25.4" conf="kafka->master"
+                transitive="false"/>
+    """
 
 # Kinds of groups, and protocols by which a release lets members speak.
 CLASSIC_AND_CONSUMER: Final = "classic,consumer"
@@ -99,8 +104,13 @@ VERSIONS: Final = (
 BY_NAME: Final[Mapping[str, KafkaVersion]] = {version.name: version for version in VERSIONS}
 
 
-def jars_of(version: str) -> Path:
+def jars_of(version: str, *, scala: str = "2.13", log4j_1: bool = False) -> Path:
     """The folder with the jars of a release, fetched by the Ivy that Spark ships unless they are there.
+
+    Args:
+        version: of Kafka.
+        scala: of the broker; not every release was published for each.
+        log4j_1: whether the release calls log4j 1, and brings none.
 
     Raises:
         UsageError: no usable Java.
@@ -112,7 +122,8 @@ def jars_of(version: str) -> Path:
         return folder
     folder.mkdir(parents=True, exist_ok=True)
     ivy_file = _VERSIONS_DIR / f"ivy-{version}.xml"
-    ivy_file.write_text(_IVY_FILE.format(version=version, logging=_LOGGING), encoding="utf-8")
+    logging = (_LOG4J_1 if log4j_1 else "") + _LOGGING
+    ivy_file.write_text(_IVY_FILE.format(version=version, scala=scala, logging=logging), encoding="utf-8")
     command = [str(find_java()), "-jar", str(_ivy()), "-warn", "-settings", str(_IVY_SETTINGS), "-ivy", str(ivy_file)]
     command += ["-confs", "kafka", "-retrieve", f"{folder}/[artifact]-[revision].[ext]", "-sync"]
     fetched = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - no shell takes part

@@ -1,0 +1,147 @@
+"""A classic group, and its first member that speaks the consumer protocol: what was said, and what the broker does.
+
+The new member is of the make of the group's others: Kafka's own, or librdkafka.
+
+Gate and plan are asked as users ask them, through the commands of a running monitor. What the broker decides is what
+the member meets: partitions of a group that is of the new type from then on, or an error by its client's name.
+"""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from typer.testing import CliRunner
+
+from streaming.__main__ import app
+from streaming.demo.verifiable_consumer import Protocol
+from tests.brokers.members import Member, librdkafka, of_release
+from tests.brokers.releases import Release
+from tests.brokers.story import TOPIC
+from tests.integration.monitor_process import MonitorProcess, until
+
+_JOIN_SECONDS: Final = 150.0
+_TRY_SECONDS: Final = 60.0
+_SILENT_SECONDS: Final = 20.0
+"""How long a member is waited for that the broker has no answer for: librdkafka asks for ever, and says nothing."""
+
+Joins = Callable[[Release, str, str, str, Path, Protocol], Member]
+"""Release, servers, group, name, directory, protocol → a member of that group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One kind of group.
+
+    Attributes:
+        kind: of `KINDS`.
+        gate: exit status of `gate upgrade --group`, and the codes of its reasons.
+        plan: readiness, and the codes of its reasons.
+        broker: `converted`, or the error that the new member met.
+        right: whether the gate was open (0) just where the broker converted.
+    """
+
+    kind: str
+    gate: tuple[int, list[str]]
+    plan: tuple[str, list[str]]
+    broker: str
+    right: bool
+
+
+def _java(assignor: Any) -> Joins:
+    def join(release: Release, servers: str, group: str, name: str, directory: Path, protocol: Protocol) -> Member:
+        return of_release(release, servers, group, name, TOPIC, directory, protocol=protocol, assignor=assignor)
+
+    return join
+
+
+def _librdkafka(assignor: str) -> Joins:
+    def join(_: Release, servers: str, group: str, name: str, directory: Path, protocol: Protocol) -> Member:
+        return librdkafka(servers, group, name, TOPIC, directory, protocol=protocol, assignor=assignor)
+
+    return join
+
+
+KINDS: Final[Mapping[str, Joins]] = {
+    "java range": _java("range"),
+    "java cooperative-sticky": _java("cooperative-sticky"),
+    "librdkafka range": _librdkafka("range"),
+    "librdkafka cooperative-sticky": _librdkafka("cooperative-sticky"),
+}
+
+
+def attempts(release: Release, servers: str, monitor: MonitorProcess, directory: Path) -> list[Attempt]:
+    """Try each kind of group that the release's own consumer can make, all at once."""
+    kinds = [kind for kind in KINDS if release.has_cooperative_sticky or kind != "java cooperative-sticky"]
+    groups = {kind: f"roll-{kind.replace(' ', '-')}" for kind in kinds}
+
+    def joined(kind: str, number: int, protocol: Protocol) -> Member:
+        return KINDS[kind](release, servers, groups[kind], f"{groups[kind]}-{number}", directory, protocol)
+
+    members = [joined(kind, 1, "classic") for kind in kinds]
+    try:
+        for group in groups.values():
+            # With offsets, as a group has that is at work.
+            until(
+                lambda group=group: _has(monitor, group, state="Stable", with_offsets=True),  # type: ignore[misc]
+                _JOIN_SECONDS,
+                f"{group} never joined",
+            )
+        gates = {kind: asked(monitor, "gate", "upgrade", "--group", group) for kind, group in groups.items()}
+        plans = {kind: asked(monitor, "plan", "--group", group)[1] for kind, group in groups.items()}
+        new = {kind: joined(kind, 2, "consumer") for kind in kinds}
+        members += new.values()
+        deadline = time.monotonic() + (_TRY_SECONDS if release.speaks_consumer else _SILENT_SECONDS)
+        return [
+            _attempt(kind, gates[kind], plans[kind], _decided(new[kind], monitor, group, deadline))
+            for kind, group in groups.items()
+        ]
+    finally:
+        for member in members:
+            member.stop()
+
+
+def _attempt(kind: str, gate: tuple[int, dict[str, Any]], plan: dict[str, Any], broker: str) -> Attempt:
+    planned: dict[str, Any] = next(iter(plan.get("groups", ())), {})
+    return Attempt(
+        kind=kind,
+        gate=(gate[0], codes(gate[1])),
+        plan=(planned.get("readiness", "nothing"), codes(planned)),
+        broker=broker,
+        right=(gate[0] == 0) == (broker == "converted"),
+    )
+
+
+def asked(monitor: MonitorProcess, *command: str) -> tuple[int, dict[str, Any]]:
+    """Exit status and JSON of a command that asks the running monitor."""
+    done = CliRunner().invoke(app, [*command, "--url", monitor.url, "--json"])
+    try:
+        return done.exit_code, json.loads(done.stdout)
+    except ValueError:
+        return done.exit_code, {"reasons": [{"code": (done.stderr or str(done.exception)).strip()}]}
+
+
+def codes(answer: Mapping[str, Any]) -> list[str]:
+    """The codes of the reasons of an answer, notes left out."""
+    return sorted({of["code"] for of in answer.get("reasons", ()) if of.get("effect") != "note"})
+
+
+def _decided(member: Member, monitor: MonitorProcess, group: str, deadline: float) -> str:
+    """What became of a member that speaks the consumer protocol."""
+    while time.monotonic() < deadline:
+        refused = member.refusal()
+        if refused is not None:
+            return f"refused: {refused}"
+        if member.is_assigned() and _has(monitor, group, type="consumer"):
+            return "converted"
+        time.sleep(0.2)
+    return "refused: no answer"
+
+
+def _has(monitor: MonitorProcess, group: str, *, with_offsets: bool = False, **values: str) -> bool:
+    view = monitor.groups().get(group)
+    if view is None or (with_offsets and not view["offsets"]):
+        return False
+    return all(view[name] == value for name, value in values.items())
