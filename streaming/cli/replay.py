@@ -94,7 +94,7 @@ def until_time_ms(text: str) -> int:
 
 def _has_ids(header: Header) -> bool | None:
     """Whether the recorded brokers had topic ids; None where no topic was recorded."""
-    return any(topic.id and topic.id.strip("A") for topic in header.topics) if header.topics else None
+    return any(topic.id is not None for topic in header.topics) if header.topics else None
 
 
 def _replayed(recording: RecordingReader, replica: LogReplica, looks: Looks, until_ms: int | None) -> list[Event]:

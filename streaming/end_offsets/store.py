@@ -175,7 +175,7 @@ class EndOffsets:
     def has_topic_ids(self) -> bool | None:
         """Whether brokers have topic ids, as those since 2.8 do; None before any topic was described."""
         ids = [topic.id for topic in self._topics.values()]
-        return any(id_ and id_.strip("A") for id_ in ids) if ids else None
+        return any(id_ is not None for id_ in ids) if ids else None
 
     @property
     def recreated(self) -> Mapping[str, Recreated]:

@@ -322,6 +322,50 @@ class TestReplay:
         assert ("g", {"t": [1]}, "warning") == (event["group"], event["detail"]["partitions"], event["severity"])
         assert "partition_unassigned" not in {event["kind"] for event in in_time}
 
+    def test_log_of_old_brokers_says_what_it_lacks(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """In words where a group is named: returns of static members before 2.7, topic ids of commits before 4.1."""
+        path = tmp_path / "old.ndjson"
+        static = [builders.member("a", {"t": [0]}, instance_id="i")]
+        written = [
+            builders.group_metadata("g", generation=1, members=static),
+            builders.offset_commit("g", "t", 0, 5, version=3),
+        ]
+        for version, number in (("2.0", 2), ("2.7", 1)):
+            topic = RecordedTopic(id=None, name="t", partitions=1)
+            with open_new_recording(path, replace(HEADER, kafka_version=version, topics=(topic,))) as writer:
+                for offset, (key, value) in enumerate(written):
+                    writer.write(RecordedRecord(1, offset, 1_000, key, value))
+            assert 0 == main(["replay", str(path), "--group", "g"])
+            text = capsys.readouterr().out
+            assert [number == 2, True] == ["KAFKA-10284" in text, "name no topic id" in text]
+
+    def test_time_in_which_no_coordinator_worked_is_of_no_group(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """All partitions were written to every five seconds, and then nothing for twenty minutes: nobody is blamed."""
+        path = tmp_path / "gap.ndjson"
+        both = {"a": {"t": [0]}, "b": {"t": [1]}}
+        ms = 600_000
+        of_group = [
+            *((0, *of) for of in consumer_join("g", "a", epoch=2, targets={"a": {"t": [0, 1]}})),
+            *((ms, *of) for of in consumer_join("g", "b", epoch=3, targets=both, assigned={})),
+            *((ms, *of) for of in consumer_moves("g", "a", epoch=2, assigned={"t": [0]}, pending={"t": [1]}, state=1)),
+            *((ms + 1_205_000, *of) for of in consumer_moves("g", "a", epoch=3, assigned={"t": [0]})),
+        ]
+        with open_new_recording(path, HEADER) as writer:
+            for offset, (at_ms, key, value) in enumerate(of_group):
+                writer.write(RecordedRecord(1, offset, at_ms, key, value))
+            times = [*range(0, ms, 5_000), *range(ms + 1_200_000, ms + 1_300_000, 5_000)]
+            for offset, at_ms in enumerate(times):
+                key, value = builders.offset_commit("other", "t", 0, at_ms, timestamp=at_ms)
+                writer.write(RecordedRecord(2, offset, at_ms, key, value))
+
+        assert 0 == main(["replay", str(path), "--json"])
+        events = json.loads(capsys.readouterr().out)["events"]
+        assert [] == [event for event in events if event["severity"] != "info"]
+        (said,) = (event for event in events if event["kind"] == "coordinator_not_loaded")
+        assert (None, 1, ["g"]) == (said["group"], said["detail"]["partition"], said["detail"]["groups"])
+
     @pytest.mark.parametrize("first", [31, 51])
     def test_group_in_two_partitions_is_the_copy_where_it_hashes_to(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str], first: int
