@@ -7,9 +7,10 @@ broker does not have raises IncompatibleBrokerVersion.
 It is the one door to kafka-python (`client_errors.py`): calls through it raise KafkaError, and nothing else.
 """
 
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import wraps
 from typing import Any, Final
 
@@ -31,6 +32,9 @@ _EPOCHS_HOLD: Final = 9
 _BY_TYPE: Final = 1
 """Version of ListConfigResources from which on it lists more than client metrics (KIP-1142, brokers from 4.1 on)."""
 
+
+AGAIN_SECONDS: Final = 0.3
+"""Between two tries of one question."""
 
 KINDS: Final[dict[Kind, tuple[type[BaseException], ...]]] = {
     "refused": (
@@ -104,11 +108,17 @@ class AdminClient(KafkaAdminClient):  # type: ignore[misc]  # kafka-python has n
     """As `KafkaAdminClient`, whose answers the methods below give for brokers from 2.0 on.
 
     Each may raise KafkaError; IncompatibleBrokerVersion is of a request the broker lacks.
+
+    Args:
+        patience_seconds: how long a question is asked again that met a broker which is away: another may answer.
+        settings: as kafka-python has them.
     """
 
     _last: tuple[str, object] | None = None
+    _patience_seconds = 0.0
 
-    def __init__(self, **settings: Any) -> None:  # noqa: ANN401 - as kafka-python has them
+    def __init__(self, *, patience_seconds: float = 0.0, **settings: Any) -> None:  # noqa: ANN401 - as said above
+        self._patience_seconds = patience_seconds
         with asking(lambda: Asked("connection")):
             super().__init__(**settings)
         self._send, self._manager.send = self._manager.send, self._noted
@@ -224,11 +234,23 @@ ASKED: Final = (
 
 
 def _told_of(method: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(method)
-    def asked(self: AdminClient, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the method
+    def once(self: AdminClient, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the method
         self._last = None
         with asking(lambda: self.asked or Asked(method.__name__)):
             return method(self, *args, **kwargs)
+
+    @wraps(method)
+    def asked(self: AdminClient, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the method
+        given_up = time.monotonic() + self._patience_seconds
+        while True:
+            try:
+                return once(self, *args, **kwargs)
+            except KafkaError as error:
+                if kind_of(error) != "away" or time.monotonic() >= given_up:
+                    raise
+            time.sleep(AGAIN_SECONDS)
+            with suppress(Exception):  # what the brokers do not say of themselves now, the question's own error says
+                self._manager.run(self._manager.cluster.refresh_metadata)
 
     return asked
 

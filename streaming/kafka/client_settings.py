@@ -77,6 +77,10 @@ def confluent_settings(kafka: KafkaSection, purpose: str) -> dict[str, str]:
     return {name: value for name, value in settings.items() if value is not None}
 
 
+PATIENCE_SECONDS: Final = 5.0
+"""How long a command asks again: of three brokers one that has just failed is still named, and asked, for a while."""
+
+
 @contextmanager
 def admin_client(kafka: KafkaSection, purpose: str = "admin") -> Iterator[Any]:
     """Open an admin client (`any_release.py`) and close it at the end.
@@ -91,7 +95,7 @@ def admin_client(kafka: KafkaSection, purpose: str = "admin") -> Iterator[Any]:
 
     refuse_unreachable(kafka)
     try:
-        admin = AdminClient(**python_settings(kafka, purpose))
+        admin = AdminClient(patience_seconds=PATIENCE_SECONDS, **python_settings(kafka, purpose))
     except (KafkaError, OSError, ValueError) as error:
         raise CannotTellError(
             f"kafka.bootstrap_servers: found {kafka.bootstrap_servers!r}, which accepts connections but does not "

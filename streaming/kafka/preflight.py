@@ -1,17 +1,19 @@
 """Checks of the brokers before anything starts: they answer, the offsets topic is there, permissions suffice."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from functools import partial
+from typing import Any, Final, Literal, NamedTuple
 
-from coordinator_model.gates.broker_abilities import GROUP_CONFIGS, lacking, names_of
+from coordinator_model.gates.broker_abilities import GROUP_CONFIGS, Broker, lacking, names_of
 from streaming.base.errors import CannotTellError
 from streaming.config.kafka_sections import KafkaSection
 from streaming.config.sections import Config
 from streaming.kafka import permissions
 from streaming.kafka.broker_apis import asked_each
 from streaming.kafka.broker_queries import OF_EVERY_RELEASE, _operations, describe_topics
-from streaming.kafka.client_settings import admin_client
+from streaming.kafka.client_settings import admin_client, reason_of
 
 Status = Literal["ok", "note", "fail", "cannot tell"]
 
@@ -52,16 +54,33 @@ def broker_findings(kafka: KafkaSection, *, polled: bool = False) -> list[Findin
         kafka: where they are.
         polled: whether groups are to be polled (`source.kind: admin`), and the log not read.
     """
-    needed = permissions.ADMIN_PERMISSIONS if polled else permissions.PERMISSIONS
-    names = ("broker", *(() if polled else ("offsets topic", LEADERS)), *(permission.check for permission in needed))
+    return _found(kafka, _POLLED if polled else _OF_THE_LOG)
+
+
+def _found(kafka: KafkaSection, parts: "Sequence[_Part]") -> list[Finding]:
     try:
         with admin_client(kafka, "check") as admin:
             findings = [Finding("broker", "ok", f"{kafka.bootstrap_servers} answers")]
-            findings.extend(_polled_findings(admin, kafka) if polled else _log_findings(admin, kafka))
+            for part in parts:
+                findings += _of_part(part, admin, kafka)
             return findings
     except CannotTellError as error:
         first = Finding("broker", "cannot tell", str(error))
-    return [first, *(Finding(name, "cannot tell", "no broker to ask") for name in names[1:])]
+    names = (name for part in parts for name in part.names)
+    return [first, *(Finding(name, "cannot tell", "no broker to ask") for name in names)]
+
+
+def _of_part(part: "_Part", admin: Any, kafka: KafkaSection) -> list[Finding]:  # noqa: ANN401 - kafka-python has no types
+    """What a part finds; a broker that is away keeps no other part from being looked at."""
+    from kafka.errors import KafkaError  # see admin_client
+
+    found: list[Finding] = []
+    try:
+        found.extend(part.look(admin, kafka))
+    except KafkaError as error:
+        missing = part.names[len(found) :]
+        found += [Finding(name, "cannot tell", f"kafka.bootstrap_servers: {reason_of(error)}") for name in missing]
+    return found
 
 
 def instead(findings: Iterable[Finding]) -> Iterator[Finding]:
@@ -83,26 +102,15 @@ def preflight(config: Config, *, all_of_it: bool = False) -> None:
     Raises:
         CannotTellError: the first thing that is not so.
     """
-    for finding in broker_findings(config.kafka, polled=config.source.kind == "admin"):
+    # What else `check` looks at can be done without.
+    essential = (_POLLED if config.source.kind == "admin" else _OF_THE_LOG)[:1]
+    for finding in _found(config.kafka, essential):
         needed = all_of_it or finding.name != LEADERS
         if needed and finding.status in ("fail", "cannot tell"):
             raise CannotTellError(finding.detail)
 
 
-def _log_findings(admin: Any, kafka: KafkaSection) -> Iterator[Finding]:  # noqa: ANN401 - kafka-python has no types
-    yield from _topic_findings(admin, kafka)
-    yield _lag_finding(admin, permissions.DESCRIBE_TOPICS, "lag is shown for no others")
-    yield _suspects_finding(admin)
-    yield from _configs_findings(admin, kafka, _READ_WITH_THE_LOG)
-
-
-def _polled_findings(admin: Any, kafka: KafkaSection) -> Iterator[Finding]:  # noqa: ANN401 - as above
-    yield from _listing_findings(admin)
-    yield _lag_finding(admin, permissions.POLL_TOPICS, permissions.POLL_TOPICS.without)
-    yield from _configs_findings(admin, kafka, (permissions.READ_BROKER_CONFIGS,))
-
-
-def _listing_findings(admin: Any) -> Iterator[Finding]:  # noqa: ANN401 - as above
+def _listing_findings(admin: Any, _: KafkaSection) -> Iterator[Finding]:  # noqa: ANN401 - kafka-python has no types
     """Whether groups may be described, and whether the others would be listed."""
     listed, all_may_be = len(admin.list_groups()), _groups_may_be_described(admin)
     wanted = permissions.POLL_GROUPS
@@ -168,25 +176,36 @@ def _lag_finding(admin: Any, permission: permissions.Permission, lost: str) -> F
     return _note(permission, lost, f"; {count} topics can be described")
 
 
-def _suspects_finding(admin: Any) -> Finding:  # noqa: ANN401 - kafka-python has no types
+def _suspects_finding(admin: Any, _: KafkaSection) -> Iterator[Finding]:  # noqa: ANN401 - kafka-python has no types
     """Whether coordinators would answer about groups that are suspected to hang (`hang_sampler.py`)."""
     if _groups_may_be_described(admin):
-        return Finding(DESCRIBE_GROUPS, "ok", "groups may be described")
-    return _note(permissions.DESCRIBE_GROUPS, "stuck rebalances of classic groups are found with it only")
+        yield Finding(DESCRIBE_GROUPS, "ok", "groups may be described")
+    else:
+        yield _note(permissions.DESCRIBE_GROUPS, "stuck rebalances of classic groups are found with it only")
 
 
 def _groups_may_be_described(admin: Any) -> bool:  # noqa: ANN401 - kafka-python has no types
     """Any broker may be asked about any name: it says that we may not know before it says that it does not know."""
-    broker = admin.describe_cluster()["brokers"][0]["broker_id"]
-    reported = admin.describe_groups([_NOBODYS_GROUP], broker).get(_NOBODYS_GROUP, {})
+    reported = _of_any(admin, lambda broker: admin.describe_groups([_NOBODYS_GROUP], broker)).get(_NOBODYS_GROUP, {})
     return "GroupAuthorizationFailed" not in (reported.get("error") or "")
 
 
-_READ_WITH_THE_LOG: Final = (
-    permissions.READ_BROKER_CONFIGS,
-    permissions.READ_TOPIC_CONFIGS,
-    permissions.READ_GROUP_CONFIGS,
-)
+def _of_any(admin: Any, question: Callable[[int], Any]) -> Any:  # noqa: ANN401 - kafka-python has no types
+    """What one broker says, given its id; raises KafkaError where none answers."""
+    from kafka.errors import KafkaError  # see admin_client
+
+    from streaming.kafka.any_release import kind_of
+
+    away: KafkaError | None = None
+    for broker in admin.describe_cluster()["brokers"]:
+        try:
+            return question(broker["broker_id"])
+        except KafkaError as error:
+            if kind_of(error) != "away":
+                raise
+            away = error
+    assert away is not None  # noqa: S101 - a cluster has brokers
+    raise away
 
 
 def _configs_findings(
@@ -195,13 +214,15 @@ def _configs_findings(
     wanted: Collection[permissions.Permission],
 ) -> Iterator[Finding]:
     """Whether gates learn the brokers' settings, how long tombstones stay, and how long static members may be away."""
-    from kafka.admin import ConfigResource, ConfigResourceType  # see admin_client
+    from kafka.admin import ConfigResourceType  # see admin_client
+    from kafka.errors import KafkaError
 
-    brokers = [of.broker for of in asked_each(admin)]
-    old = lacking(brokers, GROUP_CONFIGS)
+    old: Sequence[Broker] = ()
+    with suppress(KafkaError):  # where one is away it is not known what it lacks
+        old = lacking([of.broker for of in asked_each(admin)], GROUP_CONFIGS)
     # kafka-python passes over what a broker refuses to tell: there is no answer then.
-    asked = (
-        (permissions.READ_BROKER_CONFIGS, ConfigResourceType.BROKER, str(brokers[0].id), OF_EVERY_RELEASE),
+    asked: tuple[tuple[permissions.Permission, Any, str | None, str], ...] = (
+        (permissions.READ_BROKER_CONFIGS, ConfigResourceType.BROKER, None, OF_EVERY_RELEASE),
         (permissions.READ_TOPIC_CONFIGS, ConfigResourceType.TOPIC, kafka.offsets_topic, "delete.retention.ms"),
         (permissions.READ_GROUP_CONFIGS, ConfigResourceType.GROUP, _NOBODYS_GROUP, "consumer.session.timeout.ms"),
     )
@@ -212,13 +233,60 @@ def _configs_findings(
             said = f"there is no such thing before {permission.since}: {names_of(old)}"
             yield Finding(permission.check, "ok", said)
             continue
-        reported = admin.describe_configs([ConfigResource(kind, name, {config: None})], config_filter="all")
-        if reported.get(kind.name.lower(), {}).get(name):
+        described = partial(_is_described, admin, kind, config)
+        if _of_any(admin, described) if name is None else described(name):
             yield Finding(permission.check, "ok", "configurations may be read")
-        elif permission is permissions.READ_TOPIC_CONFIGS and not _is_there(admin, name):
+        elif permission is permissions.READ_TOPIC_CONFIGS and not _is_there(admin, kafka.offsets_topic):
             yield Finding(permission.check, "cannot tell", f"there is no topic {name} yet")
         else:
             yield _note(permission, f"without it, {permission.without.replace('*', '')}")
+
+
+def _is_described(admin: Any, kind: Any, config: str, name: object) -> bool:  # noqa: ANN401 - kafka-python has no types
+    from kafka.admin import ConfigResource  # see admin_client
+
+    reported = admin.describe_configs([ConfigResource(kind, str(name), {config: None})], config_filter="all")
+    return bool(reported.get(kind.name.lower(), {}).get(str(name)))
+
+
+class _Part(NamedTuple):
+    """What is looked at together.
+
+    Attributes:
+        names: of what it finds, in their order.
+        look: given an admin client and where the brokers are.
+    """
+
+    names: tuple[str, ...]
+    look: Callable[[Any, KafkaSection], Iterator[Finding]]
+
+
+def _topics_finding(admin: Any, _: KafkaSection) -> Iterator[Finding]:  # noqa: ANN401 - kafka-python has no types
+    yield _lag_finding(admin, permissions.DESCRIBE_TOPICS, "lag is shown for no others")
+
+
+def _polled_topics_finding(admin: Any, _: KafkaSection) -> Iterator[Finding]:  # noqa: ANN401 - as above
+    yield _lag_finding(admin, permissions.POLL_TOPICS, permissions.POLL_TOPICS.without)
+
+
+def _configs_part(*wanted: permissions.Permission) -> _Part:
+    return _Part(
+        tuple(permission.check for permission in wanted), lambda admin, kafka: _configs_findings(admin, kafka, wanted)
+    )
+
+
+_OF_THE_LOG: Final = (
+    _Part(("offsets topic", LEADERS, permissions.READ_LOG.check), _topic_findings),
+    _Part((permissions.DESCRIBE_TOPICS.check,), _topics_finding),
+    _Part((DESCRIBE_GROUPS,), _suspects_finding),
+    _configs_part(permissions.READ_BROKER_CONFIGS, permissions.READ_TOPIC_CONFIGS, permissions.READ_GROUP_CONFIGS),
+)
+_POLLED: Final = (
+    _Part((permissions.POLL_GROUPS.check, permissions.LIST_GROUPS.check), _listing_findings),
+    _Part((permissions.POLL_TOPICS.check,), _polled_topics_finding),
+    _configs_part(permissions.READ_BROKER_CONFIGS),
+)
+"""The first part is what a monitor cannot do without."""
 
 
 def _is_there(admin: Any, topic: str) -> bool:  # noqa: ANN401 - kafka-python has no types

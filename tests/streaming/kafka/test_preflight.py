@@ -1,9 +1,11 @@
 """What `check` says of the offsets topic as the brokers describe it."""
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from typing import Any, Final
 
 import pytest
+from kafka.errors import KafkaConnectionError
 
 from streaming.base.errors import CannotTellError
 from streaming.cli.check import exit_status
@@ -21,9 +23,10 @@ class Describing:
         self._leaders = leaders
         self.operations: list[str] | None = ["DESCRIBE", "READ"]
 
-    def describe_topics(self, _: list[str]) -> list[dict[str, Any]]:
+    def describe_topics(self, _: list[str] | None = None) -> list[dict[str, Any]]:
         partitions = [{"partition_index": number, "leader_id": leader} for number, leader in enumerate(self._leaders)]
-        return [{"error_code": 0, "partitions": partitions, "authorized_operations": self.operations}]
+        topic = {"name": "__consumer_offsets", "topic_id": None, "error_code": 0, "partitions": partitions}
+        return [topic | {"authorized_operations": self.operations}]
 
 
 def found(*leaders: int) -> list[Finding]:
@@ -47,7 +50,7 @@ def test_with_a_leader_for_each_there_is_nothing_to_say() -> None:
 
 def test_a_monitor_starts_without_them_and_a_recording_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """It reads the others meanwhile; a recording would lack them for good."""
-    monkeypatch.setattr(preflight, "broker_findings", lambda *_, **__: found(1, -1))
+    monkeypatch.setattr(preflight, "_found", lambda *_: found(1, -1))
     config = Config.model_validate({})
     preflight.preflight(config)
 
@@ -62,6 +65,9 @@ class Configured(FakeCluster):
         super().__init__({1: release})
         self._kinds = kinds
         self._topics = topics
+
+    def describe_cluster(self) -> dict[str, Any]:
+        return {"brokers": [{"broker_id": number} for number in self.releases]}
 
     def describe_configs(self, asked: list[Any], config_filter: str) -> dict[str, Any]:
         (of,) = asked
@@ -79,9 +85,60 @@ class Configured(FakeCluster):
 def configs(cluster: Configured) -> dict[str, tuple[str, str]]:
     """Permission on configurations of what → (status, detail)."""
     kafka = KafkaSection()
-    found = preflight._configs_findings(cluster, kafka, preflight._READ_WITH_THE_LOG)
+    found = preflight._OF_THE_LOG[-1].look(cluster, kafka)
     kinds = {permissions.READ_BROKER_CONFIGS.check: "broker", permissions.READ_TOPIC_CONFIGS.check: "topic"}
     return {kinds.get(of.name, "group"): (of.status, of.detail) for of in found}
+
+
+class PartlyAway(Configured):
+    """Of which the first broker is away, and answers nothing about itself."""
+
+    def __init__(self) -> None:
+        super().__init__("4.3", *ALL)
+        self.releases = {1: KafkaConnectionError("away"), 2: "4.3"}
+
+    def describe_configs(self, asked: list[Any], config_filter: str) -> dict[str, Any]:
+        (of,) = asked
+        if (of.resource_type.name, of.name) == ("BROKER", "1"):
+            raise KafkaConnectionError("away")
+        kind, (name,) = of.resource_type.name.lower(), of.configs
+        return {kind: {of.name: {name: {"value": "1"}}}}
+
+    def describe_groups(self, groups: list[str], broker: int) -> dict[str, Any]:
+        if broker == 1:
+            raise KafkaConnectionError("away")
+        return {group: {"error": None} for group in groups}
+
+
+def test_one_broker_that_is_away_keeps_nothing_from_being_looked_at() -> None:
+    """Another one says what any of them may say."""
+    assert {("ok", "configurations may be read")} == {*configs(PartlyAway()).values()}
+    assert ["ok"] == [of.status for of in preflight._suspects_finding(PartlyAway(), KafkaSection())]
+
+
+def test_what_no_broker_says_leaves_the_rest_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each part is looked at by itself, and has a line for each of its names."""
+    monkeypatch.setattr(preflight, "admin_client", lambda *_: nullcontext(NobodyAnswers(0)))
+
+    said = {of.name: of.status for of in preflight.broker_findings(KafkaSection())}
+
+    assert {"offsets topic": "ok", LEADERS: "ok", preflight.DESCRIBE_GROUPS: "cannot tell"}.items() <= said.items()
+    assert len({permission.check for permission in permissions.PERMISSIONS}) + 3 == len(said)
+
+
+class NobodyAnswers(Describing):
+    """Brokers that describe the log, and say nothing more."""
+
+    def __init__(self, *leaders: int) -> None:
+        super().__init__(*leaders)
+        self._manager = self
+        self.operations = ["DESCRIBE", "READ"]
+
+    def __getattr__(self, name: str) -> Any:
+        def away(*_: object, **__: object) -> None:
+            raise KafkaConnectionError(name)
+
+        return away
 
 
 ALL: Final = ("broker", "topic", "group")
