@@ -17,7 +17,7 @@ from typing import Any, Final
 from kafka import errors
 from kafka.admin import ConfigResourceType, KafkaAdminClient
 from kafka.errors import KafkaError
-from kafka.protocol.admin import DescribeClusterRequest, ListConfigResourcesRequest
+from kafka.protocol.admin import DescribeClusterRequest, DescribeGroupsRequest, ListConfigResourcesRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from streaming.base.errors import MonitorError
@@ -164,6 +164,21 @@ class AdminClient(KafkaAdminClient):  # type: ignore[misc]  # kafka-python has n
         except errors.IncompatibleBrokerVersion:
             return {}
         return features
+
+    def describe_groups(self, group_ids: Iterable[str], group_coordinator_id: int) -> dict[str, dict[str, Any]]:
+        """Group → `error` (None for none), `group_state` and `members`, whose metadata stay bytes.
+
+        The library decodes those as consumers', and falls over others': Connect, Schema Registry.
+        """
+        request = DescribeGroupsRequest(groups=list(group_ids), include_authorized_operations=False)
+        answer = self._manager.run(self._manager.send, request, group_coordinator_id)
+        return {
+            group.group_id: {
+                **group.to_dict(json=False),
+                "error": str(errors.for_code(group.error_code)()) if group.error_code else None,
+            }
+            for group in answer.groups
+        }
 
     def list_config_resources(self, resource_types: Iterable[str] | None = None) -> dict[str, list[str]]:
         """Type of resource → names of those with a configuration of their own.

@@ -79,8 +79,8 @@ def _of_topic(admin: Any, topic: SinkTopic, *, create: bool) -> Finding:  # noqa
     described = describe_topics(admin, [topic.name])
     made = ""
     if not described and create:
-        if not _make(admin, topic):
-            return _lacking(topic, "fail", ["CREATE"], "or the topic, made by somebody else")
+        if (hindrance := _make(admin, topic)) is not None:
+            return hindrance
         described, made = describe_topics(admin, [topic.name]), ", made now"
     if not described:
         accepted = f"an existing topic ({topic.command}, or `check --create-topics`) that may be described"
@@ -112,17 +112,26 @@ def _lacking(topic: SinkTopic, status: Status, operations: list[str], more: str 
     return Finding(topic.option, status, f"{topic.option}: found {found}, accepted: {accepted}")
 
 
-def _make(admin: Any, topic: SinkTopic) -> bool:  # noqa: ANN401 - kafka-python has no types
-    """Make it; returns whether we may."""
-    from kafka.errors import ClusterAuthorizationFailedError, TopicAuthorizationFailedError  # see _findings
+def _make(admin: Any, topic: SinkTopic) -> Finding | None:  # noqa: ANN401 - kafka-python has no types
+    """Make it; returns what is in the way, if anything."""
+    from kafka.errors import (  # see _findings
+        ClusterAuthorizationFailedError,
+        IncompatibleBrokerVersion,
+        TopicAuthorizationFailedError,
+    )
 
     settings = {"cleanup.policy": topic.policy}
     wanted = {"num_partitions": _PARTITIONS, "replication_factor": _PARTITIONS, "configs": settings}
     try:
         admin.create_topics({topic.name: wanted}, wait_for_metadata=True)
     except (ClusterAuthorizationFailedError, TopicAuthorizationFailedError):
-        return False
-    return True
+        return _lacking(topic, "fail", ["CREATE"], "or the topic, made by somebody else")
+    except IncompatibleBrokerVersion:
+        # They choose neither number.
+        found = f"{topic.option}: found no {topic.name!r}, and brokers before 2.4, on which `check` makes none"
+        accepted = f"an existing topic ({topic.command} --partitions N --replication-factor N)"
+        return Finding(topic.option, "fail", f"{found}, accepted: {accepted}")
+    return None
 
 
 def _policy(admin: Any, name: str) -> str | None:  # noqa: ANN401 - kafka-python has no types

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, Final
 
-from kafka.protocol.admin import DescribeClusterResponse, ListConfigResourcesResponse
+from kafka.protocol.admin import DescribeClusterResponse, DescribeGroupsResponse, ListConfigResourcesResponse
 from kafka.protocol.broker_version_data import BROKER_API_VERSIONS, BrokerVersionData
 from kafka.protocol.metadata import ApiVersionsResponse, MetadataResponse
 
@@ -80,6 +80,14 @@ class BrokerOfARelease:
         broker = DescribeClusterResponse.DescribeClusterBroker(broker_id=1, host="h", port=9092, is_fenced=False)
         return DescribeClusterResponse(cluster_id="c", controller_id=1, brokers=[broker])
 
+    def groups(self, asked: Any, version: int) -> Any:
+        group = DescribeGroupsResponse.DescribedGroup
+        # Of a worker of Connect: a version and its URL.
+        worker = group.DescribedGroupMember(member_id="m", member_metadata=b"\x00\x01\x00\x17http://10.0.0.1:8083/ab")
+        said = [group(group_id=name, group_state="Stable", members=[worker]) for name in asked.groups if name != "r"]
+        refused = [group(error_code=30, group_id="r", group_state="", members=[])] if "r" in asked.groups else []
+        return DescribeGroupsResponse(groups=said + refused)
+
     def features(self, _: object, version: int) -> Any:
         of = ApiVersionsResponse.SupportedFeatureKey(name="metadata.version", min_version=1, max_version=7)
         return ApiVersionsResponse(error_code=0, api_keys=[], supported_features=[of])
@@ -92,6 +100,7 @@ class BrokerOfARelease:
 _ANSWERS: Final[dict[str, Callable[[BrokerOfARelease, Any, int], Any]]] = {
     "MetadataRequest": BrokerOfARelease.metadata,
     "DescribeClusterRequest": BrokerOfARelease.described,
+    "DescribeGroupsRequest": BrokerOfARelease.groups,
     "ApiVersionsRequest": BrokerOfARelease.features,
     "ListConfigResourcesRequest": BrokerOfARelease.config_resources,
 }

@@ -70,6 +70,16 @@ def test_features_are_told_where_there_are_any(release: tuple[int, int]) -> None
 
 
 @each_release
+def test_groups_are_described_whoever_their_members_are(release: tuple[int, int]) -> None:
+    """Kafka Connect's are no consumers: what they say of themselves is not ours to read."""
+    described = client_of(BrokerOfARelease(release)).describe_groups(["connect", "r"], 1)
+
+    connect = described["connect"]
+    assert ("Stable", 1, None) == (connect["group_state"], len(connect["members"]), connect["error"])
+    assert "[Error 30] GroupAuthorizationFailedError" == described["r"]["error"]
+
+
+@each_release
 def test_groups_with_configurations_are_listed_from_4_1_on(release: tuple[int, int]) -> None:
     """From 3.7 on brokers list client metrics to whoever asks for groups: that is no answer."""
     client = client_of(BrokerOfARelease(release))

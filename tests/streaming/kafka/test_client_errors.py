@@ -217,7 +217,7 @@ def rd_ended(client: type[Any], method: str, error: Exception) -> KafkaException
         def result(self) -> None:
             raise error
 
-    def ends(_: object) -> Any:
+    def ends(*_: object) -> Any:
         if method in librdkafka.FUTURES:
             return {"t": Future()}
         raise error
@@ -259,6 +259,22 @@ def test_an_error_of_librdkafka_keeps_its_code(client: type[Any], method: str) -
 def test_each_client_of_librdkafka_goes_through_the_door(client: type[Any], method: str) -> None:
     """Not only the fakes of these tests."""
     assert hasattr(vars(client)[method], "__wrapped__")
+
+
+def test_a_topic_of_which_no_broker_speaks_is_no_key_error() -> None:
+    """Metadata that lack the topic that was asked for say that there is none."""
+
+    class Metadata:
+        topics: Final[dict[str, object]] = {}
+
+        def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:
+            return self
+
+    librdkafka.through_the_door(Metadata, ["list_topics"])
+    with pytest.raises(KafkaException) as raised:
+        Metadata().list_topics("gone", timeout=1)
+
+    assert confluent_kafka.KafkaError.UNKNOWN_TOPIC_OR_PART == raised.value.args[0].code()
 
 
 def test_a_full_queue_asks_for_patience() -> None:
