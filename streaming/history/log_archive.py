@@ -109,6 +109,8 @@ class RecordKeeper:
             while part := list(islice(records, RECORDS_AT_ONCE)):
                 self._store.write(RECORDS, rows_of(part))
                 self._delivered += len(part)
+                if self._thread.stopping.is_set():
+                    return {}
             # Only now: what a kill leaves out of it is read again, and is in the files once all the same.
             _replace(self._directory / POSITIONS, recorder.positions)
             if not recorder.unread:

@@ -26,6 +26,7 @@ from streaming.kafka.oauth_tokens import msk_tokens, tokens_of
 from streaming.kafka.permissions import EVENTS_TOPIC, GROUPS_TOPIC, PERMISSIONS, SINK_PERMISSIONS, Permission
 from streaming.kafka.preflight import Finding, broker_findings
 from streaming.kafka.range_reader import RangeReader
+from streaming.kafka.topic_reader import TopicReader
 from streaming.recording.recorder import LogRecorder
 from streaming.sinks import kafka_sinks
 from streaming.sinks.cloud_events import EventsFormat
@@ -100,6 +101,17 @@ def test_the_log_can_be_recorded(broker: SecuredBroker, way: str) -> None:
         assert 0 < sum(log.ends.values()) == len(list(log.records()))
     finally:
         log.close()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_topics_can_be_followed(broker: SecuredBroker, way: str) -> None:
+    """By the same ways, as `serve` does it."""
+    settings = confluent_settings(broker.config(way).kafka, "test")
+    with closing(TopicReader(settings, {"__consumer_offsets": None})) as reader:
+        read = 0
+        while not reader.at_first_end:
+            read += len(reader.poll())
+    assert read
 
 
 @pytest.mark.parametrize("way", ["OAUTHBEARER", MSK])
