@@ -96,6 +96,8 @@ def reasons(board: Board, held: BoardGroup, lag: ReadLag, now_ms: int) -> list[d
     """
     name = held.name
     found = [] if held.words.steady else [*_of_state(held, now_ms, board.read_ms.get(name))]
+    if board.converts_no_group:
+        found = [look for look in found if look.code != "upgrade_blocked"]
     # Without a member that reads, what is deleted is no loss today.
     if lag.lost and held.summary.members:
         lost = _count(lag.lost, "partition")

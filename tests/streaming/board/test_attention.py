@@ -2,6 +2,7 @@
 
 import pytest
 
+from coordinator_model.gates.broker_abilities import Broker
 from dashboards import thresholds as at
 from streaming.board import attention
 from streaming.board.attention import SEVERITIES
@@ -159,6 +160,8 @@ def test_a_group_that_becomes_blocked_in_its_roll_wants_a_look(events: list[Reco
 
     assert looked_at == ("upgrade_blocked" in codes(board))
     assert "upgrade_blocked" not in codes(board, NOW_MS + 7 * 60 * MINUTE_MS), "nobody rolls it any more"
+    board.set_brokers([Broker(1, "3.6", frozenset())])
+    assert "upgrade_blocked" not in codes(board), "no group can be upgraded"
 
 
 def test_a_static_member_away_is_info() -> None:
