@@ -3,9 +3,10 @@
 import uuid
 
 import pytest
-from kafka.errors import IncompatibleBrokerVersion
+from kafka.errors import IncompatibleBrokerVersion, KafkaConnectionError, KafkaError, TopicAuthorizationFailedError
 
-from streaming.kafka import broker_queries
+from streaming.kafka import any_release, broker_queries
+from streaming.kafka.any_release import AdminClient
 from tests.streaming.kafka.brokers_of_a_release import EPOCH, RELEASES, TOPIC_ID, BrokerOfARelease, client_of
 
 each_release = pytest.mark.parametrize("release", RELEASES, ids=lambda of: ".".join(map(str, of)))
@@ -89,3 +90,33 @@ def test_groups_with_configurations_are_listed_from_4_1_on(release: tuple[int, i
     else:
         with pytest.raises(IncompatibleBrokerVersion):
             client.list_config_resources(["GROUP"])
+
+
+@pytest.mark.parametrize(
+    ("error", "patience_seconds", "times"),
+    [
+        pytest.param(KafkaConnectionError("one"), 60.0, 3, id="a broker that is away: another may answer"),
+        pytest.param(KafkaConnectionError("one"), 0.0, 1, id="without patience"),
+        pytest.param(TopicAuthorizationFailedError("one"), 60.0, 1, id="a no is an answer"),
+    ],
+)
+def test_a_question_is_asked_again_where_a_broker_is_away(
+    monkeypatch: pytest.MonkeyPatch, error: KafkaError, patience_seconds: float, times: int
+) -> None:
+    """For as long as there is patience, and brokers are looked at again before."""
+    monkeypatch.setattr(any_release, "AGAIN_SECONDS", 0.0)
+    client, asked = AdminClient.__new__(AdminClient), []
+    client._patience_seconds, client._manager = patience_seconds, None
+
+    def method(_: AdminClient) -> str:
+        asked.append(method)
+        if len(asked) < 3:
+            raise error
+        return "answered"
+
+    if times == 3:
+        assert "answered" == any_release._told_of(method)(client)
+    else:
+        with pytest.raises(type(error)):
+            any_release._told_of(method)(client)
+    assert times == len(asked)
