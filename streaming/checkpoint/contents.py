@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from coordinator_model.state import snapshot
 from streaming.checkpoint.files import CheckpointFiles
+from streaming.query.ledger import TaskLedger
 from streaming.query.progress import PartitionOffsets, offsets_of
 from streaming.query.schemas import BOOK_STATE, GROUPS_STATE, OFFSETS_STATE, PACKS_STATE, OutputRow
 from streaming.query.state_cache import all_entries
@@ -150,12 +151,16 @@ def stored_rows(spark: SparkSession, checkpoint: str, batch: int | None = None) 
         )
         yield from (_row(key, text) for key, text in all_entries(packs, single))
         for (text,) in _values(parts.pop(BOOK_STATE).result()):
-            for partition, book in json.loads(text)["partitions"].items():
-                totals = {**book["counters"], "last_offset": book["last_offset"]}
-                yield OutputRow(int(partition), "shard", "", json.dumps(totals))
+            yield from _rows_of_ledger(text)
     finally:
         # A stop meanwhile does not wait for it: it ends with the JVM.
         ahead.shutdown(wait=False, cancel_futures=True)
+
+
+def _rows_of_ledger(text: str) -> Iterator[OutputRow]:
+    """What a task's ledger once passed on of its partitions: what is owed of one is owed after a restart, too."""
+    for partition, ledger in TaskLedger.load(text).partitions.items():
+        yield OutputRow(partition, "shard", "", json.dumps(ledger.totals()))
 
 
 def _numbers(names: Iterable[str]) -> Iterator[int]:
