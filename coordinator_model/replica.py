@@ -475,8 +475,9 @@ class Replica:
 
     def _replay_unknown(self, position: Position, unknown: UnknownRecord) -> list[Event]:
         name, count = str(unknown.record_type), self.counters.unknown_records
+        is_first = name not in count
         count[name] = count.get(name, 0) + 1
-        if count[name] > 1:
+        if not is_first:
             return []
         finding = Finding("unknown_record", {"record_type": unknown.record_type})
         return list(events_of(unknown.group_name or "", position, [finding]))

@@ -268,7 +268,7 @@ class BundleReplay:
                     (*(of.last_offset for of in seeded.values()), *(of.offset for of in rows[-1:])), default=-1
                 )
             live_from = self._live_from(partition, book, rows, note)
-            counters = Counters() if partition in former else book.counters
+            counters = _counted_again(book.counters) if partition in former else book.counters
             replica = Replica(store, counters, live_from=live_from)
             run = PartitionReplay(partition, book, replica, seeded, former=former.get(partition))
             runs.append(run)
@@ -293,6 +293,7 @@ class BundleReplay:
             if rows:
                 book.last_offset = max(book.last_offset, rows[-1].offset)
             if run.former is not None and note is not None:
+                _note_new_types(book.counters, counters)
                 run.take_over(note, rows)
             if run.before is not None:
                 run.compare(run.before, Position(partition, rows[-1].offset, rows[-1].timestamp_ms))
@@ -505,6 +506,22 @@ class PartitionReplay:
         unseen = {name for name in self.book.waiting if name not in groups and name not in changes.deleted}
         held = {of.name for of in groups.values() if of.step is not None or of.rewinds is not None or of.withheld}
         self.book.waiting = sorted(unseen | held)
+
+
+def _counted_again(known: Counters) -> Counters:
+    """Counters for what is read again: types that were reported are no news."""
+    return Counters(
+        unknown_records=dict.fromkeys(known.unknown_records, 0),
+        newer_value_versions=dict.fromkeys(known.newer_value_versions, 0),
+    )
+
+
+def _note_new_types(known: Counters, again: Counters) -> None:
+    """Add the types that were met only now; what was known was counted when it was read first."""
+    for name, count in again.unknown_records.items():
+        known.unknown_records.setdefault(name, count)
+    for name, count in again.newer_value_versions.items():
+        known.newer_value_versions.setdefault(name, count)
 
 
 def _read_again(notes: Mapping[int, Note]) -> list[int]:

@@ -125,10 +125,13 @@ def difference_with_gaps(reported: Reported, answer: Answer) -> Difference:
     """
     whole = difference(reported, answer)
     happened = {(event["group"], event["kind"]) for event in answer.events.values()}
+    # What began in the gap and goes on is told with the next record that shows it.
+    late = {(event["group"], event["kind"]) for name, event in answer.events.items() if name not in reported.events}
     alarms = {
         name
         for name in whole.events_added
         if (event := reported.events[name])["severity"] != INFO
+        and (event["group"], event["kind"]) not in late
         # Seen by comparing what was before with what is after: it did happen, at another record.
         and not (event["inferred"] and (event["group"], event["kind"]) in happened)
     }

@@ -8,7 +8,7 @@ import pytest
 from streaming.board.batch_update import BatchUpdate, BoardSnapshot
 from streaming.query.log_continuity import Note
 from streaming.query.schemas import OutputRow
-from tests.builders import offset_commit, offset_commit_tombstone
+from tests.builders import RecordBytes, offset_commit, offset_commit_tombstone
 from tests.coordinator_events import consumer_join, consumer_leave, consumer_moves
 from tests.histories import PARTITION, at, history
 from tests.streaming.shard import Shard
@@ -260,6 +260,32 @@ class TestUnreadForLong:
             back["detail"]["offsets"],
             back["inferred"],
         )
+
+
+@pytest.mark.parametrize("why", [cut(from_offset=9, to_offset=20), unread(90_000)], ids=["cut off", "unread for long"])
+def test_a_type_that_was_reported_is_no_news(why: Note) -> None:
+    """It was counted when it was read first; one that is met only now is reported, and from then on is none."""
+    known, new = unknown_type(99), unknown_type(98)
+    first = history(at(1_000, known), at(2_000, known))
+    shard = Shard()
+    shard.batch(first)
+    assert ["99"] == reported_types(shard)
+
+    shard.batch(history(at(1_000, known), at(2_000, known), at(3_000, new)), note=why)
+    shard.batch(history(at(4_000, known, new), start=3))
+
+    assert ["99", "98"] == reported_types(shard)
+    assert {"99": 3, "98": 2} == shard.book().counters.unknown_records
+
+
+def unknown_type(number: int) -> RecordBytes:
+    """A record of a type that this release does not know."""
+    return number.to_bytes(2) + b"key", b"value"
+
+
+def reported_types(shard: Shard) -> list[str]:
+    """Types of records that were reported to be unknown, in their order."""
+    return [str(event["detail"]["record_type"]) for event in shard.events() if event["kind"] == "unknown_record"]
 
 
 class TestGaps:
