@@ -174,7 +174,7 @@ SCENARIOS: Final = (
     Scenario(play=revocation_that_takes_its_time),
     Scenario(play=subscribed_topic_grows),
     # Kafka's own client names the topic's id in its commits since 4.2.
-    Scenario(play=subscribed_topic_made_anew, alarms=frozenset({"topic_recreated"}), told_since=(4, 2)),
+    Scenario(play=subscribed_topic_made_anew, alarms=frozenset({"topic_recreated"})),
     Scenario(play=consumer_group_that_empties),
     Scenario(play=consumer_group_that_is_deleted),
 )

@@ -11,13 +11,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from coordinator_model.replica import Counters
 from streaming.base.errors import UsageError
 from streaming.checkpoint import contents, identity
 from streaming.checkpoint.state_directory import StateDirectory
+from streaming.query.ledger import PartitionLedger, TaskLedger
 from streaming.query.schemas import BOOK_STATE, GROUPS_STATE, OFFSETS_STATE, PACKS_STATE, OutputRow
 from streaming.query.state_cache import packed_entries
 
-BOOK = {"partitions": {"3": {"counters": {"records": 9}, "last_offset": 8}, "4": {"counters": {}, "last_offset": 1}}}
+LEDGERS = {3: PartitionLedger(counters=Counters(records=9), last_offset=8), 4: PartitionLedger(last_offset=1)}
 PACKS: dict[str, list[Any]] = {
     "partition": [0, -1, 3, -1],
     "slot": [2, 0, 31, 1],
@@ -39,7 +41,7 @@ PARTS = {
         "bucket": [0, 0, 1],
         "snapshot": ["[1,3]", "[1,4]", "[1,0]"],
     },
-    BOOK_STATE: {"snapshot": [json.dumps(BOOK)]},
+    BOOK_STATE: {"snapshot": [TaskLedger(LEDGERS).dump()]},
 }
 ROWS = [
     OutputRow(-1, "offsets", "a", "[1,5]"),
@@ -51,8 +53,7 @@ ROWS = [
     OutputRow(0, "group", "c", "[1,6]"),
     OutputRow(3, "offsets", "a", "[1,7]"),
     OutputRow(3, "group", "d", "[1,8]"),
-    OutputRow(3, "shard", "", json.dumps({"records": 9, "last_offset": 8})),
-    OutputRow(4, "shard", "", json.dumps({"last_offset": 1})),
+    *(OutputRow(partition, "shard", "", json.dumps(of.totals())) for partition, of in LEDGERS.items()),
 ]
 SPARK: Any = SimpleNamespace(streams=SimpleNamespace(active=[]))
 """Asked for its streams, and no more: what reads with it is replaced here, and runs for real in the restart tests."""
