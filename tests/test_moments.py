@@ -124,6 +124,10 @@ class TestWhatIsCompared:
 
         assert [] == differences(said(PRINTED), {**VIEW, "offsets": offsets})
 
+    def test_an_assignor_that_the_log_does_not_name(self) -> None:
+        """A group that takes the broker's default: its name is the broker's, not the log's."""
+        assert [] == differences(said(PRINTED), {**VIEW, "protocol": None})
+
     @pytest.mark.parametrize("printed", GONE)
     def test_a_group_that_is_gone(self, printed: str) -> None:
         """It is None, however a release says so."""
