@@ -31,11 +31,13 @@ from tests.brokers.releases import BY_NAME, Release
 from tests.brokers.results import Result
 from tests.brokers.story import Expected, Story
 from tests.brokers.upgrades import asked, attempts, codes
-from tests.integration.monitor_process import MonitorProcess
+from tests.integration.monitor_process import MonitorProcess, until
 
 _MOMENT_SECONDS: Final = 180.0
 """How long a moment may take to come, on a busy machine."""
 _READY_SECONDS: Final = 300.0
+_LONGEST: Final = 4000
+"""Characters of a trace that are printed: some carry the stacks of a JVM."""
 _OFFSETS_TOPIC: Final = "__consumer_offsets"
 
 
@@ -108,6 +110,7 @@ def tried(release: Release, *, only_upgrades: bool) -> Result:
             ends.enter_context(node)
             monitor = MonitorProcess(directory / "monitor", node.bootstrap_servers, state=directory / "state")
             ends.enter_context(monitor)
+            until(monitor._has_said_where, _READY_SECONDS, "the monitor does not say where it listens")
             monitor.await_ready(_READY_SECONDS)
             row["check"] = checked(monitor)
             tool = ends.enter_context(ReleaseTool(release, node.bootstrap_servers, log=directory / "tool.log"))
@@ -120,7 +123,7 @@ def tried(release: Release, *, only_upgrades: bool) -> Result:
             tries = attempts(release, node.bootstrap_servers, monitor, directory)
             row["upgrades"] = [asdict(attempt) for attempt in tries]
         except Exception as error:  # noqa: BLE001 - whatever it is, the other releases are tried
-            traceback.print_exc()
+            say(traceback.format_exc()[:_LONGEST])
             row["failed"] = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"
     return Result(**row)
 

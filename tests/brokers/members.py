@@ -49,10 +49,10 @@ class Member:
         return any(_of(event) in _ASSIGNED and event["partitions"] for event in self.said())
 
     def refusal(self) -> str | None:
-        """The fatal error that it met, by its client's name; None while there is none."""
+        """The fatal error that it met, in its client's words; None while there is none."""
         for event in self.said():
-            if event.get("event") == "error" and event["fatal"]:
-                return str(event["name"])
+            if event.get("event") == "error" and (event["fatal"] or event["name"] == "_FATAL"):
+                return str(event["text"])
         if self.exit_status is None:
             return None
         thrown = _EXCEPTION.findall(self._file.read_text(encoding="utf-8", errors="replace"))

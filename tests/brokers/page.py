@@ -76,6 +76,6 @@ def _by_answer(attempts: Iterable[Mapping[str, Any]], answer: Any) -> str:
     kinds: dict[str, list[str]] = defaultdict(list)
     for of in attempts:
         kinds[answer(of)].append(of["kind"])
-    if len(kinds) == 1:
-        return next(iter(kinds))
+    if len(kinds) <= 1:
+        return next(iter(kinds), "not tried yet")
     return "; ".join(f"{said} ({', '.join(of)})" for said, of in kinds.items())

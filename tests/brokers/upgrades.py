@@ -1,6 +1,7 @@
 """A classic group, and its first member that speaks the consumer protocol: what was said, and what the broker does.
 
-The new member is of the make of the group's others: Kafka's own, or librdkafka.
+Two members, who have been given what each other's coming left them; one of them is stopped, and comes back upgraded,
+of the same make: Kafka's own, or librdkafka.
 
 Gate and plan are asked as users ask them, through the commands of a running monitor. What the broker decides is what
 the member meets: partitions of a group that is of the new type from then on, or an error by its client's name.
@@ -10,6 +11,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +26,8 @@ from tests.integration.monitor_process import MonitorProcess, until
 
 _JOIN_SECONDS: Final = 150.0
 _TRY_SECONDS: Final = 60.0
+_STEADY_SECONDS: Final = 6.0
+"""How long a group has to have stayed converted: some heartbeats."""
 _SILENT_SECONDS: Final = 20.0
 """How long a member is waited for that the broker has no answer for: librdkafka asks for ever, and says nothing."""
 
@@ -80,18 +84,22 @@ def attempts(release: Release, servers: str, monitor: MonitorProcess, directory:
     def joined(kind: str, number: int, protocol: Protocol) -> Member:
         return KINDS[kind](release, servers, groups[kind], f"{groups[kind]}-{number}", directory, protocol)
 
-    members = [joined(kind, 1, "classic") for kind in kinds]
+    members: list[Member] = []
     try:
-        for group in groups.values():
-            # With offsets, as a group has that is at work.
-            until(
-                lambda group=group: _has(monitor, group, state="Stable", with_offsets=True),  # type: ignore[misc]
-                _JOIN_SECONDS,
-                f"{group} never joined",
-            )
+        for number in (1, 2):
+            second = {kind: joined(kind, number, "classic") for kind in kinds}
+            members += second.values()
+            for group in groups.values():
+                until(
+                    lambda group=group, number=number: _is_at_work(monitor, group, number),  # type: ignore[misc]
+                    _JOIN_SECONDS,
+                    f"{group} never had {number} members",
+                )
         gates = {kind: asked(monitor, "gate", "upgrade", "--group", group) for kind, group in groups.items()}
         plans = {kind: asked(monitor, "plan", "--group", group)[1] for kind, group in groups.items()}
-        new = {kind: joined(kind, 2, "consumer") for kind in kinds}
+        for member in second.values():
+            member.stop()
+        new = {kind: joined(kind, 3, "consumer") for kind in kinds}
         members += new.values()
         deadline = time.monotonic() + (_TRY_SECONDS if release.speaks_consumer else _SILENT_SECONDS)
         return [
@@ -130,18 +138,29 @@ def codes(answer: Mapping[str, Any]) -> list[str]:
 
 def _decided(member: Member, monitor: MonitorProcess, group: str, deadline: float) -> str:
     """What became of a member that speaks the consumer protocol."""
+    converted: float | None = None
     while time.monotonic() < deadline:
         refused = member.refusal()
         if refused is not None:
             return f"refused: {refused}"
-        if member.is_assigned() and _has(monitor, group, type="consumer"):
+        if converted is None and member.is_assigned() and _view(monitor, group)["type"] == "consumer":
+            converted = time.monotonic()
+        # A refusal may come with a later heartbeat.
+        if converted is not None and time.monotonic() > converted + _STEADY_SECONDS:
             return "converted"
         time.sleep(0.2)
     return "refused: no answer"
 
 
-def _has(monitor: MonitorProcess, group: str, *, with_offsets: bool = False, **values: str) -> bool:
-    view = monitor.groups().get(group)
-    if view is None or (with_offsets and not view["offsets"]):
-        return False
-    return all(view[name] == value for name, value in values.items())
+def _is_at_work(monitor: MonitorProcess, group: str, members: int) -> bool:
+    """Whether it is stable with so many members, who own partitions, and has offsets."""
+    view = _view(monitor, group)
+    owning = [member for member in view["members"] if member["assigned"]]
+    return view["state"] == "Stable" and bool(view["offsets"]) and members == len(owning) == len(view["members"])
+
+
+def _view(monitor: MonitorProcess, group: str) -> dict[str, Any]:
+    """The group as the API answers it; what is not there yet has no members."""
+    status, body = monitor.get(f"/api/v1/groups/{group}")
+    view: dict[str, Any] = json.loads(body) if status == HTTPStatus.OK else {}
+    return {"type": None, "state": None, "members": [], "offsets": [], **view}
