@@ -10,7 +10,8 @@
     consumer_protocol            stop               the consumer protocol is not enabled on the brokers
     migration_policy             stop               brokers convert no group that has members
     broker_configuration         unknown            the brokers do not say what they can do or allow
-    preview                      note               a broker has the consumer protocol as a preview, and on
+    preview                      unknown            a broker has the consumer protocol as a preview, and on: it serves
+                                                    Java's consumers, and gives those of librdkafka nothing
     assignment_user_data         stop, see below    a broker would refuse the group (`upgrade_blockers.py`)
     malformed_embedded_protocol  stop               likewise
     librdkafka_cooperative_sticky  stop           likewise, once members rejoin
@@ -121,8 +122,12 @@ def of_brokers(settings: BrokerSettings) -> Iterator[Reason]:
         yield Reason(UNKNOWN, "broker_configuration", _unsaid(settings, missing))
     preview = lacking(settings.brokers or (), CONSUMER_PROTOCOL_GA)
     if preview and settings.consumer_protocol:
-        text = f"{names_of(preview)}: before 4.0 the consumer protocol is a preview, not meant for production"
-        yield Reason(NOTE, "preview", text)
+        # Tried with librdkafka 2.16 on 3.9.2; which client a member is, the log does not say.
+        text = (
+            f"{names_of(preview)}: before 4.0 the consumer protocol is a preview, which serves Java's consumers; those "
+            "of librdkafka wait for ever. Upgrade every broker to 4.0 or later"
+        )
+        yield Reason(UNKNOWN, "preview", text)
 
 
 def _refusing(settings: BrokerSettings) -> Iterator[Reason]:

@@ -77,7 +77,7 @@ UNSAID: Final[dict[str, Any]] = {"migration_policy": None, "consumer_max_size": 
 DECIDED: Final[dict[str, tuple[BrokerSettings, str, str | None, str, str | None]]] = {
     # The one who would go.
     "all of 4.3": (ALLOWING, "open", None, "ready", None),
-    "preview, switched on": (replace(ALLOWING, brokers=OF_3_9), "open", "preview", "care", "preview"),
+    "preview, switched on": (replace(ALLOWING, brokers=OF_3_9), "cannot_tell", "preview", "care", "preview"),
     # The one whom brokers would refuse.
     "one of 3.6 among 4.x": (
         replace(ALLOWING, brokers=LOWEST_3_6), "closed", "brokers_first", "blocked", "brokers_first",
