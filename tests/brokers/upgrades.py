@@ -44,7 +44,7 @@ class Attempt:
         gate: exit status of `gate upgrade --group`, and the codes of its reasons.
         plan: readiness, and the codes of its reasons.
         broker: `converted`, or the error that the new member met.
-        right: whether the gate was open (0) just where the broker converted.
+        right: whether the gate was open (0) only where the broker converted, and closed (1) only where it did not.
     """
 
     kind: str
@@ -118,7 +118,7 @@ def _attempt(kind: str, gate: tuple[int, dict[str, Any]], plan: dict[str, Any], 
         gate=(gate[0], codes(gate[1])),
         plan=(planned.get("readiness", "nothing"), codes(planned)),
         broker=broker,
-        right=(gate[0] == 0) == (broker == "converted"),
+        right=gate[0] not in (0, 1) or (gate[0] == 0) == (broker == "converted"),
     )
 
 
