@@ -280,11 +280,22 @@ class StateDirectory:
         with self._whole():
             yield from contents.stored_rows(spark, self.location.for_spark, batch)
 
+    @property
+    def is_unread_for_long(self) -> bool:
+        """Whether what was written since the log was last read may lack tombstones."""
+        former = self._resumed
+        return former is not None and former.unread_too_long(self._clock_ms(), self.tombstone_retention_ms)
+
+    @property
+    def _resumed(self) -> Resume | None:
+        """How far the log is read, or was by the run before; None where there was none."""
+        return self._former if self._follower is None else self._follower.resume
+
     def rebuild_if_outlived(self, log_end: Offsets, last_stable: Offsets, positions: Positions) -> bool:
         """Forget the state where what is unread may lack tombstones; returns whether it did."""
-        former = self._follower.resume if self._follower is not None else self._former
+        former = self._resumed
         now_ms, retention_ms = self._clock_ms(), self.tombstone_retention_ms
-        if former is None or not former.unread_too_long(now_ms, retention_ms):
+        if former is None or not self.is_unread_for_long:
             return False
         if not resume_file.unread(log_end, last_stable, positions):
             return False
@@ -301,7 +312,7 @@ class StateDirectory:
     def begin(self, log_end: Offsets) -> Offsets:
         """Say that the log is being read on, or from its beginning; returns from where on it is live."""
         now_ms = self._clock_ms()
-        former = self._follower.resume if self._follower is not None else self._former
+        former = self._resumed
         now = Resume.begun(now_ms, log_end, self._told_before) if former is None else former.going_on(now_ms, log_end)
         self._told_before = now.told_before
         self._unread_seconds = 0.0 if former is None else max(0, now_ms - former.seen_ms) / 1_000

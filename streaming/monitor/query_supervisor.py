@@ -123,7 +123,11 @@ class QuerySupervisor:
         mark = self._state.mark()
         if mark.has_state:
             by_reader = self._state.positions()
-            if not self._state.rebuild_if_outlived(*self._log.ends(), _positions(by_reader)):
+            # Brokers that are away at this moment are waited for once the query is to be started.
+            is_outlived = self._state.is_unread_for_long and self._state.rebuild_if_outlived(
+                *self._log.ends(), _positions(by_reader)
+            )
+            if not is_outlived:
                 self._fill(spark, mark, by_reader)
                 return
             mark = Mark()

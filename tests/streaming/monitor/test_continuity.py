@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from coordinator_model.state import snapshot
 from coordinator_model.state.group_state import GroupState
-from streaming.base.errors import UsageError
+from streaming.base.errors import CannotTellError, UsageError
 from streaming.board.board import Board
 from streaming.board.readiness import Offsets, Positions
 from streaming.checkpoint.contents import Mark
@@ -108,6 +108,10 @@ class State:
     def rows(self, _spark: object, batch: int) -> Iterator[OutputRow]:
         assert batch == self.found.batch
         return map(group, self.groups)
+
+    @property
+    def is_unread_for_long(self) -> bool:
+        return self.is_outlived
 
     def rebuild_if_outlived(self, _end: Offsets, _stable: Offsets, _positions: Positions) -> bool:
         outlived, self.is_outlived = self.is_outlived, False
@@ -290,3 +294,16 @@ def test_source_of_batch_numbers_is_the_query(run: Run) -> None:
     run.fill()
     run.start(QUERY)
     assert QUERY == run.supervisor.query_id
+
+
+def test_brokers_that_are_away_while_the_board_is_filled_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the log ends is asked for when the query is started, which is tried again; before it is not needed."""
+    run = Run(monkeypatch, log_end=9)
+    run.state.has(Mark(QUERY, 7), 5, "a")
+    run.supervisor._log.ends.side_effect = CannotTellError("away")  # type: ignore[attr-defined]  # a mock
+
+    run.fill()
+
+    assert ["a"] == run.groups
+    with pytest.raises(CannotTellError):
+        run.start(QUERY)
