@@ -214,6 +214,11 @@ def difference_after(cuts: Collection[Cut]) -> Callable[[Reported, Answer], Diff
     return difference_after_cuts
 
 
+def difference_when_rebuilt(reported: Reported, answer: Answer) -> Difference:
+    """The same where the log was read again as history: what is alarmed then began, as far as told, at its end."""
+    return replace(difference(reported, answer), groups=_unlike(_undated(reported.groups), _undated(answer.groups)))
+
+
 def difference_from_former(reported: Reported, answer: Answer) -> Difference:
     """The same where a former release had read the first part: what it counted, it counted by rules of its own."""
     return replace(difference(reported, answer), groups=_unlike(_uncounted(reported.groups), _uncounted(answer.groups)))
@@ -245,6 +250,8 @@ class Comparison(NamedTuple):
 WHOLLY: Final = Comparison(difference, dict)
 WITH_GAPS: Final = Comparison(difference_with_gaps, as_it_is)
 """Records were cleaned away before they were read, and with them what only they had reported."""
+REBUILT: Final = Comparison(difference_when_rebuilt, dict)
+"""The state was forgotten, and the log read again."""
 FROM_FORMER: Final = Comparison(difference_from_former, as_former_noted)
 """A former release had read the first part of the log."""
 
@@ -265,6 +272,19 @@ def _only(of: _Told, groups: Collection[str]) -> _Told:
 
 def _memberships(groups: dict[str, Any]) -> dict[str, Any]:
     return {name: state.get("membership") for name, (_, state) in groups.items()}
+
+
+def _undated(groups: dict[str, Any]) -> dict[str, Any]:
+    """Groups without when and where the alarms began that are open."""
+
+    def undated(state: dict[str, Any]) -> dict[str, Any]:
+        alarms = {
+            kind: {name: {**of, "since_ms": None, "offset": None} for name, of in names.items()}
+            for kind, names in state.get("alarms", {}).items()
+        }
+        return {**state, "alarms": alarms}
+
+    return {name: (of, undated(state)) for name, (of, state) in groups.items()}
 
 
 def _uncounted(groups: dict[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from tests.faults.coordinator_log import Log, Writing, story
 from tests.faults.disk import SmallDisk
 from tests.faults.disturbed import Disturbed
 from tests.faults.processes_of import kill_workers
-from tests.faults.reported import Difference, Reported, reported_in
+from tests.faults.reported import REBUILT, Difference, Reported, reported_in
 from tests.faults.results import Result
 from tests.faults.trial import row
 from tests.integration.monitor_process import contents, until
@@ -108,7 +108,7 @@ def tell(log: Log, disturbed: Disturbed, disk: SmallDisk) -> Seen:
             seen.untouched[name] = {**before, **damage.WRITTEN} == {**contents(disturbed.state), **damage.WRITTEN}
     damage.lose_checkpoint(disturbed.state)
     monitor = disturbed.start("--rebuild")
-    seen.differences["rebuilt"] = disturbed.difference(monitor)
+    seen.differences["rebuilt"] = disturbed.difference(monitor, compared=REBUILT)
     disturbed.end(monitor)
     write_down(seen, sum(log.ends().values()))
     return seen
