@@ -1,4 +1,4 @@
-"""Puts figures into docs/performance.md and docs/scale.md, and draws them: `python -m bench.pages [--check]`.
+"""Puts figures into pages of docs/ and draws them: `python -m bench.pages [--check]`.
 
 What a page says in words is written by hand and speaks of no single figure; between a line `<!-- figures: NAME -->` and
 `<!-- end of figures -->` stands what `bench/results.json` holds, put there by this command. Charts are whole files.
@@ -18,7 +18,7 @@ from bench.goals import BATCH_COSTS, GOALS, Figures, Goal, all_figures
 from bench.tables import reported, spread, spread_of, table
 
 DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
-PAGES: Final = ("performance.md", "scale.md")
+PAGES: Final = ("performance.md", "lab.md", "scale.md")
 COMMAND: Final = "python -m bench.pages"
 
 _BLOCK: Final = re.compile(r"(<!-- figures: ([\w-]+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)

@@ -1,4 +1,4 @@
-"""Writes records.md, events.md, and lists and tables in permissions.md, brokers.md, faults.md and performance.md.
+"""Writes records.md, events.md, and lists and tables in permissions.md, brokers.md, faults.md and lab.md.
 
 With `--check` it compares them, and writes nothing.
 
@@ -366,7 +366,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     made[tried] = faults.page(tried.read_text("utf-8"))
     releases = DOCS / "brokers.md"
     made[releases] = brokers.page(releases.read_text("utf-8"))
-    soaked = DOCS / "performance.md"
+    soaked = DOCS / "lab.md"
     made[soaked] = soak.page(soaked.read_text("utf-8"))
     stale = [path for path, text in made.items() if not path.is_file() or path.read_text("utf-8") != text]
     if not check:

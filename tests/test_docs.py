@@ -98,6 +98,13 @@ def test_front_page_is_short() -> None:
     assert len(TEXTS["README.md"].splitlines()) < 120
 
 
+def test_performance_is_for_who_runs_it() -> None:
+    """What was tried, and every figure, stand in the lab's page."""
+    words = [word for word in TEXTS["docs/performance.md"].split() if word.strip("|-")]
+
+    assert len(words) < 1_500
+
+
 @pytest.mark.parametrize(("file", "command"), inline())
 def test_command_in_a_sentence_is_accepted(file: str, command: str) -> None:
     """With something in the place of its words in capitals it parses; named without its arguments it exists."""

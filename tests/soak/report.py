@@ -1,4 +1,4 @@
-"""What runs of `make soak` came to, kept in `results.json`, and the part of docs/performance.md that is made of it.
+"""What runs of `make soak` came to, kept in `results.json`, and the part of docs/lab.md that is made of it.
 
 A run is written down if it is asked for (`make soak WRITE=1`), in the place of the one of the same minutes and rate.
 """
@@ -116,7 +116,7 @@ def page(current: str, file: Path = FILE) -> str:
     before, begin, rest = current.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise SystemExit(f"error: docs/performance.md: found no {BEGIN} and {END}")
+        raise SystemExit(f"error: docs/lab.md: found no {BEGIN} and {END}")
     return before + "\n".join((BEGIN, *_part(load(file)), END)) + after
 
 
