@@ -125,6 +125,9 @@ def of_release(
     arguments = ["--bootstrap-server" if number >= (3, 0) else "--broker-list", servers]
     arguments += ["--command-config" if number >= (4, 2) else "--consumer.config", str(settings)]
     arguments += ["--topic", topic, "--group-id", group]
+    if (2, 3) <= number < (2, 5):
+        # Their tool insists on it.
+        arguments += ["--group-instance-id", name]
     if classic:
         arguments += ["--session-timeout", str(SESSION_MS), "--assignment-strategy", ASSIGNORS[assignor]]
     else:
