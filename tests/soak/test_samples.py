@@ -78,5 +78,5 @@ def test_a_run_is_kept_in_the_place_of_the_former_one(tmp_path: Path) -> None:
 
 def test_a_page_without_its_marks_is_refused(tmp_path: Path) -> None:
     """What was measured must not be left out in silence."""
-    with pytest.raises(SystemExit, match=r"docs/performance\.md: found no <!-- Made by"):
+    with pytest.raises(SystemExit, match=r"docs/lab\.md: found no <!-- Made by"):
         report.page("nothing", tmp_path / "none")
