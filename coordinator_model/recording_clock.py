@@ -54,7 +54,7 @@ class Looks:
         topics: topics by name, with the partitions they have in the recording.
         live_from: by partition, from which offset on it is the live tail; from the beginning where it is not said.
         written: gives the times of all records, of every partition; called once at most, and only where a group was
-            between two states in a long silence. Without it each partition is judged by itself.
+            between two states in a long silence. Without it each partition is judged separately.
         is_whole: whether the records of all groups come; without them no silence of the log is known.
     """
 
@@ -142,7 +142,7 @@ class Looks:
         return found | ({"partition_unassigned"} if name in self._unassigned.overdue else set())
 
     def _pass_silence(self, place: Position, now_ms: int) -> list[Event]:
-        """Let the time pass from a partition's last record until now: of groups that wait, none in which nobody worked.
+        """Let the time pass from a partition's last record until now: of groups that wait, none without a coordinator.
 
         What was overdue before such a time began is found first.
         """

@@ -95,10 +95,10 @@ def test_recorded_releases_are_those_that_were_tried() -> None:
 
 
 class TestWhatIsCompared:
-    """A difference is found, whichever part it is in, and what a release does not print is none."""
+    """A difference is found in any part, and what a release does not print is none."""
 
     def test_same_is_the_same(self) -> None:
-        """Whatever else the view says."""
+        """With other values beside it."""
         assert [] == differences(said(PRINTED), VIEW)
 
     @pytest.mark.parametrize(

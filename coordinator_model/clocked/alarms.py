@@ -34,11 +34,12 @@ class Alarm(NamedTuple):
     Attributes:
         ends: with what: a `RECORD` that is written, or `TIME` in which none is; a `LOOK` alone finds what begins by the
             clock, and its end.
-        code: as which the page shows it among the reasons to look; None where the page shows it elsewhere.
+        code: as which the page shows it among the reasons to look; None where it has no reason of its own.
         one, many: what the page says of one, and of `{}` of them.
         metric: in which it can be seen.
         involves: whether its members are named as long as it lasts.
         names: under which names a reported one is open, by the detail of its event.
+        shown_as: what shows it where it has no reason of its own: another's reason, or a part of the group's answer.
     """
 
     ends: str
@@ -48,6 +49,7 @@ class Alarm(NamedTuple):
     metric: str
     involves: bool = False
     names: Callable[[Detail], Iterable[str]] = lambda _: (ONLY,)
+    shown_as: str = ""
 
     def text(self, count: int) -> str:
         """What the page says of so many."""
@@ -105,9 +107,15 @@ ALARMS: Final[Mapping[str, Alarm]] = {
         "kafka_group_stale_claims_total",
         names=lambda detail: (detail.get("member_id") or ONLY,),
     ),
-    "downgrade_unclean": Alarm(RECORD, None, "leftover_records", "", "kafka_cluster_leftover_records"),
+    "downgrade_unclean": Alarm(RECORD, None, "", "", "kafka_cluster_leftover_records", shown_as="leftover_records"),
     "upgrade_blocked": Alarm(
-        RECORD, None, "blockers", "", "kafka_group_upgrade_blockers", names=lambda detail: detail["reasons"]
+        RECORD,
+        None,
+        "",
+        "",
+        "kafka_group_upgrade_blockers",
+        names=lambda detail: detail["reasons"],
+        shown_as="blockers",
     ),
     "rebalance_stuck": Alarm(
         LOOK, "rebalance_stuck", "rebalance stuck", "rebalance stuck", "kafka_group_rebalancing_seconds", involves=True
@@ -126,8 +134,6 @@ ALARMS: Final[Mapping[str, Alarm]] = {
         "kafka_group_unassigned_partitions",
     ),
 }
-"""Where the page has no reason of its own, `one` names what shows it: a reason, or a part of the group's answer."""
-
 _ASK_FOR_NO_LOOK: Final = frozenset(kind for kind, row in ALARMS.items() if row.code is None)
 
 
@@ -139,7 +145,7 @@ def asks_for_a_look(state: GroupState) -> bool:
 def still_open(state: GroupState, kind: str, now_ms: int) -> dict[str, Opened]:
     """Alarms of a kind, by name, that were reported, and that neither a record nor time has ended."""
     lasts = endings.ENDED_BY_TIME.get(kind)
-    return {name: of for name, of in state.open(kind).items() if lasts is None or lasts(state, name, now_ms)}
+    return {name: of for name, of in state.open(kind).items() if lasts is None or lasts(state, kind, name, now_ms)}
 
 
 def is_still_open(state: GroupState, kind: str, detail: Detail, now_ms: int) -> bool:

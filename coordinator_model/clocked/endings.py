@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from binascii import crc32
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from typing import Final
 
 from coordinator_model.clocked.moment import Moment
@@ -45,10 +44,6 @@ def alarms_over(moment: Moment) -> Iterator[Event]:
         yield from _cleared(state, rebalance_storm.ending(state))
 
 
-def _of_instance(kind: str, state: GroupState, instance_id: str, now_ms: int) -> bool:
-    return static_members.is_open(state, kind, instance_id, now_ms)
-
-
 def _cleared(state: GroupState, ending: Ending, **detail: object) -> Iterator[Event]:
     named = {"instance_id": ending.name} if ending.name else {}
     finding = Finding(ending.kind, {**named, **detail, "cleared": True}, severity=INFO, inferred=True)
@@ -58,8 +53,8 @@ def _cleared(state: GroupState, ending: Ending, **detail: object) -> Iterator[Ev
 
 OF_INSTANCES: Final = (static_members.CONTENDED, static_members.RESTARTING)
 
-ENDED_BY_TIME: Final[Mapping[str, Callable[[GroupState, str, int], bool]]] = {
-    **{kind: partial(_of_instance, kind) for kind in OF_INSTANCES},
-    rebalance_storm.STORM: lambda state, _, now_ms: rebalance_storm.is_storm(state, now_ms),
+ENDED_BY_TIME: Final[Mapping[str, Callable[[GroupState, str, str, int], bool]]] = {
+    **dict.fromkeys(OF_INSTANCES, static_members.is_open),
+    rebalance_storm.STORM: lambda state, _, __, now_ms: rebalance_storm.is_storm(state, now_ms),
 }
-"""Kind → whether the alarm of a name lasts at a time. Every other alarm in a group's state ends with a record."""
+"""Kind → whether a group's alarm of that kind and a name lasts at a time. All others end with a record."""

@@ -5,14 +5,14 @@
     online_upgrade          ConsumerGroupDescribe 0      3.8     a group that has members is not converted
     consumer_protocol_ga    ConsumerGroupHeartbeat 1     4.0     the consumer protocol is a preview, and off by default
     group_configs           ConsumerGroupHeartbeat 1     4.0     no group can have configurations of its own
-    lists_group_configs     ListConfigResources 1        4.1     which groups have some is not told
+    lists_group_configs     ListConfigResources 1        4.1     it cannot list which groups have some
 
 - Brokers answer ApiVersions to everybody: no permission is asked for.
 - `group.consumer.migration.policy` is in 3.8 and not in 3.7 (`GroupCoordinatorConfig`), and so is
   ConsumerGroupDescribe, which 3.7 has as an unstable version only: brokers do not name such. The policy is *disabled*
   by default in 3.8 and 3.9, and *bidirectional* from 4.0 on.
 - Resources of type GROUP came with 4.0 (`ConfigResource.Type`), and ListConfigResources lists them from version 1 on;
-  version 0 lists client metrics whatever it is asked (KIP-1142).
+  version 0 always lists client metrics (KIP-1142).
 
 In a roll brokers differ. What groups need all brokers must have: which of them leads a group is not for us to know.
 """

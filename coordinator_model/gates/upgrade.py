@@ -5,7 +5,7 @@
     partition_unread             unknown            a partition of the log that the group may be in cannot be read
     polled                       note               groups are polled: this is as of the last poll
     brokers_first                stop               a broker knows no consumer groups, or converts no group that has
-                                                    members whatever its configuration, or has the protocol as a
+                                                    members in any configuration, or has the protocol as a
                                                     preview that is off (`broker_abilities.py`)
     consumer_protocol            stop               the consumer protocol is not enabled on the brokers
     migration_policy             stop               brokers convert no group that has members
@@ -75,7 +75,7 @@ UPGRADING_POLICIES: Final = ("bidirectional", "upgrade")
 ALLOWING: Final = BrokerSettings(
     consumer_protocol=True, migration_policy="bidirectional", consumer_max_size=(1 << 31) - 1, brokers=()
 )
-"""Brokers that are in nobody's way: as Kafka's are by default from 4.0 on."""
+"""Brokers that allow every roll: Kafka's defaults from 4.0 on."""
 
 
 def upgrade_gate(groups: Iterable[GroupState], cluster: Cluster, named: Collection[str] = ()) -> dict[str, Any]:
@@ -144,7 +144,7 @@ def _refusing(settings: BrokerSettings) -> Iterator[Reason]:
 def brokers_first(settings: BrokerSettings) -> bool:
     """Whether no group that has members can be upgraded before the brokers are.
 
-    Where a preview of the protocol is off, it could be switched on; nobody is advised to do that.
+    Where a preview of the protocol is off, it could be switched on; that is not advised.
     """
     brokers = settings.brokers or ()
     preview_is_off = settings.consumer_protocol is False and bool(lacking(brokers, CONSUMER_PROTOCOL_GA))

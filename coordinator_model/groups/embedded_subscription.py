@@ -14,7 +14,7 @@ and librdkafka 2.16):
     client       user data of its subscription                 as leader, in each assignment
     Java         4 bytes; null before 2.8.1                    version 3, 1 in older ones; user data null
     librdkafka   none (zero bytes) at first; from the second   version 0; the user data that the member joined with,
-                 generation on partitions and a generation     whoever's client it is
+                 generation on partitions and a generation     of any client
 
 Each generation writes all members again, and groups of one topic say much the same: members whose bytes are alike share
 what was made of them.

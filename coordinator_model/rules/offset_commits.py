@@ -94,10 +94,10 @@ def commit(state: GroupState, bucket: OffsetBucket, place: Position, record: Rec
     downgraded = state.migration.downgrade is not None
     back_again = downgraded and downgrade_check.offset_came(state, bucket.topic, partition, committed.offset)
     if bucket.topic in state.lost_offsets:
-        told = _after_deletion(state, place, bucket.topic, partition, former, committed)
-        if told is not None:
+        shown = _after_deletion(state, place, bucket.topic, partition, former, committed)
+        if shown is not None:
             first = _first_offset(state, bucket) if former is None else []
-            return [*first, *told]
+            return [*first, *shown]
     if former is not None and committed.offset >= former.offset and known_topic:
         return [] if back_again else None
     detail = {"topic": bucket.topic, "partition": partition, "to": committed.offset}
@@ -254,10 +254,10 @@ def _after_deletion(  # noqa: PLR0913 - a commit, and where it is
             del state.lost_offsets[topic]
         return None
     del lost.offsets[str(partition)]
-    told, lost.recreated = lost.recreated, True
+    was_reported, lost.recreated = lost.recreated, True
     if not lost.offsets:
         del state.lost_offsets[topic]
-    if told:
+    if was_reported:
         return []
     detail = {"topic": topic, "partition": partition, "to": committed.offset, "from": before}
     ids = {"former_topic_id": None, "topic_id": known_id(state, topic)}

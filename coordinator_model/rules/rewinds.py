@@ -15,7 +15,7 @@ the other had not seen: records are processed twice, by a zombie or nearly one (
 
 A topic that was made again under its name looks the same where commits name no topic id. What tells the two apart is
 in `offset_commits.py`; where nothing does, `may_be_recreated` names the topics, and `former_commit` says when the
-latest of their former offsets was committed: whoever knows since when a topic has its id can tell.
+latest of their former offsets was committed: one who knows since when a topic has its id can decide.
 """
 
 from __future__ import annotations

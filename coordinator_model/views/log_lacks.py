@@ -20,7 +20,7 @@ STATIC_RETURNS: Final = (
 )
 TOPIC_IDS: Final = (
     "Commits name no topic id, as those of brokers before 4.1 and all in transactions: whether offsets went back or "
-    "their topic was deleted and made again is told by its deletion, or by what brokers say of it, where they do."
+    "their topic was deleted and made again is known by its deletion, or by what brokers say of it, where they do."
 )
 
 WRITES_RETURNS: Final = (2, 7)

@@ -15,6 +15,7 @@ sampled less than a consumer's first commit to a new topic takes before the even
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, Final
 from zlib import crc32
 
@@ -30,6 +31,8 @@ FIRST_COMMIT_MS: Final = 5_000
 
 _OF_HANDOVERS: Final = ("after_handover", "former_owner", "present_owner", "handover_time", "handed_over")
 
+_NOT_SHOWN: Final = dict.fromkeys(("partition", "to", "from"))
+
 Detail = dict[str, Any]
 
 
@@ -37,10 +40,10 @@ def told_apart(rows: Sequence[Row], ends: EndOffsets) -> Sequence[Row]:
     """Rows of a micro-batch, with the events of such offsets as they are to be reported."""
     if not any(row[4] == REWOUND and '"may_be_recreated"' in row[3] for row in rows):
         return rows
-    return [told for row in rows for told in (_told(row, ends) if row[4] == REWOUND else (row,))]
+    return [each for row in rows for each in (_compared(row, ends) if row[4] == REWOUND else (row,))]
 
 
-def _told(row: Row, ends: EndOffsets) -> Iterator[Row]:
+def _compared(row: Row, ends: EndOffsets) -> Iterator[Row]:
     event: dict[str, Any] = json.loads(row[3])
     detail = event["detail"]
     unclear = detail.get("may_be_recreated", [])
@@ -53,8 +56,7 @@ def _told(row: Row, ends: EndOffsets) -> Iterator[Row]:
     if rest is not None:
         yield (*row[:3], json.dumps({**event, "detail": rest}), REWOUND)
     for topic, again in new.items():
-        at, each = _furthest({at: of for at, of in detail["offsets"].items() if at.rpartition("/")[0] == topic})
-        found = {"topic": topic, "partition": at, "to": each.get("to"), "from": each.get("from")}
+        found = {"topic": topic, **_NOT_SHOWN, **_furthest(_shown(detail, {topic}))}
         of_topic = {
             **event,
             "id": f"{event['partition']}-{event['offset']}-{RECREATED}-{crc32(topic.encode())}",
@@ -76,20 +78,20 @@ def _recreated(topic: str, event: Mapping[str, Any], ends: EndOffsets) -> Recrea
 
 def _is_as_long(topic: str, event: Mapping[str, Any], ends: EndOffsets) -> bool:
     """Whether every partition that went back has all that it had."""
-    shown = {at: of["from"] for at, of in event["detail"]["offsets"].items() if at.rpartition("/")[0] == topic}
+    shown = _shown(event["detail"], {topic})
     if len(shown) < len(event["detail"]["partitions"].get(topic, ())):
         return False
     with ends.lock:
-        for at, former in shown.items():
+        for at, of in shown.items():
             known = ends.partition(topic, int(at.rpartition("/")[2]))
-            if known is None or known.high_watermark is None or known.high_watermark < former:
+            if known is None or known.high_watermark is None or known.high_watermark < of["from"]:
                 return False
             if known.sampled_ms < event["time"] - FIRST_COMMIT_MS:
                 return False
     return True
 
 
-def _without(detail: Detail, gone: Any, same: set[str]) -> Detail | None:  # noqa: ANN401 - names, as a set or keys
+def _without(detail: Detail, gone: AbstractSet[str], same: AbstractSet[str]) -> Detail | None:
     """The rewind without topics that are others now, and without doubt of those that are the same; None for nothing."""
     rest = {**detail, "partitions": {of: parts for of, parts in detail["partitions"].items() if of not in gone}}
     if not rest["partitions"]:
@@ -101,21 +103,23 @@ def _without(detail: Detail, gone: Any, same: set[str]) -> Detail | None:  # noq
         del rest["may_be_recreated"], rest["former_commit"]
     if not gone:
         return rest
-    rest["offsets"] = {at: of for at, of in detail["offsets"].items() if at.rpartition("/")[0] not in gone}
+    rest["offsets"] = _shown(detail, detail["partitions"].keys() - gone)
     handed = {of: parts for of, parts in detail.get("handed_over", {}).items() if of not in gone}
     if handed and detail["topic"] not in gone:
         return {**rest, "handed_over": handed}
     rest = {name: of for name, of in rest.items() if name not in _OF_HANDOVERS}
-    if rest["offsets"]:
-        worst = max(rest["offsets"], key=lambda at: rest["offsets"][at]["from"] - rest["offsets"][at]["to"])
-        partition, each = _furthest({worst: rest["offsets"][worst]})
-        rest |= {"topic": worst.rpartition("/")[0], "partition": partition, **each}
-    return rest
+    return rest | _furthest(rest["offsets"])
 
 
-def _furthest(offsets: Mapping[str, Mapping[str, int]]) -> tuple[int | None, Mapping[str, int]]:
-    """(partition, from and to) of what went back furthest; of nothing where none is shown."""
+def _shown(detail: Detail, topics: AbstractSet[str]) -> dict[str, dict[str, int]]:
+    """`topic/partition` → from and to, of offsets of these topics that the event names."""
+    return {at: of for at, of in detail["offsets"].items() if at.rpartition("/")[0] in topics}
+
+
+def _furthest(offsets: Mapping[str, Mapping[str, int]]) -> Detail:
+    """What went back furthest, as an event's detail says it; nothing where none is shown."""
     if not offsets:
-        return None, {}
+        return {}
     at = max(offsets, key=lambda name: offsets[name]["from"] - offsets[name]["to"])
-    return int(at.rpartition("/")[2]), offsets[at]
+    topic, _, partition = at.rpartition("/")
+    return {"topic": topic, "partition": int(partition), **offsets[at]}

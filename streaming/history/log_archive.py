@@ -85,7 +85,7 @@ class RecordKeeper:
         begun_ms = self._clock_ms()
         try:
             unread = self._take(begun_ms)
-        except Exception as error:  # noqa: BLE001 - whatever a client raises, the next try may succeed
+        except Exception as error:  # noqa: BLE001 - any error of a client: the next try may succeed
             # Without the file, whose name may be another one with each attempt.
             self._fail((isinstance(error, OSError) and error.strerror) or first_line(error))
             return

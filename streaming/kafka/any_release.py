@@ -75,7 +75,7 @@ def kind_of(error: BaseException) -> Kind:
     return next((kind for kind, types in KINDS.items() if isinstance(error, types)), "other")
 
 
-def told(error: Exception, asked: Asked) -> KafkaError:
+def with_question(error: Exception, asked: Asked) -> KafkaError:
     """The same error with what was asked in its text, said once; or another one as an error of the library."""
     known = error
     if not isinstance(error, KafkaError):
@@ -89,7 +89,7 @@ def told(error: Exception, asked: Asked) -> KafkaError:
 
 @contextmanager
 def asking(asked: Callable[[], Asked]) -> Iterator[None]:
-    """Whatever kafka-python throws meanwhile, or who reads its answers, is a KafkaError that says what was asked.
+    """Every error of kafka-python, or of reading its answers, becomes a KafkaError that says what was asked.
 
     What is ours to end a command with (MonitorError) passes.
     """
@@ -98,7 +98,7 @@ def asking(asked: Callable[[], Asked]) -> Iterator[None]:
     except MonitorError:
         raise
     except Exception as error:
-        known = told(error, asked())
+        known = with_question(error, asked())
         if known is error:
             raise
         raise known from error
@@ -183,7 +183,7 @@ class AdminClient(KafkaAdminClient):  # type: ignore[misc]  # kafka-python has n
     def list_config_resources(self, resource_types: Iterable[str] | None = None) -> dict[str, list[str]]:
         """Type of resource → names of those with a configuration of their own.
 
-        Brokers before 4.1 list client metrics whatever they are asked: IncompatibleBrokerVersion, as before 3.7.
+        Brokers before 4.1 always list client metrics: IncompatibleBrokerVersion, as before 3.7.
         """
         types = [ConfigResourceType.build_from(each).value for each in resource_types or ()]
         request = ListConfigResourcesRequest(resource_types=types, min_version=_BY_TYPE)
@@ -248,7 +248,7 @@ ASKED: Final = (
 """Methods of the client that may be called."""
 
 
-def _told_of(method: Callable[..., Any]) -> Callable[..., Any]:
+def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
     def once(self: AdminClient, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the method
         self._last = None
         with asking(lambda: self.asked or Asked(method.__name__)):
@@ -271,4 +271,4 @@ def _told_of(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 for _name in ASKED:
-    setattr(AdminClient, _name, _told_of(getattr(AdminClient, _name)))
+    setattr(AdminClient, _name, _guarded(getattr(AdminClient, _name)))

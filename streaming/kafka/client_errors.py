@@ -1,4 +1,4 @@
-"""How an error of a client library is told: in one line, with what was asked, of which broker, and which kind of no.
+"""How an error of a client library is reported: in one line, with what was asked of which broker, and which kind of no.
 
 Each library has one door, which all its calls go through: `any_release.py` for kafka-python, `librdkafka.py` for
 librdkafka. An error keeps its type, by which it is caught; what is no error of the library (KeyError, struct.error …)

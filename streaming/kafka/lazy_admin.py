@@ -16,7 +16,7 @@ from kafka import errors
 from kafka.errors import KafkaError
 
 from streaming.base.logging_setup import silence_clients
-from streaming.kafka.any_release import AdminClient, asking, name_of, told
+from streaming.kafka.any_release import AdminClient, asking, name_of, with_question
 from streaming.kafka.client_errors import Asked
 
 _BOOTSTRAP_TIMEOUT_MS: Final = 5_000
@@ -117,7 +117,7 @@ class LazyAdmin:
 
     @contextmanager
     def asking(self, request: str = "brokers' answer") -> Iterator[None]:
-        """Whatever is thrown while brokers are asked, or their answers read, is a KafkaError that says so.
+        """Every error while brokers are asked, or their answers read, becomes a KafkaError that says so.
 
         `request` is what to say where the client does not know what it asked last.
         """
@@ -189,13 +189,13 @@ class LazyAdmin:
             for broker, request in requests.items():
                 try:
                     under_way[broker] = manager.send(request, node_id=broker)
-                except Exception as error:  # noqa: BLE001 - whatever a client throws is that broker's answer
-                    found[broker] = told(error, self.asked_of(name_of(request), broker))
+                except Exception as error:  # noqa: BLE001 - any error is that broker's answer
+                    found[broker] = with_question(error, self.asked_of(name_of(request), broker))
             for broker, sent in under_way.items():
                 try:
                     found[broker] = await sent
                 except Exception as error:  # noqa: BLE001 - as above
-                    found[broker] = told(error, self.asked_of(name_of(requests[broker]), broker))
+                    found[broker] = with_question(error, self.asked_of(name_of(requests[broker]), broker))
             return found
 
         with asking(lambda: Asked(name_of(next(iter(requests.values()), None)))):

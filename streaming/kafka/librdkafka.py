@@ -62,7 +62,7 @@ def kind_of(error: KafkaException) -> Kind:
     return KINDS.get(of.code(), "other") if isinstance(of, KafkaError) else "other"
 
 
-def told(error: Exception, request: str) -> KafkaException:
+def with_question(error: Exception, request: str) -> KafkaException:
     """An error of librdkafka with what was asked in its text, or another one as one of its own (`_FAIL`)."""
     asked, of = Asked(request), error.args[0] if isinstance(error, KafkaException) and error.args else None
     if not isinstance(of, KafkaError):
@@ -72,7 +72,7 @@ def told(error: Exception, request: str) -> KafkaException:
     return KafkaException(KafkaError(of.code(), text, fatal=of.fatal(), retriable=of.retriable()))
 
 
-def _told_of(method: _Method, request: str) -> _Method:
+def _guarded(method: _Method, request: str) -> _Method:
     @wraps(method)
     def asked(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the method
         try:
@@ -80,17 +80,17 @@ def _told_of(method: _Method, request: str) -> _Method:
         except (BufferError, MonitorError):
             raise
         except Exception as error:
-            raise told(error, request) from error
+            raise with_question(error, request) from error
 
     return asked  # type: ignore[return-value]  # takes and returns what the method does
 
 
-def _with_told_futures(method: _Method, request: str) -> _Method:
+def _guarded_futures(method: _Method, request: str) -> _Method:
     @wraps(method)
     def asked(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as above
         futures = method(*args, **kwargs)
         for future in futures.values():
-            future.result = _told_of(future.result, request)
+            future.result = _guarded(future.result, request)
         return futures
 
     return asked  # type: ignore[return-value]  # as above
@@ -135,12 +135,12 @@ def _that_are_there(method: _Method) -> _Method:
 
 
 def through_the_door(client: type[Any], methods: Iterable[str]) -> None:
-    """Have a class's methods raise what `told` says."""
+    """Have a class's methods raise what `with_question` says."""
     for name in methods:
         request = "connection" if name == "__init__" else name
         method = getattr(client, name)
-        method = _told_of(_that_are_there(method) if name == "list_topics" else method, request)
-        setattr(client, name, _with_told_futures(method, request) if name in FUTURES else method)
+        method = _guarded(_that_are_there(method) if name == "list_topics" else method, request)
+        setattr(client, name, _guarded_futures(method, request) if name in FUTURES else method)
 
 
 for _client, _methods in ASKED.items():

@@ -11,7 +11,7 @@ from kafka.errors import KafkaError
 from kafka.protocol.consumer import IsolationLevel, ListOffsetsRequest
 from kafka.structs import OffsetAndTimestamp
 
-from streaming.kafka.any_release import told
+from streaming.kafka.any_release import with_question
 from streaming.kafka.lazy_admin import AWAY, LazyAdmin, error_of
 
 LATEST: Final = -1
@@ -81,7 +81,7 @@ def _listed(admin: LazyAdmin, asked: Mapping[Place, int], leaders: Mapping[Place
                 if error is None:
                     listed.found[place] = OffsetAndTimestamp(of.offset, of.timestamp, of.leader_epoch)
                 else:
-                    listed.refused[place] = told(error(), of_broker)
+                    listed.refused[place] = with_question(error(), of_broker)
     return listed
 
 

@@ -1,4 +1,4 @@
-"""What every reader of a topic is made of: a consumer of librdkafka that is told which partitions to read, and where.
+"""What every reader of a topic is made of: a consumer of librdkafka to which partitions are assigned.
 
 It joins no group and commits nothing. Only librdkafka reads records here: it knows every codec that brokers write in,
 and passes over what the cleaner leaves of transactions (batches that have a header and no record).
@@ -55,7 +55,7 @@ def plain_consumer(
         settings: of librdkafka: where and how to connect.
         committed: whether records of open and aborted transactions are left out.
         gone: what is to happen where an offset to be read is not there: an error, or to go on with the first that is.
-        on_error: is told what goes wrong with connections, which the client tries again.
+        on_error: gets errors of connections, which the client tries again.
     """
     own: dict[str, Any] = {
         # Must be there, and is used for nothing.
@@ -88,7 +88,7 @@ class PartitionReader:
 
     def bounds(self, topic: str) -> dict[Place, tuple[int, int]]:
         """First offset and high watermark of each partition of a topic. Raises ReadError."""
-        with _told():
+        with _as_read_error():
             described = self._consumer.list_topics(topic, timeout=_ASK_SECONDS).topics[topic]
             if described.error is not None:
                 raise KafkaException(described.error)
@@ -109,7 +109,7 @@ class PartitionReader:
 
     def poll(self, most: int, seconds: float) -> list[Message]:
         """Records that are there, or the first that come within some seconds. Raises ReadError."""
-        with _told():
+        with _as_read_error():
             # Asked for many at once, a consumer waits until there are as many.
             found = self._consumer.consume(1, seconds)
             if found:
@@ -135,7 +135,7 @@ class PartitionReader:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _as_read_error() -> Iterator[None]:
     try:
         yield
     except KafkaException as error:

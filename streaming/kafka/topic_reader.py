@@ -10,7 +10,7 @@ from streaming.base.errors import CannotTellError
 from streaming.kafka.plain_consumer import PartitionReader, Place, ReadError
 
 _FETCH: Final[Mapping[str, Any]] = {
-    # Brokers answer at once where there are records; the end of a partition is told after so long.
+    # Brokers answer at once where there are records; the end of a partition is reported after so long.
     "fetch.wait.max.ms": 100,
 }
 _NO_TOPIC: Final = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)  # noqa: SLF001 - its public name

@@ -17,7 +17,7 @@ class PartitionLedger:
     """Groups with an open step, rewinds that are not reported yet or a withheld alarm."""
     last_rows_ms: int = 0
     has_single: bool = False
-    """Whether entries of the state may be there by themselves, and not in packs (`state_cache.py`)."""
+    """Whether entries of the state may be there singly, and not in packs (`state_cache.py`)."""
     live_from: int = 0
     """Beside `Limits.live_from`: the log's end as a run found it that went on with a log of which records are gone."""
     is_cut: bool = False

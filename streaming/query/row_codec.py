@@ -80,7 +80,7 @@ def packed(
 
     Only state is to be made of records below `built_until`, by partition; of those the last of each key are left. Of
     the partitions that are `cut` there is more in the log. `notes` is asked by partition once all tables were read; a
-    partition that could not be read has no records, whatever was read of it.
+    partition that could not be read has no records, even where some were read.
     """
     rows, waiting = _no_rows(), []
     for table in tables:

@@ -54,7 +54,7 @@ class MemberShape:
     """One member. `subscription` and `assignment` are the bytes that were logged of a classic one, where they were.
 
     `name` is its client id, and no other member's: see `distinct`. `librdkafka` is whether it is run by librdkafka
-    whatever its assignor, as what that does decides; `leads` whether it led the group.
+    with any assignor, by what that does; `leads` whether it led the group.
     """
 
     name: str

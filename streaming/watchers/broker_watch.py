@@ -88,7 +88,7 @@ class BrokerWatch:
         try:
             brokers = self._connection.client.brokers()
             self._outage.succeeded()
-        except Exception as error:  # noqa: BLE001 - whatever a client throws must not end the looking
+        except Exception as error:  # noqa: BLE001 - no error of a client may end the looking
             if not self._stopping.is_set():
                 self._outage.failed(error)
             self._connection.drop()
@@ -100,7 +100,7 @@ class BrokerWatch:
             self._publish(events)
 
     def _blocked(self) -> Iterator[dict[str, Any]]:
-        """That a broker would refuse a group, of each that was not said of while no group could be upgraded."""
+        """Events of groups that a broker would refuse, held back while no group could be upgraded."""
         for held in self._board.shown.groups.values():
             if not held.words.blockers:
                 continue

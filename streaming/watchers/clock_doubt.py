@@ -10,8 +10,8 @@ written was written about now, whatever it says; so where that differs by more t
 was read, as long as the group is between two states. What was in the log already when this monitor became ready has the
 time it says: this monitor did not see it being written.
 
-**A coordinator that is away.** As long as the leader of an offsets partition does not answer, nobody knows of a
-coordinator at work there: nothing of its groups becomes overdue, and when it answers again their times run from then
+**A coordinator that is away.** As long as the leader of an offsets partition does not answer, no coordinator
+is known to work there: nothing of its groups becomes overdue, and when it answers again their times run from then
 (`coordinator_model/clocked/silences.py`). Where it answers all the time, and nothing is written, time passes as ever.
 """
 
@@ -102,7 +102,7 @@ class AwayCoordinators:
     def __init__(self, ends: EndOffsets, offsets_topic: str) -> None:
         self._ends = ends
         self._offsets_topic = offsets_topic
-        self._told: dict[int, int] = {}
+        self._reported_ms: dict[int, int] = {}
 
     def is_away(self, partition: int, now_ms: int) -> bool:
         """Whether its leader has not answered for a while; not where it was never asked."""
@@ -122,10 +122,10 @@ class AwayCoordinators:
         found = []
         for partition, states in sorted(by_partition.items()):
             ends = self._ends.partition(self._offsets_topic, partition)
-            if ends is None or ends.unanswered is None or self._told.get(partition) == ends.unanswered[1]:
+            if ends is None or ends.unanswered is None or self._reported_ms.get(partition) == ends.unanswered[1]:
                 continue
             since_ms, until_ms = ends.unanswered
-            self._told[partition] = until_ms
+            self._reported_ms[partition] = until_ms
             place = Position(partition, max(state.last_step_offset for state in states), since_ms)
             found.append(silences.no_coordinator(place, since_ms, until_ms, [state.name for state in states]))
         return found

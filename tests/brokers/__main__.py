@@ -122,7 +122,7 @@ def tried(release: Release, *, only_upgrades: bool) -> Result:
             row["downgrade"] = (status, codes(answer))
             tries = attempts(release, node.bootstrap_servers, monitor, directory)
             row["upgrades"] = [asdict(attempt) for attempt in tries]
-        except Exception as error:  # noqa: BLE001 - whatever it is, the other releases are tried
+        except Exception as error:  # noqa: BLE001 - after any error the other releases are tried
             say(traceback.format_exc()[:_LONGEST])
             row["failed"] = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"
     return Result(**row)

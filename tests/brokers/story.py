@@ -36,7 +36,7 @@ class Story:
         self.servers = node.bootstrap_servers
 
     def begin(self) -> None:
-        """Make the topic, with records that nobody has read."""
+        """Make the topic, with records that no group has read."""
         create_topics(self.servers, {TOPIC: _PARTITIONS})
         self._produce()
 

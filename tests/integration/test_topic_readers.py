@@ -1,4 +1,4 @@
-"""Whatever codec a broker writes the log in, and whatever its cleaner leaves of transactions, every reader reads it."""
+"""Every reader reads every codec that brokers write the log in, and what the cleaner leaves of transactions."""
 
 import struct
 import threading

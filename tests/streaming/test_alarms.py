@@ -38,7 +38,7 @@ CLEARED_KIND: Final = {"duplicate_assignment": "duplicate_assignment_cleared"}
 
 
 class Run:
-    """A story told so far: the group's state, and what was reported."""
+    """A story so far: the group's state, and what was reported."""
 
     def __init__(self, story: Story, state: GroupState | None = None) -> None:
         self.story = story
@@ -92,7 +92,7 @@ def last_ms(kind: str) -> int:
 
 
 def test_every_kind_has_a_story() -> None:
-    """What opens in a group's state is told here; a rule that keeps an alarm has a row."""
+    """What opens in a group's state has a story here; a rule that keeps an alarm has a row."""
     assert {kind for kind, row in ALARMS.items() if row.ends != LOOK} == STORIES.keys()
     assert {kind for kind, row in ALARMS.items() if row.ends == TIME} == endings.ENDED_BY_TIME.keys()
     keeping = {kind for row in RULES if "alarms" in row.remembers for kind in row.kinds}
@@ -139,7 +139,7 @@ def test_open_it_is_on_the_page_and_in_the_api(kind: str) -> None:
     else:
         answer = group_answer.view(board, "g", now_ms)
         assert answer is not None
-        assert row.one in codes or answer["migration"][row.one]
+        assert row.shown_as in codes or answer["migration"][row.shown_as]
 
 
 @pytest.mark.parametrize("kind", KINDS)

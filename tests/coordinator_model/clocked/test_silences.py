@@ -1,6 +1,6 @@
 """Gaps of the log's time: where no coordinator worked none is blamed, and where silence is normal nothing is missed.
 
-A group is told to hand a partition over; then comes the gap, and seconds after it the member lets go.
+A member is to hand a partition over; then comes the gap, and seconds after it the member lets go.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -46,7 +46,7 @@ def told(events: Iterable[Event]) -> list[dict[str, object]]:
 
 
 def commits(since_ms: int, until_ms: int, every_ms: int = 5_000, group: str = "other") -> list[Moment]:
-    """What a consumer that commits by itself writes."""
+    """What a consumer with automatic commits writes."""
     return [at(ms, offset_commit(group, "u", 0, ms)) for ms in range(since_ms, until_ms, every_ms)]
 
 
@@ -173,7 +173,7 @@ def test_quiet_partition_is_judged_by_all_partitions_together(is_away: bool) -> 
 
 
 def test_quiet_partition_in_which_a_member_was_late_before_all_were_silent_is_reported() -> None:
-    """The others wrote for longer than its timeout, and then nobody did."""
+    """The others wrote for longer than its timeout, and then none did."""
     away_ms = BEGUN_MS + REBALANCE_TIMEOUT_MS + GRACE_MS + 60_000
     times = [*range(0, away_ms, 5_000), *range(away_ms + GAP_MS, away_ms + GAP_MS + 60_000, 5_000)]
 

@@ -98,7 +98,7 @@ DECIDED: Final[dict[str, tuple[BrokerSettings, str, str | None, str, str | None]
     "policy disabled": (
         replace(ALLOWING, migration_policy="disabled"), "closed", "migration_policy", "blocked", "migration_policy",
     ),
-    # The one whom nobody can tell.
+    # Where it cannot be known.
     "no permission": (
         replace(ALLOWING, consumer_protocol=None, **UNSAID),
         "cannot_tell", "broker_configuration", "unknown", "broker_configuration",
@@ -150,7 +150,7 @@ def test_which_brokers_come_first_is_said(settings: BrokerSettings, expected: st
     [
         (replace(ALLOWING, brokers=LOWEST_3_6), "closed", "blocked"),
         (replace(ALLOWING, consumer_protocol=False), "closed", "blocked"),
-        # An empty group becomes a consumer group with its first member, whatever the policy.
+        # An empty group becomes a consumer group with its first member, under any policy.
         (replace(ALLOWING, brokers=LOWEST_3_7), "open", "unknown"),
         (replace(ALLOWING, migration_policy="disabled"), "open", "unknown"),
     ],

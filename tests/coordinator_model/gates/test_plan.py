@@ -74,7 +74,7 @@ def test_brokers_that_refuse_block(settings: BrokerSettings, code: str) -> None:
 
 @pytest.mark.parametrize("policy", ["bidirectional", "UPGRADE", None])
 def test_brokers_that_allow_or_are_not_asked_block_nothing(policy: str | None) -> None:
-    """A policy that converts groups upwards is no reason, and neither is one that nobody was asked for."""
+    """A policy that converts groups upwards is no reason, and neither is an unknown one."""
     assert "ready" == of(at(0, classic()), settings=BrokerSettings(migration_policy=policy)).readiness
 
 
@@ -97,7 +97,7 @@ def test_members_of_librdkafka_on_cooperative_sticky(clients: list[str], readine
 
 @pytest.mark.parametrize("kind", ALARMS)
 def test_an_open_alarm_needs_care(kind: str) -> None:
-    """Whatever is wrong before a roll is looked into before it: afterwards nobody can tell it from the roll's own."""
+    """What is wrong before a roll is looked into first: afterwards it cannot be distinguished from the roll's own."""
     found = of(at(0, classic()), alarms=[kind])
 
     assert ("care", kind) == (found.readiness, found.reasons[0])

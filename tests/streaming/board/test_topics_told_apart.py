@@ -1,4 +1,4 @@
-"""Offsets that went back without a topic id, told from a topic that was made again by what brokers say of it."""
+"""Offsets that went back without a topic id, or a topic that was made again: decided by what brokers say of it."""
 
 import json
 from collections.abc import Sequence

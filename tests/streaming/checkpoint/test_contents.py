@@ -32,7 +32,7 @@ def test_what_is_owed_of_a_partition_is_owed_after_a_restart() -> None:
 
 
 def test_a_batch_and_a_restart_say_the_same_of_a_partition() -> None:
-    """Whatever a micro-batch passes on of it stands in the ledger, and comes from there, too."""
+    """All that a micro-batch passes on of it is in the ledger, and comes from there, too."""
     ledger = PartitionLedger(counters=Counters(records=3, unknown_records={"99": 1}), last_offset=12, owed=OWED)
 
     ((_, _, _, payload, _),) = rows(TaskLedger({1: ledger}).dump())

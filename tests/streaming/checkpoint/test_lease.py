@@ -1,4 +1,4 @@
-"""One monitor at a time writes to a checkpoint, whatever state directory it has; wall clocks are not compared."""
+"""One monitor at a time writes to a checkpoint, in any state directory; wall clocks are not compared."""
 
 import json
 from collections.abc import Callable

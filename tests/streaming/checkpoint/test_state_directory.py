@@ -118,7 +118,7 @@ def test_directory_of_brokers_without_topic_ids_is_gone_on_from_once_they_have_t
 
 
 def test_id_of_the_topic_is_kept_where_brokers_say_none(tmp_path: Path) -> None:
-    """A client that is told no id, as by a broker that is yet to be upgraded, forgets none."""
+    """A client that gets no id, as from a broker that is yet to be upgraded, forgets none."""
     claim(tmp_path, IDENTITY)
 
     claim(tmp_path, replace(IDENTITY, topic_id=None))

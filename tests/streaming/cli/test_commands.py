@@ -347,7 +347,7 @@ class TestReplay:
     def test_time_in_which_no_coordinator_worked_is_of_no_group(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """All partitions were written to every five seconds, and then nothing for twenty minutes: nobody is blamed."""
+        """All partitions were written to every five seconds, then not for twenty minutes: no member is blamed."""
         path = tmp_path / "gap.ndjson"
         both = {"a": {"t": [0]}, "b": {"t": [1]}}
         ms = 600_000

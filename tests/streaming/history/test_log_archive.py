@@ -216,7 +216,7 @@ def test_look_goes_on_where_the_last_one_ended(tmp_path: Path, broker: Broker) -
 def test_a_keeper_that_cannot_go_on_is_a_sink_that_fails(
     tmp_path: Path, broker: Broker, raises: Exception, reason: str
 ) -> None:
-    """Whatever is raised: said once, shown with since when nothing is kept, and tried again until it succeeds."""
+    """Every error is logged once, shown with since when nothing is kept, and tried again until it succeeds."""
     now = [1_000]
     keeper = RecordKeeper(KafkaSection(), HistoryStore(tmp_path), lambda: now[0])
     keeper.look()

@@ -165,7 +165,7 @@ def test_broker_that_has_yet_to_hear_from_its_controller_says_no_levels() -> Non
         (["2.0"], [], 0),
         (["3.9", "3.9"], [], 0),
         (["4.1", "4.3"], ["orders"], 1),
-        # The one who might fail: 4.0 has them, and lists client metrics whatever it is asked.
+        # The one who might fail: 4.0 has them, and always lists client metrics.
         (["4.0"], None, 0),
         (["3.9", "4.0"], None, 0),
         (["4.0", "4.3"], None, 0),
@@ -174,7 +174,7 @@ def test_broker_that_has_yet_to_hear_from_its_controller_says_no_levels() -> Non
 def test_groups_have_configurations_only_where_brokers_know_such(
     monkeypatch: pytest.MonkeyPatch, releases: list[str], expected: list[str] | None, listed: int
 ) -> None:
-    """None is an answer; that nobody can say is another."""
+    """None is an answer; unknown is another."""
     cluster = FakeCluster(dict(enumerate(releases)))
 
     class Opened:

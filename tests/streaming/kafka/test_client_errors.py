@@ -1,4 +1,4 @@
-"""Whatever client libraries throw is one line, of a type that says which kind of no it is; nobody goes around."""
+"""Every error of a client library is one line, of a type that says which kind of no it is; no call goes around."""
 
 import ast
 import struct
@@ -129,7 +129,7 @@ def test_a_connection_that_the_system_ended_is_away() -> None:
 
 
 def test_the_kinds_agree_with_what_is_asked_again() -> None:
-    """What has brokers looked at again is away; wrong credentials are refused, and tried anew."""
+    """What has brokers looked at again is away; wrong credentials are refused, and tried again."""
     assert {"away", "refused"} == {kind_of(error()) for error in AWAY}
     assert {errors.SaslAuthenticationFailedError} == {error for error in AWAY if kind_of(error()) == "refused"}
 
@@ -245,7 +245,7 @@ def test_what_is_no_error_of_librdkafka_becomes_one(client: type[Any], method: s
 
 @each_rd_call
 def test_an_error_of_librdkafka_keeps_its_code(client: type[Any], method: str) -> None:
-    """By which it is told apart; and what it says of itself."""
+    """By which callers tell errors apart; and what it says."""
     for code, kind in RD_ERRORS:
         error = rd_ended(client, method, KafkaException(confluent_kafka.KafkaError(code, "why", fatal=True)))
 

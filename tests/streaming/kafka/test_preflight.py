@@ -72,7 +72,7 @@ class Configured(FakeCluster):
     def describe_configs(self, asked: list[Any], config_filter: str) -> dict[str, Any]:
         (of,) = asked
         (name,) = of.configs
-        # Of what it does not know a broker says nothing, and so of what nobody may know.
+        # A broker says nothing of what it does not know, nor of what may not be described.
         kind = of.resource_type.name.lower()
         known = kind in self._kinds and (kind != "topic" or of.name in self._topics)
         known = known and not (kind == "group" and self.releases[1] < "4.0") and config_filter == "all"
@@ -117,7 +117,7 @@ def test_one_broker_that_is_away_keeps_nothing_from_being_looked_at() -> None:
 
 
 def test_what_no_broker_says_leaves_the_rest_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each part is looked at by itself, and has a line for each of its names."""
+    """Each part is looked at separately, and has a line for each of its names."""
     monkeypatch.setattr(preflight, "admin_client", lambda *_: nullcontext(NobodyAnswers(0)))
 
     said = {of.name: of.status for of in preflight.broker_findings(KafkaSection())}

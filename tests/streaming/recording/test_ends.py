@@ -128,7 +128,7 @@ def test_a_partition_without_a_leader_is_named(log: Log) -> None:
 
 
 def test_others_are_read_where_that_is_asked_for(log: Log) -> None:
-    """What cannot be read stays where it is, for whoever goes on from there."""
+    """What cannot be read stays where it is, for the run that goes on from there."""
     log.stable, log.high = {0: 4, 2: 4}, {0: 4, 2: 4}
     log.away, log.dead = {1: "LEADER_NOT_AVAILABLE"}, {2}
     begin = {"commits": {1: 77, 2: 2}, "membership": {1: 77, 2: 2}}
