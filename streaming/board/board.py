@@ -250,10 +250,17 @@ class Board:
         with self._lock:
             self._readiness.set_targets(high_watermarks, last_stable, partitions)
 
-    def add_log_end_at_start(self, high_watermarks: Offsets, last_stable: Offsets) -> None:
-        """Say the same of partitions whose leaders answer only now; of others it stays as it was said."""
+    def add_log_end_at_start(
+        self, high_watermarks: Offsets, last_stable: Offsets, sampled_ms: Mapping[int, int] | None = None
+    ) -> None:
+        """Say the same of partitions whose leaders answer only now, or that lost their tail; of others it stays.
+
+        `sampled_ms` says when those were asked that were since the start.
+        """
         with self._lock:
-            self._readiness.add_targets(high_watermarks, last_stable)
+            self._readiness.add_targets(high_watermarks, last_stable, sampled_ms)
+            if self._readiness.follow(self._positions, now_ms()):
+                self.ends.ask()
 
     def set_positions(self, membership: Offsets, commits: Offsets, now_ms: int) -> None:
         """Say how far the two readers are: by offsets partition the next offset to read, once its rows are applied.

@@ -18,6 +18,10 @@ STANDSTILL_SECONDS: Final = 30.0
 FIRST_BATCH_SECONDS: Final = 60.0
 """While the log is being read to its end for the first time both are so long: a micro-batch may bring much of it."""
 
+SHORT_MS: Final = 30_000
+"""So long a leader may say that the log ends before what is to be read: one that has just been made leader may not know
+how far its own reaches. After that there is no more: the tail is lost, in an unclean election."""
+
 Offsets = Mapping[int, int]
 """Offsets partition → offset."""
 
@@ -73,6 +77,7 @@ class Readiness:
         self._loaded = loaded
         self._caught_up_ms: int | None = None
         self._farthest = 0
+        self._short_since_ms: dict[int, int] = {}
         self.was_ready = False
         """Whether nothing was missing once: partitions that cannot be read from then on are known as they were."""
 
@@ -84,12 +89,32 @@ class Readiness:
         """Where the log ended when this run began, as far as its leaders said; and how many partitions it has."""
         self._targets = Positions(high_watermarks, last_stable)
         self._partitions = partitions or 0
+        self._short_since_ms = {}
 
-    def add_targets(self, high_watermarks: Offsets, last_stable: Offsets) -> None:
-        """The same of partitions whose leaders did not answer then."""
-        if self._targets is not None and self._caught_up_ms is None:
-            of = self._targets
-            self._targets = Positions({**high_watermarks, **of.membership}, {**last_stable, **of.commits})
+    def add_targets(
+        self, high_watermarks: Offsets, last_stable: Offsets, sampled_ms: Mapping[int, int] | None = None
+    ) -> None:
+        """The same of partitions whose leaders did not answer then, and of those that lost their tail since.
+
+        Args:
+            high_watermarks: partition to its end.
+            last_stable: partition to where its commits end.
+            sampled_ms: of those that were asked since this run began, when.
+        """
+        if self._targets is None or self._caught_up_ms is not None:
+            return
+        of = self._targets
+        cut = self._cut(high_watermarks, of.membership, sampled_ms or {})
+        self._targets = Positions(
+            {**high_watermarks, **of.membership, **{each: high_watermarks[each] for each in cut}},
+            {**last_stable, **of.commits, **{each: last_stable[each] for each in cut}},
+        )
+
+    def _cut(self, ends: Offsets, targets: Offsets, sampled_ms: Mapping[int, int]) -> list[int]:
+        """Partitions of which there is no more to read: for a while they have ended before where they did."""
+        short = {of: at_ms for of, at_ms in sampled_ms.items() if of in targets and ends[of] < targets[of]}
+        self._short_since_ms = {of: self._short_since_ms.get(of, at_ms) for of, at_ms in short.items()}
+        return [of for of, at_ms in short.items() if at_ms - self._short_since_ms[of] >= SHORT_MS]
 
     def follow(self, positions: Positions, now_ms: int) -> bool:
         """Take note of how far the readers are; returns whether with that they have caught up."""

@@ -33,6 +33,7 @@ from streaming.monitor.retry_policy import RetryPolicy
 from streaming.monitor.standstill_log import StandstillLog
 from streaming.monitor.unread_partitions import UnreadPartitions
 from streaming.query.foreach_batch import BatchSink, BatchWriter
+from streaming.query.log_continuity import Note
 from streaming.query.processor import CoordinatorShards
 from streaming.query.progress import PartitionOffsets, Progress, ProgressListener
 from streaming.query.replay_shares import processes
@@ -105,6 +106,7 @@ class QuerySupervisor:
         self._finished_batches = self._seen_batches = 0
         self._last_finished = Mark()
         self._sampled_ms: int | None = None
+        self._asked_ms = 0
         self._made_at = self._tell_at = time.monotonic()
         self._was_ready = False
         self._reported_percent: int | None = None
@@ -231,7 +233,7 @@ class QuerySupervisor:
                 high_watermarks if both else last_stable, last_stable, self._log.identity.partitions
             )
             self._set_positions(())
-            self._has_targets = True
+            self._has_targets, self._asked_ms = True, now_ms()
         if self._listener is None:
             self._listener = ProgressListener(
                 self._name, with_fields(self._on_progress), self._continuity.started, board.looked
@@ -301,7 +303,15 @@ class QuerySupervisor:
             self._state.finished_batch(*self._last_finished)
         if ends.sampled_ms != self._sampled_ms:
             self._sampled_ms = ends.sampled_ms
-            self._state.follow(self._sampled_ms, self._ends(), self._board.positions)
+            self._state.follow(self._sampled_ms, self._ends(), self._replayed())
+
+    def _replayed(self) -> Positions:
+        """How far the log was replayed: the query's position, but where what it planned could not be read."""
+        owed = {partition: Note.of(note).begins for partition, note in self._board.owed().items()}
+        return self._board.positions.merged(
+            membership={partition: membership for partition, (_, membership) in owed.items()},
+            commits={partition: commits for partition, (commits, _) in owed.items()},
+        )
 
     def _ends(self) -> dict[int, PartitionEnds]:
         """Where the log ends, as of one moment."""
@@ -327,6 +337,11 @@ class QuerySupervisor:
         board.add_log_end_at_start(
             {partition: high if both else stable for partition, (high, stable) in known.items()},
             {partition: stable for partition, (_, stable) in known.items()},
+            {
+                partition: ends[partition].sampled_ms
+                for partition in known
+                if ends[partition].sampled_ms > self._asked_ms
+            },
         )
 
     def _can_pay(self) -> bool:

@@ -57,7 +57,7 @@ def of_kafka(admin: AdminClient) -> Groups:
     """
     listed = admin.list_consumer_groups(request_timeout=ANSWER_SECONDS).result()
     if listed.errors:
-        raise listed.errors[0]
+        raise KafkaException(listed.errors[0])
     names = sorted(of.group_id for of in listed.valid)
     if not names:
         return {}

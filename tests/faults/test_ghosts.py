@@ -52,6 +52,8 @@ def test_group_deleted_while_nobody_looked_is_no_ghost(servers: str, tmp_path: P
         log.write(born("ghost"), born("survivor"))
         before = disturbed.await_reported()
         assert {"ghost", "survivor"} == before.groups.keys()
+        # What is not noted yet is reported again by who reads all again, under the same ids.
+        disturbed.await_noted()
         disturbed.end(monitor)
 
         log.write(deleted("ghost"))

@@ -1,8 +1,11 @@
 """Partitions of the offsets topic that cannot be read: groups that may be in them are doubted, and no others."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from coordinator_model.gates.verdict import BrokerSettings, Cluster
 from coordinator_model.state.shards import offsets_partition
@@ -144,6 +147,44 @@ def test_at_a_start_it_keeps_the_board_from_being_ready() -> None:
     board.set_positions({7: 20}, {7: 20}, NOW_MS)
     assert board.ready() == (True, [])
     assert {UNREAD: None} == doubts(board, UNREAD)
+
+
+@pytest.mark.parametrize(
+    ("seen", "ready"),
+    [
+        ([(1_000, 12), (30_999, 12)], False),
+        ([(1_000, 12), (31_000, 12)], True),
+        ([(1_000, 9), (16_000, 12), (31_000, 12)], True),
+        ([(1_000, 12), (16_000, 20), (31_000, 12)], False),
+        ([(1_000, 12), (31_000, 14)], False),
+    ],
+)
+def test_what_a_partition_lost_while_it_was_to_be_read_is_not_waited_for(
+    seen: list[tuple[int, int]], ready: bool
+) -> None:
+    """Once its leader has said for half a minute that it ends before; what is there still has to be read."""
+    board, ends = some_board()
+    board.set_log_end_at_start({3: 1, 7: 20}, {3: 1, 7: 20})
+    sampled(ends, NOW_MS, p3=1)
+    board.set_positions({3: 1, 7: 12}, {3: 1, 7: 12}, NOW_MS)
+
+    for at_ms, end in seen:
+        board.add_log_end_at_start({3: 1, 7: end}, {3: 1, 7: end}, {3: at_ms, 7: at_ms})
+    sampled(ends, int(time.time() * 1_000) + 60_000, p3=1)
+
+    assert ready == board.ready()[0]
+
+
+def test_an_end_from_before_the_start_says_nothing_of_a_tail() -> None:
+    """It may be what a former run left, and the leader does not answer."""
+    board, _ = some_board()
+    board.set_log_end_at_start({3: 1, 7: 20}, {3: 1, 7: 20})
+    board.set_positions({3: 1, 7: 12}, {3: 1, 7: 12}, NOW_MS)
+
+    for _ in range(2):
+        board.add_log_end_at_start({3: 1, 7: 12}, {3: 1, 7: 12})
+
+    assert ["the monitor is still reading the log"] == [of["reason"] for of in board.ready()[1]]
 
 
 def test_a_leader_that_is_lost_while_the_log_is_read_holds_up_its_own_groups_alone() -> None:

@@ -12,6 +12,7 @@ import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
 from streaming.base.errors import CannotTellError, MonitorError
+from streaming.board.readiness import Positions
 from streaming.checkpoint.contents import Mark
 from streaming.config.loading import Config
 from streaming.monitor.query_supervisor import QuerySupervisor, failure
@@ -107,6 +108,16 @@ def test_a_query_is_started_again_for_what_is_owed_ever_more_seldom(monkeypatch:
     assert not supervisor._can_pay()
     now[0] += 10.0
     assert supervisor._can_pay()
+
+
+def test_what_is_owed_does_not_count_as_read() -> None:
+    """It was planned, so the query's position is beyond it; a next run is told of what was replayed."""
+    supervisor = supervisor_of_empty_log()
+    board: Any = supervisor._board
+    board.positions = Positions(membership={0: 9, 3: 40}, commits={0: 8, 3: 40})
+    board.owed.return_value = {3: [[5, 7], None, None, True]}
+
+    assert Positions(membership={0: 9, 3: 7}, commits={0: 8, 3: 5}) == supervisor._replayed()
 
 
 def test_planners_stay_until_a_query_has_read_records(monkeypatch: pytest.MonkeyPatch) -> None:
