@@ -3,11 +3,14 @@
 import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase, translate
+from fnmatch import translate
 from functools import lru_cache
 from typing import Final
 
 REMEMBERED_NAMES: Final = 65_536
+
+LONGEST_PATTERN: Final = 1_000
+"""Characters of a pattern that a caller may ask for: what takes time to read grows with the square of it."""
 
 _Match = Callable[[str], re.Match[str] | None]
 _Rule = tuple[_Match, _Match]
@@ -59,11 +62,18 @@ def is_pattern(name: str) -> bool:
     return not set("*?[").isdisjoint(name)
 
 
+def pattern(text: str) -> Callable[[str], bool]:
+    """Whether a name matches a shell pattern, which is read once."""
+    match = re.compile(translate(text)).match
+    return lambda name: match(name) is not None
+
+
 def one_of(named: Collection[str], match: str | None) -> Callable[[str], bool]:
     """Whether a name is one of those named or matches the shell pattern; any does where neither is given."""
     if match is None:
         return (lambda _: True) if not named else frozenset(named).__contains__
-    return lambda name: name in named or fnmatchcase(name, match)
+    matches = pattern(match)
+    return lambda name: name in named or matches(name)
 
 
 def _any_of(patterns: Iterable[str]) -> _Match:

@@ -14,12 +14,12 @@ spell out. Such groups are counted, never taken for groups that do not read it.
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import Any, Final
 
 import numpy as np
 
 from coordinator_model.rules.members import Member, members_of
+from streaming.base.name_filter import pattern
 from streaming.board.board import Board
 from streaming.board.board_group import BoardGroup
 from streaming.board.lag_columns import Lags, measure, table_of
@@ -46,27 +46,32 @@ class Search:
     board: Board
     asked: Mapping[str, str] = field(default_factory=dict)
     cannot_tell: int = 0
+    _is_asked_for: Mapping[str, Callable[[str | None], bool]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._is_asked_for = {name: _is(value) for name, value in self.asked.items()}
 
     def finds(self, held: BoardGroup) -> bool:
         """Whether a group is one that is asked for."""
-        asked = self.asked
-        owner, of_members = asked.get("owner"), {name: asked[name] for name in MEMBER_VALUES if name in asked}
-        if owner is not None and not matches(self.board.expectations.owner(held.name), owner):
+        asked = self._is_asked_for
+        of_members = {name: asked[name] for name in MEMBER_VALUES if name in asked}
+        if "owner" in asked and not asked["owner"](self.board.expectations.owner(held.name)):
             return False
         if of_members and not any(
-            all(matches(MEMBER_VALUES[name](member), value) for name, value in of_members.items())
+            all(is_asked_for(MEMBER_VALUES[name](member)) for name, is_asked_for in of_members.items())
             for member in members_of(held.state.membership).values()
         ):
             return False
-        if "topic" not in asked or any(matches(topic, asked["topic"]) for topic in topics_of(self.board, held)):
+        if "topic" not in asked or any(map(asked["topic"], topics_of(self.board, held))):
             return True
         self.cannot_tell += has_untold_topics(self.board, held)
         return False
 
 
-def matches(value: str | None, pattern: str) -> bool:
-    """Whether it is that name, or one that the pattern matches; what is not known matches nothing."""
-    return value is not None and (value == pattern or fnmatchcase(value, pattern))
+def _is(asked: str) -> Callable[[str | None], bool]:
+    """Whether a value is that name, or one that the pattern matches; what is not known is neither."""
+    matches = pattern(asked)
+    return lambda value: value is not None and (value == asked or matches(value))
 
 
 def topics_of(board: Board, held: BoardGroup) -> frozenset[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode, urlsplit
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, HTTPSHandler, OpenerDirector, Request, build_opener
 
 from streaming.base.doubt import cannot_tell
 from streaming.base.errors import CannotTellError, NoSuchGroupError, UsageError
@@ -52,7 +52,7 @@ class MonitorClient:
         self._url = url.rstrip("/")
         self._timeout_seconds = timeout_seconds
         self._headers = _authorization(os.environ if environment is None else environment)
-        self._tls = _tls_context(ca_file) if parts.scheme == "https" else None
+        self._opener = _opener(ca_file if parts.scheme == "https" else None)
 
     def groups(self) -> list[dict[str, Any]]:
         """All groups, of a monitor that may have read half a log: `found` says so."""
@@ -119,8 +119,11 @@ class MonitorClient:
     def _get(self, path: str) -> dict[str, Any]:
         request = Request(self._url + path, headers={"Accept": "application/json", **self._headers})  # noqa: S310 - the scheme was checked
         try:
-            with urlopen(request, timeout=self._timeout_seconds, context=self._tls) as response:  # noqa: S310 - as above
+            with self._opener.open(request, timeout=self._timeout_seconds) as response:
                 answer = json.loads(response.read())
+        except _ElsewhereError as error:
+            found = f"{self._url} sending on to {error.origin}"
+            raise CannotTellError(f"--url: found {found}, accepted: the address of the monitor itself") from None
         except HTTPError as error:
             raise self._refused(error) from None
         except (URLError, OSError) as error:
@@ -162,6 +165,34 @@ def _authorization(environment: Mapping[str, str]) -> dict[str, str]:
         credentials = f"{username}:{environment.get(PASSWORD_VARIABLE, '')}".encode()
         return {"Authorization": "Basic " + base64.b64encode(credentials).decode("ascii")}
     return {}
+
+
+class _ElsewhereError(Exception):
+    """An answer sends on to another origin, which is not to get what was meant for this one."""
+
+    def __init__(self, origin: str) -> None:
+        super().__init__(origin)
+        self.origin = origin
+
+
+class _AtHome(HTTPRedirectHandler):
+    """Follows no answer to another origin: credentials would go with it."""
+
+    def redirect_request(self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Request | None:  # noqa: ANN401, PLR0913 - as its base
+        """See the base."""
+        if _origin(newurl) != _origin(req.full_url):
+            scheme, host, port = _origin(newurl)
+            raise _ElsewhereError(f"{scheme}://{host}:{port}")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+
+
+def _opener(ca_file: Path | None) -> OpenerDirector:
+    return build_opener(_AtHome, HTTPSHandler(context=_tls_context(ca_file)))
 
 
 def _tls_context(ca_file: Path | None) -> ssl.SSLContext:

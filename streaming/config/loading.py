@@ -133,6 +133,8 @@ def _from_file(path: Path, problems: list[Problem]) -> dict[str, _Entry]:
             _walk(loader, root, Config, "", path, entries, problems)
     except yaml.YAMLError as error:
         raise UsageError(_yaml_error(path, error)) from None
+    except RecursionError:
+        raise UsageError(f"--config: found {str(path)!r} (nested too deep), accepted: a readable YAML file") from None
     finally:
         loader.dispose()
     return entries
@@ -221,6 +223,10 @@ def _resolved(
             found = "a literal value (not shown)" if literal else missing[0]
             accepted = accepted_by(known[dotted]) if secret else "references to variables that are set, and to files"
             problems.append(Problem(option=dotted, found=found, accepted=accepted, origin=entry.origin))
+        elif secret and _is_blank(entry.value, texts):
+            # An empty one would let everybody in, or be sent to brokers as if it were one.
+            found, accepted = "an empty value", "a secret that is not empty, or no such option"
+            problems.append(Problem(option=dotted, found=found, accepted=accepted, origin=entry.origin))
         elif texts:
             of = {reference: text for reference, (text, _) in texts.items()}
             for reference, text in of.items():
@@ -257,6 +263,12 @@ def _referred(reference: str, environment: Mapping[str, str]) -> tuple[str, bool
     return (content, True) if content else ("the file is empty", False)
 
 
+def _is_blank(value: object, texts: Mapping[str, tuple[str, bool]]) -> bool:
+    """Whether a secret has nothing but blanks in it, whatever it was given as."""
+    text = _substituted(value, {reference: text for reference, (text, _) in texts.items()})
+    return isinstance(text, str) and not text.strip()
+
+
 def _is_reference(value: object) -> bool:
     return isinstance(value, str) and _REFERENCE.fullmatch(value) is not None
 
@@ -272,7 +284,7 @@ def _substituted(value: object, texts: Mapping[str, str]) -> object:
 def _mapping_of(text: str) -> object:
     try:
         return yaml.safe_load(text)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, RecursionError):
         return text
 
 

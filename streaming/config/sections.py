@@ -8,7 +8,7 @@ import ipaddress
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 
@@ -33,6 +33,9 @@ from streaming.config.section import (
     together,
 )
 from streaming.config.view_sections import MetricsSection, ViewSection
+
+MOST_GUESSED: Final = 16
+"""Characters of a secret that callers of ours send: fewer are soon tried."""
 
 
 class ClusterSection(Section):
@@ -161,9 +164,9 @@ class HttpSection(Section):
         Annotated[str, BeforeValidator(bootstrap_servers_text, json_schema_input_type=str | list[str])] | None
     ) = option(
         None,
-        "Names that requests may be addressed to (their Host header). Without it any name, but on loopback without "
-        "authentication only addresses and localhost: to be set where a proxy on this machine hands on the name it was "
-        "asked by.",
+        "Names that requests may be addressed to (their Host header), beside addresses and localhost. Without it any "
+        "name where authentication is asked for, and none where it is not: then a service's name, or the one that a "
+        "proxy hands on, is to be set.",
         accepted="NAME[,NAME…] or a list of names",
     )
     requests_per_second: NotNegative = option(
@@ -188,7 +191,15 @@ class HttpSection(Section):
             return False
 
     def rules(self) -> Iterator[Problem]:
-        """No open door by accident, and every pair complete."""
+        """No open door by accident, nothing that is soon guessed, and every pair complete."""
+        for name, secret in (("token", self.token), ("password", self.password)):
+            length = MOST_GUESSED if secret is None else len(secret.get_secret_value())
+            if length < MOST_GUESSED:
+                yield Problem(
+                    option=name,
+                    found=f"a value of {length} characters (not shown)",
+                    accepted=f"{MOST_GUESSED} characters or more",
+                )
         if not self.is_loopback and not self.requires_auth and not self.allow_remote_without_auth:
             yield Problem(
                 option="host",

@@ -15,6 +15,7 @@ import gzip
 import io
 import json
 import os
+import re
 import zlib
 from binascii import Error as Base64Error
 from binascii import a2b_base64, b2a_base64
@@ -32,6 +33,7 @@ _parse: Final = json.JSONDecoder().decode
 """`json.loads` guesses at the encoding of every line first; a recording's is UTF-8."""
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
+_PARTITION: Final = re.compile("0|[1-9][0-9]{0,9}")
 _TOPIC_ID_LENGTH: Final = 22
 _NO_TOPIC_ID: Final = _TOPIC_ID_LENGTH * "A"
 """Sixteen bytes of zeros, which is how Kafka writes that there is none."""
@@ -142,10 +144,9 @@ class RecordingReader:
     def _live_from(self, reported: object, partitions: int) -> dict[int, int]:
         if reported is None:
             return {}
-        known = {str(partition) for partition in range(partitions)}
         if (
             not isinstance(reported, dict)
-            or not reported.keys() <= known
+            or not all(_PARTITION.fullmatch(name) and int(name) < partitions for name in reported)
             or not all(_is_int(of) and of >= 0 for of in reported.values())
         ):
             self._refuse(
@@ -287,7 +288,10 @@ class _NewFile:
         self._partial = path.with_name(f"{path.name}.partial")
 
     def __enter__(self) -> Self:
-        raw = self._partial.open("wb")
+        # A name of ours in a directory that others may write to: what they put there is not followed, and group names,
+        # client ids and hosts are for the account alone until it says otherwise.
+        self._partial.unlink(missing_ok=True)
+        raw = os.fdopen(os.open(self._partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb")
         self.stream: Any = gzip.open(raw, "wb", compresslevel=6) if self._path.suffix == ".gz" else raw
         self._raw = raw
         return self

@@ -3,9 +3,10 @@
 Plain ASGI, the innermost parts know nothing of it. Probes (`/healthz`, `/ready`) stay open, because orchestrators ask
 without credentials and learn nothing from them but numbers.
 
-A monitor on loopback without credentials is guarded by being out of reach; a page of somebody else's in a browser on
-the same machine would still reach it under a name that it has pointed there (DNS rebinding). So such a monitor answers
-to names of this machine alone.
+A monitor without credentials is guarded by being out of reach; a page of somebody else's in a browser that reaches it
+could still ask it, under a name that it has pointed there (DNS rebinding), or by its address. So such a monitor answers
+to addresses, to names of this machine and to those it was told (`http.allowed_hosts`), and every monitor refuses what a
+browser says another site asks for, but for following a link.
 """
 
 import base64
@@ -28,9 +29,13 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/ready"})
+ANYONE: Final = "group_monitor.anyone"
+"""Key of the scope: whether credentials are asked for, and this request for an open path has none that are right."""
 METHODS: Final = ("GET", "HEAD")
 LONGEST_QUERY: Final = 100_000
 """A group's name may have 32 KB, and three times that percent-encoded."""
+LONGEST_HEAD: Final = 128 * 1024
+"""Bytes of a request's path and headers. What comes in one piece is parsed whole, however long it is."""
 
 SECURITY_HEADERS: Final = (
     (
@@ -93,7 +98,7 @@ class Door:
     """How the application is reached.
 
     Attributes:
-        hosts: names that requests may be addressed to, beside this machine's own; None for any name.
+        hosts: names that requests may be addressed to, beside addresses and this machine's own; None for any name.
         requests_per_second: of one address; 0 for any number.
         tls: whether it is reached over TLS.
     """
@@ -134,6 +139,8 @@ class Guard:
             await send(message)
 
         refusal = self._refusal(scope)
+        if scope["path"] in OPEN_PATHS:
+            scope[ANYONE] = not self._is_known(scope)
         if refusal is None:
             await self._app(scope, receive, send_safely)
             return
@@ -149,6 +156,7 @@ class Guard:
         return (
             self._malformed(scope)
             or self._misdirected(scope)
+            or self._cross_site(scope)
             or (None if open_path else self._too_often(address))
             or (None if open_path else self._unknown(scope, address))
         )
@@ -164,6 +172,9 @@ class Guard:
             return 400, "address: found one of a server, accepted: a path, as this is no proxy", [_CLOSE]
         if len(scope["query_string"]) > LONGEST_QUERY:
             return 414, f"query: found {len(scope['query_string'])} bytes, accepted: at most {LONGEST_QUERY}", [_CLOSE]
+        head = len(scope["raw_path"]) + sum(len(name) + len(value) for name, value in scope["headers"])
+        if head > LONGEST_HEAD:
+            return 431, f"head: found {head} bytes, accepted: at most {LONGEST_HEAD}", [_CLOSE]
         if any(name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0 "))
                for name, value in scope["headers"]):  # fmt: skip
             return 413, "body: found one, accepted: requests without a body", [_CLOSE]
@@ -174,12 +185,27 @@ class Guard:
             return None
         for name, value in scope["headers"]:
             if name == b"host" and not _is_own(value.decode("latin-1"), self._door.hosts):
-                return (
-                    421,
-                    f"Host: found {value.decode('latin-1')!r}, accepted: this machine, or http.allowed_hosts",
-                    [],
-                )
+                accepted = "an address, localhost, or a name of http.allowed_hosts"
+                return 421, f"Host: found {value.decode('latin-1')!r}, accepted: {accepted}", []
         return None
+
+    @staticmethod
+    def _cross_site(scope: Scope) -> _Refusal | None:
+        """What a page of another site asks for, as browsers say; a link that is followed is asked for by its reader."""
+        sent = {name: value for name, value in scope["headers"] if name.startswith(b"sec-fetch-")}
+        if sent.get(b"sec-fetch-site") != b"cross-site":
+            return None
+        if scope["method"] == "GET" and sent.get(b"sec-fetch-dest") == b"document":
+            return None
+        return 403, "Sec-Fetch-Site: found cross-site, accepted: what our own pages ask for, and links to them", []
+
+    def _is_known(self, scope: Scope) -> bool:
+        """Whether a request for an open path may be answered in full; guesses count as everywhere."""
+        address = str((scope.get("client") or ("",))[0])
+        sent = [value for name, value in scope["headers"] if name == b"authorization"]
+        if not self._credentials.required:
+            return True
+        return bool(sent) and not self._rate.wait_seconds(address) and self._unknown(scope, address) is None
 
     def _too_often(self, address: str) -> _Refusal | None:
         wait_seconds = self._rate.wait_seconds(address)

@@ -30,6 +30,7 @@ from streaming.web.query_parameters import (
     NotFoundError,
     limit_of,
     max_size,
+    pattern_of,
     target_version,
     time_of,
 )
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 OVERVIEW_EVENTS: Final = 40
+HIDDEN: Final = "said to those who may see groups"
+"""What stands for a failure's words where anyone asks: they may name groups and brokers."""
 TREND_POINTS: Final = 60
 """Five minutes at the pace of `lag_history`."""
 
@@ -114,16 +117,36 @@ class Api:
             with self._lock:
                 self._overview_json = (-1, b"")
 
-    def ready(self) -> dict[str, Any]:
+    def ready(self, *, to_anyone: bool = False) -> dict[str, Any]:
         """Whether the board may be believed, and what is missing if not.
 
         And how sinks are doing, if there are any; of polled groups how the polling goes, and what is not known of them.
+
+        Args:
+            to_anyone: whether who asks may not be one who may see groups: then numbers alone, no group's name and no
+                broker's address.
         """
+        if to_anyone:
+            return self._numbers(self.board.standing())
         polls = self.board.polls()
         return {
             **self._state(self.board.standing()),
             **({} if polls is None else {"source": {**polls.as_json(), "off": dict(OFF)}}),
         }
+
+    def _numbers(self, standing: Standing) -> dict[str, Any]:
+        """`ready` without what only brokers and groups say of themselves."""
+        state, polls = self._state(standing), self.board.polls()
+        for sink in state.get("sinks", ()):
+            sink["failure"] = None if sink["failure"] is None else HIDDEN
+        if polls is None:
+            return state
+        why = "" if polls.failure is None else f" ({polls.failure})"
+        bare = [each for each in (*state["missing"], *filter(None, [state["doubt"]])) if why]
+        for each in bare:
+            each["reason"] = each["reason"].replace(why, "")
+        hidden = {"failure": None if polls.failure is None else HIDDEN, "not_described": []}
+        return {**state, "source": {**state["source"], **hidden, "off": dict(OFF)}}
 
     def _state(self, standing: Standing) -> dict[str, Any]:
         sinks = [asdict(sink) for sink in self.board.sinks()]
@@ -140,10 +163,11 @@ class Api:
     def groups_json(self, query: Mapping[str, str]) -> Iterator[bytes]:
         """All GROUPs with lag as JSON, in pieces: of one `type` and `state` where the query names them, and `ASKED`.
 
-        Of a hundred thousand groups the text is too large to be held as a whole.
+        Of a hundred thousand groups the text is too large to be held as a whole. Raises BadRequestError.
         """
-        type_, state = query.get("type") or None, query.get("state") or None
-        search = self._search(query)
+        return self._groups_json(query.get("type") or None, query.get("state") or None, self._search(query))
+
+    def _groups_json(self, type_: str | None, state: str | None, search: Search) -> Iterator[bytes]:
         shown, standing = moment = self.board.moment()
         chosen = search.finds
         views = group_answer.views(self.board, self._clock_ms(), type_=type_, state=state, chosen=chosen, moment=moment)
@@ -163,7 +187,8 @@ class Api:
         return {"groups": sorted(found), "cannot_tell": search.cannot_tell, "left_out": left_out, "unread": unread}
 
     def _search(self, query: Mapping[str, str]) -> Search:
-        return Search(self.board, {name: query[name] for name in ASKED if query.get(name)})
+        asked = {name: pattern_of(name, query.get(name)) for name in ASKED}
+        return Search(self.board, {name: value for name, value in asked.items() if value is not None})
 
     def copies(self) -> dict[str, Any]:
         """Groups with records in several partitions of the offsets topic."""
@@ -267,7 +292,8 @@ class Api:
         self._past.refuse_unknown(groups)
         now_ms = self._clock_ms()
         completed = self._past.completed(now_ms)
-        return plan(self.board, self._settings(), one_of(groups, query.get("match") or None), now_ms, completed)
+        chosen = one_of(groups, pattern_of("match", query.get("match")))
+        return plan(self.board, self._settings(), chosen, now_ms, completed)
 
     def lag(self, query: Mapping[str, str]) -> dict[str, Any]:
         """What lag was: of the `group` that the query names, or of all that lagged lately; raises NotFoundError."""

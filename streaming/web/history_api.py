@@ -12,7 +12,7 @@ from streaming.board.board import Board, BoardMoment
 from streaming.board.event_window import Event
 from streaming.board.plan import Completed
 from streaming.reports import rolled
-from streaming.web.query_parameters import SHOWN, BadRequestError, NotFoundError, limit_of, time_of
+from streaming.web.query_parameters import SHOWN, BadRequestError, NotFoundError, limit_of, pattern_of, time_of
 
 if TYPE_CHECKING:
     from streaming.history.queries import History
@@ -91,7 +91,7 @@ class HistoryApi:
         since_ms = time_of("since", query["since"]) if query.get("since") else now_ms - WEEK_MS
         if since_ms >= now_ms:
             raise BadRequestError(f"since: found {query['since'][:SHOWN]!r}, accepted: a time of the past")
-        asked = one_of(groups, query.get("match") or None)
+        asked = one_of(groups, pattern_of("match", query.get("match")))
 
         def chosen(name: str) -> bool:
             return self._board.scope.groups(name) and asked(name)

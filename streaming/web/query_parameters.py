@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from coordinator_model.gates import broker_releases
+from streaming.base.name_filter import LONGEST_PATTERN, is_pattern
 from streaming.base.times import time_ms
 from streaming.metrics.group_metrics import ALL_GROUPS, GroupShard
 
@@ -12,6 +13,7 @@ SHOWN: Final = 40
 """So many characters of a wrong parameter are said again."""
 
 
+_MEMBERS: Final = re.compile("0*[0-9]{1,10}")
 _SHARD: Final = re.compile("([0-9]{1,4})/([0-9]{1,4})")
 
 
@@ -27,11 +29,19 @@ class NotFoundError(LookupError):
         self.doubt = doubt
 
 
+def pattern_of(name: str, text: str | None) -> str | None:
+    """A name or a shell pattern, None where nothing is asked for; raises BadRequestError."""
+    if text and len(text) > LONGEST_PATTERN and is_pattern(text):
+        found = f"a pattern of {len(text)} characters"
+        raise BadRequestError(f"{name}: found {found}, accepted: at most {LONGEST_PATTERN}, or a name")
+    return text or None
+
+
 def max_size(text: str | None) -> int | None:
     """A number of members; raises BadRequestError."""
     if text is None:
         return None
-    if not text.isascii() or not text.isdecimal() or not 0 < int(text) < 1 << 31:
+    if not _MEMBERS.fullmatch(text) or not 0 < int(text) < 1 << 31:
         raise BadRequestError(f"max_size: found {text[:SHOWN]!r}, accepted: a number of members from 1 to 2147483647")
     return int(text)
 

@@ -32,7 +32,7 @@ from streaming.base.version import release
 from streaming.board.event_window import Event
 from streaming.board.search import ASKED
 from streaming.metrics.exporter import Exporter
-from streaming.web.access import Credentials, Door, Guard
+from streaming.web.access import ANYONE, Credentials, Door, Guard
 from streaming.web.api_answers import Api, to_json
 from streaming.web.history_api import BusyError, NoHistoryError
 from streaming.web.openapi import description
@@ -186,7 +186,7 @@ class Pages:
     def plan_page(self, request: Request) -> Response:
         """The page of the migration plan: every group's readiness, in waves."""
         pattern = request.query_params.get("match", "")
-        shown: dict[str, Any] = {"plan": self._api.plan(request.query_params), "pattern": pattern}
+        shown: dict[str, Any] = {"plan": _asked(self._api.plan, request.query_params), "pattern": pattern}
         shown["remedies"] = remedies(shown["plan"])
         shown["why"] = "" if (doubt := shown["plan"]["doubt"]) is None else said(doubt)
         shown["unread"] = "; ".join(map(said, shown["plan"]["unread"]))
@@ -195,11 +195,11 @@ class Pages:
 
     def plan(self, request: Request) -> Response:
         """The same as JSON, of all groups, or of those of `?group=…&group=…` and of `?match=PATTERN`."""
-        return _found(self._api.plan, request.query_params, request.query_params.getlist("group"))
+        return _found(self._api.plan, request.query_params, _groups(request))
 
     def burn_down(self, request: Request) -> Response:
         """The migration over time, of the same groups."""
-        return _found(self._api.burn_down, request.query_params, request.query_params.getlist("group"))
+        return _found(self._api.burn_down, request.query_params, _groups(request))
 
     def report(self, request: Request) -> Response:
         """What a roll of a group cost since `?since=`; Markdown and HTML are files to be kept, not pages of ours."""
@@ -236,9 +236,9 @@ class Pages:
         """Alive: the event loop answers; and which release this is."""
         return _answer({"alive": True, "version": self._release})
 
-    def ready(self, _: Request) -> Response:
+    def ready(self, request: Request) -> Response:
         """Whether the board may be believed."""
-        ready = self._api.ready()
+        ready = self._api.ready(to_anyone=request.scope.get(ANYONE, False))
         return _answer(ready, 200 if ready["ready"] else 503)
 
     def overview(self, _: Request) -> Response:
@@ -248,7 +248,8 @@ class Pages:
     def groups(self, request: Request) -> Response:
         """All groups."""
         headers = {"cache-control": "no-store"}
-        return StreamingResponse(self._api.groups_json(request.query_params), media_type=_JSON, headers=headers)
+        pieces = _asked(self._api.groups_json, request.query_params)
+        return StreamingResponse(pieces, media_type=_JSON, headers=headers)
 
     def group(self, request: Request) -> Response:
         """One group; `?name=` where a path cannot name it."""
@@ -285,7 +286,7 @@ class Pages:
     def gate(self, request: Request) -> Response:
         """A verdict on rolling now, on `?group=…&group=…` or on all; see `Api.gate` for what else can be asked."""
         query, gate = request.query_params, request.path_params.get("gate") or request.url.path.rpartition("/")[2]
-        return _found(self._api.gate, gate, query.getlist("group"), query)
+        return _found(self._api.gate, gate, _groups(request), query)
 
     def events(self, request: Request) -> Response:
         """The latest events."""
@@ -397,6 +398,11 @@ def _route(path: str, endpoint: Callable[[Request], Any], *parameters: str) -> R
 
 def _answer(answer: object, status: int = 200) -> Response:
     return Response(to_json(answer), status, media_type=_JSON, headers={"cache-control": "no-store"})
+
+
+def _groups(request: Request) -> list[str]:
+    """The groups that are named, each once."""
+    return list(dict.fromkeys(request.query_params.getlist("group")))
 
 
 def _found(ask: Callable[..., object], *arguments: object) -> Response:

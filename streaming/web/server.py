@@ -16,7 +16,7 @@ from streaming.base.threads import Repeating
 from streaming.board.board import Board
 from streaming.config.sections import HttpSection
 from streaming.metrics.exporter import Exporter
-from streaming.web.access import Credentials, Door
+from streaming.web.access import LONGEST_HEAD, Credentials, Door
 from streaming.web.api_answers import Api, BrokerAnswers
 from streaming.web.certificate import Certificate
 from streaming.web.connection_limits import MOST_CONNECTIONS, TimedProtocol
@@ -25,8 +25,6 @@ from streaming.web.routes import Pages
 if TYPE_CHECKING:
     from streaming.history.queries import History
 
-_LONGEST_HEAD_BYTES: Final = 128 * 1024
-"""A group's name may have 32 KB, and three times that percent-encoded."""
 _STOP_SECONDS: Final = 5
 _TIDY_SECONDS: Final = 2.0
 
@@ -76,7 +74,7 @@ class Server:
             server_header=False,
             proxy_headers=False,
             limit_concurrency=MOST_CONNECTIONS,
-            h11_max_incomplete_event_size=_LONGEST_HEAD_BYTES,
+            h11_max_incomplete_event_size=LONGEST_HEAD,
             timeout_graceful_shutdown=1,
             ssl_context_factory=self._context if self._certificate is not None else None,
         )
@@ -149,9 +147,8 @@ def door_of(http: HttpSection) -> Door:
     """How a configuration lets the application be reached."""
     named = frozenset(name.strip().lower() for name in (http.allowed_hosts or "").split(",") if name.strip())
     # With credentials a page of somebody else's gets nothing by whatever name: browsers keep them for ours.
-    guarded = http.is_loopback and not http.requires_auth
     return Door(
-        hosts=named if named or guarded else None,
+        hosts=named if named or not http.requires_auth else None,
         requests_per_second=http.requests_per_second,
         tls=http.tls_certificate_file is not None,
     )

@@ -13,13 +13,14 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._group import MemberAssignment
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
-from coordinator_model.lag import AHEAD_OF_END, BEYOND_END, TOPIC_RECREATED
+from coordinator_model.lag import AHEAD_OF_END, BEYOND_END, TOPIC_RECREATED, TRUNCATED
 
 ANSWER_SECONDS: Final = 10
 AT_REST: Final = ("Stable", "Empty")
 UNKNOWN_BY_RIGHT: Final = (BEYOND_END, TOPIC_RECREATED)
-AHEAD: Final = (AHEAD_OF_END,)
-"""How the monitor comes by a lag of 0 where the offset is beyond the end for half a minute at most."""
+AHEAD: Final = (AHEAD_OF_END, TRUNCATED)
+"""How the monitor comes by a lag where the offset is beyond the end: for half a minute, or counted from where the log
+was cut off."""
 
 Place = str
 """`TOPIC-PARTITION`."""

@@ -45,9 +45,13 @@ def test_a_lag_that_is_not_known_is_a_difference() -> None:
 
 
 def test_a_lag_is_unknown_by_right() -> None:
-    """Of an offset beyond the end, or of the topic that had the name before; for half a minute the former is level."""
+    """Of an offset beyond the end, or of the topic that had the name before; for half a minute the former is level.
+
+    Where the log was cut off under it, its consumer goes on from there, and the lag is counted from there.
+    """
     assert [] == differences(kafka(**places(t_0=3)), monitor(method="topic_recreated", **places(t_0=None)))
     assert [] == differences(kafka(**places(t_0=None)), monitor(method="ahead_of_end", **places(t_0=0)))
+    assert [] == differences(kafka(**places(t_0=None)), monitor(method="truncated", **places(t_0=2)))
 
 
 def test_the_state_is_compared_at_rest() -> None:

@@ -270,6 +270,57 @@ class TestListening:
         assert not load(None, {**env, "GROUP_MONITOR__HTTP__HOST": "0.0.0.0"}).http.is_loopback  # noqa: S104 - the point of the test
 
 
+@pytest.mark.parametrize("secret", ["", " ", "\t\n"])
+@pytest.mark.parametrize(
+    ("option", "env"),
+    [
+        ("http.token", "GROUP_MONITOR__HTTP__TOKEN"),
+        ("http.password", "GROUP_MONITOR__HTTP__PASSWORD"),
+        ("kafka.security.password", "GROUP_MONITOR__KAFKA__SECURITY__PASSWORD"),
+        ("kafka.security.key_password", "GROUP_MONITOR__KAFKA__SECURITY__KEY_PASSWORD"),
+    ],
+)
+def test_an_empty_secret_is_refused(option: str, env: str, secret: str) -> None:
+    """It would let everybody in who sends nothing."""
+    with pytest.raises(UsageError) as error:
+        load(None, {env: secret, "GROUP_MONITOR__HTTP__USERNAME": "me"})
+
+    assert f"environment variable {env}: {option}: found an empty value, accepted: a secret that is not" in str(
+        error.value
+    )
+
+
+def test_a_file_that_is_nested_without_end_is_refused(refused: Any) -> None:
+    """In one line, as any other file that cannot be read; in a variable it is no mapping."""
+    deep = "[" * 20_000
+
+    assert "(nested too deep), accepted: a readable YAML file" in refused(f"kafka: {deep}")
+    with pytest.raises(UsageError, match=r"otlp\.headers: found"):
+        load(None, {"GROUP_MONITOR__OTLP__HEADERS": deep})
+
+
+@pytest.mark.parametrize("length", [1, 15, 16])
+@pytest.mark.parametrize("name", ["token", "password"])
+def test_a_secret_of_callers_is_not_soon_guessed(name: str, length: int) -> None:
+    """16 characters or more; those that others chose have no least length."""
+    variables = {
+        "GROUP_MONITOR__HTTP__USERNAME": "me",
+        "GROUP_MONITOR__HTTP__PASSWORD": SECRET,
+        f"GROUP_MONITOR__HTTP__{name.upper()}": "x" * length,
+    }
+    if length == len("sixteen letters."):
+        load(None, variables)
+        return
+
+    with pytest.raises(UsageError, match=rf"http\.{name}: found a value of {length} characters \(not shown\)"):
+        load(None, variables)
+
+
+def test_a_secret_of_others_has_no_least_length() -> None:
+    """Brokers, and whoever made the key, chose it."""
+    assert load(None, {"GROUP_MONITOR__KAFKA__SECURITY__KEY_PASSWORD": "s"}).kafka.security.key_password is not None
+
+
 SASL_YAML = """
 kafka:
   security:

@@ -110,6 +110,18 @@ class TestRoundTrip:
 
         assert [] == list(tmp_path.iterdir())
 
+    def test_what_others_left_under_its_name_is_not_followed(self, tmp_path: Path) -> None:
+        """In a directory that others may write to; and what is recorded is for the account alone."""
+        theirs = tmp_path / "theirs"
+        theirs.write_text("as it was")
+        (tmp_path / "log.ndjson.partial").symlink_to(theirs)
+
+        with open_new_recording(tmp_path / "log.ndjson", HEADER) as recording:
+            recording.write(RECORDS[0])
+
+        assert ("as it was", 0o600) == (theirs.read_text(), (tmp_path / "log.ndjson").stat().st_mode & 0o777)
+        assert not (tmp_path / "log.ndjson").is_symlink()
+
     def test_file_that_cannot_be_written(self, tmp_path: Path) -> None:
         """The option is named when its file cannot be made."""
         with (
@@ -301,3 +313,17 @@ def test_live_tail_that_is_none_is_refused(tmp_path: Path, live_from: object) ->
 
     with pytest.raises(UsageError, match="live_from"), open_recording(path):
         pass
+
+
+def test_a_header_of_a_billion_partitions_takes_no_memory(tmp_path: Path) -> None:
+    """What it says of one of them is looked at, and not held against a list of all."""
+    path = write(
+        tmp_path / "a.ndjson", {**HEADER_LINE, "offsets_topic_partitions": 10**9, "live_from": {"999999999": 7}}
+    )
+    tracemalloc.start()
+    with open_recording(path) as recording:
+        live_from = recording.header.live_from
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert ({999_999_999: 7}, True) == (live_from, peak < 10_000_000)

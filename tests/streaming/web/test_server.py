@@ -18,14 +18,16 @@ import httpx
 import pytest
 
 from streaming.base.errors import UsageError
+from streaming.base.output_status import SinkState
 from streaming.base.version import release
 from streaming.board.board import Board
+from streaming.board.polls import PollStatus
 from streaming.config.sections import HttpSection
 from streaming.end_offsets.store import EndOffsets
 from streaming.metrics.exporter import Exporter
 from streaming.web import access, overview
 from streaming.web.access import Credentials
-from streaming.web.api_answers import Api, BrokerAnswers
+from streaming.web.api_answers import HIDDEN, Api, BrokerAnswers
 from streaming.web.routes import Pages
 from streaming.web.server import Server
 from tests import builders
@@ -207,6 +209,13 @@ def test_gates_refuse_what_they_cannot_read(client: AsgiClient, query: str, expe
 
     assert 400 == answer.status_code
     assert answer.json()["error"].startswith(expected)
+
+
+def test_a_group_that_is_named_twice_counts_once(client: AsgiClient) -> None:
+    """Of it there is one."""
+    once, twice = (client.get(f"/api/v1/gate/upgrade?group=checkout{more}").json() for more in ("", "&group=checkout"))
+
+    assert (once["groups"], once["reasons"]) == (twice["groups"], twice["reasons"])
 
 
 def test_gates_take_what_they_ask_for(client: AsgiClient) -> None:
@@ -487,6 +496,29 @@ def test_every_address_but_the_probes_asks_for_credentials() -> None:
 
     assert {401} == {status for address, status in closed.items() if address != "/healthz"}
     assert [200, 503] == open_
+
+
+def test_probes_name_nothing_to_who_has_no_credentials() -> None:
+    """Of polled groups and of sinks numbers alone; words of brokers name brokers and groups."""
+    failure = "kafka-1.internal:9092: refused"
+    left_out = {"payroll": "DESCRIBE on the group payroll"}
+    board = Board(EndOffsets())
+    board.show_polls(lambda: PollStatus(interval_ms=1_000, failure=failure, left_out=left_out))
+    sink = SinkState(name="events_topic", waiting=3, oldest_ms=1, dropped=0, delivered=0, failure=failure)
+    board.show_sinks(lambda: [sink])
+    right, wrong = ("Basic " + base64.b64encode(f"any:{each}".encode()).decode() for each in (TOKEN.token, "guess"))
+    client = AsgiClient(pages_of(board, TOKEN).app)
+    whole, bare, guessed = (
+        client.get("/ready", headers=headers) for headers in ({"authorization": right}, {}, {"authorization": wrong})
+    )
+
+    assert all(word in whole.text for word in ("kafka-1.internal", "payroll"))
+    assert not any(word in bare.text for word in ("kafka-1.internal", "payroll"))
+    assert (bare.text, 503, 503) == (guessed.text, bare.status_code, whole.status_code)
+    source, (shown,) = bare.json()["source"], bare.json()["sinks"]
+    assert (1, 3) == (source["groups_not_described"], shown["waiting"])
+    assert [HIDDEN, HIDDEN] == [source["failure"], shown["failure"]]
+    assert whole.json()["source"] == AsgiClient(pages_of(board).app).get("/ready").json()["source"]
 
 
 # --- events as they come ---
