@@ -23,11 +23,11 @@ def test_configurations_are_accepted(snippet: str, tmp_path: Path) -> None:
     directory = tmp_path / "files"
     directory.mkdir()
     for name in re.findall(rf"{SHOWN_DIRECTORY}/([\w.-]+)", snippet):
-        (directory / name).write_text("content")
+        (directory / name).write_text("content of a file")
     file = tmp_path / "monitor.yaml"
     file.write_text(snippet.replace(SHOWN_DIRECTORY, str(directory)))
 
-    config = load(file, dict.fromkeys(re.findall(r"\$\{env:(\w+)\}", snippet), "planted"))
+    config = load(file, dict.fromkeys(re.findall(r"\$\{env:(\w+)\}", snippet), "planted-in-the-test"))
     assert config != Config()
 
 
