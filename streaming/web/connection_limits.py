@@ -3,11 +3,19 @@
 uvicorn waits for a request's head, and for a reader of an answer, as long as it takes; a few hundred clients that send
 or read a byte now and then would keep everybody else out. So a connection has a time to say what it wants, an answer a
 time in which some of it must be taken, and one address may not have all connections there are.
+
+They are counted from when they are accepted, before TLS: a handshake that is not finished holds as much.
+
+    all are taken, or all of an address     the new connection
+    some of them have asked nothing yet     takes the place of the oldest of these
+    none of them                            is closed
 """
 
 import asyncio
+import ipaddress
 import socket
-from typing import Any, Final
+from collections import Counter
+from typing import Any, ClassVar, Final, Self
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
@@ -18,32 +26,124 @@ HEAD_SECONDS: Final = 10.0
 READ_SECONDS: Final = 30.0
 """How long a client may take nothing of an answer that waits for it."""
 
-HANDSHAKE_SECONDS: Final = 10.0
+HANDSHAKE_SECONDS: Final = 3.0
 """How long a TLS handshake may take."""
 
 MOST_CONNECTIONS: Final = 512
-"""From then on a request is answered 503."""
 
 MOST_OF_ONE_ADDRESS: Final = 384
-"""Beyond that a connection is closed at once; a quarter is left for everybody else."""
+"""A quarter is left for everybody else. Of IPv6 a network of 64 bits is one address: a caller has all of it."""
 
-_MOST_SOCKETS: Final = MOST_CONNECTIONS + 128
-"""Beyond that even a 503 is too much."""
+
+class Connections:
+    """The connections of one server, by who opened them; used by its thread."""
+
+    def __init__(self) -> None:
+        self._held: dict[int, _Connection] = {}
+        self._silent: dict[int, _Connection] = {}
+        """Of these, those that have asked nothing yet, the oldest first."""
+        self._of: Counter[str] = Counter()
+
+    def takes(self, connection: "_Connection") -> bool:
+        """Whether a new one is kept, perhaps in the place of another."""
+        address = connection.address
+        if self._of[address] >= MOST_OF_ONE_ADDRESS and not self._let_go(address):
+            return False
+        if len(self._held) >= MOST_CONNECTIONS and not self._let_go():
+            return False
+        number = connection.fileno()
+        self._held[number] = self._silent[number] = connection
+        self._of[address] += 1
+        return True
+
+    def asked(self, number: int) -> None:
+        """The connection with this descriptor has made a request."""
+        self._silent.pop(number, None)
+
+    def closed(self, connection: "_Connection") -> None:
+        """It is there no more."""
+        number = connection.fileno()
+        if self._held.get(number) is connection:
+            self._forget(number)
+
+    def _let_go(self, address: str | None = None) -> bool:
+        for number, connection in self._silent.items():
+            if address in (None, connection.address):
+                self._forget(number)
+                # Its transport finds that it has ended, and closes it.
+                connection.shutdown(socket.SHUT_RDWR)
+                return True
+        return False
+
+    def _forget(self, number: int) -> None:
+        connection = self._held.pop(number)
+        self._silent.pop(number, None)
+        self._of[connection.address] -= 1
+        if not self._of[connection.address]:
+            del self._of[connection.address]
+
+
+class Listener(socket.socket):
+    """A listening socket whose connections are counted; those that are too many are not accepted.
+
+    Args:
+        listening: the socket, which this one takes over.
+        connections: counts them.
+    """
+
+    def __init__(self, listening: socket.socket, connections: Connections) -> None:
+        super().__init__(listening.family, listening.type, listening.proto, fileno=listening.detach())
+        self._connections = connections
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """The next connection that is kept; raises OSError where there is none."""
+        while True:
+            accepted, peer = super().accept()
+            connection = _Connection(accepted, peer, self._connections)
+            if self._connections.takes(connection):
+                return connection, peer
+            connection.close()
+
+
+class _Connection(socket.socket):
+    """A connection that says when it is closed."""
+
+    def __init__(self, accepted: socket.socket, peer: Any, connections: Connections) -> None:  # noqa: ANN401 - of any family
+        super().__init__(accepted.family, accepted.type, accepted.proto, fileno=accepted.detach())
+        self.address = _who(str(peer[0]))
+        self._connections = connections
+
+    def close(self) -> None:
+        """See the base."""
+        self._connections.closed(self)
+        super().close()
+
+
+def _who(address: str) -> str:
+    """Whom an address stands for."""
+    found = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(found, ipaddress.IPv4Address):
+        return str(found)
+    return str(found.ipv4_mapped or ipaddress.ip_network((int(found) >> 64 << 64, 64)))
 
 
 class TimedProtocol(H11Protocol):
     """uvicorn's, with an end to waiting."""
 
+    counted: ClassVar[Connections]
     _waiting: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
+    _number = -1
+
+    @classmethod
+    def of(cls, connections: Connections) -> type[Self]:
+        """The same for a server that counts these connections."""
+        return type(cls.__name__, (cls,), {"counted": connections})
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as its base declares it
-        """Count, and begin to wait for a request."""
+        """Begin to wait for a request."""
         super().connection_made(transport)
-        hosts = [(getattr(other, "client", None) or (None,))[0] for other in self.connections]
-        if hosts.count((self.client or (None,))[0]) > MOST_OF_ONE_ADDRESS or len(hosts) > _MOST_SOCKETS:
-            transport.abort()
-            return
+        self._number = transport.get_extra_info("socket").fileno()
         # asyncio sets it on sockets it has made itself. Without it the second part of an answer waits 40 ms for the
         # client to say that it has the first.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -93,6 +193,7 @@ class TimedProtocol(H11Protocol):
         """Start the limit where the client's part is not done, and end it where it is."""
         if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY) or self.transport.is_closing():
             self._waiting = _cancel(self._waiting)
+            self.counted.asked(self._number)
         elif self._waiting is None:
             self._waiting = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
 

@@ -19,7 +19,7 @@ from streaming.metrics.exporter import Exporter
 from streaming.web.access import LONGEST_HEAD, Credentials, Door
 from streaming.web.api_answers import Api, BrokerAnswers
 from streaming.web.certificate import Certificate
-from streaming.web.connection_limits import MOST_CONNECTIONS, TimedProtocol
+from streaming.web.connection_limits import Connections, Listener, TimedProtocol
 from streaming.web.routes import Pages
 
 if TYPE_CHECKING:
@@ -62,10 +62,11 @@ class Server:
         self._scheme = "http" if self._certificate is None else "https"
         # Whatever a stranger sends, a line for each of it would fill the log.
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+        connections = Connections()
         config = uvicorn.Config(
             self._pages.app,
             loop="streaming.web.connection_limits:Loop",
-            http=TimedProtocol,
+            http=TimedProtocol.of(connections),
             ws="none",
             lifespan="off",
             interface="asgi3",
@@ -73,14 +74,13 @@ class Server:
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=MOST_CONNECTIONS,
             h11_max_incomplete_event_size=LONGEST_HEAD,
             timeout_graceful_shutdown=1,
             ssl_context_factory=self._context if self._certificate is not None else None,
         )
         config.load()
         self._server = uvicorn.Server(config)
-        self._socket = _listen(host, port)
+        self._socket = Listener(_listen(host, port), connections)
         address = self._socket.getsockname()
         self._host, self._port = str(address[0]), int(address[1])
         self._thread = threading.Thread(

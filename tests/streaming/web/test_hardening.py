@@ -241,6 +241,70 @@ def test_slow_senders_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
         assert 200 == get(server, "/metrics")
 
 
+def held(server: Server) -> int:
+    """Connections that are counted, those within a TLS handshake included."""
+    return len(server._socket._connections._held)  # type: ignore[attr-defined]  # ours
+
+
+def test_handshakes_that_are_not_finished_are_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Without credentials: the oldest goes for each that comes, and who asks is answered."""
+    monkeypatch.setattr(connection_limits, "MOST_OF_ONE_ADDRESS", 5)
+    monkeypatch.setattr(connection_limits, "HANDSHAKE_SECONDS", WAIT_SECONDS)
+    authority = Authority(tmp_path)
+    certificate_file, key = authority.issue("server", "127.0.0.1")
+    tls = {"tls_certificate_file": certificate_file, "tls_key_file": key}
+    with serving(**tls) as server, contextlib.ExitStack() as stack:
+        silent = [stack.enter_context(connected(server)) for _ in range(30)]
+        assert all(is_closed(connection) for connection in silent[:25])
+        assert held(server) <= 5
+        assert certificate_of(server, authority)
+
+
+def test_silent_connections_of_two_addresses_keep_no_one_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All are taken: the oldest that has asked nothing goes, and a probe is answered each time."""
+    monkeypatch.setattr(connection_limits, "MOST_CONNECTIONS", 10)
+    monkeypatch.setattr(connection_limits, "MOST_OF_ONE_ADDRESS", 6)
+    with serving() as server, contextlib.ExitStack() as stack:
+        for number in range(20):
+            stack.enter_context(connected(server, source=f"127.0.0.{2 + number % 2}"))
+        assert [200] * 5 == [get(server, "/healthz") for _ in range(5)]
+        assert held(server) <= 10
+
+
+def test_who_has_asked_is_not_put_out_by_who_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prometheus's own connection stays, and goes on; once all have asked, the next one is closed."""
+    monkeypatch.setattr(connection_limits, "MOST_OF_ONE_ADDRESS", 3)
+    request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+    def answered(connection: socket.socket) -> bytes:
+        connection.sendall(request)
+        return connection.recv(12)[-3:]
+
+    with serving() as server, contextlib.ExitStack() as stack:
+        kept = stack.enter_context(connected(server))
+        assert b"200" == answered(kept)
+        silent = [stack.enter_context(connected(server)) for _ in range(6)]
+        assert all(is_closed(connection) for connection in silent[:4])
+        assert kept.recv(4096)  # the rest of its answer
+        assert b"200" == answered(kept)
+        assert [b"200"] * 2 == [answered(connection) for connection in silent[4:]]
+        assert is_closed(stack.enter_context(connected(server)))
+
+
+@pytest.mark.parametrize(
+    ("address", "who"),
+    [
+        ("10.1.2.3", "10.1.2.3"),
+        ("::ffff:10.1.2.3", "10.1.2.3"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+    ],
+)
+def test_a_network_of_ipv6_is_one_caller(address: str, who: str) -> None:
+    """It has 2^64 addresses; a mapped one is the address of version 4 that it is."""
+    assert who == connection_limits._who(address)
+
+
 def test_a_client_that_reads_nothing_is_let_go_of(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers that no one takes do not pile up: the connection ends."""
     monkeypatch.setattr(connection_limits, "READ_SECONDS", 0.5)
