@@ -145,7 +145,7 @@ class Api:
         bare = [each for each in (*state["missing"], *filter(None, [state["doubt"]])) if why]
         for each in bare:
             each["reason"] = each["reason"].replace(why, "")
-        hidden = {"failure": None if polls.failure is None else HIDDEN, "not_described": []}
+        hidden: dict[str, Any] = {"failure": None if polls.failure is None else HIDDEN, "not_described": []}
         return {**state, "source": {**state["source"], **hidden, "off": dict(OFF)}}
 
     def _state(self, standing: Standing) -> dict[str, Any]:

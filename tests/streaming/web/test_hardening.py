@@ -243,7 +243,7 @@ def test_slow_senders_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def held(server: Server) -> int:
     """Connections that are counted, those within a TLS handshake included."""
-    return len(server._socket._connections._held)  # type: ignore[attr-defined]  # ours
+    return len(server._socket._connections._held)
 
 
 def test_handshakes_that_are_not_finished_are_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
