@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
+from streaming.base.text import SURELY_SHORT, cut
 from streaming.metrics.catalogue import CATALOGUE, CLUSTER, CLUSTER_NAME
 
 END_OF_OPENMETRICS: Final = "# EOF\n"
@@ -15,7 +16,11 @@ _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 
 def escaped(value: str) -> str:
-    """A label's value as it is written."""
+    """A label's value as it is written; a long one is cut (`base.text.cut`)."""
+    return _escaped(cut(value))
+
+
+def _escaped(value: str) -> str:
     if value.isprintable() and '"' not in value and "\\" not in value:
         return value
     # Any UTF-8 is a label value; half a surrogate pair is none, and would take the whole page with it.
@@ -26,7 +31,8 @@ def escaped(value: str) -> str:
 def escaped_all(values: Sequence[str]) -> Sequence[str]:
     """What `escaped` makes of many values, which mostly are written as they are."""
     joined = "".join(values)
-    return values if escaped(joined) == joined else list(map(escaped, values))
+    is_plain = _escaped(joined) == joined and max(map(len, values), default=0) <= SURELY_SHORT
+    return values if is_plain else list(map(escaped, values))
 
 
 def labelled(**labels: str) -> str:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, ParamSpec, TypeVar
 
 import typer
 
-from streaming.base.text import printable, printable_lines
+from streaming.base.text import cut, printable, printable_lines
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -93,8 +93,11 @@ def note(text: str) -> None:
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[object]], indent: str = "") -> str:
-    """Align columns the way Kafka's own tools do; None is shown as `-`."""
-    cells = [list(headers), *([_cell(value) for value in row] for row in rows)]
+    """Align columns the way Kafka's own tools do; None is shown as `-`.
+
+    A long name is cut as it is in labels, for it would widen all rows; the last column is as wide as it is.
+    """
+    cells = [list(headers), *([*(cut(_cell(value)) for value in row[:-1]), *map(_cell, row[-1:])] for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(headers))]
     return "\n".join(
         indent + _COLUMN_GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -1,5 +1,7 @@
 """What `describe` and `replay` print of one group."""
 
+from streaming.base.text import cut
+from streaming.cli.render.output import table
 from streaming.cli.render.plain import group_text
 from tests import builders
 from tests.builders import offset_commit
@@ -137,3 +139,12 @@ def test_lag_in_seconds_has_milliseconds_and_no_more() -> None:
 
     assert "0.3" == first.split()[-1]
     assert [">", "1.234"] == offsets.split()[-2:]
+
+
+def test_a_long_name_does_not_widen_a_table() -> None:
+    """It is cut as in labels, but in the last column, which widens nothing."""
+    long = "n" * 32_000
+    lines = table(["GROUP", "STATE", "WHY"], [[long, "Stable", long], ["short", "Empty", "none"]]).splitlines()
+
+    assert [cut(long), "Stable", long] == lines[1].split()
+    assert len(lines[2]) < 400

@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 from coordinator_model.state.rule_memory import GroupCounters
 from streaming.base.expectations import Expectations, Expected
 from streaming.base.output_status import SinkState
+from streaming.base.text import cut
 from streaming.base.version import release
 from streaming.board.board import Board
 from streaming.board.polls import PollStatus
@@ -579,6 +580,19 @@ def test_any_name_is_a_label_value(name: str, accept: str) -> None:
 
     assert {name} == {each.labels["group"] for each in samples if "group" in each.labels}
     assert {name} == {each.labels["topic"] for each in samples if "topic" in each.labels}
+
+
+def test_a_long_name_is_cut_in_labels_alone() -> None:
+    """A page with a thousand names of 32 KB would be of a gigabyte; the API has them whole."""
+    shard, long = Shard(), "g" * 32_000
+    for name, topic in ((long, "orders"), (f"{long}h", "orders"), ("short", "t" * 300)):
+        shard.pending.append((THEN_MS, *builders.offset_commit(name, topic, 0, 1)))
+    board = board_of(shard, log_ends(orders=1))
+    offsets = series(scraped(exporter(board)), "kafka_consumergroup_group_offset")
+
+    assert {cut(long), cut(f"{long}h"), "short"} == {labels["group"] for labels in offsets}
+    assert {"orders", cut("t" * 300)} == {labels["topic"] for labels in offsets}
+    assert {long, f"{long}h", "short"} == board.shown.groups.keys()
 
 
 def test_a_cluster_name_is_escaped_too() -> None:
