@@ -28,7 +28,7 @@ _METRICS_HEAD: Final = f"""\
 Every metric at `/metrics`, in the order of the page. All carry the label `cluster` (`cluster.name`), which is not
 repeated below. What is not known has no series: no -1, no NaN, no 0. A group's series end with the group, a topic's
 when no group uses it any more. A counter of a group begins with its first count: where `kafka_group_info` is and the
-counter is not, it is 0.
+counter is not, it is 0. A value of more than 256 bytes is cut, with a hash behind; the API has it whole.
 
 Metrics marked ³ are of the log alone: where groups are polled (`group_monitor_source_info{{kind="admin"}}`,
 [Permissions](permissions.md#where-the-log-may-not-be-read)) they are not there, and nothing is known of them.
