@@ -9,11 +9,16 @@
     it was not looked at for `GAP_SECONDS`                  read on, and judged as after a restart (`shard_task.py`)
     it was read `GAP_SECONDS` or more after it was planned  the same
     either lasted for as long as tombstones stay            read again from its beginning: what ended may be gone
+    it was cut off once, and another broker leads it        read again from its beginning: its replicas may differ
     it was not there before                                 read from its beginning
 
 A leader has an epoch, and so has each record. The position says of which epoch the last record is that was read; each
 new leader, and each at a start, is asked where that epoch ends (KIP-320) before anything is read of it. Brokers before
 2.1 name no epochs, and message formats before 2 keep none: there a log is missed only while it is shorter.
+
+Replicas of a log that was cut off may differ for good, at offsets that each cleaned by itself: one dropped a record for
+a later one of its key, which it then lost, and the other still has it. A coordinator loads what its own broker has. No
+epoch tells, so such a partition is uneven from then on, and is read again of each broker that comes to lead it.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -39,6 +44,10 @@ EPOCHS: Final = "epochs"
 BEGINS: Final = "begins"
 AGAIN: Final = "again"
 GAPS: Final = "gaps"
+UNEVEN: Final = "uneven"
+
+REPLICA: Final = "replica"
+"""Key of the reason why a partition is read again: the broker whose log it is read of from now on."""
 
 _UNKNOWN: Final = -1
 
@@ -100,6 +109,7 @@ class Look:
         again: partition → why it is read again from its beginning, as the position has it.
         gaps: partition → the log's end as it was found after a gap, and from where on it is live, None for as before.
         epochs: partition → leader epoch of the last record before an offset, as far as known.
+        uneven: partition → the broker it is read of, where another one's log may differ.
     """
 
     stable: Mapping[int, int]
@@ -108,6 +118,7 @@ class Look:
     again: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     gaps: Mapping[int, tuple[int, int | None]] = field(default_factory=dict)
     epochs: Callable[[int, int], int] = lambda _partition, _offset: _UNKNOWN
+    uneven: Mapping[int, int] = field(default_factory=dict)
 
 
 class _Epoch(NamedTuple):
@@ -186,6 +197,7 @@ class LogContinuity:
                 # It was there and had no leader: what it holds is from before this run looked.
                 self._gaps[partition] = high, high
             self._seen[partition] = now
+        uneven = self._uneven(start, {of: leader for of, leader in bounds.leaders.items() if of in readable})
         begins = self._begins(start, readable, first)
         # What is to be read from its beginning waits until that is known.
         readable -= {
@@ -198,6 +210,7 @@ class LogContinuity:
             again={of: why for of, why in self._again.items() if of in readable},
             gaps={of: gap for of, gap in self._gaps.items() if of in readable},
             epochs=self._last_epoch,
+            uneven=uneven,
         )
 
     def planned(self, partitions: Collection[int]) -> None:
@@ -228,6 +241,15 @@ class LogContinuity:
             return True
         self._again[partition] = {"from": high, "to": read_to}
         return False
+
+    def _uneven(self, start: Position, leaders: Mapping[int, int]) -> dict[int, int]:
+        """Partitions whose replicas may differ, by who leads them; those that another broker led are read again."""
+        read_of: dict[str, int] = start.get(UNEVEN, {})
+        for partition, leader in leaders.items():
+            if read_of.get(str(partition), leader) != leader:
+                self._again.setdefault(partition, {REPLICA: leader})
+        cut = {of for of, why in self._again.items() if "from" in why}
+        return {of: leader for of, leader in leaders.items() if of in cut or str(of) in read_of}
 
     def _last_epoch(self, partition: int, offset: int) -> int:
         known = self._epochs.get(partition)

@@ -418,7 +418,7 @@ class PartitionReplay:
                     bucket.rewinds = max(bucket.rewinds, held.rewinds)
         changed = [name for name, was in groups.items() if self._is_other(was, buckets.get(name, ()))]
         changed += sorted(states.keys() - groups.keys())
-        if "unread_seconds" in why:
+        if "from" not in why:
             self.compare(former, place)
         else:
             detail = {

@@ -57,6 +57,7 @@ from streaming.query.log_continuity import (
     EPOCHS,
     GAP_SECONDS,
     GAPS,
+    UNEVEN,
     EpochEnd,
     LogContinuity,
     Look,
@@ -437,6 +438,7 @@ def next_position(start: Position, look: Look, most: int | None, *, committed_on
     end: dict[str, Any] = {COMMITS: dict(start[COMMITS]), MEMBERSHIP: dict(start[MEMBERSHIP])}
     end[CUT] = [p for p in waiting if (taken[p] or 0) < waiting[p]]
     end[EPOCHS] = dict(start.get(EPOCHS, {}))
+    uneven = dict(start.get(UNEVEN, {}))
     read = []
     for p, amount in taken.items():
         if amount is None:
@@ -447,8 +449,11 @@ def next_position(start: Position, look: Look, most: int | None, *, committed_on
         # A new leader may know less of what is stable than the one before; what was read stays read.
         end[COMMITS][name] = max(commits, min(look.stable[p], to))
         end[EPOCHS][name] = look.epochs(p, max(to, end[COMMITS][name]))
+        if p in look.uneven:
+            uneven[name] = look.uneven[p]
         read.append(p)
     said = {
+        UNEVEN: uneven,
         BEGINS: {str(p): list(look.begins[p]) for p in read if p in look.begins},
         AGAIN: {str(p): dict(look.again[p]) for p in read if p in look.again},
         GAPS: {str(p): list(look.gaps[p]) for p in read if p in look.gaps and p not in look.again},

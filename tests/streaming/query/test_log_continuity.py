@@ -19,7 +19,7 @@ class Log:
     """
 
     def __init__(self, *epochs: tuple[int, int], end: int) -> None:
-        self.epochs, self.end = list(epochs), end
+        self.epochs, self.end, self.leader = list(epochs), end, 1
         self.keeps_epochs = self.answers = True
 
     def end_of(self, epoch: int) -> EpochEnd:
@@ -45,15 +45,17 @@ class Run:
         of = self.log
         bounds = Bounds({}, {}, partitions=partitions)
         if leader:
-            bounds = Bounds({0: of.end}, {0: of.end}, {0: of.epochs[-1][0]}, {0: 1}, partitions=partitions)
+            bounds = Bounds({0: of.end}, {0: of.end}, {0: of.epochs[-1][0]}, {0: of.leader}, partitions=partitions)
         look = self._continuity.look(self.position, bounds, lambda wanted: dict.fromkeys(wanted, 0))
         if 0 in look.high and (look.high[0] > self.position["membership"].get("0", 0) or look.again):
             self._continuity.planned([0])
+            uneven = {**self.position.get("uneven", {}), **{str(of): leader for of, leader in look.uneven.items()}}
             self.position = read_to(look.high[0], epoch=look.epochs(0, look.high[0]))
+            self.position |= {"uneven": uneven} if uneven else {}
         return look
 
     def _ask(self, asked: Collection[tuple[int, int]], leaders: Mapping[int, int]) -> dict[tuple[int, int], EpochEnd]:
-        assert {0: 1} == leaders
+        assert {0: self.log.leader} == leaders
         self.asked += [epoch for _, epoch in sorted(asked)]
         return {(0, epoch): self.log.end_of(epoch) for _, epoch in asked} if self.log.answers else {}
 
@@ -168,6 +170,53 @@ class TestLeaderEpochs:
 
         assert {} == run.look().again
         assert {"0": 2} == run.position["epochs"]
+
+
+class TestUneven:
+    """Replicas of a log that was cut off may differ at offsets that each cleaned by itself: no epoch tells."""
+
+    def test_each_broker_that_comes_to_lead_it_is_read_from_its_beginning(self) -> None:
+        """As its coordinator loads its own log; not again while it leads, nor at a restart."""
+        run = Run(Log((2, 0), end=100), read_to(100, epoch=2))
+        run.look()
+        run.log = Log((2, 0), (3, 80), end=150)
+        assert {0: {"from": 80, "to": 100}} == run.look().again
+
+        run.log.end = 160
+        assert {} == run.look().again
+
+        for epoch, leader in ((4, 2), (5, 1)):
+            run.log.epochs.append((epoch, run.log.end))
+            run.log.leader, run.log.end = leader, run.log.end + 10
+            look = run.look()
+            assert ({0: {"replica": leader}}, {0: (0, 0)}) == (look.again, look.begins)
+            run.log.end += 10
+            assert {} == run.look().again
+            assert {} == Run(run.log, run.position).look().again
+        run.log.leader = 2
+        run.log.epochs.append((6, run.log.end))
+        assert {0: {"replica": 2}} == Run(run.log, run.position).look().again
+
+    def test_a_leader_that_moves_is_read_on_where_nothing_was_lost(self) -> None:
+        """Replicas that were never cut off have the same last record of each key."""
+        run = Run(Log((2, 0), end=100), read_to(90, epoch=2))
+        run.look()
+        run.log.leader, run.log.end = 2, 120
+        run.log.epochs.append((3, 100))
+
+        assert ({}, {0: 120}) == ((look := run.look()).again, look.high)
+
+    def test_a_log_that_was_unread_for_long_is_no_uneven_one(self) -> None:
+        """It is read again as tombstones may be gone, and had them on all brokers."""
+        run = Run(Log((2, 0), end=100), read_to(90, epoch=2), tombstone_seconds=60.0)
+        run.look()
+        run.log.end = 120
+        run.look(90.0, leader=False)
+        assert "unread_seconds" in run.look(1.0).again[0]
+        run.log.leader, run.log.end = 2, 130
+        run.log.epochs.append((3, 120))
+
+        assert {} == run.look().again
 
 
 class TestShorterLogs:

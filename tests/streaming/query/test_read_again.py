@@ -262,6 +262,27 @@ class TestUnreadForLong:
         )
 
 
+def test_another_replica_of_a_log_that_was_cut_off_is_shown_as_its_coordinator_loads_it() -> None:
+    """It kept a commit that the one before had cleaned away, and lacks another: no tail is said to be lost."""
+    first, other = (
+        history(*WELL, at(5_000, offset_commit("well", topic, 0, 70), offset_commit("cleaned", topic, 0, 7)))
+        for topic in ("here", "there")
+    )
+    shard, whole = Shard(), Shard()
+    shard.batch(first)
+    before = len(shard.events())
+
+    shard.batch(other, note=Note((0, 0), again={"replica": 2}))
+    whole.batch(other)
+
+    assert {at: of.offsets for at, of in whole.buckets().items()} == {
+        at: of.offsets for at, of in shard.buckets().items()
+    }
+    on_board = {name: {topic for (topic, _), of in held.items() if of.count} for name, held in shown(shard).items()}
+    assert {"cleaned": {"there"}, "well": {"t", "there"}} == on_board
+    assert not [of["kind"] for of in shard.events()[before:] if of["kind"] == "log_truncated" or not of["inferred"]]
+
+
 @pytest.mark.parametrize("why", [cut(from_offset=9, to_offset=20), unread(90_000)], ids=["cut off", "unread for long"])
 def test_a_type_that_was_reported_is_no_news(why: Note) -> None:
     """It was counted when it was read first; one that is met only now is reported, and from then on is none."""
