@@ -20,7 +20,7 @@ from typing import Final
 
 from bench import log
 from bench.log import Expected, Plan
-from coordinator_model import group_figures
+from coordinator_model.figures import stored
 from coordinator_model.replica import Replica
 from coordinator_model.state import snapshot
 from coordinator_model.state.findings import Position
@@ -94,7 +94,7 @@ def _make(groups: int, file: Path) -> None:
     replica.settle()
     with file.open("w", encoding="utf-8") as out:
         for state in replica.groups.values():
-            out.write(json.dumps([state.partition, "group", state.name, group_figures.dump(state)]) + "\n")
+            out.write(json.dumps([state.partition, "group", state.name, stored.dump(state)]) + "\n")
         for (name, _, _), bucket in replica.buckets.items():
             out.write(json.dumps([0, "offsets", name, snapshot.dump_offsets(bucket)]) + "\n")
 

@@ -16,6 +16,7 @@ Reading order, each room using only those above it:
     clocked      what only time shows
     gates        may it be rolled?
     views        what is shown of a group
+    figures      what is asked of every group: a table
     replica      the whole: records in, events out
     copies, log_replica    groups with records in two partitions; the replica of all partitions
     lag, recording_clock    the arithmetic of lag; the clock of a recording

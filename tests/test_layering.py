@@ -22,7 +22,7 @@ PACKAGES: Final = ("coordinator_model", "streaming", "dashboards")
 TOP: Final = ""
 """The room of the modules that stand directly in a package."""
 
-MODEL: Final = "wire records state groups migration rules clocked gates views"
+MODEL: Final = "wire records state groups migration rules clocked gates views figures"
 
 # Room → rooms of the same package that it may import, and libraries. Every room of streaming may use the model.
 ROOMS: Final = {
@@ -36,6 +36,7 @@ ROOMS: Final = {
         "clocked": ("state groups migration rules", ""),
         "gates": ("state groups migration rules", ""),
         "views": ("state groups migration rules", ""),
+        "figures": ("records state groups migration rules clocked gates views", ""),
         TOP: (MODEL, ""),
     },
     "streaming": {

@@ -1,7 +1,7 @@
 """Every kind of alarm that lasts: one row says what is to be known of it, and all else is derived from the row.
 
     derived                                                        by
-    whether a group is at rest                                     `group_figures.summary`
+    whether a group is at rest                                     `figures/table.py`
     why it needs a look, on page and in the terminal               `streaming/board/attention.py`
     which members it is about, on the page and as a metric         `finding_members.py`
     whether it is still open: now, after a restart, and where      `still_open`

@@ -6,7 +6,6 @@ none is left over: the next broker down meets it, and a later group of the name 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
@@ -51,8 +50,8 @@ def live_records(membership: Membership) -> dict[RecordType, int]:
     modern = membership.modern
     if modern is None:
         return {}
-    found = Counter(dict(zip(_RECORD_TYPES[modern.family], _counts(modern), strict=False)))
-    return {type_: count for type_, count in found.items() if count}
+    counts = zip(_RECORD_TYPES[modern.family], _counts(modern), strict=False)
+    return {type_: count for type_, count in counts if count}
 
 
 def left_over(membership: Membership) -> dict[str, int]:

@@ -11,7 +11,9 @@ from typing import Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from coordinator_model.group_figures import NONE, NUMBERS, GroupTopics, GroupWords
+from coordinator_model.figures.rows import NONE
+from coordinator_model.figures.table import NUMBERS, GroupWords
+from coordinator_model.figures.topics import GroupTopics
 from streaming.board.board_group import BoardGroup
 from streaming.board.group_summary import NUMBERS_AT
 

@@ -11,8 +11,10 @@ from typing import Final
 
 import pyarrow as pa
 
-from coordinator_model import group_figures
-from coordinator_model.group_figures import NUMBER_BYTES, GroupSummary, GroupTopics, GroupWords
+from coordinator_model.figures import stored
+from coordinator_model.figures.summary import GroupSummary, summary
+from coordinator_model.figures.table import NUMBER_BYTES, NUMBERS, GroupWords
+from coordinator_model.figures.topics import GroupTopics
 from coordinator_model.state import snapshot
 from coordinator_model.state.group_state import GroupState
 
@@ -27,7 +29,7 @@ NUMBERS_AT: Final = tuple(slice(at * NUMBER_BYTES, (at + 1) * NUMBER_BYTES) for 
 """Where the numbers of each stand among those of a block."""
 
 _PARTITION: Final = struct.Struct("=q")
-"""The first of a group's numbers."""
+_PARTITION_AT: Final = NUMBERS.index("partition") * _PARTITION.size
 
 _CODEC: Final = pa.Codec("zstd", 1)
 
@@ -105,7 +107,7 @@ class StateText:
     @property
     def partition(self) -> int:
         """As `GroupSummary.partition`."""
-        found: int = _PARTITION.unpack_from(self.block.numbers, self.at * NUMBER_BYTES)[0]
+        found: int = _PARTITION.unpack_from(self.block.numbers, self.at * NUMBER_BYTES + _PARTITION_AT)[0]
         return found
 
     @property
@@ -130,7 +132,7 @@ class StateText:
 
 
 def read(texts: Sequence[str]) -> list[StateText]:
-    """The states of these texts of `group_figures.dump`, or of `snapshot.dump_group`."""
+    """The states of these texts of `figures.stored.dump`, or of `snapshot.dump_group`."""
     found: list[StateText] = []
     for start in range(0, len(texts), IN_A_BLOCK):
         snapshots, summaries = zip(*map(_loaded, texts[start : start + IN_A_BLOCK]), strict=True)
@@ -140,5 +142,5 @@ def read(texts: Sequence[str]) -> list[StateText]:
 
 
 def _loaded(text: str) -> tuple[str, GroupSummary]:
-    state, found = group_figures.load(text)
-    return state, group_figures.summary(state_of(state)) if found is None else found
+    state, found = stored.load(text)
+    return state, summary(state_of(state)) if found is None else found

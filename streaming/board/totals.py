@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final, TypeVar
 
+from coordinator_model.figures.table import GroupWords
 from coordinator_model.gates.downgrade import FLEXIBLE_OFFSETS
-from coordinator_model.group_figures import GroupWords
 from coordinator_model.records.record_types import RecordType
 from streaming.base.name_filter import Scope
 from streaming.base.persistent_map import GroupMap

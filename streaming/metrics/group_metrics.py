@@ -14,7 +14,9 @@ import numpy.typing as npt
 
 from coordinator_model.clocked.finding_members import involved_members
 from coordinator_model.clocked.stuck import effective_start_ms
-from coordinator_model.group_figures import NONE, GroupTopics, GroupWords
+from coordinator_model.figures.rows import NONE
+from coordinator_model.figures.table import GroupWords
+from coordinator_model.figures.topics import GroupTopics
 from coordinator_model.migration import phases
 from coordinator_model.rules import rebalance_storm
 from coordinator_model.rules.rebalance_storm import STORM_WINDOW_MS

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, ValueState
 
-from coordinator_model import group_figures
+from coordinator_model.figures import stored
 from coordinator_model.records.serde import DecodedKey, KnownKey, decode_key
 from coordinator_model.replica import Changes, Counters, Replica
 from coordinator_model.rules import rereading
@@ -488,7 +488,7 @@ class PartitionReplay:
         for name in sorted(changes.groups):
             state = self.replica.groups.get(name)
             if state is not None and state.is_kept:
-                yield state, group_figures.dump(state)
+                yield state, stored.dump(state)
 
     def changed_offsets(self, changes: Changes) -> Iterator[tuple[tuple[str, str, int], str]]:
         """(group, topic, bucket number) and the snapshot of the bucket."""

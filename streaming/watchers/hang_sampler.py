@@ -20,7 +20,7 @@ from kafka.errors import KafkaError
 
 from coordinator_model.clocked import hang_suspicion
 from coordinator_model.clocked.described import Described
-from coordinator_model.group_figures import GroupWords
+from coordinator_model.figures.table import GroupWords
 from streaming.base.logging_setup import get_logger
 from streaming.base.outage import Outage
 from streaming.base.threads import Connection, Repeating

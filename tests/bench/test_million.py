@@ -8,7 +8,7 @@ import pytest
 
 from bench import log, million_board, truth
 from bench.log import Expected, Plan
-from coordinator_model import group_figures
+from coordinator_model.figures import stored
 from coordinator_model.replica import Replica
 from coordinator_model.state import snapshot
 from coordinator_model.state.findings import Position
@@ -30,7 +30,7 @@ def dealt(tmp_path: Path) -> Path:
         replicas[made.partition % SHARES].replay(place, made.key, made.value)
     for number, replica in enumerate(replicas):
         replica.settle()
-        rows = [OutputRow(of.partition, "group", of.name, group_figures.dump(of)) for of in replica.groups.values()]
+        rows = [OutputRow(of.partition, "group", of.name, stored.dump(of)) for of in replica.groups.values()]
         rows += [
             OutputRow(replica.groups[name].partition, "offsets", name, snapshot.dump_offsets(held))
             for (name, *_), held in replica.buckets.items()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
-from coordinator_model import group_figures
+from coordinator_model.figures import stored
 from coordinator_model.state.events import INFO
 from coordinator_model.state.offsets import OffsetBucket
 from coordinator_model.state.snapshot import load_offsets
@@ -59,7 +59,7 @@ def reported_in(file: Path) -> Reported:
         for partition, kind, group, payload, _ in batch["rows"]:
             match kind:
                 case "group":
-                    reported.groups[group] = json.loads(group_figures.load(payload)[0])
+                    reported.groups[group] = json.loads(stored.load(payload)[0])
                 case "group_deleted":
                     reported.groups.pop(group, None)
                     reported.offsets = {place: of for place, of in reported.offsets.items() if place[0] != group}

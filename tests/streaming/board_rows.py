@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict
 
-from coordinator_model import group_figures
+from coordinator_model.figures import stored
 from coordinator_model.replica import Replica
 from coordinator_model.state import snapshot
 from coordinator_model.state.events import Event, event_view
@@ -43,7 +43,7 @@ class Shard:
 
     def rows(self) -> list[Row]:
         """Everything, as a state store holds it."""
-        groups = [self._row("group", name, group_figures.dump(state)) for name, state in self.replica.groups.items()]
+        groups = [self._row("group", name, stored.dump(state)) for name, state in self.replica.groups.items()]
         buckets = [
             self._row("offsets", name, snapshot.dump_offsets(bucket))
             for (name, _, _), bucket in self.replica.buckets.items()
@@ -56,7 +56,7 @@ class Shard:
         for name in sorted(changes.groups):
             state = self.replica.groups.get(name)
             if state is not None and state.exists:
-                rows.append(self._row("group", name, group_figures.dump(state)))
+                rows.append(self._row("group", name, stored.dump(state)))
         buckets = ((place[0], self.replica.buckets[place]) for place in sorted(changes.buckets))
         return [*rows, *(self._row("offsets", name, snapshot.dump_offsets(bucket)) for name, bucket in buckets)]
 

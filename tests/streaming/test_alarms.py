@@ -14,7 +14,7 @@ from coordinator_model.clocked import endings
 from coordinator_model.clocked.alarms import ALARMS, LOOK, RECORD, TIME, is_still_open, still_open
 from coordinator_model.clocked.finding_members import involved_members
 from coordinator_model.clocked.moment import Moment
-from coordinator_model.group_figures import summary
+from coordinator_model.figures.summary import summary
 from coordinator_model.replica import Replica
 from coordinator_model.rules.table import RULES
 from coordinator_model.state.events import INFO, MEANINGS, SEVERITIES, Event, event_view

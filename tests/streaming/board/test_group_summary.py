@@ -4,8 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from coordinator_model import group_figures
-from coordinator_model.group_figures import GroupSummary
+from coordinator_model.figures import stored
+from coordinator_model.figures.stored import FORMAT
+from coordinator_model.figures.summary import GroupSummary, summary
+from coordinator_model.figures.table import WORDS
 from coordinator_model.state import snapshot
 from coordinator_model.state.group_state import GroupState
 from streaming.board.group_summary import read
@@ -18,15 +20,17 @@ STATES = [
     *(GroupState(name=name, partition=1) for name in ("new\nline", "реклама 🦔", "\ud800", "", '"\\')),
 ]
 WRITTEN = {
-    "with figures": group_figures.dump,
+    "with figures": stored.dump,
     "without, as release 0.1": snapshot.dump_group,
-    "with figures of another release": lambda state: group_figures.dump(state).replace("\n2\n", "\n1\n", 1),
+    "with figures of another release": lambda state: stored.dump(state).replace(
+        f"\n{FORMAT}\n", f"\n{FORMAT - 1}\n", 1
+    ),
 }
 
 
 def values_of(found: GroupSummary) -> tuple[object, ...]:
     """The figures of one group, as values that can be compared."""
-    words = [getattr(found.words, name) for name in group_figures.GroupWords.__slots__]
+    words = [getattr(found.words, name) for name in WORDS]
     return (*words, found.topics.names, found.numbers, found.recent_rebalances_ms, found.durations)
 
 
@@ -39,5 +43,5 @@ def test_snapshots_come_out_of_a_block_as_they_went_in(written: Callable[[GroupS
     alone = [of for state in states for of in read([written(state)])]
 
     assert [snapshot.dump_group(state) for state in states] == [of.text for of in held] == [of.text for of in alone]
-    expected = [values_of(group_figures.summary(state)) for state in states]
+    expected = [values_of(summary(state)) for state in states]
     assert expected == [values_of(of.summary) for of in held] == [values_of(of.summary) for of in alone]

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator_model import group_figures, lag
+from coordinator_model import lag
+from coordinator_model.figures import stored
 from coordinator_model.gates import downgrade, upgrade
 from coordinator_model.gates.plan import plan_view, planned
 from coordinator_model.gates.verdict import BrokerSettings, Cluster
@@ -319,7 +320,7 @@ def test_a_board_that_is_loaded_has_the_groups_that_a_broker_lists() -> None:
     hostile = GroupState(name='","partition":0,"offset_count":1', partition=0)
 
     assert {True, False} == {state.exists for state in [*states, hostile]}
-    for dump in (snapshot.dump_group, group_figures.dump):
+    for dump in (snapshot.dump_group, stored.dump):
         board = Board(log_ends())
         # Each under a name of its own: states of one group stand there many times.
         board.load((0, "group", f"{at}", dump(state), "") for at, state in enumerate([*states, hostile]))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator_model import replica
-from coordinator_model.group_figures import summary
+from coordinator_model.figures.summary import summary
 from coordinator_model.records.record_types import RECORD_SCHEMAS
 from coordinator_model.records.serde import decode_key
 from coordinator_model.replica import Replica

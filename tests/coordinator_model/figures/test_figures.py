@@ -4,8 +4,10 @@ import hashlib
 
 import pytest
 
-from coordinator_model import group_figures
-from coordinator_model.group_figures import FORMAT, GroupSummary
+from coordinator_model.figures import stored
+from coordinator_model.figures.stored import FORMAT
+from coordinator_model.figures.summary import GroupSummary, summary
+from coordinator_model.figures.table import WORDS
 from coordinator_model.state import snapshot
 from coordinator_model.state.group_state import GroupState
 from tests.coordinator_model.state.test_snapshot import FULL
@@ -25,7 +27,7 @@ def states(seed: int) -> list[GroupState]:
 
 
 def said(of: GroupSummary) -> tuple[object, ...]:
-    words = tuple(getattr(of.words, name) for name in sorted(of.words.__slots__))
+    words = tuple(getattr(of.words, name) for name in WORDS)
     topics = (of.topics.subscribed, of.topics.assigned, of.topics.ids, of.topics.by_id, of.topics.assignments_known)
     return of.numbers, words, topics, of.recent_rebalances_ms, of.durations
 
@@ -34,11 +36,11 @@ def said(of: GroupSummary) -> tuple[object, ...]:
 def test_what_is_read_is_what_would_be_worked_out(seed: int) -> None:
     """Of every state; and the snapshot before them is the state's own."""
     for state in states(seed):
-        text = group_figures.dump(state)
-        before, found = group_figures.load(text)
+        text = stored.dump(state)
+        before, found = stored.load(text)
 
         assert found is not None
-        assert said(group_figures.summary(state)) == said(found)
+        assert said(summary(state)) == said(found)
         assert snapshot.dump_group(state) == before
         assert state == snapshot.load_group(text)
 
@@ -47,7 +49,7 @@ def test_what_is_read_is_what_would_be_worked_out(seed: int) -> None:
 def test_any_name_is_read_back(name: str) -> None:
     """Figures begin with the first line break: a name has none in its snapshot."""
     state = GroupState(name=name, partition=0)
-    before, found = group_figures.load(group_figures.dump(state))
+    before, found = stored.load(stored.dump(state))
 
     assert found is not None
     assert name == snapshot.load_group(before).name
@@ -56,9 +58,9 @@ def test_any_name_is_read_back(name: str) -> None:
 def test_figures_of_another_release_are_not_taken() -> None:
     """The state says it all: a snapshot of release 0.1 has none behind it, a later one may mean something else."""
     state = GroupState(name="g", partition=0)
-    lines = group_figures.dump(state).split("\n")
+    lines = stored.dump(state).split("\n")
     for others in (lines[:1], [*lines[:1], str(FORMAT + 1), *lines[2:]], lines[:-1], [*lines, ""]):
-        assert (lines[0], None) == group_figures.load("\n".join(others))
+        assert (lines[0], None) == stored.load("\n".join(others))
 
 
 CLASSIC = (
@@ -81,6 +83,6 @@ def test_what_figures_say_has_its_number() -> None:
     """What is kept was worked out by the rules of its time: rules that say something else need another number."""
     digest = hashlib.sha256()
     for state in (FULL, *map(snapshot.load_group, (CLASSIC, CONSUMER))):
-        digest.update(group_figures.dump(state).partition("\n")[2].encode())
+        digest.update(stored.dump(state).partition("\n")[2].encode())
 
     assert (5, "b7bfcb51c7750ce9") == (FORMAT, digest.hexdigest()[:16])
