@@ -95,8 +95,8 @@ def reasons(board: Board, held: BoardGroup, lag: ReadLag, now_ms: int) -> list[d
         now_ms: the wall clock.
     """
     name = held.name
-    found = [] if held.words.steady else [*_of_state(held, now_ms, board.read_ms.get(name))]
-    if board.converts_no_group:
+    found = [] if held.words.steady else [*_of_state(held, now_ms, board.findings.read_ms.get(name))]
+    if board.findings.converts_no_group:
         found = [look for look in found if look.code != "upgrade_blocked"]
     # Without a member that reads, what is deleted is no loss today.
     if lag.lost and held.summary.members:
@@ -108,12 +108,12 @@ def reasons(board: Board, held: BoardGroup, lag: ReadLag, now_ms: int) -> list[d
         lag = lag._replace(waits=lag.waits or bool(board.lag_history.last_known(name)))
     lag_grew = board.lag_history.grew(name, now_ms - COMMIT_WINDOW_MS) is not False
     found += _of_lag(held, lag, now_ms, lag_grew=lag_grew)
-    if name in board.stuck:
+    if name in board.findings.stuck:
         found = [look for look in found if look.code != "rebalancing"]
         found.append(_by_clock("rebalance_stuck", since_ms=held.summary.rebalancing_since_ms))
-    if name in board.unsettled:
+    if name in board.findings.unsettled:
         found.append(_by_clock("group_unsettled", since_ms=held.summary.unsettled_since_ms))
-    if name in board.unassigned and (count := held.unassigned_partitions(board.ends.sizes)):
+    if name in board.findings.unassigned and (count := held.unassigned_partitions(board.ends.sizes)):
         found.append(_by_clock("partition_unassigned", count))
     expected = board.expectations.kinds(name)
     return [look.as_json(expected) for look in sorted(found, key=lambda look: _RANKS[look.code])]

@@ -88,7 +88,7 @@ def offline(
     # Whether there are such offsets is all that counts, so one name stands for all groups that have any.
     flexible = {"": {FLEXIBLE_OFFSETS: sums.flexible}} if sums.flexible else {}
     cluster = _as_shown(Cluster(group_configs=(), offset_versions=flexible), board, moment, ())
-    allowing = replace(ALLOWING, brokers=board.brokers)
+    allowing = replace(ALLOWING, brokers=board.findings.brokers)
     brokers = of_brokers(allowing) if sums.to_upgrade else ()
     of_gates = {
         phases.UPGRADE: (sums.upgrade_reasons, [*caught_up(cluster), *as_polled(cluster, NOTE), *brokers]),
@@ -132,7 +132,7 @@ def _as_shown(asked: Cluster, board: Board, moment: BoardMoment, groups: Collect
         asked,
         not_caught_up=[said(each) for each in missing],
         unread=[said(doubt) for number, doubt in unread.doubts.items() if number in concerned],
-        polled=board.polls() is not None,
+        polled=board.health.polls() is not None,
         unknown_records=unknown,
     )
 

@@ -116,5 +116,5 @@ def _with_age(board: Board, static_member: dict[str, Any], group: str, now_ms: i
     return {
         **static_member,
         "absent_ms": None if since_ms is None else max(0, now_ms - since_ms),
-        "session_timeout_ms": board.session_timeouts_ms.get(group) if timeout_ms is None else timeout_ms,
+        "session_timeout_ms": board.findings.session_timeouts_ms.get(group) if timeout_ms is None else timeout_ms,
     }

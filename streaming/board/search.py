@@ -105,7 +105,7 @@ def topics_view(board: Board) -> dict[str, Any]:
             if board.scope.topics(name)
         ],
         "left_out": sum(not board.scope.topics(name) for name in counts),
-        "unread": board.standing().unread.listed(),
+        "unread": board.health.standing().unread.listed(),
     }
 
 

@@ -94,7 +94,9 @@ def demo(config: Config, seconds: float | None = None) -> None:
         address = f"page {monitor.server.url}/"
         terminal.append(
             Terminal(
-                lambda: list(group_answer.views(board, now_ms())), address=address, doubt=lambda: board.standing().doubt
+                lambda: list(group_answer.views(board, now_ms())),
+                address=address,
+                doubt=lambda: board.health.standing().doubt,
             )
         )
         monitor.server.print_address()
@@ -208,7 +210,7 @@ def _judge(monitor: Monitor, scenario: DemoScenario, witness: Witness) -> None:
         CheckFailed: it did not.
     """
     missing = [f"group {name}" for name in GROUPS if name not in monitor.board.shown.groups]
-    ready, reasons = monitor.board.ready()
+    ready, reasons = monitor.board.health.ready()
     if not ready:
         missing.append(f"readiness ({'; '.join(map(said, reasons))})")
     if scenario.failure is not None:

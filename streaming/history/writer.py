@@ -116,7 +116,7 @@ class HistoryWriter:
 
     def _write_all_groups(self) -> None:
         now_ms = self._clock_ms()
-        if not self._board.ready()[0] or self._complete_day == day_text(now_ms):
+        if not self._board.health.ready()[0] or self._complete_day == day_text(now_ms):
             return
         last_ms = max(self._store.complete_times_ms(), default=None)
         if last_ms is None or day_text(last_ms) != day_text(now_ms):

@@ -62,7 +62,7 @@ class Moment:
     ) -> None:
         """Of what `exported` has in scope, and by default of all that the board shows; of groups, of one share."""
         self.board = board
-        self.polls = board.polls()
+        self.polls = board.health.polls()
         self.exported = exported or LeftOut(board.scope)
         self.topics = self.exported.scope.topics
         self.now_ms = now_ms
@@ -70,8 +70,8 @@ class Moment:
         self.sums = board.sums_of(self.shown.groups)
         self.groups = GroupColumns(shard.of(self.shown.groups))
         self.lags: Lags = measure(table_of(self.groups), board.ends, now_ms)
-        self.stuck = board.stuck
-        self.read_ms = board.read_ms
+        self.stuck = board.findings.stuck
+        self.read_ms = board.findings.read_ms
         self.event_counts = board.events.counts_by_group()
         self.silenced = board.events.silenced_by_group()
         self.expectations = board.expectations

@@ -31,8 +31,8 @@ TOPIC_FIGURES: Final[Mapping[str, Callable[[PartitionEnds], int | None]]] = {
 """Metrics with a sample for each partition of a topic that groups have to do with."""
 
 HISTOGRAMS: Final[Mapping[str, Callable[[Board], Distribution]]] = {
-    "group_monitor_record_to_metric_seconds": lambda board: board.record_to_metric,
-    "group_monitor_batch_seconds": lambda board: board.batch_seconds,
+    "group_monitor_record_to_metric_seconds": lambda board: board.health.record_to_metric,
+    "group_monitor_batch_seconds": lambda board: board.health.batch_seconds,
 }
 
 
@@ -90,7 +90,7 @@ def _known(value: float | None) -> Samples:
 
 def _in_two_partitions(moment: Moment) -> Samples:
     """Not known where groups are from a monitor's topics, which have one copy of each."""
-    return _known(None if moment.board.offsets_partitions is None else len(moment.board.copies))
+    return _known(None if moment.board.health.offsets_partitions is None else len(moment.board.copies))
 
 
 def _source(moment: Moment) -> Samples:
@@ -104,7 +104,9 @@ def _not_described(moment: Moment) -> Samples:
 
 
 def _of_sinks(value: Callable[[SinkState, int], float]) -> Callable[[Moment], Samples]:
-    return lambda moment: [(labelled(sink=sink.name), value(sink, moment.now_ms)) for sink in moment.board.sinks()]
+    return lambda moment: [
+        (labelled(sink=sink.name), value(sink, moment.now_ms)) for sink in moment.board.health.sinks()
+    ]
 
 
 def _waiting_seconds(sink: SinkState, now_ms: int) -> float:
@@ -151,17 +153,17 @@ MONITOR_SAMPLES: Final[Mapping[str, Callable[[Moment], Samples]]] = {
     "kafka_cluster_gate": _gates,
     "kafka_cluster_gate_reasons": _gate_reasons,
     "kafka_cluster_readiness_groups": _readiness,
-    "group_monitor_replica_lag_records": lambda moment: _by_partition(moment.board.replica_lag()),
+    "group_monitor_replica_lag_records": lambda moment: _by_partition(moment.board.health.replica_lag()),
     "group_monitor_open_transaction_records": lambda moment: _by_partition(
-        {partition: records for partition, (records, _) in moment.board.open_transactions().items()}
+        {partition: records for partition, (records, _) in moment.board.health.open_transactions().items()}
     ),
     "group_monitor_open_transaction_seconds": lambda moment: _by_partition(
         {
             partition: 0.0 if since_ms is None else age(moment.now_ms, since_ms)
-            for partition, (_, since_ms) in moment.board.open_transactions().items()
+            for partition, (_, since_ms) in moment.board.health.open_transactions().items()
         }
     ),
-    "group_monitor_coordinator_moves_total": lambda moment: _by_partition(moment.board.coordinator_moves()),
+    "group_monitor_coordinator_moves_total": lambda moment: _by_partition(moment.board.health.coordinator_moves()),
     "group_monitor_offsets_partitions_without_leader": lambda moment: (
         [("", len(moment.standing.unread.without_leader))] if moment.polls is None else []
     ),
@@ -172,16 +174,16 @@ MONITOR_SAMPLES: Final[Mapping[str, Callable[[Moment], Samples]]] = {
     "group_monitor_sink_waiting_seconds": _of_sinks(_waiting_seconds),
     "group_monitor_sink_delivered_total": _of_sinks(lambda sink, _: sink.delivered),
     "group_monitor_sink_dropped_total": _of_sinks(lambda sink, _: sink.dropped),
-    "group_monitor_source_age_seconds": lambda moment: _known(moment.board.source_age_seconds()),
+    "group_monitor_source_age_seconds": lambda moment: _known(moment.board.health.source_age_seconds()),
     "group_monitor_source_info": _source,
     "group_monitor_groups_not_described": _not_described,
     "group_monitor_groups_in_two_partitions": _in_two_partitions,
-    "group_monitor_rebuilds_total": lambda moment: [("", moment.board.rebuilds)],
+    "group_monitor_rebuilds_total": lambda moment: [("", moment.board.health.rebuilds)],
     **{name: partial(_of_process, name) for name in _PROCESS},
     "group_monitor_build_info": lambda _: _build_info(),
     "group_monitor_ready": lambda moment: [("", int(moment.standing.ready))],
     "group_monitor_left_out": _left_out,
-    "group_monitor_history_bytes": lambda moment: _known(moment.board.history_bytes()),
+    "group_monitor_history_bytes": lambda moment: _known(moment.board.health.history_bytes()),
     "group_monitor_end_offset_age_seconds": lambda moment: _known(moment.board.ends.age_seconds(moment.now_ms)),
 }
 """Metrics that are not of a group."""

@@ -45,7 +45,7 @@ class MemoryTrim:
         now, batches = self._elapsed_seconds(), self._board.large_batches
         if batches != self._seen_batches:
             self._seen_batches, self._seen_at = batches, now
-        elif batches != self._trimmed_batches and now - self._seen_at >= CALM_SECONDS and self._board.ready()[0]:
+        elif batches != self._trimmed_batches and now - self._seen_at >= CALM_SECONDS and self._board.health.ready()[0]:
             self._trimmed_batches = batches
             gc_tuning.thaw()
             jvm_lifecycle.give_back(self._spark)

@@ -89,7 +89,7 @@ class Monitor:
         if not standby:
             self.server = self._server()
         self._stages = Stages(say)
-        self.board.show_start(self._stages.missing)
+        self.board.health.show_start(self._stages.missing)
         self._stack = ExitStack()
         self._spark: SparkSession | None = None
         self._spark_log = self._directory / SPARK_LOG
@@ -181,7 +181,7 @@ class Monitor:
     def _identify(self) -> None:
         """Learn what is to be read, and see that the state directory is of it."""
         identity = self._log.identify()
-        self.board.set_unread({}, identity.partitions)
+        self.board.health.set_unread({}, identity.partitions)
         if self._log.tombstone_retention_ms is not None:
             self._state.tombstone_retention_ms = self._log.tombstone_retention_ms
         state_formats.refuse_others(self._directory, rebuild=self._rebuild)

@@ -64,9 +64,9 @@ def outputs_of(config: Config, board: Board, exporter: Exporter, source: Callabl
     if settings.enabled:
         kafka = config.kafka if settings.records else None
         history = HistoryWriter(config.history_dir, settings, board, now_ms, kafka=kafka)
-        board.show_history_size(history.size_bytes)
+        board.health.show_history_size(history.size_bytes)
         readers.insert(0, history.reader())
         others += history.keepers()
     outputs = Outputs(config, readers, board, others=others, source=source, clock_ms=now_ms)
-    board.show_sinks(outputs.states)
+    board.health.show_sinks(outputs.states)
     return outputs

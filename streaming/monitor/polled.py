@@ -49,8 +49,8 @@ class PolledMonitor:
             interval_ms=config.source.poll_interval_ms,
             clock_ms=now_ms,
         )
-        self.board.show_polls(self._poller.status)
-        self.board.show_source_age(self._poller.age_seconds)
+        self.board.health.show_polls(self._poller.status)
+        self.board.health.show_source_age(self._poller.age_seconds)
         # Rounds are numbered from 0 with every start, and the queue takes a number of a source once.
         run = f"polls-{uuid.uuid4()}"
         exporter = parts.exporter_of(config, self.board)

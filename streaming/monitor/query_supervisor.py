@@ -99,7 +99,7 @@ class QuerySupervisor:
         self._sinks = sinks
         self._name = f"group-monitor {config.cluster.name}"
         self._failures = RetryPolicy(config)
-        board.expect_batches(one_reader=config.source.isolation != "exact")
+        board.health.expect_batches(one_reader=config.source.isolation != "exact")
         self._listener: ProgressListener | None = None
         self._has_targets = False
         self._continuity = Continuity(board)
@@ -221,22 +221,22 @@ class QuerySupervisor:
         state.refuse_lost()
         self._refill_unless_it_fits(spark)
         high_watermarks, last_stable = self._log.ends()
-        if state.rebuild_if_outlived(high_watermarks, last_stable, board.positions):
+        if state.rebuild_if_outlived(high_watermarks, last_stable, board.health.positions):
             self._start_over()
-        board.set_rebuilds(state.rebuilds)
+        board.health.set_rebuilds(state.rebuilds)
         # Saved before the monitor can be ready: a next run has to know where this one began.
         live_from = state.begin(high_watermarks)
         if not self._has_targets:
             # A single reader never gets past an open transaction: its target is the last stable offset throughout.
             both = config.source.isolation == "exact"
-            board.set_log_end_at_start(
+            board.health.set_log_end_at_start(
                 high_watermarks if both else last_stable, last_stable, self._log.identity.partitions
             )
             self._set_positions(())
             self._has_targets, self._asked_ms = True, now_ms()
         if self._listener is None:
             self._listener = ProgressListener(
-                self._name, with_fields(self._on_progress), self._continuity.started, board.looked
+                self._name, with_fields(self._on_progress), self._continuity.started, board.health.looked
             )
             self._listener.listen(spark)
         planners.will_plan(self._name)
@@ -308,7 +308,7 @@ class QuerySupervisor:
     def _replayed(self) -> Positions:
         """How far the log was replayed: the query's position, but where what it planned could not be read."""
         owed = {partition: Note.of(note).begins for partition, note in self._board.owed().items()}
-        return self._board.positions.merged(
+        return self._board.health.positions.merged(
             membership={partition: membership for partition, (_, membership) in owed.items()},
             commits={partition: commits for partition, (commits, _) in owed.items()},
         )
@@ -326,15 +326,15 @@ class QuerySupervisor:
         self._look_at = time.monotonic() + _LOOK_SECONDS
         board = self._board
         ends = self._ends()
-        unread = self._unread.look(now_ms(), topic, ends, board.positions, board.owed())
-        board.set_unread(unread, self._log.identity.partitions)
+        unread = self._unread.look(now_ms(), topic, ends, board.health.positions, board.owed())
+        board.health.set_unread(unread, self._log.identity.partitions)
         known = {
             partition: (of.high_watermark, of.last_stable)
             for partition, of in ends.items()
             if partition in topic.leaders and of.high_watermark is not None and of.last_stable is not None
         }
         both = self._config.source.isolation == "exact"
-        board.add_log_end_at_start(
+        board.health.add_log_end_at_start(
             {partition: high if both else stable for partition, (high, stable) in known.items()},
             {partition: stable for partition, (_, stable) in known.items()},
             {
@@ -356,7 +356,7 @@ class QuerySupervisor:
         """Log how much of the log is read, now and then until the monitor is ready for the first time."""
         if self._was_ready or time.monotonic() < self._tell_at:
             return
-        self._was_ready, missing = self._board.ready()
+        self._was_ready, missing = self._board.health.ready()
         if self._was_ready:
             seconds = round(time.monotonic() - self._made_at, 1)
             self._stages.note("ready", f"ready: {seconds:g} s", seconds=seconds)
@@ -375,13 +375,13 @@ class QuerySupervisor:
             self._failures.finished_batch()
             if progress.input_rows:
                 planners.plans_no_more(self._name)
-        self._board.looked()
-        self._board.observe_batch(progress.duration_ms / 1_000)
+        self._board.health.looked()
+        self._board.health.observe_batch(progress.duration_ms / 1_000)
         self._set_positions(progress.positions)
 
     def _set_positions(self, by_reader: tuple[PartitionOffsets, ...]) -> None:
         positions = _positions(by_reader)
-        self._board.set_positions(positions.membership, positions.commits, now_ms())
+        self._board.health.set_positions(positions.membership, positions.commits, now_ms())
 
 
 def failure(error: Exception, spark_log: Path) -> Exception:

@@ -26,9 +26,9 @@ class StandstillLog:
 
     def check(self) -> None:
         """Say what has changed since the last look."""
-        seconds, stood = self._board.standstill_seconds(), self._stood_seconds
+        seconds, stood = self._board.health.standstill_seconds(), self._stood_seconds
         if seconds is not None and stood is None:
-            _log.warning("stream_stands_still", records=self._board.waiting(), seconds=round(seconds))
+            _log.warning("stream_stands_still", records=self._board.health.waiting(), seconds=round(seconds))
         elif seconds is None and stood is not None:
             _log.info("stream_moves_again", stood_still_seconds=round(stood))
         self._stood_seconds = seconds

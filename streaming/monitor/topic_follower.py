@@ -203,20 +203,20 @@ class TopicFollower:
         self._batch += 1
         if held["ready"] and not self._is_ready:
             # What the monitor has caught up with, it has written before it says so.
-            self._board.set_log_end_at_start({}, {})
+            self._board.health.set_log_end_at_start({}, {})
             # Of partitions that it cannot read it has written the groups as they were.
-            self._board.know_unread()
+            self._board.health.know_unread()
             self._is_ready = True
         membership, commits = (
             {int(partition): int(offset) for partition, offset in held["positions"][reader].items()}
             for reader in ("membership", "commits")
         )
-        self._board.set_positions(membership, commits, self._clock_ms())
+        self._board.health.set_positions(membership, commits, self._clock_ms())
         # A former release says nothing of partitions that it cannot read.
         partitions = held.get("offsets_partitions")
         if partitions is not None:
             unread = {int(partition): int(since_ms) for partition, since_ms in held["unread"].items()}
-            self._board.set_unread(unread, partitions)
+            self._board.health.set_unread(unread, partitions)
         self._source_ms = int(held["time"])
         was_unready_ms = self._source_ms if self._unready_ms is None else self._unready_ms
         self._unready_ms = was_unready_ms if self._is_ready and not held["ready"] else None
@@ -237,9 +237,9 @@ class Service:
         self._config = config
         self.board = parts.board_of(config)
         self._follower = TopicFollower(config, self.board)
-        self.board.show_source_age(self._follower.source_age_seconds)
-        self.board.show_polls(self._follower.polls)
-        self.board.show_start(self._follower.missing)
+        self.board.health.show_source_age(self._follower.source_age_seconds)
+        self.board.health.show_polls(self._follower.polls)
+        self.board.health.show_start(self._follower.missing)
         exporter = parts.exporter_of(config, self.board)
         self.server = Server.of(config.http, self.board, exporter, parts.broker_answers(config))
         self._stack = ExitStack()

@@ -109,7 +109,7 @@ class GroupsTopic:
     def check(self) -> None:
         """Write what differs; what fails is shown, and tried again with the next look."""
         groups, now_ms = self._board.shown.groups, self._clock_ms()
-        is_ready = self._board.ready()[0]
+        is_ready = self._board.health.ready()[0]
         changed, gone = self._differing(groups, now_ms) if is_ready else ([], [])
         with self._lock:
             self._late = {name: self._late.get(name, now_ms) for name in (*changed, *gone)}

@@ -91,7 +91,7 @@ class QueueSink:
 
     def write_owed(self) -> None:
         """Write states that are due; raises SpoolError, and owes them still."""
-        if not self._board.ready()[0]:
+        if not self._board.health.ready()[0]:
             return
         now_ms = self._clock_ms()
         with self._lock:
@@ -134,7 +134,7 @@ class QueueSink:
                 self._owed.setdefault(name, self._written_ms.get(name, 0) + (self._interval_ms or 0))
         self._owe(changed)
         # While it catches up, a group changes again and again, as it did long ago: its state is written once, after.
-        if not self._board.ready()[0]:
+        if not self._board.health.ready()[0]:
             return {}
         # The time of a change is its event's, where there is one.
         return {**changed, **{event["group"]: event["time"] for event in events if event["group"] in changed}}

@@ -70,17 +70,17 @@ def monitor_key(cluster: str) -> bytes:
 
 def monitor_value(cluster: str, board: Board, now_ms: int, *, ready: bool) -> bytes:
     """Value of the monitor; `ready` once all groups are written that it had caught up with."""
-    polls = board.polls()
+    polls = board.health.polls()
     return _json(
         {
             "format": MONITOR_FORMAT,
             "cluster": cluster,
             "time": now_ms,
             "ready": ready,
-            "positions": {"membership": board.positions.membership, "commits": board.positions.commits},
+            "positions": {"membership": board.health.positions.membership, "commits": board.health.positions.commits},
             "shards": {str(partition): totals for partition, totals in board.shown.shards.items()},
-            "unread": {str(partition): since_ms for partition, since_ms in board.unread.items()},
-            "offsets_partitions": board.offsets_partitions,
+            "unread": {str(partition): since_ms for partition, since_ms in board.health.unread.items()},
+            "offsets_partitions": board.health.offsets_partitions,
             **({} if polls is None else {"source": polls.as_json()}),
         }
     )

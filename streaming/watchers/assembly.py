@@ -76,14 +76,14 @@ def watchers(
         unsettled_after_ms=config.alarms.unsettled_after_ms,
     )
     lag = LagSampler(
-        board.lag_history, lambda: board.shown.groups, ends, lambda: board.ready()[0], clock_ms, suspects.look
+        board.lag_history, lambda: board.shown.groups, ends, lambda: board.health.ready()[0], clock_ms, suspects.look
     )
     times = LagTimes(ends, lambda: KafkaTimesClient(settings("lag-times")), board.lag_history.without_time, clock_ms)
     cut_logs = CutLogs(
         ends,
         lambda: KafkaEpochsClient(settings("cut-logs")),
         lambda: board.shown.groups,
-        lambda: board.ready()[0],
+        lambda: board.health.ready()[0],
         clock_ms,
     )
     # Coordinators of polled groups are asked anyway, and who is away for how long is in the log alone.

@@ -94,9 +94,9 @@ class BrokerWatch:
             self._connection.drop()
             return
         self._asked_ms = now_ms
-        held_back = self._board.converts_no_group
-        self._board.set_brokers(brokers)
-        if held_back and not self._board.converts_no_group and (events := [*self._blocked()]):
+        held_back = self._board.findings.converts_no_group
+        self._board.findings.set_brokers(brokers)
+        if held_back and not self._board.findings.converts_no_group and (events := [*self._blocked()]):
             self._publish(events)
 
     def _blocked(self) -> Iterator[dict[str, Any]]:

@@ -115,7 +115,7 @@ class HangSampler:
 
     def check(self) -> None:
         """Ask about those whose turn it is. Never raises."""
-        if not self._board.ready()[0]:
+        if not self._board.health.ready()[0]:
             return
         now_ms, found = self._clock_ms(), self._worth_a_look
         answered = {held.name for held in self._suspects(self._answers.keys() & found, now_ms)}

@@ -123,7 +123,7 @@ class OverdueWatch:
         unsteady_states = [state for state in states if state.name in unsteady]
         waits = doubted | {of.name for of in states if self._coordinators.is_away(of.partition, now_ms)}
         doubtful = self._record_clocks.doubtful(unsteady_states, now_ms)
-        self._board.set_read_times({**doubtful, **self._back_times(unsteady_states, doubtful)})
+        self._board.findings.set_read_times({**doubtful, **self._back_times(unsteady_states, doubtful)})
         found += self._coordinators.returned(
             state for state in unsteady_states if state.rebalance is not None or state.migration.mixed
         )
@@ -138,9 +138,9 @@ class OverdueWatch:
         self._unassigned.forget([name for name in self._unassigned.followed if name not in groups])
         found += self._lasting.ended(found, now_ms, looked_at=self._lasting.groups - waits)
         open_ = [event for event in found if not event.detail.get("cleared")]
-        self._board.set_overdue(
-            stuck={*_of_kind(open_, "rebalance_stuck"), *(self._board.stuck & waits)},
-            unsettled={*_of_kind(open_, "group_unsettled"), *(self._board.unsettled & waits)},
+        self._board.findings.set_overdue(
+            stuck={*_of_kind(open_, "rebalance_stuck"), *(self._board.findings.stuck & waits)},
+            unsettled={*_of_kind(open_, "group_unsettled"), *(self._board.findings.unsettled & waits)},
             unassigned=self._unassigned.overdue,
         )
         new = [event_view(event) for event in found if event.id not in self._reported]
@@ -181,7 +181,7 @@ class OverdueWatch:
                 yield held
 
     def _unsettled(self, state: GroupState, answer: Described | None, now_ms: int) -> list[Event]:
-        read_ms, moved_ms = self._board.read_ms.get(state.name), self._coordinator_moved_ms(state)
+        read_ms, moved_ms = self._board.findings.read_ms.get(state.name), self._coordinator_moved_ms(state)
         moment = Moment(
             state=state,
             now_ms=now_ms,

@@ -84,7 +84,7 @@ class SessionTimeoutSampler:
         """Ask about those whose turn it is. Never raises."""
         now_ms = self._clock_ms()
         waited_for = self._waited_for()
-        known = {group: ms for group, ms in self._board.session_timeouts_ms.items() if group in waited_for}
+        known = {group: ms for group, ms in self._board.findings.session_timeouts_ms.items() if group in waited_for}
         self._asked_ms = {group: ms for group, ms in self._asked_ms.items() if group in waited_for}
         due = [group for group in waited_for if now_ms - self._asked_ms.get(group, -FRESH_MS) >= FRESH_MS][:MOST_ASKED]
         if due:
@@ -96,7 +96,7 @@ class SessionTimeoutSampler:
                 if not self._stopping.is_set():
                     self._outage.failed(error)
                 self._connection.drop()
-        self._board.set_session_timeouts(known)
+        self._board.findings.set_session_timeouts(known)
 
     def _waited_for(self) -> dict[str, None]:
         """Groups with a member that is away and of which the log does not tell for how long it may be."""

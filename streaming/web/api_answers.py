@@ -127,16 +127,16 @@ class Api:
                 broker's address.
         """
         if to_anyone:
-            return self._numbers(self.board.standing())
-        polls = self.board.polls()
+            return self._numbers(self.board.health.standing())
+        polls = self.board.health.polls()
         return {
-            **self._state(self.board.standing()),
+            **self._state(self.board.health.standing()),
             **({} if polls is None else {"source": {**polls.as_json(), "off": dict(OFF)}}),
         }
 
     def _numbers(self, standing: Standing) -> dict[str, Any]:
         """`ready` without what only brokers and groups say of themselves."""
-        state, polls = self._state(standing), self.board.polls()
+        state, polls = self._state(standing), self.board.health.polls()
         for sink in state.get("sinks", ()):
             sink["failure"] = None if sink["failure"] is None else HIDDEN
         if polls is None:
@@ -149,8 +149,8 @@ class Api:
         return {**state, "source": {**state["source"], **hidden, "off": dict(OFF)}}
 
     def _state(self, standing: Standing) -> dict[str, Any]:
-        sinks = [asdict(sink) for sink in self.board.sinks()]
-        polls = self.board.polls()
+        sinks = [asdict(sink) for sink in self.board.health.sinks()]
+        polls = self.board.health.polls()
         return {
             "ready": standing.ready,
             "missing": standing.missing,
@@ -355,14 +355,14 @@ class Api:
     def _freshness(self, moment: BoardMoment) -> dict[str, Any]:
         """What keeps the figures of a moment from being believed, if anything."""
         board, now_ms = self.board, self._clock_ms()
-        polled, open_ = board.polls() is not None, board.open_transactions().values()
+        polled, open_ = board.health.polls() is not None, board.health.open_transactions().values()
         return {
             "time": now_ms,
             **self._state(moment.standing),
             "unread": moment.standing.unread.listed(),
             "left_out": board.left_out(moment.shown),
             "end_offset_age_seconds": board.ends.age_seconds(now_ms),
-            "replica_lag_records": None if polled else sum(board.replica_lag().values()),
+            "replica_lag_records": None if polled else sum(board.health.replica_lag().values()),
             "open_transaction_records": None if polled else sum(records for records, _ in open_),
         }
 

@@ -81,7 +81,7 @@ class Overview:
             return self._version, self._believed()
 
     def _believed(self) -> BoardMoment:
-        then, now = self._made_of.standing, self._board.standing()
+        then, now = self._made_of.standing, self._board.health.standing()
         unread = then.unread.joined(now.unread)
         return BoardMoment(self._made_of.shown, (then if now.doubt is None else now)._replace(unread=unread))
 
@@ -123,7 +123,7 @@ class Overview:
     def _make(self) -> None:
         begun = self._asked = time.monotonic()
         # Of many groups rows are made every so many seconds: those of half a log need not wait for their turn.
-        then, now = self._made_of.standing, self._board.standing()
+        then, now = self._made_of.standing, self._board.health.standing()
         doubt_is_gone = now.doubt is None and then.doubt is not None
         if begun < self._made_until and not doubt_is_gone and now.unread == then.unread:
             return
@@ -161,7 +161,10 @@ class Overview:
         That is where lag or what is lost is another, records wait, or a group is not at rest; and where what a row
         depends on besides is another: what the threads found, and the topics' sizes.
         """
-        former, self._found = self._found, (self._board.stuck, self._board.unassigned, self._board.ends.sizes)
+        former, self._found = (
+            self._found,
+            (self._board.findings.stuck, self._board.findings.unassigned, self._board.ends.sizes),
+        )
         stuck, unassigned, sizes = self._found
         if sizes is not former[2]:
             self._figures = {}

@@ -58,13 +58,13 @@ def recorded_board() -> Board:
     ends.record_earliest(dict.fromkeys(places, 0))
     board = Board(ends)
     board.load([])
-    board.set_log_end_at_start({}, {})
-    board.set_unread({}, 50)
+    board.health.set_log_end_at_start({}, {})
+    board.health.set_unread({}, 50)
     at_end = dict.fromkeys(shards, 1000)
-    board.set_positions(at_end, at_end, now_ms - 1)
+    board.health.set_positions(at_end, at_end, now_ms - 1)
     board.apply(0, rows, now_ms)
-    board.observe_batch(0.3)
-    board.show_history_size(lambda: 4_096)
+    board.health.observe_batch(0.3)
+    board.health.show_history_size(lambda: 4_096)
     return board
 
 
@@ -72,8 +72,8 @@ def recorded_board() -> Board:
 def scraped_recording(directory: Path, labels: Mapping[str, str] | None = None) -> Iterator[str]:
     """The address of a Prometheus that has scraped the monitor a few times; `labels` are those of the target."""
     board = recorded_board()
-    board.show_sinks(lambda: [SINK])
-    board.show_source_age(lambda: 0.0)
+    board.health.show_sinks(lambda: [SINK])
+    board.health.show_source_age(lambda: 0.0)
     server = Server.of(HttpSection(port=0), board, Exporter(board, CLUSTER))
     server.start()
     try:

@@ -72,13 +72,13 @@ def board_of(kafka: KafkaSection, clock: Clock) -> Board:
         recorder.close()
     board = Board(EndOffsets())
     board.load([])
-    board.set_log_end_at_start({0: 1}, {0: 1})
+    board.health.set_log_end_at_start({0: 1}, {0: 1})
     board.apply(0, rows, clock())
-    board.set_positions({0: 1}, {0: 1}, 0)
+    board.health.set_positions({0: 1}, {0: 1}, 0)
     client = KafkaOffsetsClient(python_settings(kafka, "ends"))
     assert EndOffsetSampler(board.ends, lambda: client, board.wanted, clock_ms=clock).sample()
     client.close()
-    assert board.ready()[0]
+    assert board.health.ready()[0]
     return board
 
 
@@ -112,7 +112,7 @@ def test_rebalance_that_hangs_is_reported_once_and_healthy_groups_are_not(broker
         lag = LagSampler(board.lag_history, lambda: board.shown.groups, board.ends, lambda: True, clock, sampler.look)
         watch = OverdueWatch(board, board.add_events, clock, lambda: sampler.answers)
         try:
-            while not board.stuck and time.monotonic() < deadline:
+            while not board.findings.stuck and time.monotonic() < deadline:
                 time.sleep(0.1)
                 lag.sample()
                 sampler.check()
@@ -135,7 +135,7 @@ def test_rebalance_that_hangs_is_reported_once_and_healthy_groups_are_not(broker
     )
     assert {"hanging", "slow"} == set(asked)
     assert ("Stable", 1) == (answers["slow"].state, answers["slow"].members)
-    assert frozenset({"hanging"}) == board.stuck
+    assert frozenset({"hanging"}) == board.findings.stuck
 
 
 @pytest.mark.spark

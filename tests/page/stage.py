@@ -100,7 +100,7 @@ class Stage:
 
     def __enter__(self) -> Self:
         self.board.load([])
-        self.board.set_log_end_at_start({0: self._behind}, {0: self._behind})
+        self.board.health.set_log_end_at_start({0: self._behind}, {0: self._behind})
         self.catch_up_to(0)
         self.move_log_ends(10_000, now_ms() - 60 * SECOND_MS)
         self.move_log_ends(0)
@@ -116,7 +116,7 @@ class Stage:
 
     def catch_up_to(self, offset: int) -> None:
         """The readers come this far."""
-        self.board.set_positions({0: offset}, {0: offset}, now_ms() - 1)
+        self.board.health.set_positions({0: offset}, {0: offset}, now_ms() - 1)
 
     def write(self, *records: RecordBytes, at_ms: int | None = None) -> None:
         """One micro-batch of records written now."""

@@ -203,7 +203,7 @@ def test_rows_of_a_stream_that_stands_still_are_of_when_it_stopped(
         stage.move_log_ends(1)
         since_ms = now_ms() - 90_000
         reason = {"reason": "records wait in the log", "records": 3, "since": since_ms, "as_of": since_ms}
-        monkeypatch.setattr(stage.board, "standing", lambda: Standing([reason], doubt([reason])))
+        monkeypatch.setattr(stage.board.health, "standing", lambda: Standing([reason], doubt([reason])))
         page = open_page(stage.url).page
 
         expect(page.locator("#tiles .tile").first).to_contain_text("cannot tell: records wait in the log")

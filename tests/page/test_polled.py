@@ -20,7 +20,7 @@ def test_polled_groups_show_what_is_known_and_nothing_else(stage: Stage, open_pa
         interval_ms=5_000,
         clock_ms=now_ms,
     )
-    stage.board.show_polls(poller.status)
+    stage.board.health.show_polls(poller.status)
     poller.poll()
     stage.move_log_ends(1)
 

@@ -19,12 +19,12 @@ WHY = f"artition {NUMBER} of the offsets topic has no leader, since"
 
 def lose(stage: Stage) -> None:
     assert offsets_partition(SEEN, PARTITIONS) != NUMBER
-    stage.board.set_unread({NUMBER: now_ms()}, PARTITIONS)
+    stage.board.health.set_unread({NUMBER: now_ms()}, PARTITIONS)
 
 
 def find(stage: Stage) -> None:
     """The leader is back, and what it has is read."""
-    stage.board.set_unread({}, PARTITIONS)
+    stage.board.health.set_unread({}, PARTITIONS)
 
 
 def row(page: Page, group: str) -> str:

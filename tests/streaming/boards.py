@@ -69,10 +69,10 @@ def classic_group(
 
 def caught_up(board: Board) -> Board:
     """The same board, ready: its log is read to the end, and log ends are sampled."""
-    board.set_log_end_at_start({}, {})
-    board.set_positions({}, {}, NOW_MS)
+    board.health.set_log_end_at_start({}, {})
+    board.health.set_positions({}, {}, NOW_MS)
     board.ends.record(NOW_MS, {}, {})
-    assert board.ready()[0]
+    assert board.health.ready()[0]
     return board
 
 

@@ -31,8 +31,8 @@ def board_after(*events: list[RecordBytes]) -> Board:
 
 def codes(board: Board, now_ms: int = NOW_MS) -> list[str]:
     """What wants a look in the group `g`, to a monitor that has watched since NOW_MS."""
-    board.set_log_end_at_start({}, {})
-    board.set_positions({0: 1}, {0: 1}, NOW_MS - 1)
+    board.health.set_log_end_at_start({}, {})
+    board.health.set_positions({0: 1}, {0: 1}, NOW_MS - 1)
     time_ms = [NOW_MS]
     watch = OverdueWatch(board, lambda _: None, lambda: time_ms[0])
     watch.check()
@@ -129,7 +129,7 @@ def test_a_roll_written_by_a_clock_that_is_wrong_is_stalled_half_an_hour_after_i
     joined = happens.consumer_join("g", "c", epoch=4, targets={**OWNERS, "c": {"t": []}})
     board = board_after(happens.converted_to_consumer("g", generation=3, members=OWNERS), joined)
     read_ms = NOW_MS + 60 * MINUTE_MS
-    board.set_read_times({"g": read_ms})
+    board.findings.set_read_times({"g": read_ms})
     held = board.shown.groups["g"]
     soon, later = (
         {look["code"] for look in attention.reasons(board, held, ReadLag(), read_ms + of * MINUTE_MS)} for of in (1, 31)
@@ -160,7 +160,7 @@ def test_a_group_that_becomes_blocked_in_its_roll_wants_a_look(events: list[Reco
 
     assert looked_at == ("upgrade_blocked" in codes(board))
     assert "upgrade_blocked" not in codes(board, NOW_MS + 7 * 60 * MINUTE_MS), "nobody rolls it any more"
-    board.set_brokers([Broker(1, "3.6", frozenset())])
+    board.findings.set_brokers([Broker(1, "3.6", frozenset())])
     assert "upgrade_blocked" not in codes(board), "no group can be upgraded"
 
 

@@ -127,14 +127,14 @@ def test_a_batch_taken_twice_changes_nothing() -> None:
     rows = shard.flush()
     board = Board(log_ends(orders=1))
     board.load([])
-    board.set_log_end_at_start({}, {})
-    board.set_positions({}, {}, NOW_MS)
+    board.health.set_log_end_at_start({}, {})
+    board.health.set_positions({}, {}, NOW_MS)
 
     def everything() -> object:
         shown = board.shown
         return (
             list(group_answer.views(board, NOW_MS)), commits_of(board, "g"), dict(shown.shards),
-            board.latest_events(100), board.record_to_metric.read(),
+            board.latest_events(100), board.health.record_to_metric.read(),
         )  # fmt: skip
 
     board.apply(7, rows, NOW_MS)
@@ -313,7 +313,7 @@ def test_events_name_topics_when_their_names_are_known() -> None:
 
 
 def reasons(board: Board) -> list[str]:
-    ready, missing = board.ready()
+    ready, missing = board.health.ready()
     assert ready == (not missing)
     return [each["reason"] for each in missing]
 
@@ -326,42 +326,42 @@ def test_ready_needs_state_log_and_samples() -> None:
     assert ["the state of the former run is not loaded", "the end of the log at start is not known"] == reasons(board)
 
     board.load([])
-    board.set_log_end_at_start({0: 100, 1: 0}, {0: 90, 1: 0})
-    assert (100, 0) == (board.ready()[1][0]["records"], board.ready()[1][0]["read_percent"])
+    board.health.set_log_end_at_start({0: 100, 1: 0}, {0: 90, 1: 0})
+    assert (100, 0) == (board.health.ready()[1][0]["records"], board.health.ready()[1][0]["read_percent"])
 
-    board.set_positions({0: 60}, {0: 60}, NOW_MS)
+    board.health.set_positions({0: 60}, {0: 60}, NOW_MS)
 
-    (missing,) = board.ready()[1]
+    (missing,) = board.health.ready()[1]
     assert before_ms <= missing["since"] <= now_ms()
     known = {"reason": "the monitor is still reading the log", "far": "60 % read, 40 records to go"}
-    assert {**known, "since": missing["since"]} == board.standing().doubt
+    assert {**known, "since": missing["since"]} == board.health.standing().doubt
     assert known.items() <= missing.items()
     assert (40, 60, {"0": 40}) == (missing["records"], missing["read_percent"], missing["partitions"])
 
-    board.set_positions({0: 100}, {0: 89}, NOW_MS)
+    board.health.set_positions({0: 100}, {0: 89}, NOW_MS)
 
-    assert 1 == board.ready()[1][0]["records"]
+    assert 1 == board.health.ready()[1][0]["records"]
 
     sample(ends, NOW_MS, "orders", 1)
-    board.set_positions({}, {0: 90}, NOW_MS + 1)
+    board.health.set_positions({}, {0: 90}, NOW_MS + 1)
 
     assert ["lag is not known, as log end offsets are not sampled yet"] == reasons(board)
 
     sample(ends, NOW_MS + 2, "orders", 1)
 
     assert [] == reasons(board)
-    assert board.standing().doubt is None
+    assert board.health.standing().doubt is None
 
 
 def test_reading_from_the_beginning_again_is_since_then() -> None:
     """Since when the log is read is of this reading, not of the first."""
     board = Board(log_ends(orders=1))
-    first = board.ready()[1][0]["since"]
+    first = board.health.ready()[1][0]["since"]
     while now_ms() == first:
         pass
     board.start_over()
 
-    assert board.ready()[1][0]["since"] > first
+    assert board.health.ready()[1][0]["since"] > first
 
 
 def moving(*, one_reader: bool = False) -> tuple[Board, EndOffsets, list[float]]:
@@ -369,11 +369,11 @@ def moving(*, one_reader: bool = False) -> tuple[Board, EndOffsets, list[float]]
     seconds = [0.0]
     ends = log_ends(**{OFFSETS_TOPIC: 1})
     board = Board(ends, offsets_topic=OFFSETS_TOPIC)
-    board.expect_batches(one_reader=one_reader, standstill=Standstill(lambda: seconds[0]))
-    board.looked()
+    board.health.expect_batches(one_reader=one_reader, standstill=Standstill(lambda: seconds[0]))
+    board.health.looked()
     board.load([])
-    board.set_log_end_at_start({0: 10}, {0: 10})
-    board.set_positions({0: 10}, {0: 10}, NOW_MS)
+    board.health.set_log_end_at_start({0: 10}, {0: 10})
+    board.health.set_positions({0: 10}, {0: 10}, NOW_MS)
     sample(ends, NOW_MS, OFFSETS_TOPIC, 10)
     return board, ends, seconds
 
@@ -381,11 +381,11 @@ def moving(*, one_reader: bool = False) -> tuple[Board, EndOffsets, list[float]]
 def test_not_ready_before_the_log_is_looked_at() -> None:
     """It may have lost what a former run had read of it, and be as long again."""
     board, _, _ = moving()
-    board.expect_batches(one_reader=False)
+    board.health.expect_batches(one_reader=False)
 
     assert ["the log is not compared yet with what was read of it"] == reasons(board)
 
-    board.looked()
+    board.health.looked()
 
     assert [] == reasons(board)
 
@@ -394,41 +394,41 @@ def test_not_ready_while_the_stream_stands_still() -> None:
     """Records wait without a finished micro-batch: in doubt after 15 s, not ready after 30; over with the next."""
     board, ends, seconds = moving()
     seconds[0] = 1_000.0
-    assert ([], None) == (reasons(board), board.standing().doubt)
+    assert ([], None) == (reasons(board), board.health.standing().doubt)
 
     sample(ends, NOW_MS, OFFSETS_TOPIC, 15)
     seconds[0] += 14.0
-    assert ([], None, None) == (reasons(board), board.standing().doubt, board.standstill_seconds())
+    assert ([], None, None) == (reasons(board), board.health.standing().doubt, board.health.standstill_seconds())
 
     seconds[0] += 1.0
-    assert ([], 15.0) == (reasons(board), board.standstill_seconds())
-    assert "records wait in the log, and no micro-batch has finished" == (board.standing().doubt or {})["reason"]
+    assert ([], 15.0) == (reasons(board), board.health.standstill_seconds())
+    assert "records wait in the log, and no micro-batch has finished" == (board.health.standing().doubt or {})["reason"]
 
     seconds[0] += 15.0
-    (still,) = board.ready()[1]
+    (still,) = board.health.ready()[1]
     assert 5 == still["records"]
     assert {"reason": "records wait in the log, and no micro-batch has finished"}.items() <= still.items()
     assert still["since"] == still["as_of"]
-    assert (board.standing().doubt or {})["as_of"] is not None
+    assert (board.health.standing().doubt or {})["as_of"] is not None
     assert 30_000 <= now_ms() - still["since"] < 31_000
 
-    board.observe_batch(0.1)
-    assert ([], None, None) == (reasons(board), board.standing().doubt, board.standstill_seconds())
+    board.health.observe_batch(0.1)
+    assert ([], None, None) == (reasons(board), board.health.standing().doubt, board.health.standstill_seconds())
 
 
 def test_a_first_batch_may_take_long() -> None:
     """While the log is being read, how much of it is said; that it stands still only after a minute."""
     board, ends, seconds = moving()
     board.start_over()
-    board.set_log_end_at_start({0: 10}, {0: 10})
-    board.set_positions({0: 0}, {0: 0}, NOW_MS)
+    board.health.set_log_end_at_start({0: 10}, {0: 10})
+    board.health.set_positions({0: 0}, {0: 0}, NOW_MS)
     sample(ends, NOW_MS, OFFSETS_TOPIC, 15)
     seconds[0] = 59.0
     assert ["the monitor is still reading the log"] == reasons(board)
-    assert "as_of" not in (board.standing().doubt or {})
+    assert "as_of" not in (board.health.standing().doubt or {})
 
     seconds[0] += 1.0
-    assert 60.0 == board.standstill_seconds()
+    assert 60.0 == board.health.standstill_seconds()
 
 
 def test_ready_while_nothing_waits() -> None:
@@ -447,8 +447,8 @@ def test_ready_while_micro_batches_finish() -> None:
     for number in range(5):
         sample(ends, NOW_MS, OFFSETS_TOPIC, 11 + number)
         seconds[0] += 14.0
-        assert ([], None) == (reasons(board), board.standing().doubt)
-        board.observe_batch(0.1)
+        assert ([], None) == (reasons(board), board.health.standing().doubt)
+        board.health.observe_batch(0.1)
 
 
 @pytest.mark.parametrize(("one_reader", "expected"), [(True, 0), (False, 1)])
@@ -465,10 +465,10 @@ def test_ready_stays_ready() -> None:
     """What comes after the start is lag, and has figures of its own."""
     board = Board(ends := log_ends(orders=1))
     board.load([])
-    board.set_log_end_at_start({0: 1}, {0: 1})
-    board.set_positions({0: 1}, {0: 1}, NOW_MS)
+    board.health.set_log_end_at_start({0: 1}, {0: 1})
+    board.health.set_positions({0: 1}, {0: 1}, NOW_MS)
     sample(ends, NOW_MS, "orders", 1)
-    board.set_positions({0: 0}, {0: 0}, NOW_MS)
+    board.health.set_positions({0: 0}, {0: 0}, NOW_MS)
 
     assert [] == reasons(board)
 
@@ -504,10 +504,10 @@ def test_replica_lag_is_of_the_reader_further_behind() -> None:
     """
     board = Board(ends := log_ends(**{OFFSETS_TOPIC: 3}))
     sample(ends, NOW_MS, OFFSETS_TOPIC, 100, 100, 100, stable={1: 70})
-    board.set_positions({0: 100, 1: 95}, {0: 97, 1: 70}, NOW_MS)
+    board.health.set_positions({0: 100, 1: 95}, {0: 97, 1: 70}, NOW_MS)
 
-    assert {0: 3, 1: 5, 2: 100} == board.replica_lag()
-    assert {0: (0, None), 1: (30, NOW_MS), 2: (0, None)} == board.open_transactions()
+    assert {0: 3, 1: 5, 2: 100} == board.health.replica_lag()
+    assert {0: (0, None), 1: (30, NOW_MS), 2: (0, None)} == board.health.open_transactions()
 
 
 @pytest.mark.parametrize(
@@ -562,14 +562,14 @@ def test_time_to_visibility_is_measured_once_caught_up() -> None:
     shard = Shard()
     board = board_of(shard)
     board.apply(1, shard.write(commit("g", 0, 1), timestamp_ms=THEN_MS), NOW_MS)
-    while_catching_up = board.record_to_metric.read()
-    board.set_log_end_at_start({}, {})
-    board.set_positions({}, {}, NOW_MS)
+    while_catching_up = board.health.record_to_metric.read()
+    board.health.set_log_end_at_start({}, {})
+    board.health.set_positions({}, {}, NOW_MS)
     later = builders.offset_commit("g", "orders", 0, 2, timestamp=NOW_MS - 700)
     rows = shard.write(later, timestamp_ms=NOW_MS - 700)
     board.apply(2, rows, NOW_MS)
     board.apply(2, rows, NOW_MS + 9_000)
-    counts, total = board.record_to_metric.read()
+    counts, total = board.health.record_to_metric.read()
 
     assert (0, 0.0) == (sum(while_catching_up[0]), while_catching_up[1])
     assert (1, 0.7) == (sum(counts), total)
@@ -578,7 +578,7 @@ def test_time_to_visibility_is_measured_once_caught_up() -> None:
 def test_ends_are_asked_for_when_the_log_is_read() -> None:
     """Lag is all that is missing then: the board is ready a round of samples earlier than it would be."""
     board = board_of(Shard())
-    board.set_log_end_at_start({0: 2}, {0: 2})
+    board.health.set_log_end_at_start({0: 2}, {0: 2})
 
     def asked() -> bool:
         begun = time.monotonic()
@@ -587,7 +587,7 @@ def test_ends_are_asked_for_when_the_log_is_read() -> None:
 
     found = []
     for position in (1, 2, 3):
-        board.set_positions({0: position}, {0: position}, NOW_MS)
+        board.health.set_positions({0: position}, {0: position}, NOW_MS)
         found.append(asked())
 
     assert [False, True, False] == found

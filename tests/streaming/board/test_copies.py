@@ -43,7 +43,7 @@ class Monitored:
 
     def __init__(self, partitions: int | None = 60, rows: Sequence[Row] = ()) -> None:
         self.board = Board(log_ends(t=1))
-        self.board.offsets_partitions = partitions
+        self.board.health.offsets_partitions = partitions
         self.board.load(rows)
         self.batches = 0
         self.given: list[Row] = []
@@ -210,7 +210,7 @@ def test_topic_grows_while_it_is_read() -> None:
 
     assert LIVING == monitored.shown()
 
-    monitored.board.offsets_partitions = 60
+    monitored.board.health.offsets_partitions = 60
     monitored.batch(grown.old.write(offset_commit(GROUP, "t", 0, 6, timestamp=NOW_MS), timestamp_ms=NOW_MS))
 
     assert LIVING == monitored.shown()
@@ -223,7 +223,7 @@ def test_known_number_of_partitions_decides_anew() -> None:
     monitored.batch(grown.old.write(offset_commit(GROUP, "t", 0, 6, timestamp=NOW_MS), timestamp_ms=NOW_MS))
     assert (OLD, ["a"], {"t/0": 6}) == monitored.shown()
 
-    monitored.board.offsets_partitions = 60
+    monitored.board.health.offsets_partitions = 60
     monitored.batch(Shard(9).write(timestamp_ms=NOW_MS))
 
     assert LIVING == monitored.shown()

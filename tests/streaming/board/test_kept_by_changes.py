@@ -42,8 +42,8 @@ class Story:
         self.ends = log_ends(audit=2, orders=2)
         self.board = Board(self.ends)
         self.board.load([])
-        self.board.set_log_end_at_start({}, {})
-        self.board.set_positions({}, {}, NOW_MS)
+        self.board.health.set_log_end_at_start({}, {})
+        self.board.health.set_positions({}, {}, NOW_MS)
         self.now_ms = NOW_MS
         self.tops = dict.fromkeys(TOPICS, 100)
         self.batch = 0
@@ -57,9 +57,9 @@ class Story:
                 [described(topic, self.chance.choice([2, 2, 3])) for topic in self.some(TOPICS)], TOPICS, self.now_ms
             )
         if self.chance.random() < 0.1:
-            self.board.set_overdue(self.some([f"g-{n}" for n in range(GROUPS)]))
+            self.board.findings.set_overdue(self.some([f"g-{n}" for n in range(GROUPS)]))
         if self.chance.random() < 0.1:
-            self.board.set_overdue(unassigned=self.some([f"g-{n}" for n in range(GROUPS)]))
+            self.board.findings.set_overdue(unassigned=self.some([f"g-{n}" for n in range(GROUPS)]))
         if self.chance.random() < 0.1:
             self.ends.record_earliest({(topic, 0): self.tops[topic] - 5 for topic in TOPICS})
 
@@ -242,7 +242,7 @@ def test_readiness_is_summed_as_the_plan_has_it() -> None:
 
 
 def missing(board: Board) -> list[str]:
-    return [said(each) for each in board.ready()[1]]
+    return [said(each) for each in board.health.ready()[1]]
 
 
 def test_lag_in_columns_is_lag_offset_by_offset() -> None:

@@ -55,10 +55,10 @@ def test_a_storm_is_a_reason_for_care_while_it_lasts() -> None:
 def test_what_looks_have_found_is_a_reason_for_care(found: dict[str, list[str]], code: str) -> None:
     """Until they find it no more."""
     board = board_with_a_storm()
-    board.set_overdue(**found)
+    board.findings.set_overdue(**found)
 
     assert ("care", code) == readiness(board)["quiet"]
-    board.set_overdue()
+    board.findings.set_overdue()
     assert READY == readiness(board)["quiet"]
 
 

@@ -73,7 +73,7 @@ def readiness(board: Board) -> Mapping[str, str]:
 def test_a_group_is_doubted_where_it_was_read_from_and_where_it_hashes_to() -> None:
     """Since when is the partition's; of a name that is not known the hash decides; all others are as ever."""
     board, _ = some_board()
-    caught_up(board).set_unread({7: SINCE_MS}, PARTITIONS)
+    caught_up(board).health.set_unread({7: SINCE_MS}, PARTITIONS)
     other, new = a_name(3, but=READ), a_name(7, but=UNREAD)
 
     assert {READ: None, UNREAD: 7, MISPLACED: 7, other: None, new: 7} == doubts(
@@ -84,7 +84,7 @@ def test_a_group_is_doubted_where_it_was_read_from_and_where_it_hashes_to() -> N
     assert expected == board.moment().doubt_of(UNREAD)
 
     board, _ = some_board()
-    caught_up(board).set_unread({9: SINCE_MS}, PARTITIONS)
+    caught_up(board).health.set_unread({9: SINCE_MS}, PARTITIONS)
     assert {READ: None, UNREAD: None, MISPLACED: 9} == doubts(board, READ, UNREAD, MISPLACED)
 
 
@@ -93,7 +93,7 @@ def test_gates_cannot_tell_of_it_and_of_all_groups() -> None:
     board, _ = some_board()
     assert {"open"} == verdicts(caught_up(board)) == verdicts(board, UNREAD)
 
-    board.set_unread({7: SINCE_MS}, PARTITIONS)
+    board.health.set_unread({7: SINCE_MS}, PARTITIONS)
 
     assert {"cannot_tell"} == verdicts(board) == verdicts(board, UNREAD) == verdicts(board, READ, MISPLACED)
     assert {"open"} == verdicts(board, READ)
@@ -107,7 +107,7 @@ def test_its_readiness_is_unknown() -> None:
     board, _ = some_board()
     before = readiness(caught_up(board))
 
-    board.set_unread({7: SINCE_MS}, PARTITIONS)
+    board.health.set_unread({7: SINCE_MS}, PARTITIONS)
 
     assert {**before, UNREAD: "unknown", MISPLACED: "unknown"} == readiness(board)
     assert "unknown" != before[READ]
@@ -121,31 +121,31 @@ def test_its_readiness_is_unknown() -> None:
 def test_at_a_start_it_keeps_the_board_from_being_ready() -> None:
     """Until it is read, as the names in it are not known; the groups of the others are believed meanwhile."""
     board, ends = some_board()
-    board.set_log_end_at_start({3: 1}, {3: 1}, 8)
-    board.set_unread(dict.fromkeys((0, 1, 2, 4, 5, 6, 7), SINCE_MS), PARTITIONS)
-    board.set_positions({3: 1}, {3: 1}, NOW_MS)
+    board.health.set_log_end_at_start({3: 1}, {3: 1}, 8)
+    board.health.set_unread(dict.fromkeys((0, 1, 2, 4, 5, 6, 7), SINCE_MS), PARTITIONS)
+    board.health.set_positions({3: 1}, {3: 1}, NOW_MS)
     sampled(ends, NOW_MS, p3=1)
-    assert 7 == len(board.ready()[1])
+    assert 7 == len(board.health.ready()[1])
 
     rest = dict.fromkeys((0, 1, 2, 4, 5, 6), 0)
-    board.add_log_end_at_start(rest, rest)
-    board.set_unread({7: SINCE_MS}, PARTITIONS)
+    board.health.add_log_end_at_start(rest, rest)
+    board.health.set_unread({7: SINCE_MS}, PARTITIONS)
 
-    (missing,) = board.ready()[1]
+    (missing,) = board.health.ready()[1]
     expected = {"reason": "partition 7 of the offsets topic has no leader", "since": SINCE_MS, "partition": 7}
     assert expected == missing
-    assert board.standing().doubt is None
+    assert board.health.standing().doubt is None
     assert {"open"} == verdicts(board, READ)
 
-    board.set_unread({}, PARTITIONS)
-    assert ["the end of 1 partition of the log is not known"] == [of["reason"] for of in board.ready()[1]]
+    board.health.set_unread({}, PARTITIONS)
+    assert ["the end of 1 partition of the log is not known"] == [of["reason"] for of in board.health.ready()[1]]
 
-    board.add_log_end_at_start({7: 20}, {7: 20})
-    board.set_positions({7: 19}, {7: 19}, NOW_MS)
-    assert ["the monitor is still reading the log"] == [of["reason"] for of in board.ready()[1]]
+    board.health.add_log_end_at_start({7: 20}, {7: 20})
+    board.health.set_positions({7: 19}, {7: 19}, NOW_MS)
+    assert ["the monitor is still reading the log"] == [of["reason"] for of in board.health.ready()[1]]
 
-    board.set_positions({7: 20}, {7: 20}, NOW_MS)
-    assert board.ready() == (True, [])
+    board.health.set_positions({7: 20}, {7: 20}, NOW_MS)
+    assert board.health.ready() == (True, [])
     assert {UNREAD: None} == doubts(board, UNREAD)
 
 
@@ -164,54 +164,54 @@ def test_what_a_partition_lost_while_it_was_to_be_read_is_not_waited_for(
 ) -> None:
     """Once its leader has said for half a minute that it ends before; what is there still has to be read."""
     board, ends = some_board()
-    board.set_log_end_at_start({3: 1, 7: 20}, {3: 1, 7: 20})
+    board.health.set_log_end_at_start({3: 1, 7: 20}, {3: 1, 7: 20})
     sampled(ends, NOW_MS, p3=1)
-    board.set_positions({3: 1, 7: 12}, {3: 1, 7: 12}, NOW_MS)
+    board.health.set_positions({3: 1, 7: 12}, {3: 1, 7: 12}, NOW_MS)
 
     for at_ms, end in seen:
-        board.add_log_end_at_start({3: 1, 7: end}, {3: 1, 7: end}, {3: at_ms, 7: at_ms})
+        board.health.add_log_end_at_start({3: 1, 7: end}, {3: 1, 7: end}, {3: at_ms, 7: at_ms})
     sampled(ends, int(time.time() * 1_000) + 60_000, p3=1)
 
-    assert ready == board.ready()[0]
+    assert ready == board.health.ready()[0]
 
 
 def test_an_end_from_before_the_start_says_nothing_of_a_tail() -> None:
     """It may be what a former run left, and the leader does not answer."""
     board, _ = some_board()
-    board.set_log_end_at_start({3: 1, 7: 20}, {3: 1, 7: 20})
-    board.set_positions({3: 1, 7: 12}, {3: 1, 7: 12}, NOW_MS)
+    board.health.set_log_end_at_start({3: 1, 7: 20}, {3: 1, 7: 20})
+    board.health.set_positions({3: 1, 7: 12}, {3: 1, 7: 12}, NOW_MS)
 
     for _ in range(2):
-        board.add_log_end_at_start({3: 1, 7: 12}, {3: 1, 7: 12})
+        board.health.add_log_end_at_start({3: 1, 7: 12}, {3: 1, 7: 12})
 
-    assert ["the monitor is still reading the log"] == [of["reason"] for of in board.ready()[1]]
+    assert ["the monitor is still reading the log"] == [of["reason"] for of in board.health.ready()[1]]
 
 
 def test_a_leader_that_is_lost_while_the_log_is_read_holds_up_its_own_groups_alone() -> None:
     """What it has left to read is not counted among what the others have."""
     board, ends = some_board()
-    board.set_log_end_at_start({3: 1, 7: 20}, {3: 1, 7: 20})
-    board.set_positions({3: 1}, {3: 1}, NOW_MS)
+    board.health.set_log_end_at_start({3: 1, 7: 20}, {3: 1, 7: 20})
+    board.health.set_positions({3: 1}, {3: 1}, NOW_MS)
     sampled(ends, NOW_MS, p3=1, p7=20)
-    assert {"7": 20} == board.ready()[1][0]["partitions"]
+    assert {"7": 20} == board.health.ready()[1][0]["partitions"]
 
-    board.set_unread({7: SINCE_MS}, PARTITIONS)
-    assert [7] == [of["partition"] for of in board.ready()[1]]
+    board.health.set_unread({7: SINCE_MS}, PARTITIONS)
+    assert [7] == [of["partition"] for of in board.health.ready()[1]]
     assert ({"open"}, {"cannot_tell"}) == (verdicts(board, READ), verdicts(board, UNREAD))
 
 
 def test_once_ready_it_stays_ready() -> None:
     """With the number; and a partition that has a leader, and is not read yet, is no partition without one."""
     board, ends = some_board()
-    caught_up(board).set_unread({7: SINCE_MS}, PARTITIONS)
-    assert (True, []) == board.ready()
-    assert (7,) == board.standing().unread.without_leader
+    caught_up(board).health.set_unread({7: SINCE_MS}, PARTITIONS)
+    assert (True, []) == board.health.ready()
+    assert (7,) == board.health.standing().unread.without_leader
 
     ends.set_topics([described(OFFSETS_TOPIC, PARTITIONS)], [])
-    assert ((), {UNREAD: 7}) == (board.standing().unread.without_leader, doubts(board, UNREAD))
+    assert ((), {UNREAD: 7}) == (board.health.standing().unread.without_leader, doubts(board, UNREAD))
     assert "is not read to its end" in (board.moment().doubt_of(UNREAD) or {})["reason"]
 
-    board.set_unread({}, PARTITIONS)
+    board.health.set_unread({}, PARTITIONS)
     assert {UNREAD: None} == doubts(board, UNREAD)
     assert {"open"} == verdicts(board)
 
@@ -219,16 +219,16 @@ def test_once_ready_it_stays_ready() -> None:
 def test_what_waits_there_is_no_standstill() -> None:
     """The other partitions move; records that wait in them still are one."""
     board, ends = some_board()
-    board.expect_batches(one_reader=False)
-    board.set_positions({3: 10, 7: 10}, {3: 10, 7: 10}, NOW_MS)
+    board.health.expect_batches(one_reader=False)
+    board.health.set_positions({3: 10, 7: 10}, {3: 10, 7: 10}, NOW_MS)
     sampled(ends, NOW_MS, p3=10, p7=99)
-    assert 89 == board.waiting()
+    assert 89 == board.health.waiting()
 
-    board.set_unread({7: SINCE_MS}, PARTITIONS)
-    assert 0 == board.waiting()
+    board.health.set_unread({7: SINCE_MS}, PARTITIONS)
+    assert 0 == board.health.waiting()
 
     sampled(ends, NOW_MS, p3=12, p7=99)
-    assert 2 == board.waiting()
+    assert 2 == board.health.waiting()
 
 
 def test_doubted_groups_follow_what_changes() -> None:
@@ -238,7 +238,7 @@ def test_doubted_groups_follow_what_changes() -> None:
     new = a_name(7, but=UNREAD)
     assert {} == board.doubted(board.moment())
 
-    board.set_unread({7: SINCE_MS}, PARTITIONS)
+    board.health.set_unread({7: SINCE_MS}, PARTITIONS)
     assert {UNREAD: 7, MISPLACED: 7} == board.doubted(board.moment())
 
     shard = Shard(7)
@@ -246,5 +246,5 @@ def test_doubted_groups_follow_what_changes() -> None:
     board.apply(9, [*shard.flush(), (7, "group_deleted", UNREAD, "", "")], NOW_MS)
     assert {new: 7, MISPLACED: 7} == board.doubted(board.moment())
 
-    board.set_unread({7: SINCE_MS, 9: SINCE_MS, 3: SINCE_MS}, PARTITIONS)
+    board.health.set_unread({7: SINCE_MS, 9: SINCE_MS, 3: SINCE_MS}, PARTITIONS)
     assert {new: 7, MISPLACED: 7, READ: 3} == board.doubted(board.moment())

@@ -87,20 +87,20 @@ def start(monkeypatch: pytest.MonkeyPatch, servers: list[Server]) -> Start:
         shard = Shard()
         board = Board(EndOffsets())
         board.load([])
-        board.set_log_end_at_start({0: 100}, {0: 100})
-        board.set_positions({0: 0}, {0: 0}, NOW_MS)
-        board.ready()  # how far there was to go
-        board.set_positions({0: 100 - behind}, {0: 100 - behind}, NOW_MS)
+        board.health.set_log_end_at_start({0: 100}, {0: 100})
+        board.health.set_positions({0: 0}, {0: 0}, NOW_MS)
+        board.health.ready()  # how far there was to go
+        board.health.set_positions({0: 100 - behind}, {0: 100 - behind}, NOW_MS)
         board.ends.record(NOW_MS + 1, {}, {})
         if stale:
-            board.show_start(lambda: [{"reason": "records wait", "since": SINCE_MS, "as_of": SINCE_MS}])
+            board.health.show_start(lambda: [{"reason": "records wait", "since": SINCE_MS, "as_of": SINCE_MS}])
         rows = shard.write(*(builders.offset_commit(name, "t", 0, 7) for name in NAMES), timestamp_ms=NOW_MS)
         rows += shard.write(builders.consumer_group_epoch("modern", 2), timestamp_ms=NOW_MS + 1)
         rows += [row for record in records for row in shard.write(record, timestamp_ms=NOW_MS + 2)]
         board.apply(1, rows, NOW_MS)
         if unread is not None:
-            assert board.ready()[0]
-            board.set_unread({unread: SINCE_MS}, PARTITIONS)
+            assert board.health.ready()[0]
+            board.health.set_unread({unread: SINCE_MS}, PARTITIONS)
         brokers = BrokerAnswers(settings=lambda: settings)
         server = Server.of(HttpSection(port=0, **options), board, Exporter(board, "test"), brokers)
         servers.append(server)

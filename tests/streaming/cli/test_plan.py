@@ -32,8 +32,8 @@ def caught_up() -> Board:
     ends = EndOffsets()
     board = Board(ends)
     board.load([])
-    board.set_log_end_at_start({}, {})
-    board.set_positions({}, {}, builders.NOW_MS)
+    board.health.set_log_end_at_start({}, {})
+    board.health.set_positions({}, {}, builders.NOW_MS)
     ends.record(builders.NOW_MS + 1, {}, {})
     return board
 

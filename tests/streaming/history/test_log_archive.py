@@ -254,7 +254,7 @@ def test_a_keeper_is_one_of_the_monitor_s_sinks(tmp_path: Path) -> None:
         config = Config(history=HistorySection(enabled=True, records=records), state=StateSection(dir=tmp_path))
         board = board_of(config)
         outputs_of(config, board, exporter_of(config, board), str)
-        return [of.name for of in board.sinks()]
+        return [of.name for of in board.health.sinks()]
 
     assert [] == sinks(records=False)
     assert ["history-records"] == sinks(records=True)

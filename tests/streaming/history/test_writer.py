@@ -36,7 +36,7 @@ class Writing:
             classic_group(shard, name, {"m1": {"orders": [0]}})
         self.board = board_of(shard, log_ends(orders=1))
         self.ready = True
-        self.board.ready = lambda: (self.ready, [])  # type: ignore[method-assign]  # what makes it so is others' test
+        self.board.health.ready = lambda: (self.ready, [])  # type: ignore[method-assign]  # what makes it so is others' test
         self.directory = directory
         self.history = History(directory)
         self.store = HistoryStore(directory)
@@ -182,8 +182,8 @@ def test_no_commit_is_shown_before_it_was_made(tmp_path: Path, writing: Writing)
     joined_ms, later_ms = NOW_MS - 26_000, NOW_MS
     spool, shard = Spool(tmp_path / "slow", ["history"]), Shard()
     sink = QueueSink(spool, writing.board, lambda: "query", interval_ms=10_000, clock_ms=lambda: NOW_MS)
-    writing.board.set_log_end_at_start({}, {})
-    writing.board.set_positions({}, {}, NOW_MS)
+    writing.board.health.set_log_end_at_start({}, {})
+    writing.board.health.set_positions({}, {}, NOW_MS)
 
     def commit(partition: int, offset: int, at_ms: int) -> tuple[int, bytes, bytes | None]:
         return at_ms, *offset_commit("slow", "orders", partition, offset, timestamp=at_ms)

@@ -47,8 +47,8 @@ Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 def exporter(board: Board, *, partition_series: bool = True, rebalance_histogram: bool = True) -> Exporter:
     sink = SinkState(name="kafka-events", waiting=3, oldest_ms=NOW_MS - 7_000, dropped=2, delivered=40)
-    board.show_sinks(lambda: [sink])
-    board.show_source_age(lambda: 4.0)
+    board.health.show_sinks(lambda: [sink])
+    board.health.show_source_age(lambda: 4.0)
     return Exporter(
         board,
         CLUSTER,
@@ -157,13 +157,13 @@ def full_board() -> Board:
     )
     expected = Expected("twice", frozenset(("shares_partitions",)), "each reads all")
     board = board_of(shard, ends, Expectations([expected]))
-    board.set_log_end_at_start({7: 1}, {7: 1})
-    board.set_positions({7: 480}, {7: 450}, NOW_MS - 3_000)
-    board.observe_batch(0.3)
-    board.observe_batch(1.0)
-    board.show_history_size(lambda: 4_096)
-    board.set_overdue(["mixed"])
-    board.offsets_partitions = 8
+    board.health.set_log_end_at_start({7: 1}, {7: 1})
+    board.health.set_positions({7: 480}, {7: 450}, NOW_MS - 3_000)
+    board.health.observe_batch(0.3)
+    board.health.observe_batch(1.0)
+    board.health.show_history_size(lambda: 4_096)
+    board.findings.set_overdue(["mixed"])
+    board.health.offsets_partitions = 8
     copy = Shard(6).write(builders.offset_commit("idle", "orders", 0, 1, timestamp=THEN_MS - 1), timestamp_ms=THEN_MS)
     board.settled(1, copy)
     late = builders.offset_commit("twice", "orders", 2, 0, timestamp=NOW_MS - 400)
@@ -390,7 +390,7 @@ def test_of_polled_groups_there_is_nothing_that_only_the_log_has() -> None:
     """Not even 0; what a poll has is there, and that it is polled."""
     board = full_board()
     status = PollStatus(interval_ms=5_000, polled_ms=NOW_MS, left_out={"hidden": "not authorised"})
-    board.show_polls(lambda: status)
+    board.health.show_polls(lambda: status)
     found = scraped(exporter(board))
     names = {name.removesuffix("_bucket").removesuffix("_count").removesuffix("_sum") for name, _ in found}
 

@@ -252,7 +252,7 @@ def test_board_is_filled_again_where_the_checkpoint_is_another_one(
 
     assert "board_refilled" in [line["event"] for line in lines]
     assert (sorted(groups), False) == (run.groups, run.has_caught_up)
-    assert {0: offset} == run.board.positions.membership
+    assert {0: offset} == run.board.health.positions.membership
     run.batch(found.batch + 1, "d")
     run.report(now, found.batch + 1, 100)
     assert run.has_caught_up

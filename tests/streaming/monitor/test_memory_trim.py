@@ -38,8 +38,8 @@ def test_memory_is_returned_once_after_the_last_large_batch(monkeypatch: pytest.
     """Each large batch starts the wait again; small ones do not."""
     rig = Rig(monkeypatch)
     rig.board.load([])
-    rig.board.set_log_end_at_start({}, {})
-    rig.board.set_positions({}, {}, NOW_MS)
+    rig.board.health.set_log_end_at_start({}, {})
+    rig.board.health.set_positions({}, {}, NOW_MS)
     rig.pass_seconds(0)
     rig.pass_seconds(CALM_SECONDS - 1)
     rig.board.apply(1, [(0, "unknown kind", "", "", "")] * MANY_ROWS, NOW_MS)
@@ -62,8 +62,8 @@ def test_what_a_start_needed_is_returned_once(monkeypatch: pytest.MonkeyPatch) -
     assert [] == rig.ended
 
     rig.board.load([])
-    rig.board.set_log_end_at_start({}, {})
-    rig.board.set_positions({}, {}, NOW_MS)
+    rig.board.health.set_log_end_at_start({}, {})
+    rig.board.health.set_positions({}, {}, NOW_MS)
     for _ in range(4):
         rig.pass_seconds(CALM_SECONDS)
 
@@ -75,8 +75,8 @@ def test_the_jvm_collects_again_what_the_first_collection_let_go(monkeypatch: py
     """Spark's cleaner needs a moment to drop broadcasts that nothing refers to; once is enough."""
     rig = Rig(monkeypatch)
     rig.board.load([])
-    rig.board.set_log_end_at_start({}, {})
-    rig.board.set_positions({}, {}, NOW_MS)
+    rig.board.health.set_log_end_at_start({}, {})
+    rig.board.health.set_positions({}, {}, NOW_MS)
     rig.board.apply(1, [(0, "unknown kind", "", "", "")] * MANY_ROWS, NOW_MS)
     rig.pass_seconds(0)
     rig.pass_seconds(CALM_SECONDS)

@@ -114,7 +114,7 @@ def test_what_is_owed_does_not_count_as_read() -> None:
     """It was planned, so the query's position is beyond it; a next run is told of what was replayed."""
     supervisor = supervisor_of_empty_log()
     board: Any = supervisor._board
-    board.positions = Positions(membership={0: 9, 3: 40}, commits={0: 8, 3: 40})
+    board.health.positions = Positions(membership={0: 9, 3: 40}, commits={0: 8, 3: 40})
     board.owed.return_value = {3: [[5, 7], None, None, True]}
 
     assert Positions(membership={0: 9, 3: 7}, commits={0: 8, 3: 5}) == supervisor._replayed()

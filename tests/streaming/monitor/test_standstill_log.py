@@ -29,9 +29,9 @@ def test_it_is_said_once_and_its_end_too(monkeypatch: pytest.MonkeyPatch) -> Non
     seconds = [0.0]
     board = Board(ends := log_ends(**{OFFSETS_TOPIC: 2}))
     board.load([])
-    board.expect_batches(one_reader=False, standstill=Standstill(lambda: seconds[0]))
-    board.set_log_end_at_start({0: 10, 1: 10}, {0: 10, 1: 10})
-    board.set_positions({0: 10, 1: 10}, {0: 10, 1: 10}, NOW_MS)
+    board.health.expect_batches(one_reader=False, standstill=Standstill(lambda: seconds[0]))
+    board.health.set_log_end_at_start({0: 10, 1: 10}, {0: 10, 1: 10})
+    board.health.set_positions({0: 10, 1: 10}, {0: 10, 1: 10}, NOW_MS)
     watch = StandstillLog(board)
 
     def look(at: float) -> None:
@@ -40,7 +40,7 @@ def test_it_is_said_once_and_its_end_too(monkeypatch: pytest.MonkeyPatch) -> Non
 
     sample(ends, NOW_MS, OFFSETS_TOPIC, 10, 10)
     look(100.0)
-    board.set_unread({1: NOW_MS}, 2)
+    board.health.set_unread({1: NOW_MS}, 2)
     sample(ends, NOW_MS, OFFSETS_TOPIC, 10, 99)
     look(200.0)
     assert [] == said.lines
@@ -53,7 +53,7 @@ def test_it_is_said_once_and_its_end_too(monkeypatch: pytest.MonkeyPatch) -> Non
         look(at)
     assert [("stream_stands_still", {"records": 5, "seconds": 15})] == said.lines
 
-    board.observe_batch(0.1)
+    board.health.observe_batch(0.1)
     for at in (261.0, 262.0):
         look(at)
     assert [("stream_moves_again", {"stood_still_seconds": 60})] == said.lines[1:]

@@ -35,7 +35,7 @@ class Rig:
         self.now_ms = NOW_MS
         self.rows: list[Row] = []
         self.poller = GroupPoller(self.cluster.connect, self._take, interval_ms=5_000, clock_ms=lambda: self.now_ms)
-        self.board.show_polls(self.poller.status)
+        self.board.health.show_polls(self.poller.status)
         sample(self.board.ends, NOW_MS, "t", 10, 10)
 
     def poll(self, found: Round | None = None, *, after_ms: int = 5_000) -> list[Row]:
@@ -58,7 +58,7 @@ def test_a_group_is_shown_as_it_was_answered_with_its_lag() -> None:
     group = group_answer.view(rig.board, "g", rig.now_ms)
 
     assert group is not None
-    assert (True, []) == rig.board.ready()
+    assert (True, []) == rig.board.health.ready()
     assert ("Stable", ["a", "b"], 6) == (group["state"], [of["member_id"] for of in group["members"]], group["lag"])
     unknown = ("epoch", "rebalances", "rebalancing_since", "duplicates")
     assert dict.fromkeys(unknown) == {name: group[name] for name in unknown}
@@ -171,7 +171,7 @@ def test_before_the_first_answer_nothing_is_ready() -> None:
     rig = Rig()
     rig.cluster.down = OSError("connection refused")
     rig.poll()
-    (missing,) = rig.board.ready()[1]
+    (missing,) = rig.board.health.ready()[1]
 
     assert "no poll is answered yet (connection refused)" in missing["reason"]
 

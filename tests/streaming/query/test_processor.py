@@ -586,7 +586,7 @@ def test_group_in_two_partitions_keeps_both_copies_and_shows_one(tasks: int) -> 
     old, new = 31, 51
     bundles = {of: Shard() for of in range(tasks)}
     board = Board(EndOffsets())
-    board.set_unread({}, 60)
+    board.health.set_unread({}, 60)
     board.load([])
     batches = iter(range(9))
 

@@ -102,7 +102,7 @@ def test_ready_says_how_sinks_are_doing() -> None:
     board = Board(EndOffsets())
     assert "sinks" not in Api(board, "prod").ready()
     state = SinkState(name="one", waiting=2, oldest_ms=5, dropped=0, delivered=7, failure="gone")
-    board.show_sinks(lambda: [state])
+    board.health.show_sinks(lambda: [state])
 
     assert [{"name": "one", "waiting": 2, "oldest_ms": 5, "dropped": 0, "delivered": 7, "failure": "gone"}] == Api(
         board, "prod"

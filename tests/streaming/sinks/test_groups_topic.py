@@ -97,8 +97,8 @@ def ready_board() -> Board:
     sample(ends, NOW_MS, "orders", 100, 100)
     board = Board(ends)
     board.load([])
-    board.set_log_end_at_start({}, {})
-    board.set_positions({}, {}, NOW_MS)
+    board.health.set_log_end_at_start({}, {})
+    board.health.set_positions({}, {}, NOW_MS)
     return board
 
 
@@ -237,7 +237,7 @@ def test_nothing_is_written_while_catching_up_but_that_it_is_so() -> None:
 def test_the_monitor_says_how_far_it_is_every_second() -> None:
     """Positions and counts; who reads them knows by the time when it was last there."""
     of = kept()
-    of.board.set_positions({0: 7}, {0: 5}, NOW_MS)
+    of.board.health.set_positions({0: 7}, {0: 5}, NOW_MS)
     of.look()
     of.now_ms += MONITOR_EVERY_MS - 1
     of.look()
@@ -303,7 +303,7 @@ def test_a_board_made_of_the_topic_is_the_same() -> None:
     assert {"g", "new"} == board.shown.groups.keys()
     assert list(group_answer.views(of.board, NOW_MS)) == list(group_answer.views(board, NOW_MS))
     assert figures(of.board) == figures(board)
-    assert board.ready()[0]
+    assert board.health.ready()[0]
 
 
 def test_a_group_that_ended_and_began_again_unseen_keeps_nothing() -> None:
@@ -345,7 +345,7 @@ def test_who_serves_is_ready_when_the_monitor_is() -> None:
     of.look()
     of.look()
     shown, following = served(of.topic)
-    assert not shown.ready()[0]
+    assert not shown.health.ready()[0]
     assert following.source_age_seconds() is not None
 
     shown.ends.record(NOW_MS * 2, {}, {})
@@ -353,7 +353,7 @@ def test_who_serves_is_ready_when_the_monitor_is() -> None:
         (TOPIC, topic_format.monitor_key(CLUSTER), topic_format.monitor_value(CLUSTER, board, NOW_MS, ready=True))
     )
     follow(following, of.topic)
-    assert shown.ready()[0]
+    assert shown.health.ready()[0]
 
 
 @pytest.mark.parametrize(("later_ms", "ready"), [(60_000, True), (1_000, False)])
@@ -366,7 +366,7 @@ def test_who_serves_knows_since_when_the_monitor_is_silent_or_not_ready(later_ms
     board.ends.record(NOW_MS * 2, {}, {})
     topic.read = 0
     following = follower(board, topic, lambda: seconds[0])
-    board.show_start(following.missing)
+    board.health.show_start(following.missing)
 
     def write(at_ms: int, *, is_ready: bool) -> None:
         seconds[0] = at_ms
@@ -375,10 +375,10 @@ def test_who_serves_knows_since_when_the_monitor_is_silent_or_not_ready(later_ms
 
     write(NOW_MS, is_ready=True)
     following.read_to_end(topic)
-    assert board.ready()[0]
+    assert board.health.ready()[0]
 
     seconds[0] = NOW_MS + 59_999
-    assert board.standing().doubt is None
+    assert board.health.standing().doubt is None
 
     if ready:
         seconds[0] = NOW_MS + later_ms
@@ -388,12 +388,15 @@ def test_who_serves_knows_since_when_the_monitor_is_silent_or_not_ready(later_ms
         write(NOW_MS + later_ms + 5, is_ready=False)
         follow(following, topic)
     since_ms = NOW_MS if ready else NOW_MS + later_ms
-    assert (since_ms, since_ms) == ((board.standing().doubt or {})["since"], (board.standing().doubt or {})["as_of"])
-    assert not board.ready()[0]
+    assert (since_ms, since_ms) == (
+        (board.health.standing().doubt or {})["since"],
+        (board.health.standing().doubt or {})["as_of"],
+    )
+    assert not board.health.ready()[0]
 
     write(NOW_MS + 70_000, is_ready=True)
     follow(following, topic)
-    assert board.standing().doubt is None
+    assert board.health.standing().doubt is None
 
 
 def test_who_serves_knows_what_the_monitor_cannot_read() -> None:
@@ -405,18 +408,18 @@ def test_who_serves_knows_what_the_monitor_cannot_read() -> None:
     following = follower(board, topic, lambda: NOW_MS)
 
     def write(unread: Mapping[int, int]) -> None:
-        monitor.set_unread(unread, 50)
+        monitor.health.set_unread(unread, 50)
         value = topic_format.monitor_value(CLUSTER, monitor, NOW_MS, ready=True)
         topic.records.append((TOPIC, topic_format.monitor_key(CLUSTER), value))
 
     write({7: NOW_MS - 1})
     following.read_to_end(topic)
-    standing = board.standing()
+    standing = board.health.standing()
     assert (True, (7,), 50) == (standing.ready, standing.unread.without_leader, standing.unread.partitions)
 
     write({})
     follow(following, topic)
-    assert () == board.standing().unread.without_leader
+    assert () == board.health.standing().unread.without_leader
 
 
 def test_what_a_former_release_wrote_is_served() -> None:
@@ -429,7 +432,7 @@ def test_what_a_former_release_wrote_is_served() -> None:
     topic.records.append((TOPIC, topic_format.monitor_key(CLUSTER), json.dumps(held).encode()))
     follower(board, topic, lambda: NOW_MS).read_to_end(topic)
 
-    assert not board.standing().unread
+    assert not board.health.standing().unread
 
 
 def test_who_serves_polled_groups_says_that_they_are() -> None:
@@ -437,7 +440,7 @@ def test_who_serves_polled_groups_says_that_they_are() -> None:
     board = Board(log_ends(orders=1))
     left_out = {f"g{number}": "not authorised" for number in range(MOST_NAMED + 5)}
     status = PollStatus(interval_ms=5_000, polled_ms=NOW_MS, left_out=left_out, lists_all=True)
-    board.show_polls(lambda: status)
+    board.health.show_polls(lambda: status)
     topic = Topic()
     topic.records.append(
         (TOPIC, topic_format.monitor_key(CLUSTER), topic_format.monitor_value(CLUSTER, board, NOW_MS, ready=True))

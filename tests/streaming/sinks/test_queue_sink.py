@@ -31,8 +31,8 @@ class Reported:
         self.board = Board(ends)
         self.board.load([])
         if is_ready:
-            self.board.set_log_end_at_start({}, {})
-            self.board.set_positions({}, {}, NOW_MS)
+            self.board.health.set_log_end_at_start({}, {})
+            self.board.health.set_positions({}, {}, NOW_MS)
         self.spool = Spool(directory, ["reader"], clock_ms=lambda: self.now_ms, **spool)
         self.sink = QueueSink(
             self.spool, self.board, lambda: "query", interval_ms=interval_ms, clock_ms=lambda: self.now_ms
@@ -116,8 +116,8 @@ def test_a_state_is_of_no_earlier_time_than_its_membership(tmp_path: Path) -> No
     reported.apply(commit(shard, 1, at_ms=THEN_MS - 5_000))
     classic_group(shard, "g", {"m-1": {"orders": [0, 1]}})
     reported.apply(shard.flush())
-    reported.board.set_log_end_at_start({}, {})
-    reported.board.set_positions({}, {}, NOW_MS)
+    reported.board.health.set_log_end_at_start({}, {})
+    reported.board.health.set_positions({}, {}, NOW_MS)
     reported.sink.write_owed()
 
     (state,) = [entry for entry in reported.new() if entry["kind"] == "group"]
@@ -144,8 +144,8 @@ def test_while_catching_up_states_wait_and_events_do_not(tmp_path: Path) -> None
     reported.sink.write_owed()
     assert {"event"} == set(kinds(reported.new()))
 
-    reported.board.set_log_end_at_start({}, {})
-    reported.board.set_positions({}, {}, NOW_MS)
+    reported.board.health.set_log_end_at_start({}, {})
+    reported.board.health.set_positions({}, {}, NOW_MS)
     reported.sink.write_owed()
     assert ["group"] == kinds(reported.new())
 

@@ -88,7 +88,7 @@ def test_it_is_said_where_brokers_have_not_answered_yet() -> None:
     assert "upgrade_blocked" in rig.reported()
     rig.down = None
     rig.look(after_ms=0)
-    assert rig.board.converts_no_group
+    assert rig.board.findings.converts_no_group
 
 
 def test_once_all_brokers_are_upgraded_it_is_said() -> None:
@@ -117,7 +117,7 @@ def test_what_was_said_before_holds_while_brokers_do_not_answer() -> None:
     rig.down = OSError("refused")
     rig.look(after_ms=1)
 
-    assert rig.board.converts_no_group
+    assert rig.board.findings.converts_no_group
     assert [] == rig.published
 
 

@@ -79,8 +79,8 @@ def rig(*names: str, end: int = 9, ready: bool = True) -> Rig:
         shard.pending.append((THEN_MS, *offset_commit(name, "orders", 0, 5, timestamp=THEN_MS)))
     board = board_of(shard, ends := log_ends(orders=1))
     ends.set_topics([described("orders", 1), Topic(topic_id(OFFSETS_TOPIC), OFFSETS_TOPIC, 1, {0: 4})], [])
-    board.set_log_end_at_start({0: 1}, {0: 1})
-    board.set_positions({0: int(ready)}, {0: int(ready)}, NOW_MS)
+    board.health.set_log_end_at_start({0: 1}, {0: 1})
+    board.health.set_positions({0: int(ready)}, {0: int(ready)}, NOW_MS)
     sample(ends, NOW_MS, "orders", end)
     cluster = FakeGroups()
     made = Rig(board, cluster, HangSampler(board, cluster.connect, lambda: made.now_ms))
@@ -259,12 +259,12 @@ def test_rebalance_that_does_not_end_is_one_event_and_a_gauge_until_it_does() ->
 
     stuck = [event for event in made.board.latest_events(99) if event["kind"] == "rebalance_stuck"]
     assert ["a"] == [event["group"] for event in stuck]
-    assert (frozenset("a"), 3) == (made.board.stuck, stuck[0]["detail"]["described_members"])
+    assert (frozenset("a"), 3) == (made.board.findings.stuck, stuck[0]["detail"]["described_members"])
 
     made.cluster.answers["a"] = Answer("Stable", 3)
     made.look(after_ms=5_000)
     watch.check()
-    assert frozenset() == made.board.stuck
+    assert frozenset() == made.board.findings.stuck
     assert 1 == made.board.events.counts_by_group()["a"]["rebalance_stuck"]
 
 

@@ -33,10 +33,10 @@ def looking(orders: int, *, log_end: int = 1) -> tuple[OverdueWatch, Board, Cloc
     shard = Shard()
     classic_group(shard, "g", {"m-1": {"orders": [0, 1]}})
     board = board_of(shard, ends := log_ends(orders=orders))
-    board.set_log_end_at_start({0: log_end}, {0: log_end})
-    board.set_positions({0: 1}, {0: 1}, NOW_MS)
+    board.health.set_log_end_at_start({0: log_end}, {0: log_end})
+    board.health.set_positions({0: 1}, {0: 1}, NOW_MS)
     sample(ends, NOW_MS, "orders", *([0] * orders))
-    assert board.ready()[0] == (log_end == 1)
+    assert board.health.ready()[0] == (log_end == 1)
     clock = Clock()
     return OverdueWatch(board, board.events.add, clock), board, clock
 
@@ -91,18 +91,18 @@ def test_nothing_is_found_of_a_group_whose_partition_is_not_read() -> None:
     """What it did meanwhile is not known: what is open stays, nothing opens; once it is read it is looked at again."""
     watch, board, clock = looking(orders=3)
     watch.check()
-    board.set_unread({0: NOW_MS}, 50)
+    board.health.set_unread({0: NOW_MS}, 50)
     for _ in range(3):
         clock.now_ms += LASTING_MS
         watch.check()
     assert [] == unassigned(board)
 
-    board.set_unread({}, 50)
+    board.health.set_unread({}, 50)
     clock.now_ms += LASTING_MS
     watch.check()
     assert [{"orders": [2]}] == [of["partitions"] for of in unassigned(board)]
 
-    board.set_unread({0: NOW_MS}, 50)
+    board.health.set_unread({0: NOW_MS}, 50)
     board.ends.set_topics(list(log_ends(orders=2).topics.values()), [])
     for _ in range(3):
         clock.now_ms += LASTING_MS
@@ -114,20 +114,20 @@ def test_nothing_is_found_while_the_stream_stands_still() -> None:
     """Of what the groups did meanwhile nothing is on the board, although it is ready still."""
     watch, board, clock = looking(orders=3)
     seconds = [0.0]
-    board.expect_batches(one_reader=False, standstill=Standstill(lambda: seconds[0]))
-    board.looked()
+    board.health.expect_batches(one_reader=False, standstill=Standstill(lambda: seconds[0]))
+    board.health.looked()
     watch.check()
     topic = board.offsets_topic
     board.ends.set_topics([*log_ends(**{topic: 1, "orders": 3}).topics.values()], [])
     board.ends.record(NOW_MS, {(topic, 0): 9}, {(topic, 0): 9})
     seconds[0] = 20.0
-    assert board.ready()[0]
+    assert board.health.ready()[0]
     clock.now_ms += 2 * LASTING_MS
     watch.check()
     watch.check()
     assert [] == unassigned(board)
 
-    board.observe_batch(0.1)
+    board.health.observe_batch(0.1)
     watch.check()
     assert [{"orders": [2]}] == [of["partitions"] for of in unassigned(board)]
 
@@ -169,8 +169,8 @@ def test_records_of_a_wrong_clock_hang_no_rebalance_as_they_come() -> None:
     shard = Shard()
     shard.pending += [(NOW_MS, *of) for of in consumer_join("g", "a", epoch=1, targets={"a": {"t": [0, 1]}})]
     board = board_of(shard)
-    board.set_log_end_at_start({0: 1}, {0: 1})
-    board.set_positions({0: 1}, {0: 1}, NOW_MS)
+    board.health.set_log_end_at_start({0: 1}, {0: 1})
+    board.health.set_positions({0: 1}, {0: 1}, NOW_MS)
     sample(board.ends, NOW_MS, "orders", 0)
     watch = OverdueWatch(board, board.events.add, clock := Clock())
     watch.check()
@@ -189,7 +189,7 @@ def test_records_of_a_wrong_clock_hang_no_rebalance_as_they_come() -> None:
         return [event["detail"]["rebalancing_ms"] for event in found]
 
     assert [] == reported(1_000)
-    assert {"g": NOW_MS + 1_000} == board.read_ms
+    assert {"g": NOW_MS + 1_000} == board.findings.read_ms
     assert [] == reported(REBALANCE_TIMEOUT_MS)
     assert [REBALANCE_TIMEOUT_MS + 11_000] == reported(REBALANCE_TIMEOUT_MS + 12_000)
 
@@ -209,8 +209,8 @@ def test_alarm_that_only_looks_find_is_over_once_also_after_a_restart() -> None:
     shard = Shard()
     stuck_group(shard)
     board = board_of(shard, ends := log_ends(orders=1))
-    board.set_log_end_at_start({0: 1}, {0: 1})
-    board.set_positions({0: 1}, {0: 1}, NOW_MS)
+    board.health.set_log_end_at_start({0: 1}, {0: 1})
+    board.health.set_positions({0: 1}, {0: 1}, NOW_MS)
     sample(ends, NOW_MS, "orders", 0)
     clock = Clock()
     clock.now_ms += REBALANCE_TIMEOUT_MS + 60_000
@@ -259,7 +259,7 @@ def test_partition_without_an_owner_is_reported_once_over_a_restart() -> None:
         restarted.check()
         clock.now_ms += LASTING_MS
     assert [False] == ["cleared" in of for of in unassigned(board)]
-    assert {"g"} == board.unassigned
+    assert {"g"} == board.findings.unassigned
 
 
 def sharing(*patterns: str) -> Expectations:
@@ -272,8 +272,8 @@ def test_duplicate_that_is_expected_no_more_is_reported_once(over: bool) -> None
     shard = Shard()
     classic_group(shard, "g", {"m-1": {"orders": [0]}, "m-2": {"orders": [0, 1]}})
     board = board_of(shard, ends := log_ends(orders=2), sharing("x*", "g", "g*"))
-    board.set_log_end_at_start({0: 1}, {0: 1})
-    board.set_positions({0: 1}, {0: 1}, NOW_MS)
+    board.health.set_log_end_at_start({0: 1}, {0: 1})
+    board.health.set_positions({0: 1}, {0: 1}, NOW_MS)
     sample(ends, NOW_MS, "orders", 0, 0)
     clock = Clock()
 
@@ -319,8 +319,8 @@ def test_absence_that_is_expected_no_more_is_reported_once_for_each_member_that_
     reason = "closes every night"
     nightly = Expectations([Expected("g", frozenset({"restarts"}), reason)])
     board = board_of(shard, ends := log_ends(orders=2), nightly)
-    board.set_log_end_at_start({0: 1}, {0: 1})
-    board.set_positions({0: 1}, {0: 1}, NOW_MS)
+    board.health.set_log_end_at_start({0: 1}, {0: 1})
+    board.health.set_positions({0: 1}, {0: 1}, NOW_MS)
     sample(ends, NOW_MS, "orders", 0, 0)
 
     def reported() -> list[tuple[str, str]]:
@@ -360,8 +360,8 @@ def test_downgrade_that_is_expected_no_more_is_reported_once(over: bool) -> None
     coordinator.settle(group)
     shard.pending += [(of.time_ms, *record) for of in coordinator.log for record in of.records]
     board = board_of(shard, expectations=Expectations([Expected("*", frozenset({"never_downgrades"}), "goes up only")]))
-    board.set_log_end_at_start({0: 1}, {0: 1})
-    board.set_positions({0: 1}, {0: 1}, NOW_MS)
+    board.health.set_log_end_at_start({0: 1}, {0: 1})
+    board.health.set_positions({0: 1}, {0: 1}, NOW_MS)
     sample(board.ends, NOW_MS, "orders", 0, 0)
     clock = Clock()
     clock.now_ms = coordinator.now_ms
@@ -396,8 +396,8 @@ class Followed:
         stuck_group(shard)
         self.board = board_of(shard, ends := log_ends(orders=1))
         ends.set_topics([*log_ends(**{self.board.offsets_topic: 1, "orders": 1}).topics.values()], [])
-        self.board.set_log_end_at_start({0: 1}, {0: 1})
-        self.board.set_positions({0: 1}, {0: 1}, NOW_MS)
+        self.board.health.set_log_end_at_start({0: 1}, {0: 1})
+        self.board.health.set_positions({0: 1}, {0: 1}, NOW_MS)
         self.clock = Clock()
         self.watch = OverdueWatch(self.board, self.board.events.add, self.clock)
 
@@ -445,9 +445,9 @@ def test_what_is_open_stays_open_while_the_coordinator_is_away() -> None:
     followed = Followed()
     followed.passes(REBALANCE_TIMEOUT_MS + 60_000)
     followed.passes(AWAY_MS, answers=False)
-    assert {"s"} == followed.board.stuck
+    assert {"s"} == followed.board.findings.stuck
     followed.passes(120_000)
 
-    assert {"s"} == followed.board.stuck
+    assert {"s"} == followed.board.findings.stuck
     assert [("rebalance_stuck", "s"), ("coordinator_not_loaded", None)] == followed.told()
     assert not [of for of in followed.board.latest_events(99) if "cleared" in of["detail"]]

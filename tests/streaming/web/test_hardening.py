@@ -563,8 +563,8 @@ def test_check_passes_beside_its_own_monitor(tmp_path: Path, *, ready: bool, exp
         if ready:
             board = server._pages._api.board
             board.load([])
-            board.set_log_end_at_start({}, {})
-            board.set_positions({}, {}, 0)
+            board.health.set_log_end_at_start({}, {})
+            board.health.set_positions({}, {}, 0)
             board.ends.record(1, {}, {})
         found = _port(config)
         lock.release()
@@ -585,7 +585,7 @@ def test_check_names_groups_in_two_partitions_of_its_own_monitor(tmp_path: Path,
         lock.take()
         lock.keep()
         (before,) = _copies(config)
-        board.offsets_partitions = 60
+        board.health.offsets_partitions = 60
         for batch, partition in enumerate((31, 51)):
             rows = Shard(partition).write(offset_commit("orders", "t", 0, 1), timestamp_ms=batch)
             board.apply(batch, board.settled(batch, rows), 0)

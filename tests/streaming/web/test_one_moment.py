@@ -19,15 +19,15 @@ def half_read() -> tuple[Board, Callable[[], None]]:
     """A board of which one of two groups is read, and what reads the rest."""
     board, shard = Board(ends := log_ends(t=1)), Shard()
     board.load([])
-    board.set_log_end_at_start({0: 10}, {0: 10})
+    board.health.set_log_end_at_start({0: 10}, {0: 10})
     classic_group(shard, "read", {"m-1": {"t": [0]}})
     board.apply(0, shard.flush(), NOW_MS)
-    board.set_positions({0: 5}, {0: 5}, NOW_MS)
+    board.health.set_positions({0: 5}, {0: 5}, NOW_MS)
 
     def read_on() -> None:
         classic_group(shard, "unread", {"m-1": {"t": [0]}})
         board.apply(1, shard.flush(), NOW_MS)
-        board.set_positions({0: 10}, {0: 10}, NOW_MS)
+        board.health.set_positions({0: 10}, {0: 10}, NOW_MS)
         sample(ends, NOW_MS + 1, "t", 1)
 
     return board, read_on
@@ -42,7 +42,7 @@ def in_between(board: Board, what: Callable[[], None], question: int = 1) -> Non
             what()
         return []
 
-    board.show_start(start)
+    board.health.show_start(start)
 
 
 def metrics_of(api: Api) -> dict[str, Any]:

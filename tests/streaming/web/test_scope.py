@@ -35,7 +35,7 @@ def a_board(scope: Scope) -> tuple[Board, Shard]:
     board = Board(ends, scope=scope)
     board.load([])
     board.apply(0, shard.flush(), NOW_MS)
-    board.set_log_end_at_start({}, {})
+    board.health.set_log_end_at_start({}, {})
     return board, shard
 
 

@@ -53,9 +53,9 @@ def a_board(*, is_ready: bool = True) -> Board:
     board.load([])
     board.apply(0, shard.flush(), NOW_MS)
     if is_ready:
-        board.set_log_end_at_start({}, {})
-        board.set_positions({}, {}, NOW_MS - 2_000)
-        assert board.ready()[0]
+        board.health.set_log_end_at_start({}, {})
+        board.health.set_positions({}, {}, NOW_MS - 2_000)
+        assert board.health.ready()[0]
     return board
 
 

@@ -234,8 +234,8 @@ def test_ready_says_what_is_missing() -> None:
     board = some_board()
     client = AsgiClient(pages_of(board).app)
     before = client.get("/ready")
-    board.set_log_end_at_start({0: 5}, {0: 5})
-    board.set_positions({0: 5}, {0: 5}, NOW_MS)
+    board.health.set_log_end_at_start({0: 5}, {0: 5})
+    board.health.set_positions({0: 5}, {0: 5}, NOW_MS)
     after = client.get("/ready")
 
     doubt = before.json()["doubt"]
@@ -252,8 +252,8 @@ def test_what_is_not_read_yet_is_not_said_to_be_missing() -> None:
     client = AsgiClient(pages_of(board).app)
     paths = ("/api/v1/groups", "/api/v1/groups/checkout", "/api/v1/groups/later", "/api/v1/plan")
     before = [client.get(path).json()["doubt"] for path in paths]
-    board.set_log_end_at_start({0: 5}, {0: 5})
-    board.set_positions({0: 5}, {0: 5}, NOW_MS)
+    board.health.set_log_end_at_start({0: 5}, {0: 5})
+    board.health.set_positions({0: 5}, {0: 5}, NOW_MS)
 
     assert 1 == len({json.dumps(doubt) for doubt in before})
     assert {"reason", "since"} == before[0].keys()
@@ -503,9 +503,9 @@ def test_probes_name_nothing_to_who_has_no_credentials() -> None:
     failure = "kafka-1.internal:9092: refused"
     left_out = {"payroll": "DESCRIBE on the group payroll"}
     board = Board(EndOffsets())
-    board.show_polls(lambda: PollStatus(interval_ms=1_000, failure=failure, left_out=left_out))
+    board.health.show_polls(lambda: PollStatus(interval_ms=1_000, failure=failure, left_out=left_out))
     sink = SinkState(name="events_topic", waiting=3, oldest_ms=1, dropped=0, delivered=0, failure=failure)
-    board.show_sinks(lambda: [sink])
+    board.health.show_sinks(lambda: [sink])
     right, wrong = ("Basic " + base64.b64encode(f"any:{each}".encode()).decode() for each in (TOKEN.token, "guess"))
     client = AsgiClient(pages_of(board, TOKEN).app)
     whole, bare, guessed = (

@@ -27,7 +27,7 @@ NEW, NOBODY = a_name(7, but=UNREAD), a_name(3, but=READ)
 
 def board_without_leader() -> Board:
     board, _ = some_board()
-    caught_up(board).set_unread({7: SINCE_MS}, PARTITIONS)
+    caught_up(board).health.set_unread({7: SINCE_MS}, PARTITIONS)
     return board
 
 
@@ -45,10 +45,10 @@ def client() -> AsgiClient:
 def test_ready_names_it_by_its_number() -> None:
     """503 at a start; 200 once it was ready. Without credentials there is no name of a group in it."""
     board, ends = some_board()
-    board.set_unread({7: SINCE_MS}, PARTITIONS)
+    board.health.set_unread({7: SINCE_MS}, PARTITIONS)
     client = client_of(board, Credentials(token="secret"))  # noqa: S106 - of a server in this process
-    board.set_log_end_at_start({}, {})
-    board.set_positions({}, {}, NOW_MS)
+    board.health.set_log_end_at_start({}, {})
+    board.health.set_positions({}, {}, NOW_MS)
     ends.record(NOW_MS, {}, {})
     at_start = client.get("/ready")
     missing = {name: DOUBT[name] for name in ("reason", "since", "partition")}
@@ -128,7 +128,7 @@ def test_rows_are_sent_again_when_a_doubt_comes_and_goes() -> None:
     api = Api(caught_up(board), CLUSTER, clock_ms=lambda: NOW_MS)
     token, _ = api.news(None, None)
 
-    board.set_unread({7: SINCE_MS}, PARTITIONS)
+    board.health.set_unread({7: SINCE_MS}, PARTITIONS)
     token, news = api.news(token, None)
     assert {UNREAD: DOUBT} == {of["group"]: of.get("doubt") for of in news["groups"] if of["group"] == UNREAD}
     assert READ not in {of["group"] for of in news["groups"]}
@@ -139,7 +139,7 @@ def test_rows_are_sent_again_when_a_doubt_comes_and_goes() -> None:
     assert "is not read to its end" in news["groups"][0]["doubt"]["reason"]
     assert [] == news["without_leader"]
 
-    board.set_unread({}, PARTITIONS)
+    board.health.set_unread({}, PARTITIONS)
     _, news = api.news(token, None)
     assert [None] == [of.get("doubt") for of in news["groups"] if of["group"] == UNREAD]
     assert [] == news["unread"]
@@ -152,7 +152,7 @@ def test_a_doubt_that_came_up_since_the_rows_were_made_is_theirs() -> None:
     api.overview()
     assert "open" == api.gate("upgrade", [], {"as_shown": "1"})["verdict"]
 
-    board.set_unread({7: SINCE_MS}, PARTITIONS)
+    board.health.set_unread({7: SINCE_MS}, PARTITIONS)
 
     assert "cannot_tell" == api.gate("upgrade", [], {"as_shown": "1"})["verdict"]
     assert [DOUBT] == json.loads(api.overview())["unread"]
