@@ -72,7 +72,7 @@ class Health:
 
     def observe_shown(self, written_ms: Iterable[int], now_ms: int) -> None:
         """Count how long it took until records of these times were shown; not of what is caught up with."""
-        if self._readiness.caught_up:
+        if self.caught_up:
             for of_record in written_ms:
                 self.record_to_metric.observe(max(0.0, (now_ms - of_record) / 1000))
 
@@ -170,6 +170,11 @@ class Health:
     def positions(self) -> Positions:
         """How far the two readers are."""
         return self._positions
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether the readers have passed the end of the log as it was at start."""
+        return self._readiness.caught_up
 
     def ready(self) -> tuple[bool, list[dict[str, Any]]]:
         """Whether all that was in the log at start is shown, with lag, and the stream moves; and what is missing.

@@ -173,7 +173,7 @@ class Run:
 
     @property
     def has_caught_up(self) -> bool:
-        return self.board._readiness.caught_up
+        return self.board.health.caught_up
 
     @property
     def groups(self) -> list[str]:
