@@ -104,4 +104,4 @@ class Query:
     @property
     def _is_caught_up(self) -> bool:
         # Whether log end offsets are sampled is not asked for here.
-        return self.board.health.caught_up  # noqa: SLF001 - the board says no more to others
+        return self.board.health.caught_up
