@@ -9,6 +9,7 @@ Reading order, each room using only those above it:
 
     wire         bytes to structs and back, by schema
     records      every record type as data
+    kinds        what is concluded, and all that is said of it: one row a kind of event
     state        what is remembered of a group
     groups       what a record does to it, one module a group type
     migration    classic to consumer protocol and back

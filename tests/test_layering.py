@@ -22,19 +22,20 @@ PACKAGES: Final = ("coordinator_model", "streaming", "dashboards")
 TOP: Final = ""
 """The room of the modules that stand directly in a package."""
 
-MODEL: Final = "wire records state groups migration rules clocked gates views figures"
+MODEL: Final = "wire records kinds state groups migration rules clocked gates views figures"
 
 # Room → rooms of the same package that it may import, and libraries. Every room of streaming may use the model.
 ROOMS: Final = {
     "coordinator_model": {
         "wire": ("", ""),
         "records": ("wire", ""),
-        "state": ("", ""),
+        "kinds": ("", ""),
+        "state": ("kinds", ""),
         "groups": ("records state", ""),
-        "migration": ("records state groups", ""),
-        "rules": ("records state groups migration", ""),
-        "clocked": ("state groups migration rules", ""),
-        "gates": ("state groups migration rules", ""),
+        "migration": ("records kinds state groups", ""),
+        "rules": ("records kinds state groups migration", ""),
+        "clocked": ("kinds state groups migration rules", ""),
+        "gates": ("kinds state groups migration rules", ""),
         "views": ("state groups migration rules", ""),
         "figures": ("records state groups migration rules clocked gates views", ""),
         TOP: (MODEL, ""),

@@ -1,5 +1,5 @@
 """What only time shows: what should have happened by now.
 
 Reading order: moment (what a rule is asked), table (all rules), then the rules; silences says when no time passes.
-May import: state, groups, migration, rules.
+May import: kinds, state, groups, migration, rules.
 """

@@ -7,7 +7,7 @@
     static_member_restarting  those that stand for one which a process takes again and again
     rebalance_stuck           those that have not reached the target within their rebalance timeout
 
-Which kinds name members says `alarms.py`; that a member is away is said of it by its record.
+Which kinds name members says `kinds/table.py`; that a member is away is said of it by its record.
 
 The findings are the kinds of the events that tell of their beginning.
 """
@@ -18,14 +18,18 @@ from collections.abc import Iterator
 from typing import Final
 
 from coordinator_model.clocked import stuck
-from coordinator_model.clocked.alarms import ALARMS, still_open
+from coordinator_model.clocked.alarms import still_open
 from coordinator_model.clocked.moment import Moment
+from coordinator_model.kinds.table import ALARMS, LOOK
 from coordinator_model.rules.members import Member, is_absent, members_of
 from coordinator_model.state.group_state import GroupState
 
 ABSENT: Final = "static_member_absent"
 STUCK: Final = "rebalance_stuck"
-FINDINGS: Final = (*(kind for kind, row in ALARMS.items() if row.involves), ABSENT)
+FINDINGS: Final = (
+    *(row.name for row in sorted(ALARMS.values(), key=lambda row: (row.ends == LOOK, row.rank)) if row.involves),
+    ABSENT,
+)
 
 
 def involved_members(

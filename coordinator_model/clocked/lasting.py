@@ -11,11 +11,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
+from coordinator_model.clocked import table
+from coordinator_model.kinds.table import ALARMS, LOOK
 from coordinator_model.state.events import INFO, Event
 
 GONE_FOR_MS: Final = 60_000
 
-LASTING: Final = ("rebalance_stuck", "migration_stalled", "group_unsettled")
+LASTING: Final = frozenset(
+    kind
+    for row in table.CLOCKED_RULES
+    if row.groups == table.UNSETTLED
+    for kind in row.kinds
+    if ALARMS[kind].ends == LOOK
+)
 """Kinds that only looks find, and whose end no rule finds."""
 
 

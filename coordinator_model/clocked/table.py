@@ -1,6 +1,6 @@
 """All rules that only time shows, in the order in which a look asks them.
 
-A clocked verdict is one function of a `Moment` and one row here. Its kind of event stands in `state/events.py`.
+A clocked verdict is one function of a `Moment` and one row here. Its kind of event is a row of `kinds/table.py`.
 
     groups       are those                                       asked by
     unsettled    between two states, or suspected to hang        a running monitor, once a second, and the clock of a

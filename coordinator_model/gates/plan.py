@@ -35,12 +35,7 @@ A group's readiness is the worst effect among its reasons:
     range_assignor               care          several topics by range: the broker's default parts their partitions
     embedded_version             care          a client is older than KIP-792
     rebalancing                  care          a rebalance is under way
-    rebalance_stuck              care          an alarm of this kind is open, which a roll would hide; so of the next
-    rebalance_storm              care
-    group_unsettled              care
-    partition_unassigned         care
-    static_member_restarting     care
-    static_member_contended      care
+    a kind of `ALARMS`           care          an alarm of this kind is open, which a roll would hide
     static_members               note          members have a group.instance.id
     client_library               note          what the log does not hold: libraries and their settings
 
@@ -67,6 +62,7 @@ from coordinator_model.gates.upgrade import EMBEDDED_VERSION, UPGRADING_POLICIES
 from coordinator_model.gates.verdict import BrokerSettings, unsettled
 from coordinator_model.groups import consumer
 from coordinator_model.groups.classic import CONSUMER_PROTOCOL_TYPE
+from coordinator_model.kinds import table as kinds
 from coordinator_model.migration import phases, upgrade_blockers
 from coordinator_model.rules import partition_holders, rebalances, subscriptions
 from coordinator_model.rules.members import members_of
@@ -99,15 +95,9 @@ DEFAULT_SERVER_ASSIGNOR: Final = "uniform"
 KAFKAS_ASSIGNORS: Final = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky"})
 """Names of the classic client assignors that Kafka ships."""
 
-ALARMS: Final = (
-    "rebalance_stuck",
-    "rebalance_storm",
-    "group_unsettled",
-    "partition_unassigned",
-    "static_member_restarting",
-    "static_member_contended",
-)
-"""Kinds of alarms that are reasons for care. Of overlapping owners and leftovers there are reasons of other names."""
+ALARMS: Final[Mapping[str, str]] = {kind: row.before_a_roll for kind, row in kinds.ALARMS.items() if row.before_a_roll}
+"""Kind of alarm that is a reason for care → what to do before a roll. Of overlapping owners and leftovers there are
+reasons of other names."""
 
 _DAY_MS: Final = 86_400_000
 
@@ -201,12 +191,7 @@ REASONS: Final[Mapping[str, tuple[str, str]]] = {
         f"upgrade clients whose embedded protocol is below version {EMBEDDED_VERSION} (KIP-792)",
     ),
     "rebalancing": (CARE, "wait until the group is at rest, and plan again: members may be away"),
-    "rebalance_stuck": (CARE, "restart the member that the alarm names, and plan again: its rebalance does not end"),
-    "rebalance_storm": (CARE, "find out which members come and go, and plan again once the rebalances have stopped"),
-    "group_unsettled": (CARE, "find out why the group does not come to rest, and plan again once it has"),
-    "partition_unassigned": (CARE, "find out why partitions have no owner, and plan again once each has one"),
-    "static_member_restarting": (CARE, "find out why a process restarts again and again, and plan again once it runs"),
-    "static_member_contended": (CARE, "give each process a group.instance.id of its own before the roll"),
+    **{kind: (CARE, remedy) for kind, remedy in ALARMS.items()},
     "static_members": (_NOTE, "keep each group.instance.id, and restart a member within the session timeout"),
     "client_library": (_NOTE, _BY_HAND),
 }

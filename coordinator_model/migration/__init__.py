@@ -1,5 +1,5 @@
 """Classic to consumer protocol and back: phases and the evidence for them.
 
 Reading order: phases first; upgrade_blockers, downgrade_check, leftover_records, classic_protocol_members.
-May import: records, state, groups.
+May import: records, kinds, state, groups.
 """

@@ -36,6 +36,7 @@ from typing import Any, Final
 
 from coordinator_model.groups.classic import CONSUMER_PROTOCOL_TYPE
 from coordinator_model.groups.embedded_subscription import STREAMS
+from coordinator_model.kinds import sentences
 from coordinator_model.state.events import INFO
 from coordinator_model.state.findings import Finding
 from coordinator_model.state.membership import ClassicGroup, ClassicMember, Membership
@@ -47,11 +48,7 @@ MALFORMED: Final = "malformed_embedded_protocol"
 LIBRDKAFKA: Final = "librdkafka_cooperative_sticky"
 MAY_LEAD: Final = "librdkafka_members"
 """What plan and gate say of a group with members that `may_lead`: nothing blocks it yet."""
-BLOCKERS: Final = {
-    ASSIGNMENT_USER_DATA: "a custom assignor's user data is in the assignment",
-    MALFORMED: "a member's subscription or assignment is not in the consumer protocol's format",
-    LIBRDKAFKA: "its leader is librdkafka's on cooperative-sticky: when members rejoin, assignments have user data",
-}
+BLOCKERS: Final = sentences.BLOCKERS
 """Reason → what it means."""
 
 _OF_JAVA: Final = (None, -1, 4)

@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Generic, NamedTuple, TypeVar
 
+from coordinator_model.kinds.table import ONLY
 from coordinator_model.rules.transition import Transition
-from coordinator_model.state.alarms import ONLY, Opened
+from coordinator_model.state.alarms import Opened
 from coordinator_model.state.findings import Finding, Position
 from coordinator_model.state.group_state import GroupState
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from coordinator_model.kinds.table import ONLY
 from coordinator_model.migration import classic_protocol_members, phases, upgrade_blockers, upgrade_check
 from coordinator_model.migration.leftover_records import left_over
 from coordinator_model.rules.lasting import About, Lasting
 from coordinator_model.rules.transition import Transition
-from coordinator_model.state.alarms import ONLY
 from coordinator_model.state.events import INFO
 from coordinator_model.state.findings import Finding
 

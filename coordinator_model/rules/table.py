@@ -1,7 +1,7 @@
 """All rules, in the order in which a step runs them, which is the order of its events.
 
 A verdict is one function of a `Transition`, or one `Lasting` where it opens and clears, and one row here. Its kind of
-event stands in `state/events.py`.
+event is a row of `kinds/table.py`.
 """
 
 from __future__ import annotations

@@ -19,6 +19,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from coordinator_model.kinds.table import ONLY
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
@@ -40,9 +42,6 @@ Open = Mapping[str, Opened]
 """By name."""
 
 NOTHING_OPEN: Final[Open] = {}
-
-ONLY: Final = ""
-"""The name where a group has one alarm of a kind at most."""
 
 FORMER_FIELDS: Final = (
     "storm",

@@ -1,5 +1,5 @@
-"""A group as JSON, and its events in words, as the command line and the API show them.
+"""A group as JSON, as the command line and the API show it.
 
-Reading order: group_view, words, event_sentences.
+Reading order: group_view, then what it is made of.
 May import: state, groups, migration, rules.
 """

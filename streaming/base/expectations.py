@@ -1,11 +1,7 @@
 """What is expected of groups, as the configuration says: alarms that are none, and one that is worse than usual.
 
-    expectation         of its group these kinds are held back
-    shares_partitions   duplicate_assignment, handover_without_revocation, stale_claim
-    seeks_back          offset_rewound
-    restarts            rebalance_storm, group_unsettled, static_member_restarting, static_member_absent,
-                        rebalance_rounds_lost
-    never_downgrades    downgrade_started, where that is inferred; where it is certain it is critical
+Which kinds an expectation holds back say their rows (`coordinator_model/kinds/table.py`); of `never_downgrades` what is
+inferred is held back, and what is certain is critical.
 
 An alarm that is held back stays where it would have been, as information, and says so: its detail has `expected` with
 the expectation, its reason, owner and runbook. It is counted (`kafka_group_silenced_total`), and rules of Prometheus
@@ -19,24 +15,19 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any, Final
 
-from coordinator_model.state.events import CRITICAL, INFO
-
-SHARES_PARTITIONS: Final = "shares_partitions"
-SEEKS_BACK: Final = "seeks_back"
-RESTARTS: Final = "restarts"
-NEVER_DOWNGRADES: Final = "never_downgrades"
+from coordinator_model.kinds.table import (
+    CRITICAL,
+    INFO,
+    KINDS,
+    NEVER_DOWNGRADES,
+    RESTARTS,
+    SEEKS_BACK,
+    SHARES_PARTITIONS,
+)
 
 HELD_BACK: Final[Mapping[str, tuple[str, ...]]] = {
-    SHARES_PARTITIONS: ("duplicate_assignment", "handover_without_revocation", "stale_claim"),
-    SEEKS_BACK: ("offset_rewound",),
-    RESTARTS: (
-        "rebalance_storm",
-        "group_unsettled",
-        "static_member_restarting",
-        "static_member_absent",
-        "rebalance_rounds_lost",
-    ),
-    NEVER_DOWNGRADES: ("downgrade_started",),
+    expectation: tuple(kind for kind, row in KINDS.items() if row.expected_by == expectation)
+    for expectation in (SHARES_PARTITIONS, SEEKS_BACK, RESTARTS, NEVER_DOWNGRADES)
 }
 """Expectation → kinds of events that it holds back."""
 

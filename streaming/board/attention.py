@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from coordinator_model.clocked import stuck
-from coordinator_model.clocked.alarms import ALARMS, still_open
+from coordinator_model.clocked.alarms import still_open
 from coordinator_model.clocked.moment import Moment
+from coordinator_model.kinds.table import ALARMS
 from coordinator_model.migration import phases
 from coordinator_model.migration.upgrade_blockers import BLOCKERS
 from coordinator_model.rules.members import is_absent, members_of
@@ -22,31 +23,30 @@ from streaming.board.board import Board
 from streaming.board.board_group import BoardGroup
 from streaming.board.lag_columns import ReadLag
 
-SEVERITIES: Final = {
-    "duplicate_assignment": CRITICAL,  # a partition is owned by two members
-    "rebalance_stuck": CRITICAL,  # a rebalance is overdue (coordinator_model.clocked: stuck, hang_suspicion)
-    "static_member_contended": CRITICAL,  # two processes take turns at one instance id
-    "lag_without_commits": CRITICAL,  # members, and lag that grows, but no commit for twenty minutes
-    "consumers_stopped": WARNING,  # no member for ten minutes, and lag that grows; within six hours of the last
-    "records_lost": WARNING,  # a group with members has not committed records that are deleted by now
-    "unassigned_partitions": WARNING,  # no member holds partitions of its topics, for longer than is legal
-    "leftover_records": WARNING,  # records of a new protocol outlived the group's downgrade
-    "static_member_restarting": WARNING,  # one process takes an instance id again and again
-    "group_unsettled": WARNING,  # it does not come to rest, epochs going by
-    "rebalance_storm": WARNING,  # more rebalances in five minutes than a rolling restart takes
-    "upgrade_unclean": WARNING,  # on the way up, and it did not begin as the classic group was
-    "upgrade_blocked": WARNING,  # became one that a broker refuses, with a member away: as in the middle of a roll
-    "newer_value_versions": WARNING,  # records of it have values newer than this release knows
-    "migration_stalled": WARNING,  # both protocols for half an hour, and no member came or went
-    "epoch_anomaly": WARNING,  # an epoch that no coordinator writes
-    "stale_claim": INFO,  # a member joined claiming what it owned in an older generation
-    "lag_unknown": INFO,  # of some partitions that its members read; an alert, if it stays so
-    "static_member_absent": INFO,  # a static member said it would be back
-    "unread": INFO,  # no member for ten minutes, and records wait, otherwise
-    "rebalancing": INFO,  # a rebalance is under way
-    "upgrading": INFO,  # members of both protocols are in the group
-    "downgrading": INFO,  # the same
-    "mixed": INFO,  # both protocols, and which way it goes is not known
+_OTHERS: Final = {
+    "lag_without_commits": (CRITICAL, 40),  # members, and lag that grows, but no commit for twenty minutes
+    "consumers_stopped": (WARNING, 50),  # no member for ten minutes, and lag that grows; within six hours of the last
+    "records_lost": (WARNING, 60),  # a group with members has not committed records that are deleted by now
+    "leftover_records": (WARNING, 80),  # records of a new protocol outlived the group's downgrade
+    "upgrade_unclean": (WARNING, 120),  # on the way up, and it did not begin as the classic group was
+    "upgrade_blocked": (WARNING, 130),  # became one that a broker refuses, with a member away: as in a roll's middle
+    "newer_value_versions": (WARNING, 140),  # records of it have values newer than this release knows
+    "lag_unknown": (INFO, 180),  # of some partitions that its members read; an alert, if it stays so
+    "static_member_absent": (INFO, 190),  # a static member said it would be back
+    "unread": (INFO, 200),  # no member for ten minutes, and records wait, otherwise
+    "rebalancing": (INFO, 210),  # a rebalance is under way
+    "upgrading": (INFO, 220),  # members of both protocols are in the group
+    "downgrading": (INFO, 230),  # the same
+    "mixed": (INFO, 240),  # both protocols, and which way it goes is not known
+}
+"""Code of a reason that is no alarm → severity and rank, as an `Alarm` has them."""
+
+_WORST_FIRST: Final = (CRITICAL, WARNING, INFO)
+_RANKED: Final = _OTHERS | {of.code: (of.look or of.severity, of.rank) for of in ALARMS.values() if of.code is not None}
+
+SEVERITIES: Final[Mapping[str, str]] = {
+    code: severity
+    for code, (severity, _) in sorted(_RANKED.items(), key=lambda of: (_WORST_FIRST.index(of[1][0]), of[1][1]))
 }
 """Code → severity, the worst first; each holds while that is so."""
 

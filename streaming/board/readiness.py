@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from coordinator_model.views.words import counted
+from coordinator_model.kinds.words import counted
 from streaming.board.board_group import BoardGroup
 from streaming.board.unread import EVERYTHING_IS_READ, Doubt, Unread
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from coordinator_model.views.words import counted
+from coordinator_model.kinds.words import counted
 from streaming.base.doubt import said, unread_of
 from streaming.base.errors import CannotTellError, MonitorError
 from streaming.cli.client import DEFAULT_URL, MonitorClient

@@ -14,10 +14,10 @@ import typer
 from coordinator_model.gates.broker_abilities import recorded
 from coordinator_model.gates.plan import READINESS, plan_view, planned, remedies
 from coordinator_model.gates.verdict import BrokerSettings
+from coordinator_model.kinds.words import counted
 from coordinator_model.log_replica import LogReplica
 from coordinator_model.recording_clock import Looks
 from coordinator_model.state.findings import Position
-from coordinator_model.views.words import counted
 from streaming.base.doubt import unread_of
 from streaming.base.errors import CheckFailed, NoSuchGroupError, UsageError
 from streaming.base.expectations import Expectations

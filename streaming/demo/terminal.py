@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from coordinator_model.views.event_sentences import sentence
+from coordinator_model.kinds.table import sentence
 from streaming.base.doubt import said
 from streaming.base.text import printable
 from streaming.base.times import time_text

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from coordinator_model.views.event_sentences import sentence
+from coordinator_model.kinds.table import sentence
 from streaming.base.errors import UsageError
 from streaming.base.text import printable
 from streaming.base.times import time_text

@@ -11,11 +11,12 @@ from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 from coordinator_model.clocked import table, unsettled
-from coordinator_model.clocked.alarms import ALARMS, is_still_open
+from coordinator_model.clocked.alarms import is_still_open
 from coordinator_model.clocked.described import Described
 from coordinator_model.clocked.lasting import LastingAlarms
 from coordinator_model.clocked.moment import UNSETTLED_AFTER_MS, Moment
 from coordinator_model.clocked.unassigned_partitions import Unassigned
+from coordinator_model.kinds.table import ALARMS
 from coordinator_model.migration import phases
 from coordinator_model.rules.members import is_absent, members_of
 from coordinator_model.state.events import SEVERITIES, Event, event_view

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from coordinator_model.views.event_sentences import sentence
+from coordinator_model.kinds.table import sentence
 from streaming.base.errors import CannotTellError, CheckFailed, NoSuchGroupError
 from streaming.base.name_filter import one_of
 from streaming.board.board import Board, BoardMoment

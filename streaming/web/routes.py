@@ -25,6 +25,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from coordinator_model.gates.plan import remedies
+from coordinator_model.kinds.table import ALARMS, KINDS
 from coordinator_model.migration.upgrade_blockers import BLOCKERS
 from streaming.base.doubt import said
 from streaming.base.errors import CannotTellError, CheckFailed
@@ -53,6 +54,12 @@ MOST_STREAMS_OF_ONE_ADDRESS: Final = 75
 """A quarter is left for everybody else."""
 
 _JSON: Final = "application/json"
+
+IN_FULL: Final = {of.code: of.in_full for of in ALARMS.values() if of.in_full}
+"""Code of a reason to look → what the page of its group says instead of the short text."""
+
+OF_A_ROLL: Final = [kind for kind, row in KINDS.items() if row.on_roll_page]
+"""Kinds of events that the page of a roll lists."""
 
 _READINESS_LOOKS: Final = {
     "ready": "good",
@@ -171,8 +178,10 @@ class Pages:
     def group_page(self, request: Request) -> Response:
         """The page of one group, named in the path, or in the query where a path cannot (`.` and `..`)."""
         name = request.path_params.get("name", request.query_params.get("name", ""))
-        shown: dict[str, Any] = {"group": name, "history": self._api.keeps_history, "blockers": BLOCKERS}
-        return HTMLResponse(self._group.render(cluster=self._cluster, at="group", **shown))
+        shown: dict[str, Any] = {"group": name, "history": self._api.keeps_history}
+        return HTMLResponse(
+            self._group.render(cluster=self._cluster, at="group", blockers=BLOCKERS, texts=IN_FULL, **shown)
+        )
 
     def topic_page(self, request: Request) -> Response:
         """The page of one topic: who reads it; named as a group is."""
@@ -181,7 +190,7 @@ class Pages:
 
     def roll_page(self, _: Request) -> Response:
         """The page of a rolling upgrade or downgrade: may it go on?"""
-        return HTMLResponse(self._roll.render(cluster=self._cluster, at="roll", blockers=BLOCKERS))
+        return HTMLResponse(self._roll.render(cluster=self._cluster, at="roll", blockers=BLOCKERS, kinds=OF_A_ROLL))
 
     def plan_page(self, request: Request) -> Response:
         """The page of the migration plan: every group's readiness, in waves."""

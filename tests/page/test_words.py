@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from coordinator_model.views import words
+from coordinator_model.kinds import words
 from tests.page.browser import OpenPage
 from tests.page.stage import Stage
 

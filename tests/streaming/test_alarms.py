@@ -11,16 +11,16 @@ from typing import Any, Final
 import pytest
 
 from coordinator_model.clocked import endings
-from coordinator_model.clocked.alarms import ALARMS, LOOK, RECORD, TIME, is_still_open, still_open
+from coordinator_model.clocked.alarms import is_still_open, still_open
 from coordinator_model.clocked.finding_members import involved_members
 from coordinator_model.clocked.moment import Moment
 from coordinator_model.figures.summary import summary
+from coordinator_model.kinds.table import ALARMS, LOOK, RECORD, TIME, sentence
 from coordinator_model.replica import Replica
 from coordinator_model.rules.table import RULES
 from coordinator_model.state.events import INFO, MEANINGS, SEVERITIES, Event, event_view
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.snapshot import dump_group, load_group
-from coordinator_model.views.event_sentences import CLEARED, SENTENCES, sentence
 from streaming.board import attention, group_answer
 from streaming.board.board import Board
 from streaming.metrics.catalogue import CATALOGUE
@@ -33,8 +33,6 @@ FORMER: Final = json.loads((Path(__file__).parent / "alarms_of_former_release.js
 """Kind → the group's state once its story has opened, as the release before wrote it, and the ids it had reported."""
 
 KINDS: Final = sorted(STORIES)
-CLEARED_KIND: Final = {"duplicate_assignment": "duplicate_assignment_cleared"}
-"""An end that is a kind of its own."""
 
 
 class Run:
@@ -75,7 +73,7 @@ class Run:
 def of_kind(events: list[Event], kind: str) -> Iterator[tuple[bool, str]]:
     """(whether it is over, id) of the events of an alarm."""
     for event in events:
-        if event.kind in (kind, CLEARED_KIND.get(kind)):
+        if event.kind in (kind, ALARMS[kind].cleared_as):
             yield bool(event.detail.get("cleared")) or event.kind != kind, event.id
 
 
@@ -106,8 +104,8 @@ def test_every_kind_is_said_and_shown(kind: str) -> None:
 
     assert SEVERITIES[kind] != INFO
     assert MEANINGS[kind]
-    assert kind in SENTENCES
-    assert kind in CLEARED or CLEARED_KIND[kind] in SENTENCES
+    assert row.sentence
+    assert row.cleared or MEANINGS[row.cleared_as or ""]
     assert row.metric in CATALOGUE
     assert row.code is None or row.code in attention.SEVERITIES
 

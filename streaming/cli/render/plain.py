@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from coordinator_model.kinds.table import sentence
+from coordinator_model.kinds.words import ranges
 from coordinator_model.migration.upgrade_blockers import BLOCKERS
-from coordinator_model.views.event_sentences import sentence
-from coordinator_model.views.words import ranges
 from streaming.base.doubt import cannot_tell
 from streaming.base.text import printable
 from streaming.base.times import time_text

@@ -14,9 +14,9 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from coordinator_model.kinds.table import sentence
+from coordinator_model.kinds.words import counted, duration
 from coordinator_model.migration.phases import is_mixed
-from coordinator_model.views.event_sentences import sentence
-from coordinator_model.views.words import counted, duration
 from streaming.base.doubt import cannot_tell, moment
 from streaming.base.text import printable
 from streaming.base.times import time_text

@@ -66,6 +66,7 @@ const METHODS = {
 
 const SHOWN_ELSEWHERE = new Set(["rebalancing", "upgrading", "downgrading"]);
 const BLOCKERS = JSON.parse($("warnings").dataset.blockers);
+const TEXTS = JSON.parse($("warnings").dataset.texts); // of alarms of which more is to be said than in a list
 
 function member(line, each) {
   const [who, instance, host, protocol, epoch, state, owns] = line.cells;
@@ -161,11 +162,9 @@ function warnings() {
   const twice = Object.entries(group.duplicates ?? {}).map(([place, ids]) => `${visible(place)} by ${ids.map((id) => shortName(group.members.find((each) => each.member_id === id) ?? { member_id: id })).join(" and ")}`);
   const free = Object.entries(group.unassigned ?? {});
   const texts = {
+    ...TEXTS,
     duplicate_assignment: twice.length ? `Owned twice: ${twice.slice(0, 8).join("; ")}${twice.length > 8 ? " …" : ""}` : null,
     unassigned_partitions: free.length ? `No member reads ${partitions(Object.fromEntries(free.slice(0, 8)))}` : null,
-    rebalance_stuck: "The rebalance is stuck",
-    rebalance_storm: "Rebalance storm: more rebalances in five minutes than a rolling restart takes",
-    migration_stalled: "The roll has stalled: members of both protocols, and none came or went for half an hour",
   };
   const found = group.attention.filter(({ code }) => !SHOWN_ELSEWHERE.has(code)).map((look) => ({ ...look, text: look.expected ? look.text : texts[look.code] ?? look.text }));
   for (const blocker of group.migration.blockers) found.push({ code: blocker, severity: "info", since: null, text: `A broker would refuse to upgrade this group: ${BLOCKERS[blocker] ?? blocker}` });

@@ -34,13 +34,13 @@ const WORDS = {
 };
 const EFFECTS = { stop: "stops", unknown: "not known", note: "to know" };
 const PHASES = ["upgraded", "upgrading", "downgrading", "blocked", "classic", "downgraded"];
-const KINDS = new Set(["upgrade_started", "upgrade_completed", "upgrade_blocked", "downgrade_started", "downgrade_completed", "downgrade_unclean", "migration_stalled"]);
 
 const known = new Map();
 const trends = new Trends();
 const timeline = new Timeline($("timeline"), "Lag, rebalances and conversions of the groups of this roll");
 const query = new URLSearchParams(location.search);
 const BLOCKERS = JSON.parse($("groups").dataset.blockers);
+const KINDS = new Set(JSON.parse($("groups").dataset.kinds));
 let happened = [];
 let gate = null;
 let gateOf = ""; // what of the groups the gate was judged by

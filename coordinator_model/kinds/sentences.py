@@ -1,4 +1,4 @@
-"""An event in a sentence: the one table that page, terminal and reports read from.
+"""The sentence of each kind of event that needs more than a text; the kind's row (`table.py`) names it.
 
 A sentence names what the event's detail has, and leaves out what it lacks: those kept by a former release have less.
 Names in it are the clients' own, to be made safe by what shows them. No time stands in it as a number, and no field
@@ -7,13 +7,11 @@ by its name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
-from coordinator_model.migration.upgrade_blockers import BLOCKERS
-from coordinator_model.views.words import alternatives, counted, duration, listed, member, partitions
+from coordinator_model.kinds.words import alternatives, counted, duration, listed, member, partitions
 
-Event = Mapping[str, Any]
 Detail = Mapping[str, Any]
 
 CAUSES: Final[Mapping[str, str]] = {
@@ -30,6 +28,15 @@ CAUSES: Final[Mapping[str, str]] = {
     "rejoin": "the leader rejoined, or topics changed",
 }
 """Cause of a rebalance (`rules/rebalance_causes.py`) → how it goes on after "because"."""
+
+BLOCKERS: Final[Mapping[str, str]] = {
+    "assignment_user_data": "a custom assignor's user data is in the assignment",
+    "malformed_embedded_protocol": "a member's subscription or assignment is not in the consumer protocol's format",
+    "librdkafka_cooperative_sticky": (
+        "its leader is librdkafka's on cooperative-sticky: when members rejoin, assignments have user data"
+    ),
+}
+"""Reason for which a broker refuses an upgrade (`migration/upgrade_blockers.py`) → what it means."""
 
 _WRONG: Final[Mapping[str, str]] = {
     "epoch": "its epoch does not go on from the generation",
@@ -77,22 +84,6 @@ _STUCK_ON: Final[Mapping[str, str]] = {
     "partitions": "partitions that others have yet to release",
     "assignor": "the assignor has yet to compute an assignment",
 }
-
-
-def sentence(event: Event) -> str:
-    """What happened, as an operator would say it, without the group's name.
-
-    Of a kind or a detail that it does not know: the kind's words.
-    """
-    kind, detail = str(event["kind"]), event["detail"]
-    try:
-        if detail.get("cleared") and kind in CLEARED:
-            return CLEARED[kind](detail)
-        if event.get("inferred") and kind in INFERRED:
-            return INFERRED[kind](detail)
-        return SENTENCES[kind](detail, int(event["time"]))
-    except (AttributeError, KeyError, TypeError, ValueError):  # of another release, out of a history or a topic
-        return kind.replace("_", " ").capitalize()
 
 
 def _who(of: Detail) -> str:
@@ -155,39 +146,39 @@ def _owners(of: Detail) -> str:
     )
 
 
-def _group_created(of: Detail, _: int) -> str:
+def group_created(of: Detail, _: int) -> str:
     if of.get("simple"):
         return "A group appeared that only commits offsets"
     return f"A {of['type']} group appeared" if of.get("type") else "A group appeared"
 
 
-def _group_emptied(of: Detail, _: int) -> str:
+def group_emptied(of: Detail, _: int) -> str:
     at = f", at {'generation' if of.get('type') == 'classic' else 'epoch'} {of['epoch']:,}" if "epoch" in of else ""
     return f"The last member left{at}"
 
 
-def _member_joined(of: Detail, _: int) -> str:
+def member_joined(of: Detail, _: int) -> str:
     protocol = f" on the {of['protocol']} protocol" if of.get("protocol") else ""
     host = f", from {of['client_host']}" if of.get("client_host") else ""
     return f"{_who(of)} joined{protocol}{host}"
 
 
-def _member_left(of: Detail, _: int) -> str:
+def member_left(of: Detail, _: int) -> str:
     return f"{_who(of)} left, or its session expired"
 
 
-def _member_fenced(of: Detail, _: int) -> str:
+def member_fenced(of: Detail, _: int) -> str:
     late = _span(of, "waited_ms", " after ") + _span(of, "timeout_ms", " (its rebalance timeout is ", ")")
     held = partitions(of.get("not_released") or {})
     return _clauses(f"{_who(of)} was removed{late}", held and f"it had not released {held}")
 
 
-def _rebalance_started(of: Detail, _: int) -> str:
+def rebalance_started(of: Detail, _: int) -> str:
     to = f" to {_round(of)}" if _round(of) else ""
     return ", ".join(filter(None, (f"A rebalance{to} began", _number(of, "members", "member"), _because(of))))
 
 
-def _rebalance_completed(of: Detail, _: int) -> str:
+def rebalance_completed(of: Detail, _: int) -> str:
     cost = [_number(of, "partitions_moved", "partition") + " moved" if "partitions_moved" in of else ""]
     if of.get("partitions_kept") is not None:
         cost.append(f"{of['partitions_kept']:,} kept")
@@ -201,7 +192,7 @@ def _rebalance_completed(of: Detail, _: int) -> str:
     return _clauses(said, episode)
 
 
-def _rebalance_stuck(of: Detail, _: int) -> str:
+def rebalance_stuck(of: Detail, _: int) -> str:
     waits = _STUCK_ON.get(str(of.get("waiting_for")), "")
     late = []
     for each in of.get("members") or ():
@@ -214,19 +205,19 @@ def _rebalance_stuck(of: Detail, _: int) -> str:
     return f"The rebalance is stuck{_span(of, 'rebalancing_ms', ', under way for ')}{f': {waits}' if waits else ''}"
 
 
-def _rebalance_storm(of: Detail, _: int) -> str:
+def rebalance_storm(of: Detail, _: int) -> str:
     rebalances = f"{_number(of, 'rebalances', 'rebalance') or 'Rebalances'}{_span(of, 'window_ms', ' in ')}"
     return f"{rebalances}, more than restarting {_number(of, 'members', 'member') or 'every member'} one by one takes"
 
 
-def _rounds_lost(of: Detail, _: int) -> str:
+def rebalance_rounds_lost(of: Detail, _: int) -> str:
     between = ""
     if "from_generation" in of and "to_generation" in of:
         between = f", between generations {of['from_generation']:,} and {of['to_generation']:,}"
     return f"{_number(of, 'rounds_lost', 'rebalance') or 'Rebalances'} began and did not complete{between}"
 
 
-def _unassigned(of: Detail, _: int) -> str:
+def partition_unassigned(of: Detail, _: int) -> str:
     asking, who = _number(of, "subscribed_members", "member"), _names(of, "members")
     return (
         f"No member owns {partitions(of['partitions'])}{_span(of, 'unassigned_ms', ', for ')}"
@@ -234,14 +225,14 @@ def _unassigned(of: Detail, _: int) -> str:
     )
 
 
-def _handover(of: Detail, _: int) -> str:
+def handover_without_revocation(of: Detail, _: int) -> str:
     former, present = (member(str(of.get(field) or "a member")) for field in ("from_member_id", "to_member_id"))
     moved = partitions(of.get("partitions") or {}) or "Partitions"
     at = f" in {_round(of)}" if _round(of) else ""
     return f"{moved} went from {former} to {present}{at}, while {former} still claimed them"
 
 
-def _stale_claim(of: Detail, _: int) -> str:
+def stale_claim(of: Detail, _: int) -> str:
     if of.get("contradicting"):
         return f"Members contradict each other: {_owners(of)} claimed at once"
     claimed, newest = of.get("claimed_generation"), of.get("newest_generation")
@@ -249,7 +240,7 @@ def _stale_claim(of: Detail, _: int) -> str:
     return f"{_who(of)} joined claiming {held} of generation {claimed}, while the newest is {newest}"
 
 
-def _static_absent(of: Detail, _: int) -> str:
+def static_member_absent(of: Detail, _: int) -> str:
     held = partitions(of.get("partitions") or {})
     expires = f"its session expires{_span(of, 'session_timeout_ms', ', after ')}"
     keeps = f", and keeps {held}" if held else ", and keeps its place"
@@ -260,12 +251,12 @@ def _saved(of: Detail) -> str:
     return "which saved a rebalance" if of.get("rebalance_saved") else ""
 
 
-def _static_returned(of: Detail, _: int) -> str:
+def static_member_returned(of: Detail, _: int) -> str:
     back = f"{_first(_static(of))} came back{_span(of, 'absent_ms', ' after ')}"
     return ", ".join(filter(None, (back, _saved(of))))
 
 
-def _static_replaced(of: Detail, _: int) -> str:
+def static_member_replaced(of: Detail, _: int) -> str:
     host = f" on {of['client_host']}" if of.get("client_host") else ""
     return ", ".join(filter(None, (f"Another process{host} took over {_static(of)}", _saved(of))))
 
@@ -279,11 +270,11 @@ def _take_overs(of: Detail, time_ms: int) -> str:
     return _clauses(times + within, hosts and f"on {hosts}", may_be and f"it may be {may_be}")
 
 
-def _contended(of: Detail, time_ms: int) -> str:
+def static_member_contended(of: Detail, time_ms: int) -> str:
     return f"Processes take {_static(of)} from each other: {_take_overs(of, time_ms)}"
 
 
-def _restarting(of: Detail, time_ms: int) -> str:
+def static_member_restarting(of: Detail, time_ms: int) -> str:
     return f"{_first(_static(of))} restarts again and again: {_take_overs(of, time_ms)}"
 
 
@@ -293,7 +284,7 @@ def _share_upgraded(of: Detail) -> str:
     return f"{of['upgraded_members']:,} of {_number(of, 'members', 'member')} on the consumer protocol"
 
 
-def _upgrade_started(of: Detail, _: int) -> str:
+def upgrade_started(of: Detail, _: int) -> str:
     head = (
         "The roll turned round, to the consumer protocol"
         if of.get("turned_round")
@@ -310,7 +301,7 @@ def _upgrade_started(of: Detail, _: int) -> str:
     )
 
 
-def _upgrade_completed(of: Detail, _: int) -> str:
+def upgrade_completed(of: Detail, _: int) -> str:
     awaited = of.get("replacements_awaited")
     return _clauses(
         f"The upgrade is complete: {_number(of, 'members', 'member') or 'all members'} on the consumer protocol",
@@ -324,7 +315,7 @@ def _expected_back(members: int) -> str:
     return f"{counted(members, 'more member')} {'is' if members == 1 else 'are'} expected to come back"
 
 
-def _may_have_left(of: Detail) -> str:
+def upgrade_may_be_unclean(of: Detail) -> str:
     """An upgrade of which nothing but dynamic members is missing (`upgrade_check.py`)."""
     lost = of["members_not_carried_over"]
     them, they = ("A member", "it") if len(lost) == 1 else ("Members", "they")
@@ -334,7 +325,7 @@ def _may_have_left(of: Detail) -> str:
     )
 
 
-def _upgrade_unclean(of: Detail, _: int) -> str:
+def upgrade_unclean(of: Detail, _: int) -> str:
     wrong = alternatives([_WRONG.get(each, str(each)) for each in of.get("wrong") or ()])
     first, generation = of.get("first_epoch"), of.get("generation")
     epochs = "epoch" in (of.get("wrong") or ()) and None not in (first, generation) and first != generation
@@ -357,12 +348,12 @@ def _reasons(of: Detail) -> str:
     return alternatives([BLOCKERS.get(each, str(each).replace("_", " ")) for each in of.get("reasons") or ()])
 
 
-def _upgrade_blocked(of: Detail, _: int) -> str:
+def upgrade_blocked(of: Detail, _: int) -> str:
     assignor = f" (assignor {of['protocol']})" if of.get("protocol") else ""
     return f"A broker would refuse the consumer protocol: {_reasons(of) or 'the group is not of consumers'}{assignor}"
 
 
-def _downgrade_started(of: Detail, _: int) -> str:
+def downgrade_started(of: Detail, _: int) -> str:
     head = (
         "The roll turned round, to the classic protocol"
         if of.get("turned_round")
@@ -371,7 +362,7 @@ def _downgrade_started(of: Detail, _: int) -> str:
     return _clauses(head, _share_upgraded(of))
 
 
-def _downgrade_completed(of: Detail, _: int) -> str:
+def downgrade_completed(of: Detail, _: int) -> str:
     left = sum((of.get("leftover_records") or {}).values())
     differing = _names(of, "members_not_given_their_target")
     back = listed([str(each) for each in of.get("offsets_back") or ()])
@@ -389,13 +380,13 @@ def _downgrade_completed(of: Detail, _: int) -> str:
     )
 
 
-def _downgrade_unclean(of: Detail, _: int) -> str:
+def downgrade_unclean(of: Detail, _: int) -> str:
     types = listed([f"{count:,} of type {type_}" for type_, count in (of.get("record_types") or {}).items()])
     left = _number(of, "leftover_records", "record") or "Records"
     return f"{left} of the consumer protocol outlived the downgrade{f' ({types})' if types else ''}"
 
 
-def _migration_stalled(of: Detail, _: int) -> str:
+def migration_stalled(of: Detail, _: int) -> str:
     both = _span(of, "mixed_ms", ", both protocols for ")
     classic = _names(of, "classic_members")
     return _clauses(
@@ -405,7 +396,7 @@ def _migration_stalled(of: Detail, _: int) -> str:
     )
 
 
-def _unsettled(of: Detail, _: int) -> str:
+def group_unsettled(of: Detail, _: int) -> str:
     head = f"The group has not settled{_span(of, 'unsettled_ms', ' for ')}"
     epochs = _number(of, "epochs", "epoch")
     comings = [
@@ -417,7 +408,7 @@ def _unsettled(of: Detail, _: int) -> str:
     return _clauses(f"{head}{f': {epochs}' if epochs else ''}", listed(comings, most=3))
 
 
-def _offset_rewound(of: Detail, _: int) -> str:
+def offset_rewound(of: Detail, _: int) -> str:
     offsets = of.get("offsets") or {}
     went = [f"{at} from {each['from']:,} to {each['to']:,}" for at, each in offsets.items()]
     owners = ""
@@ -433,7 +424,7 @@ def _offset_rewound(of: Detail, _: int) -> str:
     )
 
 
-def _offset_deleted(of: Detail, _: int) -> str:
+def offset_deleted(of: Detail, _: int) -> str:
     may_be = of.get("may_be") or ()
     by = alternatives([_DELETED_BY.get(each, str(each)) for each in may_be], "or")
     by = f"either {by}" if len(may_be) > 1 else by
@@ -441,19 +432,19 @@ def _offset_deleted(of: Detail, _: int) -> str:
     return _clauses(f"The committed offset of {of.get('topic')}/{of.get('partition')} went{age}", by)
 
 
-def _topic_recreated(of: Detail, _: int) -> str:
+def topic_recreated(of: Detail, _: int) -> str:
     to = f" (partition {of['partition']} at {of['to']:,})" if "partition" in of and "to" in of else ""
     return f"{of.get('topic')} was deleted and made again under its name: commits are to the new one{to}"
 
 
-def _epoch_anomaly(of: Detail, _: int) -> str:
+def epoch_anomaly(of: Detail, _: int) -> str:
     rule = str(of.get("rule"))
     whose = f" of {member(str(of['member_id']))}" if of.get("member_id") else ""
     what = _RULES.get(rule, rule.replace("_", " "))
     return f"Records contradict each other in {what}{whose}: {of.get('found')}, where it has to be {of.get('expected')}"
 
 
-def _unknown_record(of: Detail, _: int) -> str:
+def unknown_record(of: Detail, _: int) -> str:
     version = of.get("value_version")
     type_ = f"type {of.get('record_type')}"
     if version is not None:
@@ -461,21 +452,21 @@ def _unknown_record(of: Detail, _: int) -> str:
     return f"A record of {type_}, which this release does not know"
 
 
-def _log_truncated(of: Detail, _: int) -> str:
+def log_truncated(of: Detail, _: int) -> str:
     lost = f"{counted(of['to_offset'] - of['from_offset'], 'record')} from {of['from_offset']:,} on"
     groups = of.get("groups") or []
     changed = f"; it changed {listed(groups)}" if groups else ""
     return f"Partition {of['partition']} of the log lost {lost}, and was read again{changed}"
 
 
-def _not_loaded(of: Detail, _: int) -> str:
+def coordinator_not_loaded(of: Detail, _: int) -> str:
     groups = of.get("groups") or []
     waited = f"; before its end no time runs for {listed(groups)}" if groups else ""
     took = duration((of["until"] - of["since"]) / 1_000)
     return f"No coordinator worked in partition {of['partition']} for {took}, or a clock was set ahead{waited}"
 
 
-def _in_two_partitions(of: Detail, _: int) -> str:
+def group_in_two_partitions(of: Detail, _: int) -> str:
     at = [str(partition) for partition in of.get("partitions") or ()]
     where = f": {listed(at)}" if at else ""
     return (
@@ -483,66 +474,35 @@ def _in_two_partitions(of: Detail, _: int) -> str:
     )
 
 
-SENTENCES: Final[Mapping[str, Callable[[Detail, int], str]]] = {
-    "group_created": _group_created,
-    "group_deleted": lambda _of, _: "The group was deleted, or its last offsets expired",
-    "group_emptied": _group_emptied,
-    "group_in_two_partitions": _in_two_partitions,
-    "member_joined": _member_joined,
-    "member_left": _member_left,
-    "member_fenced": _member_fenced,
-    "rebalance_started": _rebalance_started,
-    "rebalance_completed": _rebalance_completed,
-    "coordinator_not_loaded": _not_loaded,
-    "rebalance_stuck": _rebalance_stuck,
-    "rebalance_storm": _rebalance_storm,
-    "rebalance_rounds_lost": _rounds_lost,
-    "duplicate_assignment": lambda of, _: f"Owned twice: {_owners(of)}",
-    "duplicate_assignment_cleared": lambda of, _: f"One owner again: {listed(list(of['partitions']))}",
-    "partition_unassigned": _unassigned,
-    "handover_without_revocation": _handover,
-    "stale_claim": _stale_claim,
-    "static_member_absent": _static_absent,
-    "static_member_returned": _static_returned,
-    "static_member_replaced": _static_replaced,
-    "static_member_contended": _contended,
-    "static_member_restarting": _restarting,
-    "upgrade_started": _upgrade_started,
-    "upgrade_completed": _upgrade_completed,
-    "upgrade_unclean": _upgrade_unclean,
-    "upgrade_blocked": _upgrade_blocked,
-    "downgrade_started": _downgrade_started,
-    "downgrade_completed": _downgrade_completed,
-    "downgrade_unclean": _downgrade_unclean,
-    "migration_stalled": _migration_stalled,
-    "group_unsettled": _unsettled,
-    "offset_rewound": _offset_rewound,
-    "offset_deleted": _offset_deleted,
-    "topic_recreated": _topic_recreated,
-    "epoch_anomaly": _epoch_anomaly,
-    "unknown_record": _unknown_record,
-    "log_truncated": _log_truncated,
-}
-"""Kind of event → its sentence, of its detail and its time in milliseconds."""
+def duplicate_assignment(of: Detail, _: int) -> str:
+    return f"Owned twice: {_owners(of)}"
 
-INFERRED: Final[Mapping[str, Callable[[Detail], str]]] = {"upgrade_unclean": _may_have_left}
-"""The same of events that are `inferred`, where that makes another thing of what happened."""
 
-CLEARED: Final[Mapping[str, Callable[[Detail], str]]] = {
-    "rebalance_stuck": lambda _: "The rebalance is no longer stuck",
-    "rebalance_storm": lambda _: "The rebalance storm is over",
-    "partition_unassigned": lambda of: f"With an owner again: {partitions(of['partitions'])}",
-    "stale_claim": lambda of: (
-        "Claims no longer contradict each other"
-        if of.get("contradicting")
-        else f"{_who(of)} no longer claims what is not its own"
-    ),
-    "static_member_contended": lambda of: f"Processes no longer take {_static(of)} from each other",
-    "static_member_restarting": lambda of: f"{_first(_static(of))} no longer restarts",
-    "upgrade_blocked": lambda of: f"No longer in the way of an upgrade: {_reasons(of)}",
-    "downgrade_unclean": lambda _: "No record of the consumer protocol is left over",
-    "migration_stalled": lambda _: "The roll goes on, or is over",
-    "group_unsettled": lambda _: "The group has come to rest",
-    "epoch_anomaly": lambda of: f"Records agree again on {_RULES.get(str(of.get('rule')), 'what they say')}",
-}
-"""The same of alarms that end (`detail.cleared`)."""
+def duplicate_assignment_cleared(of: Detail, _: int) -> str:
+    return f"One owner again: {listed(list(of['partitions']))}"
+
+
+def partitions_owned_again(of: Detail) -> str:
+    return f"With an owner again: {partitions(of['partitions'])}"
+
+
+def claims_over(of: Detail) -> str:
+    if of.get("contradicting"):
+        return "Claims no longer contradict each other"
+    return f"{_who(of)} no longer claims what is not its own"
+
+
+def contention_over(of: Detail) -> str:
+    return f"Processes no longer take {_static(of)} from each other"
+
+
+def restarts_over(of: Detail) -> str:
+    return f"{_first(_static(of))} no longer restarts"
+
+
+def blockers_gone(of: Detail) -> str:
+    return f"No longer in the way of an upgrade: {_reasons(of)}"
+
+
+def records_agree(of: Detail) -> str:
+    return f"Records agree again on {_RULES.get(str(of.get('rule')), 'what they say')}"

@@ -1,0 +1,489 @@
+"""Every kind of event, and of alarm: one row says what is to be known of it, and all else is derived from the row.
+
+    derived                                                           by
+    severity and meaning of its events, `docs/events.md`              `state/events.py`, `docs/build_tables.py`
+    what is said when it opens and when it is over                    `sentence`
+    whether a group is at rest                                        `group_figures.py`
+    why it needs a look, on page and in the terminal                  `streaming/board/attention.py`
+    what its own page says of it, and which events a roll's shows     `streaming/web/routes.py`
+    which members it is about, on the page and as a metric            `clocked/finding_members.py`
+    whether it is still open: now, after a restart, and where an      `clocked/alarms.py`
+    expectation that held it back is withdrawn
+    which expectation of the configuration holds it back              `streaming/base/expectations.py`
+    what a plan of migration says of it                               `gates/plan.py`
+
+A kind that opens and clears is an `Alarm`: it is shown somewhere, or it is no alarm (`Alarm.__post_init__`). What finds
+it is a function, with a row in `rules/table.py` or `clocked/table.py`; how time ends it stands in `clocked/endings.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from coordinator_model.kinds import sentences as said
+
+INFO: Final = "info"
+WARNING: Final = "warning"
+CRITICAL: Final = "critical"
+
+RECORD: Final = "record"
+TIME: Final = "time"
+LOOK: Final = "look"
+
+SHARES_PARTITIONS: Final = "shares_partitions"
+SEEKS_BACK: Final = "seeks_back"
+RESTARTS: Final = "restarts"
+NEVER_DOWNGRADES: Final = "never_downgrades"
+
+ONLY: Final = ""
+"""The name of an alarm where a group has one of its kind at most."""
+
+Event = Mapping[str, Any]
+Detail = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A kind of event.
+
+    Attributes:
+        name: as events, metrics and the configuration have it.
+        severity: its usual one. An event may carry another where the rule that makes it says so.
+        meaning: what has happened, and by what cause where there are several.
+        sentence: the same of one event: a text, or what makes one of its detail and its time in milliseconds.
+        inferred: of an event that is `inferred`, where that makes another thing of what happened.
+        of_no_group: whether it is about a partition of the log: its group is empty here, and null where it leaves the
+            monitor.
+        on_roll_page: whether the page of a roll lists it.
+        expected_by: which expectation of the configuration holds it back.
+    """
+
+    name: str
+    severity: str = INFO
+    meaning: str
+    sentence: str | Callable[[Detail, int], str]
+    inferred: Callable[[Detail], str] | None = None
+    of_no_group: bool = False
+    on_roll_page: bool = False
+    expected_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alarm(Kind):
+    """A kind that opens with its cause, is reported once, and clears with its cause.
+
+    Attributes:
+        ends: with what: a `RECORD` that is written, or `TIME` in which none is; a `LOOK` alone finds what begins by the
+            clock, and its end.
+        cleared: its end in a sentence; None where that is a kind of its own.
+        cleared_as: that kind.
+        one, many: what the page says of one, and of `{}` of them; no `one` where it has no reason of its own to look.
+        shown_as: what shows it there: another's reason, or a part of the group's answer.
+        reason: as which code the page shows it among the reasons to look, where that is not its name.
+        look: how severe that reason is, where that is not the severity of its events.
+        rank: its place among reasons of one severity, the least first.
+        in_full: what the group's own page says, where there is more to say.
+        metric: in which it can be seen.
+        involves: whether its members are named as long as it lasts.
+        names: under which names a reported one is open, by the detail of its event.
+        before_a_roll: what to do before, where a group that is to be rolled needs care as long as it is open.
+    """
+
+    ends: str
+    metric: str
+    cleared: str | Callable[[Detail], str] | None = None
+    cleared_as: str | None = None
+    one: str = ""
+    many: str = ""
+    shown_as: str = ""
+    reason: str | None = None
+    look: str | None = None
+    rank: int = 1_000
+    in_full: str = ""
+    involves: bool = False
+    names: Callable[[Detail], Iterable[str]] = lambda _: (ONLY,)
+    before_a_roll: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse an alarm that nobody would see.
+
+        Raises:
+            ValueError: it has neither a reason to look nor another that shows it, or no end.
+        """
+        if bool(self.one) == bool(self.shown_as):
+            raise ValueError(
+                f"{self.name}: found one={self.one!r} and shown_as={self.shown_as!r}, accepted: one of two"
+            )
+        if (self.cleared is None) == (self.cleared_as is None):
+            raise ValueError(f"{self.name}: found cleared and cleared_as, or neither, accepted: one of two")
+
+    @property
+    def code(self) -> str | None:
+        """As which the page shows it among the reasons to look; None where it has no reason of its own."""
+        return (self.reason or self.name) if self.one else None
+
+    def text(self, count: int) -> str:
+        """What the page says of so many."""
+        return self.one if count == 1 or not self.many else self.many.format(f"{count:,}")
+
+
+def _instance(detail: Detail) -> Iterable[str]:
+    return (detail["instance_id"],)
+
+
+_ROWS: Final = (
+    Kind(
+        name="group_created",
+        meaning="A group has members or offsets for the first time.",
+        sentence=said.group_created,
+    ),
+    Kind(
+        name="group_deleted",
+        meaning="Nothing of the group is left: it was deleted, or it was empty and its offsets expired.",
+        sentence="The group was deleted, or its last offsets expired",
+    ),
+    Kind(
+        name="group_emptied",
+        meaning="The last member left or expired.",
+        sentence=said.group_emptied,
+    ),
+    Kind(
+        name="group_in_two_partitions",
+        meaning="Another partition of the offsets topic has records of the group, too, as after the topic was grown: "
+        "one copy is the group, the other changes nothing of it.",
+        sentence=said.group_in_two_partitions,
+    ),
+    Kind(
+        name="member_joined",
+        meaning="Somebody is a member who was not.",
+        sentence=said.member_joined,
+    ),
+    Kind(
+        name="member_left",
+        meaning="Somebody is no longer a member: it left, its session expired, or an admin removed it.",
+        sentence=said.member_left,
+    ),
+    Kind(
+        name="member_fenced",
+        severity=WARNING,
+        meaning="A member was removed after its rebalance timeout: it had not released what it had to, or, on the "
+        "classic protocol in a mixed group, had not joined again.",
+        sentence=said.member_fenced,
+    ),
+    Kind(
+        name="rebalance_started",
+        meaning="The group is on its way to another assignment.",
+        sentence=said.rebalance_started,
+    ),
+    Kind(
+        name="rebalance_completed",
+        meaning="Every member has what it shall have.",
+        sentence=said.rebalance_completed,
+    ),
+    Kind(
+        name="coordinator_not_loaded",
+        meaning="No coordinator worked in an offsets partition for a while, or a clock was set ahead: nothing was "
+        "written, far longer than usual, or its leader did not answer. Times of its groups run from the end of it, and "
+        "no member is to blame. Of no group: its `group` is null.",
+        sentence=said.coordinator_not_loaded,
+        of_no_group=True,
+    ),
+    Alarm(
+        name="rebalance_stuck",
+        severity=CRITICAL,
+        meaning="A rebalance waits beyond its timeouts: for a member to revoke, for partitions, for a target.",
+        sentence=said.rebalance_stuck,
+        cleared="The rebalance is no longer stuck",
+        ends=LOOK,
+        one="rebalance stuck",
+        in_full="The rebalance is stuck",
+        rank=20,
+        metric="kafka_group_rebalancing_seconds",
+        involves=True,
+        before_a_roll="restart the member that the alarm names, and plan again: its rebalance does not end",
+    ),
+    Alarm(
+        name="rebalance_storm",
+        severity=WARNING,
+        meaning="More rebalances in five minutes than restarting every member would take.",
+        sentence=said.rebalance_storm,
+        cleared="The rebalance storm is over",
+        ends=TIME,
+        one="rebalance storm",
+        in_full="Rebalance storm: more rebalances in five minutes than a rolling restart takes",
+        rank=110,
+        metric="kafka_group_rebalances_total",
+        expected_by=RESTARTS,
+        before_a_roll="find out which members come and go, and plan again once the rebalances have stopped",
+    ),
+    Alarm(
+        name="group_unsettled",
+        severity=WARNING,
+        meaning="The group has not come to rest for ten minutes (`alarms.unsettled_after_ms`), and more epochs went by "
+        "than rolling its members twice takes: members come and go, and are named.",
+        sentence=said.group_unsettled,
+        cleared="The group has come to rest",
+        ends=LOOK,
+        one="does not settle",
+        rank=100,
+        metric="kafka_group_unsettled_seconds",
+        expected_by=RESTARTS,
+        before_a_roll="find out why the group does not come to rest, and plan again once it has",
+    ),
+    Kind(
+        name="rebalance_rounds_lost",
+        severity=WARNING,
+        meaning="Generations were begun and never completed: members did not rejoin, or the leader did not answer in "
+        "time.",
+        sentence=said.rebalance_rounds_lost,
+        expected_by=RESTARTS,
+    ),
+    Alarm(
+        name="duplicate_assignment",
+        severity=CRITICAL,
+        meaning="Two members own one partition, so its records are processed twice.",
+        sentence=said.duplicate_assignment,
+        cleared_as="duplicate_assignment_cleared",
+        ends=RECORD,
+        one="1 partition owned twice",
+        many="{} partitions owned twice",
+        rank=10,
+        metric="kafka_group_duplicate_partitions",
+        involves=True,
+        names=lambda detail: detail["partitions"],
+        expected_by=SHARES_PARTITIONS,
+    ),
+    Kind(
+        name="duplicate_assignment_cleared",
+        meaning="It has one owner again.",
+        sentence=said.duplicate_assignment_cleared,
+    ),
+    Alarm(
+        name="partition_unassigned",
+        severity=WARNING,
+        meaning="A partition of a subscribed topic had no owner for longer than a rebalance may take.",
+        sentence=said.partition_unassigned,
+        cleared=said.partitions_owned_again,
+        ends=LOOK,
+        reason="unassigned_partitions",
+        one="1 partition unassigned",
+        many="{} partitions unassigned",
+        rank=70,
+        metric="kafka_group_unassigned_partitions",
+        before_a_roll="find out why partitions have no owner, and plan again once each has one",
+    ),
+    Kind(
+        name="handover_without_revocation",
+        severity=WARNING,
+        meaning="A cooperative leader gave a partition to another member in the very round in which its owner still "
+        "claimed it.",
+        sentence=said.handover_without_revocation,
+        expected_by=SHARES_PARTITIONS,
+    ),
+    Alarm(
+        name="stale_claim",
+        severity=WARNING,
+        meaning="A member joined claiming partitions of an older generation, or two claim one partition.",
+        sentence=said.stale_claim,
+        cleared=said.claims_over,
+        ends=RECORD,
+        one="1 member claims what it owned before",
+        many="{} members claim what they owned before",
+        look=INFO,
+        rank=170,
+        metric="kafka_group_stale_claims_total",
+        names=lambda detail: (detail.get("member_id") or ONLY,),
+        expected_by=SHARES_PARTITIONS,
+    ),
+    Kind(
+        name="static_member_absent",
+        severity=WARNING,
+        meaning="A static member closed and keeps its partitions until it is back or its session expires.",
+        sentence=said.static_member_absent,
+        expected_by=RESTARTS,
+    ),
+    Kind(
+        name="static_member_returned",
+        meaning="It came back in time, which saved a rebalance.",
+        sentence=said.static_member_returned,
+    ),
+    Kind(
+        name="static_member_replaced",
+        meaning="Another process took over the instance id.",
+        sentence=said.static_member_replaced,
+    ),
+    Alarm(
+        name="static_member_restarting",
+        severity=WARNING,
+        meaning="One process takes an instance id again and again, less than ten minutes apart; or two processes on "
+        "one host, or two that look alike in a classic group.",
+        sentence=said.static_member_restarting,
+        cleared=said.restarts_over,
+        ends=TIME,
+        one="1 instance id restarting",
+        many="{} instance ids restarting",
+        rank=90,
+        metric="kafka_group_involved_members",
+        involves=True,
+        names=_instance,
+        expected_by=RESTARTS,
+        before_a_roll="find out why a process restarts again and again, and plan again once it runs",
+    ),
+    Alarm(
+        name="static_member_contended",
+        severity=CRITICAL,
+        meaning="Two processes fence each other under one instance id: one that lost it took it back. Of classic "
+        "members only: the consumer protocol refuses the second process, and writes nothing.",
+        sentence=said.static_member_contended,
+        cleared=said.contention_over,
+        ends=TIME,
+        one="1 instance id contended",
+        many="{} instance ids contended",
+        rank=30,
+        metric="kafka_group_involved_members",
+        involves=True,
+        names=_instance,
+        before_a_roll="give each process a group.instance.id of its own before the roll",
+    ),
+    Kind(
+        name="upgrade_started",
+        meaning="A classic group has taken in its first member of the consumer protocol.",
+        sentence=said.upgrade_started,
+        on_roll_page=True,
+    ),
+    Kind(
+        name="upgrade_completed",
+        meaning="No classic member is left; how many are still awaited in their places is said.",
+        sentence=said.upgrade_completed,
+        on_roll_page=True,
+    ),
+    Kind(
+        name="upgrade_unclean",
+        severity=WARNING,
+        meaning="An online upgrade did not begin at the classic group's generation, or lost or moved members, "
+        "assignments or offsets.",
+        sentence=said.upgrade_unclean,
+        inferred=said.upgrade_may_be_unclean,
+    ),
+    Alarm(
+        name="upgrade_blocked",
+        severity=WARNING,
+        meaning="A broker would refuse the first member of the consumer protocol, for the reasons named.",
+        sentence=said.upgrade_blocked,
+        cleared=said.blockers_gone,
+        ends=RECORD,
+        shown_as="blockers",
+        metric="kafka_group_upgrade_blockers",
+        names=lambda detail: detail["reasons"],
+        on_roll_page=True,
+    ),
+    Kind(
+        name="downgrade_started",
+        severity=WARNING,
+        meaning="A group of the consumer protocol has taken in a classic member, or a roll turned round.",
+        sentence=said.downgrade_started,
+        on_roll_page=True,
+        expected_by=NEVER_DOWNGRADES,
+    ),
+    Kind(
+        name="downgrade_completed",
+        meaning="It is a classic group again; its assignments and offsets are compared with those before.",
+        sentence=said.downgrade_completed,
+        on_roll_page=True,
+    ),
+    Alarm(
+        name="downgrade_unclean",
+        severity=WARNING,
+        meaning="Records of the consumer protocol outlived the downgrade; an older broker would meet them.",
+        sentence=said.downgrade_unclean,
+        cleared="No record of the consumer protocol is left over",
+        ends=RECORD,
+        shown_as="leftover_records",
+        metric="kafka_cluster_leftover_records",
+        on_roll_page=True,
+    ),
+    Alarm(
+        name="migration_stalled",
+        severity=WARNING,
+        meaning="A group of both protocols in which no member came or went for half an hour.",
+        sentence=said.migration_stalled,
+        cleared="The roll goes on, or is over",
+        ends=LOOK,
+        one="roll stalled",
+        in_full="The roll has stalled: members of both protocols, and none came or went for half an hour",
+        rank=150,
+        metric="kafka_group_migration_mixed_seconds",
+        on_roll_page=True,
+    ),
+    Kind(
+        name="offset_rewound",
+        severity=WARNING,
+        meaning="Committed offsets went back at one moment: a member sought back, or a former owner committed; `info` "
+        "where the group has no member, so that an admin or MirrorMaker did.",
+        sentence=said.offset_rewound,
+        expected_by=SEEKS_BACK,
+    ),
+    Kind(
+        name="offset_deleted",
+        meaning="A committed offset expired, was deleted, or went with its topic or group.",
+        sentence=said.offset_deleted,
+    ),
+    Kind(
+        name="topic_recreated",
+        severity=WARNING,
+        meaning="Commits name another topic id: the topic was deleted and recreated under its name.",
+        sentence=said.topic_recreated,
+    ),
+    Alarm(
+        name="epoch_anomaly",
+        severity=WARNING,
+        meaning="Records contradict each other in a way that no coordinator writes.",
+        sentence=said.epoch_anomaly,
+        cleared=said.records_agree,
+        ends=RECORD,
+        one="1 epoch anomaly",
+        many="{} epoch anomalies",
+        rank=160,
+        metric="kafka_group_events_total",
+        names=lambda detail: (f"{detail['rule']}/{detail['member_id'] or ''}",),
+    ),
+    Kind(
+        name="unknown_record",
+        severity=WARNING,
+        meaning="A record of a type, or a value of a version, that Kafka 4.3 does not have.",
+        sentence=said.unknown_record,
+    ),
+    Kind(
+        name="log_truncated",
+        severity=WARNING,
+        meaning="An offsets partition lost records that had been read, as in an unclean election: what its groups did "
+        "last is undone, and they were read again from its beginning. Of no group: its `group` is null.",
+        sentence=said.log_truncated,
+        of_no_group=True,
+    ),
+)
+
+KINDS: Final[Mapping[str, Kind]] = {row.name: row for row in _ROWS}
+"""The whole vocabulary (`docs/events.md`), by name."""
+
+ALARMS: Final[Mapping[str, Alarm]] = {row.name: row for row in _ROWS if isinstance(row, Alarm)}
+"""Of it what opens and clears."""
+
+
+def sentence(event: Event) -> str:
+    """What happened, as an operator would say it, without the group's name.
+
+    Of a kind or a detail that it does not know: the kind's words.
+    """
+    name, detail = str(event["kind"]), event["detail"]
+    try:
+        row = KINDS[name]
+        if isinstance(row, Alarm) and row.cleared is not None and detail.get("cleared"):
+            return row.cleared if isinstance(row.cleared, str) else row.cleared(detail)
+        if row.inferred is not None and event.get("inferred"):
+            return row.inferred(detail)
+        return row.sentence if isinstance(row.sentence, str) else row.sentence(detail, int(event["time"]))
+    except (AttributeError, KeyError, TypeError, ValueError):  # of another release, out of a history or a topic
+        return name.replace("_", " ").capitalize()
