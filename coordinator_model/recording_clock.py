@@ -71,7 +71,8 @@ class Looks:
         self._topics = topics
         self._behind = dict(live_from or {})
         """Partitions that were not looked at since their live tail began."""
-        self._unassigned = Unassigned()
+        self._lasting = LastingAlarms()
+        self._unassigned = Unassigned(self._lasting)
         self._unheld: dict[str, Unheld | None] = {}
         """Of the groups that are followed, as long as they do not change."""
         self._changed: dict[int, set[str]] = {}
@@ -79,7 +80,6 @@ class Looks:
         """Groups that are worth asking although they do not change, by partition."""
         self._reported: dict[str, set[str]] = {}
         """Group → ids of the events that looks at it gave while it was worth asking."""
-        self._lasting = LastingAlarms()
         self._next_ms: dict[int, int] = {}
         self._last_ms: dict[int, int] = {}
         self._last_offset: dict[int, int] = {}
@@ -138,8 +138,7 @@ class Looks:
     def open_alarms(self, state: GroupState) -> set[str]:
         """Kinds of the alarms that are open of a group at the end, once `at_end` has looked."""
         name, end_ms = state.name, self.end_ms(state.partition)
-        found = {kind for kind in state.alarms if still_open(state, kind, end_ms)} | self._lasting.kinds(name)
-        return found | ({"partition_unassigned"} if name in self._unassigned.overdue else set())
+        return {kind for kind in state.alarms if still_open(state, kind, end_ms)} | self._lasting.kinds(name)
 
     def _pass_silence(self, place: Position, now_ms: int) -> list[Event]:
         """Let the time pass from a partition's last record until now: of groups that wait, none without a coordinator.

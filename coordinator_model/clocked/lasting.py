@@ -1,4 +1,8 @@
-"""Alarms that only looks find: each is reported once when it opens, and once when looks no longer find it.
+"""What only looks with a clock find: remembered as what rules find (`GroupState.alarms`), with who saw it when.
+
+    what ends it                   kinds
+    no look finds it any more      those of rules for unsettled groups (`table.py`): `LASTING`
+    the rule that found it says    `partition_unassigned`
 
 What is found lasts as long as it is found again. One that is missing for less than `GONE_FOR_MS` was not over: an
 answer of a coordinator may be late. The end carries the record of the beginning, so that it is the same event after a
@@ -7,55 +11,81 @@ restart, and the time of the last look that found it; what was open before a res
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Final
 
-from coordinator_model.clocked import table
 from coordinator_model.kinds.table import ALARMS, LOOK
+from coordinator_model.state.alarms import Opened
 from coordinator_model.state.events import INFO, Event
 
 GONE_FOR_MS: Final = 60_000
 
-LASTING: Final = frozenset(
-    kind
-    for row in table.CLOCKED_RULES
-    if row.groups == table.UNSETTLED
-    for kind in row.kinds
-    if ALARMS[kind].ends == LOOK
-)
+LASTING: Final = frozenset(row.name for row in ALARMS.values() if row.ends == LOOK and not row.says_its_end)
 """Kinds that only looks find, and whose end no rule finds."""
 
 
-@dataclass(slots=True)
-class _Open:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen(Opened):
+    """An alarm that a look found.
+
+    Attributes:
+        event: that reported it.
+        seen_ms: when a look found it last.
+    """
+
     event: Event
     seen_ms: int
 
 
 class LastingAlarms:
-    """Remembers from look to look what is open."""
+    """Remembers from look to look what is open of all groups."""
 
     def __init__(self) -> None:
-        self._open: dict[str, _Open] = {}
+        self._open: dict[str, dict[str, dict[str, Seen]]] = {}
+        """Kind → group → name: of a kind whose end no rule finds the id of its event."""
 
     @property
     def groups(self) -> set[str]:
-        """Groups that something is open of."""
-        return {of.event.group for of in self._open.values()}
+        """Groups that something is open of whose end no rule finds."""
+        return {group for kind in LASTING for group in self._open.get(kind, ())}
 
     def kinds(self, group: str) -> set[str]:
         """Kinds of what is open of a group."""
-        return {of.event.kind for of in self._open.values() if of.event.group == group}
+        return {kind for kind, groups in self._open.items() if group in groups}
+
+    def of_kind(self, kind: str) -> AbstractSet[str]:
+        """Groups that one of a kind is open of."""
+        return self._open.get(kind, {}).keys()
+
+    def open(self, group: str, kind: str) -> Mapping[str, Seen]:
+        """What is open of a group and a kind, by name."""
+        return self._open.get(kind, {}).get(group, {})
+
+    def opened(self, event: Event, names: Iterable[str], seen_ms: int) -> None:
+        """Remember what an event reports, under these names: it is open, or was seen again."""
+        seen = Seen(since_ms=event.time_ms, offset=event.offset, event=event, seen_ms=seen_ms)
+        of_group = self._open.setdefault(event.kind, {}).setdefault(event.group, {})
+        of_group.update(dict.fromkeys(names, seen))
+
+    def closed(self, group: str, kind: str, names: Iterable[str]) -> None:
+        """Forget what is over."""
+        groups = self._open.get(kind, {})
+        of_group = groups.get(group, {})
+        for name in names:
+            of_group.pop(name, None)
+        if not of_group:
+            groups.pop(group, None)
 
     def resume(self, reported: Iterable[Event], now_ms: int) -> None:
         """Take up what was reported before a restart: openings and endings, in their order."""
         for event in reported:
             if event.kind in LASTING:
                 if event.detail.get("cleared"):
-                    self._open.pop(_opening(event), None)
+                    self.closed(event.group, event.kind, [_opening(event)])
                 else:
-                    self._open[event.id] = _Open(event, now_ms)
+                    self.opened(event, [event.id], now_ms)
 
     def ended(self, found: Iterable[Event], now_ms: int, *, looked_at: Iterable[str] | None = None) -> list[Event]:
         """What is over, of what was found before and is not found now.
@@ -67,17 +97,20 @@ class LastingAlarms:
         """
         for event in found:
             if event.kind in LASTING:
-                self._open[event.id] = _Open(event, now_ms)
-        asked = None if looked_at is None else set(looked_at)
-        over = [
-            id_
-            for id_, of in self._open.items()
-            if now_ms - of.seen_ms > GONE_FOR_MS and (asked is None or of.event.group in asked)
-        ]
-        return [_cleared(self._open.pop(id_)) for id_ in over]
+                self.opened(event, [event.id], now_ms)
+        over = [*self._missing(now_ms, None if looked_at is None else set(looked_at))]
+        for of in over:
+            self.closed(of.event.group, of.event.kind, [of.event.id])
+        return [_cleared(of) for of in over]
+
+    def _missing(self, now_ms: int, asked: Collection[str] | None) -> Iterator[Seen]:
+        for kind, groups in self._open.items():
+            for group, names in groups.items():
+                if kind in LASTING and (asked is None or group in asked):
+                    yield from (of for of in names.values() if now_ms - of.seen_ms > GONE_FOR_MS)
 
 
-def _cleared(of: _Open) -> Event:
+def _cleared(of: Seen) -> Event:
     time_ms = max(of.event.time_ms, of.seen_ms)
     return replace(of.event, time_ms=time_ms, severity=INFO, detail={"cleared": True}, ordinal=of.event.ordinal + 1)
 

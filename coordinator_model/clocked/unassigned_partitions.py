@@ -25,9 +25,9 @@ from __future__ import annotations
 from binascii import crc32
 from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from coordinator_model.clocked.lasting import LastingAlarms
 from coordinator_model.rules import partition_holders
 from coordinator_model.rules.members import Member, members_of
 from coordinator_model.rules.subscriptions import subscribed_topics
@@ -45,7 +45,12 @@ DEFAULT_REBALANCE_TIMEOUT_MS: Final = 300_000
 LONGEST_REBALANCE_TIMEOUT_MS: Final = 1_800_000
 """Some clients say "for ever", by the largest number there is; no client means to wait so long for partitions."""
 
+KIND: Final = "partition_unassigned"
+
 _SHOWN_MEMBERS: Final = 10
+
+_Place = tuple[str, int]
+"""(topic, partition)."""
 
 Unheld = Mapping[str, tuple[int, ...]]
 """Topic name → partitions that no member holds, ascending."""
@@ -108,50 +113,47 @@ def unheld_of(
     return found
 
 
-@dataclass(slots=True)
-class _Followed:
-    """What is remembered of a group between two looks."""
-
-    since_ms: dict[tuple[str, int], int] = field(default_factory=dict)
-    """(topic, partition) → since when no member holds it, as far as seen."""
-    reported: set[tuple[str, int]] = field(default_factory=set)
-
-
 class Unassigned:
-    """Follows the partitions that no member holds from look to look."""
+    """Follows the partitions that no member holds from look to look.
 
-    def __init__(self) -> None:
-        self._groups: dict[str, _Followed] = {}
+    Args:
+        alarms: where what was reported of them is remembered.
+    """
+
+    def __init__(self, alarms: LastingAlarms | None = None) -> None:
+        self._alarms = LastingAlarms() if alarms is None else alarms
+        self._since_ms: dict[str, dict[_Place, int]] = {}
+        """Group → since when no member holds a partition, as far as seen."""
 
     @property
     def followed(self) -> AbstractSet[str]:
         """Groups with such partitions: those that have to be looked at although nothing of them changes."""
-        return self._groups.keys()
+        return self._since_ms.keys()
 
     @property
     def overdue(self) -> AbstractSet[str]:
         """Groups reported to have partitions that no member holds, and that still have some."""
-        return {name for name, followed in self._groups.items() if followed.reported}
+        return self._alarms.of_kind(KIND)
 
     def resume(self, reported: Iterable[Event]) -> None:
         """Take up what was reported before a restart: openings and endings, in their order."""
         for event in reported:
-            if event.kind != "partition_unassigned":
+            if event.kind != KIND:
                 continue
             places = {(topic, p) for topic, parts in event.detail["partitions"].items() for p in parts}
-            followed = self._groups.setdefault(event.group, _Followed())
             if event.detail.get("cleared"):
-                followed.reported -= places
+                self._alarms.closed(event.group, KIND, map(_name, places))
             else:
-                followed.reported |= places
-                followed.since_ms.update(dict.fromkeys(places, event.time_ms))
-            if not followed.reported:
-                del self._groups[event.group]
+                self._alarms.opened(event, map(_name, places), event.time_ms)
+                self._since_ms.setdefault(event.group, {}).update(dict.fromkeys(places, event.time_ms))
+            if not self._alarms.open(event.group, KIND):
+                self._since_ms.pop(event.group, None)
 
     def forget(self, names: Iterable[str]) -> None:
         """These groups are no more."""
         for name in names:
-            self._groups.pop(name, None)
+            self._since_ms.pop(name, None)
+            self._alarms.closed(name, KIND, [*self._alarms.open(name, KIND)])
 
     def look(
         self, state: GroupState, unheld: Unheld | None, now_ms: int, *, first_seen_ms: int | None = None
@@ -164,30 +166,29 @@ class Unassigned:
             now_ms: the time.
             first_seen_ms: since when a partition seen for the first time counts; by default since now.
         """
-        followed = self._groups.get(state.name)
-        if unheld is None or (not unheld and followed is None):
+        was = self._since_ms.get(state.name)
+        if unheld is None or (not unheld and was is None):
             return []
         members = members_of(state.membership)
         places = {(topic, p) for topic, parts in unheld.items() for p in parts} if members else set()
-        if followed is None:
-            followed = self._groups[state.name] = _Followed()
         first_ms = now_ms if first_seen_ms is None else first_seen_ms
-        was = followed.since_ms
-        followed.since_ms = {place: was.get(place, first_ms) for place in places}
-        over = followed.reported - places
+        since_ms = {place: (was or {}).get(place, first_ms) for place in places}
+        if since_ms:
+            self._since_ms[state.name] = since_ms
+        else:
+            self._since_ms.pop(state.name, None)
+        reported = self._alarms.open(state.name, KIND)
+        held = {place for place in was or () if place not in places and _name(place) in reported}
         allowed_ms = _allowed_ms(members.values())
-        lasting = {place for place, since_ms in followed.since_ms.items() if now_ms - since_ms > allowed_ms}
-        new = lasting - followed.reported
-        followed.reported = (followed.reported & places) | new
-        if not followed.since_ms:
-            del self._groups[state.name]
-        return [
-            *_opened(state, new, now_ms - min((followed.since_ms[of] for of in new), default=0)),
-            *_cleared(state, over),
-        ]
+        new = {place for place, ms in since_ms.items() if now_ms - ms > allowed_ms and _name(place) not in reported}
+        opened = _opened(state, new, now_ms - min((since_ms[of] for of in new), default=0))
+        for event in opened:
+            self._alarms.opened(event, map(_name, new), now_ms)
+        self._alarms.closed(state.name, KIND, map(_name, held))
+        return [*opened, *_cleared(state, held)]
 
 
-def _opened(state: GroupState, places: Collection[tuple[str, int]], for_ms: int) -> list[Event]:
+def _opened(state: GroupState, places: Collection[_Place], for_ms: int) -> list[Event]:
     if not places:
         return []
     topics = {topic for topic, _ in places}
@@ -198,14 +199,14 @@ def _opened(state: GroupState, places: Collection[tuple[str, int]], for_ms: int)
         "subscribed_members": len(asking),
         "members": asking[:_SHOWN_MEMBERS],
     }
-    return _event(state, _changed_at(state), Finding("partition_unassigned", detail, inferred=True))
+    return _event(state, _changed_at(state), Finding(KIND, detail, inferred=True))
 
 
-def _cleared(state: GroupState, places: Collection[tuple[str, int]]) -> list[Event]:
+def _cleared(state: GroupState, places: Collection[_Place]) -> list[Event]:
     if not places:
         return []
     detail = {"partitions": _by_topic(places), "cleared": True}
-    return _event(state, _changed_at(state), Finding("partition_unassigned", detail, severity=INFO, inferred=True))
+    return _event(state, _changed_at(state), Finding(KIND, detail, severity=INFO, inferred=True))
 
 
 def _event(state: GroupState, place: Position, finding: Finding) -> list[Event]:
@@ -235,7 +236,12 @@ def _asks_for(state: GroupState, member: Member) -> set[str]:
     return {*member.subscribed_topics, *matched}
 
 
-def _by_topic(places: Iterable[tuple[str, int]]) -> dict[str, Any]:
+def _name(place: _Place) -> str:
+    topic, partition = place
+    return f"{topic}/{partition}"
+
+
+def _by_topic(places: Iterable[_Place]) -> dict[str, Any]:
     found: dict[str, list[int]] = {}
     for topic, partition in sorted(places):
         found.setdefault(topic, []).append(partition)

@@ -77,6 +77,8 @@ class Alarm(Kind):
     Attributes:
         ends: with what: a `RECORD` that is written, or `TIME` in which none is; a `LOOK` alone finds what begins by the
             clock, and its end.
+        says_its_end: whether the rule that finds it by a `LOOK` finds its end as well; otherwise it is over when no
+            look finds it for a minute.
         cleared: its end in a sentence; None where that is a kind of its own.
         cleared_as: that kind.
         one, many: what the page says of one, and of `{}` of them; no `one` where it has no reason of its own to look.
@@ -93,6 +95,7 @@ class Alarm(Kind):
 
     ends: str
     metric: str
+    says_its_end: bool = False
     cleared: str | Callable[[Detail], str] | None = None
     cleared_as: str | None = None
     one: str = ""
@@ -131,6 +134,10 @@ class Alarm(Kind):
 
 def _instance(detail: Detail) -> Iterable[str]:
     return (detail["instance_id"],)
+
+
+def _places(detail: Detail) -> Iterable[str]:
+    return [f"{topic}/{partition}" for topic, parts in detail["partitions"].items() for partition in parts]
 
 
 _ROWS: Final = (
@@ -267,11 +274,13 @@ _ROWS: Final = (
         sentence=said.partition_unassigned,
         cleared=said.partitions_owned_again,
         ends=LOOK,
+        says_its_end=True,
         reason="unassigned_partitions",
         one="1 partition unassigned",
         many="{} partitions unassigned",
         rank=70,
         metric="kafka_group_unassigned_partitions",
+        names=_places,
         before_a_roll="find out why partitions have no owner, and plan again once each has one",
     ),
     Kind(

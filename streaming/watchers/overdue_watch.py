@@ -92,7 +92,7 @@ class OverdueWatch:
         self._answers = answers
         self._reported: Mapping[str, str] = {}
         self._doubted: AbstractSet[str] = frozenset()
-        self._unassigned = Unassigned()
+        self._unassigned = Unassigned(self._lasting)
         self._record_clocks = RecordClocks()
         self._coordinators = AwayCoordinators(board.ends, board.offsets_topic)
         self._seen: GroupMap[BoardGroup] = GroupMap()
