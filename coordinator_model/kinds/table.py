@@ -3,7 +3,7 @@
     derived                                                           by
     severity and meaning of its events, `docs/events.md`              `state/events.py`, `docs/build_tables.py`
     what is said when it opens and when it is over                    `sentence`
-    whether a group is at rest                                        `group_figures.py`
+    whether a group is at rest                                        `figures/table.py`
     why it needs a look, on page and in the terminal                  `streaming/board/attention.py`
     what its own page says of it, and which events a roll's shows     `streaming/web/routes.py`
     which members it is about, on the page and as a metric            `clocked/finding_members.py`
@@ -85,6 +85,8 @@ class Alarm(Kind):
         shown_as: what shows it there: another's reason, or a part of the group's answer.
         reason: as which code the page shows it among the reasons to look, where that is not its name.
         look: how severe that reason is, where that is not the severity of its events.
+        since: figure of the group that says since when, of what a `LOOK` finds.
+        instead_of: code of the reason that is not shown beside it, of what a `LOOK` finds.
         rank: its place among reasons of one severity, the least first.
         in_full: what the group's own page says, where there is more to say.
         metric: in which it can be seen.
@@ -103,6 +105,8 @@ class Alarm(Kind):
     shown_as: str = ""
     reason: str | None = None
     look: str | None = None
+    since: str = ""
+    instead_of: str = ""
     rank: int = 1_000
     in_full: str = ""
     involves: bool = False
@@ -206,6 +210,8 @@ _ROWS: Final = (
         ends=LOOK,
         one="rebalance stuck",
         in_full="The rebalance is stuck",
+        since="rebalancing_since_ms",
+        instead_of="rebalancing",
         rank=20,
         metric="kafka_group_rebalancing_seconds",
         involves=True,
@@ -234,6 +240,7 @@ _ROWS: Final = (
         cleared="The group has come to rest",
         ends=LOOK,
         one="does not settle",
+        since="unsettled_since_ms",
         rank=100,
         metric="kafka_group_unsettled_seconds",
         expected_by=RESTARTS,
@@ -479,6 +486,9 @@ KINDS: Final[Mapping[str, Kind]] = {row.name: row for row in _ROWS}
 
 ALARMS: Final[Mapping[str, Alarm]] = {row.name: row for row in _ROWS if isinstance(row, Alarm)}
 """Of it what opens and clears."""
+
+LOOKED_FOR: Final = tuple(row.name for row in ALARMS.values() if row.ends == LOOK)
+"""Of these what only a look with a clock finds."""
 
 
 def sentence(event: Event) -> str:

@@ -57,6 +57,11 @@ STOPPED_MS: Final = 600_000
 STOPPED_RECENTLY_MS: Final = 21_600_000
 """A group not missed for six hours was given up."""
 
+STALLED: Final = "migration_stalled"
+"""Asked of the state each time: a roll goes on with the next record, and not with the next look."""
+UNASSIGNED: Final = "partition_unassigned"
+"""What no member holds now is counted, whether or not it was reported."""
+
 _RANKS: Final = {code: rank for rank, code in enumerate(SEVERITIES)}
 
 
@@ -108,13 +113,10 @@ def reasons(board: Board, held: BoardGroup, lag: ReadLag, now_ms: int) -> list[d
         lag = lag._replace(waits=lag.waits or bool(board.lag_history.last_known(name)))
     lag_grew = board.lag_history.grew(name, now_ms - COMMIT_WINDOW_MS) is not False
     found += _of_lag(held, lag, now_ms, lag_grew=lag_grew)
-    if name in board.findings.stuck:
-        found = [look for look in found if look.code != "rebalancing"]
-        found.append(_by_clock("rebalance_stuck", since_ms=held.summary.rebalancing_since_ms))
-    if name in board.findings.unsettled:
-        found.append(_by_clock("group_unsettled", since_ms=held.summary.unsettled_since_ms))
-    if name in board.findings.unassigned and (count := held.unassigned_partitions(board.ends.sizes)):
-        found.append(_by_clock("partition_unassigned", count))
+    for kind, groups in board.findings.overdue.items():
+        if name in groups and kind != STALLED:
+            found = [look for look in found if look.code != ALARMS[kind].instead_of]
+            found += _by_clock(board, held, kind)
     expected = board.expectations.kinds(name)
     return [look.as_json(expected) for look in sorted(found, key=lambda look: _RANKS[look.code])]
 
@@ -152,7 +154,7 @@ def _of_migration(held: BoardGroup, now_ms: int, read_ms: int | None) -> Iterato
     if upgrade is not None and upgrade.wrong and not upgrade.may_have_left:
         yield Reason("upgrade_unclean", f"upgrade did not keep {', '.join(upgrade.wrong)}", upgrade.begun_ms)
     if any(stuck.migration_stalled(Moment(state=state, now_ms=now_ms, read_ms=read_ms))):
-        yield _by_clock("migration_stalled", since_ms=mixed_ms)
+        yield Reason(STALLED, ALARMS[STALLED].text(1), mixed_ms)
     else:
         yield Reason(phases.phase(state) or "mixed", "both protocols", mixed_ms)
 
@@ -174,11 +176,12 @@ def _of_lag(held: BoardGroup, lag: ReadLag, now_ms: int, *, lag_grew: bool) -> I
             yield Reason("unread", "no members, and records wait", since_ms)
 
 
-def _by_clock(kind: str, count: int = 1, *, since_ms: int | None = None) -> Reason:
+def _by_clock(board: Board, held: BoardGroup, kind: str) -> Iterator[Reason]:
     """What is said of an alarm that a look with a clock has found."""
     row = ALARMS[kind]
-    assert row.code is not None  # noqa: S101 - by the table
-    return Reason(row.code, row.text(count), since_ms)
+    count = held.unassigned_partitions(board.ends.sizes) if kind == UNASSIGNED else 1
+    if row.code is not None and count:
+        yield Reason(row.code, row.text(count), getattr(held.summary, row.since) if row.since else None)
 
 
 def _count(number: int, one: str, many: str = "") -> str:

@@ -6,6 +6,7 @@ Each finding enters by a method, all of it at once: it is replaced, never change
 from collections.abc import Collection, Iterable, Mapping
 
 from coordinator_model.gates.broker_abilities import ONLINE_UPGRADE, Broker, lacking
+from coordinator_model.kinds.table import LOOKED_FOR
 
 
 class Findings:
@@ -15,24 +16,18 @@ class Findings:
         session_timeouts_ms: group → session timeout of its consumer-protocol members, where brokers said it.
         brokers: every broker with what it can do; None while they have not said.
         read_ms: group between two states → when its last step was read, where its timestamp is far from that.
-        stuck: groups in a rebalance that is overdue.
-        unsettled: groups that do not come to rest.
-        unassigned: groups in which no member has held some partitions for longer than is legal.
+        overdue: kind of alarm that only a look with a clock finds → groups that one is open of.
     """
 
     def __init__(self) -> None:
         self.session_timeouts_ms: Mapping[str, int] = {}
         self.brokers: Collection[Broker] | None = None
         self.read_ms: Mapping[str, int] = {}
-        self.stuck: frozenset[str] = frozenset()
-        self.unsettled: frozenset[str] = frozenset()
-        self.unassigned: frozenset[str] = frozenset()
+        self.overdue: Mapping[str, frozenset[str]] = dict.fromkeys(LOOKED_FOR, frozenset())
 
-    def set_overdue(
-        self, stuck: Iterable[str] = (), unsettled: Iterable[str] = (), unassigned: Iterable[str] = ()
-    ) -> None:
-        """Say which groups the look with a clock in hand found something of, all of them."""
-        self.stuck, self.unsettled, self.unassigned = frozenset(stuck), frozenset(unsettled), frozenset(unassigned)
+    def set_overdue(self, groups: Mapping[str, Iterable[str]]) -> None:
+        """Say of which groups the look with a clock in hand found something, by kind of alarm, all of them."""
+        self.overdue = {kind: frozenset(groups.get(kind, ())) for kind in LOOKED_FOR}
 
     def set_read_times(self, read_ms: Mapping[str, int]) -> None:
         """Take when the last step of groups between two states was read, of those with a doubtful timestamp, all."""

@@ -69,10 +69,5 @@ def _alarms(board: Board, held: BoardGroup, now_ms: int) -> set[str]:
     """Alarms that are open of a group, and that the configuration does not expect of it."""
     name, state = held.name, None if held.words.steady else held.state
     found = set() if state is None else {kind for kind in state.alarms if still_open(state, kind, now_ms)}
-    of_looks = {
-        "rebalance_stuck": board.findings.stuck,
-        "group_unsettled": board.findings.unsettled,
-        "partition_unassigned": board.findings.unassigned,
-    }
-    found |= {kind for kind, groups in of_looks.items() if name in groups}
+    found |= {kind for kind, groups in board.findings.overdue.items() if name in groups}
     return found - board.expectations.kinds(name).keys()

@@ -70,7 +70,7 @@ class Moment:
         self.sums = board.sums_of(self.shown.groups)
         self.groups = GroupColumns(shard.of(self.shown.groups))
         self.lags: Lags = measure(table_of(self.groups), board.ends, now_ms)
-        self.stuck = board.findings.stuck
+        self.stuck = board.findings.overdue["rebalance_stuck"]
         self.read_ms = board.findings.read_ms
         self.event_counts = board.events.counts_by_group()
         self.silenced = board.events.silenced_by_group()

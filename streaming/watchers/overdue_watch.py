@@ -16,7 +16,7 @@ from coordinator_model.clocked.described import Described
 from coordinator_model.clocked.lasting import LastingAlarms
 from coordinator_model.clocked.moment import UNSETTLED_AFTER_MS, Moment
 from coordinator_model.clocked.unassigned_partitions import Unassigned
-from coordinator_model.kinds.table import ALARMS
+from coordinator_model.kinds.table import ALARMS, LOOKED_FOR
 from coordinator_model.migration import phases
 from coordinator_model.rules.members import is_absent, members_of
 from coordinator_model.state.events import SEVERITIES, Event, event_view
@@ -140,9 +140,12 @@ class OverdueWatch:
         found += self._lasting.ended(found, now_ms, looked_at=self._lasting.groups - waits)
         open_ = [event for event in found if not event.detail.get("cleared")]
         self._board.findings.set_overdue(
-            stuck={*_of_kind(open_, "rebalance_stuck"), *(self._board.findings.stuck & waits)},
-            unsettled={*_of_kind(open_, "group_unsettled"), *(self._board.findings.unsettled & waits)},
-            unassigned=self._unassigned.overdue,
+            {
+                kind: self._lasting.of_kind(kind)
+                if ALARMS[kind].says_its_end
+                else _of_kind(open_, kind) | (self._board.findings.overdue[kind] & waits)
+                for kind in LOOKED_FOR
+            }
         )
         new = [event_view(event) for event in found if event.id not in self._reported]
         if new:

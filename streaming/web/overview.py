@@ -63,7 +63,7 @@ class Overview:
         self._doubted: Mapping[str, int] = {}
         self._made_of = BoardMoment(BoardSnapshot(), Standing([], None))
         self._figures: dict[str, tuple[float, ...]] = {}
-        self._found: tuple[frozenset[str], frozenset[str], Mapping[str, Topic]] = (frozenset(), frozenset(), {})
+        self._found: tuple[Mapping[str, frozenset[str]], Mapping[str, Topic]] = ({}, {})
         self._changes: deque[tuple[int, frozenset[str], frozenset[str]]] = deque(maxlen=REMEMBERED)
 
     def rows(self) -> tuple[int, list[Row], BoardMoment]:
@@ -161,12 +161,9 @@ class Overview:
         That is where lag or what is lost is another, records wait, or a group is not at rest; and where what a row
         depends on besides is another: what the threads found, and the topics' sizes.
         """
-        former, self._found = (
-            self._found,
-            (self._board.findings.stuck, self._board.findings.unassigned, self._board.ends.sizes),
-        )
-        stuck, unassigned, sizes = self._found
-        if sizes is not former[2]:
+        former, self._found = self._found, (self._board.findings.overdue, self._board.ends.sizes)
+        overdue, sizes = self._found
+        if sizes is not former[1]:
             self._figures = {}
         columns = (lags.known_records, lags.sum_records, lags.unknown_offsets, lags.lost_offsets)
         was, self._figures = (
@@ -174,7 +171,8 @@ class Overview:
             dict(zip(lags.table.groups.names, zip(*(column.tolist() for column in columns), strict=True), strict=True)),
         )
         asked = {name for name, figures in self._figures.items() if figures[0] > 0 or was.get(name) != figures}
-        asked |= (stuck ^ former[0]) | (unassigned ^ former[1]) | self._board.sums_of(groups).unsteady
+        asked |= self._board.sums_of(groups).unsteady
+        asked = asked.union(*(found ^ former[0].get(kind, frozenset()) for kind, found in overdue.items()))
         return asked & groups.keys()
 
     def _row(self, held: BoardGroup, lags: Lags, now_ms: int, unread: Unread) -> Row:

@@ -112,7 +112,7 @@ def test_rebalance_that_hangs_is_reported_once_and_healthy_groups_are_not(broker
         lag = LagSampler(board.lag_history, lambda: board.shown.groups, board.ends, lambda: True, clock, sampler.look)
         watch = OverdueWatch(board, board.add_events, clock, lambda: sampler.answers)
         try:
-            while not board.findings.stuck and time.monotonic() < deadline:
+            while not board.findings.overdue["rebalance_stuck"] and time.monotonic() < deadline:
                 time.sleep(0.1)
                 lag.sample()
                 sampler.check()
@@ -135,7 +135,7 @@ def test_rebalance_that_hangs_is_reported_once_and_healthy_groups_are_not(broker
     )
     assert {"hanging", "slow"} == set(asked)
     assert ("Stable", 1) == (answers["slow"].state, answers["slow"].members)
-    assert frozenset({"hanging"}) == board.findings.stuck
+    assert frozenset({"hanging"}) == board.findings.overdue["rebalance_stuck"]
 
 
 @pytest.mark.spark

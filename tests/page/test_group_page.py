@@ -92,7 +92,7 @@ def test_partitions_of_nobody_are_marked(stage: Stage, open_page: OpenPage) -> N
 
     expect(page.locator(".matrix th.orphan")).to_have_text(["3", "5"])
     expect(page.locator("#warnings li")).to_have_count(0)
-    stage.board.findings.set_overdue(unassigned=[STABLE])
+    stage.board.findings.set_overdue({"partition_unassigned": [STABLE]})
     expect(page.locator("#warnings li.warning")).to_contain_text("No member reads t 3, 5")
 
 

@@ -199,7 +199,7 @@ class RandomBoard:
     def _find(self) -> None:
         """The threads that look say which groups are stuck, and of which the log's times are not to be believed."""
         chosen = [name for name in self._names if self._random.random() < 0.2]
-        self.board.findings.set_overdue(chosen)
+        self.board.findings.set_overdue({"rebalance_stuck": chosen})
         self.board.findings.set_read_times(dict.fromkeys(chosen[::2], self.now_ms - 5_000))
 
     def _tell(self) -> None:

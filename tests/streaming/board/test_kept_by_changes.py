@@ -57,9 +57,9 @@ class Story:
                 [described(topic, self.chance.choice([2, 2, 3])) for topic in self.some(TOPICS)], TOPICS, self.now_ms
             )
         if self.chance.random() < 0.1:
-            self.board.findings.set_overdue(self.some([f"g-{n}" for n in range(GROUPS)]))
+            self.board.findings.set_overdue({"rebalance_stuck": self.some([f"g-{n}" for n in range(GROUPS)])})
         if self.chance.random() < 0.1:
-            self.board.findings.set_overdue(unassigned=self.some([f"g-{n}" for n in range(GROUPS)]))
+            self.board.findings.set_overdue({"partition_unassigned": self.some([f"g-{n}" for n in range(GROUPS)])})
         if self.chance.random() < 0.1:
             self.ends.record_earliest({(topic, 0): self.tops[topic] - 5 for topic in TOPICS})
 

@@ -3,6 +3,7 @@
 import pytest
 
 from coordinator_model.gates.verdict import BrokerSettings
+from coordinator_model.kinds.table import ALARMS, LOOKED_FOR
 from streaming.base.expectations import Expectations, Expected
 from streaming.base.name_filter import one_of
 from streaming.board.board import Board
@@ -44,21 +45,14 @@ def test_a_storm_is_a_reason_for_care_while_it_lasts() -> None:
     assert {"g": READY, "quiet": READY} == readiness(board, NOW_MS + 360_000)
 
 
-@pytest.mark.parametrize(
-    ("found", "code"),
-    [
-        ({"stuck": ["quiet"]}, "rebalance_stuck"),
-        ({"unsettled": ["quiet"]}, "group_unsettled"),
-        ({"unassigned": ["quiet"]}, "partition_unassigned"),
-    ],
-)
-def test_what_looks_have_found_is_a_reason_for_care(found: dict[str, list[str]], code: str) -> None:
+@pytest.mark.parametrize("kind", [kind for kind in LOOKED_FOR if ALARMS[kind].before_a_roll])
+def test_what_looks_have_found_is_a_reason_for_care(kind: str) -> None:
     """Until they find it no more."""
     board = board_with_a_storm()
-    board.findings.set_overdue(**found)
+    board.findings.set_overdue({kind: ["quiet"]})
 
-    assert ("care", code) == readiness(board)["quiet"]
-    board.findings.set_overdue()
+    assert ("care", kind) == readiness(board)["quiet"]
+    board.findings.set_overdue({})
     assert READY == readiness(board)["quiet"]
 
 

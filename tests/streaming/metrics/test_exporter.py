@@ -162,7 +162,7 @@ def full_board() -> Board:
     board.health.observe_batch(0.3)
     board.health.observe_batch(1.0)
     board.health.show_history_size(lambda: 4_096)
-    board.findings.set_overdue(["mixed"])
+    board.findings.set_overdue({"rebalance_stuck": ["mixed"]})
     board.health.offsets_partitions = 8
     copy = Shard(6).write(builders.offset_commit("idle", "orders", 0, 1, timestamp=THEN_MS - 1), timestamp_ms=THEN_MS)
     board.settled(1, copy)

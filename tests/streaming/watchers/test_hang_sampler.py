@@ -259,12 +259,15 @@ def test_rebalance_that_does_not_end_is_one_event_and_a_gauge_until_it_does() ->
 
     stuck = [event for event in made.board.latest_events(99) if event["kind"] == "rebalance_stuck"]
     assert ["a"] == [event["group"] for event in stuck]
-    assert (frozenset("a"), 3) == (made.board.findings.stuck, stuck[0]["detail"]["described_members"])
+    assert (frozenset("a"), 3) == (
+        made.board.findings.overdue["rebalance_stuck"],
+        stuck[0]["detail"]["described_members"],
+    )
 
     made.cluster.answers["a"] = Answer("Stable", 3)
     made.look(after_ms=5_000)
     watch.check()
-    assert frozenset() == made.board.findings.stuck
+    assert frozenset() == made.board.findings.overdue["rebalance_stuck"]
     assert 1 == made.board.events.counts_by_group()["a"]["rebalance_stuck"]
 
 

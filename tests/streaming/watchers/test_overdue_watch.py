@@ -259,7 +259,7 @@ def test_partition_without_an_owner_is_reported_once_over_a_restart() -> None:
         restarted.check()
         clock.now_ms += LASTING_MS
     assert [False] == ["cleared" in of for of in unassigned(board)]
-    assert {"g"} == board.findings.unassigned
+    assert {"g"} == board.findings.overdue["partition_unassigned"]
 
 
 def sharing(*patterns: str) -> Expectations:
@@ -445,9 +445,9 @@ def test_what_is_open_stays_open_while_the_coordinator_is_away() -> None:
     followed = Followed()
     followed.passes(REBALANCE_TIMEOUT_MS + 60_000)
     followed.passes(AWAY_MS, answers=False)
-    assert {"s"} == followed.board.findings.stuck
+    assert {"s"} == followed.board.findings.overdue["rebalance_stuck"]
     followed.passes(120_000)
 
-    assert {"s"} == followed.board.findings.stuck
+    assert {"s"} == followed.board.findings.overdue["rebalance_stuck"]
     assert [("rebalance_stuck", "s"), ("coordinator_not_loaded", None)] == followed.told()
     assert not [of for of in followed.board.latest_events(99) if "cleared" in of["detail"]]
