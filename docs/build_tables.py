@@ -18,6 +18,7 @@ from typing import Final
 
 import yaml
 
+from coordinator_model.kinds.table import KINDS, Alarm
 from coordinator_model.records.record_types import RECORD_SCHEMAS, SCHEMA_OF_KEY, RecordType
 from coordinator_model.replica import HANDLERS
 from coordinator_model.state.events import INFO, MEANINGS, SEVERITIES
@@ -181,6 +182,14 @@ def events() -> str:
                 ((f"`{kind}`", SEVERITIES[kind], MEANINGS[kind], _rules(kind)) for kind in SEVERITIES),
             ),
             "",
+            "## What each verdict reads, and its limits\n",
+            "All times are the log's, or the brokers' clocks'. A verdict that opens is over with a *record*, by *time*",
+            "in which none is written, or when a *look* with a clock no longer finds it; any other is of one moment.\n",
+            *_table(
+                ("verdict", "reads", "over with", "limits"),
+                ((f"`{kind}`", KINDS[kind].reads, _over(kind), KINDS[kind].limits) for kind in alarms),
+            ),
+            "",
             "## What each alarm is held to\n",
             "Tests in `tests/coordinator_model` in which it must speak, and those of look-alikes in which it must stay",
             "silent. In these, only what really happened may raise an alarm:\n",
@@ -192,6 +201,11 @@ def events() -> str:
             *(line for alert in ALERTS for line in _rule(alert)),
         )
     )
+
+
+def _over(kind: str) -> str:
+    row = KINDS[kind]
+    return row.ends if isinstance(row, Alarm) else ""
 
 
 def _alarm(kind: str) -> Iterator[str]:

@@ -52,7 +52,9 @@ class Kind:
         name: as events, metrics and the configuration have it.
         severity: its usual one. An event may carry another where the rule that makes it says so.
         meaning: what has happened, and by what cause where there are several.
-        sentence: the same of one event: a text, or what makes one of its detail and its time in milliseconds.
+        reads: of a verdict, which is every kind beyond information, what it is drawn from.
+        limits: how long it waits, what it counts, and what it cannot see.
+        sentence: what has happened by one event: a text, or what makes one of its detail and its time in milliseconds.
         inferred: of an event that is `inferred`, where that makes another thing of what happened.
         of_no_group: whether it is about a partition of the log: its group is empty here, and null where it leaves the
             monitor.
@@ -63,6 +65,8 @@ class Kind:
     name: str
     severity: str = INFO
     meaning: str
+    reads: str = ""
+    limits: str = ""
     sentence: str | Callable[[Detail, int], str]
     inferred: Callable[[Detail], str] | None = None
     of_no_group: bool = False
@@ -181,6 +185,9 @@ _ROWS: Final = (
         severity=WARNING,
         meaning="A member was removed after its rebalance timeout: it had not released what it had to, or, on the "
         "classic protocol in a mixed group, had not joined again.",
+        reads="Members before and after a step, what each has to release, and its rebalance timeout.",
+        limits="Inferred: no record says why a member went. A member that goes an hour or more after its time was "
+        "not fenced; classic groups have no such rule.",
         sentence=said.member_fenced,
     ),
     Kind(
@@ -205,6 +212,10 @@ _ROWS: Final = (
         name="rebalance_stuck",
         severity=CRITICAL,
         meaning="A rebalance waits beyond its timeouts: for a member to revoke, for partitions, for a target.",
+        reads="Epochs, states and records' times of members; when the coordinator last moved. Of a classic group "
+        "what its coordinator answers, asked where lag waits or a generation was lost.",
+        limits="A member's own rebalance timeout and 10 s more; a minute for a target. In a recording no classic "
+        "group can be stuck, as nobody can be asked. Nothing opens while the coordinator does not answer.",
         sentence=said.rebalance_stuck,
         cleared="The rebalance is no longer stuck",
         ends=LOOK,
@@ -221,6 +232,10 @@ _ROWS: Final = (
         name="rebalance_storm",
         severity=WARNING,
         meaning="More rebalances in five minutes than restarting every member would take.",
+        reads="When rebalances were completed, without those of conversions and without follow-up rounds; the number "
+        "of members.",
+        limits="More than 20, and 4 a member, within 5 minutes; over at half as many. One that began below the live "
+        "tail is reported with its next rebalance.",
         sentence=said.rebalance_storm,
         cleared="The rebalance storm is over",
         ends=TIME,
@@ -236,6 +251,9 @@ _ROWS: Final = (
         severity=WARNING,
         meaning="The group has not come to rest for ten minutes (`alarms.unsettled_after_ms`), and more epochs went by "
         "than rolling its members twice takes: members come and go, and are named.",
+        reads="Epochs or generations that went by since the group last came to rest; members that came and went "
+        "meanwhile.",
+        limits="10 minutes, as configured, and more than 20 epochs, and 4 a member; over after a minute at rest.",
         sentence=said.group_unsettled,
         cleared="The group has come to rest",
         ends=LOOK,
@@ -251,6 +269,8 @@ _ROWS: Final = (
         severity=WARNING,
         meaning="Generations were begun and never completed: members did not rejoin, or the leader did not answer in "
         "time.",
+        reads="Generations of a classic group that follow each other.",
+        limits="Counts what is missing between two that were completed: why, and who did not rejoin, is not written.",
         sentence=said.rebalance_rounds_lost,
         expected_by=RESTARTS,
     ),
@@ -258,6 +278,10 @@ _ROWS: Final = (
         name="duplicate_assignment",
         severity=CRITICAL,
         meaning="Two members own one partition, so its records are processed twice.",
+        reads="Who owns which partition: of a generation's assignments, or of current assignments with what is yet "
+        "to be revoked.",
+        limits="Share groups share by design and are not asked. Targets are not owned yet. Of the past, below the "
+        "live tail, nothing is said.",
         sentence=said.duplicate_assignment,
         cleared_as="duplicate_assignment_cleared",
         ends=RECORD,
@@ -278,6 +302,11 @@ _ROWS: Final = (
         name="partition_unassigned",
         severity=WARNING,
         meaning="A partition of a subscribed topic had no owner for longer than a rebalance may take.",
+        reads="Subscriptions, who holds what, and how many partitions a topic has, which brokers say, or a "
+        "recording's header.",
+        limits="`metadata.max.age.ms` and the longest rebalance timeout, half an hour at most. Unknown without a "
+        "topic's size, with a subscription that cannot be read, and of streams groups; a group without members lacks "
+        "no owner.",
         sentence=said.partition_unassigned,
         cleared=said.partitions_owned_again,
         ends=LOOK,
@@ -295,6 +324,9 @@ _ROWS: Final = (
         severity=WARNING,
         meaning="A cooperative leader gave a partition to another member in the very round in which its owner still "
         "claimed it.",
+        reads="What members of a classic group claim as they join, and what the same round assigns.",
+        limits="Cooperative protocols alone: eager members own nothing while they join. Neither a downgrade's record "
+        "nor the first one seen is judged.",
         sentence=said.handover_without_revocation,
         expected_by=SHARES_PARTITIONS,
     ),
@@ -302,6 +334,9 @@ _ROWS: Final = (
         name="stale_claim",
         severity=WARNING,
         meaning="A member joined claiming partitions of an older generation, or two claim one partition.",
+        reads="What members of a classic group claim as they join, and of which generation.",
+        limits="Claims without a generation are not stale. Neither a downgrade's record nor the first one seen is "
+        "judged, as members of a downgrade joined at different times.",
         sentence=said.stale_claim,
         cleared=said.claims_over,
         ends=RECORD,
@@ -317,6 +352,9 @@ _ROWS: Final = (
         name="static_member_absent",
         severity=WARNING,
         meaning="A static member closed and keeps its partitions until it is back or its session expires.",
+        reads="A current assignment with member epoch -2.",
+        limits="Consumer protocol alone: a classic member writes nothing when it stops. Of a member that died "
+        "nothing is written either. How long it may be away is configuration, not in the log.",
         sentence=said.static_member_absent,
         expected_by=RESTARTS,
     ),
@@ -335,6 +373,9 @@ _ROWS: Final = (
         severity=WARNING,
         meaning="One process takes an instance id again and again, less than ten minutes apart; or two processes on "
         "one host, or two that look alike in a classic group.",
+        reads="Take-overs of an instance id: client id, host and time of each process.",
+        limits="Five take-overs, less than 10 minutes apart; joins that are retried within 2 s do not count. Two "
+        "processes that look alike are one.",
         sentence=said.static_member_restarting,
         cleared=said.restarts_over,
         ends=TIME,
@@ -352,6 +393,10 @@ _ROWS: Final = (
         severity=CRITICAL,
         meaning="Two processes fence each other under one instance id: one that lost it took it back. Of classic "
         "members only: the consumer protocol refuses the second process, and writes nothing.",
+        reads="The same: a process that lost the id has it again.",
+        limits="Take-overs less than 10 minutes apart. A coordinator keeps client id and host of a classic member, "
+        "so processes of different hosts may look alike. The consumer protocol refuses the second process and writes "
+        "nothing.",
         sentence=said.static_member_contended,
         cleared=said.contention_over,
         ends=TIME,
@@ -380,6 +425,10 @@ _ROWS: Final = (
         severity=WARNING,
         meaning="An online upgrade did not begin at the classic group's generation, or lost or moved members, "
         "assignments or offsets.",
+        reads="The last classic generation, and what the conversion wrote of epochs, members, assignments and offsets.",
+        limits="While a round is under way the log lags behind the coordinator: then less is compared. Where dynamic "
+        "members alone are missing it is inferred, and information. An empty group is not compared; nor are "
+        "assignors.",
         sentence=said.upgrade_unclean,
         inferred=said.upgrade_may_be_unclean,
     ),
@@ -387,6 +436,9 @@ _ROWS: Final = (
         name="upgrade_blocked",
         severity=WARNING,
         meaning="A broker would refuse the first member of the consumer protocol, for the reasons named.",
+        reads="Assignments' user data, subscriptions, and the leader's client of a classic group; what brokers can do.",
+        limits="What a broker's configuration refuses (policy, group size) is the gate's to say. Silent where no "
+        "broker converts a group, and of groups that are no consumers.",
         sentence=said.upgrade_blocked,
         cleared=said.blockers_gone,
         ends=RECORD,
@@ -399,6 +451,9 @@ _ROWS: Final = (
         name="downgrade_started",
         severity=WARNING,
         meaning="A group of the consumer protocol has taken in a classic member, or a roll turned round.",
+        reads="Who comes in whose place in a group of both protocols.",
+        limits="A member that left is awaited for 10 minutes. That a roll turned round is inferred. A group that is mixed "
+        "when it is first seen goes no known way until a member shows it.",
         sentence=said.downgrade_started,
         on_roll_page=True,
         expected_by=NEVER_DOWNGRADES,
@@ -413,6 +468,8 @@ _ROWS: Final = (
         name="downgrade_unclean",
         severity=WARNING,
         meaning="Records of the consumer protocol outlived the downgrade; an older broker would meet them.",
+        reads="Records of the new protocols, by type, that a group has which is classic.",
+        limits="A record without a tombstone after it is left over, whoever has to write that.",
         sentence=said.downgrade_unclean,
         cleared="No record of the consumer protocol is left over",
         ends=RECORD,
@@ -424,6 +481,8 @@ _ROWS: Final = (
         name="migration_stalled",
         severity=WARNING,
         meaning="A group of both protocols in which no member came or went for half an hour.",
+        reads="Members of both protocols, and when one last came or went.",
+        limits="Half an hour. Whether somebody means to pause the roll is not written.",
         sentence=said.migration_stalled,
         cleared="The roll goes on, or is over",
         ends=LOOK,
@@ -438,6 +497,10 @@ _ROWS: Final = (
         severity=WARNING,
         meaning="Committed offsets went back at one moment: a member sought back, or a former owner committed; `info` "
         "where the group has no member, so that an admin or MirrorMaker did.",
+        reads="Committed offsets of one moment, below those before; members, and who owned the partitions lately.",
+        limits="The record names no author. A topic that was made again looks the same where commits name no topic "
+        "id, as in transactions and before 4.1: then it is said to be possible. In a group of no members it is "
+        "information.",
         sentence=said.offset_rewound,
         expected_by=SEEKS_BACK,
     ),
@@ -450,12 +513,17 @@ _ROWS: Final = (
         name="topic_recreated",
         severity=WARNING,
         meaning="Commits name another topic id: the topic was deleted and recreated under its name.",
+        reads="Topic ids of commits; ids that brokers say; offsets that went with their topic.",
+        limits="Inferred where commits name no id. Without a commit after it nothing is known.",
         sentence=said.topic_recreated,
     ),
     Alarm(
         name="epoch_anomaly",
         severity=WARNING,
         meaning="Records contradict each other in a way that no coordinator writes.",
+        reads="Epochs, generations and what members, targets and assignments say of each other.",
+        limits="What a compacted log may lack is not judged: first epochs, jumps of generations, a member or target "
+        "without the other's epoch.",
         sentence=said.epoch_anomaly,
         cleared=said.records_agree,
         ends=RECORD,
@@ -469,6 +537,8 @@ _ROWS: Final = (
         name="unknown_record",
         severity=WARNING,
         meaning="A record of a type, or a value of a version, that Kafka 4.3 does not have.",
+        reads="Type and value version of each record.",
+        limits="Once a type or version. Types that only early access wrote are unknown, too.",
         sentence=said.unknown_record,
     ),
     Kind(
@@ -476,6 +546,9 @@ _ROWS: Final = (
         severity=WARNING,
         meaning="An offsets partition lost records that had been read, as in an unclean election: what its groups did "
         "last is undone, and they were read again from its beginning. Of no group: its `group` is null.",
+        reads="The end of the log and its leader epochs, compared with what was read.",
+        limits="By leader epochs where brokers have them (2.1) and the log keeps them; otherwise once it has ended "
+        "before what was read for half a minute. Looked at when a leader changes, and at each start.",
         sentence=said.log_truncated,
         of_no_group=True,
     ),

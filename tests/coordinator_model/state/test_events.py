@@ -5,6 +5,7 @@ from typing import Final
 
 import pytest
 
+from coordinator_model.kinds.table import KINDS
 from coordinator_model.state.events import CRITICAL, INFO, MEANINGS, SEVERITIES, WARNING, Event, event_view
 from coordinator_model.state.findings import Finding, Position, events_of
 from tests.histories import recorded
@@ -69,6 +70,13 @@ def test_every_kind_has_a_meaning() -> None:
     """In sentences, for people."""
     assert SEVERITIES.keys() == MEANINGS.keys()
     assert all(text[0].isupper() and text.endswith(".") for text in MEANINGS.values())
+
+
+@pytest.mark.parametrize("kind", [kind for kind, severity in SEVERITIES.items() if severity != INFO])
+def test_every_verdict_says_what_it_reads_and_its_limits(kind: str) -> None:
+    """In sentences: the page of events has them."""
+    assert all(text[0].isupper() or text[0] == "`" for text in (KINDS[kind].reads, KINDS[kind].limits))
+    assert all(text.endswith(".") for text in (KINDS[kind].reads, KINDS[kind].limits))
 
 
 def test_events_of_one_record_and_kind_are_numbered() -> None:
