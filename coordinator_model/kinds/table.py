@@ -452,8 +452,8 @@ _ROWS: Final = (
         severity=WARNING,
         meaning="A group of the consumer protocol has taken in a classic member, or a roll turned round.",
         reads="Who comes in whose place in a group of both protocols.",
-        limits="A member that left is awaited for 10 minutes. That a roll turned round is inferred. A group that is mixed "
-        "when it is first seen goes no known way until a member shows it.",
+        limits="A member that left is awaited for 10 minutes. That a roll turned round is inferred. A group that is "
+        "mixed when it is first seen goes no known way until a member shows it.",
         sentence=said.downgrade_started,
         on_roll_page=True,
         expected_by=NEVER_DOWNGRADES,
