@@ -168,7 +168,7 @@ def test_after_a_restart_it_is_over_once_and_was_not_opened_again(kind: str) -> 
         assert {} == still_open(again.state, kind, STORIES[kind].over_ms or 0)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", sorted(FORMER))
 def test_state_of_the_release_before_goes_on(kind: str) -> None:
     """What it had reported is not reported again, nothing of it is lost, and each is over at its time."""
     own = Run(STORIES[kind])
