@@ -132,4 +132,7 @@ def of_release(
         arguments += ["--session-timeout", str(SESSION_MS), "--assignment-strategy", ASSIGNORS[assignor]]
     else:
         arguments += ["--group-protocol", "consumer"]
+        if number < (3, 8):
+            # Their tool fails without one (NullPointerException).
+            arguments += ["--group-remote-assignor", "uniform"]
     return Member(name, java.command(jars, _CLASS, arguments, heap="96m"), directory)
