@@ -244,8 +244,9 @@ _MIGRATION: Final = (
         severity=WARNING,
         summary=f"{GROUP} was converted to the consumer protocol without all that it had as a classic group.",
         first_look="Rolling upgrade: Conversions",
-        nearest="A dynamic member leaves a second before the first upgraded one joins, which looks as if it was "
-        "lost. That is information, and not counted; members that had begun to rejoin explain the rest.",
+        nearest="A dynamic member leaves a second before the first upgraded one joins, or a static one is away for "
+        "longer than its session, which looks as if it was lost. That is information, and not counted; members that "
+        "had begun to rejoin explain the rest.",
         event="upgrade_unclean",
     ),
     Alert(

@@ -164,9 +164,12 @@ CASES: Final[Mapping[str, Cases]] = {
         reported=(
             "upgrade_check.upgrade_that_loses_or_moves_something_is_reported_once",
             "upgrade_check.unclean_upgrade_says_in_what",
+            "upgrade_check.static_member_that_is_upgraded_in_its_session_is_judged_by_what_its_former_id_was_given",
         ),
         silent=(
             "upgrade_check.lawful_upgrade_is_clean",
+            "upgrade_check.static_member_is_missing_for_a_reason_only_once_its_session_may_have_ended",
+            "upgrade_check.static_member_that_comes_after_its_session_is_a_new_one",
             "upgrade_check.topic_that_nobody_has_any_more_was_deleted",
             "upgrade_check.members_that_had_rejoined_explain_what_the_log_lacks",
             "upgrade_check.upgrade_before_the_live_tail_is_not_judged",

@@ -17,11 +17,20 @@ complete, and assignments are void until the leader has sent new ones. That a ro
     the generation     was written by a downgrade, which itself begins a round
 
 Then a later epoch, fewer members and members without partitions are lawful. Of a topic that is nowhere in the consumer
-group, where others are, nothing is said: it was deleted. A member that left in the seconds before, so that no other had
-rejoined yet, looks as if it was lost. A roll whose members restart faster than a classic round takes does so each time:
-where nothing but dynamic members is missing, the event is inferred, and information. So it is where the others have
-rejoined without a subscription that names a generation, as eager members do: the epoch is the next one then. A static
-member does not leave when it stops, and of a member that left nothing is written.
+group, where others are, nothing is said: it was deleted.
+
+A member that left in the seconds before, so that no other had rejoined yet, looks as if it was lost. A roll whose
+members restart faster than a classic round takes does so each time, and so does a static member that is away for longer
+than its session: it is removed, and nothing is written. So where nothing is wrong but that members are missing, of whom
+the records have nothing, the event is inferred, and information. So it is where the others have rejoined without a
+subscription that names a generation, as eager members do: the epoch is the next one then. A static member does not
+leave when it stops: one whose session cannot have ended since the last generation was lost.
+
+    under the instance id of a static member
+    without records there is                   it was
+    a classic member                           carried over: it restarted in a round that is not written yet
+    a consumer-protocol member                 removed before: who comes is new, and may get other partitions
+    nobody                                     removed before
 
 A group without members begins with a first epoch, and is not compared. Assignors are compared with nothing: who
 rolls may mean to change it.
@@ -131,7 +140,7 @@ def unclean(state: GroupState, step: Step) -> Iterator[Finding]:
         upgrade.wrong == ("epoch", "members") and _is_of_next_round(upgrade, was, step)
     )
     upgrade.may_have_left = of_one_that_left and all(
-        member.instance_id is None and member.member_id not in step.carried
+        _carried(step, member) is None and _may_be_gone(was, member, step.timestamp_ms)
         for member in was.members.values()
         if _who(member) in upgrade.missing
     )
@@ -170,11 +179,25 @@ def _who(member: ClassicMember) -> str:
 
 
 def _carried(step: Step, member: ClassicMember) -> CarriedMember | None:
-    """The member under its own id; a static one that restarted while the group rebalanced has another."""
+    """The member under its own id; a static one that restarted while the group rebalanced has another.
+
+    One of the consumer protocol takes the place of a member that has records of its own, or is new.
+    """
     found = step.carried.get(member.member_id)
     if found is None and member.instance_id is not None:
-        found = next((of for of in step.carried.values() if of.instance_id == member.instance_id), None)
+        same = (of for of in step.carried.values() if of.instance_id == member.instance_id)
+        found = next((of for of in same if of.classic), None)
     return found
+
+
+def _may_be_gone(was: ClassicGroup, member: ClassicMember, now_ms: int) -> bool:
+    """Whether a member may have been removed since its generation was written, of which there is no record.
+
+    Its session begins when all had joined, which is the time of the group's state, and with each heartbeat again.
+    """
+    if member.instance_id is None or member.session_timeout_ms <= 0 or was.state_timestamp_ms < 0:
+        return True
+    return now_ms - was.state_timestamp_ms >= member.session_timeout_ms
 
 
 def _round_under_way(was: ClassicGroup, step: Step) -> bool:

@@ -127,7 +127,7 @@ class Upgrade:
     wrong: tuple[str, ...] = ()
     """What was not carried over: of `epoch`, `members`, `assignments`, `offsets`."""
     may_have_left: bool = False
-    """Only dynamic members are missing: they may have left in the seconds before, which the log does not show."""
+    """Only members without any record are missing: they may have left in the seconds before, which is not written."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -9,14 +9,23 @@ from typing import Any, Final
 
 import pytest
 
+from coordinator_model.state.events import Event
 from tests.builders import (
+    SESSION_TIMEOUT_MS,
+    RecordBytes,
     consumer_group_current_assignment,
     group_metadata,
     member,
     offset_commit,
     topic_id,
 )
-from tests.coordinator_events import consumer_join, converted_to_classic, converted_to_consumer, speaks_classic
+from tests.coordinator_events import (
+    consumer_join,
+    converted_to_classic,
+    converted_to_consumer,
+    speaks_classic,
+    static_returns,
+)
 from tests.histories import Reported, at, history
 from tests.side_by_side import Scene, kinds
 from tests.simulator import faults
@@ -210,20 +219,58 @@ def test_next_epoch_without_a_member_is_a_round_that_it_left_in(
     assert found == (event.inferred, event.severity, event.detail["wrong"])
 
 
-def test_missing_static_member_is_an_alarm() -> None:
-    """A static member that stops stays in its group until its session ends: one that is not carried over was lost."""
-    static = group_metadata(
-        "g", generation=5, members=[member("a", {"t": [0]}), member("b", {"t": [1]}, instance_id="i")]
-    )
-    converted = converted_to_consumer("g", generation=5, members={"a": {"t": [0]}})
-    joined = consumer_join("g", "n", epoch=6, targets={"n": {"t": [1]}}, assigned={}, server_assignor="uniform")
-    (lost,) = (
-        of
-        for of in history(at(0, static), at(9_000, *converted, *joined)).replayed().events
-        if of.kind == "upgrade_unclean"
-    )
+STATIC: Final = at(
+    0,
+    group_metadata(
+        "g", generation=5, members=[member("a", {"t": [0]}), member("b", {"t": [1]}, instance_id="i")], timestamp=0
+    ),
+)
 
-    assert (False, "warning", ["i"]) == (lost.inferred, lost.severity, lost.detail["members_not_carried_over"])
+
+def upgraded_static(at_ms: int, *joined: RecordBytes, carried: dict[str, dict[str, list[int]]]) -> list[Event]:
+    """What is said of the upgrade of a dynamic and a static member, both with a session of 45 s."""
+    converted = converted_to_consumer("g", generation=5, members=carried)
+    reported = history(STATIC, at(at_ms, *converted, *joined)).replayed()
+    return [of for of in reported.events if of.kind == "upgrade_unclean"]
+
+
+@pytest.mark.parametrize(
+    ("at_ms", "found"), [(SESSION_TIMEOUT_MS - 1, (False, "warning")), (SESSION_TIMEOUT_MS, (True, "info"))]
+)
+def test_static_member_is_missing_for_a_reason_only_once_its_session_may_have_ended(
+    at_ms: int, found: tuple[bool, str]
+) -> None:
+    """A static member that stops stays in its group until its session ends: one that is missing earlier was lost."""
+    joined = consumer_join("g", "n", epoch=6, targets={"n": {"t": [1]}}, assigned={}, server_assignor="uniform")
+
+    (event,) = upgraded_static(at_ms, *joined, carried={"a": {"t": [0]}})
+
+    assert (*found, ["i"]) == (event.inferred, event.severity, event.detail["members_not_carried_over"])
+
+
+def test_static_member_that_comes_after_its_session_is_a_new_one() -> None:
+    """A pod away for longer than its session converts the group, and gets other partitions: it moved from no one."""
+    joined = consumer_join("g", "n", epoch=6, targets={"n": {"t": [0]}, "a": {"t": [1]}}, instance_id="i")
+
+    (event,) = upgraded_static(191_000, *joined, carried={"a": {"t": [0]}})
+
+    assert (True, "info", ["members"]) == (event.inferred, event.severity, event.detail["wrong"])
+    assert (["i"], []) == (event.detail["members_not_carried_over"], event.detail["members_with_other_partitions"])
+
+
+def test_static_member_that_is_upgraded_in_its_session_is_judged_by_what_its_former_id_was_given() -> None:
+    """It takes over what was carried over under its former id, or that is an alarm."""
+    replaced = static_returns("g", old="b", new="n", instance_id="i", epoch=5, assigned={"t": [1]})
+
+    clean = upgraded_static(9_000, *replaced, carried={"a": {"t": [0]}, "b": {"t": [1]}})
+    (moved,) = upgraded_static(9_000, *replaced, carried={"a": {"t": [1]}, "b": {"t": [0]}})
+
+    assert [] == clean
+    assert ("warning", ["assignments"], ["a", "i"]) == (
+        moved.severity,
+        moved.detail["wrong"],
+        moved.detail["members_with_other_partitions"],
+    )
 
 
 def test_topic_that_nobody_has_any_more_was_deleted() -> None:
