@@ -103,6 +103,12 @@ _OWNERSHIP: Final = (
     ),
 )
 
+_RESTARTS_OF_ALL: Final = (
+    f"{at.STORM_REBALANCES.value} + {at.STORM_REBALANCES_A_MEMBER.value} * "
+    f"$most_members{within(at.STORM_WINDOW_SECONDS)}"
+)
+"""Rebalances that restarting every member twice takes, of as many as the group had."""
+
 _REBALANCES: Final = (
     Alert(
         name="KafkaGroupRebalanceStuck",
@@ -123,8 +129,9 @@ _REBALANCES: Final = (
         condition=gated(
             _unless_expected(
                 "restarts_expected",
-                "$storm_rebalances > on (cluster, group) "
-                f"({at.STORM_REBALANCES.value} + {at.STORM_REBALANCES_A_MEMBER.value} * $member_count)",
+                f"$storm_rebalances > on (cluster, group) ({_RESTARTS_OF_ALL}) or on (cluster, group) "
+                f"($storm_rebalances > on (cluster, group) ({_RESTARTS_OF_ALL}) / 2 and on (cluster, group) "
+                "$open_storm > 0)",
             ),
             at.STORM_WINDOW_SECONDS.value,
         ),
@@ -134,7 +141,8 @@ _REBALANCES: Final = (
         summary=f"{GROUP} rebalanced {{{{ $value | humanize }}}} times in five minutes: more than restarts explain.",
         first_look="Group: Rebalances of five minutes",
         nearest="A roll of all members, done twice in five minutes: a leave and a join each, four a member. Second "
-        "rounds of cooperative rebalances and conversions do not count.",
+        "rounds of cooperative rebalances and conversions do not count. A group that is scaled in, of which the most "
+        "members of the five minutes count. It rests, as the event does, with half as many.",
         event="rebalance_storm",
     ),
     Alert(

@@ -206,7 +206,12 @@ _REBALANCES: Final = (
         "Rebalances of five minutes",
         [
             Query(signal="storm_rebalances", legend="as a storm counts them"),
-            Query(signal="member_count", legend="a storm is more than", over=_STORM),
+            Query(
+                signal="most_members",
+                legend="a storm is more than",
+                window=f"{at.STORM_WINDOW_SECONDS.value}s",
+                over=_STORM,
+            ),
         ],
         span=8,
     ),

@@ -4,7 +4,7 @@ Three words in a signal's expression are filled in where it is used:
 
     {CLUSTER}   matchers of the cluster
     {GROUP}     matchers of the cluster and the group
-    [WINDOW]    the time looked back over
+    [WINDOW]    the time looked back over, of a subquery [WINDOW:]
 """
 
 import re
@@ -44,7 +44,7 @@ class Signal:
     @property
     def windowed(self) -> bool:
         """Whether it looks back over a time."""
-        return "[WINDOW]" in self.expr or "offset WINDOW" in self.expr
+        return any(use in self.expr for use in ("[WINDOW]", "[WINDOW:", "offset WINDOW"))
 
     def promql(self, *, cluster: str = "", group: str = "", window: str | None = None) -> str:
         """The expression with matchers and window filled in.

@@ -169,6 +169,12 @@ _GROUPS: Final = (
     ),
     _signal("member_count", "sum by (cluster, group) (kafka_group_members{GROUP})", COUNT, "Members of the group."),
     _signal(
+        "most_members",
+        "max_over_time((sum by (cluster, group) (kafka_group_members{GROUP}))[WINDOW:])",
+        COUNT,
+        "The most members that the group had within the time looked back over.",
+    ),
+    _signal(
         "members_total",
         "sum by (cluster, protocol) (kafka_group_members{GROUP})",
         COUNT,
@@ -227,6 +233,12 @@ _REBALANCES: Final = (
         "storm_rebalances",
         "kafka_group_storm_rebalances",
         "Rebalances of the last five minutes, without follow-up rounds and conversions.",
+    ),
+    _signal(
+        "open_storm",
+        'max by (cluster, group) (ALERTS{GROUP, alertname="KafkaGroupRebalanceStorm", alertstate="firing"})',
+        COUNT,
+        "There while KafkaGroupRebalanceStorm fires.",
     ),
     _increase(
         "silenced",

@@ -70,10 +70,12 @@ CASES: Final[Mapping[str, Cases]] = {
             "rebalances.group_of_both_protocols_storms_too",
             "family_unsettled.mixed_group_that_storms_is_reported",
             "rebalances.storm_over_and_begun_again_is_reported_again",
+            "rebalances.group_that_storms_after_it_was_scaled_in_is_measured_by_who_is_left",
         ),
         silent=(
             "rebalances.one_rebalance_less_is_no_storm",
             "rebalances.rolling_restart_is_no_storm",
+            "rebalances.group_that_is_scaled_in_storms_no_more_than_the_members_it_had_explain",
             "family_unsettled.roll_of_a_group_up_and_down_is_no_unrest",
             "rebalances.follow_up_rounds_of_cooperative_rebalances_do_not_count",
         ),

@@ -7,8 +7,11 @@ any other                                                       for five minutes
 
 in five minutes                          the storm
 more than 20 + 4 a member were counted   opens: a rolling restart costs every member a leave and a join, and may be
-done twice
+                                         done twice
 half as many                             is over, by the clock (`clocked/endings.py`)
+
+Members are the most that the group had in the five minutes: one that is scaled in from forty members to two makes a
+rebalance for each that goes.
 
 A storm that began before the live tail is reported with its next rebalance.
 
@@ -38,31 +41,52 @@ STORM_REBALANCES_A_MEMBER: Final = 4
 def storm(transition: Transition) -> Iterator[Finding]:
     """Remember the rebalance that the step completed, if any; yields a storm once, when it begins."""
     state, completed, time_ms = transition.state, transition.earlier("rebalance_completed"), transition.time_ms
+    sizes = len(members_of(transition.before)), len(members_of(transition.after))
+    state.members_since_rebalance = max(state.members_since_rebalance, *sizes)
     if completed is None:
         return
-    causes, members = completed.detail["causes"], completed.detail["members"]
+    causes = completed.detail["causes"]
     if "conversion" in causes or causes == ["follow_up"]:
         return
     if is_reported(state) and not is_storm(state, time_ms):
         endings.remember(state, ending(state))
         lasting.closed(state, STORM)
-    recent = (*state.recent_rebalances_ms, time_ms)
-    state.recent_rebalances_ms = tuple(ms for ms in recent if within(STORM_WINDOW_MS, ms, time_ms))
+    recent = [*_recent(state), (time_ms, state.members_since_rebalance)]
+    recent = [(ms, members) for ms, members in recent if within(STORM_WINDOW_MS, ms, time_ms)]
+    state.recent_rebalances_ms = tuple(ms for ms, _ in recent)
+    state.recent_rebalance_members = tuple(members for _, members in recent)
+    state.members_since_rebalance = sizes[1]
     state.last_rebalance_offset = transition.position.offset
     if is_reported(state) or not transition.live or not is_storm(state, time_ms):
         return
     lasting.opened(state, STORM, transition.position)
-    detail = {"rebalances": len(state.recent_rebalances_ms), "window_ms": STORM_WINDOW_MS, "members": members}
+    detail = {
+        "rebalances": len(state.recent_rebalances_ms),
+        "window_ms": STORM_WINDOW_MS,
+        "members": _most_members(state, time_ms),
+    }
     yield Finding(STORM, detail, inferred=True)
 
 
 def is_storm(state: GroupState, now_ms: int) -> bool:
-    """Whether so many rebalances were completed lately, of as many members as there are now.
+    """Whether so many rebalances were completed lately, of as many members as there were.
 
     A reported storm lasts until there are half as many: an alarm shall not come and go with each of them.
     """
-    allowed = STORM_REBALANCES + STORM_REBALANCES_A_MEMBER * len(members_of(state.membership))
+    allowed = STORM_REBALANCES + STORM_REBALANCES_A_MEMBER * _most_members(state, now_ms)
     return storm_rebalances(state.recent_rebalances_ms, now_ms) > (allowed // 2 if is_reported(state) else allowed)
+
+
+def _most_members(state: GroupState, now_ms: int) -> int:
+    """The most members that the group had at a time within `STORM_WINDOW_MS`, as far as its rebalances tell."""
+    lately = [members for ms, members in _recent(state) if within(STORM_WINDOW_MS, ms, now_ms)]
+    return max(len(members_of(state.membership)), *lately, 0)
+
+
+def _recent(state: GroupState) -> list[tuple[int, int]]:
+    """(when, most members meanwhile) of the latest rebalances; an earlier release did not remember the members."""
+    times_ms, members = state.recent_rebalances_ms, state.recent_rebalance_members
+    return list(zip(times_ms, (*(0,) * (len(times_ms) - len(members)), *members), strict=True))
 
 
 def is_reported(state: GroupState) -> bool:

@@ -38,6 +38,7 @@ Offsets = Mapping[tuple[str, int], CommittedOffset]
 
 ALARMED: Final = (
     "recent_rebalances_ms",
+    "recent_rebalance_members",
     "last_rebalance_offset",
     "endings",
     "alarms",

@@ -78,7 +78,14 @@ RULES: Final = (
     Row(
         rebalance_storm.storm,
         ("rebalance_storm",),
-        ("recent_rebalances_ms", "last_rebalance_offset", "alarms", "endings"),
+        (
+            "recent_rebalances_ms",
+            "recent_rebalance_members",
+            "members_since_rebalance",
+            "last_rebalance_offset",
+            "alarms",
+            "endings",
+        ),
     ),
     Row(settling.epochs_going_by, (), ("restless",)),
     Row(

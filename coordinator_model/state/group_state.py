@@ -48,6 +48,10 @@ class GroupState:
     """When a generation was last found to be lost."""
     recent_rebalances_ms: tuple[int, ...] = ()
     """When rebalances of the storm window were completed (`rebalance_storm.py`)."""
+    recent_rebalance_members: tuple[int, ...] = ()
+    """Most members at a time until each of these, since the one before; of the latest, where fewer are known."""
+    members_since_rebalance: int = 0
+    """The same since the last of them."""
     last_rebalance_offset: int = -1
     """Where the last of these was written."""
     instances: dict[str, InstanceHistory] = field(default_factory=dict)

@@ -371,6 +371,55 @@ def test_rolling_restart_is_no_storm() -> None:
     assert {} == history(*moments).replayed().alarms()
 
 
+def _scaled_in(members: int, to: int, every_ms: int = 4_000) -> list[Moment]:
+    """A classic group of so many members, of which one after another leaves."""
+    return [
+        at(
+            turn * every_ms,
+            group_metadata("g", generation=turn + 1, members=[member(f"m{n}", {}) for n in range(left)]),
+        )
+        for turn, left in enumerate(range(members, to - 1, -1))
+    ]
+
+
+def test_group_that_is_scaled_in_storms_no_more_than_the_members_it_had_explain() -> None:
+    """Forty members go to two, one after another: a rebalance each, which two members would not make."""
+    reported = history(*_scaled_in(40, to=2)).replayed()
+
+    assert 38 == len(reported.states["g"].recent_rebalances_ms)
+    assert {} == reported.alarms()
+
+
+def test_group_that_storms_after_it_was_scaled_in_is_measured_by_who_is_left() -> None:
+    """Five minutes later the members it had explain nothing any more."""
+    scaled = _scaled_in(40, to=2)
+    later_ms = scaled[-1].time_ms + STORM_WINDOW_MS + 1
+    left = [member("m0", {}), member("m1", {})]
+    storming = [
+        at(later_ms + turn * 1_000, group_metadata("g", generation=100 + turn, members=left))
+        for turn in range(STORM_REBALANCES + 2 * STORM_REBALANCES_A_MEMBER + 1)
+    ]
+    reported = history(*scaled, *storming).replayed()
+
+    assert [2] == [detail["members"] for detail in reported.details("rebalance_storm")]
+    assert {("g", "rebalance_storm"): 1, ("g", "rebalance_rounds_lost"): 1} == reported.alarms()
+
+
+def test_storm_of_a_group_that_is_scaled_in_rests_by_the_members_it_had() -> None:
+    """It is over with half the rebalances that restarting all of them takes, and not with half of those left."""
+    enough = STORM_REBALANCES + STORM_REBALANCES_A_MEMBER * 10 + 1
+    ten = [member(f"m{n}", {}) for n in range(10)]
+    moments = [at(turn * 1_000, group_metadata("g", generation=turn + 1, members=ten)) for turn in range(enough + 1)]
+    last_ms = enough * 1_000
+    gone = at(last_ms + 1_000, group_metadata("g", generation=enough + 2, members=[member("m0", {})]))
+    state = history(*moments, gone).replayed().states["g"]
+
+    half_gone_ms = (enough // 2 + 3) * 1_000 + STORM_WINDOW_MS
+    assert state.open("rebalance_storm")
+    assert [] == overdue(state, half_gone_ms - 10_000)
+    assert [{"cleared": True}] == [event.detail for event in overdue(state, half_gone_ms)]
+
+
 def test_follow_up_rounds_of_cooperative_rebalances_do_not_count() -> None:
     """Each rebalance takes two generations there; the second gives out what the first one took."""
     moments: list[Moment] = []
