@@ -246,6 +246,7 @@ CASES: Final[Mapping[str, Cases]] = {
             "offset_commits.offset_that_goes_back_without_an_id_to_compare_is_a_rewind",
             "handovers.rewind_after_a_hand_over_names_both_owners",
             "handovers.hand_over_is_remembered_over_later_rebalances",
+            "handovers.partition_is_handed_over_when_its_owner_has_let_go_of_it",
             "family_rewinds.former_owner_that_commits_is_reported",
             "family_rewinds.former_owner_is_reported_where_commits_never_name_topic_ids",
             "rewinds.partitions_that_go_back_at_one_moment_are_one_event",

@@ -11,6 +11,10 @@ the latest one that is not the present owner:
 
 for `REMEMBERED_MS`, whatever happens meanwhile: further rebalances, an empty group, a conversion between the protocols.
 
+A partition that a member is to let go of is its own until it says that it has, however long that takes: its record then
+no longer names it, or, of a cooperative classic member, the next generation that it joins. Until then it stands among
+what is yet to be revoked, or among what the member claims and the leader gave to nobody.
+
 A coordinator refuses commits of a former owner (KIP-447, KIP-848), but not all of them: until a member has acknowledged
 that it lost a partition its commits are accepted, transactional ones without a member always, and what the former owner
 committed after the new one had asked where to begin is processed twice. In the log all this looks alike: soon after a
@@ -21,15 +25,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from typing import Any, Final
 
+from coordinator_model.groups.embedded_subscription import STICKY
 from coordinator_model.rules.members import Member, members_of
 from coordinator_model.rules.subscriptions import subscribed_topics
 from coordinator_model.rules.transition import Transition
 from coordinator_model.state.clocks import within
 from coordinator_model.state.findings import Finding
 from coordinator_model.state.group_state import GroupState
-from coordinator_model.state.membership import SHARE, STREAMS, Membership, Partitions
+from coordinator_model.state.membership import SHARE, STREAMS, ClassicMember, Membership, Partitions
 from coordinator_model.state.rule_memory import Handover
 
 HANDOVER_WINDOW_MS: Final = 300_000
@@ -55,7 +61,7 @@ def _moved(state: GroupState, before: Membership, after: Membership, time_ms: in
     """Advance `state.handovers` over one step; returns how many partitions have moved in it."""
     if SHARE in (before.family, after.family) or (before.modern is None and before.classic is after.classic):
         return 0
-    was, now = _changed(members_of(before), members_of(after))
+    was, now = _changed(_owning(before), _owning(after))
     if (before.modern_group is None) != (after.modern_group is None) and before.exists:
         was = translated(state, before, after, was)
         state.handovers = tuple(
@@ -127,14 +133,51 @@ def translated(
     return found
 
 
+def _owning(membership: Membership) -> Mapping[str, Member]:
+    """Member id → member, of classic ones with what they have yet to let go of among what they are assigned."""
+    classic = membership.classic_group
+    # Eager members own nothing while they join; the sticky assignor remembers for them what they had.
+    if (
+        classic is None
+        or classic.protocol == STICKY
+        or not any(of.claim is not None and of.claim.owned for of in classic.members.values())
+    ):
+        return members_of(membership)
+    given = by_place({member_id: of.assigned for member_id, of in classic.members.items()})
+    newest = max(of.claim.generation for of in classic.members.values() if of.claim is not None)
+    found: dict[str, Member] = {}
+    for member_id, member in classic.members.items():
+        kept = {**member.assigned}
+        if member.claim is not None and member.claim.generation == newest:
+            for topic, partitions in member.claim.owned.items():
+                rest = [p for p in partitions if (topic, p) not in given]
+                if rest:
+                    kept[topic] = tuple(sorted({*kept.get(topic, ()), *rest}))
+        found[member_id] = member if kept == member.assigned else replace(member, assigned=kept)
+    return found
+
+
 def _changed(
     was: Mapping[str, Member], now: Mapping[str, Member]
 ) -> tuple[dict[str, Partitions], dict[str, Partitions]]:
     """Owner → partitions before and after, of the members that are not the same."""
     return (
-        owners_of({id_: of for id_, of in was.items() if (now_ := now.get(id_)) is not of and now_ != of}),
-        owners_of({id_: of for id_, of in now.items() if (was_ := was.get(id_)) is not of and was_ != of}),
+        _holding({id_: of for id_, of in was.items() if (now_ := now.get(id_)) is not of and now_ != of}),
+        _holding({id_: of for id_, of in now.items() if (was_ := was.get(id_)) is not of and was_ != of}),
     )
+
+
+def _holding(members: Mapping[str, Member]) -> dict[str, Partitions]:
+    """As `owners_of`, with what is yet to be revoked."""
+    found: dict[str, Partitions] = owners_of(members)
+    for member in members.values():
+        if isinstance(member, ClassicMember) or not member.pending_revocation:
+            continue
+        parts = dict(member.assigned)
+        for topic, partitions in member.pending_revocation.items():
+            parts[topic] = tuple(sorted({*parts.get(topic, ()), *partitions}))
+        found[_name(member)] = parts
+    return found
 
 
 def owners_of(members: Mapping[str, Member]) -> dict[str, Partitions]:

@@ -25,6 +25,8 @@ class Watcher:
         self.scene = scene
         self.last: dict[Place, str] = {}
         self.vacant_since_ms: dict[Place, int] = {}
+        self.let_go_from: dict[Place, int] = {}
+        """Generation from which on the owner of a partition is to let go of it."""
         self.moved = 0
 
     def look(self) -> None:
@@ -33,8 +35,19 @@ class Watcher:
             vacant_ms = now_ms - self.vacant_since_ms.pop(place, now_ms)
             self.moved += self.last.get(place, owner) != owner and vacant_ms <= REMEMBERED_MS
             self.last[place] = owner
+            self.let_go_from.pop(place, None)
         for place in self.last.keys() - now.keys():
-            self.vacant_since_ms.setdefault(place, now_ms)
+            if not self.has_yet_to_let_go(place):
+                self.vacant_since_ms.setdefault(place, now_ms)
+
+    def has_yet_to_let_go(self, place: Place) -> bool:
+        """Whether the owner, who still is a member, learns only from this generation that it is to let go."""
+        group = self.scene.group
+        if group.kind != "classic" or group.protocol != "cooperative-sticky":
+            return False
+        present = {of.instance_id or of.member_id for of in group.written}
+        generation = self.let_go_from.setdefault(place, group.written_generation)
+        return generation == group.written_generation and self.last[place] in present
 
 
 def owners(group: Group) -> dict[Place, str]:

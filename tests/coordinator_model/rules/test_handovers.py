@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from coordinator_model.rules.handovers import HANDOVER_WINDOW_MS
+from coordinator_model.rules.handovers import HANDOVER_WINDOW_MS, REMEMBERED_MS
 from coordinator_model.wire.primitives import ZERO_UUID
 from tests.builders import (
     RecordBytes,
@@ -104,6 +104,70 @@ def test_rewind_while_the_partition_is_between_two_owners() -> None:
         detail["present_owner"],
         detail["handover_time"],
     )
+
+
+SLOW_MS = 8_000 + REMEMBERED_MS + 120_000
+"""When a member that was told so at 8 s has let go of a partition: twelve minutes later."""
+
+SLOW_CONSUMER = (
+    *CONSUMER[:2],
+    at(8_000, *consumer_join("g", "b", epoch=3, targets={"b": {"t": [1]}, "a": {"t": [0]}}, assigned={})),
+    at(8_001, *consumer_moves("g", "a", epoch=2, assigned={"t": [0]}, pending={"t": [1]}, state=1)),
+    at(SLOW_MS, *consumer_moves("g", "a", epoch=3, assigned={"t": [0]})),
+    at(SLOW_MS + 1_000, *consumer_moves("g", "b", epoch=3, assigned={"t": [1]})),
+)
+BOTH = {"t": [0, 1]}
+SLOW_COOPERATIVE = (
+    at(0, group_metadata("g", generation=1, members=[member("a", BOTH)], protocol="cooperative-sticky")),
+    FORWARD,
+    at(
+        8_000,
+        group_metadata(
+            "g",
+            generation=2,
+            members=[member("a", {"t": [0]}, owned=BOTH, owned_generation=1), member("b", {})],
+            protocol="cooperative-sticky",
+        ),
+    ),
+    at(
+        SLOW_MS,
+        group_metadata(
+            "g",
+            generation=3,
+            members=[member("a", {"t": [0]}, owned={"t": [0]}, owned_generation=2), member("b", {"t": [1]})],
+            protocol="cooperative-sticky",
+        ),
+    ),
+)
+
+
+@pytest.mark.parametrize("moments", [SLOW_CONSUMER, SLOW_COOPERATIVE], ids=["consumer", "cooperative"])
+def test_partition_is_handed_over_when_its_owner_has_let_go_of_it(moments: tuple[Moment, ...]) -> None:
+    """However long that takes: it is counted as moved, and its owner is the former one."""
+    reported = history(*moments).replayed()
+    inferred, detail = rewound(*moments, at_ms=SLOW_MS + 2_000)
+
+    assert 1 == reported.states["g"].counters.partitions_moved
+    assert 1 == sum(of["partitions_moved"] for of in reported.details("rebalance_completed"))
+    assert (True, True, moments[-1].time_ms) == (inferred, detail["after_handover"], detail["handover_time"])
+    assert ("a", "b") == (detail["former_owner"], detail["present_owner"])
+
+
+@pytest.mark.parametrize("moments", [SLOW_CONSUMER, SLOW_COOPERATIVE], ids=["consumer", "cooperative"])
+def test_who_has_yet_to_let_go_of_a_partition_still_owns_it(moments: tuple[Moment, ...]) -> None:
+    """It sought back, as an owner may, while nobody else had the partition."""
+    inferred, detail = rewound(*moments[: 4 if moments is SLOW_CONSUMER else 3], at_ms=SLOW_MS - 60_000)
+
+    assert (False, False) == (inferred, "after_handover" in detail)
+
+
+def test_partition_that_its_owner_gets_back_before_it_let_go_has_not_moved() -> None:
+    """Who was to take it left meanwhile."""
+    back = at(SLOW_MS, *consumer_leave("g", "b", epoch=4), *consumer_moves("g", "a", epoch=4, assigned=BOTH))
+    moments = (*SLOW_CONSUMER[:4], back)
+
+    assert 0 == history(*moments).replayed().states["g"].counters.partitions_moved
+    assert (False, False) == (rewound(*moments, at_ms=SLOW_MS + 1)[0], "after_handover" in rewound(*moments)[1])
 
 
 def test_rewind_in_a_group_that_emptied_is_a_reset() -> None:

@@ -352,13 +352,15 @@ ON_DISK: Final = frozenset(
     handover_ms handovers held_ms held_offset host initialized initializing instance_id instances
     internal_topics joined joined_ms kind last_ms last_offset last_rebalance_offset last_step_ms
     last_step_offset leader left leftovers_reported may_have_left member_id members members_after
-    members_before members_since_rebalance membership metadata_hash metadata_live migration missing mixed_before mixed_since_ms
+    members_before members_since_rebalance membership
+    metadata_hash metadata_live migration missing mixed_before mixed_since_ms
     modern moved name newer_versions newest_partition_epoch offset offset_count offset_resets
     offsets_back offsets_back_ms open_alarms open_claims owned owners partition partition_counts
     partition_epochs partition_metadata_live partitions partitions_kept partitions_moved peak_classic
     peak_consumer pending_revocation polled_state port present_owner previous_epoch process process_id
     protocol protocol_type rack_id rebalance rebalance_timeout_ms rebalances rebalances_avoidable
-    rebalances_saved recent_members recent_members_ms recent_rebalance_members recent_rebalances_ms regexes repartition_sink
+    rebalances_saved recent_members recent_members_ms recent_rebalance_members
+    recent_rebalances_ms regexes repartition_sink
     repartition_source replaced_ms replaced_offset restarted_ms restarting restarts restless rewinds
     rounds_lost rounds_lost_ms rule scaling server_assignor session_timeout_ms simple since_ms situation
     stale_claims standby standby_pending_revocation standby_tasks state state_timestamp_ms
