@@ -82,8 +82,9 @@ _OWNERSHIP: Final = (
         summary=f"{GROUP}: two processes take {{{{ $value }}}} group.instance.id from each other, each fencing the "
         "other.",
         first_look="Group: Static members",
-        nearest="A pod that moves to another host and back within ten minutes. It does fire: the log cannot tell "
-        "that from two processes. A pod whose hosts never come back, and one that retries its join, do not.",
+        nearest="A pod that moves to another host and back within ten minutes: the id is taken back once, which is a "
+        "warning among the events. Twice in ten minutes does fire. A pod whose hosts never come back, and one that "
+        "retries its join, do not.",
         event="static_member_contended",
         names="static_member_contended",
     ),
@@ -162,7 +163,8 @@ _REBALANCES: Final = (
         "epoch.",
         first_look="Group: Not settled",
         nearest="A roll whose members restart at intervals under a minute, so that the group never rests. Rolled "
-        "twice it makes four epochs a member; twenty more are the group's own.",
+        "twice it makes four epochs a member; twenty more are the group's own. A job that consumes each minute and "
+        "leaves an empty group, which is at rest.",
         event="group_unsettled",
     ),
     Alert(

@@ -81,8 +81,15 @@ CASES: Final[Mapping[str, Cases]] = {
         ),
     ),
     "rebalance_rounds_lost": Cases(
-        reported=("classic_groups.gap_between_generations_is_rounds_that_never_completed",),
-        silent=("classic_groups.first_generation_ever_seen_is_no_gap",),
+        reported=(
+            "classic_groups.gap_between_generations_is_rounds_that_never_completed",
+            "bugs_of_classic_groups.kafka_12890_rounds_that_end_in_nothing",
+        ),
+        silent=(
+            "classic_groups.first_generation_ever_seen_is_no_gap",
+            "classic_groups.round_that_is_lost_to_a_member_that_joins_is_information",
+            "classic_groups.round_that_its_last_member_left_is_information",
+        ),
     ),
     "duplicate_assignment": Cases(
         reported=(
@@ -143,6 +150,7 @@ CASES: Final[Mapping[str, Cases]] = {
         ),
         silent=(
             "static_members.process_that_restarts_in_a_loop_fights_with_none",
+            "static_members.id_that_is_taken_back_once_is_a_warning",
             "static_members.id_taken_back_by_who_had_released_it_is_no_fight",
             "family_static_members.three_quick_restarts_of_thirty_static_members_are_neither",
             "family_static_members.process_that_moves_to_another_host_is_neither",
@@ -232,6 +240,7 @@ CASES: Final[Mapping[str, Cases]] = {
     "group_unsettled": Cases(
         reported=("family_unsettled.group_in_which_a_member_flaps_for_hours_is_reported",),
         silent=(
+            "settling.group_that_is_empty_is_at_rest",
             "family_unsettled.roll_of_a_group_up_and_down_is_no_unrest",
             "family_unsettled.member_that_is_slow_to_let_go_is_no_unrest",
             "family_unsettled.many_members_that_start_one_by_one_are_no_unrest",

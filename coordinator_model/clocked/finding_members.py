@@ -3,7 +3,7 @@
     finding                   members
     duplicate_assignment      those that own a partition another one owns too
     static_member_absent      those that said they would be back
-    static_member_contended   those that stand for an instance id which processes take from each other
+    static_member_contended   those that stand for an instance id which processes take from each other, over and over
     static_member_restarting  those that stand for one which a process takes again and again
     rebalance_stuck           those that have not reached the target within their rebalance timeout
 
@@ -22,6 +22,7 @@ from coordinator_model.clocked.alarms import still_open
 from coordinator_model.clocked.moment import Moment
 from coordinator_model.kinds.table import ALARMS, LOOK
 from coordinator_model.rules.members import Member, is_absent, members_of
+from coordinator_model.rules.static_members import DOUBTED
 from coordinator_model.state.group_state import GroupState
 
 ABSENT: Final = "static_member_absent"
@@ -45,7 +46,12 @@ def involved_members(
     """
     members = members_of(state.membership)
     found = {
-        kind: {member_id for alarm in still_open(state, kind, now_ms).values() for member_id in alarm.members}
+        kind: {
+            member_id
+            for alarm in still_open(state, kind, now_ms).values()
+            if alarm.detail != DOUBTED
+            for member_id in alarm.members
+        }
         for kind in FINDINGS
     }
     found[ABSENT] = {member_id for member_id, member in members.items() if is_absent(member)}

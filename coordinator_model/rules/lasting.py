@@ -55,10 +55,18 @@ def changes(
     return new, over
 
 
-def opened(state: GroupState, kind: str, position: Position, name: str = ONLY, members: tuple[str, ...] = ()) -> None:
-    """One alarm opens, or is about these members now."""
+def opened(  # noqa: PLR0913 - what is remembered of one
+    state: GroupState,
+    kind: str,
+    position: Position,
+    name: str = ONLY,
+    members: tuple[str, ...] = (),
+    detail: str | None = None,
+) -> None:
+    """One alarm opens, or is about these members now, and of another detail where one is given."""
     was = state.open(kind).get(name) or Opened(since_ms=position.timestamp_ms, offset=position.offset)
-    state.alarms.setdefault(kind, {})[name] = replace(was, members=members)
+    now = replace(was, members=members, detail=was.detail if detail is None else detail)
+    state.alarms.setdefault(kind, {})[name] = now
 
 
 def closed(state: GroupState, kind: str, name: str = ONLY) -> None:

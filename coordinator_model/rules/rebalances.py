@@ -7,7 +7,13 @@
 
 Epochs that move on while a rebalance is under way belong to it. A classic rebalance has a duration only from the
 end of its join phase (`currentStateTimestamp`) to the leader's assignment; how long members took to join is not
-recorded. Generations that were begun and never completed are the gap between two that were.
+recorded. Generations that were begun and never completed are the gap between two that were:
+
+    a gap of                                        is lost because
+    as many rounds as members are new               they joined after the others had, and before the leader's answer:
+                                                    information
+    one round, and no member is left                who began it left before it was over: information
+    more                                            the leader did not answer in time, or members did not rejoin
 
 A partition has moved when another member than its last owner takes it, at once or after a while without an owner
 (`handovers.py`); one that had its owner before and has it after was kept. The share that was kept of both is the
@@ -26,6 +32,7 @@ from coordinator_model.rules.handovers import by_place, owners_of, translated
 from coordinator_model.rules.rebalance_causes import causes, triggers
 from coordinator_model.rules.transition import Transition
 from coordinator_model.state import clocks
+from coordinator_model.state.events import INFO
 from coordinator_model.state.findings import Finding, Position
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.membership import (
@@ -113,7 +120,13 @@ def _lost_rounds(state: GroupState, was: ClassicGroup, now: ClassicGroup, time_m
         state.counters.rounds_lost += lost
         state.rounds_lost_ms = time_ms
         detail = {"from_generation": was.generation, "to_generation": now.generation, "rounds_lost": lost}
-        yield Finding("rebalance_rounds_lost", detail, inferred=True)
+        severity = INFO if lost <= _rounds_explained(was, now) else None
+        yield Finding("rebalance_rounds_lost", detail, severity=severity, inferred=True)
+
+
+def _rounds_explained(was: ClassicGroup, now: ClassicGroup) -> int:
+    """How many lost rounds nobody is to blame for."""
+    return len(now.members.keys() - was.members.keys()) if now.members else 1
 
 
 def _completed(state: GroupState, detail: Mapping[str, Any], time_ms: int) -> Finding:

@@ -5,7 +5,8 @@ completed says nothing at all. So it is epochs that are looked at:
 
     a group           when
     becomes restless  its epoch, or generation, moves on
-    comes to rest     for a minute none moved, and no rebalance is under way
+    comes to rest     for a minute none moved, and no rebalance is under way; or no member is left: a job that consumes
+                      for some seconds of each minute, and leaves, is as it should be
 
 What is restless for long, with more epochs going by than rolling all its members twice takes, does not settle: the
 clock reports it (`clocked/unsettled.py`). Follow-up rounds of a cooperative rebalance belong to the round before and do
@@ -41,6 +42,9 @@ _WENT: Final = frozenset({"member_left", "static_member_absent"})
 def epochs_going_by(transition: Transition) -> Iterable[Finding]:
     """Count the epochs and generations that went by, and who came and went; finds nothing."""
     state, time_ms = transition.state, transition.time_ms
+    if not members_of(transition.after):
+        state.restless = None
+        return ()
     completed, moved = transition.earlier("rebalance_completed"), _moved(transition)
     if not is_restless(state, time_ms):
         state.restless = None

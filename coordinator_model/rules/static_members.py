@@ -18,8 +18,10 @@ So a member that goes in the step in which another of its instance id comes is r
 Take-overs less than ten minutes apart are a run, and a member that expired and joins again belongs to it. A process is
 known by client id and host. In a run
 
-    a process that the id was taken from has it again           static_member_contended: two of them, each fencing
-                                                                the other (A, B, A)
+    a process that the id was taken from has it again, twice    static_member_contended: two of them, each fencing
+                                                                the other (A, B, A, B)
+    the same, once                                              static_member_contended as a warning: a node that is
+                                                                drained and back looks so, too (A, B, A)
     the id was taken over five times, and none of these         static_member_restarting: one process in a loop, or two
                                                                 that look alike
     fewer                                                       nothing: a roll, done twice or three times
@@ -46,7 +48,7 @@ from coordinator_model.rules import endings, lasting
 from coordinator_model.rules.members import Member, is_absent, members_of, named, replacements, speaks
 from coordinator_model.rules.transition import Transition
 from coordinator_model.state.clocks import elapsed_ms, within
-from coordinator_model.state.events import INFO
+from coordinator_model.state.events import INFO, WARNING
 from coordinator_model.state.findings import Finding, Position
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.membership import ClassicMember
@@ -65,6 +67,12 @@ is up again so soon."""
 
 RETRIES_MS: Final = 60_000
 """What retries for longer is counted once a minute: it may be a loop after all."""
+
+PROVEN: Final = 2
+"""So often an id is taken back in a run only by processes that fight: a node is drained, and is back, once."""
+
+DOUBTED: Final = "taken back once"
+"""What is remembered of a contention that was reported as a warning."""
 
 CONTENDED: Final = "static_member_contended"
 RESTARTING: Final = "static_member_restarting"
@@ -119,9 +127,12 @@ def contention(transition: Transition) -> Iterator[Finding]:
             lasting.opened(state, kind, position, instance_id, about)
         fought = history.process in history.displaced
         restarted = history.restarts >= RESTARTS and not fought and CONTENDED not in reported
-        if not (fought and CONTENDED not in reported) and not (restarted and RESTARTING not in reported):
+        proven = fought and history.taken_back >= PROVEN
+        known = CONTENDED in reported and not (proven and is_doubted(state, instance_id))
+        if not (fought and not known) and not (restarted and RESTARTING not in reported):
             continue
-        lasting.opened(state, CONTENDED if fought else RESTARTING, position, instance_id, about)
+        doubt = DOUBTED if fought and not proven else ""
+        lasting.opened(state, CONTENDED if fought else RESTARTING, position, instance_id, about, doubt)
         if fought and RESTARTING in reported:
             lasting.closed(state, RESTARTING, instance_id)
             cleared = {"instance_id": instance_id, "member_ids": [history.member_id], "cleared": True}
@@ -140,7 +151,13 @@ def contention(transition: Transition) -> Iterator[Finding]:
         if not fought:
             alike = "two_processes" if speaks(member) == "classic" else "two_processes_on_one_host"
             detail["may_be"] = ["one_process", *([alike] if len(processes) == 1 else [])]
-        yield Finding(CONTENDED if fought else RESTARTING, detail, inferred=True)
+        severity = WARNING if doubt else None
+        yield Finding(CONTENDED if fought else RESTARTING, detail, severity=severity, inferred=True)
+
+
+def is_doubted(state: GroupState, instance_id: str) -> bool:
+    """Whether a contention was reported on too little evidence to wake anybody: the id was taken back once."""
+    return DOUBTED in {of.detail for name, of in state.open(CONTENDED).items() if name == instance_id}
 
 
 def last_take_over_ms(history: InstanceHistory) -> int:
@@ -205,8 +222,10 @@ def _take_over(history: InstanceHistory, former: Member | None, member: Member, 
     history.replaced_ms, history.replaced_offset = (*history.replaced_ms, time_ms)[-FORMER_KEPT:], position.offset
     if not there:
         history.displaced.clear()
+        history.taken_back = 0
     elif history.process and history.process != process:
         history.displaced[history.process] = time_ms
+        history.taken_back += process in history.displaced
     history.process = process
 
 
@@ -219,6 +238,7 @@ def _end_of_run(state: GroupState, instance_id: str, history: InstanceHistory, t
         endings.remember(state, Ending(kind=kind, name=instance_id, offset=history.replaced_offset, time_ms=time_ms))
         lasting.closed(state, kind, instance_id)
     history.takeovers, history.restarts, history.replaced_ms, history.displaced = 0, 0, (), {}
+    history.taken_back = 0
 
 
 def _forget(state: GroupState, time_ms: int) -> None:

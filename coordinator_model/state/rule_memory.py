@@ -334,6 +334,8 @@ class InstanceHistory:
     """Client id and host of who stands for it."""
     displaced: dict[str, int] = field(default_factory=dict)
     """Client id and host of those that it was taken from in the run, while they stood for it → when."""
+    taken_back: int = 0
+    """How often one of these has it again."""
     absent_since_ms: int | None = None
 
 

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from coordinator_model.rules.static_members import RESTARTS, RUN_GAP_MS
-from coordinator_model.state.events import INFO, Event
+from coordinator_model.state.events import INFO, SEVERITIES, Event
 from tests.moments import overdue
 from tests.side_by_side import VICTIM, Scene, log_of
 from tests.simulator import faults
@@ -32,6 +32,10 @@ def assert_once(scene: Scene, kind: str, instance_id: str) -> None:
     """It is opened once and cleared once, and nothing is said meanwhile."""
     opened, cleared = reported(scene)
 
+    # What may be a node that was drained is a warning first; where it goes on it is said once more.
+    doubted = [of for of in opened if of.severity != SEVERITIES[of.kind]]
+    assert len(doubted) <= 1
+    opened = [of for of in opened if of not in doubted]
     assert [(kind, instance_id)] == [(of.kind, of.detail["instance_id"]) for of in opened]
     assert [(kind, instance_id, True)] == [(of.kind, of.detail["instance_id"], of.detail["cleared"]) for of in cleared]
 

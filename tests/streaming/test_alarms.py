@@ -119,8 +119,11 @@ def test_open_it_is_kept_with_its_beginning(kind: str) -> None:
     assert opened
     for event in opened:
         assert is_still_open(run.state, kind, event.detail, event.time_ms)
-        kept = [run.state.open(kind)[name] for name in ALARMS[kind].names(event.detail)]
-        assert {(event.time_ms, event.offset)} == {(of.since_ms, of.offset) for of in kept}
+        names = {*ALARMS[kind].names(event.detail)}
+        first = next(of for of in opened if names & {*ALARMS[kind].names(of.detail)})  # it may be said again, as worse
+        assert {(first.time_ms, first.offset)} == {
+            (of.since_ms, of.offset) for name, of in run.state.open(kind).items() if name in names
+        }
     assert not summary(run.state).words.steady or ALARMS[kind].code is None
 
 
@@ -168,11 +171,17 @@ def test_after_a_restart_it_is_over_once_and_was_not_opened_again(kind: str) -> 
         assert {} == still_open(again.state, kind, STORIES[kind].over_ms or 0)
 
 
+SAID_AGAIN: Final = (3,)
+"""Take-overs with which this release says once more, as critical, what the one before said with the second alone."""
+
+
 @pytest.mark.parametrize("kind", sorted(FORMER))
 def test_state_of_the_release_before_goes_on(kind: str) -> None:
     """What it had reported is not reported again, nothing of it is lost, and each is over at its time."""
     own = Run(STORIES[kind])
-    assert FORMER[kind]["ids"] == [event.id for event in own.events if event.kind == kind]
+    assert FORMER[kind]["ids"] == [
+        event.id for event in own.events if event.kind == kind and event.detail.get("replacements", 0) not in SAID_AGAIN
+    ]
     run = Run(STORIES[kind], load_group(FORMER[kind]["state"]))
 
     assert own.state.alarms[kind].keys() == run.state.alarms[kind].keys()

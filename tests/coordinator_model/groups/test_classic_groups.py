@@ -133,6 +133,36 @@ def test_gap_between_generations_is_rounds_that_never_completed() -> None:
     assert (3, 2) == (reported.states["g"].counters.rebalances, reported.states["g"].counters.rounds_lost)
 
 
+@pytest.mark.parametrize(
+    ("generation", "joined", "severity"),
+    [
+        pytest.param(3, ["b"], "info", id="one joined between join and sync"),
+        pytest.param(4, ["b", "c"], "info", id="two did, one after the other"),
+        pytest.param(4, ["b"], "warning", id="one round more"),
+        pytest.param(3, [], "warning", id="nobody joined"),
+    ],
+)
+def test_round_that_is_lost_to_a_member_that_joins_is_information(
+    generation: int, joined: list[str], severity: str
+) -> None:
+    """It comes after the others have joined and before the leader has answered, and all begin again."""
+    reported = history(
+        at(0, group_metadata("g", generation=1, members=[member("a", {"t": [0]})])),
+        at(9_000, group_metadata("g", generation=generation, members=[member(of, {}) for of in ("a", *joined)])),
+    ).replayed()
+
+    assert [severity] == [of.severity for of in reported.events if of.kind == "rebalance_rounds_lost"]
+
+
+def test_round_that_its_last_member_left_is_information() -> None:
+    """A member joins an empty group and leaves before the leader, itself, has answered."""
+    reported = history(
+        at(0, group_metadata("g", generation=4)), at(1_000, group_metadata("g", generation=6))
+    ).replayed()
+
+    assert ["info"] == [of.severity for of in reported.events if of.kind == "rebalance_rounds_lost"]
+
+
 def test_first_generation_ever_seen_is_no_gap() -> None:
     """A compacted log begins with whatever generation the group has reached: nothing is known to be lost."""
     reported = history(at(0, group_metadata("g", generation=41, members=[member("a", {"t": [0]})]))).replayed()

@@ -2,11 +2,13 @@
 
 import pytest
 
+from coordinator_model.records.classic_group import MemberMetadata
 from coordinator_model.rules.settling import AT_REST_MS, too_many_epochs
 from coordinator_model.state.rule_memory import Restless
 from tests.builders import group_metadata, member
 from tests.coordinator_events import converted_to_classic, converted_to_consumer
 from tests.histories import Reported, at, history
+from tests.moments import overdue
 
 LATER_MS = 2 * AT_REST_MS
 
@@ -57,6 +59,22 @@ def test_each_that_comes_and_each_that_goes_is_counted() -> None:
 
     assert (3, 3) == (restless.joined, restless.left)
     assert [("x", 2, 2), ("y", 1, 1)] == [(of.client_id, of.joined, of.left) for of in restless.comings.values()]
+
+
+@pytest.mark.parametrize(("left", "restless"), [((), False), ((member("stays", {"t": [0]}),), True)])
+def test_group_that_is_empty_is_at_rest(left: tuple[MemberMetadata, ...], restless: bool) -> None:
+    """A job that consumes for ten seconds of each minute leaves nobody; where another stays, epochs go by."""
+    moments = [at(0, group_metadata("g", generation=1, members=left))]
+    for turn in range(120):
+        job = member(f"job-{turn}", {"t": [1]})
+        moments += [
+            at(60_000 * turn + 5_000, group_metadata("g", generation=2 * turn + 2, members=[*left, job])),
+            at(60_000 * turn + 15_000, group_metadata("g", generation=2 * turn + 3, members=left)),
+        ]
+    state = history(*moments).replayed().states["g"]
+    found = [event.kind for event in overdue(state, 60_000 * 119 + 15_001)]
+
+    assert ["group_unsettled"] * restless == found
 
 
 def test_twenty_that_come_and_go_are_remembered_by_name() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from coordinator_model.clocked.finding_members import involved_members
 from coordinator_model.rules.static_members import CONTENDED, FORMER_KEPT, RESTARTING, RESTARTS, RUN_GAP_MS
 from coordinator_model.state.events import INFO
 from coordinator_model.views.group_view import group_view
@@ -175,19 +176,41 @@ TWO_HOSTS = ("/a", "/b")
 
 @pytest.mark.parametrize("every_ms", [3_000, 61_000, 150_000, RUN_GAP_MS])
 def test_process_that_takes_the_id_back_fights(every_ms: int) -> None:
-    """A, B, A: each throws the other out, said once, however long it goes on and however slow it is."""
+    """A, B, A, B: each throws the other out, said once, however long it goes on and however slow it is."""
     reported = history(*_takeovers(50, every_ms=every_ms, hosts=TWO_HOSTS)).replayed()
 
-    (event,) = (event for event in reported.events if event.severity != INFO)
-    assert ("static_member_contended", "critical", True, 2 * every_ms) == (
+    doubted, event = (event for event in reported.events if event.severity != INFO)
+    assert ("static_member_contended", "critical", True, 3 * every_ms) == (
         event.kind,
         event.severity,
         event.inferred,
         event.time_ms,
     )
-    assert ("i", ["i-1", "i-2"], ["/a", "/b"], 2) == tuple(
+    assert ("i", ["i-2", "i-3"], ["/a", "/b"], 3) == tuple(
         event.detail[key] for key in ("instance_id", "member_ids", "client_hosts", "replacements")
     )
+    assert ("static_member_contended", "warning", 2 * every_ms) == (doubted.kind, doubted.severity, doubted.time_ms)
+
+
+@pytest.mark.parametrize("away_ms", [20_000, 180_000, RUN_GAP_MS])
+def test_id_that_is_taken_back_once_is_a_warning(away_ms: int) -> None:
+    """A node is drained and back: two take-overs are too little evidence of two processes."""
+    reported = history(*_takeovers(2, every_ms=away_ms, hosts=TWO_HOSTS)).replayed()
+    state = reported.states["g"]
+
+    assert [(2 * away_ms, "static_member_contended")] == reported.timed_alarms()
+    assert ["warning"] == [event.severity for event in reported.events if event.severity != INFO]
+    assert [] == [*involved_members(state, 2 * away_ms)]
+    assert [("static_member_contended", True)] == over(reported, 2 * away_ms + RUN_GAP_MS + 1)
+
+
+def test_node_that_is_drained_again_much_later_is_a_warning_again() -> None:
+    """What was taken back in an earlier run proves nothing of this one."""
+    first, later = _takeovers(2, every_ms=60_000, hosts=TWO_HOSTS), RUN_GAP_MS + 200_000
+    again = [replace(of, time_ms=of.time_ms + later) for of in _takeovers(2, every_ms=60_000, hosts=TWO_HOSTS)]
+    reported = history(*first, *again).replayed()
+
+    assert ["warning", "warning"] == [of.severity for of in reported.events if of.severity != INFO]
 
 
 @pytest.mark.parametrize(
@@ -362,7 +385,7 @@ def test_what_is_over_is_said_by_the_clock(hosts: Sequence[str]) -> None:
     """Nothing is written when it ends; the event is the same however often and however late one looks."""
     reported = history(*_takeovers(RESTARTS, every_ms=3_000, hosts=hosts)).replayed()
     state, last_ms = reported.states["g"], RESTARTS * 3_000
-    (opened,) = (event for event in reported.events if event.severity != INFO)
+    *_, opened = (event for event in reported.events if event.severity != INFO)
 
     assert [] == overdue(state, last_ms + RUN_GAP_MS)
     (first,), (again,) = overdue(state, last_ms + RUN_GAP_MS + 1), overdue(state, last_ms + 86_400_000)
@@ -381,7 +404,7 @@ def test_end_before_another_run_is_said_after_it_began() -> None:
     again = [replace(of, time_ms=of.time_ms + later) for of in _takeovers(3, every_ms=3_001, hosts=TWO_HOSTS)]
     reported = history(*first, *again).replayed()
 
-    assert 2 == len(reported.details("static_member_contended"))
+    assert 2 * ["warning", "critical"] == [of.severity for of in reported.events if of.severity != INFO]
     assert [("static_member_contended", True)] == over(reported, later + 10_000)
     assert 2 == len(over(reported, later + 10_000 + RUN_GAP_MS))
 

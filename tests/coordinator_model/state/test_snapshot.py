@@ -153,6 +153,7 @@ INSTANCE: Final = InstanceHistory(
     restarted_ms=9,
     process="c /h",
     displaced={"d /h": 1},
+    taken_back=1,
     absent_since_ms=0,
 )
 
@@ -365,7 +366,7 @@ ON_DISK: Final = frozenset(
     rounds_lost rounds_lost_ms rule scaling server_assignor session_timeout_ms simple since_ms situation
     stale_claims standby standby_pending_revocation standby_tasks state state_timestamp_ms
     static_replacements static_returns step storm streams streams_active streams_standby
-    subscribed_regex subscribed_topics subtopologies takeovers target targets task_targets time_ms
+    subscribed_regex subscribed_topics subtopologies taken_back takeovers target targets task_targets time_ms
     timestamp_ms to topic_ids topics topology_epoch under_way unsettled unsettled_since_ms upgrade
     upgrades user_data_bytes user_endpoint uses_classic_protocol vacancies validated_topology_epoch
     validation_told version warmup warmup_pending_revocation warmup_tasks was_downgraded watching whole
