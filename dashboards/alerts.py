@@ -104,6 +104,26 @@ _OWNERSHIP: Final = (
     ),
 )
 
+_POLLS: Final = (
+    Alert(
+        name="KafkaGroupPollIntervalExceeded",
+        condition=gated(
+            f"$slow_pollers{within(at.SLOW_POLLS_WINDOW_SECONDS)} > {at.NONE.value}",
+            at.SLOW_POLLS_WINDOW_SECONDS.value,
+        ),
+        limits=(at.NONE, at.SLOW_POLLS_WINDOW_SECONDS),
+        wait=at.AT_ONCE,
+        severity=WARNING,
+        summary=f"{GROUP}: {{{{ $value }}}} processes exceed max.poll.interval.ms again and again, and the group "
+        "rebalances each time.",
+        first_look="Group: Members to look at",
+        nearest="A rolling restart, one process each five minutes: who comes in the place of another stays. A job that "
+        "runs each five minutes, and a crash loop, are members for a small part of them.",
+        event="poll_interval_exceeded",
+        names="poll_interval_exceeded",
+    ),
+)
+
 _RESTARTS_OF_ALL: Final = (
     f"{at.STORM_REBALANCES.value} + {at.STORM_REBALANCES_A_MEMBER.value} * "
     f"$most_members{within(at.STORM_WINDOW_SECONDS)}"
@@ -499,7 +519,7 @@ _MONITOR_ITSELF: Final = (
 
 GROUPS: Final[Mapping[str, tuple[Alert, ...]]] = {
     "kafka_group_ownership": _OWNERSHIP,
-    "kafka_group_rebalances": _REBALANCES,
+    "kafka_group_rebalances": (*_POLLS, *_REBALANCES),
     "kafka_group_migration": _MIGRATION,
     "kafka_group_offsets": _OFFSETS,
     "kafka_group_monitor": _MONITOR_ITSELF,

@@ -318,7 +318,7 @@ _INVOLVED: Final = (
         "involved_members",
         "kafka_group_involved_members",
         "Members that a finding is about, as long as it holds: two owners of a partition, a static member away or "
-        "contended, one that holds up a rebalance.",
+        "contended, one that holds up a rebalance or exceeds its poll interval.",
         labels=(*_G, "finding", "member_id", "instance_id", "client_id", "client_host"),
     ),
     _signal(
@@ -334,6 +334,14 @@ _INVOLVED: Final = (
         'finding="static_member_restarting"}))',
         COUNT,
         "Instance ids that one process takes again and again.",
+    ),
+    _signal(
+        "slow_pollers",
+        "count by (cluster, group) (max by (cluster, group, client_id, client_host) (max_over_time("
+        'kafka_group_involved_members{GROUP, finding="poll_interval_exceeded"}[WINDOW])))',
+        COUNT,
+        "Processes that leave and join again and again, each time after their poll interval, within the time looked "
+        "back over.",
     ),
 )
 

@@ -42,6 +42,9 @@ REBALANCING_SECONDS: Final = Limit(
 )
 
 UNSETTLED_SECONDS: Final = Limit(600, "twice the default rebalance timeout: what comes together at all has by then")
+SLOW_POLLS_WINDOW_SECONDS: Final = Limit(
+    600, "twice the default poll interval, as a process is no member between a leave and the join after it"
+)
 STORM_WINDOW_SECONDS: Final = Limit(300, "the window of the monitor's event rebalance_storm")
 STORM_REBALANCES: Final = Limit(20, "what a small group may do while it is set up")
 STORM_REBALANCES_A_MEMBER: Final = Limit(4, "a restart is a leave and a join, and may be done twice")

@@ -170,6 +170,23 @@ CASES: Final[Mapping[str, Cases]] = {
             "family_static_members.rare_restarts_are_neither",
         ),
     ),
+    "poll_interval_exceeded": Cases(
+        reported=(
+            "poll_intervals.member_that_leaves_after_its_poll_interval_again_and_again_is_reported",
+            "poll_intervals.member_that_is_gone_and_back_in_one_step_is_reported",
+            "poll_intervals.members_of_consumer_groups_exceed_it_too",
+            "poll_intervals.static_member_that_is_away_and_returns_each_time_is_reported",
+            "poll_intervals.run_before_the_live_tail_is_reported_with_its_next_join",
+        ),
+        silent=(
+            "poll_intervals.rolling_restart_of_many_members_is_none",
+            "poll_intervals.job_that_consumes_for_a_minute_now_and_then_is_none",
+            "poll_intervals.crash_loop_is_none",
+            "poll_intervals.who_comes_from_another_host_is_another_process",
+            "poll_intervals.spans_between_leaves_are_about_the_rebalance_timeout",
+            "poll_intervals.two_leaves_in_a_row_are_none_yet",
+        ),
+    ),
     "upgrade_unclean": Cases(
         reported=(
             "upgrade_check.upgrade_that_loses_or_moves_something_is_reported_once",

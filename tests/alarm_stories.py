@@ -73,6 +73,12 @@ STORIES: Final[Mapping[str, Story]] = {
     ),
     "static_member_contended": Story(opens=_taken_over(("/a", "/b"), 3), over_ms=LATER_MS),
     "static_member_restarting": Story(opens=_taken_over(("/a",), 6), over_ms=LATER_MS),
+    "poll_interval_exceeded": Story(
+        opens=tuple(
+            at(turn * 330_000, _classic(turn + 1, log.member(f"slow-{turn}", {"t": [0]}))) for turn in range(4)
+        ),
+        over_ms=2 * LATER_MS,
+    ),
     "rebalance_storm": Story(
         opens=tuple(at(turn * 1_000, _classic(turn + 1, log.member("a", {"t": [0]}))) for turn in range(30)),
         over_ms=LATER_MS,

@@ -3,6 +3,7 @@
     alarm                        is over when
     static_member_contended      no process took the instance id for ten minutes
     static_member_restarting     likewise
+    poll_interval_exceeded       no process left again for one and a half of its rebalance timeouts
     rebalance_storm              five minutes hold half the rebalances that restarting every member takes
 
 The event belongs to the last record of what is over, so it is the same for every monitor, and after a restart; it is
@@ -17,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from coordinator_model.clocked.moment import Moment
-from coordinator_model.rules import rebalance_storm, static_members
+from coordinator_model.rules import poll_intervals, rebalance_storm, static_members
 from coordinator_model.state.events import INFO, Event
 from coordinator_model.state.findings import Finding, Position, events_of
 from coordinator_model.state.group_state import GroupState
@@ -40,12 +41,23 @@ def alarms_over(moment: Moment) -> Iterator[Event]:
                 time_ms = static_members.last_take_over_ms(history)
                 ending = Ending(kind=kind, name=instance_id, offset=history.replaced_offset, time_ms=time_ms)
                 yield from _cleared(state, ending, member_ids=[history.member_id])
+    for name, alarm in state.open(poll_intervals.EXCEEDED).items():
+        run = poll_intervals.last_of(state.poll_runs, name)
+        if run is None:
+            # Read again: what is known of the end is that it was not before the beginning.
+            over = Ending(kind=poll_intervals.EXCEEDED, name=name, offset=alarm.offset, time_ms=alarm.since_ms)
+            yield from _cleared(state, over)
+        elif not poll_intervals.is_open(state, poll_intervals.EXCEEDED, name, moment.now_ms):
+            yield from _cleared(state, poll_intervals.ending(name, run))
     if rebalance_storm.is_reported(state) and not rebalance_storm.is_storm(state, moment.now_ms):
         yield from _cleared(state, rebalance_storm.ending(state))
 
 
 def _cleared(state: GroupState, ending: Ending, **detail: object) -> Iterator[Event]:
     named = {"instance_id": ending.name} if ending.name else {}
+    if ending.kind == poll_intervals.EXCEEDED:
+        client_id, _, client_host = ending.name.rpartition(" ")
+        named = {"client_id": client_id, "client_host": client_host}
     finding = Finding(ending.kind, {**named, **detail, "cleared": True}, severity=INFO, inferred=True)
     position = Position(state.partition, ending.offset, ending.time_ms)
     yield from events_of(state.name, position, [finding], first_ordinal=1 + crc32(ending.name.encode()))
@@ -55,6 +67,7 @@ OF_INSTANCES: Final = (static_members.CONTENDED, static_members.RESTARTING)
 
 ENDED_BY_TIME: Final[Mapping[str, Callable[[GroupState, str, str, int], bool]]] = {
     **dict.fromkeys(OF_INSTANCES, static_members.is_open),
+    poll_intervals.EXCEEDED: poll_intervals.is_open,
     rebalance_storm.STORM: lambda state, _, __, now_ms: rebalance_storm.is_storm(state, now_ms),
 }
 """Kind → whether a group's alarm of that kind and a name lasts at a time. All others end with a record."""

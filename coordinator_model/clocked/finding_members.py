@@ -5,6 +5,7 @@
     static_member_absent      those that said they would be back
     static_member_contended   those that stand for an instance id which processes take from each other, over and over
     static_member_restarting  those that stand for one which a process takes again and again
+    poll_interval_exceeded    those that joined in the place of one that left after its poll interval, again and again
     rebalance_stuck           those that have not reached the target within their rebalance timeout
 
 Which kinds name members says `kinds/table.py`; that a member is away is said of it by its record.

@@ -45,7 +45,7 @@ CLOCKED_RULES: Final = (
     Row(unsettled.group_unsettled, ("group_unsettled",), UNSETTLED),
     Row(
         endings.alarms_over,
-        ("static_member_contended", "static_member_restarting", "rebalance_storm"),
+        ("static_member_contended", "static_member_restarting", "rebalance_storm", "poll_interval_exceeded"),
         UNSETTLED,
     ),
     Row(partition_unassigned, ("partition_unassigned",), UNHELD),

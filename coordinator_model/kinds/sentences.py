@@ -496,6 +496,27 @@ def contention_over(of: Detail) -> str:
     return f"Processes no longer take {_static(of)} from each other"
 
 
+def poll_interval_exceeded(of: Detail, _: int) -> str:
+    """A process that leaves and joins again and again (`rules/poll_intervals.py`)."""
+    every = _span(of, "every_ms", ", one ")
+    return _clauses(
+        f"{_first(_process_of(of))} exceeds its poll interval again and again",
+        f"it left and joined {_number(of, 'leaves', 'time') or 'often'} in a row"
+        + (f"{every} after the other" if every else ""),
+        _span(of, "rebalance_timeout_ms", "its max.poll.interval.ms is "),
+    )
+
+
+def polls_in_time(of: Detail) -> str:
+    """The end of that."""
+    return f"{_first(_process_of(of))} no longer exceeds its poll interval"
+
+
+def _process_of(of: Detail) -> str:
+    host = str(of.get("client_host") or "").removeprefix("/")
+    return f"{of.get('client_id') or 'a client without a name'}{f' on {host}' if host else ''}"
+
+
 def restarts_over(of: Detail) -> str:
     return f"{_first(_static(of))} no longer restarts"
 

@@ -140,6 +140,10 @@ class Alarm(Kind):
         return self.one if count == 1 or not self.many else self.many.format(f"{count:,}")
 
 
+def _process(detail: Detail) -> Iterable[str]:
+    return (f"{detail['client_id']} {detail['client_host']}",)
+
+
 def _instance(detail: Detail) -> Iterable[str]:
     return (detail["instance_id"],)
 
@@ -234,8 +238,8 @@ _ROWS: Final = (
         meaning="More rebalances in five minutes than restarting every member would take.",
         reads="When rebalances were completed, without those of conversions and without follow-up rounds; the number "
         "of members.",
-        limits="More than 20, and 4 a member, within 5 minutes; over at half as many. One that began below the live "
-        "tail is reported with its next rebalance.",
+        limits="More than 20, and 4 a member, within 5 minutes, of the most members it had in them; over at half as "
+        "many. One that began below the live tail is reported with its next rebalance.",
         sentence=said.rebalance_storm,
         cleared="The rebalance storm is over",
         ends=TIME,
@@ -253,7 +257,8 @@ _ROWS: Final = (
         "than rolling its members twice takes: members come and go, and are named.",
         reads="Epochs or generations that went by since the group last came to rest; members that came and went "
         "meanwhile.",
-        limits="10 minutes, as configured, and more than 20 epochs, and 4 a member; over after a minute at rest.",
+        limits="10 minutes, as configured, and more than 20 epochs, and 4 a member; over after a minute at rest. A "
+        "group without members is at rest.",
         sentence=said.group_unsettled,
         cleared="The group has come to rest",
         ends=LOOK,
@@ -268,9 +273,10 @@ _ROWS: Final = (
         name="rebalance_rounds_lost",
         severity=WARNING,
         meaning="Generations were begun and never completed: members did not rejoin, or the leader did not answer in "
-        "time.",
+        "time; `info` where as many members joined meanwhile.",
         reads="Generations of a classic group that follow each other.",
-        limits="Counts what is missing between two that were completed: why, and who did not rejoin, is not written.",
+        limits="Counts what is missing between two that were completed: why, and who did not rejoin, is not written. "
+        "As many rounds as members are new are put down to them, and one to a group that is left without members.",
         sentence=said.rebalance_rounds_lost,
         expected_by=RESTARTS,
     ),
@@ -394,8 +400,9 @@ _ROWS: Final = (
         meaning="Two processes fence each other under one instance id: one that lost it took it back. Of classic "
         "members only: the consumer protocol refuses the second process, and writes nothing.",
         reads="The same: a process that lost the id has it again.",
-        limits="Take-overs less than 10 minutes apart. A coordinator keeps client id and host of a classic member, "
-        "so processes of different hosts may look alike. The consumer protocol refuses the second process and writes "
+        limits="Take-overs less than 10 minutes apart. A coordinator keeps client id and host of a classic member, so "
+        "processes of different hosts may look alike. Taken back once it is a warning, as a node that is drained and "
+        "back looks so; it is said again with the next. The consumer protocol refuses the second process and writes "
         "nothing.",
         sentence=said.static_member_contended,
         cleared=said.contention_over,
@@ -407,6 +414,26 @@ _ROWS: Final = (
         involves=True,
         names=_instance,
         before_a_roll="give each process a group.instance.id of its own before the roll",
+    ),
+    Alarm(
+        name="poll_interval_exceeded",
+        severity=WARNING,
+        meaning="A process leaves and joins again and again, each time about a rebalance timeout after the last: it "
+        "exceeds `max.poll.interval.ms`, as what it does with the records of one poll takes longer.",
+        reads="Who leaves, and who of the same client id and host joins in its place; rebalance timeouts, which "
+        "clients take from their poll interval.",
+        limits="Three leaves in a row, 0.8 to 1.5 rebalance timeouts apart, each by a member for at least half of one; "
+        "over when no leave was counted for one and a half. Three rolls so far apart look alike.",
+        sentence=said.poll_interval_exceeded,
+        cleared=said.polls_in_time,
+        ends=TIME,
+        one="1 process exceeds max.poll.interval.ms",
+        many="{} processes exceed max.poll.interval.ms",
+        rank=95,
+        metric="kafka_group_involved_members",
+        involves=True,
+        names=_process,
+        before_a_roll="give members less to do between two polls, and plan again once they stay",
     ),
     Kind(
         name="upgrade_started",
@@ -426,9 +453,9 @@ _ROWS: Final = (
         meaning="An online upgrade did not begin at the classic group's generation, or lost or moved members, "
         "assignments or offsets.",
         reads="The last classic generation, and what the conversion wrote of epochs, members, assignments and offsets.",
-        limits="While a round is under way the log lags behind the coordinator: then less is compared. Where dynamic "
-        "members alone are missing it is inferred, and information. An empty group is not compared; nor are "
-        "assignors.",
+        limits="While a round is under way the log lags behind the coordinator: then less is compared. Where members "
+        "alone are missing that may have left, or whose session may have ended, it is inferred, and information. An "
+        "empty group is not compared; nor are assignors.",
         sentence=said.upgrade_unclean,
         inferred=said.upgrade_may_be_unclean,
     ),

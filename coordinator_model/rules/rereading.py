@@ -40,6 +40,7 @@ ALARMED: Final = (
     "recent_rebalances_ms",
     "recent_rebalance_members",
     "last_rebalance_offset",
+    "poll_runs",
     "endings",
     "alarms",
 )

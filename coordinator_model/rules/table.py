@@ -18,6 +18,7 @@ from coordinator_model.rules import (
     migrations,
     ownership_claims,
     partition_holders,
+    poll_intervals,
     rebalance_storm,
     rebalances,
     scaling,
@@ -56,6 +57,7 @@ RULES: Final = (
         ("instances", "departed", "endings", "alarms", "counters"),
     ),
     Row(static_members.contention, ("static_member_contended", "static_member_restarting"), ("alarms",)),
+    Row(poll_intervals.exceeded, ("poll_interval_exceeded",), ("poll_runs", "alarms", "endings")),
     Row(
         ownership_claims.stale_claims,
         ("stale_claim", "handover_without_revocation"),

@@ -9,6 +9,7 @@
     rebalance_storm             no name
     static_member_contended     instance id
     static_member_restarting    instance id
+    poll_interval_exceeded      client id and host
 
 What only a look with a clock finds has no record that began it, and is kept by who looks (`clocked/lasting.py`).
 """

@@ -15,6 +15,7 @@ from coordinator_model.state.rule_memory import (
     InstanceHistory,
     LostOffsets,
     Migration,
+    PollRun,
     Rebalance,
     Restless,
     Rewinds,
@@ -56,6 +57,8 @@ class GroupState:
     """Where the last of these was written."""
     instances: dict[str, InstanceHistory] = field(default_factory=dict)
     """Static members by instance id (`static_members.py`)."""
+    poll_runs: tuple[PollRun, ...] = ()
+    """Processes that leave and join, of the last minutes (`poll_intervals.py`)."""
     restless: Restless | None = None
     departed: dict[str, InstanceHistory] = field(default_factory=dict)
     """The same of those that left or expired not long ago."""

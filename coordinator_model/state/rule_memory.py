@@ -303,6 +303,25 @@ class Scaling:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PollRun:
+    """Processes of one client id and host, one in another's place, that leave and join (`poll_intervals.py`)."""
+
+    name: str
+    """Client id and host."""
+    since_ms: int
+    """When the first of them left."""
+    left_ms: int
+    offset: int = -1
+    """When the last of them left, and where that was written."""
+    timeout_ms: int
+    """Its rebalance timeout."""
+    leaves: int = 1
+    member_id: str = ""
+    """Who joined in its place; empty while nobody has."""
+    joined_ms: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FormerMember:
     """Who stood for an instance id before, and since when; until the next one did."""
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 
 from coordinator_model.clocked import table as clocked_table
+from coordinator_model.kinds.table import ALARMS, TIME
 from coordinator_model.rules import table
 from coordinator_model.rules.transition import Transition
 from coordinator_model.state.events import INFO, SEVERITIES
@@ -26,7 +27,7 @@ MADE_ELSEWHERE: Final[dict[str, str]] = {
         for row in clocked_table.CLOCKED_RULES
         for kind in row.kinds
         # opened by a rule, cleared by the clock
-        if kind not in ("static_member_contended", "static_member_restarting", "rebalance_storm")
+        if kind not in ALARMS or ALARMS[kind].ends != TIME
     },
     "offset_rewound": "a commit",
     "offset_deleted": "a commit",
@@ -156,7 +157,7 @@ def test_what_is_inferred_and_what_is_information(watched: Watched) -> None:
     assert INFERRED == {kind for kind, _, inferred in watched.said if inferred}
     others = {(kind, severity) for kind, severity, _ in watched.said if severity != SEVERITIES[kind.partition(" ")[0]]}
     ends = {(kind, INFO) for kind, _, _ in watched.said if kind.endswith(" cleared")}
-    assert {("upgrade_blocked", INFO), *ends} == others
+    assert {("upgrade_blocked", INFO), ("rebalance_rounds_lost", INFO), *ends} == others
 
 
 DETAILS: Final = {

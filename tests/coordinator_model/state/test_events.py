@@ -16,7 +16,7 @@ KINDS_OF_THE_CONTRACT: Final = set(
     rebalance_started rebalance_completed rebalance_stuck rebalance_storm rebalance_rounds_lost duplicate_assignment
     duplicate_assignment_cleared partition_unassigned handover_without_revocation stale_claim
     static_member_absent static_member_returned static_member_replaced static_member_contended
-    static_member_restarting group_unsettled
+    static_member_restarting group_unsettled poll_interval_exceeded
     upgrade_started upgrade_completed upgrade_unclean upgrade_blocked
     downgrade_started downgrade_completed downgrade_unclean
     migration_stalled offset_rewound offset_deleted topic_recreated epoch_anomaly unknown_record

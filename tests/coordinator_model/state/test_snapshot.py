@@ -36,6 +36,7 @@ from coordinator_model.state.rule_memory import (
     InstanceHistory,
     LostOffsets,
     Migration,
+    PollRun,
     Rebalance,
     Restless,
     Rewinds,
@@ -231,6 +232,9 @@ FULL: Final = GroupState(
     lost_offsets={"t": LostOffsets(time_ms=1, offsets={"0": 5}, recreated=True)},
     handovers=(Handover(time_ms=1, former_owners={"b": {"t": (0,)}}),),
     rounds_lost_ms=3,
+    poll_runs=(
+        PollRun(name="c /h", since_ms=1, left_ms=2, offset=3, timeout_ms=4, leaves=2, member_id="a", joined_ms=5),
+    ),
     recent_rebalances_ms=(1, 2),
     recent_rebalance_members=(3,),
     members_since_rebalance=2,
@@ -352,13 +356,13 @@ ON_DISK: Final = frozenset(
     expected family former former_owner former_owners found from_epoch generation group_empty
     handover_ms handovers held_ms held_offset host initialized initializing instance_id instances
     internal_topics joined joined_ms kind last_ms last_offset last_rebalance_offset last_step_ms
-    last_step_offset leader left leftovers_reported may_have_left member_id members members_after
+    last_step_offset leader leaves left left_ms leftovers_reported may_have_left member_id members members_after
     members_before members_since_rebalance membership
     metadata_hash metadata_live migration missing mixed_before mixed_since_ms
     modern moved name newer_versions newest_partition_epoch offset offset_count offset_resets
     offsets_back offsets_back_ms open_alarms open_claims owned owners partition partition_counts
     partition_epochs partition_metadata_live partitions partitions_kept partitions_moved peak_classic
-    peak_consumer pending_revocation polled_state port present_owner previous_epoch process process_id
+    peak_consumer pending_revocation polled_state port present_owner poll_runs previous_epoch process process_id
     protocol protocol_type rack_id rebalance rebalance_timeout_ms rebalances rebalances_avoidable
     rebalances_saved recent_members recent_members_ms recent_rebalance_members
     recent_rebalances_ms regexes repartition_sink
@@ -367,7 +371,7 @@ ON_DISK: Final = frozenset(
     stale_claims standby standby_pending_revocation standby_tasks state state_timestamp_ms
     static_replacements static_returns step storm streams streams_active streams_standby
     subscribed_regex subscribed_topics subtopologies taken_back takeovers target targets task_targets time_ms
-    timestamp_ms to topic_ids topics topology_epoch under_way unsettled unsettled_since_ms upgrade
+    timeout_ms timestamp_ms to topic_ids topics topology_epoch under_way unsettled unsettled_since_ms upgrade
     upgrades user_data_bytes user_endpoint uses_classic_protocol vacancies validated_topology_epoch
     validation_told version warmup warmup_pending_revocation warmup_tasks was_downgraded watching whole
     whole_before withheld wrong
