@@ -21,6 +21,7 @@ Reading order, each room using only those above it:
     replica      the whole: records in, events out
     copies, log_replica    groups with records in two partitions; the replica of all partitions
     lag, recording_clock    the arithmetic of lag; the clock of a recording
+    topic_growth           since when partitions of a recording's topics are there
 
     >>> from coordinator_model import Position, Replica
     >>> replica = Replica()

@@ -55,24 +55,29 @@ class Looks:
         live_from: by partition, from which offset on it is the live tail; from the beginning where it is not said.
         written: gives the times of all records, of every partition; called once at most, and only where a group was
             between two states in a long silence. Without it each partition is judged separately.
+        appeared: gives since when partitions are there, by topic and partition (`topic_growth.py`); called once at
+            most, and only where one was about to be found unassigned. Without it all were there from the beginning.
         is_whole: whether the records of all groups come; without them no silence of the log is known.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a recording has beside its records, each by its name
         self,
         replica: Replica,
         topics: Mapping[str, SizedTopic],
         live_from: Mapping[int, int] | None = None,
         *,
         written: Callable[[], Iterable[int]] | None = None,
+        appeared: Callable[[], Mapping[tuple[str, int], int]] | None = None,
         is_whole: bool = True,
     ) -> None:
         self._replica = replica
         self._topics = topics
         self._behind = dict(live_from or {})
         """Partitions that were not looked at since their live tail began."""
+        self._appeared = appeared
+        self._appeared_ms: Mapping[tuple[str, int], int] | None = None
         self._lasting = LastingAlarms()
-        self._unassigned = Unassigned(self._lasting)
+        self._unassigned = Unassigned(self._lasting, self._since_ms)
         self._unheld: dict[str, Unheld | None] = {}
         """Of the groups that are followed, as long as they do not change."""
         self._changed: dict[int, set[str]] = {}
@@ -94,6 +99,11 @@ class Looks:
         self._is_whole = is_whole
         self._silences: list[tuple[int, int]] | None = None
         """When no coordinator worked, by all partitions together; None where nothing had to be known of it."""
+
+    def _since_ms(self, topic: str, partition: int) -> int | None:
+        if self._appeared_ms is None:
+            self._appeared_ms = {} if self._appeared is None else self._appeared()
+        return self._appeared_ms.get((topic, partition))
 
     def before(self, place: Position) -> list[Event]:
         """Look before the record of this place is replayed, if it is time to."""

@@ -111,12 +111,17 @@ CASES: Final[Mapping[str, Cases]] = {
         ),
     ),
     "partition_unassigned": Cases(
-        reported=("unassigned_partitions.partition_that_nobody_holds_for_long_is_reported_once_with_who_asks_for_it",),
+        reported=(
+            "unassigned_partitions.partition_that_nobody_holds_for_long_is_reported_once_with_who_asks_for_it",
+            "topic_growth.partition_that_was_there_and_had_no_owner_is_reported",
+            "topic_growth.partition_that_appears_and_finds_no_owner_is_reported_from_then_on",
+        ),
         silent=(
             "unassigned_partitions.partition_handed_out_in_time_is_never_reported",
             "unassigned_partitions.group_without_members_lacks_no_owner",
             "unassigned_partitions.what_cannot_be_known_neither_opens_nor_clears",
             "unassigned_partitions.recording_of_a_real_broker_lacks_no_owner",
+            "topic_growth.nobody_lacks_partitions_before_they_are_there",
         ),
     ),
     "handover_without_revocation": Cases(

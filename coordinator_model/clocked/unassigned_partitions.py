@@ -16,6 +16,9 @@ For a while it is legal (`docs/coordinator-log.md`, "Legal, though it looks wron
 So it is a finding once it has lasted for all of these together, and each partition opens and clears for itself. A
 group without members holds nothing, and says so in another way.
 
+A recording says how many partitions a topic has in the end; when each appeared is asked of its records
+(`topic_growth.py`), and before it no one lacked it.
+
 Nothing is written when the time is over, so somebody has to look, again and again (`Unassigned.look`). The event
 belongs to the record that last changed who holds what: that stays the same for every monitor, and after a restart.
 """
@@ -23,7 +26,7 @@ belongs to the record that last changed who holds what: that stays the same for 
 from __future__ import annotations
 
 from binascii import crc32
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, Final, Protocol
 
@@ -118,10 +121,14 @@ class Unassigned:
 
     Args:
         alarms: where what was reported of them is remembered.
+        appeared_ms: since when a topic's partition is there; None for all along, as of a topic that one sees grow.
     """
 
-    def __init__(self, alarms: LastingAlarms | None = None) -> None:
+    def __init__(
+        self, alarms: LastingAlarms | None = None, appeared_ms: Callable[[str, int], int | None] | None = None
+    ) -> None:
         self._alarms = LastingAlarms() if alarms is None else alarms
+        self._appeared_ms = appeared_ms
         self._since_ms: dict[str, dict[_Place, int]] = {}
         """Group → since when no member holds a partition, as far as seen."""
 
@@ -181,6 +188,12 @@ class Unassigned:
         held = {place for place in was or () if place not in places and _name(place) in reported}
         allowed_ms = _allowed_ms(members.values())
         new = {place for place, ms in since_ms.items() if now_ms - ms > allowed_ms and _name(place) not in reported}
+        if self._appeared_ms is not None:
+            for topic, partition in new:
+                there_ms = self._appeared_ms(topic, partition)
+                if there_ms is not None:
+                    since_ms[topic, partition] = max(since_ms[topic, partition], there_ms)
+            new = {place for place in new if now_ms - since_ms[place] > allowed_ms}
         opened = _opened(state, new, now_ms - min((since_ms[of] for of in new), default=0))
         for event in opened:
             self._alarms.opened(event, map(_name, new), now_ms)

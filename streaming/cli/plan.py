@@ -26,7 +26,7 @@ from streaming.base.text import printable
 from streaming.cli.client import DEFAULT_URL, MonitorClient
 from streaming.cli.groups import CaFile, Url, complete_group, refuse_doubt
 from streaming.cli.render import output
-from streaming.cli.replay import times_ms
+from streaming.cli.replay import appeared_in, times_ms
 from streaming.recording.file_format import open_recording
 
 if TYPE_CHECKING:
@@ -154,7 +154,13 @@ def of_recording(file: Path, named: Collection[str], match: str | None, expected
         header = reader.header
         topics = {topic.name: topic for topic in header.topics}
         replica = LogReplica(header.offsets_topic_partitions, live_from=header.live_from, topic_ids=header.topic_ids)
-        looks = Looks(replica, topics, header.live_from, written=lambda: times_ms(file))
+        looks = Looks(
+            replica,
+            topics,
+            header.live_from,
+            written=lambda: times_ms(file),
+            appeared=lambda: appeared_in(file, header),
+        )
         for count, record in enumerate(reader):
             if count % _PROGRESS_EVERY == 0:
                 advance(reader.fraction_read)

@@ -15,6 +15,7 @@ from coordinator_model.log_replica import LogReplica
 from coordinator_model.recording_clock import Looks
 from coordinator_model.state.events import OF_NO_GROUP, Event, event_view
 from coordinator_model.state.findings import Position
+from coordinator_model.topic_growth import appeared_ms
 from coordinator_model.views.group_view import group_view, named
 from coordinator_model.views.log_lacks import lacks
 from streaming.base.errors import UsageError
@@ -53,7 +54,9 @@ def replay(  # noqa: PLR0913 - a command's options are its arguments
         live_from = {} if past else header.live_from
         replica = LogReplica(header.offsets_topic_partitions, live_from=live_from, topic_ids=header.topic_ids)
         topics = {topic.name: topic for topic in header.topics}
-        looks = Looks(replica, topics, live_from, written=lambda: times_ms(file))
+        looks = Looks(
+            replica, topics, live_from, written=lambda: times_ms(file), appeared=lambda: appeared_in(file, header)
+        )
         happened = _replayed(recording, replica, looks, until_ms)
         names = recording.header.topic_names
     known = replica.living()
@@ -126,6 +129,13 @@ def times_ms(file: Path) -> Iterator[int]:
     """The times of all records of a recording."""
     with open_recording(file) as recording:
         yield from (record.timestamp_ms for record in recording)
+
+
+def appeared_in(file: Path, header: Header) -> dict[tuple[str, int], int]:
+    """Since when partitions of a recording's topics are there, by its records: topic and partition → milliseconds."""
+    with open_recording(file) as recording:
+        records = ((record.timestamp_ms, record.key, record.value) for record in recording)
+        return appeared_ms(records, header.topic_names, {topic.name: topic.partitions for topic in header.topics})
 
 
 def _report_undecodable(replica: LogReplica, reported: int) -> int:
