@@ -254,7 +254,7 @@ _ROWS: Final = (
         name="group_unsettled",
         severity=WARNING,
         meaning="The group has not come to rest for ten minutes (`alarms.unsettled_after_ms`), and more epochs went by "
-        "than rolling its members twice takes: members come and go, and are named.",
+        "than rolling its members twice takes: members come and go, and are named. One without members is at rest.",
         reads="Epochs or generations that went by since the group last came to rest; members that came and went "
         "meanwhile.",
         limits="10 minutes, as configured, and more than 20 epochs, and 4 a member; over after a minute at rest. A "
@@ -397,8 +397,9 @@ _ROWS: Final = (
     Alarm(
         name="static_member_contended",
         severity=CRITICAL,
-        meaning="Two processes fence each other under one instance id: one that lost it took it back. Of classic "
-        "members only: the consumer protocol refuses the second process, and writes nothing.",
+        meaning="Two processes fence each other under one instance id: each that lost it took it back; `warning` where "
+        "one did once, as on a node that is drained and back. Of classic members only: the consumer protocol refuses "
+        "the second process, and writes nothing.",
         reads="The same: a process that lost the id has it again.",
         limits="Take-overs less than 10 minutes apart. A coordinator keeps client id and host of a classic member, so "
         "processes of different hosts may look alike. Taken back once it is a warning, as a node that is drained and "
@@ -451,7 +452,7 @@ _ROWS: Final = (
         name="upgrade_unclean",
         severity=WARNING,
         meaning="An online upgrade did not begin at the classic group's generation, or lost or moved members, "
-        "assignments or offsets.",
+        "assignments or offsets; `info` where members are missing that may have left.",
         reads="The last classic generation, and what the conversion wrote of epochs, members, assignments and offsets.",
         limits="While a round is under way the log lags behind the coordinator: then less is compared. Where members "
         "alone are missing that may have left, or whose session may have ended, it is inferred, and information. An "

@@ -17,6 +17,7 @@ from coordinator_model.clocked.moment import Moment
 from coordinator_model.kinds.table import ALARMS
 from coordinator_model.migration import phases
 from coordinator_model.migration.upgrade_blockers import BLOCKERS
+from coordinator_model.rules import static_members
 from coordinator_model.rules.members import is_absent, members_of
 from coordinator_model.state.events import CRITICAL, INFO, WARNING
 from streaming.board.board import Board
@@ -67,16 +68,20 @@ _RANKS: Final = {code: rank for rank, code in enumerate(SEVERITIES)}
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One reason to look. `since_ms` is when it began, None where that is not known."""
+    """One reason to look. `since_ms` is when it began, None where that is not known.
+
+    One that is `doubted` has too little evidence for its severity, and is a warning.
+    """
 
     code: str
     text: str
     since_ms: int | None = None
+    doubted: bool = False
 
     @property
     def severity(self) -> str:
         """`critical`, `warning` or `info`."""
-        return SEVERITIES[self.code]
+        return WARNING if self.doubted else SEVERITIES[self.code]
 
     def as_json(self, expected: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         """`code`, `severity`, `text`, `since` (ms or null); as information where the configuration expects it.
@@ -118,15 +123,20 @@ def reasons(board: Board, held: BoardGroup, lag: ReadLag, now_ms: int) -> list[d
             found = [look for look in found if look.code != ALARMS[kind].instead_of]
             found += _by_clock(board, held, kind)
     expected = board.expectations.kinds(name)
-    return [look.as_json(expected) for look in sorted(found, key=lambda look: _RANKS[look.code])]
+    return [look.as_json(expected) for look in sorted(found, key=_rank)]
+
+
+def _rank(reason: Reason) -> tuple[int, int]:
+    return (CRITICAL, WARNING, INFO).index(reason.severity), _RANKS[reason.code]
 
 
 def _of_state(held: BoardGroup, now_ms: int, read_ms: int | None) -> Iterator[Reason]:
     state = held.state
     for kind in state.alarms:
-        row, count = ALARMS[kind], len(still_open(state, kind, now_ms))
-        if count and row.code is not None:
-            yield Reason(row.code, row.text(count))
+        row, alarms = ALARMS[kind], still_open(state, kind, now_ms).values()
+        if alarms and row.code is not None:
+            doubted = all(of.detail == static_members.DOUBTED for of in alarms)
+            yield Reason(row.code, row.text(len(alarms)), doubted=doubted)
     if state.rebalance is not None:
         yield Reason("rebalancing", "rebalancing", held.summary.rebalancing_since_ms)
     leftovers = state.membership.leftovers()

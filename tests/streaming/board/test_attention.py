@@ -173,6 +173,28 @@ def test_a_static_member_away_is_info() -> None:
     assert "info" == SEVERITIES["static_member_absent"]
 
 
+@pytest.mark.parametrize(("hosts", "severity"), [("aba", "warning"), ("abab", "critical")])
+def test_an_instance_id_that_was_taken_back_once_is_a_warning(hosts: str, severity: str) -> None:
+    """As on a node that is drained and back; with the next take-over there are two processes."""
+    board = board_after(
+        *(
+            [
+                builders.group_metadata(
+                    "g",
+                    generation=1,
+                    members=[builders.member(f"i-{turn}", {}, instance_id="i", client_host=f"/{host}")],
+                )
+            ]
+            for turn, host in enumerate(hosts)
+        )
+    )
+    held = board.shown.groups["g"]
+    lag = lags_of(held, board.ends, NOW_MS).of_read(0)
+    found = {look["code"]: look["severity"] for look in attention.reasons(board, held, lag, NOW_MS)}
+
+    assert severity == found["static_member_contended"]
+
+
 def test_the_table_is_in_order() -> None:
     """The worst first, which is also the order in which reasons are shown."""
     ranks = ["critical", "warning", "info"]
