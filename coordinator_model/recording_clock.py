@@ -26,12 +26,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final
 
-from coordinator_model.clocked import silences, table
+from coordinator_model.clocked import not_back, silences, table
 from coordinator_model.clocked.alarms import still_open
 from coordinator_model.clocked.lasting import LastingAlarms
 from coordinator_model.clocked.moment import Moment
 from coordinator_model.clocked.stuck import effective_start_ms
 from coordinator_model.clocked.unassigned_partitions import SizedTopic, Unassigned, Unheld, unheld
+from coordinator_model.migration import roll_members
 from coordinator_model.replica import Replica
 from coordinator_model.state.clocks import went_back
 from coordinator_model.state.events import Event
@@ -145,10 +146,12 @@ class Looks:
             events += self._look_until(partition, end_ms, all_groups=True)
         return events
 
-    def open_alarms(self, state: GroupState) -> set[str]:
-        """Kinds of the alarms that are open of a group at the end, once `at_end` has looked."""
-        name, end_ms = state.name, self.end_ms(state.partition)
-        return {kind for kind in state.alarms if still_open(state, kind, end_ms)} | self._lasting.kinds(name)
+    def open_alarms(self, state: GroupState, until_ms: int | None = None) -> set[str]:
+        """Kinds of the alarms that are open of a group at the end, once `at_end` has looked, by the same time."""
+        name, end_ms = state.name, self.end_ms(state.partition, until_ms)
+        found = {kind for kind in state.alarms if still_open(state, kind, end_ms)} | self._lasting.kinds(name)
+        is_short = not_back.not_back(state, end_ms, self._read_ms.get(name)) is not None
+        return found | ({not_back.KIND} if is_short else set())
 
     def _pass_silence(self, place: Position, now_ms: int) -> list[Event]:
         """Let the time pass from a partition's last record until now: of groups that wait, none without a coordinator.
@@ -194,7 +197,8 @@ class Looks:
         state = self._replica.known(name)
         if state is None or state.membership.classic_group is not None or name in self._lasting.groups:
             return False
-        return state.rebalance is not None or state.migration.mixed
+        awaited = roll_members.is_awaited(state, self._last_ms.get(state.partition, state.last_step_ms))
+        return state.rebalance is not None or state.migration.mixed or awaited
 
     def _advance(self, partition: int, former_ms: int, now_ms: int) -> None:
         """Let a partition's clock go from the time of one record to the next one's, forward or back."""
@@ -234,6 +238,10 @@ class Looks:
             self._unheld.pop(name, None)
         asked = self._asked(partition)
         self._changed[partition] = set()
+        gone = self._lasting.gone(partition, lambda name: self._replica.known(name) is not None)
+        ends = self._lasting.ended((), now_ms, looked_at=gone, how=lambda event: not_back.how_it_ended(event, None))
+        # Of a group that is gone only that is said which says how it ended.
+        events += [event for event in ends if "why" in event.detail]
         for name in sorted(asked):
             state = self._replica.known(name)
             if state is None:
@@ -268,7 +276,9 @@ class Looks:
     def _look_at(self, state: GroupState, now_ms: int) -> list[Event]:
         name, moment = state.name, self._moment(state, now_ms)
         found = table.events(moment, table.UNSETTLED) if table.is_unsteady(state) and state.step is None else []
-        found += self._lasting.ended(found, now_ms, looked_at=(name,))
+        found += self._lasting.ended(
+            found, now_ms, looked_at=(name,), how=lambda event: not_back.how_it_ended(event, state)
+        )
         reported = self._reported.setdefault(name, set())
         new = [event for event in found if event.id not in reported]
         reported.update(event.id for event in new)

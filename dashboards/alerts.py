@@ -225,6 +225,18 @@ _MIGRATION: Final = (
         event="migration_stalled",
     ),
     Alert(
+        name="KafkaGroupMembersNotBack",
+        condition=gated(_unless_expected("fewer_expected", f"$members_not_back > {at.NONE.value}")),
+        limits=(at.NONE,),
+        wait=at.AT_ONCE,
+        severity=WARNING,
+        summary=f"{GROUP}: members missing since its roll: {{{{ $value }}}}.",
+        first_look="Rolling upgrade: Members not back",
+        nearest="A member that is away for four minutes in a roll, and a scale-in before it. Five minutes count, or "
+        "the greatest session timeout if that is longer; a group that is to be smaller says so (`shrinks`).",
+        event="members_not_back",
+    ),
+    Alert(
         name="KafkaGroupMixedTooLong",
         condition=gated(f"$mixed_seconds > {at.MIXED_SECONDS.value}"),
         limits=(at.MIXED_SECONDS,),

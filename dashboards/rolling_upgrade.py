@@ -190,6 +190,15 @@ _OVER_TIME: Final = (
     ),
     timeseries_panel(
         GROUPS,
+        "Members not back",
+        [Query(signal="members_not_back", legend=_GROUP, over="topk(15, %s > 0)")],
+        span=8,
+        limit=at.NONE,
+        colour="orange",
+        links=True,
+    ),
+    timeseries_panel(
+        GROUPS,
         "Going back to the classic protocol",
         [Query(signal="downgrading", legend=_GROUP, over="topk(15, %s > 0)")],
         span=8,

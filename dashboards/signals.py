@@ -219,6 +219,12 @@ _REBALANCES: Final = (
         "groups as their coordinator answers.",
     ),
     _gauge(
+        "members_not_back",
+        "kafka_group_members_not_back",
+        "Members that the group's roll did not bring back, for longer than a restart and up to a day; nothing where "
+        "none is missing.",
+    ),
+    _gauge(
         "unsettled_seconds",
         "kafka_group_unsettled_seconds",
         "How long the group has not come to rest: rebalancing, or an epoch moved within a minute; nothing when it has.",
@@ -249,6 +255,7 @@ _REBALANCES: Final = (
     _expects("sharing_expected", "duplicate_assignment", "There for groups that share partitions by design."),
     _expects("rewinds_expected", "offset_rewound", "There for groups whose members seek back."),
     _expects("restarts_expected", "rebalance_storm", "There for groups that are restarted all the time."),
+    _expects("fewer_expected", "members_not_back", "There for groups whose next roll leaves them with fewer members."),
     _increase("events", "kafka_group_events_total", "Events of the group, by kind.", (*_G, "kind")),
     _quantile(
         "rebalance_duration_p50",

@@ -259,6 +259,24 @@ CASES: Final[Mapping[str, Cases]] = {
             "stuck.stable_group_is_never_overdue",
         ),
     ),
+    "members_not_back": Cases(
+        reported=(
+            "not_back.member_lost_in_a_hurried_roll_is_reported_once_with_what_is_known_of_it",
+            "not_back.group_that_the_roll_emptied_is_reported",
+            "not_back.group_that_converts_while_it_is_empty_is_rolled_too",
+            "not_back.process_that_was_killed_and_is_still_counted_is_no_member_that_is_back",
+            "not_back.member_lost_on_the_way_down_is_reported",
+        ),
+        silent=(
+            "not_back.member_that_is_away_for_four_minutes_restarts",
+            "not_back.member_within_a_long_session_may_be_away_for_as_long",
+            "not_back.scale_in_before_the_roll_is_none_of_its_losses",
+            "not_back.scale_in_before_static_members_are_rolled_in_place_is_none_of_its_losses",
+            "not_back.scale_in_after_the_roll_is_none_of_its_losses",
+            "not_back.restarts_that_overlap_are_none_that_last",
+            "not_back.new_processes_that_come_before_the_former_ones_go_leave_nothing_missing",
+        ),
+    ),
     "group_unsettled": Cases(
         reported=("family_unsettled.group_in_which_a_member_flaps_for_hours_is_reported",),
         silent=(

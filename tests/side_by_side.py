@@ -63,7 +63,7 @@ def _as_known(view: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
     for part in ("members", "offsets"):
         keys = known[part][0].keys() if known[part] else ()
         shown[part] = [{key: item.get(key) for key in keys} for item in view[part]]
-    if shown["migration"]["phase"] in ("upgrading", "downgrading", None):
+    if view["type"] == "consumer" and shown["migration"]["phase"] in ("upgrading", "downgrading", None):
         shown["migration"]["phase"] = "mixed"
     return shown
 

@@ -11,10 +11,10 @@ restart, and the time of the last look that found it; what was open before a res
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from coordinator_model.kinds.table import ALARMS, LOOK
 from coordinator_model.state.alarms import Opened
@@ -87,13 +87,30 @@ class LastingAlarms:
                 else:
                     self.opened(event, [event.id], now_ms)
 
-    def ended(self, found: Iterable[Event], now_ms: int, *, looked_at: Iterable[str] | None = None) -> list[Event]:
+    def gone(self, partition: int, is_known: Callable[[str], bool]) -> set[str]:
+        """Groups of a partition that something is open of, and that are not known any more."""
+        return {
+            group
+            for kind in LASTING
+            for group, names in self._open.get(kind, {}).items()
+            if any(of.event.partition == partition for of in names.values()) and not is_known(group)
+        }
+
+    def ended(
+        self,
+        found: Iterable[Event],
+        now_ms: int,
+        *,
+        looked_at: Iterable[str] | None = None,
+        how: Callable[[Event], Mapping[str, Any]] = lambda _: {},
+    ) -> list[Event]:
         """What is over, of what was found before and is not found now.
 
         Args:
             found: by this look.
             now_ms: the time.
             looked_at: groups that this look asked; None for all.
+            how: what the end of an alarm says of it, of the event that opened it.
         """
         for event in found:
             if event.kind in LASTING:
@@ -101,7 +118,7 @@ class LastingAlarms:
         over = [*self._missing(now_ms, None if looked_at is None else set(looked_at))]
         for of in over:
             self.closed(of.event.group, of.event.kind, [of.event.id])
-        return [_cleared(of) for of in over]
+        return [_cleared(of, how(of.event)) for of in over]
 
     def _missing(self, now_ms: int, asked: Collection[str] | None) -> Iterator[Seen]:
         for kind, groups in self._open.items():
@@ -110,9 +127,10 @@ class LastingAlarms:
                     yield from (of for of in names.values() if now_ms - of.seen_ms > GONE_FOR_MS)
 
 
-def _cleared(of: Seen) -> Event:
+def _cleared(of: Seen, how: Mapping[str, Any]) -> Event:
     time_ms = max(of.event.time_ms, of.seen_ms)
-    return replace(of.event, time_ms=time_ms, severity=INFO, detail={"cleared": True}, ordinal=of.event.ordinal + 1)
+    detail = {**how, "cleared": True}
+    return replace(of.event, time_ms=time_ms, severity=INFO, detail=detail, ordinal=of.event.ordinal + 1)
 
 
 def _opening(cleared: Event) -> str:

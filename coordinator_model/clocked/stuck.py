@@ -143,19 +143,60 @@ def _waits(group: ModernGroup, member: ModernMember) -> bool:
 
 
 def _shown(group: ModernGroup, member: ModernMember, waited_ms: int) -> dict[str, Any]:
+    awaits = _awaited(group, member) if _waits(group, member) else {}
+    holders = _holders(group, member, awaits)
     return {
         "member_id": member.member_id,
         "instance_id": member.instance_id,
         "epoch": member.epoch,
         "late_ms": waited_ms,
-        "will_not_release": {of: list(partitions) for of, partitions in not_released(group, member).items()},
-        "awaits": _awaited(group, member) if _waits(group, member) else {},
+        "will_not_release": _all_of(not_released(group, member), *_tasks_to_revoke(member)),
+        "awaits": awaits,
+        **({"held_by": holders} if holders else {}),
     }
+
+
+def _all_of(*held: Partitions) -> dict[str, list[int]]:
+    topics = sorted({topic for of in held for topic, partitions in of.items() if partitions})
+    return {topic: sorted({each for of in held for each in of.get(topic, ())}) for topic in topics}
+
+
+def _tasks_to_revoke(member: ModernMember) -> tuple[Partitions, Partitions]:
+    """Of a streams group, beside active ones: a member may be held up by a standby task as well."""
+    return member.standby_pending_revocation, member.warmup_pending_revocation
+
+
+def _holders(group: ModernGroup, waits: ModernMember, awaited: Mapping[str, list[int]]) -> list[dict[str, Any]]:
+    """Who still holds what a member waits for, and as what; of all but streams groups as its owner."""
+    found = []
+    for member_id, member in sorted(group.members.items()):
+        roles: tuple[tuple[str, tuple[Partitions, ...]], ...] = (
+            ("active", (member.assigned, member.pending_revocation)),
+            ("standby", (member.standby_tasks, member.standby_pending_revocation)),
+            ("warmup", (member.warmup_tasks, member.warmup_pending_revocation)),
+        )
+        for role, held in roles:
+            both = {topic: sorted({*parts} & {*_all_of(*held).get(topic, ())}) for topic, parts in awaited.items()}
+            partitions = {topic: parts for topic, parts in both.items() if parts}
+            if partitions and member_id != waits.member_id:
+                who = {name: getattr(member, name) for name in ("member_id", "instance_id", "client_id", "client_host")}
+                found.append({**who, "partitions": partitions, **({"as": role} if group.family == STREAMS else {})})
+    return found[:MOST_NAMED]
 
 
 def _awaited(group: ModernGroup, member: ModernMember) -> dict[str, list[int]]:
     """Partitions of the member's target that it does not hold yet."""
     task_target = group.task_targets.get(member.member_id)
-    target: Partitions = group.targets.get(member.member_id, {}) if task_target is None else task_target.active
-    lacking = {topic: sorted({*parts} - {*member.assigned.get(topic, ())}) for topic, parts in target.items()}
+    if task_target is None:
+        return _lacking(group.targets.get(member.member_id, {}), member.assigned)
+    roles = (
+        (task_target.active, member.assigned),
+        (task_target.standby, member.standby_tasks),
+        (task_target.warmup, member.warmup_tasks),
+    )
+    return _all_of(*(_lacking(target, held) for target, held in roles))
+
+
+def _lacking(target: Partitions, held: Partitions) -> dict[str, list[int]]:
+    lacking = {topic: sorted({*parts} - {*held.get(topic, ())}) for topic, parts in target.items()}
     return {topic: partitions for topic, partitions in lacking.items() if partitions}

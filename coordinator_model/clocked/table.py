@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from coordinator_model.clocked import endings, hang_suspicion, stuck, unsettled
+from coordinator_model.clocked import endings, hang_suspicion, not_back, stuck, unsettled
 from coordinator_model.clocked.moment import ClockedRule, Moment
 from coordinator_model.rules import settling
 from coordinator_model.state.events import Event
@@ -42,6 +42,7 @@ CLOCKED_RULES: Final = (
     Row(stuck.rebalance_stuck, ("rebalance_stuck",), UNSETTLED),
     Row(hang_suspicion.rebalance_hangs, ("rebalance_stuck",), UNSETTLED),
     Row(stuck.migration_stalled, ("migration_stalled",), UNSETTLED),
+    Row(not_back.members_not_back, ("members_not_back",), UNSETTLED),
     Row(unsettled.group_unsettled, ("group_unsettled",), UNSETTLED),
     Row(
         endings.alarms_over,
@@ -57,6 +58,7 @@ def is_unsteady(state: GroupState) -> bool:
     return (
         state.rebalance is not None
         or state.migration.mixed
+        or (state.migration.roll is not None and bool(state.migration.roll.places))
         or not endings.ENDED_BY_TIME.keys().isdisjoint(state.alarms)
         or bool(state.endings)
         or (state.restless is not None and settling.too_many_epochs(state.restless))

@@ -46,7 +46,7 @@ class GroupSummary(GroupNumbers):
     @property
     def mixed(self) -> bool:
         """Whether members of both protocols are in the group, since when ever."""
-        return phases.is_mixed(self.words.phase)
+        return phases.is_mixed(self.words.type, self.words.phase)
 
 
 def summary(state: GroupState) -> GroupSummary:

@@ -45,6 +45,7 @@ def _is_steady(of: Workings) -> bool:
         or of.leftovers
         or of.absent
         or moved.mixed
+        or (moved.roll is not None and moved.roll.since_ms is not None)
         or moved.blocked_since_ms is not None
         or state.newer_versions
     )

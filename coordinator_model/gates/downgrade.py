@@ -31,6 +31,8 @@ Without a target the release is one that knows classic groups alone, and of whic
                         that there are none
     rebalancing         stop    a group is between two targets, or was just now and is being rolled; or, of one named,
                                 its last member to be rolled has just left and is not back
+    rebalance_stuck     stop    that rebalance is stuck: waiting does not end it
+    members_not_back    note    a roll left a group with fewer members than before
     member_away         note    of a group named: a member left, and none came in its place yet
     offsets_changed     stop    committed offsets went back, or went, while the group was downgraded
     assignment_changed  note    the downgrade did not keep the target, or a member had not reached it
@@ -64,6 +66,7 @@ from coordinator_model.gates.verdict import (
     as_polled,
     caught_up,
     moving,
+    with_alarms,
 )
 from coordinator_model.migration import leftover_records, phases
 from coordinator_model.state.group_state import GroupState
@@ -124,7 +127,7 @@ def downgrade_gate(
         reasons += _of_target(cluster, target)
     return answer(
         phases.DOWNGRADE,
-        reasons,
+        with_alarms(reasons, cluster),
         target_version=target,
         groups=phases.groups_by_type(states),
         leftover_records=dict(sorted(left.items())),

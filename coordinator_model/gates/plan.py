@@ -36,6 +36,8 @@ A group's readiness is the worst effect among its reasons:
     embedded_version             care          a client is older than KIP-792
     rebalancing                  care          a rebalance is under way
     a kind of `ALARMS`           care          an alarm of this kind is open, which a roll would hide
+    members_not_back             care          the last roll left fewer members than there were, however long ago: so
+                                               of a group that is converted or empty, which is done only without it
     static_members               note          members have a group.instance.id
     client_library               note          what the log does not hold: libraries and their settings
 
@@ -99,6 +101,10 @@ ALARMS: Final[Mapping[str, str]] = {kind: row.before_a_roll for kind, row in kin
 """Kind of alarm that is a reason for care → what to do before a roll. Of overlapping owners and leftovers there are
 reasons of other names."""
 
+NOT_BACK: Final = "members_not_back"
+_ENDS_A_PLAN: Final = frozenset({"converted", "no_members"})
+"""Reasons for which a group is not rolled any more, unless a roll of it has lost members."""
+
 _DAY_MS: Final = 86_400_000
 
 _BY_HAND: Final = (
@@ -128,6 +134,12 @@ _SWITCH_ON: Final = (
 _SET_POLICY: Final = (
     f"the brokers first: set group.consumer.migration.policy to {' or '.join(UPGRADING_POLICIES)} in their files, "
     "and restart them one by one"
+)
+
+_STATIC: Final = (
+    "keep each group.instance.id, close a member before it is started again, and have it back within the session "
+    "timeout. Once on the consumer protocol, one that was killed is refused until its session is over "
+    "(UNRELEASED_INSTANCE_ID), and its client may end with that: start it again then"
 )
 
 _MAY_READ: Final = (
@@ -192,7 +204,7 @@ REASONS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "rebalancing": (CARE, "wait until the group is at rest, and plan again: members may be away"),
     **{kind: (CARE, remedy) for kind, remedy in ALARMS.items()},
-    "static_members": (_NOTE, "keep each group.instance.id, and restart a member within the session timeout"),
+    "static_members": (_NOTE, _STATIC),
     "client_library": (_NOTE, _BY_HAND),
 }
 
@@ -230,6 +242,11 @@ class PlannedGroup:
     static_ids: int = 0
     note: str | None = None
     kind: str | None = None
+
+    @property
+    def is_to_roll(self) -> bool:
+        """Whether it belongs in a wave; one that is converted, and lacks members since, does not."""
+        return self.readiness in (READY, CARE) and self.reasons != (NOT_BACK,)
 
     @property
     def weight(self) -> float:
@@ -274,7 +291,9 @@ def planned(  # noqa: PLR0913 - what is known of a group beside its state, each 
         if unread
         else _reasons(state, settings, now_ms, upgrade_blockers.blockers(membership), topics)
     )
-    if _worst(codes) in (READY, CARE, BLOCKED):
+    if NOT_BACK in alarms and not _ENDS_A_PLAN.isdisjoint(codes):
+        codes = [NOT_BACK]
+    elif _worst(codes) in (READY, CARE, BLOCKED):
         codes += [kind for kind in ALARMS if kind in alarms]
     readiness = _worst(codes)
     days = None if observed_ms is None or observed_ms < _DAY_MS / 24 else observed_ms / _DAY_MS
@@ -423,7 +442,7 @@ def _of_classic(group: ClassicGroup, settings: BrokerSettings, topics: Collectio
 def in_waves(groups: Iterable[PlannedGroup]) -> list[PlannedGroup]:
     """The groups with their waves: those to be rolled first, by wave; then the others, by readiness and name."""
     found = list(groups)
-    to_roll = [each for each in found if each.readiness in (READY, CARE)]
+    to_roll = [each for each in found if each.is_to_roll]
     numbered: list[PlannedGroup] = []
     wave, size = 0, 1
     for part in (READY, CARE):
@@ -438,7 +457,7 @@ def in_waves(groups: Iterable[PlannedGroup]) -> list[PlannedGroup]:
                 now, rest = rest[:size], rest[size:]
                 numbered += [replace(each, wave=wave) for each in now]
                 size = min(2 * size, LARGEST_WAVE)
-    others = [each for each in found if each.readiness not in (READY, CARE)]
+    others = [each for each in found if not each.is_to_roll]
     return numbered + sorted(others, key=lambda each: (READINESS.index(each.readiness), each.group))
 
 

@@ -21,6 +21,9 @@
     rebalancing                  stop               a consumer group is between two targets, or was just now and is
                                                     being rolled; or, of a group named, its last member to be rolled
                                                     has just left and is not back
+    rebalance_stuck              stop               that rebalance is stuck: waiting does not end it
+    members_not_back             stop               a roll left a group with fewer members than before; a note where
+                                                    others are asked about, of another owner
     member_away                  note               of a group named: a member left, and none came in its place yet
     mixed                        note               a roll of the group is under way
     librdkafka_members           note               a broker would refuse the group if librdkafka's member led it
@@ -56,6 +59,7 @@ from coordinator_model.gates.verdict import (
     as_polled,
     caught_up,
     moving,
+    with_alarms,
 )
 from coordinator_model.groups.classic import CONSUMER_PROTOCOL_TYPE
 from coordinator_model.migration import phases, upgrade_blockers
@@ -92,6 +96,7 @@ def upgrade_gate(groups: Iterable[GroupState], cluster: Cluster, named: Collecti
     for state in states:
         blockers = upgrade_blockers.blockers(state.membership)
         reasons += of_group(state, cluster.settings, blockers, asked=state.name in named, now_ms=cluster.now_ms)
+    reasons = with_alarms(reasons, cluster)
     return answer(phases.UPGRADE, reasons, groups=phases.groups_by_type(states))
 
 

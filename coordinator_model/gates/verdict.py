@@ -120,6 +120,8 @@ class Cluster:
     offset_versions: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     log_scan: LogScan | None = None
     polled: bool = False
+    alarms: Collection[Reason] = ()
+    """What is alarmed of groups, be they asked about or not, and decides: who knows the clock says it."""
     now_ms: int | None = None
     """The moment of the question; None where only the log's own time is known."""
 
@@ -135,6 +137,15 @@ def verdict(effects: Iterable[str]) -> str:
     """What reasons of these effects come to."""
     found = set(effects)
     return CLOSED if STOP in found else CANNOT_TELL if UNKNOWN in found else OPEN
+
+
+def with_alarms(reasons: Iterable[Reason], cluster: Cluster) -> list[Reason]:
+    """The reasons with what is alarmed: of a rebalance that is stuck it is not said that its end is near."""
+    stuck = {of.group for of in cluster.alarms if of.code == STUCK}
+    return [*(of for of in reasons if not (of.code == "rebalancing" and of.group in stuck)), *cluster.alarms]
+
+
+STUCK: Final = "rebalance_stuck"
 
 
 def caught_up(cluster: Cluster) -> Iterator[Reason]:

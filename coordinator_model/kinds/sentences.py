@@ -192,6 +192,18 @@ def rebalance_completed(of: Detail, _: int) -> str:
     return _clauses(said, episode)
 
 
+_AS: Final[Mapping[str, str]] = {"standby": " as a standby task", "warmup": " as a warm-up task"}
+"""Role in which a streams member holds a task → how it is said; active ones need no word."""
+
+
+def _held_by(of: Detail) -> str:
+    holders = [
+        f"{_who(each)}{f' on {host}' if (host := each.get('client_host')) else ''}{_AS.get(str(each.get('as')), '')}"
+        for each in of.get("held_by") or ()
+    ]
+    return f", held by {listed(holders, most=3)}," if holders else ""
+
+
 def rebalance_stuck(of: Detail, _: int) -> str:
     waits = _STUCK_ON.get(str(of.get("waiting_for")), "")
     late = []
@@ -199,7 +211,8 @@ def rebalance_stuck(of: Detail, _: int) -> str:
         held = partitions(each.get("will_not_release") or {})
         awaited = partitions(each.get("awaits") or {})
         what = f"has yet to release {held}" if held else f"waits for {awaited}" if awaited else "has yet to answer"
-        late.append(f"{_who(each)} {what}{_span(each, 'late_ms', ' for ')}")
+        by = "" if held else _held_by(each)
+        late.append(f"{_who(each)} {what}{by}{_span(each, 'late_ms', ' for ')}")
     if late:
         waits = listed(late, "; ")
     return f"The rebalance is stuck{_span(of, 'rebalancing_ms', ', under way for ')}{f': {waits}' if waits else ''}"
@@ -297,7 +310,7 @@ def upgrade_started(of: Detail, _: int) -> str:
         head,
         _share_upgraded(of),
         f"its assignor was {assignor}" if assignor else "",
-        "" if of.get("assignments_kept", True) else "members have other partitions than before",
+        "" if of.get("assignments_kept", True) else "members are missing, or have other partitions than before",
     )
 
 
@@ -394,6 +407,31 @@ def migration_stalled(of: Detail, _: int) -> str:
         _share_upgraded(of),
         f"still on the classic one: {classic}" if classic else "",
     )
+
+
+def members_not_back(of: Detail, _: int) -> str:
+    away = _span(of, "missing_ms", ", missing for ")
+    missing = _number(of, "missing", "member") or "Members"
+    who = listed([_process(each) for each in of.get("missing_members") or ()], most=3)
+    have = f"the group has {of['members']:,} of {of['members_before']:,}" if of.get("members_before") else ""
+    return _clauses(f"{missing} did not come back after the roll{away}", have, f"last gone: {who}" if who else "")
+
+
+def _process(of: Mapping[str, Any]) -> str:
+    """A process by its instance id or client id, and where it ran."""
+    name = of.get("instance_id") or of.get("client_id") or "a member"
+    return f"{name} on {of['client_host']}" if of.get("client_host") else str(name)
+
+
+_BACK: Final[Mapping[str, str]] = {
+    "members_back": "The group has as many members as before the roll",
+    "group_deleted": "The group whose members were missing after a roll was deleted",
+    "one_day": "Members are missing since the roll, and are not waited for any more: a day is over",
+}
+
+
+def members_back(of: Detail) -> str:
+    return _BACK.get(str(of.get("why")), _BACK["members_back"])
 
 
 def group_unsettled(of: Detail, _: int) -> str:

@@ -35,6 +35,7 @@ LOOK: Final = "look"
 SHARES_PARTITIONS: Final = "shares_partitions"
 SEEKS_BACK: Final = "seeks_back"
 RESTARTS: Final = "restarts"
+SHRINKS: Final = "shrinks"
 NEVER_DOWNGRADES: Final = "never_downgrades"
 
 ONLY: Final = ""
@@ -519,6 +520,28 @@ _ROWS: Final = (
         rank=150,
         metric="kafka_group_migration_mixed_seconds",
         on_roll_page=True,
+    ),
+    Alarm(
+        name="members_not_back",
+        severity=WARNING,
+        meaning="A roll left the group with fewer members than before, for longer than a restart takes. It ends when "
+        "as many are there, when the group is deleted, or after a day.",
+        reads="Members before the roll and since; who left in it, and who came; session timeouts, as far as the log "
+        "has them.",
+        limits="Five minutes, and no less than the greatest session timeout. A scale-in after which the group came to "
+        "rest for a minute is no part of the roll; one within it is, unless `shrinks` is expected.",
+        sentence=said.members_not_back,
+        cleared=said.members_back,
+        ends=LOOK,
+        one="1 member not back after the roll",
+        many="{} members not back after the roll",
+        in_full="Members did not come back after the roll: the group has fewer than before it",
+        rank=155,
+        metric="kafka_group_members_not_back",
+        on_roll_page=True,
+        expected_by=SHRINKS,
+        before_a_roll="find the members that did not come back after its roll, or expect fewer "
+        "(alarms.expectations: shrinks)",
     ),
     Kind(
         name="offset_rewound",

@@ -29,8 +29,9 @@ more member shows it. A group without members converts too, offline: nothing is 
 
 In a roll an old member goes before the new one in its place comes, so when the last classic one has left, one is
 still awaited. `upgrade_completed` says how many: those that were there before the upgrade, less those that are there
-now. How many were there is the size of the classic group that was converted, or the one it had within ten minutes
-before. Should the awaited member come back as it was, that is the same upgrade going on, no downgrade.
+now. How many were there is the size of the group that was converted, or the one it had within ten minutes before; but
+those that left for good do not count: the group came to rest without them before the next one left, or before one was
+replaced in place. Should the awaited member come back as it was, that is the same upgrade going on, no downgrade.
 """
 
 from __future__ import annotations
@@ -56,6 +57,9 @@ MOST_VACANCIES: Final = 100
 REPLACEMENT_MS: Final = 600_000
 """So long a member that restarts is awaited: its session may have to expire, and its process to come up."""
 
+REST_MS: Final = 60_000
+"""So long after a member left, a group that goes on without it has come to rest (`rules/settling.py`)."""
+
 WAYS: Final[Mapping[str, str]] = {UPGRADE: "upgrading", DOWNGRADE: "downgrading"}
 """Direction → phase of a mixed group that goes there."""
 
@@ -76,13 +80,19 @@ def members_by_protocol(membership: Membership) -> tuple[int, int]:
 
 
 def phase(state: GroupState) -> str | None:
-    """One of `PHASES`; None for a mixed group of which the log does not show which way it goes."""
+    """One of `PHASES`; None where the log does not show which way a mixed group goes, and of share and streams groups.
+
+    Those have protocols of their own, and are on no way.
+    """
     return phase_of(state, blockers(state.membership))
 
 
 def phase_of(state: GroupState, blocked_by: Collection[str]) -> str | None:
     """As `phase`, where the group's `upgrade_blockers.blockers` are known."""
-    if state.membership.modern_group is not None:
+    modern = state.membership.modern_group
+    if modern is not None and modern.family != CONSUMER:
+        return None
+    if modern is not None:
         if not state.migration.mixed:
             return "upgraded"
         return WAYS.get(state.migration.direction or "")
@@ -91,9 +101,9 @@ def phase_of(state: GroupState, blocked_by: Collection[str]) -> str | None:
     return "downgraded" if state.migration.was_downgraded else "classic"
 
 
-def is_mixed(phase: str | None) -> bool:
-    """Whether a group of this phase has members of both protocols."""
-    return phase is None or phase in WAYS.values()
+def is_mixed(type_: str, phase: str | None) -> bool:
+    """Whether a group of this type and phase has members of both protocols."""
+    return type_ in (CLASSIC, CONSUMER) and (phase is None or phase in WAYS.values())
 
 
 def places_free(state: GroupState, now_ms: int) -> int:
@@ -135,6 +145,8 @@ def advance(state: GroupState, step: Step) -> Iterator[Finding]:
     elif _is(before, CONSUMER) and _is(after, CLASSIC):
         yield from _downgraded(state, step)
     elif _is(after, CONSUMER):
+        if not migration.mixed:
+            _remember_size(migration, before, after, step.timestamp_ms)
         yield from _rolled(migration, before, after, moves, step.timestamp_ms)
     else:
         _no_longer_mixed(migration)
@@ -169,8 +181,7 @@ def _upgraded(state: GroupState, step: Step) -> Iterator[Finding]:
     former, migration.downgrade, migration.upgrade, migration.was_downgraded = migration.downgrade, None, None, False
     members, _ = members_by_protocol(before)
     classic, consumer = members_by_protocol(after)
-    recent = within(REPLACEMENT_MS, migration.recent_members_ms, time_ms)
-    migration.members_before = max(members or classic, migration.recent_members if recent else 0)
+    migration.members_before = max(members or classic, lately(migration, before, after, time_ms))
     if not members and not classic:
         yield _completed(migration, consumer, time_ms, {"online": False})
         return
@@ -292,7 +303,7 @@ def _may_have_restarted(migration: Migration, moves: Moves, time_ms: int) -> boo
 
 def _moves(migration: Migration, before: Membership, after: Membership, time_ms: int) -> Moves:
     """Advance the free places over one step, and say what those who came show."""
-    was, now = _by_name(before), _by_name(after)
+    was, now = by_name(before), by_name(after)
     free = [of for of in migration.vacancies if within(REPLACEMENT_MS, of.since_ms, time_ms)]
     down = any(not _is_classic(was[name]) and _is_classic(of) for name, of in now.items() if name in was)
     up = any(_is_classic(was[name]) and not _is_classic(of) for name, of in now.items() if name in was)
@@ -323,7 +334,7 @@ def _is_double(member: ClassicMember | ModernMember, there: Mapping[str, Member]
     return same and process not in others and process not in {(of.client_id, of.client_host) for of in free}
 
 
-def _by_name(membership: Membership) -> dict[str, Member]:
+def by_name(membership: Membership) -> dict[str, Member]:
     """Members whose protocol is known, by instance id where they have one."""
     modern = membership.modern_group
     if modern is None:
@@ -336,13 +347,25 @@ def _is_classic(member: Member) -> bool:
     return isinstance(member, ClassicMember) or member.uses_classic_protocol
 
 
+def lately(migration: Migration, before: Membership, after: Membership, time_ms: int) -> int:
+    """How many members the group had before those left that a roll may bring back; 0 where none did."""
+    was = by_name(before)
+    in_place = any(name in was and _is_classic(was[name]) != _is_classic(of) for name, of in by_name(after).items())
+    left_for_good = in_place and not within(REST_MS, migration.recent_left_ms, time_ms)
+    recent = within(REPLACEMENT_MS, migration.recent_members_ms, time_ms)
+    return migration.recent_members if recent and not left_for_good else 0
+
+
 def _remember_size(migration: Migration, before: Membership, after: Membership, time_ms: int) -> None:
-    """How many members a classic group had before they began to leave, as they do in a roll."""
-    was, _ = members_by_protocol(before)
-    now, _ = members_by_protocol(after)
+    """How many members a group of one protocol had before they began to leave, as they do in a roll."""
+    was, now = sum(members_by_protocol(before)), sum(members_by_protocol(after))
+    if now >= was:
+        return
     outdated = not within(REPLACEMENT_MS, migration.recent_members_ms, time_ms)
-    if now < was and (was >= migration.recent_members or outdated):
+    rested = not within(REST_MS, migration.recent_left_ms, time_ms)
+    if was >= migration.recent_members or outdated or rested:
         migration.recent_members, migration.recent_members_ms = was, time_ms
+    migration.recent_left_ms = time_ms
 
 
 def _note_blocked(migration: Migration, before: Membership, after: Membership, time_ms: int) -> None:

@@ -117,7 +117,7 @@ def compare(state: GroupState, step: Step, former: Downgrade | None) -> dict[str
     )
     return {
         **_from_to(upgrade),
-        "assignments_kept": not upgrade.moved,
+        "assignments_kept": not upgrade.moved and not upgrade.missing,
         "offsets": state.offset_count,
     }
 

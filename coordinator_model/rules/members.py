@@ -12,7 +12,7 @@ from typing import Any
 
 from coordinator_model.rules.transition import Transition
 from coordinator_model.state.findings import Finding
-from coordinator_model.state.membership import ClassicMember, Membership, ModernMember
+from coordinator_model.state.membership import SHARE, STREAMS, ClassicMember, Membership, ModernMember
 
 Member = ClassicMember | ModernMember
 
@@ -51,10 +51,15 @@ def joins_and_leaves(transition: Transition) -> Iterator[Finding]:
     same |= {str(of.detail["member_id"]) for of in transition.found if of.kind == "member_fenced"}
     for member_id, member in now.items():
         if member_id not in was and member_id not in same:
-            yield Finding("member_joined", named(member))
+            yield Finding("member_joined", {**named(member), **_own_protocol(transition.after)})
     for member_id, member in was.items():
         if member_id not in now and member_id not in same:
-            yield Finding("member_left", named(member))
+            yield Finding("member_left", {**named(member), **_own_protocol(transition.before)})
+
+
+def _own_protocol(membership: Membership) -> dict[str, str]:
+    """Share and streams groups have a protocol of their own, which is not the consumer groups'."""
+    return {"protocol": membership.type} if membership.type in (SHARE, STREAMS) else {}
 
 
 def emptied(transition: Transition) -> Iterator[Finding]:

@@ -1,7 +1,7 @@
 """What a step shows of a migration between the protocols (KIP-848, KIP-915). The machines are in the room of that name.
 
 rule                  the machine                          alarm lasts
-phase_changes         migration/phases.py
+phase_changes         migration/phases.py, roll_members.py
 upgrade_unclean       migration/upgrade_check.py           it happened: there is no end
 classic_members       migration/classic_protocol_members.py
 UPGRADE_BLOCKED       migration/upgrade_blockers.py        while a reason holds, and in an empty group
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from coordinator_model.kinds.table import ONLY
-from coordinator_model.migration import classic_protocol_members, phases, upgrade_blockers, upgrade_check
+from coordinator_model.migration import classic_protocol_members, phases, roll_members, upgrade_blockers, upgrade_check
 from coordinator_model.migration.leftover_records import left_over
 from coordinator_model.rules.lasting import About, Lasting
 from coordinator_model.rules.transition import Transition
@@ -27,7 +27,9 @@ def phase_changes(transition: Transition) -> Iterator[Finding]:
     state, step = transition.state, transition.step
     if step is None:
         return
+    was_mixed = state.migration.mixed
     yield from phases.advance(state, step)
+    roll_members.follow(state, step, transition.position, was_mixed=was_mixed)
     if phases.members_by_protocol(step.before) != phases.members_by_protocol(transition.after):
         state.migration.changed_ms, state.migration.changed_offset = transition.time_ms, transition.position.offset
 

@@ -130,6 +130,34 @@ class Upgrade:
     """Only members without any record are missing: they may have left in the seconds before, which is not written."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A member that left in a roll, and in whose place none has come yet; `roll_members.py` holds the rules."""
+
+    since_ms: int
+    offset: int = -1
+    """Where it was written."""
+    instance_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Roll:
+    """How many members a roll has to bring back, and whose places are free; `roll_members.py` holds the rules."""
+
+    members_before: int
+    session_ms: int = 0
+    """The greatest session timeout of its members."""
+    places: tuple[Place, ...] = ()
+    """Earliest first."""
+    since_ms: int | None = None
+    offset: int = -1
+    """Since when members are missing, and where that was written; None while none is."""
+    complete_ms: int | None = None
+    """When the group had one protocol and all its members; None while it has not."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Migration:
     """How far a group is between the protocols; `phases.py` holds the rules."""
@@ -153,7 +181,11 @@ class Migration:
     """When an upgrade was completed for which members were still missing, and with how many."""
     recent_members: int = 0
     recent_members_ms: int = -1
-    """How many members a classic group had before some left, and when they did."""
+    """How many members a group of one protocol had before some left, and when they did."""
+    recent_left_ms: int = -1
+    """When the last of them did."""
+    roll: Roll | None = None
+    """The roll under way, or the last one, while members are missing of it."""
     vacancies: tuple[Vacancy, ...] = ()
     """Of the last minutes, earliest first."""
     was_downgraded: bool = False

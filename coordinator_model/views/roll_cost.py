@@ -9,7 +9,9 @@
 
 An owner is known by its instance id where it has one. What a member has yet to revoke has an owner; what a static
 member holds that said it would be back (KIP-848, epoch -2) has none, as it is not processed. A member that was killed
-remains an owner until its session expires: the log knows nothing else. Times are the log's, in milliseconds.
+remains an owner until its session expires: the log knows nothing else. Of a static member that another process stands
+for, or that is gone, without having said so before, it is not known for how long it processed nothing: `unsaid` names
+them. Times are the log's, in milliseconds.
 """
 
 from __future__ import annotations
@@ -45,6 +47,10 @@ class Cost:
     """As the events of rebalances say: other than `partitions_moved` where one had begun before, was cut off by a
     conversion, or is under way."""
     ownerless_ms: Mapping[Place, int] = field(default_factory=dict)
+    without_owner: tuple[Place, ...] = ()
+    """Those that have none at the end."""
+    unsaid: tuple[str, ...] = ()
+    """Instance ids of members that went, or were taken over, without saying so before."""
     causes: Mapping[str, int] = field(default_factory=dict)
     conversions: Mapping[str, int] = field(default_factory=dict)
     verdicts: tuple[str, ...] = ()
@@ -71,6 +77,9 @@ class RollCost:
         self._free_since_ms: dict[Place, int] = {}
         self._ownerless_ms: Counter[Place] = Counter()
         self._moved = 0
+        self._statics: dict[str, tuple[str, bool]] = {}
+        """Instance id → who stands for it, and whether it said that it would be back."""
+        self._unsaid: set[str] = set()
         self._events: list[Event] = []
         self._latest_ms = since_ms
 
@@ -78,6 +87,7 @@ class RollCost:
         """Start to count at this moment: what was counted until now is dropped."""
         self._since_ms = since_ms
         self._ownerless_ms.clear()
+        self._unsaid.clear()
         self._moved = 0
         self._events = [event for event in self._events if event.time_ms >= since_ms]
 
@@ -112,6 +122,8 @@ class RollCost:
             partitions_moved=self._moved if self._owner else moved,
             moved_in_rebalances=moved,
             ownerless_ms={place: ms for place, ms in sorted(ownerless.items()) if ms > 0},
+            without_owner=tuple(sorted(self._free_since_ms)),
+            unsaid=tuple(sorted(self._unsaid)),
             causes=Counter(cause for event in done for cause in event.detail.get("causes", ())),
             conversions=Counter(
                 kind.partition("_")[0]
@@ -122,7 +134,29 @@ class RollCost:
             events=tuple(self._events),
         )
 
+    @property
+    def has_ownerless(self) -> bool:
+        """Whether a partition that had an owner has none now."""
+        return bool(self._free_since_ms)
+
+    def _follow_statics(self, after: Membership, time_ms: int) -> None:
+        was, self._statics = (
+            self._statics,
+            {
+                of.instance_id: (of.member_id, is_absent(of))
+                for of in members_of(after).values()
+                if of.instance_id is not None
+            },
+        )
+        if time_ms >= self._since_ms:
+            self._unsaid.update(
+                instance_id
+                for instance_id, (member_id, said) in was.items()
+                if not said and self._statics.get(instance_id, ("", False))[0] != member_id
+            )
+
     def _step(self, after: Membership, time_ms: int) -> None:
+        self._follow_statics(after, time_ms)
         owners = dict(self._owners(after))
         generation = after.classic_group
         if generation is not None and self._generation is not None and generation.state_timestamp_ms >= 0:

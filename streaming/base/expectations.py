@@ -23,11 +23,12 @@ from coordinator_model.kinds.table import (
     RESTARTS,
     SEEKS_BACK,
     SHARES_PARTITIONS,
+    SHRINKS,
 )
 
 HELD_BACK: Final[Mapping[str, tuple[str, ...]]] = {
     expectation: tuple(kind for kind, row in KINDS.items() if row.expected_by == expectation)
-    for expectation in (SHARES_PARTITIONS, SEEKS_BACK, RESTARTS, NEVER_DOWNGRADES)
+    for expectation in (SHARES_PARTITIONS, SEEKS_BACK, RESTARTS, SHRINKS, NEVER_DOWNGRADES)
 }
 """Expectation → kinds of events that it holds back."""
 

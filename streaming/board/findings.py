@@ -5,6 +5,7 @@ Each finding enters by a method, all of it at once: it is replaced, never change
 
 from collections.abc import Collection, Iterable, Mapping
 
+from coordinator_model.clocked.not_back import NotBack
 from coordinator_model.gates.broker_abilities import ONLINE_UPGRADE, Broker, lacking
 from coordinator_model.kinds.table import LOOKED_FOR
 
@@ -16,6 +17,7 @@ class Findings:
         session_timeouts_ms: group → session timeout of its consumer-protocol members, where brokers said it.
         brokers: every broker with what it can do; None while they have not said.
         read_ms: group between two states → when its last step was read, where its timestamp is far from that.
+        not_back: group that a roll left with fewer members than before → how many, be the alarm open or closed by now.
         overdue: kind of alarm that only a look with a clock finds → groups that one is open of.
     """
 
@@ -23,11 +25,16 @@ class Findings:
         self.session_timeouts_ms: Mapping[str, int] = {}
         self.brokers: Collection[Broker] | None = None
         self.read_ms: Mapping[str, int] = {}
+        self.not_back: Mapping[str, NotBack] = {}
         self.overdue: Mapping[str, frozenset[str]] = dict.fromkeys(LOOKED_FOR, frozenset())
 
     def set_overdue(self, groups: Mapping[str, Iterable[str]]) -> None:
         """Say of which groups the look with a clock in hand found something, by kind of alarm, all of them."""
         self.overdue = {kind: frozenset(groups.get(kind, ())) for kind in LOOKED_FOR}
+
+    def set_not_back(self, not_back: Mapping[str, NotBack]) -> None:
+        """Say which groups lack members since a roll, all of them."""
+        self.not_back = not_back
 
     def set_read_times(self, read_ms: Mapping[str, int]) -> None:
         """Take when the last step of groups between two states was read, of those with a doubtful timestamp, all."""

@@ -1,28 +1,44 @@
-"""The gates asked about what a board shows: for the API, which also asks the brokers, and for the metrics."""
+"""The gates asked about what a board shows: for the API, which also asks the brokers, and for the metrics.
+
+What only a look with a clock finds is a reason of both, as `alarms` says:
+
+    rebalance_stuck     stops the roll of its group: it says whom the rebalance waits for, and since when
+    members_not_back    stops the next wave, whichever groups are asked about, but for those of another owner; brokers
+                        may be rolled
+"""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
+from coordinator_model.clocked.moment import Moment
+from coordinator_model.clocked.stuck import rebalance_stuck
 from coordinator_model.gates.downgrade import FLEXIBLE_OFFSETS, downgrade_gate, of_cluster
 from coordinator_model.gates.upgrade import ALLOWING, of_brokers, upgrade_gate
 from coordinator_model.gates.verdict import (
     NOTE,
     STOP,
+    STUCK,
     UNKNOWN,
     Cluster,
+    Reason,
     as_polled,
     caught_up,
     unsettled,
     verdict,
 )
+from coordinator_model.kinds.table import sentence
+from coordinator_model.kinds.words import counted, duration
 from coordinator_model.migration import phases
+from coordinator_model.state.events import event_view
 from streaming.base.doubt import said
 from streaming.board.batch_update import BoardSnapshot
 from streaming.board.board import Board, BoardMoment
 from streaming.board.board_group import BoardGroup
 from streaming.board.totals import Sums
+
+NOT_BACK: Final = "members_not_back"
 
 
 def upgrade(board: Board, groups: Collection[str], asked: Cluster, moment: BoardMoment) -> dict[str, Any]:
@@ -35,6 +51,7 @@ def upgrade(board: Board, groups: Collection[str], asked: Cluster, moment: Board
         moment: what is shown, of an earlier moment than that.
     """
     cluster, settings = _as_shown(asked, board, moment, groups), asked.settings
+    cluster = replace(cluster, alarms=[*alarms(board, moment, groups, asked.now_ms, not_back=STOP)])
     chosen = _chosen(moment.shown.groups, groups)
     if groups:
         return upgrade_gate((held.state for held in chosen), cluster, groups)
@@ -65,6 +82,7 @@ def downgrade(
     """
     chosen = _chosen(moment.shown.groups, groups)
     cluster = _as_shown(asked, board, moment, groups)
+    cluster = replace(cluster, alarms=[*alarms(board, moment, groups, asked.now_ms, not_back=NOTE)])
     if not cluster.polled:
         cluster = replace(cluster, offset_versions={held.name: held.offset_versions for held in chosen})
     # Without a target there are all reasons that there could be with one.
@@ -74,6 +92,44 @@ def downgrade(
     states = [*(held.state for held in concerned), *board.copies.states(groups)]
     answer = downgrade_gate(states, cluster, target, groups, others=others)
     return {**answer, "groups": _by_type(chosen)}
+
+
+def alarms(
+    board: Board, moment: BoardMoment, groups: Collection[str], now_ms: int | None, *, not_back: str
+) -> Iterator[Reason]:
+    """What is alarmed by the clock and decides, of these groups or all; `not_back` is what missing members do."""
+    shown = moment.shown.groups
+    for name in sorted(board.findings.overdue[STUCK] & shown.keys()):
+        if not groups or name in groups:
+            yield Reason(STOP, STUCK, _stuck(board, shown[name], now_ms), name)
+    owners = {board.expectations.owner(name) for name in groups}
+    for name, of in sorted(board.findings.not_back.items()):
+        if name not in shown or NOT_BACK in board.expectations.kinds(name):
+            continue
+        owner = board.expectations.owner(name)
+        of_others = bool(groups) and name not in groups and owner is not None and owner not in owners
+        since = "" if now_ms is None else f" for {duration(max(0, now_ms - of.since_ms) / 1_000)}"
+        text = (
+            f"{counted(of.missing, 'member')} did not come back after its roll, missing{since}: find out why before "
+            "more is rolled, or say that it is meant to be smaller (alarms.expectations: shrinks)"
+        )
+        yield Reason(NOTE if of_others else not_back, NOT_BACK, text, name)
+
+
+def _stuck(board: Board, held: BoardGroup, now_ms: int | None) -> str:
+    """What is said of a rebalance that is stuck: of a classic group the log does not show what it waits for."""
+    end = ". Waiting does not end it"
+    if now_ms is None:
+        return f"the rebalance is stuck: it takes longer than its members may{end}"
+    moved_ms = board.ends.leader_moves(board.offsets_topic, held.partition).last_ms
+    read_ms = board.findings.read_ms.get(held.name)
+    look = Moment(state=held.state, now_ms=now_ms, moved_ms=moved_ms, read_ms=read_ms)
+    event = next(iter(rebalance_stuck(look)), None)
+    if event is not None:
+        return f"{sentence(event_view(event))}{end}"
+    since_ms = held.summary.rebalancing_since_ms
+    since = "" if since_ms is None else f" for {duration(max(0, now_ms - since_ms) / 1_000)}"
+    return f"the rebalance is stuck: it has been rebalancing{since}, longer than its members may take{end}"
 
 
 def offline(
@@ -103,6 +159,13 @@ def offline(
         reasons.update(of_groups)
         if between:
             reasons[STOP, "rebalancing"] += between
+        for reason in alarms(board, moment, (), now_ms, not_back=STOP if gate == phases.UPGRADE else NOTE):
+            reasons[reason.effect, reason.code] += 1
+            words = moment.shown.groups[reason.group or ""].words
+            said_of_group = words.upgrade_reasons if gate == phases.UPGRADE else words.downgrade_reasons
+            if reason.code == STUCK and (STOP, "rebalancing") in said_of_group:
+                reasons[STOP, "rebalancing"] -= 1
+        reasons = +reasons
         found[gate] = (verdict(effect for effect, _ in reasons), reasons)
     return found
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from coordinator_model.clocked.alarms import still_open
-from coordinator_model.gates.plan import plan_view, planned
+from coordinator_model.gates.plan import NOT_BACK, plan_view, planned
 from coordinator_model.gates.verdict import BrokerSettings
 from streaming.board.board import Board
 from streaming.board.board_group import BoardGroup
@@ -70,4 +70,6 @@ def _alarms(board: Board, held: BoardGroup, now_ms: int) -> set[str]:
     name, state = held.name, None if held.words.steady else held.state
     found = set() if state is None else {kind for kind in state.alarms if still_open(state, kind, now_ms)}
     found |= {kind for kind, groups in board.findings.overdue.items() if name in groups}
+    # However long ago the roll was: the alarm is closed after a day.
+    found |= {NOT_BACK} if name in board.findings.not_back else set()
     return found - board.expectations.kinds(name).keys()

@@ -235,6 +235,7 @@ class ExpectationSection(Section):
     shares_partitions: bool = option(False, "Its assignor gives a partition to several members by design.")
     seeks_back: bool = option(False, "Its members seek back: committed offsets that go back are meant.")
     restarts: bool = option(False, "Its members are restarted all the time.")
+    shrinks: bool = option(False, "Its next roll leaves it with fewer members: those who go are not missed.")
     never_downgrades: bool = option(
         False,
         "It never goes back to the classic protocol: what only looks like it is held back, a downgrade is critical.",
@@ -253,8 +254,8 @@ class AlarmsSection(Section):
     expectations: dict[str, ExpectationSection] = Field(
         default={},
         description="What is expected of groups, by pattern of their names: shares_partitions, seeks_back, restarts, "
-        "never_downgrades (true or false), reason, owner, runbook, note. Alarms that say so are held back, counted in "
-        "kafka_group_silenced_total, and shown with the reason.",
+        "shrinks, never_downgrades (true or false), reason, owner, runbook, note. Alarms that say so are held back, "
+        "counted in kafka_group_silenced_total, and shown with the reason.",
         json_schema_extra={"accepted": "a mapping of shell patterns to expectations, each with a reason"},
     )
 

@@ -85,6 +85,11 @@ _REBALANCES: Final = (
         "group",
     ),
     _gauge(
+        "kafka_group_members_not_back",
+        "Members that a roll did not bring back, for longer than a restart, up to a day; absent where none is missing",
+        "group",
+    ),
+    _gauge(
         "kafka_group_unsettled_seconds",
         "Since when the group has not been settled: rebalancing, or an epoch moved within a minute; absent when it is",
         "group",

@@ -71,6 +71,7 @@ class Moment:
         self.groups = GroupColumns(shard.of(self.shown.groups))
         self.lags: Lags = measure(table_of(self.groups), board.ends, now_ms)
         self.stuck = board.findings.overdue["rebalance_stuck"]
+        self.not_back = board.findings.not_back
         self.read_ms = board.findings.read_ms
         self.event_counts = board.events.counts_by_group()
         self.silenced = board.events.silenced_by_group()
@@ -174,7 +175,8 @@ def _rebalancing_seconds(moment: Moment) -> Iterator[Samples]:
 
 
 def _mixed_seconds(moment: Moment) -> Iterator[Samples]:
-    unknown = moment.groups.by_words(lambda words: phases.is_mixed(words.phase)) & ~moment.groups.has("mixed_since_ms")
+    mixed = moment.groups.by_words(lambda words: phases.is_mixed(words.type, words.phase))
+    unknown = mixed & ~moment.groups.has("mixed_since_ms")
     yield of_groups(moment, _is_migrating(moment) & ~unknown, _ages(moment, "mixed_since_ms", of_none=0.0))
 
 
@@ -287,6 +289,15 @@ def _silenced(moment: Moment) -> Iterator[Samples]:
     )
 
 
+def _not_back(moment: Moment) -> Iterator[Samples]:
+    found = {name: of.missing for name, of in moment.not_back.items() if of.is_open}
+    missing = np.zeros(len(moment.groups), np.int64)
+    for name, count in found.items():
+        if name in moment.groups.places:
+            missing[moment.groups.places[name]] = count
+    yield of_groups(moment, missing > 0, missing)
+
+
 def _involved(moment: Moment) -> Iterator[Samples]:
     board = moment.board
     restless = moment.groups.by_words(lambda words: not words.steady)
@@ -324,6 +335,7 @@ GROUP_METRICS: Final[Mapping[str, Source]] = {
     "kafka_group_rebalance_stuck": lambda moment: [
         of_groups(moment, True, moment.groups.named(moment.stuck).astype(np.int64))
     ],
+    "kafka_group_members_not_back": _not_back,
     "kafka_group_unsettled_seconds": lambda moment: [
         of_groups(moment, _is_unsettled(moment), _ages(moment, "unsettled_since_ms"))
     ],

@@ -124,15 +124,22 @@ def _measured(report: Report) -> Iterator[tuple[str, Any]]:
     ownerless = report["ownerless_seconds"] or {}
     yield "rebalances", report["rebalances"]
     yield "partitions moved", report["partitions_moved"]
-    yield "longest without an owner (s)", ownerless.get("max")
-    yield "all without an owner (s)", ownerless.get("total")
+    yield "longest without an owner (s)", _bound(ownerless, "max")
+    yield "all without an owner (s)", _bound(ownerless, "total")
     yield "alarms", ", ".join(report["verdicts"]) or "none"
+    if report.get("open_alarms"):
+        yield "open at the end", ", ".join(report["open_alarms"])
     if report["format"] != REHEARSAL_FORMAT:
         lag = report["lag_added"] or {}
         yield "lag added (records)", lag.get("records")
         if lag:
             gone = lag["gone_after_seconds"]
             yield "lag gone after (s)", gone if gone is not None else "not yet" if lag["records"] else 0.0
+
+
+def _bound(ownerless: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - a figure or its absence
+    value = ownerless.get(name)
+    return f"at least {_shown(value)}" if value is not None and ownerless.get("at_least") else value
 
 
 def _shown(value: Any) -> str:  # noqa: ANN401 - a figure or its absence

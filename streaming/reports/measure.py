@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from coordinator_model.log_replica import LogReplica
+from coordinator_model.migration import roll_members
 from coordinator_model.migration.phases import members_by_protocol
 from coordinator_model.recording_clock import Looks
 from coordinator_model.rules.members import members_of
@@ -80,6 +81,25 @@ class MeasuredGroup:
         """Whether one member owns a partition, as in classic and consumer groups."""
         modern = None if self.state is None else self.state.membership.modern_group
         return modern is None or modern.family == CONSUMER
+
+    @property
+    def has_ownerless(self) -> bool:
+        """Whether a partition that had an owner has none at the end."""
+        return self.has_owners and self._cost.has_ownerless
+
+    @property
+    def lacks_members(self) -> bool:
+        """Whether a roll has left it with fewer members than before."""
+        return self.state is not None and roll_members.missing(self.state) > 0
+
+    def at_end(self, until_ms: int) -> list[str]:
+        """Look what only time shows until then; returns the kinds of the alarms that are open at the end."""
+        if self.state is None:
+            return []
+        self._followed(self._looks.at_end(until_ms))
+        # Another look may have taken a state away: what was deleted has no alarm.
+        state = self.state
+        return [] if state is None else sorted(self._looks.open_alarms(state, until_ms))
 
     @property
     def is_between(self) -> bool:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from coordinator_model.kinds.table import ALARMS
+from coordinator_model.kinds.words import listed
 from coordinator_model.records.serde import Record, UnknownRecord, decode_record
 from coordinator_model.state.events import INFO, event_view
 from coordinator_model.views.group_view import named
-from coordinator_model.views.roll_cost import EXPECTED, cost_view, seconds
+from coordinator_model.views.roll_cost import EXPECTED, Cost, cost_view, seconds
 from streaming.base.doubt import said
 from streaming.base.errors import CannotTellError, CheckFailed, NoSuchGroupError
 from streaming.base.times import time_text
@@ -76,9 +78,15 @@ def of_records(  # noqa: PLR0913 - the log, the group, the span, and how much of
         )
     if measured.latest_ms <= since_ms:
         raise CheckFailed(f"--since: found {time_text(since_ms)}, accepted: a time before the last record of {group}")
-    cost = measured.cost(until_ms if until_ms is None else max(since_ms, min(until_ms, known_until_ms)))
+    end_ms = None if until_ms is None else max(since_ms, min(until_ms, known_until_ms))
+    if end_ms is None and (measured.has_ownerless or measured.lacks_members):
+        end_ms = known_until_ms  # it goes on: nothing is written of a group that is empty
+    open_alarms = measured.at_end(measured.latest_ms if end_ms is None else end_ms)
+    cost = measured.cost(end_ms)
     missing = _missing(measured, until_ms, known_until_ms)
-    unknown = [each for each in (missing, None if measured.has_owners else NO_OWNERS, NO_LAG) if each is not None]
+    unsaid = _unsaid(cost.unsaid) if measured.has_owners and cost.unsaid else None
+    no_owners = None if measured.has_owners else NO_OWNERS
+    unknown = [each for each in (missing, no_owners, unsaid, NO_LAG) if each is not None]
     names = header.topic_names
     events = [{**event_view(event), "detail": named(event.detail, names)} for event in cost.events]
     held = rolls(events, cost.since_ms, cost.until_ms)
@@ -86,15 +94,39 @@ def of_records(  # noqa: PLR0913 - the log, the group, the span, and how much of
         "format": ROLL_FORMAT,
         "group": group,
         **cost_view(cost),
-        **({} if measured.has_owners else {"ownerless_seconds": None}),
+        "ownerless_seconds": _ownerless(cost) if measured.has_owners else None,
+        "open_alarms": open_alarms,
         "lag_added": None,
         "rolls": held,
         "events": events,
         "known_until": known_until_ms,
         "complete": missing is None,
         "unknown": unknown,
-        "notes": [f"known up to {time_text(known_until_ms)}", *measured.notes(cost)],
+        "notes": [f"known up to {time_text(known_until_ms)}", *_at_end(cost), *measured.notes(cost)],
     }
+
+
+def _ownerless(cost: Cost) -> dict[str, Any]:
+    """As `cost_view` has it; 0 is null where a member was away for a time that is not known."""
+    figures = cost_view(cost)["ownerless_seconds"]
+    if cost.unsaid:
+        figures |= {name: figures[name] or None for name in ("max", "total")}
+    return {**figures, "at_least": bool(cost.unsaid), "without_owner": [f"{of}/{at}" for of, at in cost.without_owner]}
+
+
+def _at_end(cost: Cost) -> Iterator[str]:
+    if cost.without_owner:
+        places = listed([f"{topic}/{partition}" for topic, partition in cost.without_owner])
+        yield f"without an owner at the end, and counted until then, {time_text(cost.until_ms)}: {places}"
+
+
+def _unsaid(instance_ids: Sequence[str]) -> str:
+    whose = listed(list(instance_ids))
+    return (
+        f"for how long {whose} processed nothing: killed, or stopped without saying so, a static member owns its "
+        "partitions by the log until another process stands for it or its session is over; seconds without an owner "
+        "are without that time"
+    )
 
 
 def _missing(measured: MeasuredGroup, until_ms: int | None, known_until_ms: int) -> str | None:
@@ -145,6 +177,17 @@ def lag_added(times: Sequence[int], lag: Sequence[int | None], since_ms: int, un
     return {"records": added, "gone_after_seconds": seconds(gone[0] - since_ms) if added and gone else None}
 
 
+def _open(events: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Kinds of alarms of which these events have the beginning and not the end."""
+    found: dict[str, bool] = {}
+    for event in events:
+        kind = event["kind"].removesuffix("_cleared")
+        ends = kind != event["kind"] or event["detail"].get("cleared")
+        if kind in ALARMS and (ends or event["severity"] != INFO):
+            found[kind] = not ends
+    return sorted(kind for kind, is_open in found.items() if is_open)
+
+
 def of_events(events: Sequence[Mapping[str, Any]], group: str, since_ms: int, until_ms: int) -> dict[str, Any]:
     """What events alone tell; ownerless seconds are not among it."""
     done = [event for event in events if event["kind"] in _ENDS]
@@ -170,6 +213,7 @@ def of_events(events: Sequence[Mapping[str, Any]], group: str, since_ms: int, un
             sorted(Counter(_CONVERSIONS[e["kind"]] for e in events if e["kind"] in _CONVERSIONS).items())
         ),
         "verdicts": list(dict.fromkeys(alarms)),
+        "open_alarms": _open(events),
         "lag_added": None,
         "rolls": held,
         "events": [dict(event) for event in events],

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
-from coordinator_model.clocked import table, unsettled
+from coordinator_model.clocked import not_back, table, unsettled
 from coordinator_model.clocked.alarms import is_still_open
 from coordinator_model.clocked.described import Described
 from coordinator_model.clocked.lasting import LastingAlarms
 from coordinator_model.clocked.moment import UNSETTLED_AFTER_MS, Moment
 from coordinator_model.clocked.unassigned_partitions import Unassigned
 from coordinator_model.kinds.table import ALARMS, LOOKED_FOR
-from coordinator_model.migration import phases
+from coordinator_model.migration import phases, roll_members
 from coordinator_model.rules.members import is_absent, members_of
 from coordinator_model.state.events import SEVERITIES, Event, event_view
 from coordinator_model.state.group_state import GroupState
@@ -45,6 +45,7 @@ def _away(state: GroupState, _: int, detail: Detail) -> bool:
 LASTS: Final[Mapping[str, Callable[[GroupState, int, Detail], bool]]] = {
     "static_member_absent": _away,
     "group_unsettled": lambda state, now_ms, _: unsettled.unsettled_since_ms(state, now_ms) is not None,
+    "members_not_back": lambda state, now_ms, _: not_back.not_back(state, now_ms) is not None,
     "downgrade_started": lambda state, _, __: phases.phase(state) == "downgrading",
 }
 """Kind that may be expected, and that no rule closes → whether what its detail names lasts."""
@@ -126,7 +127,9 @@ class OverdueWatch:
         doubtful = self._record_clocks.doubtful(unsteady_states, now_ms)
         self._board.findings.set_read_times({**doubtful, **self._back_times(unsteady_states, doubtful)})
         found += self._coordinators.returned(
-            state for state in unsteady_states if state.rebalance is not None or state.migration.mixed
+            state
+            for state in unsteady_states
+            if state.rebalance is not None or state.migration.mixed or roll_members.is_awaited(state, now_ms)
         )
         for state in states:
             if state.name not in waits:
@@ -137,7 +140,9 @@ class OverdueWatch:
             )
             found += table.events(asked, table.UNHELD)
         self._unassigned.forget([name for name in self._unassigned.followed if name not in groups])
-        found += self._lasting.ended(found, now_ms, looked_at=self._lasting.groups - waits)
+        found += self._lasting.ended(
+            found, now_ms, looked_at=self._lasting.groups - waits, how=lambda of: self._how_it_ended(groups, of)
+        )
         open_ = [event for event in found if not event.detail.get("cleared")]
         self._board.findings.set_overdue(
             {
@@ -147,12 +152,20 @@ class OverdueWatch:
                 for kind in LOOKED_FOR
             }
         )
+        read_ms = self._board.findings.read_ms
+        missing = {of.name: not_back.not_back(of, now_ms, read_ms.get(of.name)) for of in unsteady_states}
+        self._board.findings.set_not_back({name: of for name, of in missing.items() if of is not None})
         new = [event_view(event) for event in found if event.id not in self._reported]
         if new:
             self._publish(new)
         # Afterwards: what could not be published is published with the next look.
         kept = {id_: name for id_, name in self._reported.items() if name in waits}
         self._reported = kept | {event.id: event.group for event in found}
+
+    @staticmethod
+    def _how_it_ended(groups: GroupMap[BoardGroup], event: Event) -> dict[str, Any]:
+        held = groups.get(event.group)
+        return not_back.how_it_ended(event, None if held is None else held.state)
 
     def _no_longer_expected(self, reported: Sequence[Mapping[str, Any]], now_ms: int) -> Iterator[dict[str, Any]]:
         """Alarms that are still open, and were held back by an expectation that the configuration has no more."""

@@ -75,7 +75,8 @@ ANSWERS: Final[Mapping[str, str]] = {
     "SpannedRoll": "direction:string since:integer until:integer ended:string?",
     "Roll": "format:string group:string since:integer until:integer rebalances:integer partitions_moved:integer "
     "ownerless_seconds:object? lag_added:object? causes:integer{} conversions:integer{} verdicts:string[] "
-    "rolls:SpannedRoll[] events:object[] known_until:integer complete:boolean unknown:string[] notes:string[]",
+    "open_alarms:string[] rolls:SpannedRoll[] events:object[] known_until:integer complete:boolean unknown:string[] "
+    "notes:string[]",
     "Description": "openapi:string info:object paths:object components:object",
 }
 """Name of an answer → its fields."""

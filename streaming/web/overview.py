@@ -177,6 +177,8 @@ class Overview:
 
     def _row(self, held: BoardGroup, lags: Lags, now_ms: int, unread: Unread) -> Row:
         of, doubt = held.summary, unread.of(held.name, held)
+        expected = "members_not_back" in self._board.expectations.kinds(held.name)
+        not_back = None if expected else self._board.findings.not_back.get(held.name)
         number = lags.table.groups.places[held.name]
         figures = lags.figures(number)
         return {
@@ -197,6 +199,7 @@ class Overview:
             "downgrades": of.downgrades,
             **figures,
             "max_lag_seconds": _rounded(figures["max_lag_seconds"]),
+            "missing_members": 0 if not_back is None else not_back.missing,
             "rebalances": of.rebalances,
             "rebalancing_since": of.rebalancing_since_ms,
             "duplicate_partitions": of.duplicates or None if of.words.polled else of.duplicates,

@@ -35,6 +35,8 @@ SILENT: Final[dict[str, str]] = {
     "restarting_members": "none restarts in a loop there",
     "unsettled_seconds": "all groups came to rest long ago",
     "unsettled_epochs": "likewise",
+    "members_not_back": "every roll brought its members back",
+    "fewer_expected": "nothing is expected of the recorded groups",
     "silenced": "nothing is expected of the recorded groups",
     "sharing_expected": "nothing is expected of the recorded groups",
     "rewinds_expected": "nothing is expected of the recorded groups",

@@ -50,6 +50,7 @@ NOT_FED: Final = {
     "kafka_group_upgrade_blockers": "no member here blocks an upgrade",
     "group_monitor_history_bytes": "no history is kept here",
     "kafka_group_silenced_total": "no expectation holds anything back here",
+    "kafka_group_members_not_back": "every member of the demo's rolls comes back",
     "kafka_group_involved_members": "nothing here is wrong between members",
     "kafka_group_unknown_lag_partitions": "every partition here has a leader that answers",
     "kafka_consumergroup_group_stable_lag": "no transaction is open here: both ends are one",

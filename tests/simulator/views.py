@@ -122,9 +122,10 @@ def _tasks(group: Group, member: Member) -> dict[str, Any]:
 def _migration(group: Group, shown: list[Member]) -> dict[str, Any]:
     upgraded = sum(not member.classic for member in shown)
     blocked = group.kind == "classic" and group.custom_assignor and bool(shown)
-    if group.kind not in (None, "classic"):
+    phase: str | None = None  # share and streams groups are on no way
+    if group.kind == "consumer":
         phase = "upgraded" if group.mixed_since_ms is None else "mixed"
-    else:
+    elif group.kind in (None, "classic"):
         phase = "blocked" if blocked else "downgraded" if group.was_downgraded else "classic"
     return {
         "phase": phase,

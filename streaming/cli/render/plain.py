@@ -51,7 +51,7 @@ def groups_table(groups: Sequence[Group]) -> str:
             group["assignment_epoch"],
             group["protocol"],
             _member_count(group),
-            _migration_text(group["migration"]) if group.get("migration") else None,
+            _migration_text(group) if group.get("migration") else None,
             *([_records(group), _seconds(group, "max_lag_seconds")] if lag else []),
             *([cannot_tell(group["doubt"]) if group.get("doubt") else None] if doubted else []),
         ]
@@ -322,7 +322,10 @@ def _member_count(group: Group) -> object:
     return len(members) if isinstance(members, list) else members
 
 
-def _migration_text(migration: Mapping[str, Any]) -> str:
+def _migration_text(group: Group) -> str | None:
+    if group["type"] not in ("classic", "consumer"):
+        return None  # it has a protocol of its own
+    migration: Mapping[str, Any] = group["migration"]
     text = "out of scope" if migration.get("out_of_scope") else str(migration["phase"] or "mixed")
     return f"{text} {migration['upgraded_members']}/{migration['members']}" if migration["upgraded_members"] else text
 

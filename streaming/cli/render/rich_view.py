@@ -101,7 +101,7 @@ def summary_line(groups: Sequence[Object], unread: Sequence[Object] = ()) -> Tex
     critical, warning = severities.count("critical"), severities.count("warning")
     lags = [least for group in groups if (least := _least(group)) is not None]
     bound = "≥ " if any(group.get("unknown_lags") for group in groups) else ""
-    mixed = sum(is_mixed(group["migration"]["phase"]) for group in groups)
+    mixed = sum(is_mixed(group["type"], group["migration"]["phase"]) for group in groups)
     line = Text(f"{counted(len(groups), 'group')}  ")
     if critical or warning:
         line.append(f"{critical} critical, {counted(warning, 'warning')}  ", style="bold red" if critical else "yellow")
@@ -196,7 +196,7 @@ def _migration(group: Object, *, bar: bool = True) -> Text:
     if migration.get("out_of_scope"):
         return Text("out of scope", style="dim")
     phase = migration["phase"] or "mixed"
-    if not is_mixed(migration["phase"]):
+    if not is_mixed(group["type"], migration["phase"]):
         return Text(phase, style=_PHASE_STYLES.get(phase, "dim"))
     done = round(_BAR * migration["upgraded_members"] / max(1, migration["members"]))
     text = f"{phase} {migration['upgraded_members']}/{migration['members']}"

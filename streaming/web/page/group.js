@@ -174,7 +174,7 @@ function warnings() {
 
 function summary() {
   const { upgraded_members: upgraded, members, mixed_since: since, phase } = group.migration;
-  const mixed = phase === null || phase === "upgrading" || phase === "downgrading";
+  const mixed = (group.type === "classic" || group.type === "consumer") && (phase === null || phase === "upgrading" || phase === "downgrading");
   const lasted = since === null ? "both protocols, since when is not known" : `both protocols for ${duration(Math.max(0, moment() - since) / 1000)}`;
   const out = group.migration.out_of_scope;
   const concerned = !out && !group.simple && (group.type === "classic" || group.type === "consumer");

@@ -17,7 +17,7 @@ let leftOut = 0;
 
 const members = (group) => group.classic_members + group.consumer_members;
 const concerned = (group) => !group.simple && (group.type === "classic" || group.type === "consumer");
-const mixed = (group) => group.phase === null || group.phase === "upgrading" || group.phase === "downgrading";
+const mixed = (group) => (group.type === "classic" || group.type === "consumer") && (group.phase === null || group.phase === "upgrading" || group.phase === "downgrading");
 const moving = (group) => group.rebalancing_since !== null || isMoving(group.state);
 const worst = (group) => group.attention[0]?.severity ?? "";
 const attention = (group) => group.attention.reduce((total, look) => total + RANKS[look.severity], group.doubt ? RANKS.warning : 0);

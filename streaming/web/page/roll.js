@@ -53,17 +53,18 @@ let picked = false;
 
 const direction = () => document.querySelector("#direction input:checked").value;
 const members = (group) => group.classic_members + group.consumer_members;
-const mixed = (group) => group.phase === null || group.phase === "upgrading" || group.phase === "downgrading";
+const membersBefore = (group) => members(group) + group.missing_members;
+const mixed = (group) => protocols(group) && (group.phase === null || group.phase === "upgrading" || group.phase === "downgrading");
 const mixedFor = (since) => (since === null ? "not known" : duration(Math.max(0, now() - since) / 1000));
 const protocols = (group) => !group.simple && (group.type === "classic" || group.type === "consumer");
 const modern = (group) => group.type === "share" || group.type === "streams";
 
-/** Groups the roll is about: of consumers those with members, of brokers all that a former release would not know. */
+/** Groups the roll is about: of consumers those with members or that lost them in a roll, of brokers all that a former release would not know. */
 function concerned() {
   const words = $("search").value.toLowerCase().split(/\s+/).filter(Boolean);
   const down = direction() === "downgrade";
   // Members of Connect groups and the like are not consumers: they are never upgraded.
-  const rolls = (group) => (down ? protocols(group) || modern(group) : protocols(group) && members(group) > 0 && !group.out_of_scope);
+  const rolls = (group) => (down ? protocols(group) || modern(group) : protocols(group) && (members(group) > 0 || group.missing_members) && !group.out_of_scope);
   return (shows() ? [...known.values()] : []).filter((group) => rolls(group) && words.every((word) => group.group.toLowerCase().includes(word)));
 }
 
@@ -79,6 +80,12 @@ const COLUMNS = [
   { name: "trend", label: "Trend", roomy: true, look: "trend", title: "Lag over the last five minutes" },
 ];
 
+/** How far a group is. Share and streams groups have a protocol of their own, and are nowhere on the way. */
+function phaseText(group) {
+  if (!protocols(group)) return `${group.type}, ${plural(members(group), "member")}`;
+  return `${group.phase ?? "mixed"} ${group.consumer_members}/${membersBefore(group)}`;
+}
+
 function makeRow(group) {
   const made = row(COLUMNS);
   made.cells[0].append(h("a", { href: groupPage(group.group), title: visible(group.group) }, h("bdi", {}, visible(group.group))), h("ul", { className: "looks" }));
@@ -91,10 +98,10 @@ function updateRow(made, group) {
   setClass(made, group.doubt ? "unread" : group.attention[0]?.severity ?? "");
   looks(name.lastChild, [...unreadLook(group), ...group.attention].filter(({ code }) => code !== "upgrading" && code !== "downgrading"), now());
   const [bar, text] = phase.firstChild.children;
-  [bar.value, bar.max] = [group.consumer_members, members(group) || 1];
+  [bar.value, bar.max] = [group.consumer_members, membersBefore(group) || 1];
   setClass(bar, group.phase === "downgrading" ? "back" : "");
-  bar.setAttribute("aria-label", `${group.consumer_members} of ${members(group)} members use the consumer protocol`);
-  setText(text, `${protocols(group) ? group.phase ?? "mixed" : group.type} ${group.consumer_members}/${members(group)}`);
+  bar.setAttribute("aria-label", `${group.consumer_members} of ${membersBefore(group)} members use the consumer protocol`);
+  setText(text, phaseText(group));
   setText(age, mixed(group) ? mixedFor(group.mixed_since) : "–");
   setText(blockers, [...group.blockers.map((each) => BLOCKERS[each] ?? each), group.leftovers && `${number(group.leftovers)} left over`].filter(Boolean).join("; ") || "–");
   setText(conversions, `${number(group.upgrades)} / ${number(group.downgrades)}`);
@@ -121,7 +128,7 @@ function sorted(groups) {
 const partly = (groups) => groups.map(doubtOf).find((why) => why !== null) ?? ($("search").value && !namesMayLack() ? null : lacking());
 
 function progress(groups) {
-  const [all, up] = [groups, groups].map((each, at) => each.reduce((total, group) => total + (at ? group.consumer_members : members(group)), 0));
+  const [all, up] = [groups, groups].map((each, at) => each.reduce((total, group) => total + (at ? group.consumer_members : membersBefore(group)), 0));
   const down = direction() === "downgrade";
   const done = down ? all - up : up;
   const why = doubt() ?? partly(groups);
@@ -219,7 +226,7 @@ async function readGate(groups) {
 }
 
 /** What of the groups a gate is judged by: a verdict stands beside the rows that it is of, or it does not stand. */
-const judged = (groups) => JSON.stringify(groups.map((group) => [group.group, group.type, group.phase, group.state, group.classic_members, group.consumer_members, group.rebalancing_since, group.blockers, group.duplicate_partitions, group.leftovers, group.doubt?.reason]));
+const judged = (groups) => JSON.stringify(groups.map((group) => [group.group, group.type, group.phase, group.state, group.classic_members, group.consumer_members, group.missing_members, group.rebalancing_since, group.attention.some(({ code }) => code === "rebalance_stuck"), group.blockers, group.duplicate_partitions, group.leftovers, group.doubt?.reason]));
 
 function takePending(of) {
   if (pending !== null && pending.version === version) [gate, gateOf, pending] = [pending, of, null];

@@ -5,11 +5,13 @@ from dataclasses import replace
 import pytest
 
 from coordinator_model.clocked import stuck
+from coordinator_model.groups import streams
 from coordinator_model.replica import Replica
 from coordinator_model.rules.rebalances import DEFAULT_REBALANCE_TIMEOUT_MS
 from coordinator_model.state.events import Event
 from coordinator_model.state.findings import Position
 from coordinator_model.state.group_state import GroupState
+from tests import builders
 from tests.builders import (
     RecordBytes,
     classic_member_metadata,
@@ -97,6 +99,43 @@ def test_target_that_is_never_computed_is_a_stuck_assignor() -> None:
 
     assert [] == kinds(state, stuck.ASSIGNING_MS)
     assert ["rebalance_stuck"] == kinds(state, stuck.ASSIGNING_MS + 1)
+
+
+def test_streams_member_that_holds_a_standby_task_is_named() -> None:
+    """Another waits for the task; the one that has it, and has to revoke it as a standby, is named with it."""
+    state = group_after(
+        builders.streams_group_member("g", "a", rebalance_timeout_ms=TIMEOUT_MS),
+        builders.streams_group_member("g", "b", client_id="b-1", rebalance_timeout_ms=TIMEOUT_MS),
+        builders.streams_group_epoch("g", 3, validated_topology_epoch=0),
+        builders.streams_group_target_assignment("g", "a", active={"0": [2]}),
+        builders.streams_group_target_assignment("g", "b"),
+        builders.streams_group_target_assignment_epoch("g", 3),
+        builders.streams_group_current_assignment("g", "a", epoch=3, state=streams.MEMBER_UNRELEASED),
+        builders.streams_group_current_assignment(
+            "g", "b", epoch=2, state=streams.MEMBER_UNREVOKED, standby_pending_revocation={"0": [2]}
+        ),
+    )
+    (event,) = overdue(state, WRITTEN_MS + TIMEOUT_MS + stuck.GRACE_MS + 1)
+
+    assert [("b", {"0": [2]})] == [(late["member_id"], late["will_not_release"]) for late in event.detail["members"]]
+
+
+def test_who_holds_what_a_member_waits_for_in_vain_is_named() -> None:
+    """It is at the target by its own record, and has a standby task that another is to run."""
+    state = group_after(
+        builders.streams_group_member("g", "a", rebalance_timeout_ms=TIMEOUT_MS),
+        builders.streams_group_member("g", "b", client_id="b-1", rebalance_timeout_ms=TIMEOUT_MS),
+        builders.streams_group_epoch("g", 3, validated_topology_epoch=0),
+        builders.streams_group_target_assignment("g", "a", active={"0": [2]}),
+        builders.streams_group_target_assignment("g", "b", standby={"0": [2]}),
+        builders.streams_group_target_assignment_epoch("g", 3),
+        builders.streams_group_current_assignment("g", "a", epoch=3, state=streams.MEMBER_UNRELEASED),
+        builders.streams_group_current_assignment("g", "b", epoch=3, state=streams.MEMBER_STABLE, standby={"0": [2]}),
+    )
+    (event,) = overdue(state, WRITTEN_MS + TIMEOUT_MS + stuck.GRACE_MS + 1)
+
+    (late,) = event.detail["members"]
+    assert [("b", "standby", {"0": [2]})] == [(of["member_id"], of["as"], of["partitions"]) for of in late["held_by"]]
 
 
 def test_stable_group_is_never_overdue() -> None:

@@ -85,6 +85,20 @@ SAID: Final[tuple[tuple[str, Mapping[str, Any], str], ...]] = (
         ),
     ),
     (
+        "members_not_back",
+        {
+            "members_before": 2,
+            "members": 1,
+            "missing": 1,
+            "missing_ms": 301_000,
+            "missing_members": [{"instance_id": None, "client_id": "orders", "client_host": "/10.0.0.7"}],
+        },
+        (
+            "1 member did not come back after the roll, missing for 5 m 1 s; the group has 1 of 2; "
+            "last gone: orders on /10.0.0.7"
+        ),
+    ),
+    (
         "group_unsettled",
         {
             "unsettled_ms": 720_000,

@@ -653,10 +653,11 @@ def test_empty_streams_group_becomes_classic_and_back() -> None:
 
 
 def test_members_of_a_share_group_are_of_the_new_protocol() -> None:
-    """All of them: there is no share group in the classic protocol."""
+    """All of them: there is no share group in the classic protocol, and none is upgraded to its own."""
     reported = history(at(0, *share_join("g", "s", epoch=2, targets={"s": {"t": [0]}}))).replayed()
 
-    assert ("upgraded", 1, 1, None) == migration(reported)
+    assert (None, 1, 1, None) == migration(reported)
+    assert ["share"] == [of["protocol"] for of in reported.details("member_joined")]
 
 
 def test_upgrade_of_a_group_that_never_completed_a_round_is_online() -> None:

@@ -186,6 +186,7 @@ def test_unclean_upgrade_says_in_what() -> None:
     moved = upgraded({"a": {"t": [0]}, "b": {"t": [1, 2], "u": [0]}}, generation=3)
 
     (missing,) = (of for of in lost.events if of.kind == "upgrade_unclean")
+    assert [False] == [of["assignments_kept"] for of in lost.details("upgrade_started")]
     assert (True, "info", ["members"], ["b"]) == (
         missing.inferred,
         missing.severity,

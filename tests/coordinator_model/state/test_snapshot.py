@@ -36,11 +36,13 @@ from coordinator_model.state.rule_memory import (
     InstanceHistory,
     LostOffsets,
     Migration,
+    Place,
     PollRun,
     Rebalance,
     Restless,
     Rewinds,
     Rewound,
+    Roll,
     Scaling,
     Step,
     Upgrade,
@@ -179,6 +181,15 @@ FULL: Final = GroupState(
         completed_members=2,
         recent_members=3,
         recent_members_ms=6,
+        recent_left_ms=7,
+        roll=Roll(
+            members_before=4,
+            session_ms=60_000,
+            places=(Place(since_ms=1, offset=2, instance_id="i", client_id="c", client_host="/h"),),
+            since_ms=1,
+            offset=2,
+            complete_ms=3,
+        ),
         vacancies=(Vacancy(classic=True, since_ms=1, client_id="c", client_host="/h"),),
         was_downgraded=True,
         downgrade=Downgrade(
@@ -364,8 +375,8 @@ ON_DISK: Final = frozenset(
     partition_epochs partition_metadata_live partitions partitions_kept partitions_moved peak_classic
     peak_consumer pending_revocation polled_state port present_owner poll_runs previous_epoch process process_id
     protocol protocol_type rack_id rebalance rebalance_timeout_ms rebalances rebalances_avoidable
-    rebalances_saved recent_members recent_members_ms recent_rebalance_members
-    recent_rebalances_ms regexes repartition_sink
+    rebalances_saved recent_left_ms recent_members recent_members_ms recent_rebalance_members
+    recent_rebalances_ms roll places session_ms complete_ms regexes repartition_sink
     repartition_source replaced_ms replaced_offset restarted_ms restarting restarts restless rewinds
     rounds_lost rounds_lost_ms rule scaling server_assignor session_timeout_ms simple since_ms situation
     stale_claims standby standby_pending_revocation standby_tasks state state_timestamp_ms

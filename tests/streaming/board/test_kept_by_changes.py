@@ -11,7 +11,7 @@ from coordinator_model import lag
 from coordinator_model.figures import stored
 from coordinator_model.gates import downgrade, upgrade
 from coordinator_model.gates.plan import plan_view, planned
-from coordinator_model.gates.verdict import BrokerSettings, Cluster
+from coordinator_model.gates.verdict import NOTE, STOP, BrokerSettings, Cluster
 from coordinator_model.state import snapshot
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.offsets import CommittedOffset
@@ -205,12 +205,14 @@ def test_gates_say_of_all_groups_what_they_say_of_each() -> None:
             for size in sizes:
                 settings = replace(upgrade.ALLOWING, consumer_max_size=size)
                 asked = Cluster(settings=settings, now_ms=story.now_ms)
-                cluster = replace(asked, not_caught_up=missing(board))
+                found = [*gates.alarms(board, moment, (), story.now_ms, not_back=STOP)]
+                cluster = replace(asked, not_caught_up=missing(board), alarms=found)
 
                 assert upgrade.upgrade_gate(states, cluster) == gates.upgrade(board, (), asked, moment)
             for target in targets:
                 asked = Cluster(group_configs=(), now_ms=story.now_ms)
-                cluster = replace(asked, not_caught_up=missing(board), offset_versions=versions)
+                found = [*gates.alarms(board, moment, (), story.now_ms, not_back=NOTE)]
+                cluster = replace(asked, not_caught_up=missing(board), offset_versions=versions, alarms=found)
                 answer = gates.downgrade(board, (), asked, moment, target)
                 verdicts_seen.add(answer["verdict"])
 

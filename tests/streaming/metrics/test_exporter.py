@@ -14,6 +14,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 from prometheus_client.registry import Collector
 
+from coordinator_model.clocked.not_back import NotBack
 from coordinator_model.state.rule_memory import GroupCounters
 from streaming.base.expectations import Expectations, Expected
 from streaming.base.output_status import SinkState
@@ -163,6 +164,7 @@ def full_board() -> Board:
     board.health.observe_batch(1.0)
     board.health.show_history_size(lambda: 4_096)
     board.findings.set_overdue({"rebalance_stuck": ["mixed"]})
+    board.findings.set_not_back({"mixed": NotBack(2, THEN_MS, is_open=True)})
     board.health.offsets_partitions = 8
     copy = Shard(6).write(builders.offset_commit("idle", "orders", 0, 1, timestamp=THEN_MS - 1), timestamp_ms=THEN_MS)
     board.settled(1, copy)
@@ -207,6 +209,7 @@ VALUES: Final[list[tuple[str, Labels, float]]] = [
     ("kafka_group_partitions_kept_total", COUNTED, 2),
     ("kafka_group_rebalance_stuck", TWICE, 0),
     ("kafka_group_rebalance_stuck", MIXED, 1),
+    ("kafka_group_members_not_back", MIXED, 2),
     ("kafka_group_storm_rebalances", TWICE, 1),
     ("kafka_group_unsettled_seconds", TWICE, 9),
     ("kafka_group_unsettled_epochs", TWICE, 1),

@@ -1,14 +1,31 @@
 """What events alone, and a chart of lag, show of a roll."""
 
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from coordinator_model.views.roll_cost import Cost
-from streaming.recording.file_format import Header, RecordedRecord
+from streaming.recording.file_format import Header, RecordedRecord, RecordedTopic
+from streaming.reports.forms import text
 from streaming.reports.measure import NO_OWNERS, MeasuredGroup
 from streaming.reports.rolled import EVENTS_ONLY, NO_LAG, add_lag, lag_added, of_events, of_records
-from tests.builders import consumer_group_epoch, share_group_epoch, streams_group_epoch
+from tests.builders import (
+    consumer_group_epoch,
+    group_metadata,
+    member,
+    share_group_epoch,
+    streams_group_epoch,
+    topic_id,
+)
+from tests.coordinator_events import (
+    consumer_join,
+    consumer_leave,
+    consumer_moves,
+    converted_to_consumer,
+    retarget,
+    static_goes_away,
+)
+from tests.histories import Moment, at, history
 
 
 def event(time_ms: int, kind: str, severity: str = "info", *, inferred: bool = False, **detail: Any) -> dict[str, Any]:
@@ -108,3 +125,94 @@ def test_what_moved_outside_of_the_timeline_is_explained(in_rebalances: int, exp
 
     said = f"of partitions moved, {in_rebalances} are those of the timeline's rebalances"
     assert explained == any(note.startswith(said) for note in notes)
+
+
+# -- groups that the roll left without members, or without some -------------------------------------------------------
+
+HEADER: Final = Header(
+    kafka_version="4.3.1",
+    offsets_topic_partitions=50,
+    topics=(RecordedTopic(id=topic_id("t"), name="t", partitions=2),),
+)
+OTHER_MS: Final = 600_000
+"""When another group is written of last, so that the log is known up to there."""
+
+
+def logged(*moments: Moment) -> list[RecordedRecord]:
+    """Records of a group, and ten minutes after the beginning one of another."""
+    other = at(OTHER_MS, group_metadata("other", generation=1, members=[]))
+    return [
+        RecordedRecord(of.place.partition, of.place.offset, of.place.timestamp_ms, of.key, of.value)
+        for of in history(*moments, other).records
+    ]
+
+
+HOLDS: Final = at(1_000, *consumer_join("g", "a", epoch=1, targets={"a": {"t": [0, 1]}}, instance_id="i"))
+IS_GONE: Final = at(10_000, *consumer_leave("g", "a", epoch=2))
+SAYS_SO: Final = at(9_000, *static_goes_away("g", "a", assigned={"t": [0, 1]}, previous_epoch=1))
+
+
+def test_group_that_is_empty_since_has_no_owner_until_the_end_of_the_log() -> None:
+    """And not for 0 s, up to its last record; the report says until when."""
+    report = of_records(HEADER, logged(HOLDS, SAYS_SO, IS_GONE), "g", 5_000)
+
+    assert (591.0, 1182.0) == tuple(report["ownerless_seconds"][name] for name in ("max", "total"))
+    assert ["t/0", "t/1"] == report["ownerless_seconds"]["without_owner"]
+    assert OTHER_MS == report["until"]
+    assert any(note.startswith("without an owner at the end") and "t/0, t/1" in note for note in report["notes"])
+
+
+def test_report_of_a_group_with_all_its_owners_ends_with_its_last_record() -> None:
+    """What others write later is no part of it."""
+    report = of_records(HEADER, logged(HOLDS), "g", 500)
+
+    assert (1_000, []) == (report["until"], report["ownerless_seconds"]["without_owner"])
+    assert [] == report["open_alarms"]
+
+
+def test_open_alarms_are_listed_though_nothing_is_written() -> None:
+    """A roll that lost a member, by the clock of the log."""
+    roll = (
+        at(0, group_metadata("g", generation=1, members=[member("c1", {}), member("c2", {})])),
+        at(60_000, *converted_to_consumer("g", generation=1, members={"c1": {}, "c2": {}})),
+        at(60_000, *consumer_join("g", "n1", epoch=2, targets={"n1": {}})),
+        at(90_000, *consumer_leave("g", "c1", "c2", epoch=3)),
+        at(91_000, *retarget("g", 3, {"n1": {}}), *consumer_moves("g", "n1", epoch=3, assigned={})),
+    )
+    report = of_records(HEADER, logged(*roll), "g", 0)
+
+    assert ["members_not_back"] == report["open_alarms"]
+    assert "members_not_back" in report["verdicts"]
+    assert "open at the end" in text({**report, "rehearsal": None})
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds", "shown"),
+    [((SAYS_SO,), 11.0, "11.000"), ((), None, "not known")],
+    ids=["said so", "killed"],
+)
+def test_static_member_that_was_killed_has_processed_nothing_for_a_time_that_is_not_known(
+    said: tuple[Moment, ...], seconds: float | None, shown: str
+) -> None:
+    """Its process was gone before its session was; that it was back at once says nothing of that."""
+    joins = consumer_join("g", "b", epoch=3, targets={"b": {"t": [0, 1]}}, instance_id="i")
+    back = at(20_000 if said else 10_000, *joins)
+    report = of_records(HEADER, logged(HOLDS, *said, IS_GONE, back), "g", 5_000)
+
+    assert seconds == report["ownerless_seconds"]["max"]
+    assert bool(said) is not any("processed nothing" in each for each in report["unknown"])
+    assert f"longest without an owner (s)  {shown}" in text({**report, "rehearsal": None})
+
+
+def test_of_a_running_monitor_what_began_and_did_not_end_is_open() -> None:
+    """Alarms that were held back are not."""
+    found = [
+        event(1, "rebalance_storm", "warning"),
+        event(2, "members_not_back", "warning"),
+        event(3, "rebalance_storm", cleared=True),
+        event(4, "group_unsettled", expected={}),
+        event(5, "duplicate_assignment", "critical"),
+        event(6, "duplicate_assignment_cleared"),
+    ]
+
+    assert ["members_not_back"] == of_events(found, "g", 0, 9)["open_alarms"]
