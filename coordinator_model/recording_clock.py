@@ -124,7 +124,7 @@ class Looks:
         if now_ms < self._next_ms.get(partition, 0):
             return []
         # The coordinator writes an event at one time, so what was open before a later one is over.
-        ended = self._replica.settle(partition) if former_ms < now_ms else []
+        ended = self._replica.settle(partition, now_ms=now_ms) if former_ms < now_ms else []
         return [*ended, *self._pass_silence(before, now_ms), *self._look_until(partition, now_ms)]
 
     def end_ms(self, partition: int, until_ms: int | None = None) -> int:
@@ -216,7 +216,7 @@ class Looks:
 
     def _becomes_live(self, partition: int, now_ms: int) -> list[Event]:
         del self._behind[partition]
-        events = self._replica.settle(partition)
+        events = self._replica.settle(partition, now_ms=now_ms)
         for name in [name for name, state in self._replica.groups.items() if state.partition == partition]:
             events += self._replica.judge(name)
         return [*events, *self._look_until(partition, now_ms, all_groups=True)]

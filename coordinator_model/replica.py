@@ -267,20 +267,23 @@ class Replica:
         if offset_commits.build(state, bucket, record, records):
             self._changes.groups.add(name)
 
-    def settle_rewinds(self) -> list[Event]:
-        """Say which offsets went back at moments that are still open.
+    def settle_rewinds(self, now_ms: int) -> list[Event]:
+        """End the moments in which offsets went back, at this time of the log.
 
         For callers whose input comes in pieces that are read again as they were, after a kill say: what is reported of
         a piece must not depend on what is known to follow it.
         """
         names = [name for name in self._open if self.groups[name].rewinds is not None]
-        events = self._of_live_tail(event for name in names for event in self._tell_rewinds(self.groups[name]))
+        events = self._of_live_tail(event for name in names for event in self._tell_rewinds(self.groups[name], now_ms))
         return sorted(events, key=lambda event: event.offset)
 
-    def settle(self, partition: int | None = None) -> list[Event]:
-        """Close every open step, of one partition or all: a record batch ended here, or the log, as callers know."""
+    def settle(self, partition: int | None = None, *, now_ms: int | None = None) -> list[Event]:
+        """Close every open step, of one partition or all: a record batch ended here, or the log, as callers know.
+
+        Given the log's time, what may yet happen by it is awaited (`rewinds.py`); without, nothing is to come.
+        """
         names = [name for name in self.open_steps() if partition in (None, self.groups[name].partition)]
-        events = self._of_live_tail(event for name in names for event in self._settle(name))
+        events = self._of_live_tail(event for name in names for event in self._settle(name, now_ms))
         return sorted(events, key=lambda event: (event.partition, event.offset))
 
     def _live(self, partition: int) -> int:
@@ -313,7 +316,7 @@ class Replica:
             if state is not None:
                 state.known_ids = self._topic_ids
                 self.groups[name] = state
-                if state.step is not None or state.rewinds is not None:
+                if state.step is not None or state.rewinds is not None or state.awaited_rewinds:
                     self._open[name] = None
         return state
 
@@ -335,7 +338,7 @@ class Replica:
                     yield topic, partition, committed
 
     def open_steps(self) -> list[str]:
-        """Groups whose last step is still open, or the moment in which offsets of theirs went back."""
+        """Groups whose last step is still open, or of which offsets went back and may yet be back in time."""
         return list(self._open)
 
     def take_changes(self) -> Changes:
@@ -370,7 +373,7 @@ class Replica:
         name = record.group_name
         state = self.group(name, position.partition)
         state.built = False
-        events = self._tell_rewinds(state, position)
+        events = self._rewinds_before(state, position)
         classic = record.type is RecordType.GROUP_METADATA
         if state.step is not None and steps.is_over(
             state.step, state.membership, position.timestamp_ms, of_classic_group=classic
@@ -389,27 +392,46 @@ class Replica:
         self._changes.groups.add(name)
         return events
 
-    def _settle(self, name: str) -> list[Event]:
+    def _settle(self, name: str, now_ms: int | None = None) -> list[Event]:
         state = self.groups[name]
-        events = self._tell_rewinds(state)
+        events = self._tell_rewinds(state, now_ms)
         return events if state.step is None else [*events, *self._close(state)]
 
-    def _tell_rewinds(self, state: GroupState, position: Position | None = None) -> list[Event]:
-        """Say which offsets went back at one moment, if it is over: at this position, or by a caller who knows."""
+    def _rewinds_before(self, state: GroupState, position: Position) -> list[Event]:
+        """Say which offsets went back at moments that are over with the record of this position."""
         of = state.rewinds
-        if of is None or (position is not None and of.time_ms == position.timestamp_ms):
+        return self._tell_rewinds(
+            state, position.timestamp_ms, is_over=of is not None and of.time_ms != position.timestamp_ms
+        )
+
+    def _tell_rewinds(self, state: GroupState, now_ms: int | None = None, *, is_over: bool = True) -> list[Event]:
+        """Say which offsets went back, of what is not awaited any longer at a time of the log; None for its end."""
+        open_ = state.rewinds
+        if open_ is None and not state.awaited_rewinds:
             return []
-        state.rewinds = None
-        if state.step is None:
-            self._open.pop(state.name, None)
+        live = open_ is None or open_.offset >= self._live(state.partition)
+        told = rewinds.take_told(state, now_ms, is_over=is_over, live=live)
+        self._note_open(state)
         self._changes.groups.add(state.name)
-        return list(events_of(state.name, Position(state.partition, of.offset, of.time_ms), [rewinds.reported(of)]))
+        return [
+            event
+            for of in told
+            for event in events_of(
+                state.name, Position(state.partition, of.offset, of.time_ms), [rewinds.reported(of)]
+            )
+        ]
+
+    def _note_open(self, state: GroupState) -> None:
+        """Remember whether something has yet to be said of a group."""
+        if state.step is None and state.rewinds is None and not state.awaited_rewinds:
+            self._open.pop(state.name, None)
+        else:
+            self._open[state.name] = None
 
     def _close(self, state: GroupState) -> list[Event]:
-        if state.rewinds is None:
-            self._open.pop(state.name, None)
         self._changes.groups.add(state.name)
         events = steps.close_step(state, live_from=self._live(state.partition))
+        self._note_open(state)
         if not state.exists:
             events = [*self._tell_rewinds(state), *events]
             self._forget(state)
@@ -444,7 +466,11 @@ class Replica:
         number = bucket_number(partition)
         state = self.groups.get(name) or self.group(name, position.partition)
         bucket = self.buckets.get((name, topic, number)) or self._bucket(name, topic, number)
-        events = [] if state.rewinds is None else self._tell_rewinds(state, position)
+        events: list[Event] = []
+        if state.rewinds is not None or state.awaited_rewinds:
+            if record.value is not None:
+                rewinds.note_commit(state, position.timestamp_ms, topic, partition, record.value.offset)
+            events = self._rewinds_before(state, position)
         if offset_commits.commit_forward(state, bucket, record):
             bucket.commits += commits
             self._changes.buckets.add((name, topic, number))

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from coordinator_model.clocked import endings, hang_suspicion, not_back, stuck, unsettled
+from coordinator_model.clocked import endings, hang_suspicion, not_back, rewinds_awaited, stuck, unsettled
 from coordinator_model.clocked.moment import ClockedRule, Moment
 from coordinator_model.rules import settling
 from coordinator_model.state.events import Event
@@ -49,6 +49,7 @@ CLOCKED_RULES: Final = (
         ("static_member_contended", "static_member_restarting", "rebalance_storm", "poll_interval_exceeded"),
         UNSETTLED,
     ),
+    Row(rewinds_awaited.not_back, ("offset_rewound",), UNSETTLED),
     Row(partition_unassigned, ("partition_unassigned",), UNHELD),
 )
 
@@ -61,6 +62,7 @@ def is_unsteady(state: GroupState) -> bool:
         or (state.migration.roll is not None and bool(state.migration.roll.places))
         or not endings.ENDED_BY_TIME.keys().isdisjoint(state.alarms)
         or bool(state.endings)
+        or bool(state.awaited_rewinds)
         or (state.restless is not None and settling.too_many_epochs(state.restless))
     )
 

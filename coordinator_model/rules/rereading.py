@@ -58,6 +58,7 @@ def taken_over(former: GroupState, state: GroupState) -> GroupState:
             newer_versions=state.newer_versions,
             known_ids=state.known_ids,
             rewinds=None,
+            awaited_rewinds=(),
             last_step_ms=state.last_step_ms,
             last_step_offset=state.last_step_offset,
         )

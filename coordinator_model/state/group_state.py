@@ -45,6 +45,9 @@ class GroupState:
     handovers: tuple[Handover, ...] = ()
     """Who last owned partitions that others own now, or none, for minutes; earliest first, each partition once."""
     rewinds: Rewinds | None = None
+    """The moment at hand in which offsets went back."""
+    awaited_rewinds: tuple[Rewinds, ...] = ()
+    """Earlier moments of which is awaited whether the offsets are soon back where they were (`rewinds.py`)."""
     rounds_lost_ms: int | None = None
     """When a generation was last found to be lost."""
     recent_rebalances_ms: tuple[int, ...] = ()

@@ -248,6 +248,18 @@ class Rewound:
     handover_ms: int | None = None
     unclear_since_ms: int | None = None
     """When the former offset was committed, where nothing says that the topic is the one it was then; else None."""
+    highest: int = -1
+    """What has to be committed for it to be back: the highest offset before this moment, and before others waited for.
+    """
+    back_ms: int | None = None
+    """After how long it was; None as long as it was not."""
+    times: int = 1
+    """How often it went back in the moment."""
+
+    @property
+    def is_back(self) -> bool:
+        """Whether it was committed at or above where it had been."""
+        return self.back_ms is not None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -273,6 +285,16 @@ class Rewinds:
     simple: bool = False
     partitions: dict[str, Rewound] = field(default_factory=dict)
     """By `topic/partition`."""
+
+    @property
+    def meant(self) -> bool:
+        """Whether somebody set the offsets: a broker takes commits of members only while there are any."""
+        return self.simple or self.group_empty is True
+
+    @property
+    def is_back(self) -> bool:
+        """Whether all of them were committed at or above where they had been."""
+        return all(of.is_back for of in self.partitions.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ class PartitionLedger:
     counters: Counters = field(default_factory=Counters)
     last_offset: int = -1
     waiting: list[str] = field(default_factory=list)
-    """Groups with an open step, rewinds that are not reported yet or a withheld alarm."""
+    """Groups with an open step, rewinds that are not reported yet, or a withheld alarm."""
     last_rows_ms: int = 0
     has_single: bool = False
     """Whether entries of the state may be there singly, and not in packs (`state_cache.py`)."""

@@ -197,7 +197,7 @@ class BundleReplay:
             for run in runs:
                 run.book.last_rows_ms, run.book.is_cut = now_ms, run.partition in cut
                 if not run.book.is_cut:
-                    run.conclude()
+                    run.conclude(part[run.partition][-1].timestamp_ms if part[run.partition] else None)
             yield from self._write(entries, runs)
 
     def conclude(self, book: TaskLedger, now_ms: int) -> Iterator[bytes]:
@@ -289,8 +289,8 @@ class BundleReplay:
                 else:
                     run.events += replica.replay_decoded(place, key, row.value, commits=row.commits)
             replica.begin()
-            run.events += replica.settle_rewinds()
             if rows:
+                run.events += replica.settle_rewinds(rows[-1].timestamp_ms)
                 book.last_offset = max(book.last_offset, rows[-1].offset)
             if run.former is not None and note is not None:
                 _note_new_types(book.counters, counters)
@@ -472,12 +472,15 @@ class PartitionReplay:
             bucket = self.replica.buckets[at] = snapshot.load_offsets(text)
         return bucket
 
-    def conclude(self) -> None:
-        """Close what is open and report what was withheld: the partition is at the end of the log."""
+    def conclude(self, log_ms: int | None = None) -> None:
+        """Close what is open and report what was withheld: the partition is at the end of the log.
+
+        Given the time of its last record, what may be back soon after is awaited; without, nothing has come for long.
+        """
         self.book.was_live = True
         for name in self.book.waiting:
             self.replica.known(name)
-        self.events += self.replica.settle()
+        self.events += self.replica.settle(now_ms=log_ms)
         for state in self.replica.groups.values():
             state.built = False
         for name in [state.name for state in self.replica.groups.values() if state.withheld]:
@@ -504,7 +507,11 @@ class PartitionReplay:
         """Remember the groups that something has yet to be said of."""
         groups = self.replica.groups
         unseen = {name for name in self.book.waiting if name not in groups and name not in changes.deleted}
-        held = {of.name for of in groups.values() if of.step is not None or of.rewinds is not None or of.withheld}
+        held = {
+            of.name
+            for of in groups.values()
+            if of.step is not None or of.rewinds is not None or of.awaited_rewinds or of.withheld
+        }
         self.book.waiting = sorted(unseen | held)
 
 
